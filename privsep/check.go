@@ -23,13 +23,12 @@ import (
 // Without root, some protections are impossible. Check returns an error that
 // names the protections that are missing or ineffective although they are
 // possible. If a part of the confinement is missing and require_confinement is
-// set, Check returns the error that Run would return.
+// set, Check returns the error that Run would return. The process that writes
+// the page determines both.
 func Check(c Config, out *os.File) error {
 	runtime.GOMAXPROCS(1)
-	required := c.Switches.RequireConfinement
-	c.Switches.RequireConfinement = required && c.Mode == ipc.ModeRead // a worker that refuses to start could not be described on the page
-	c.Audit = ipc.Audit{}                                              // a running gateway may use these files
-	var listeners []*listen.Listener                                   // the listeners that Run would open
+	c.Audit = ipc.Audit{}            // a running gateway may use these files
+	var listeners []*listen.Listener // the listeners that Run would open
 	for _, e := range c.Listen {
 		listeners = append(listeners, &listen.Listener{Listening: ipc.Listening{Network: e.Network, TLS: e.TLS}})
 	}
@@ -67,13 +66,8 @@ func Check(c Config, out *os.File) error {
 	if runErr != nil {
 		facts = append(facts, ipc.FactFailed)
 	}
-	m.confinedSpawner.Switches.RequireConfinement = required
-	requireErr := m.confinedSpawner.CheckRequired()
-	if requireErr != nil {
-		facts = append(facts, ipc.FactRefused)
-	}
 	_, proofErr := m.confinedSpawner.Prove(ipc.ProvePage, out, facts...)
-	return cmp.Or(proofErr, runErr, requireErr)
+	return cmp.Or(proofErr, runErr)
 }
 
 // facts returns the facts that the process that writes the page needs, but

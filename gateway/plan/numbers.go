@@ -89,6 +89,7 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	p.Waiting = uint32(min(maxWaiting, max(uint64(p.Connections), l.Max-uint64(s.Files))))
 	if p.Mode == ipc.ModeCheck {
 		p.Facts = facts(p, s, *listen)
+		p.Switches.RequireConfinement = false // a worker that refuses to start could not be described on the page
 	}
 	return nil
 }
@@ -112,6 +113,7 @@ func facts(p *ipc.Plan, s *ipc.Setup, listen []ipc.Listen) (list []string) {
 		}
 	}
 	local := s.Local && hasNetwork(listen, ipc.Unix)
+	add(p.Switches.RequireConfinement, ipc.FactRequired)
 	add(p.Switches.BecomeUser, ipc.FactBecome)
 	add(local, ipc.FactLocal)
 	add(local && s.Reach&ipc.ReachMunge != 0, ipc.FactMunge)

@@ -22,6 +22,7 @@ type page struct {
 	options  ipc.SandboxOptions
 	facts    map[string]string // facts from the parent, by name; see ipc.Fact…
 	parts    []ipc.Part
+	missing  []string // parts that a worker would have to inherit, but does not, with the reasons
 	problems []string // protections that are missing or ineffective
 }
 
@@ -35,6 +36,9 @@ func newPage(out io.Writer, options ipc.SandboxOptions, enforced security.Sandbo
 			fields := strings.SplitN(value+"\t\t", "\t", 4)
 			if fields[1] != "" {
 				p.parts = append(p.parts, ipc.Part{Name: fields[0], State: fields[1], Reason: fields[2]})
+				if fields[1] != ipc.PartOn {
+					p.missing = append(p.missing, fields[0]+" ("+fields[2]+")")
+				}
 			}
 			continue
 		}
@@ -204,14 +208,17 @@ func (p *page) escapes() []string {
 // writeVerdict writes the end of the page: whether all parts are on, and how to
 // enable missing parts. writeVerdict returns an error if a part is
 // off that a gateway started in this way could have.
-func (p *page) writeVerdict() error {
+func (p *page) writeVerdict() (err error) {
 	kind := "without root"
 	if p.has(ipc.FactRoot) {
 		kind = "as root"
 	}
 	switch {
-	case p.has(ipc.FactRefused):
+	case p.has(ipc.FactRequired) && len(p.missing) > 0:
 		p.printf("\nSome confinement is off and require_confinement is set: such a start fails.\n")
+		// the parent returns the same error when it starts to serve
+		err = errs.New(errs.Unsupported, "require_confinement: parts of the confinement are not available: %s", strings.Join(p.missing, ", ")).
+			WithHint("schedrestd --check-confinement shows what each part needs; without require_confinement the other parts are used")
 	case len(p.problems) > 0:
 		p.printf("\nSome confinement that this start could have is off.\n")
 		return errs.New(errs.Denied, "confinement: %s", strings.Join(p.problems, "; ")).WithHint("%s", p.hint())
@@ -225,7 +232,7 @@ func (p *page) writeVerdict() error {
 			p.printf("For the rest: %s.\n", r)
 		}
 	}
-	return nil
+	return err
 }
 
 // hint returns the remedies for missing parts and for parts that are switched

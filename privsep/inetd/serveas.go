@@ -30,12 +30,11 @@ func (c *Client) ServeAs(p *ipc.PackedPlan) (service identity.Service, refusal, 
 		return service, nil, errs.New(errs.Invalid, "become_user needs a connection accepted on a UNIX socket with a path, as a service manager or inetd passes it")
 	}
 	service.Identity = security.Identity{Name: fmt.Sprintf("uid %d", c.UID), UID: c.UID, GID: c.GID}
-	if p.Switches.DisableUserCheck {
-		return service, nil, nil
-	}
-	refusal = security.CheckIdentity(service.Identity, identity.ProtectedAccounts(p.Service)...)
-	if refusal == nil && !c.Verified {
-		refusal = errs.New(errs.Denied, "the peer's uid %d and gid %d belong to no user", c.UID, c.GID)
+	if !p.Switches.DisableUserCheck {
+		refusal = security.CheckIdentity(service.Identity, identity.ProtectedAccounts(p.Service)...)
+		if refusal == nil && !c.Verified {
+			refusal = errs.New(errs.Denied, "the peer's uid %d and gid %d belong to no user", c.UID, c.GID)
+		}
 	}
 	if refusal != nil {
 		c.RefuseStatus = 403

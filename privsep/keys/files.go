@@ -22,19 +22,14 @@ func (o Options) openTokenKey() (*os.File, error) {
 	rule := o.tokenRule("key file")
 	rule.Secret = true
 	f, _, err := guard.Open(o.Tokens.Key, rule)
-	if err != nil || !o.Root {
+	if err != nil {
 		return f, err
 	}
 	// If workers could read the key, an attacker who compromised a worker could
 	// impersonate any user. The owner need not be checked here. The rule admits
 	// only SchedUser and root as owners, and workers can run as these users
 	// only with disable_user_check, which the administrator sets explicitly.
-	_, group, err := o.workersCanRead(f)
-	if err == nil && group {
-		err = errs.New(errs.Invalid, "key file %s: the group of the serving user %s can read it", f.Name(), o.Worker.Name).
-			WithHint("%s", o.Tokens.ShareCommand)
-	}
-	return closeOnError(f, err)
+	return o.refuseReadable(f, "the group of the serving user", false, o.Tokens.ShareCommand)
 }
 
 // openCertificate returns a sealed copy of the certificates.
@@ -67,15 +62,10 @@ func (o Options) openPrivateKey() (*os.File, error) {
 		}
 		return nil, errs.New(errs.Denied, "%v", err).WithHint("%s", hint)
 	}
-	if err != nil || !o.Root {
+	if err != nil {
 		return f, err
 	}
-	owner, group, err := o.workersCanRead(f)
-	if err == nil && (owner || group) {
-		err = errs.New(errs.Invalid, "key file %s: the serving user %s can read it", path, o.Worker.Name).
-			WithHint("chown root:root %[1]s; chmod 0600 %[1]s", guard.Quote(path))
-	}
-	return closeOnError(f, err)
+	return o.refuseReadable(f, "the serving user", true, fmt.Sprintf("chown root:root %[1]s; chmod 0600 %[1]s", guard.Quote(path)))
 }
 
 // explainPairRefusal adds the names of the files to err, which is the keeper's
@@ -90,14 +80,25 @@ func (o Options) explainPairRefusal(err error) error {
 	return e
 }
 
-// workersCanRead reports whether workers can read f as its owner, and whether
-// they can read it as members of its group.
-func (o Options) workersCanRead(f *os.File) (owner, group bool, err error) {
+// refuseReadable returns f, a secret key. If root started the gateway and
+// workers can read f as members of its group or, if asOwner is true, as its
+// owner, refuseReadable closes f and returns an error. In the error, reader is
+// the account that can read f.
+func (o Options) refuseReadable(f *os.File, reader string, asOwner bool, hint string) (*os.File, error) {
 	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return false, false, errs.Wrap(err, errs.Internal, "key file %s", f.Name())
+	err := unix.Fstat(int(f.Fd()), &st)
+	switch {
+	case !o.Root:
+		return f, nil
+	case err != nil:
+		err = errs.Wrap(err, errs.Internal, "key file %s", f.Name())
+	case asOwner && st.Uid == o.Worker.UID && o.Worker.UID != 0, st.Gid == o.Worker.GID && st.Mode&0o040 != 0:
+		err = errs.New(errs.Invalid, "key file %s: %s %s can read it", f.Name(), reader, o.Worker.Name).WithHint("%s", hint)
+	default:
+		return f, nil
 	}
-	return st.Uid == o.Worker.UID && o.Worker.UID != 0, st.Gid == o.Worker.GID && st.Mode&0o040 != 0, nil
+	f.Close()
+	return nil, err
 }
 
 // sealedCopy returns a sealed copy of a public file. If path is empty, the copy
@@ -118,13 +119,4 @@ func sealedCopy(path string, rule guard.Rule) (*os.File, error) {
 		return nil, errs.New(errs.Invalid, "%s %s: longer than %d bytes", rule.Label, path, maxCopySize)
 	}
 	return spawn.SealedCopy(io.LimitReader(f, maxCopySize), path, unix.MFD_NOEXEC_SEAL)
-}
-
-// closeOnError returns f if err is nil. Otherwise it closes f and returns err.
-func closeOnError(f *os.File, err error) (*os.File, error) {
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
 }

@@ -212,10 +212,7 @@ func explainBind(err error, address string, s *netns.Namespace) error {
 		hint = "a unit permits only the ports in its SocketBindAllow=: run systemctl edit schedrestd, and add SocketBindAllow=tcp:PORT " +
 			"to [Service]; for addresses of clients use ListenStream= in schedrestd.socket instead"
 	case errors.Is(err, unix.EADDRNOTAVAIL):
-		hint = "this machine has no such address"
-		if s != nil {
-			hint = "that network namespace has no such address: nsenter --net=PATH ip addr shows its addresses"
-		}
+		hint = "there is no such address: ip addr shows those of this machine, and nsenter --net=PATH ip addr those of a network namespace"
 	}
 	if s != nil {
 		address += " in " + s.String()

@@ -63,7 +63,7 @@ func TestExplainBind(t *testing.T) {
 		{unix.EADDRINUSE, "another program listens there"},
 		{unix.EACCES, "ports below 1024 need root"},
 		{unix.EPERM, "add SocketBindAllow=tcp:PORT"},
-		{unix.EADDRNOTAVAIL, "this machine has no such address"},
+		{unix.EADDRNOTAVAIL, "there is no such address: ip addr shows"},
 	} {
 		err := explainBind(tt.err, "127.0.0.1:80", nil)
 		if hint := errs.HintOf(err); !strings.Contains(hint, tt.hint) || !strings.Contains(err.Error(), "127.0.0.1:80") {

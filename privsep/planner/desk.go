@@ -98,7 +98,7 @@ func (d *fileOpener) open(m *ipc.OpenFile) (f *os.File, err error) {
 	case ipc.OpenAccounts:
 		f, _, err = guard.Open(m.Path, guard.Accounts)
 	case ipc.OpenWorker:
-		f, err = spawn.OpenWorker("", security.Identity{UID: become.Overflow, GID: become.Overflow}, d.root)
+		f, err = spawn.OpenProgram("worker", "", spawn.WorkerName, security.Identity{UID: become.Overflow, GID: become.Overflow}, d.root, become.Overflow)
 	case ipc.OpenNothing:
 		_, err = os.Lstat(m.Path)
 	default:

@@ -23,14 +23,9 @@ const (
 	stageName  = "schedrestd" // this program, in the workers' root
 )
 
-// OpenWorker opens the worker's program. The parent later executes this open
+// OpenProgram opens the program at path. The parent later executes this open
 // file. So PATH is never used, and a change at the path has no effect. The
-// program may be in a directory that the worker's user can't enter.
-func OpenWorker(path string, identity security.Identity, root bool) (*os.File, error) {
-	return OpenProgram("worker", path, WorkerName, identity, root, identity.UID)
-}
-
-// OpenProgram opens the program at path. If path is empty, it opens the file
+// program may be in a directory that its user can't enter. If path is empty, it opens the file
 // called name in the directory of the running program. Errors refer to the
 // process as label. The users in forbiddenOwners must not own the program or a
 // directory above it.

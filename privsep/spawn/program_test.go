@@ -27,7 +27,7 @@ func TestWorkerCanNotReadItsProgram(t *testing.T) {
 			if err := os.Chmod(path, mode); err != nil {
 				t.Fatal(err)
 			}
-			f, err := OpenWorker(path, security.Identity{UID: worker, GID: worker}, true)
+			f, err := OpenProgram("worker", path, WorkerName, security.Identity{UID: worker, GID: worker}, true, worker)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,7 +17,7 @@ import (
 // TestProgramIsOutOfTheWay checks that a child never overwrites the descriptor
 // of its program with another of its descriptors, whatever their numbers are.
 func TestProgramIsOutOfTheWay(t *testing.T) {
-	program, err := OpenWorker("/bin/true", security.Identity{}, false)
+	program, err := OpenProgram("worker", "/bin/true", WorkerName, security.Identity{}, false)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -44,7 +44,7 @@ func TestProgramIsOutOfTheWay(t *testing.T) {
 // TestDeadBeforeTold checks a process that exits before it receives a message.
 // The parent must still detect the exit and get the exit status.
 func TestDeadBeforeTold(t *testing.T) {
-	program, err := OpenWorker("/bin/true", security.Identity{}, false)
+	program, err := OpenProgram("worker", "/bin/true", WorkerName, security.Identity{}, false)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -70,7 +70,7 @@ func TestDeadBeforeTold(t *testing.T) {
 // thread. A program could not set the slack in time itself, because Go's
 // runtime starts its first threads before the program's own code runs.
 func TestTimerSlack(t *testing.T) {
-	program, err := OpenWorker("/bin/cat", security.Identity{}, false)
+	program, err := OpenProgram("worker", "/bin/cat", WorkerName, security.Identity{}, false)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -94,7 +94,7 @@ func TestTimerSlack(t *testing.T) {
 // TestNextIsNotLessConfined checks that NewReplacement returns an error if the
 // new Spawner would confine processes less than its predecessor.
 func TestNextIsNotLessConfined(t *testing.T) {
-	program, err := OpenWorker("/bin/true", security.Identity{}, false)
+	program, err := OpenProgram("worker", "/bin/true", WorkerName, security.Identity{}, false)
 	if err != nil {
 		t.Skip(err)
 	}
