@@ -365,7 +365,6 @@ func (m *monitor) configureDispatcher(d *dispatcherProcess, enforced security.Sa
 // exited. It then starts another dispatcher, or ends the run if the gateway is
 // stopping, serves only one client, or has not served yet.
 func (m *monitor) handleDispatcherExit(d *dispatcherProcess) {
-	c := m.config
 	d.killTimer.Stop()
 	d.Close()
 	if arrivals := m.arrivalChannel.Swap(nil); arrivals != nil {
@@ -385,7 +384,7 @@ func (m *monitor) handleDispatcherExit(d *dispatcherProcess) {
 	clear(m.generations)
 	switch {
 	case m.stopSignal != nil && status == exitstatus.OK:
-		c.Log.Info("stopped")
+		m.config.Log.Info("stopped")
 		m.endRun(nil)
 		return
 	case m.stopSignal != nil || m.inetdClient != nil || m.currentGeneration == nil:

@@ -59,16 +59,12 @@ func (p *peers) exceedMax() bool {
 
 // find returns the user of a connection, if this user has an open connection.
 func (p *peers) find(number uint64) (user ids, ok bool) {
-	if user, ok = p.byID[number]; !ok {
-		return user, false
-	}
+	user, isKnown := p.byID[number]
 	p.forgetClosed()
 	for _, other := range p.byID {
-		if other == user {
-			return user, true
-		}
+		ok = ok || isKnown && other == user
 	}
-	return user, false
+	return user, ok
 }
 
 // forgetClosed removes connections that their clients have closed.

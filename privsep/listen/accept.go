@@ -2,6 +2,7 @@ package listen
 
 import (
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -14,11 +15,7 @@ import (
 // connections. For example, a connection may have ended before it was accepted.
 // See accept(2).
 func IsAborted(err error) bool {
-	switch err {
-	case unix.ECONNABORTED, unix.EPROTO, unix.ENETDOWN, unix.EHOSTDOWN, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENONET, unix.EPERM, unix.EINTR:
-		return true
-	}
-	return false
+	return slices.Contains([]error{unix.ECONNABORTED, unix.EPROTO, unix.ENETDOWN, unix.EHOSTDOWN, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENONET, unix.EPERM, unix.EINTR}, err)
 }
 
 // Accept accepts a connection without blocking. It returns EAGAIN if no
