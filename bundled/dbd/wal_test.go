@@ -96,7 +96,7 @@ func TestDamagedLog(t *testing.T) {
 				}
 				want := fmt.Sprintf("transactions=%d", transactions-n)
 				switch dropped := transactions - n; {
-				case part.name == "salt" && dropped == 1: // can't be told from a frame that is left over
+				case part.name == "salt" && dropped == 1: // can't be distinguished from a frame that is left over
 					want = ""
 				case dropped == 1:
 					want = "the last change may be lost"
