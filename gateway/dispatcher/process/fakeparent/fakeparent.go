@@ -1,0 +1,215 @@
+// Package fakeparent plays the parent in tests of the dispatcher's packages. It
+// answers each request for a process with a channel whose other end the test
+// holds, so the test plays the process, too. No program is executed.
+package fakeparent
+
+import (
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/gateway/dispatcher/process"
+	"schedrestd/gateway/dispatcher/relay"
+	"schedrestd/ipc"
+)
+
+// timeout is how long a test waits for a message.
+const timeout = time.Minute
+
+// A Parent is the other end of the channel of a process.Parent.
+type Parent struct {
+	Starter  *process.Starter
+	Sender   *process.Parent  // what the tested packages use to send messages
+	Started  chan *Process    // the started processes
+	Messages chan ipc.Message // messages of the tested packages that do not concern processes
+	Signals  chan ipc.Signal  // signals that are not SIGKILL
+
+	t       testing.TB
+	own     *ipc.Channel // this end of the channel
+	mu      sync.Mutex   // guards the fields below
+	refusal error
+	running map[uint32]*Process
+}
+
+// New returns a Parent. The lines that processes log go to output.
+func New(t testing.TB, output *relay.Log) *Parent {
+	t.Helper()
+	own, tested := Channel(t, ipc.Parent, ipc.Dispatcher, ipc.Serving)
+	p := &Parent{Sender: process.NewParent(tested), Started: make(chan *Process, 1000), Messages: make(chan ipc.Message, 1000), Signals: make(chan ipc.Signal, 1000),
+		t: t, own: own, running: map[uint32]*Process{}}
+	p.Starter = process.NewStarter(p.Sender, output)
+	go p.receive()
+	go p.forward(tested)
+	return p
+}
+
+// Channel returns the ends of a channel between two roles, in the given phase.
+func Channel(t testing.TB, one, other ipc.Role, phase ipc.Phase) (a, b *ipc.Channel) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	must(t, err)
+	a, err = ipc.Resume(fds[0], one, other, phase)
+	must(t, err)
+	b, err = ipc.Resume(fds[1], other, one, phase)
+	must(t, err)
+	t.Cleanup(func() { a.Close(); b.Close() })
+	return a, b
+}
+
+// Refuse makes further requests for processes fail with err, or succeed again
+// if err is nil.
+func (p *Parent) Refuse(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refusal = err
+}
+
+// Send sends a message to the tested packages, which must be able to handle it.
+func (p *Parent) Send(m ipc.Message) { must(p.t, p.own.Send(m)) }
+
+// Next returns the next started process.
+func (p *Parent) Next() *Process {
+	p.t.Helper()
+	select {
+	case c := <-p.Started:
+		return c
+	case <-time.After(timeout):
+		p.t.Fatal("no process is started")
+	}
+	return nil
+}
+
+// forward passes messages from the parent to the Starter, as a dispatcher does.
+func (p *Parent) forward(tested *ipc.Channel) {
+	for {
+		m, err := tested.Receive()
+		if err != nil {
+			return
+		}
+		handled, err := p.Starter.Handle(m)
+		if !handled || err != nil {
+			p.t.Errorf("the message %T: handled %t, %v", m.Message, handled, err)
+		}
+	}
+}
+
+// receive handles the messages of the tested packages.
+func (p *Parent) receive() {
+	for {
+		m, err := p.own.Receive()
+		if err != nil {
+			return
+		}
+		switch m := m.Message.(type) {
+		case *ipc.Start:
+			p.start(m)
+		case *ipc.Signal:
+			if !m.Kill {
+				p.Signals <- *m
+			} else if c := p.process(m.Number); c != nil {
+				c.Exit(unix.WaitStatus(unix.SIGKILL))
+			}
+		default:
+			p.Messages <- m
+		}
+	}
+}
+
+func (p *Parent) process(number uint32) *Process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.running[number]
+}
+
+// start answers a request for a process.
+func (p *Parent) start(m *ipc.Start) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refusal != nil {
+		_ = p.own.Send(&ipc.Unstarted{Number: m.Number, Failure: ipc.FailureOf(p.refusal)})
+		return
+	}
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		p.t.Error(err)
+		return
+	}
+	defer unix.Close(fds[0])
+	channel, err := ipc.Resume(fds[1], m.Role, ipc.Parent, ipc.Proving) // it has already received its configuration
+	if err != nil {
+		p.t.Error(err)
+		return
+	}
+	out, log, err := os.Pipe()
+	if err != nil {
+		p.t.Error(err)
+		return
+	}
+	defer out.Close()
+	c := &Process{Start: *m, Channel: channel, Log: log, parent: p, PID: 1000 + m.Number}
+	p.running[m.Number] = c
+	if p.own.Send(&ipc.Started{Number: m.Number, PID: c.PID, UID: 7, GID: 8}, fds[0], int(out.Fd())) == nil {
+		p.Started <- c
+	}
+}
+
+// A Process is a process that a test plays.
+type Process struct {
+	ipc.Start
+	PID     uint32
+	Channel *ipc.Channel // the process's end
+	Log     *os.File     // its standard error
+	parent  *Parent
+}
+
+// Ready sends Ready, as a process does that can serve.
+func (p *Process) Ready() {
+	p.parent.t.Helper()
+	must(p.parent.t, p.Channel.Send(new(ipc.Ready)))
+}
+
+// Receive returns the next message to the process, other than a Ping, which it
+// answers. It closes the descriptors that come with a message.
+func (p *Process) Receive() (ipc.Message, error) {
+	for {
+		m, err := p.Channel.Receive()
+		if err != nil {
+			return nil, err
+		}
+		for _, fd := range m.FDs {
+			unix.Close(fd)
+		}
+		ping, ok := m.Message.(*ipc.Ping)
+		if !ok {
+			return m.Message, nil
+		}
+		_ = p.Channel.Send(&ipc.Pong{Number: ping.Number})
+	}
+}
+
+// Exit ends the process with a wait status, as returned by wait(2). If the
+// process has exited, Exit does nothing.
+func (p *Process) Exit(status unix.WaitStatus) {
+	p.parent.mu.Lock()
+	defer p.parent.mu.Unlock()
+	if p.parent.running[p.Number] == nil {
+		return
+	}
+	delete(p.parent.running, p.Number)
+	p.Channel.Close()
+	p.Log.Close()
+	_ = p.parent.own.Send(&ipc.Ended{Number: p.Number, Status: uint32(status)})
+}
+
+// Exited returns the wait status of a process that exits with a status.
+func Exited(status int) unix.WaitStatus { return unix.WaitStatus(status << 8) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
