@@ -21,6 +21,7 @@ type Feed struct {
 	log           *Log
 	followQuota   *rate.Bucket     // limits how often the auditor may ask about the log's file
 	followPending atomic.Bool      // the auditor has asked about the log's file and has no answer yet
+	started       chan struct{}    // closed when Process is set
 	messages      chan ipc.Message // messages for the auditor; nil marks the end
 	flushed       chan struct{}    // closed when all messages were sent
 }
@@ -45,11 +46,12 @@ const flushPause = time.Millisecond
 // kill the worker.
 func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, error) {
 	f := &Feed{log: l, followQuota: rate.New(followBurst, followRate, time.Now()),
-		messages: make(chan ipc.Message), flushed: make(chan struct{})}
+		started: make(chan struct{}), messages: make(chan ipc.Message), flushed: make(chan struct{})}
 	var err error
 	if f.Process, err = l.spec.Start(l.starter, generation, service.Hooks{Report: report, Handle: f.handle}); err != nil {
 		return nil, err
 	}
+	close(f.started)
 	go f.run()
 	return f, nil
 }
@@ -66,6 +68,7 @@ func (f *Feed) handle(m ipc.Message) (handled bool, err error) {
 	if f.followPending.Swap(true) || !f.followQuota.Take(time.Now(), 1) {
 		return true, errors.New("sent Follow too often")
 	}
+	<-f.started // an auditor may ask as soon as it is ready; the answer needs its channel
 	f.log.askParent(f)
 	return true, nil
 }

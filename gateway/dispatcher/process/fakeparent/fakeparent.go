@@ -30,6 +30,7 @@ type Parent struct {
 	t       testing.TB
 	own     *ipc.Channel // this end of the channel
 	mu      sync.Mutex   // guards the fields below
+	handle  func(ipc.Message) bool
 	refusal error
 	running map[uint32]*Process
 }
@@ -67,6 +68,20 @@ func (p *Parent) Refuse(err error) {
 	p.refusal = err
 }
 
+// HandleWith sets the function that handles messages of the parent that do not
+// concern processes. The function returns false for an unexpected message.
+func (p *Parent) HandleWith(handle func(ipc.Message) (handled bool)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.handle = handle
+}
+
+func (p *Parent) handler() func(ipc.Message) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.handle
+}
+
 // Send sends a message to the tested packages, which must be able to handle it.
 func (p *Parent) Send(m ipc.Message) { must(p.t, p.own.Send(m)) }
 
@@ -90,6 +105,9 @@ func (p *Parent) forward(tested *ipc.Channel) {
 			return
 		}
 		handled, err := p.Starter.Handle(m)
+		if handle := p.handler(); !handled && handle != nil {
+			handled = handle(m.Message)
+		}
 		if !handled || err != nil {
 			p.t.Errorf("the message %T: handled %t, %v", m.Message, handled, err)
 		}
