@@ -27,7 +27,7 @@ const floodVariable = "TEST_FLOOD"
 
 const (
 	floodThreads  = 6
-	floodRequests = 40
+	floodRequests = 10
 )
 
 // flood connects to an address and closes the connection, as often as possible,
@@ -119,7 +119,7 @@ func TestFlood(t *testing.T) {
 					t.Fatal(err)
 				}
 				startFlood(t, tt.flooded, alice, payload)
-				time.Sleep(500 * time.Millisecond)
+				time.Sleep(100 * time.Millisecond)
 				var took []time.Duration
 				failed := map[string]int{}
 				for range floodRequests {
@@ -129,7 +129,7 @@ func TestFlood(t *testing.T) {
 					}
 				}
 				slices.Sort(took)
-				t.Logf("p50 %s, p99 %s, slowest %s", took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
+				t.Logf("median %s, slowest %s", took[len(took)/2], took[len(took)-1])
 				for err, n := range failed {
 					t.Errorf("%d requests: %s", n, err)
 				}

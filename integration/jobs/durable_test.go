@@ -24,9 +24,9 @@ import (
 //
 // ctld.TestKilledAtFailpoints is a similar test without a gateway.
 const (
-	durableJobs      = 200
-	jobsPerFailpoint = 40
-	durableClients   = 16
+	durableJobs      = 80
+	jobsPerFailpoint = 10
+	durableClients   = 4
 )
 
 // TestControllerKilled checks that every job whose submission was answered runs
@@ -45,23 +45,31 @@ func TestControllerKilled(t *testing.T) {
 	// Each failpoint is between two writes that belong together. In each run,
 	// the controller kills itself after a different number of passes through
 	// the failpoint.
-	program := buildFailing(t)
-	for _, point := range []string{"accepted", "recorded", "prepared", "spawned", "started", "outcome", "finished"} {
-		t.Run("at "+point, func(t *testing.T) {
-			t.Parallel()
-			l := harness.NewLab(t, func(l *harness.Lab) { l.Ctld.Path = program })
-			pass := 0
+	t.Run("at failpoints", func(t *testing.T) {
+		t.Parallel()
+		program := buildFailing(t)
+		l := harness.NewLab(t, func(l *harness.Lab) { l.Ctld.Path = program })
+		starts, deaths := 0, 0
+		for _, point := range []string{"accepted", "recorded", "prepared", "spawned", "started", "outcome", "finished"} {
 			submitAll(l, t, jobsPerFailpoint, func(wait func(time.Duration, <-chan struct{})) {
-				pass++
 				l.Daemons["schedctld"].Kill()
-				l.Ctld.Env = []string{fmt.Sprintf("SCHEDCTLD_FAILPOINT=%s:%d", point, 1+7*pass%23)}
+				l.Ctld.Env = []string{fmt.Sprintf("SCHEDCTLD_FAILPOINT=%s:%d", point, 1+starts%3)}
+				starts++
 				d, err := site.Start(l.Ctld) // not Up, because the controller may exit before it can answer
 				harness.Must(t, err)
 				l.Daemons["schedctld"] = d
 				wait(time.Second, d.Done()) // when few jobs are left, the controller may never reach the failpoint
+				select {
+				case <-d.Done():
+					deaths++
+				default:
+				}
 			})
-		})
-	}
+		}
+		if t.Logf("killed at a failpoint %d times in %d starts", deaths, starts); deaths == 0 {
+			t.Error("the controller reached no failpoint")
+		}
+	})
 }
 
 // buildFailing builds a controller that kills itself at the failpoint named in

@@ -13,10 +13,12 @@ import (
 
 func await(t *testing.T, event string, happened func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !happened(); time.Sleep(time.Millisecond) {
+	pause := time.Millisecond
+	for end := time.Now().Add(patience); !happened(); time.Sleep(pause) {
 		if time.Now().After(end) {
 			t.Fatalf("did not happen: %s", event)
 		}
+		pause = min(pause*5/4+1, 50*time.Millisecond) // because checking costs processor time
 	}
 }
 
