@@ -131,7 +131,7 @@ integration-kernels: need-go ## test the sandbox on Debian's KERNELS (5.10 and l
 		echo "== Debian $$kernel"; KERNEL=$$kernel $(GO) test -count=1 -v -timeout 150m ./integration/kernels; \
 	done
 
-chaos: build ## apply load while workers, keeper and controller are killed, for CHAOS (10m; "make test" does so for 30 s)
+chaos: build ## apply load while workers, keeper and controller are killed, for CHAOS (10m; "make test" does so for 10 s)
 	CHAOS=$(CHAOS) $(GO) test -count=1 -v -timeout 0 -run '^TestChaos$$' ./integration/chaos
 
 bench: build ## measure speed in paired rounds and print tables; each benchmark takes BENCHTIME (20s, or a number of rounds: 6x), together less than 10 minutes

@@ -224,7 +224,7 @@ func TestLongLists(t *testing.T) {
 				if b.body == "" || json.Unmarshal([]byte(b.body), &doc) != nil {
 					doc = map[string]any{}
 				}
-				text, err := json.Marshal(setPath(doc, path[:len(path)-1], slices.Repeat([]any{element}, 20_000)))
+				text, err := json.Marshal(setPath(doc, path[:len(path)-1], slices.Repeat([]any{element}, 2_000)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -236,13 +236,17 @@ func TestLongLists(t *testing.T) {
 }
 
 // TestCorpusOfBodies sends a public corpus of JSON texts to each endpoint that
-// accepts a body. Texts that are not JSON must be refused. No text may cause an
+// accepts a body, in its newest version. Texts that are not JSON must be refused. No text may cause an
 // internal error.
 func TestCorpusOfBodies(t *testing.T) {
 	t.Parallel()
 	texts := jsonCorpus(t)
 	endpoints := 0
-	for _, b := range withBodies(t) {
+	list := withBodies(t)
+	for i, b := range list {
+		if slices.ContainsFunc(list[i+1:], func(newer *bodyEndpoint) bool { return newer.Endpoint == b.Endpoint }) {
+			continue
+		}
 		endpoints++
 		for _, c := range texts {
 			if refused := b.refuses(t, c.text); !refused && c.file[0] == 'n' {
@@ -250,5 +254,5 @@ func TestCorpusOfBodies(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d texts, %d endpoints (versions counted)", len(texts), endpoints)
+	t.Logf("%d texts, %d endpoints", len(texts), endpoints)
 }

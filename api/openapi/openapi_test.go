@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -51,13 +52,27 @@ func written(t *testing.T, o Options) []byte {
 // read returns the document for o, loaded and validated by a library.
 func read(t *testing.T, o Options) *openapi3.T {
 	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromData(written(t, o))
+	return load(t, written(t, o))
+}
+
+// loaded contains the documents that were loaded, by their texts, because
+// loading one takes long. No test changes a document.
+var loaded sync.Map
+
+// load returns the document with the given text.
+func load(t *testing.T, text []byte) *openapi3.T {
+	t.Helper()
+	if doc, ok := loaded.Load(string(text)); ok {
+		return doc.(*openapi3.T)
+	}
+	doc, err := openapi3.NewLoader().LoadFromData(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := doc.Validate(context.Background()); err != nil {
 		t.Fatal(err)
 	}
+	loaded.Store(string(text), doc)
 	return doc
 }
 
@@ -69,11 +84,15 @@ func TestDocument(t *testing.T) {
 			"v0.0.41+prefer_refs", "v0.0.42+minimize_refs", "v0.0.42+inline_enums", "v0.0.43+minimize_refs,v0.0.42+inline_enums+minimize_refs"} {
 			o := everything()
 			o.Names, o.Parsers = names, parsers(t, versions)
-			doc := read(t, o)
+			if names == api.NamesBoth && len(o.Parsers) == 1 {
+				continue // it has the operations and schemas of the two other documents
+			}
+			text := written(t, o)
+			doc := load(t, text)
 			if want := len(o.Parsers) * len(names.Spellings()); doc.Paths.Len() < 7*want {
 				t.Errorf("%v %s: %d paths", names, versions, doc.Paths.Len())
 			}
-			if !bytes.Equal(written(t, o), written(t, o)) {
+			if !bytes.Equal(text, written(t, o)) {
 				t.Errorf("%v %s: the document differs each time it is written", names, versions)
 			}
 		}
