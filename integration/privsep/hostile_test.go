@@ -1,22 +1,16 @@
 package privsep
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"schedrestd/gateway/dispatcher"
 	"schedrestd/ipc"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"schedrestd/gateway/dispatcher/pool"
 	"schedrestd/internal/printable"
 )
 
@@ -78,105 +72,6 @@ func TestHostileWorkers(t *testing.T) {
 	}
 }
 
-// TestStoppedWorker checks that the dispatcher terminates a worker that does
-// not read its channel.
-func TestStoppedWorker(t *testing.T) {
-	t.Parallel()
-	g := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"stopped"}}, Workers: 1, Silence: hangLimit})
-	g.awaitReason("worker terminated", "has not read its channel")
-}
-
-// TestQueuedConnections checks connections that wait in the channel of a worker
-// that never reads it. The dispatcher must terminate the worker, and another
-// worker must answer the connections.
-func TestQueuedConnections(t *testing.T) {
-	t.Parallel()
-	mark := filepath.Join(sharedDir(t), "stopped")
-	if as := plainUser(t); as != nil {
-		if err := os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"first stops", mark}}, Workers: 1, Silence: hangLimit})
-	done := make(chan error)
-	for range 20 {
-		go func() {
-			_, err := g.get("/pid")
-			done <- err
-		}()
-	}
-	for range 20 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
-	g.await("worker terminated", func(r map[string]any) bool { return r["connections_lost"] == 0.0 && r["connections_retried"] != 0.0 })
-}
-
-// TestTwiceIsEnough checks that if a worker dies, the dispatcher gives its
-// connection to a second worker, but never to a third.
-func TestTwiceIsEnough(t *testing.T) {
-	t.Parallel()
-	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"dies before"}}, Workers: 1})
-	c, err := net.Dial("tcp", g.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	c.SetReadDeadline(time.Now().Add(patience))
-	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the connection is still there: %v", err)
-	}
-	g.await("worker exited unexpectedly", func(r map[string]any) bool { return r["worker"] == firstWorker && r["connections_retried"] == 1.0 })
-	g.await("worker exited unexpectedly", func(r map[string]any) bool { return r["worker"] == firstWorker+1 && r["connections_lost"] == 1.0 })
-	g.await("worker ready", func(r map[string]any) bool { return r["worker"] == firstWorker+2 })
-}
-
-// TestOrphan checks that a worker's death is noticed although a process that
-// the worker left behind still runs.
-func TestOrphan(t *testing.T) {
-	t.Parallel()
-	g := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"orphan"}}, Workers: 1})
-	g.await("worker exited unexpectedly", nil)
-	g.await("worker ready", func(r map[string]any) bool { return r["worker"] == firstWorker+1 })
-}
-
-// TestDeadlyRequest checks a gateway whose workers are killed by every
-// connection that they get. The gateway must pause before it starts the next
-// worker.
-func TestDeadlyRequest(t *testing.T) {
-	t.Parallel()
-	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"exits on it"}}, Workers: 1})
-	for n := range 4 {
-		c, err := net.Dial("tcp", g.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g.await("worker exited unexpectedly", func(r map[string]any) bool {
-			return r["worker"] == firstWorker+float64(n) && r["connections_lost"] == 1.0
-		})
-		c.Close()
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var starts []time.Time
-	for _, r := range g.records {
-		if r["msg"] == "worker ready" {
-			at, err := time.Parse(time.RFC3339Nano, r["time"].(string))
-			if err != nil {
-				t.Fatal(err)
-			}
-			starts = append(starts, at)
-		}
-	}
-	if len(starts) < 4 {
-		t.Fatalf("%d workers", len(starts))
-	}
-	if took := starts[3].Sub(starts[0]); took < pool.Backoff(1)+pool.Backoff(2)+pool.Backoff(3) {
-		t.Errorf("four workers within %s", took)
-	}
-}
-
 // TestWorkerOutput checks that the log lines of a worker are escaped, labelled
 // and shortened, and that their number is limited.
 func TestWorkerOutput(t *testing.T) {
@@ -210,44 +105,4 @@ func TestWorkerOutput(t *testing.T) {
 	if flood == 0 || flood > 10_000 {
 		t.Errorf("%d of 20000 lines got through", flood)
 	}
-}
-
-// TestBackOff checks that the gateway accepts connections during the pause
-// before it starts the next worker, and closes connections that wait too long.
-func TestBackOff(t *testing.T) {
-	t.Parallel()
-	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: 20 * time.Millisecond}), ipc.Worker: {"exits on it"}}, Workers: 1, Connections: 50})
-	for range 5 { // the pause grows to 800 ms
-		c, err := net.Dial("tcp", g.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.SetReadDeadline(time.Now().Add(patience))
-		if _, err := io.ReadAll(c); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Fatalf("the connection is still there: %v", err)
-		}
-		c.Close()
-	}
-	// The test makes more connections than there are slots. Each connection is
-	// closed after its time limit, which frees a slot for the next one.
-	done := make(chan error)
-	for range 120 {
-		go func() {
-			c, err := net.Dial("tcp", g.addr)
-			if err == nil {
-				defer c.Close()
-				c.SetReadDeadline(time.Now().Add(patience))
-				if _, err = io.ReadAll(c); !errors.Is(err, os.ErrDeadlineExceeded) {
-					err = nil
-				}
-			}
-			done <- err
-		}()
-	}
-	for range 120 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
-	g.await("connection refused", func(r map[string]any) bool { return strings.Contains(fmt.Sprint(r["because"]), "within 20ms") })
 }

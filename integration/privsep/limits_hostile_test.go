@@ -227,39 +227,6 @@ func threadsOfAWorker(t *testing.T, as user, c testConfig, bound int) {
 	}
 }
 
-// TestStaysRetired checks that the dispatcher ends a worker that has no
-// connection and does not exit when asked.
-func TestStaysRetired(t *testing.T) {
-	t.Parallel()
-	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{Wear: 2}), ipc.Worker: {"stays"}}, Workers: 1, Silence: hangLimit})
-	for range 2 {
-		g.mustGet("/")
-	}
-	g.awaitReason("worker terminated", "was asked to exit, has had no connection for 5s")
-	g.mustGet("/")
-}
-
-// TestNeverDone checks that the dispatcher ends a worker that does not exit
-// when asked, even if the worker claims to have connections.
-func TestNeverDone(t *testing.T) {
-	t.Parallel()
-	mark := filepath.Join(sharedDir(t), "mark")
-	if as := plainUser(t); as != nil {
-		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
-	}
-	c := testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{Wear: 1, Farewell: 2 * time.Second}), ipc.Worker: {"first is never done", mark}}, Workers: 1, Silence: hangLimit}
-	limits := testLimits
-	limits.Drain = time.Second
-	c.Setup = packed(work.Setup{Limits: limits})
-	g := serve(t, plainUser(t), c)
-	g.mustGet("/")
-	if r := g.await("retired worker asked to finish", nil); r["worker"] != firstWorker || r["after"].(float64) < float64(2*time.Second) {
-		t.Errorf("%v", r)
-	}
-	g.awaitReason("worker terminated", "was retired and asked to finish")
-	g.mustGet("/pid")
-}
-
 // TestVisitEnds checks that the gateway also ends a bad worker in inetd mode:
 // one that hangs, or one that does not exit after it has served its client.
 // Such a worker could keep the gateway from exiting. The gateway would then
@@ -297,20 +264,6 @@ func TestVisitEnds(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestStaysAfterItsConnection checks that with worker_per_connection the
-// dispatcher ends a worker that does not exit after its connection has ended.
-// Otherwise the number of such workers would grow without bound.
-func TestStaysAfterItsConnection(t *testing.T) {
-	t.Parallel()
-	c := testConfig{Argv: argv{ipc.Worker: {"stays"}}, Connections: 2, Silence: hangLimit}
-	c.Switches.WorkerPerConnection = true
-	g := serve(t, plainUser(t), c)
-	for range 4 {
-		g.mustGet("/")
-	}
-	g.awaitMany("worker terminated", 4)
 }
 
 // TestStaysForOthers checks that a worker that does not exit can't keep another

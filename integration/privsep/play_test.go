@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -208,14 +207,6 @@ func playHostile(part string) int {
 		sendRaw(ipc.KindOf(new(work.Progress)), 9, 0)
 	case "stopped":
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-	case "orphan": // leaves behind a process that holds the channel and the log's pipe
-		cmd := exec.Command("/bin/sleep", "20")
-		cmd.Stderr = os.Stderr
-		cmd.ExtraFiles = []*os.File{os.NewFile(ipc.WorkerFD, "channel")}
-		if cmd.Start() != nil {
-			return 9
-		}
-		return 0
 	default:
 		playIdle(part, c)
 	}
@@ -283,11 +274,6 @@ func playHostile(part string) int {
 			}
 			unix.Close(m.FDs[0])
 			c.Send(&work.Taken{ID: conn.ID})
-			return 3
-		case "exits on it":
-			c.Send(&work.Taken{ID: conn.ID})
-			return 3
-		case "dies before":
 			return 3
 		default:
 			playPenalty(part, c, m.FDs[0], conn.ID)

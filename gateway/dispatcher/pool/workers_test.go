@@ -118,18 +118,16 @@ func (p *testPool) connect() (client *os.File) {
 // number, and the worker's descriptor.
 func (p *testPool) takeConn(w *fakeparent.Process) (id uint64, conn *os.File) {
 	p.t.Helper()
-	for {
-		m, err := w.Channel.Receive()
-		must(p.t, err)
-		c, ok := m.Message.(*ipc.Connection)
-		if !ok {
-			p.t.Fatalf("worker %d got %T", w.Number, m.Message)
-		}
-		must(p.t, w.Channel.Send(&work.Taken{ID: c.ID}))
-		conn = os.NewFile(uintptr(m.FDs[0]), "connection")
-		p.t.Cleanup(func() { conn.Close() })
-		return c.ID, conn
+	m, err := w.Channel.Receive()
+	must(p.t, err)
+	c, ok := m.Message.(*ipc.Connection)
+	if !ok {
+		p.t.Fatalf("worker %d got %T", w.Number, m.Message)
 	}
+	must(p.t, w.Channel.Send(&work.Taken{ID: c.ID}))
+	conn = os.NewFile(uintptr(m.FDs[0]), "connection")
+	p.t.Cleanup(func() { conn.Close() })
+	return c.ID, conn
 }
 
 // logged waits until the log contains text.
@@ -429,4 +427,34 @@ func TestLazy(t *testing.T) {
 	await(t, "the pause is over", func() (over bool) { p.sync(func() { over = !p.backingOff }); return over })
 	p.connect()
 	p.next()
+}
+
+// TestSingleUse checks that a pool for a single connection ends with it, and
+// that its worker is killed if it does not exit.
+func TestSingleUse(t *testing.T) {
+	for name, stays := range map[string]bool{"exits": false, "stays": true} {
+		t.Run(name, func(t *testing.T) {
+			p := newTestPool(t, func(p *testPool) { p.Lazy, p.SingleUse, p.Workers = true, true, 1 })
+			must(t, <-p.started)
+			p.connect()
+			w := p.next()
+			id, _ := p.takeConn(w)
+			must(t, w.Channel.Send(&work.Done{ID: id}))
+			if m, err := w.Receive(); err != nil {
+				t.Fatal(err)
+			} else if _, ok := m.(*work.Drain); !ok {
+				t.Errorf("the worker got %T", m)
+			}
+			if stays {
+				p.sync(func() {
+					p.exitRequestedAt, p.lastUsed = time.Now().Add(-2*hour), time.Now().Add(-2*hour)
+					p.checkLiveness()
+				})
+				p.logged("was asked to exit, has had no connection for 1h0m0s, and still runs")
+			} else {
+				w.Exit(fakeparent.Exited(0))
+			}
+			p.wantEnd()
+		})
+	}
 }

@@ -140,6 +140,20 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// TestOrphan checks that the exit of a process is noticed although a process
+// that it left behind has its channel and its log open.
+func TestOrphan(t *testing.T) {
+	parent, _ := newParent(t)
+	p, c := start(t, parent, ipc.Worker)
+	c.Orphan(fakeparent.Exited(1))
+	if m, err := p.Channel.Receive(); err != io.EOF {
+		t.Errorf("received %v, %v", m, err)
+	}
+	if status := p.Reap(time.Hour); status != "exit status 1" {
+		t.Error(status)
+	}
+}
+
 // TestShow checks that Show sends no signal that kills.
 func TestShow(t *testing.T) {
 	parent, _ := newParent(t)

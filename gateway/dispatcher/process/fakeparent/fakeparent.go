@@ -211,15 +211,23 @@ func (p *Process) Receive() (ipc.Message, error) {
 // Exit ends the process with a wait status, as returned by wait(2). If the
 // process has exited, Exit does nothing.
 func (p *Process) Exit(status unix.WaitStatus) {
+	if p.Orphan(status) {
+		p.Channel.Close()
+		p.Log.Close()
+	}
+}
+
+// Orphan does the same as Exit, but leaves the process's descriptors open, as if
+// a child of the process still ran. It returns false if the process has exited.
+func (p *Process) Orphan(status unix.WaitStatus) bool {
 	p.parent.mu.Lock()
 	defer p.parent.mu.Unlock()
 	if p.parent.running[p.Number] == nil {
-		return
+		return false
 	}
 	delete(p.parent.running, p.Number)
-	p.Channel.Close()
-	p.Log.Close()
 	_ = p.parent.own.Send(&ipc.Ended{Number: p.Number, Status: uint32(status)})
+	return true
 }
 
 // Exited returns the wait status of a process that exits with a status.
