@@ -117,7 +117,7 @@ func TestReloadUnderLoad(t *testing.T) {
 				select {
 				case <-stop:
 					return
-				default:
+				case <-time.After(5 * time.Millisecond):
 				}
 				if _, err := get(c, "/pid"); err != nil {
 					t.Errorf("while reloading: %v", err)
