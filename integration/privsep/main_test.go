@@ -153,25 +153,32 @@ const unreadable = 0o711
 func install(dir string, mode os.FileMode) (string, error) {
 	path, worker := filepath.Join(dir, "privsep.test"), filepath.Join(dir, programs.Name(ipc.Worker))
 	err := errors.Join(copyFile("/proc/self/exe", path, 0o755), copyFile(path, worker, mode))
-	for _, role := range []ipc.Role{ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Exporter, ipc.Dispatcher} {
-		if err == nil {
+	for _, role := range started {
+		if err == nil && role != ipc.Worker {
 			err = os.Link(worker, filepath.Join(dir, programs.Name(role)))
 		}
 	}
 	return path, err
 }
 
-// replace installs the programs in a new directory, except the program for
-// role. It calls change with the missing program's path, so that change can put
-// another program there. It returns the path of the test binary.
+// started lists the roles whose programs a parent starts.
+var started = []ipc.Role{ipc.Worker, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Exporter, ipc.Dispatcher}
+
+// replace puts links to the programs into a new directory, except to the
+// program for role. It calls change with the missing program's path, so that
+// change can put another program there. It returns the path of the test binary.
 func replace(t *testing.T, role ipc.Role, change func(path string)) string {
 	t.Helper()
-	dir := sharedDir(t)
-	path, err := install(dir, unreadable)
-	must(t, err)
-	program := filepath.Join(dir, programs.Name(role))
-	must(t, os.Remove(program))
-	change(program)
+	dir, from := sharedDir(t), filepath.Dir(binary)
+	path := filepath.Join(dir, filepath.Base(binary))
+	must(t, os.Link(binary, path))
+	for _, other := range started {
+		if name := programs.Name(other); other == role {
+			change(filepath.Join(dir, name))
+		} else {
+			must(t, os.Link(filepath.Join(from, name), filepath.Join(dir, name)))
+		}
+	}
 	return path
 }
 
