@@ -50,3 +50,17 @@ func TestAnswerAfterDispatcher(t *testing.T) {
 		})
 	}
 }
+
+// TestKeysBeingOpened checks that a change of a key file requests one
+// generation, however long it takes to open the files.
+func TestKeysBeingOpened(t *testing.T) {
+	t.Parallel()
+	for name, opening := range map[string]bool{"a change": false, "a change whose files are being opened": true} {
+		m := newMonitor(completeConfig(work.Setup{}), identity.Service{})
+		m.currentGeneration, m.lastKeyStamp, m.openingGeneration = new(generation), "of other files", opening
+		m.checkKeyFiles()
+		if requested := m.pendingCause == causeKeys; requested == opening {
+			t.Errorf("%s: a generation is requested: %t", name, requested)
+		}
+	}
+}
