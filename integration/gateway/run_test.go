@@ -243,45 +243,43 @@ func countParked(g *harness.Gateway) int {
 	return n
 }
 
-// TestNoneIsLost opens 2000 connections to a gateway that is already handling
+// TestNoneIsLost opens 500 connections to a gateway that is already handling
 // 8, the most that it may handle at a time. The new connections must wait, and
 // none may be lost.
 func TestNoneIsLost(t *testing.T) {
 	t.Parallel()
+	const limit, waiting = 8, 500
 	l := harness.NewDaemons(t)
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-	g := l.StartGateway(t, nil, "--max-connections", "8", address)
-	var handled []pendingSubmission
-	for range 8 {
-		handled = append(handled, startSubmission(l, t, address))
+	g := l.StartGateway(t, nil, "--max-connections", strconv.Itoa(limit), address)
+	controller := l.Daemons["schedctld"].PID()
+	harness.Must(t, syscall.Kill(controller, syscall.SIGSTOP)) // so that the first requests take as long as the other clients need to connect
+	defer syscall.Kill(controller, syscall.SIGCONT)
+	conns := make([]net.Conn, limit+waiting)
+	connect := func(i int, path string) (err error) {
+		if conns[i], err = net.Dial("tcp", address); err != nil {
+			return err
+		}
+		t.Cleanup(func() { conns[i].Close() })
+		_, err = fmt.Fprintf(conns[i], "GET /sched/v0.0.43/%s HTTP/1.1\r\nHost: lab\r\nX-SCHED-USER-TOKEN: %s\r\nConnection: close\r\n\r\n", path, l.OwnToken)
+		return err
 	}
-	// All new connections must be waiting before the first 8 requests reach
-	// their time limit, so several goroutines open them.
-	conns := make([]net.Conn, 2000)
+	for i := range limit {
+		harness.Must(t, connect(i, "nodes"))
+	}
 	var dials sync.WaitGroup
 	failures := make([]error, 8)
-	for first := range 8 {
+	for first := range failures {
 		dials.Go(func() {
-			for i := first; i < len(conns); i += 8 {
-				c, err := net.Dial("tcp", address)
-				if err != nil {
-					failures[first] = err
-					return
-				}
-				t.Cleanup(func() { c.Close() })
-				fmt.Fprintf(c, "GET /sched/v0.0.43/ping HTTP/1.1\r\nHost: lab\r\nX-SCHED-USER-TOKEN: %s\r\nConnection: close\r\n\r\n", l.OwnToken)
-				conns[i] = c
+			for i := limit + first; i < len(conns) && failures[first] == nil; i += len(failures) {
+				failures[first] = connect(i, "ping")
 			}
 		})
 	}
 	dials.Wait()
 	harness.Must(t, errors.Join(failures...))
-	harness.Eventually(t, "all wait", func() bool { return countPending(t, address) == 0 && countParked(g) == len(conns) })
-	for _, h := range handled {
-		if a, err := h.finish(); err != nil || a.Status != 200 {
-			t.Errorf("an earlier connection: %v, %d", err, a.Status)
-		}
-	}
+	harness.Eventually(t, "all wait", func() bool { return countPending(t, address) == 0 && countParked(g) == waiting })
+	harness.Must(t, syscall.Kill(controller, syscall.SIGCONT))
 	for i, c := range conns {
 		if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != 200 {
 			t.Errorf("connection %d: %v, %+v", i, err, resp)

@@ -158,31 +158,36 @@ func TestNoneYieldsNeedlessly(t *testing.T) {
 
 // TestThousandsOverALimit checks that a request on each of 2000 concurrent
 // connections is answered although the limit is 8. In the first run, each
-// client closes its connection after the answer. In the second run, each client
-// leaves its connection open until the gateway closes it or all clients have
-// been answered.
+// client closes its connection after the answer. In the second run, with fewer
+// connections, each client leaves its connection open until the gateway closes
+// it or all clients have been answered.
 func TestThousandsOverALimit(t *testing.T) {
 	t.Parallel()
-	const clients = 2000
-	for _, keep := range []bool{false, true} {
+	for keep, clients := range map[bool]int{false: 2000, true: 300} {
 		t.Run(fmt.Sprintf("kept %v", keep), func(t *testing.T) {
-			needDescriptors(t, clients+100)
+			needDescriptors(t, uint64(clients)+100)
 			g := serve(t, plainUser(t), testConfig{Connections: 8})
 			var wg sync.WaitGroup
 			var answered atomic.Int32
 			done := make(chan struct{})
+			connecting := make(chan struct{}, 8) // a client that connects and sends nothing for a while would be closed
 			for range clients {
 				wg.Go(func() {
+					connecting <- struct{}{}
 					c, err := net.Dial("tcp", g.addr)
+					if err == nil {
+						_, err = fmt.Fprint(c, request)
+					}
+					<-connecting
 					if err != nil {
 						t.Error(err)
 						return
 					}
 					defer c.Close()
-					if _, _, err = ask(c, "/pid"); err != nil {
-						t.Errorf("one of %d: %v", clients, err)
+					if status, _, err := answer(c); err != nil || status != http.StatusOK {
+						t.Errorf("one of %d: %d, %v", clients, status, err)
 					}
-					if answered.Add(1) == clients {
+					if int(answered.Add(1)) == clients {
 						close(done)
 					}
 					if keep {

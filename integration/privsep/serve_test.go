@@ -104,11 +104,11 @@ func TestKilledWorkers(t *testing.T) {
 			c.Close()
 		}
 		if n == 9 {
-			g.awaitSettled(t, 60)
+			g.awaitSettled(t, 60, n+1)
 			before = descriptors(t, g.dispatcherPID())
 		}
 	}
-	g.awaitSettled(t, 60)
+	g.awaitSettled(t, 60, 20)
 	// While a connection is being passed to a worker, the dispatcher briefly
 	// has a descriptor for it. Only a leaked descriptor stays open.
 	var after []string
@@ -165,14 +165,14 @@ func (g *gateway) occupy(t *testing.T, n int) (list []net.Conn) {
 	return list
 }
 
-// awaitSettled waits until all workers are ready again and all n slots are
-// free.
-func (g *gateway) awaitSettled(t *testing.T, n int) {
+// awaitSettled waits until the dispatcher has noticed the given number of
+// deaths, all workers are ready again, and all n slots are free.
+func (g *gateway) awaitSettled(t *testing.T, n, deaths int) {
 	t.Helper()
 	for _, c := range hold(t, g.addr, n) {
 		c.Close()
 	}
-	dead := func() (ready, ended int) {
+	count := func() (ready, ended int) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		for _, r := range g.records {
@@ -185,7 +185,7 @@ func (g *gateway) awaitSettled(t *testing.T, n int) {
 		}
 		return ready, ended
 	}
-	await(t, "the pool is full again", func() bool { ready, ended := dead(); return ready-ended == 2 })
+	await(t, "the pool is full again", func() bool { ready, ended := count(); return ended >= deaths && ready-ended == 2 })
 }
 
 // TestMaxConnections checks that the gateway serves at most the configured
