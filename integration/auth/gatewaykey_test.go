@@ -278,12 +278,15 @@ func TestGatewayKeySet(t *testing.T) {
 	if k.keeperPID() != 0 {
 		t.Error("a keeper runs although it has no keys")
 	}
-	write(newKey)
+	write(newKey) // without a signal to the gateway
 	harness.Eventually(t, "the gateway itself refuses tokens of the old set", func() bool { return k.refusesLocally(k.rs256(oldKey)) })
 	if status := k.status(k.rs256(newKey)); status != http.StatusOK {
 		t.Errorf("the new set's token: status %d", status)
 	}
+	// From here on a signal makes the gateway look at once.
+	reload := func() { harness.Must(t, syscall.Kill(k.PID(), syscall.SIGHUP)) }
 	harness.ReplaceFile(t, set, []byte("{"), 0o644)
+	reload()
 	harness.Eventually(t, "the gateway logs that the key set is unusable", func() bool {
 		return strings.Contains(k.Logged(), "cannot use the key set of RS256 tokens")
 	})
@@ -291,8 +294,10 @@ func TestGatewayKeySet(t *testing.T) {
 		t.Errorf("after an unusable set, a token of the set before: status %d", status)
 	}
 	harness.Must(t, os.Remove(set))
+	reload()
 	k.awaitReadiness(k.rs256(newKey), "the file of jwks can't be used any more")
 	write(oldKey)
+	reload()
 	k.awaitReadiness(k.rs256(oldKey), "")
 }
 
