@@ -18,7 +18,7 @@ import (
 func TestKilledAtFailpoints(t *testing.T) {
 	for _, point := range []string{"accepted", "recorded", "prepared", "spawned", "started", "outcome", "finished"} {
 		t.Run(point, func(t *testing.T) {
-			storm(t, 40, func(s *site, over func() bool) {
+			storm(t, 15, func(s *site, over func() bool) {
 				s.kill()
 				deaths := 0
 				for n := 1; !over(); n = n%5 + 1 {

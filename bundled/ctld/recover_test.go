@@ -352,7 +352,7 @@ func storm(t *testing.T, jobs int, trouble func(s *site, finished func() bool)) 
 }
 
 func TestKilledByTheClock(t *testing.T) {
-	storm(t, 200, func(s *site, finished func() bool) {
+	storm(t, 60, func(s *site, finished func() bool) {
 		deaths := 0
 		for pause := 20 * time.Millisecond; !finished(); pause += 5 * time.Millisecond { // each controller runs longer than the last, so that the test also passes on slow machines
 			time.Sleep(pause)
