@@ -67,8 +67,8 @@ func TestDemoSudo(t *testing.T) {
 }
 
 // TestDemoStops checks that the demo shows a job, and that the commands that it
-// prints work when a user pastes them into a shell. It also checks that Ctrl-C, SIGTERM and SIGKILL end
-// all processes of the demo, including a running job.
+// prints work when a user pastes them into a shell. It also checks that Ctrl-C,
+// SIGTERM and SIGKILL end all processes of the demo, including a running job.
 func TestDemoStops(t *testing.T) {
 	curl, err := exec.LookPath("curl")
 	if err != nil {
@@ -87,6 +87,7 @@ func TestDemoStops(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel() // each waits for a job that ignores SIGTERM
 			d := demoCommand(t, nil)
 			d.start()
 			commands := d.lines("curl ")
