@@ -39,7 +39,7 @@ GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.
 
 .DEFAULT_GOAL = build
 include deploy/install.mk
-.PHONY: help build demo test race fuzz golden lint openapi integration integration-slurm integration-changes integration-systemd integration-kernels packages packages-check integration-packages chaos bench bench-slurm docs dist clean
+.PHONY: help build demo test race fuzz golden lint openapi integration integration-slurm integration-changes integration-systemd integration-kernels packages packages-check integration-packages chaos bench bench-slurm docs dist release clean
 
 # Fails with one line about Go, and one with the commands that install it, if Go is missing or too old for go.mod.
 # The commands need no root. GO_RELEASE is the release that they install.
@@ -151,6 +151,13 @@ dist: build ## write an archive for this machine's architecture into DIST (dist)
 		-cf - schedrestd-$(VERSION) | gzip -n$(COMPRESSION) >$(DIST)/schedrestd-$(VERSION)-linux-$(GOARCH).tar.gz
 	@rm -r $(DIST)/schedrestd-$(VERSION)
 	cd $(DIST) && sha256sum *.tar.gz | tee SHA256SUMS
+
+release: need-go ## check that everything agrees about the release, then write its packages and archive into DIST (dist)
+	@git diff --quiet HEAD || { echo 'error: the working tree has changes that are not committed' >&2; exit 1; }
+	RELEASING=1 $(GO) test -count=1 -run '^(TestRelease|TestSpecification)$$' .
+	$(MAKE) -s lint
+	$(MAKE) -s dist packages VERSION=$(RELEASE)
+	@echo 'next: git tag -s v$(RELEASE) && git push origin v$(RELEASE)'
 
 packages: build ## write .deb and .rpm for PACKAGE_ARCHS (amd64 arm64) into DIST (dist)/packages, with SBOMs and checksums
 	@rm -rf $(PACKAGES) && mkdir -p $(PACKAGES)
