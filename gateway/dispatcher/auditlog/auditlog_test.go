@@ -178,10 +178,10 @@ func TestReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	auditor := <-auditors
-	if err := auditor.Channel.Send(&work.Breach{Number: 5, Reason: "lied\x1b"}); err != nil {
+	if err := auditor.Channel.Send(&work.Breach{Number: 5, Reason: "broke it\x1b"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-reports; got.number != 5 || got.reason != `to the auditor: lied\x1b` {
+	if got := <-reports; got.number != 5 || got.reason != `to the auditor: broke it\x1b` {
 		t.Errorf("%+v", got)
 	}
 	if err := auditor.Channel.Send(&ipc.Pong{Number: 9}); err != nil {
