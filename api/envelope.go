@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -202,6 +203,10 @@ func failure[O any](t *AnswerType[O], v schema.View) func(schema.Encoder, *Envel
 // answer's Envelope.
 func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schema.Field[O]) *AnswerType[O] {
 	return &AnswerType[O]{ObjectType: schema.Object(schemaName, func() schema.Fields[O] {
+		content := slices.Clone(content)
+		if len(content) > 0 {
+			content[0] = content[0].Marked() // the records, from which the entity tag is computed
+		}
 		return append(content,
 			schema.F("meta", metaType.Type, func(o *O) *Meta { return &at(o).Meta }, "The server and client of this request"),
 			schema.F("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), func(o *O) *[]Error { return &at(o).Errors }, "Errors; empty on success"),

@@ -160,6 +160,22 @@ func (f Field[O]) Warning(text string) Field[O] {
 	return f
 }
 
+// Marked returns a field like f, after which the writer marks its position (see
+// output.Mark).
+func (f Field[O]) Marked() Field[O] {
+	renderer := f.renderer
+	f.renderer = func(v View) func(Encoder, any) {
+		render := renderer(v)
+		return func(e Encoder, o any) {
+			render(e, o)
+			if m, ok := e.(interface{ Mark() }); ok {
+				m.Mark()
+			}
+		}
+	}
+	return f
+}
+
 // Name returns the field's name. It does not depend on the spelling, unless the
 // field has the option InSlurm.
 func (f Field[O]) Name() string { return f.name }

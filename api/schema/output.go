@@ -14,9 +14,10 @@ const (
 
 // output is a writer's buffer, which is written in pieces.
 type output struct {
-	w   io.Writer
-	buf []byte
-	err error
+	w    io.Writer
+	buf  []byte
+	mark int // length of buf at the last Mark; 0 for none
+	err  error
 }
 
 func newOutput(w io.Writer) output {
@@ -25,6 +26,13 @@ func newOutput(w io.Writer) output {
 
 // Buffered returns the number of bytes collected but not yet written.
 func (o *output) Buffered() int { return len(o.buf) }
+
+// Mark remembers how much has been collected.
+func (o *output) Mark() { o.mark = len(o.buf) }
+
+// Marked returns what was collected before Mark. It returns nil if something of
+// the body has been written before, or if Mark was not called.
+func (o *output) Marked() []byte { return o.buf[:o.mark] }
 
 // Capacity returns the size of the buffer in bytes.
 func (o *output) Capacity() int { return cap(o.buf) }
@@ -45,6 +53,6 @@ func (o *output) Flush() error {
 	if o.err == nil && len(o.buf) > 0 {
 		_, o.err = o.w.Write(o.buf)
 	}
-	o.buf = o.buf[:0]
+	o.buf, o.mark = o.buf[:0], 0
 	return o.err
 }

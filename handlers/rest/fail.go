@@ -63,7 +63,7 @@ func (c *Call) sendFailure(code int, problems []api.Error, warnings []api.Warnin
 	if c.route != nil {
 		table = c.route.Answer
 	}
-	return c.render(code, func(e schema.Encoder) { table.Failure(c.view)(e, &body) })
+	return c.render(code, false, func(e schema.Encoder) { table.Failure(c.view)(e, &body) })
 }
 
 // answerNotFound handles requests whose path names an object that does not

@@ -14,6 +14,7 @@ type writer interface {
 	Reset(io.Writer)
 	Flush() error
 	Buffered() int
+	Marked() []byte
 	Capacity() int
 }
 

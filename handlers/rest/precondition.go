@@ -1,14 +1,52 @@
 package rest
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"strings"
 
+	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/internal/errs"
 )
 
+// varyByUser names the headers with the credential of a request.
+var varyByUser = strings.Join([]string{"Authorization",
+	api.HeaderUser(schema.Sched), api.HeaderToken(schema.Sched), api.HeaderUser(schema.Slurm), api.HeaderToken(schema.Slurm)}, ", ")
+
+// setTag sets the entity tag of an answer with these records (RFC 9110, 8.8.3).
+// It returns true if the client has an answer with this tag already. Equal
+// records have equal tags, in every worker. The tag is weak, because the answer
+// also contains times and the address of the client.
+//
+// Only an answer of one piece has a tag, because the tag precedes the records.
+func (c *Call) setTag(records []byte) (unchanged bool) {
+	if len(records) == 0 {
+		return false
+	}
+	sum := sha256.Sum256(records)
+	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
+	h := c.w.Header()
+	h.Set("ETag", "W/"+tag)
+	h.Set("Cache-Control", "private, no-cache")
+	h.Add("Vary", varyByUser)
+	lines := c.r.Header.Values("If-None-Match")
+	if isAny(lines) {
+		return true
+	}
+	for _, line := range lines {
+		for known := range splitUnquoted(line, ',') {
+			if strings.TrimPrefix(strings.Trim(known, " \t"), "W/") == tag {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // precondition evaluates If-Match and If-None-Match before a change (RFC 9110,
-// 13.1 and 13.2). The gateway's resources have no entity tags, so a tag never
-// matches. A "*" matches if the object to change exists. If named is set, the
+// 13.1 and 13.2). The gateway does not compare entity tags before a change, so a
+// tag never matches. A "*" matches if the object to change exists. If named is set, the
 // request names the object, and precondition assumes that the object exists. A
 // request that does not name an object creates a new one.
 //
@@ -17,14 +55,14 @@ import (
 func (c *Call) precondition(named bool) error {
 	if lines := c.r.Header.Values("If-Match"); len(lines) > 0 && !(named && isAny(lines)) {
 		return errs.New(errs.PreconditionFailed, "the If-Match condition is false; nothing was changed").
-			WithHint("resources have no entity tags; only If-Match: * can be true, and only if the resource exists")
+			WithHint("entity tags are not compared before a change; only If-Match: * can be true, and only if the resource exists")
 	}
 	lines := c.r.Header.Values("If-None-Match")
 	if len(lines) == 0 || isAny(lines) && !named || areTags(lines) {
 		return nil
 	}
 	return errs.New(errs.PreconditionFailed, "the If-None-Match condition is false; nothing was changed").
-		WithHint("resources have no entity tags, so any tag makes it true; " +
+		WithHint("entity tags are not compared before a change, so any tag makes it true; " +
 			"* makes it true only for a request that creates something")
 }
 

@@ -17,14 +17,16 @@ import (
 func Send[T any](c *Call, status int, table *api.AnswerType[T], body *T) error {
 	view := c.view
 	view.Only = c.only
-	return c.render(status, func(e schema.Encoder) { table.Renderer(view)(e, body) })
+	tagged := status == http.StatusOK && c.route != nil && c.route.Method == http.MethodGet && !c.route.Changing()
+	return c.render(status, tagged, func(e schema.Encoder) { table.Renderer(view)(e, body) })
 }
 
 // render answers with the output of the function write, in the negotiated
-// format. If write fails before anything was sent, render returns the error,
-// and the caller may send another answer. If write fails later, render aborts
-// the connection, because a truncated answer must not look complete.
-func (c *Call) render(status int, write func(schema.Encoder)) error {
+// format, and with an entity tag if tagged is set. If write fails before anything
+// was sent, render returns the error, and the caller may send another answer. If
+// write fails later, render aborts the connection, because a truncated answer
+// must not look complete.
+func (c *Call) render(status int, tagged bool, write func(schema.Encoder)) error {
 	to := &sink{c: c, status: status}
 	defer to.release()
 	out := c.server.formats.get(c.media, to)
@@ -37,6 +39,10 @@ func (c *Call) render(status int, write func(schema.Encoder)) error {
 		c.abort(err)
 	}
 	to.whole = c.w.status == 0
+	if to.whole && tagged && c.setTag(out.Marked()) {
+		c.w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
 	err := out.Flush()
 	if err == nil {
 		err = to.finish()
@@ -70,7 +76,9 @@ func (c *Call) SetContentType(media string) {
 	h := c.w.Header()
 	h.Set("Content-Type", media)
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cache-Control", "no-store")
+	if h.Get("ETag") == "" {
+		h.Set("Cache-Control", "no-store")
+	}
 }
 
 // SendString answers with body, in small pieces. The caller has called

@@ -4,11 +4,12 @@
 //
 // A request passes through these functions: a method (node.go, submit.go, …)
 // creates the request and decodes the answer; ask (share.go) lets equal calls
-// share one request; do (failover.go) finds a controller that answers; findVersion (version.go) determines the protocol
-// version that the controller supports; exchange (exchange.go) opens one
-// connection for one request and one answer. For the accounting daemon, the
-// type Accounting (accounting.go) does the same. Its connections stay open
-// (sessions.go), and each belongs to one token.
+// share one request; do (failover.go) finds a controller that answers;
+// findVersion (version.go) determines the protocol version that the controller
+// supports; exchange (exchange.go) opens one connection for one request and one
+// answer. For the accounting daemon, the type Accounting (accounting.go) does
+// the same. Its connections stay open (sessions.go), and each belongs to one
+// token.
 //
 // If a daemon does not answer a request, it may or may not have carried out the
 // request. The client sends such a request again only if a repetition is
