@@ -10,7 +10,7 @@
 //     trixie/arm64. If KERNEL is not set, TestKernel is skipped.
 //   - KERNELS_REQUIRED=1 turns skips into failures.
 //   - KERNELS_STEPS=REGEXP selects the steps.
-//   - KERNELS_TESTS='.' runs all tests of privsep.
+//   - KERNELS_TESTS='.' runs all tests of integration/privsep.
 //   - KERNELS_ACCEL=kvm uses this machine's processor.
 package kernels
 
@@ -93,15 +93,15 @@ type testPackage struct {
 	run, skip []string // names without "Test", or regular expressions for such names; if run is empty, all tests run
 }
 
-// testPackages lists the packages whose tests are run. Of the tests of privsep,
-// only those whose results depend on the kernel are run. The others are about
-// the order of events between processes, and would take half a day on an
-// emulated processor.
+// testPackages lists the packages whose tests are run. Of the tests of whole
+// gateways, only those whose results depend on the kernel are run. The others
+// are about the order of events between processes, and would take half a day on
+// an emulated processor.
 var testPackages = []testPackage{
-	{name: "privsep", as: []uint32{0, 1000}, run: strings.Fields(`
+	{name: "integration/privsep", as: []uint32{0, 1000}, run: strings.Fields(`
 		NamespacesAlone WorkerIsConfined KeeperIsConfined ParentPrivileges UnprivilegedStart RootWorkerByWish StartsFrom0700
 		ConfinementLine Check.* DeathTests.* Captured CapturedConnects CapturedAsksTheKeeper NamespaceInit.* ParentGone ParentDies
-		Orphan EachUserHisProcess ProcessLimit NoThreadLeft ThreadsOfAWorker PeerFacts HTTPS KeyStaysInTheKeeper`),
+		EachUserHisProcess ProcessLimit NoThreadLeft ThreadsOfAWorker PeerFacts HTTPS KeyStaysInTheKeeper`),
 		skip: []string{"CheckSaysWhy"}}, // busybox's setpriv can't change the user
 	{name: "privsep/spawn", as: []uint32{0, 1000}},
 	{name: "privsep/listen", as: []uint32{0, 1000}},
