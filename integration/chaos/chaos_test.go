@@ -71,7 +71,7 @@ func TestChaos(t *testing.T) {
 	defer func() { t.Logf("after %s:\n%s", c.duration, c.table()) }()
 	c.applyLoad()
 	c.verifyRecovery()
-	c.watch.checkGrowth()
+	c.watch.checkGrowth(c.duration)
 	c.checkNoConns()
 	c.checkNoProcesses()
 	c.checkAuditLog()
