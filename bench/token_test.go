@@ -61,7 +61,7 @@ const (
 // channel to the keeper.
 func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 	b.Helper()
-	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
+	parent, fd, err := ipc.Pair(ipc.Managers, ipc.Keeper)
 	must(b, err)
 	childEnd := os.NewFile(uintptr(fd), "channel")
 	defer childEnd.Close()

@@ -31,9 +31,10 @@ type Channel struct {
 }
 
 // Pair makes a channel between two processes, which have the roles self and
-// peer. It returns self's end, and a close-on-exec descriptor for peer's end.
-// The caller must pass this descriptor to the peer and then close it. A caller
-// that keeps it open does not notice when the peer exits.
+// peer. The role Managers stands for the parent and the dispatcher, if they
+// share an end. Pair returns self's end, and a close-on-exec descriptor for
+// peer's end. The caller must pass this descriptor to the peer and then close
+// it. A caller that keeps it open does not notice when the peer exits.
 func Pair(self, peer Role) (*Channel, int, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -64,13 +65,13 @@ func Open(fd int, self, peer Role) (*Channel, error) {
 		return nil, fmt.Errorf("open a channel: %w", err)
 	}
 	// A worker's sandbox permits recvmsg(2) only on the channel to the parent.
-	noFDs := self == Worker && peer != Parent
+	noFDs := self == Worker && !peer.Has(Parent)
 	return &Channel{self: self, peer: peer, file: file, raw: raw, noFDs: noFDs, oob: make([]byte, controlSize)}, nil
 }
 
 // Resume opens an end as Open does, but in the given phase, because another
 // process has already used the end. For example, the parent sends a process its
-// setup and then passes the parent's end to the dispatcher.
+// setup and then passes its end to the dispatcher, which resumes it.
 func Resume(fd int, self, peer Role, phase Phase) (*Channel, error) {
 	c, err := Open(fd, self, peer)
 	if err == nil {
@@ -129,16 +130,16 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	attempt := func(fd uintptr) bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		var r *Row
-		if r, sendErr = permit(KindOf(m), c.self, c.peer, c.phase, len(frame)-1, len(fds)); sendErr != nil {
+		var next Phase
+		if _, next, sendErr = permit(KindOf(m), c.self, c.peer, c.phase, len(frame)-1, len(fds)); sendErr != nil {
 			return true
 		}
 		sendErr = sendPacket(int(fd), frame, oob)
 		// If the peer has exited, the phase changes as if the message had been
 		// sent. Without this change, the next message would fail because it is
 		// out of order, and not because the peer has exited.
-		if (sendErr == nil || sendErr == unix.EPIPE) && r.Then != Initial {
-			c.phase = r.Then
+		if sendErr == nil || sendErr == unix.EPIPE {
+			c.phase = next
 		}
 		return sendErr != unix.EAGAIN
 	}
@@ -247,13 +248,13 @@ func (c *Channel) decodePacket(frame, oob []byte, flags int) (r Received, err er
 	kind := Kind(frame[0])
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.peer == Parent && c.phase == Initial {
+	if c.peer.Has(Parent) && c.phase == Initial {
 		first := Walker{buf: frame[1:], reading: true}
 		if first.Version(); first.err != nil {
 			return r, violation(c.peer, kind, "%w", first.err)
 		}
 	}
-	row, err := permit(kind, c.peer, c.self, c.phase, len(frame)-1, len(fds))
+	row, next, err := permit(kind, c.peer, c.self, c.phase, len(frame)-1, len(fds))
 	if err != nil {
 		return r, err
 	}
@@ -261,8 +262,6 @@ func (c *Channel) decodePacket(frame, oob []byte, flags int) (r Received, err er
 	if err := Unmarshal(frame[1:], m); err != nil {
 		return r, violation(c.peer, kind, "%w", err)
 	}
-	if row.Then != Initial {
-		c.phase = row.Then
-	}
+	c.phase = next
 	return Received{Message: m, FDs: fds}, nil
 }

@@ -17,14 +17,15 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// pair returns both ends of a channel in this process, in the given phase.
+// pair returns both ends of a channel in this process, in the given phase. The
+// first end is that of the parent and the dispatcher.
 func pair(t *testing.T, phase ipc.Phase) (parent, worker *ipc.Channel) {
 	t.Helper()
-	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
+	parent, fd, err := ipc.Pair(ipc.Managers, ipc.Worker)
 	if err != nil {
 		t.Fatal(err)
 	}
-	worker, err = ipc.Open(fd, ipc.Worker, ipc.Parent)
+	worker, err = ipc.Open(fd, ipc.Worker, ipc.Managers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,8 @@ func TestConversation(t *testing.T) {
 	}{
 		{parent, &setup, nil, ipc.Configured},
 		{parent, &ipc.Attributes{UID: 65534, Groups: []uint32{7}, Namespaces: []ipc.Namespace{{Type: "ipc", ID: "ipc:[1]", MustDiffer: true}}}, nil, ipc.Proving},
-		{worker, &ipc.Ready{}, nil, ipc.Serving},
+		{worker, &ipc.Ready{}, nil, ipc.Handover},
+		{parent, &ipc.Ping{Number: 2}, nil, ipc.Serving},
 		{parent, conn, []int{int(w.Fd())}, ipc.Serving},
 		{worker, &work.Taken{ID: 1}, nil, ipc.Serving},
 		{parent, &ipc.Ping{Number: 3}, nil, ipc.Serving},
@@ -129,6 +131,55 @@ func TestConversation(t *testing.T) {
 	worker.Close()
 	if _, err := parent.Receive(); err != io.EOF {
 		t.Errorf("after the worker's end: %v, want EOF", err)
+	}
+}
+
+// TestHandover checks that a keeper accepts the parent's keys after it has sent
+// Ready, but not after the dispatcher's first message.
+func TestHandover(t *testing.T) {
+	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
+	must(t, err)
+	defer parent.Close()
+	keeper, err := ipc.Open(fd, ipc.Keeper, ipc.Managers)
+	must(t, err)
+	defer keeper.Close()
+	parent.SetPhase(ipc.Proving)
+	keeper.SetPhase(ipc.Proving)
+	dispatcherFD, err := unix.Dup(int(parent.Fd()))
+	must(t, err)
+	dispatcher, err := ipc.Resume(dispatcherFD, ipc.Dispatcher, ipc.Keeper, ipc.Proving)
+	must(t, err)
+	defer dispatcher.Close()
+
+	receive := func(c *ipc.Channel) error {
+		r, err := c.Receive()
+		for _, fd := range r.FDs {
+			unix.Close(fd)
+		}
+		return err
+	}
+	must(t, parent.Send(new(ipc.SecretKeys), 0, 0, 0, 0))
+	must(t, keeper.Send(new(ipc.Ready)))
+	must(t, receive(keeper))
+	must(t, receive(dispatcher))
+	must(t, dispatcher.Send(new(ipc.Ping)))
+	must(t, receive(keeper))
+	must(t, parent.Send(new(ipc.SecretKeys), 0, 0, 0, 0)) // the parent can't know that the handover is over
+	if err := receive(keeper); err == nil || !strings.Contains(err.Error(), "not permitted while serving") {
+		t.Errorf("keys after the handover: %v", err)
+	}
+	if err := dispatcher.Send(new(ipc.SecretKeys), 0, 0, 0, 0); err == nil || !strings.Contains(err.Error(), "may not be sent by the dispatcher") {
+		t.Errorf("keys from the dispatcher: %v", err)
+	}
+	if err := parent.Send(new(ipc.Ping)); err == nil || !strings.Contains(err.Error(), "may not be sent by the parent") {
+		t.Errorf("Ping from the parent: %v", err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -46,7 +46,9 @@ func fuzzSide(f *testing.F, self, peer ipc.Role) {
 			return
 		}
 		row := ipc.RowOf(r.Message)
-		if !row.From.Has(peer) || !row.To.Has(self) || !row.Phases.Has(before) {
+		if !slices.ContainsFunc(row.Routes, func(route ipc.Route) bool {
+			return route.From.Has(peer) && route.To.Has(self) && route.Phases.Has(before)
+		}) {
 			t.Fatalf("%s was accepted in the phase %s", row.Name, before)
 		}
 		again, err := ipc.Encode(r.Message)
@@ -56,52 +58,62 @@ func fuzzSide(f *testing.F, self, peer ipc.Role) {
 	})
 }
 
-// FuzzFromWorker tests the parent reading from a compromised worker.
-func FuzzFromWorker(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Worker) }
+// FuzzDispatcherFromWorker tests the dispatcher reading from a compromised
+// worker.
+func FuzzDispatcherFromWorker(f *testing.F) { fuzzSide(f, ipc.Dispatcher, ipc.Worker) }
 
-// FuzzFromParent tests the worker reading from the parent.
-func FuzzFromParent(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Parent) }
+// FuzzWorkerFromManagers tests a worker reading from the parent and the
+// dispatcher.
+func FuzzWorkerFromManagers(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Managers) }
 
 // FuzzKeeperFromWorker tests the keeper reading from a compromised worker.
 func FuzzKeeperFromWorker(f *testing.F) { fuzzSide(f, ipc.Keeper, ipc.Worker) }
 
-// FuzzFromKeeper tests a worker reading from the keeper.
-func FuzzFromKeeper(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Keeper) }
+// FuzzWorkerFromKeeper tests a worker reading from the keeper.
+func FuzzWorkerFromKeeper(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Keeper) }
 
-// FuzzParentFromKeeper tests the parent reading from a compromised keeper.
-func FuzzParentFromKeeper(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Keeper) }
+// FuzzDispatcherFromKeeper tests the dispatcher reading from a compromised
+// keeper.
+func FuzzDispatcherFromKeeper(f *testing.F) { fuzzSide(f, ipc.Dispatcher, ipc.Keeper) }
 
-// FuzzKeeperFromParent tests the keeper reading from the parent.
-func FuzzKeeperFromParent(f *testing.F) { fuzzSide(f, ipc.Keeper, ipc.Parent) }
+// FuzzKeeperFromManagers tests the keeper reading from the parent and the
+// dispatcher.
+func FuzzKeeperFromManagers(f *testing.F) { fuzzSide(f, ipc.Keeper, ipc.Managers) }
 
 // FuzzResolverFromWorker tests the resolver reading from a compromised worker.
 func FuzzResolverFromWorker(f *testing.F) { fuzzSide(f, ipc.Resolver, ipc.Worker) }
 
-// FuzzFromResolver tests a worker reading from a compromised resolver.
-func FuzzFromResolver(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Resolver) }
+// FuzzWorkerFromResolver tests a worker reading from a compromised resolver.
+func FuzzWorkerFromResolver(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Resolver) }
 
-// FuzzParentFromResolver tests the parent reading from a compromised resolver.
-func FuzzParentFromResolver(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Resolver) }
+// FuzzDispatcherFromResolver tests the dispatcher reading from a compromised
+// resolver.
+func FuzzDispatcherFromResolver(f *testing.F) { fuzzSide(f, ipc.Dispatcher, ipc.Resolver) }
 
 // FuzzAuditorFromWorker tests the auditor reading from a compromised worker.
 func FuzzAuditorFromWorker(f *testing.F) { fuzzSide(f, ipc.Auditor, ipc.Worker) }
 
-// FuzzFromAuditor tests a worker reading from a compromised auditor.
-func FuzzFromAuditor(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Auditor) }
+// FuzzWorkerFromAuditor tests a worker reading from a compromised auditor.
+func FuzzWorkerFromAuditor(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Auditor) }
 
-// FuzzParentFromAuditor tests the parent reading from a compromised auditor.
-func FuzzParentFromAuditor(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Auditor) }
+// FuzzDispatcherFromAuditor tests the dispatcher reading from a compromised
+// auditor.
+func FuzzDispatcherFromAuditor(f *testing.F) { fuzzSide(f, ipc.Dispatcher, ipc.Auditor) }
 
-// FuzzParentFromExporter tests the dispatcher, in the role Parent, reading from
-// a compromised exporter.
-func FuzzParentFromExporter(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Exporter) }
+// FuzzDispatcherFromExporter tests the dispatcher reading from a compromised
+// exporter.
+func FuzzDispatcherFromExporter(f *testing.F) { fuzzSide(f, ipc.Dispatcher, ipc.Exporter) }
 
-// FuzzExporterFromParent tests the exporter reading from the parent and the
+// FuzzExporterFromManagers tests the exporter reading from the parent and the
 // dispatcher.
-func FuzzExporterFromParent(f *testing.F) { fuzzSide(f, ipc.Exporter, ipc.Parent) }
+func FuzzExporterFromManagers(f *testing.F) { fuzzSide(f, ipc.Exporter, ipc.Managers) }
 
-// FuzzParentFromConfig tests the parent reading from a compromised
-// schedrestd-config.
+// FuzzParentFromDispatcher tests the parent reading from a compromised
+// dispatcher.
+func FuzzParentFromDispatcher(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Dispatcher) }
+
+// FuzzParentFromConfig tests the parent reading from a compromised schedrestd-
+// config.
 func FuzzParentFromConfig(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Config) }
 
 // FuzzConfigFromParent tests schedrestd-config reading from the parent.

@@ -5,10 +5,8 @@ import (
 	"math/bits"
 )
 
-// Role is a kind of process that holds one end of a channel. A row of the
-// protocol table may name several roles, joined with |. On a channel to a
-// worker or a service, Parent is the role of the parent's end. The end keeps
-// this role after the parent has passed it to the dispatcher.
+// Role is a kind of process that holds one end of a channel. Several roles may
+// be joined with |.
 type Role uint16
 
 // The roles.
@@ -24,9 +22,16 @@ const (
 	Exporter
 )
 
-// Services are the unprivileged processes that work for the parent and the
-// workers.
-const Services = Keeper | Resolver | Auditor | Dispatcher | Exporter
+// Services are the unprivileged processes that work for the dispatcher and the
+// workers. The dispatcher starts in the same way as a service.
+const Services = Keeper | Resolver | Auditor | Exporter
+
+// Managers are the processes that share an end of the channel to a worker or a
+// service. The parent makes the channel and sets up the process. Then it passes
+// the end on to the dispatcher. A parent that keeps a copy uses it only to send
+// an auditor another file. The worker or service can't see which of the two has
+// sent a message, so the phase of the channel decides which of them may send it.
+const Managers = Parent | Dispatcher
 
 // roleNames holds the names of the roles, in the order of the roles' bits.
 var roleNames = []string{"parent", "worker", "keeper", "resolver", "auditor", "config", "dispatcher", "acceptor", "exporter"}
@@ -36,6 +41,9 @@ func (r Role) Has(role Role) bool { return r&role != 0 }
 
 // String returns the role's name in logs.
 func (r Role) String() string {
+	if r == Managers {
+		return "parent or dispatcher"
+	}
 	if i := bits.TrailingZeros16(uint16(r)); r == 1<<i && i < len(roleNames) {
 		return roleNames[i]
 	}
@@ -54,6 +62,7 @@ const (
 	Configured              // the process has its Setup or ServiceSetup
 	Proving                 // the process compares its attributes with the expected ones
 	Planned                 // schedrestd-config sends the parts of its Plan
+	Handover                // the process has sent Ready; until the dispatcher's first message, the parent's files may still arrive
 	Serving                 // a worker takes connections, a service takes requests
 	Draining                // a worker gets no more connections and finishes those that it has
 	Closed                  // nothing may follow, for example because the process refused to serve
@@ -62,7 +71,7 @@ const (
 
 // String returns the phase's name in logs and docs.
 func (p Phase) String() string {
-	return Word(p, "new", "configured", "proving", "planned", "serving", "draining", "closed")
+	return Word(p, "new", "configured", "proving", "planned", "handover", "serving", "draining", "closed")
 }
 
 // Word returns words[v]. If there is no such word, it returns "unknown" and the

@@ -6,36 +6,47 @@ import (
 	"strconv"
 )
 
-// Row describes one kind of message: its sender and receiver, the phases in
-// which it is permitted, its length, and the number of descriptors that come
-// with it.
+// Row describes one kind of message: which process sends it to which, in which
+// phases, its length, and the number of descriptors that come with it.
 type Row struct {
 	Kind     Kind
 	Name     string
-	From, To Role
-	Phases   Phases // phases in which it is permitted
-	Min, Max int    // bytes of the fields, without the kind byte
-	FDs      int    // exact number of descriptors
-	Then     Phase  // the phase after it; Initial: no change
+	Routes   []Route
+	Min, Max int   // bytes of the fields, without the kind byte
+	FDs      int   // exact number of descriptors
+	Then     Phase // the phase after it; Initial: no change
 
 	New func() Message // returns an empty message
 }
 
-// Of returns the row of the messages of type T.
+// Route permits a message from any role in From to any role in To.
+type Route struct {
+	From, To Role
+	Phases   Phases // phases in which it is permitted
+}
+
+// Of returns the row of the messages of type T, with one route.
 func Of[T any, P interface {
 	*T
 	Message
 }](kind Kind, from, to Role, phases Phases, minSize, maxSize, fds int, then Phase) Row {
 	name := reflect.TypeFor[T]().Name()
-	return Row{kind, name, from, to, phases, minSize, maxSize, fds, then, func() Message { return P(new(T)) }}
+	return Row{kind, name, []Route{{from, to, phases}}, minSize, maxSize, fds, then, func() Message { return P(new(T)) }}
 }
 
-// connPhases are the phases in which a worker holds connections.
-var connPhases = In(Serving, Draining)
+// Or returns the row with another route.
+func (r Row) Or(from, to Role, phases Phases) Row {
+	r.Routes = append(r.Routes, Route{from, to, phases})
+	return r
+}
 
-// The rows of the protocol table for messages that the parent sends or
-// receives. The comment above a row becomes its description in
-// docs/generated/MESSAGES.md. The number of a removed message is not reused.
+// started are the phases in which the dispatcher and a process exchange
+// messages.
+var started = In(Handover, Serving, Draining)
+
+// The rows of the protocol table for messages whose types the parent uses. The
+// comment above a row becomes its description in docs/generated/MESSAGES.md. The
+// number of a removed message is not reused.
 //
 // Packages query and work contain the other rows: query for the channels
 // between workers and services and for the metrics, and work for the other
@@ -45,41 +56,48 @@ var _ = Register(
 	// secrets
 	Of[Setup](1, Parent, Worker, In(Initial), 36, MaxMessage-1, 0, Configured),
 	// the attributes that the kernel must report about the process
-	Of[Attributes](2, Parent, Worker|Services, In(Configured), 33, 33+4*maxGroups+2*maxLink+maxNamespaces*(5+2*maxLink), 0, Proving),
+	Of[Attributes](2, Parent, Worker|Services|Dispatcher, In(Configured), 33, 33+4*maxGroups+2*maxLink+maxNamespaces*(5+2*maxLink), 0, Proving),
 	// the process attributes are as expected, the sandbox is active and was tested, and the process can serve
-	Of[Ready](3, Worker|Services, Parent, In(Proving), 4, 4, 0, Serving),
+	Of[Ready](3, Worker|Services, Dispatcher, In(Proving), 4, 4, 0, Handover).
+		Or(Dispatcher, Parent, In(Proving)),
 	// the process will not serve, and why
-	Of[Refused](4, Worker|Services, Parent, In(Initial, Configured, Proving), 2, 2+MaxReason, 0, Closed),
+	Of[Refused](4, Worker|Services, Dispatcher, In(Initial, Configured, Proving), 2, 2+MaxReason, 0, Closed).
+		Or(Dispatcher, Parent, In(Initial, Configured, Proving)),
 	// the result of a test of the sandbox, or whether the init process of a PID namespace is confined
 	Of[Proven](104, Worker, Parent, In(Initial), 10, 10+2*maxCause, 0, Closed),
 	// an accepted connection, to serve or to refuse, with what the kernel reports about its peer
-	Of[Connection](5, Parent, Worker, In(Serving), 31, 31+2*MaxAddress, 1, Initial),
+	Of[Connection](5, Dispatcher, Worker, In(Handover, Serving), 31, 31+2*MaxAddress, 1, Initial),
 	// standard input and standard output of an inetd run, which form one connection
-	Of[Streams](13, Parent, Worker|Dispatcher, In(Serving), 31, 31+2*MaxAddress, 2, Initial),
+	Of[Streams](13, Parent, Dispatcher, In(Serving), 31, 31+2*MaxAddress, 2, Initial).
+		Or(Dispatcher, Worker, In(Handover, Serving)),
 	// asks whether the process still reads its channel
-	Of[Ping](7, Parent, Worker|Services, connPhases, 8, 8, 0, Initial),
+	Of[Ping](7, Parent, Dispatcher, In(Serving), 8, 8, 0, Initial).
+		Or(Dispatcher, Worker|Services, started),
 	// answers the Ping with this number
-	Of[Pong](8, Worker|Services, Parent, connPhases, 8, 8, 0, Initial),
+	Of[Pong](8, Dispatcher, Parent, In(Serving), 8, 8, 0, Initial).
+		Or(Worker|Services, Dispatcher, started),
 	// the part of the configuration that a service needs; it contains no
 	// secrets
-	Of[ServiceSetup](32, Parent, Services, In(Initial), 16, 16+maxLog, 0, Configured),
+	Of[ServiceSetup](32, Parent, Services|Dispatcher, In(Initial), 16, 16+maxLog, 0, Configured),
 	// a TLS key, its certificates, the certificate authorities of clients and the key of HS256 tokens, as open files whose owner and mode were checked; a file is empty if there is no such key or certificate
-	Of[SecretKeys](59, Parent, Keeper, In(Proving, Serving), 4, 4, 4, Initial),
+	Of[SecretKeys](59, Parent, Keeper, In(Proving, Handover), 4, 4, 4, Initial),
 	// whether the keys are in use; if not, which key can't be used, and why; a
 	// worker gets connections only after it has sent Kept
-	Of[Kept](34, Keeper|Worker, Parent, In(Serving), 4, 4+MaxReason, 0, Initial),
+	Of[Kept](34, Keeper|Worker, Dispatcher, In(Handover, Serving), 4, 4+MaxReason, 0, Initial),
 	// the audit log, open for appending; its owner, mode and directory were checked; it replaces the previous one
-	Of[LogFD](53, Parent, Auditor, In(Proving, Serving), 4, 4, 1, Initial),
+	Of[LogFD](53, Parent, Auditor, In(Proving, Handover, Serving), 4, 4, 1, Initial),
 	// the file of Idempotency-Keys, open for reading and writing; its owner, mode and directory were checked
-	Of[ClaimsFD](61, Parent, Auditor, In(Proving, Serving), 1, 1, 1, Initial),
+	Of[ClaimsFD](61, Parent, Auditor, In(Proving, Handover), 1, 1, 1, Initial),
 	// a socket that listens for scrapes of the metrics; there is one message for each address
-	Of[MetricsFD](62, Parent, Exporter, In(Proving, Serving), 0, 0, 1, Initial),
+	Of[MetricsFD](62, Parent, Exporter, In(Proving, Handover), 0, 0, 1, Initial),
 	// asks whether the path of the audit log still leads to the open file; sent
 	// before lines are written
-	Of[Follow](57, Auditor|Dispatcher, Parent, In(Serving), 0, 0, 0, Initial),
+	Of[Follow](57, Auditor, Dispatcher, In(Handover, Serving), 0, 0, 0, Initial).
+		Or(Dispatcher, Parent, In(Serving)),
 	// whether the audit log can be written, and if not, why; if the path now
 	// leads to another file, LogFD is sent first
-	Of[Followed](58, Parent, Auditor|Dispatcher, In(Serving), 2, 2+MaxReason, 0, Initial),
+	Of[Followed](58, Parent, Dispatcher, In(Serving), 2, 2+MaxReason, 0, Initial).
+		Or(Dispatcher, Auditor, In(Handover, Serving)),
 	// how the parent was started
 	Of[ConfigSetup](64, Parent, Config, In(Initial), 18, 18+maxPath, 0, Configured),
 	// an environment variable of the parent
@@ -92,7 +110,8 @@ var _ = Register(
 	// configuration files that the parent has opened
 	Of[Judge](68, Config, Parent, In(Configured), 4, 4+8*maxOwners, 0, Initial),
 	// the answer to Judge, OpenFile or Verdict: yes, or why not
-	Of[Judgement](69, Parent, Config|Dispatcher, In(Configured, Serving), 6, 6+2*maxCause, 0, Initial),
+	Of[Judgement](69, Parent, Config, In(Configured), 6, 6+2*maxCause, 0, Initial).
+		Or(Parent, Dispatcher, In(Serving)),
 	// why a reload has no Plan
 	Of[NoPlan](70, Config, Parent, In(Configured), 5, 5+2*maxCause, 0, Closed),
 	// what the parent needs from the command line, environment and
@@ -105,7 +124,7 @@ var _ = Register(
 	// the Setup of the workers, which ends the Plan
 	Of[PlanSetup](74, Config, Parent, In(Planned), 36, MaxMessage-1, 0, Closed),
 	// how this run of the gateway serves
-	Of[Dispatch](80, Parent, Dispatcher, In(Serving), 66, MaxMessage-1, 0, Initial),
+	Of[Dispatch](80, Parent, Dispatcher, In(Handover), 66, MaxMessage-1, 0, Serving),
 	// a listener, for the log
 	Of[Listening](105, Parent, Dispatcher, In(Serving), 5, 5+MaxAddress, 0, Initial),
 	// the channel on which accepted connections arrive, and a netlink socket that reports the owners of sockets
@@ -184,23 +203,46 @@ func (r *Row) size() string {
 	return fmt.Sprintf("%d–%d", r.Min, r.Max)
 }
 
-// permit checks a frame against the protocol table: kind, direction, phase,
-// size of the fields and number of descriptors. Both ends of a channel call
-// permit for every frame that they send or receive. No other code decides which
-// frames are permitted.
-func permit(kind Kind, from, to Role, phase Phase, size, fds int) (*Row, error) {
+// permit checks a frame against the protocol table: kind, sender, receiver,
+// phase, size of the fields and number of descriptors. It returns the phase
+// after the frame. Both ends of a channel call permit for every frame that they
+// send or receive. No other code decides which frames are permitted.
+//
+// The sender or the receiver is Managers if it can be the parent or the
+// dispatcher. The phase then decides which messages are permitted, because the
+// routes of the parent and those of the dispatcher have different phases.
+func permit(kind Kind, from, to Role, phase Phase, size, fds int) (*Row, Phase, error) {
 	r := byKind[kind]
-	switch {
-	case r == nil:
-		return nil, violation(from, kind, "is not in the protocol table")
-	case !r.From.Has(from) || !r.To.Has(to):
-		return nil, violation(from, kind, "may not be sent by the %s to the %s", from, to)
-	case !r.Phases.Has(phase):
-		return nil, violation(from, kind, "is not permitted while %s", phase)
-	case size < r.Min || size > r.Max:
-		return nil, violation(from, kind, "has %d bytes, not %s", size, r.size())
-	case fds != r.FDs:
-		return nil, violation(from, kind, "came with %d descriptors, not %d", fds, r.FDs)
+	if r == nil {
+		return nil, phase, violation(from, kind, "is not in the protocol table")
 	}
-	return r, nil
+	route, err := r.route(from, to, phase)
+	switch {
+	case err != nil:
+		return nil, phase, err
+	case size < r.Min || size > r.Max:
+		return nil, phase, violation(from, kind, "has %d bytes, not %s", size, r.size())
+	case fds != r.FDs:
+		return nil, phase, violation(from, kind, "came with %d descriptors, not %d", fds, r.FDs)
+	case r.Then != Initial:
+		return r, r.Then, nil
+	case phase == Handover && route.From == Dispatcher:
+		return r, Serving, nil
+	}
+	return r, phase, nil
+}
+
+// route returns the route that permits the message in the phase.
+func (r *Row) route(from, to Role, phase Phase) (route Route, err error) {
+	err = violation(from, r.Kind, "may not be sent by the %s to the %s", from, to)
+	for _, route := range r.Routes {
+		if !route.From.Has(from) || !route.To.Has(to) {
+			continue
+		}
+		if route.Phases.Has(phase) {
+			return route, nil
+		}
+		err = violation(from, r.Kind, "is not permitted while %s", phase)
+	}
+	return route, err
 }

@@ -39,12 +39,17 @@ func TestTableIsSound(t *testing.T) {
 			if r.FDs >= ipc.MaxFDs {
 				t.Errorf("%d descriptors: surplus descriptors could not be detected", r.FDs)
 			}
-			if r.From == r.To || meaning[typeName(r)] == "" {
-				t.Errorf("row is not filled in: %+v", r)
+			for _, route := range r.Routes {
+				if route.From == 0 || route.To == 0 || route.From&route.To != 0 || route.Phases == 0 {
+					t.Errorf("route from %s to %s while %s", route.From, route.To, route.Phases)
+				}
+			}
+			if meaning[typeName(r)] == "" {
+				t.Error("there is no comment above the row")
 			}
 			m := r.New()
-			if _, name, _ := strings.Cut(fmt.Sprintf("%T", m), "."); r.Phases == 0 || ipc.KindOf(m) != r.Kind || name != r.Name {
-				t.Fatalf("permitted in %q, reader %s of kind %d", r.Phases, name, ipc.KindOf(m))
+			if _, name, _ := strings.Cut(fmt.Sprintf("%T", m), "."); len(r.Routes) == 0 || ipc.KindOf(m) != r.Kind || name != r.Name {
+				t.Fatalf("%d routes, reader %s of kind %d", len(r.Routes), name, ipc.KindOf(m))
 			}
 			if got := len(frameOf(t, minMessage(r))) - 1; got != r.Min {
 				t.Errorf("the empty message has %d bytes, the protocol table says %d", got, r.Min)
@@ -74,23 +79,35 @@ func TestPermit(t *testing.T) {
 		size, fds int
 		want      string // part of the violation; "" when permitted
 	}{
-		{"in turn", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, ""},
-		{"connection", ipc.KindOf(new(ipc.Connection)), ipc.Parent, ipc.Worker, ipc.Serving, 31, 1, ""},
-		{"unknown kind", 200, ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, "not in the protocol table"},
-		{"kind 0", 0, ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, "not in the protocol table"},
-		{"wrong way", ipc.KindOf(new(work.Done)), ipc.Parent, ipc.Worker, ipc.Serving, 8, 0, "may not be sent by the parent"},
-		{"too early", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Proving, 8, 0, "not permitted while proving"},
-		{"twice", ipc.KindOf(new(ipc.Ready)), ipc.Worker, ipc.Parent, ipc.Serving, 0, 0, "not permitted while serving"},
-		{"after the end", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Closed, 8, 0, "not permitted while closed"},
-		{"too short", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 7, 0, "has 7 bytes, not 8"},
-		{"too long", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 9, 0, "has 9 bytes, not 8"},
-		{"descriptor missing", ipc.KindOf(new(ipc.Connection)), ipc.Parent, ipc.Worker, ipc.Serving, 31, 0, "came with 0 descriptors, not 1"},
-		{"descriptor too many", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 8, 1, "came with 1 descriptors, not 0"},
-		{"no phase at all", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.AllPhases, 8, 0, "not permitted"},
+		{"in turn", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Dispatcher, ipc.Serving, 8, 0, ""},
+		{"connection", ipc.KindOf(new(ipc.Connection)), ipc.Dispatcher, ipc.Worker, ipc.Serving, 31, 1, ""},
+		{"unknown kind", 200, ipc.Worker, ipc.Dispatcher, ipc.Serving, 8, 0, "not in the protocol table"},
+		{"kind 0", 0, ipc.Worker, ipc.Dispatcher, ipc.Serving, 8, 0, "not in the protocol table"},
+		{"wrong way", ipc.KindOf(new(work.Done)), ipc.Dispatcher, ipc.Worker, ipc.Serving, 8, 0, "may not be sent by the dispatcher"},
+		{"too early", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Dispatcher, ipc.Proving, 8, 0, "not permitted while proving"},
+		{"twice", ipc.KindOf(new(ipc.Ready)), ipc.Worker, ipc.Dispatcher, ipc.Serving, 0, 0, "not permitted while serving"},
+		{"after the end", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Dispatcher, ipc.Closed, 8, 0, "not permitted while closed"},
+		{"too short", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Dispatcher, ipc.Serving, 7, 0, "has 7 bytes, not 8"},
+		{"too long", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Dispatcher, ipc.Serving, 9, 0, "has 9 bytes, not 8"},
+		{"descriptor missing", ipc.KindOf(new(ipc.Connection)), ipc.Dispatcher, ipc.Worker, ipc.Serving, 31, 0, "came with 0 descriptors, not 1"},
+		{"descriptor too many", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Dispatcher, ipc.Serving, 8, 1, "came with 1 descriptors, not 0"},
+		{"no phase at all", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Dispatcher, ipc.AllPhases, 8, 0, "not permitted"},
+		{"setup", ipc.KindOf(new(ipc.Setup)), ipc.Parent, ipc.Worker, ipc.Initial, 36, 0, ""},
+		{"setup from the dispatcher", ipc.KindOf(new(ipc.Setup)), ipc.Dispatcher, ipc.Worker, ipc.Initial, 36, 0, "may not be sent by the dispatcher"},
+		{"connection from the parent", ipc.KindOf(new(ipc.Connection)), ipc.Parent, ipc.Worker, ipc.Serving, 31, 1, "may not be sent by the parent"},
+		{"report to the parent", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, "may not be sent by the worker to the parent"},
+		{"setup after the handover", ipc.KindOf(new(ipc.Setup)), ipc.Managers, ipc.Worker, ipc.Serving, 36, 0, "not permitted while serving"},
+		{"connection before the handover", ipc.KindOf(new(ipc.Connection)), ipc.Managers, ipc.Worker, ipc.Configured, 31, 1, "not permitted while configured"},
+		{"keys during the handover", ipc.KindOf(new(ipc.SecretKeys)), ipc.Managers, ipc.Keeper, ipc.Handover, 4, 4, ""},
+		{"keys after the handover", ipc.KindOf(new(ipc.SecretKeys)), ipc.Managers, ipc.Keeper, ipc.Serving, 4, 4, "not permitted while serving"},
+		{"another log after the handover", ipc.KindOf(new(ipc.LogFD)), ipc.Managers, ipc.Auditor, ipc.Serving, 4, 1, ""},
+		{"a worker's question in the phase of the dispatcher's", ipc.KindOf(new(work.Lookup)), ipc.Worker, ipc.Resolver, ipc.Serving, 15, 0, "not permitted while serving"},
+		{"the dispatcher's question in the phase of a worker's", ipc.KindOf(new(work.Lookup)), ipc.Managers, ipc.Resolver, ipc.Initial, 15, 0, "not permitted while new"},
+		{"an answer for schedrestd-config to the dispatcher", ipc.KindOf(new(ipc.Judgement)), ipc.Parent, ipc.Dispatcher, ipc.Configured, 6, 0, "not permitted while configured"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := ipc.Permit(tt.kind, tt.from, tt.to, tt.phase, tt.size, tt.fds)
+			_, _, err := ipc.Permit(tt.kind, tt.from, tt.to, tt.phase, tt.size, tt.fds)
 			switch {
 			case tt.want == "" && err != nil:
 				t.Errorf("refused: %v", err)
@@ -98,6 +115,27 @@ func TestPermit(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestParentThenDispatcher checks that a worker or a service accepts messages
+// of the parent only until the handover, and messages of the dispatcher only
+// from the handover on. The only exception is the audit log, of which the
+// parent opens a new file when the old one was moved.
+func TestParentThenDispatcher(t *testing.T) {
+	for _, r := range ipc.Table() {
+		for _, route := range r.Routes {
+			if !route.To.Has(ipc.Worker | ipc.Services) {
+				continue
+			}
+			for p := range ipc.AllPhases {
+				late := route.From.Has(ipc.Parent) && p > ipc.Handover && ipc.KindOf(new(ipc.LogFD)) != r.Kind
+				early := route.From.Has(ipc.Dispatcher) && p < ipc.Handover
+				if route.Phases.Has(p) && (late || early) {
+					t.Errorf("%s from %s to %s is permitted while %s", r.Name, route.From.Names(), route.To.Names(), p)
+				}
+			}
+		}
 	}
 }
 
@@ -124,7 +162,7 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 // messages.
 func TestEveryRowIsHeard(t *testing.T) {
 	handled := map[ipc.Role]map[string]bool{}
-	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*", "../gateway/dispatcher", "../gateway/dispatcher/*"}, ipc.Dispatcher: {"../gateway/service", "../gateway/dispatcher", "../gateway/dispatcher/*"}, ipc.Worker: {"../gateway/worker"}, ipc.Keeper: {"../gateway/keeper"}, ipc.Config: {"../gateway/plan"}, ipc.Resolver: {"../gateway/service", "../gateway/resolver"}, ipc.Auditor: {"../gateway/service", "../gateway/auditor"}, ipc.Exporter: {"../gateway/service", "../gateway/exporter"}} {
+	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*"}, ipc.Dispatcher: {"../gateway/service", "../gateway/dispatcher", "../gateway/dispatcher/*"}, ipc.Worker: {"../gateway/worker"}, ipc.Keeper: {"../gateway/keeper"}, ipc.Config: {"../gateway/plan"}, ipc.Resolver: {"../gateway/service", "../gateway/resolver"}, ipc.Auditor: {"../gateway/service", "../gateway/auditor"}, ipc.Exporter: {"../gateway/service", "../gateway/exporter"}} {
 		handled[role] = map[string]bool{"Attributes": true} // ReceiveSetup does
 		var files []string
 		for _, dir := range dirs {
@@ -174,8 +212,10 @@ func TestEveryRowIsHeard(t *testing.T) {
 	}
 	for _, r := range ipc.Table() {
 		for _, role := range []ipc.Role{ipc.Parent, ipc.Worker, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Config, ipc.Dispatcher, ipc.Exporter} {
-			if r.To.Has(role) && !handled[role][r.Name] {
-				t.Errorf("no %s handles %s", role, r.Name)
+			for _, route := range r.Routes {
+				if route.To.Has(role) && !handled[role][r.Name] {
+					t.Errorf("no %s handles %s", role, r.Name)
+				}
 			}
 		}
 	}
@@ -229,8 +269,10 @@ func markdown(t *testing.T) string {
 		if r.Then != ipc.Initial {
 			then = r.Then.String()
 		}
-		fmt.Fprintf(&b, "| %d | %s | %s → %s | %s | %s | %d | %s | %s |\n",
-			r.Kind, r.Name, r.From.Names(), r.To.Names(), r.Phases, r.Size(), r.FDs, then, meaning[typeName(r)])
+		for _, route := range r.Routes {
+			fmt.Fprintf(&b, "| %d | %s | %s → %s | %s | %s | %d | %s | %s |\n",
+				r.Kind, r.Name, route.From.Names(), route.To.Names(), route.Phases, r.Size(), r.FDs, then, meaning[typeName(r)])
+		}
 	}
 	return b.String()
 }

@@ -101,7 +101,11 @@ func TestTableVersion(t *testing.T) {
 		})
 	}
 	for _, r := range ipc.Table() {
-		fmt.Fprintf(&b, "%d %s: %s to %s while %s; %s bytes, %d descriptors; then %s\n", r.Kind, r.Name, r.From.Names(), r.To.Names(), r.Phases, r.Size(), r.FDs, r.Then)
+		var routes []string
+		for _, route := range r.Routes {
+			routes = append(routes, fmt.Sprintf("%s to %s while %s", route.From.Names(), route.To.Names(), route.Phases))
+		}
+		fmt.Fprintf(&b, "%d %s: %s; %s bytes, %d descriptors; then %s\n", r.Kind, r.Name, strings.Join(routes, ", or "), r.Size(), r.FDs, r.Then)
 		describe(r.New())
 	}
 	b.WriteString("Settings of Setup\n")

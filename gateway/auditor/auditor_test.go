@@ -402,9 +402,9 @@ func TestHolds(t *testing.T) {
 // TestExitsAtOnce checks that the auditor keeps no data about a worker that had
 // already exited when the auditor learned that the worker existed.
 func TestExitsAtOnce(t *testing.T) {
-	dispatcher, fd, err := ipc.Pair(ipc.Parent, ipc.Auditor)
+	dispatcher, fd, err := ipc.Pair(ipc.Managers, ipc.Auditor)
 	must(t, err)
-	own, err := ipc.Open(fd, ipc.Auditor, ipc.Parent)
+	own, err := ipc.Open(fd, ipc.Auditor, ipc.Managers)
 	must(t, err)
 	t.Cleanup(func() { own.Close() })
 	for _, m := range []ipc.Message{new(ipc.ServiceSetup), new(ipc.Attributes)} {

@@ -30,6 +30,9 @@ func newTestDispatcher(t *testing.T) (d *dispatcher, end func() []ipc.Message) {
 	must(t, own.Send(new(ipc.Ready)))
 	_, err = parent.Receive()
 	must(t, err)
+	must(t, parent.Send(new(ipc.Dispatch)))
+	_, err = own.Receive()
+	must(t, err)
 	log := slog.New(slog.DiscardHandler)
 	d = &dispatcher{parent: process.NewParent(own), log: log, level: new(slog.LevelVar), limits: Limits{Age: 24 * time.Hour}}
 	d.Set = pool.NewSet(pool.Options{Connections: 1, Log: log})

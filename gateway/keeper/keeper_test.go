@@ -141,15 +141,15 @@ func verify(t *testing.T, key crypto.PublicKey, message, signature []byte, s sch
 	}
 }
 
-// newTestKeeper returns a keeper that has sent Ready but has no keys, and the
-// parent's end of its channel.
+// newTestKeeper returns a keeper that serves but has no keys, and the
+// dispatcher's end of its channel.
 func newTestKeeper(t *testing.T) (*keeper, *ipc.Channel) {
 	t.Helper()
-	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
+	parent, fd, err := ipc.Pair(ipc.Managers, ipc.Keeper)
 	if err != nil {
 		t.Fatal(err)
 	}
-	keeperEnd, err := ipc.Open(fd, ipc.Keeper, ipc.Parent)
+	keeperEnd, err := ipc.Open(fd, ipc.Keeper, ipc.Managers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,6 +165,7 @@ func newTestKeeper(t *testing.T) (*keeper, *ipc.Channel) {
 	pass(parent, keeperEnd, new(ipc.ServiceSetup))
 	pass(parent, keeperEnd, new(ipc.Attributes))
 	pass(keeperEnd, parent, new(ipc.Ready))
+	pass(parent, keeperEnd, new(ipc.Ping)) // ends the handover
 	return newKeeper(keeperEnd), parent
 }
 

@@ -41,7 +41,7 @@ func Main() int {
 	// A terminal or a service manager sends these signals to all processes, but
 	// only the parent handles them.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGUSR1)
-	channel, err := ipc.Open(ipc.ServiceChannelFD, ipc.Keeper, ipc.Parent)
+	channel, err := ipc.Open(ipc.ServiceChannelFD, ipc.Keeper, ipc.Managers)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")
 		return 2

@@ -17,10 +17,10 @@ import (
 // channel.
 func serve(t *testing.T, d *directory) *ipc.Channel {
 	t.Helper()
-	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Resolver)
+	parent, fd, err := ipc.Pair(ipc.Managers, ipc.Resolver)
 	must(t, err)
 	t.Cleanup(func() { parent.Close() })
-	own, err := ipc.Open(fd, ipc.Resolver, ipc.Parent)
+	own, err := ipc.Open(fd, ipc.Resolver, ipc.Managers)
 	must(t, err)
 	for _, m := range []ipc.Message{new(ipc.ServiceSetup), new(ipc.Attributes)} {
 		must(t, parent.Send(m))

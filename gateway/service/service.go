@@ -69,7 +69,11 @@ func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sandbox, error
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR1) // before anything else, because until then the signal kills the process
-	parent, err := ipc.Open(ipc.ServiceChannelFD, role, ipc.Parent)
+	peer := ipc.Managers
+	if role == ipc.Dispatcher {
+		peer = ipc.Parent
+	}
+	parent, err := ipc.Open(ipc.ServiceChannelFD, role, peer)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")
 		return 2

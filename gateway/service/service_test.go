@@ -38,10 +38,10 @@ func (r *recorder) Close()          {}
 // end of the channel.
 func run(t *testing.T, s Service) *ipc.Channel {
 	t.Helper()
-	dispatcher, fd, err := ipc.Pair(ipc.Parent, ipc.Auditor)
+	dispatcher, fd, err := ipc.Pair(ipc.Managers, ipc.Auditor)
 	must(t, err)
 	t.Cleanup(func() { dispatcher.Close() })
-	own, err := ipc.Open(fd, ipc.Auditor, ipc.Parent)
+	own, err := ipc.Open(fd, ipc.Auditor, ipc.Managers)
 	must(t, err)
 	for _, m := range []ipc.Message{new(ipc.ServiceSetup), new(ipc.Attributes)} {
 		must(t, dispatcher.Send(m))

@@ -62,7 +62,7 @@ func Main(build Build) int {
 	// the gateway. Only the parent handles them.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	signals := counterSignals()
-	channel, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
+	channel, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Managers)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")
 		return 2

@@ -107,7 +107,7 @@ func auditDir(t *testing.T, as user) string {
 }
 
 // TestAuditLiars checks that a worker is killed if it sends a forbidden message
-// to the auditor, or a message about a change to the parent. A message about a
+// to the auditor, or a message about a change to the dispatcher. A message about a
 // connection that the worker does not have must leave no line in the audit log.
 func TestAuditLiars(t *testing.T) {
 	t.Parallel()
@@ -118,7 +118,7 @@ func TestAuditLiars(t *testing.T) {
 		lines      int // in the log: two for each change
 	}{
 		{part: "intent of nothing", want: "Intent for connection 0, which never existed"},
-		{part: "intent to the parent", want: "Intent of the worker may not be sent by the worker to the parent"},
+		{part: "intent to the dispatcher", want: "Intent of the worker may not be sent by the worker to the dispatcher"},
 		{part: "outcome of nothing", want: "which was not granted"},
 		{part: "noted", want: "may not be sent by the worker"},
 		{part: "facts of its own", want: "Facts of the worker may not be sent by the worker to the auditor"},

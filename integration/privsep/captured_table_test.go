@@ -127,7 +127,7 @@ func (g *gateway) attack(name string) string {
 	})
 	switch {
 	case r["because"] != nil:
-		return "is killed by the parent: " + regexp.MustCompile(`\d{6,}`).ReplaceAllString(fmt.Sprint(r["because"]), "N")
+		return "is killed by the dispatcher: " + regexp.MustCompile(`\d{6,}`).ReplaceAllString(fmt.Sprint(r["because"]), "N")
 	case r["msg"] == process.WorkerViolation && r["level"] == "ERROR" && r["hint"] == process.CaptureHint:
 		return "is killed by SIGSYS"
 	}

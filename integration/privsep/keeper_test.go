@@ -50,7 +50,7 @@ func playKeeper(part string) int {
 			return keeping.Main()
 		}
 	}
-	c, err := ipc.Open(ipc.ServiceChannelFD, ipc.Keeper, ipc.Parent)
+	c, err := ipc.Open(ipc.ServiceChannelFD, ipc.Keeper, ipc.Managers)
 	if err != nil {
 		return 9
 	}

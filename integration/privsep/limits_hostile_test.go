@@ -50,7 +50,7 @@ func overuse(w http.ResponseWriter, r *http.Request) {
 //     with the message Done that the connection has ended.
 //   - With "first is never done" it never sends Done.
 func playStubborn(part string) int {
-	c, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
+	c, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Managers)
 	if err != nil {
 		return 9
 	}

@@ -148,7 +148,7 @@ func goodHandler(s work.Setup, tokens *program.Tokens, broker *program.Broker) (
 // playHostile sends Ready without confining itself, as an attacker's code in a
 // worker would. Then it breaks the protocol in the way that part names.
 func playHostile(part string) int {
-	c, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
+	c, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Managers)
 	if err != nil {
 		return 9
 	}
@@ -167,13 +167,13 @@ func playHostile(part string) int {
 		return 9
 	}
 	switch part {
-	case "intent to the parent":
+	case "intent to the dispatcher":
 		sendRaw(ipc.KindOf(new(query.Intent)), 36, 0)
 	case "unknown kind":
 		sendRaw(99, 0, 0)
 	case "dial of nothing": // controller 0, which the configuration does not have
 		sendRaw(ipc.KindOf(new(work.Dial)), 10, 0)
-	case "parent's kind":
+	case "dispatcher's kind":
 		sendRaw(ipc.KindOf(new(work.Drain)), 0, 0)
 	case "ready twice":
 		sendRaw(ipc.KindOf(new(ipc.Ready)), 0, 0)

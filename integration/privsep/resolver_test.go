@@ -31,7 +31,7 @@ func playResolver(part string) int {
 	case "mute":
 		time.Sleep(time.Hour)
 	}
-	c, err := ipc.Open(ipc.ServiceChannelFD, ipc.Resolver, ipc.Parent)
+	c, err := ipc.Open(ipc.ServiceChannelFD, ipc.Resolver, ipc.Managers)
 	if err != nil {
 		return 9
 	}
@@ -88,8 +88,8 @@ func TestHostileResolvers(t *testing.T) {
 	}
 	for part, want := range map[string]string{
 		"pong of nothing":  "sent Pong 0, which was not requested",
-		"worker's kind":    "Done of the resolver may not be sent by the resolver to the parent",
-		"keeper's kind":    "Kept of the resolver may not be sent by the resolver to the parent",
+		"worker's kind":    "Done of the resolver may not be sent by the resolver to the dispatcher",
+		"keeper's kind":    "Kept of the resolver may not be sent by the resolver to the dispatcher",
 		"descriptor":       "Pong of the resolver came with 1 descriptors, not 0",
 		"reports everyone": "reported too many workers",
 		"exits":            "the resolver exited unexpectedly: exit status 3",

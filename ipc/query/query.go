@@ -1,8 +1,7 @@
 // Package query defines messages that the parent neither sends nor receives:
 // requests from workers to the keeper and the auditor, the answers to these
 // requests, and the counts for the metrics. The parent does not link this
-// package. In the rows of this package, Parent stands for the dispatcher, which
-// holds the parent's ends of the channels.
+// package.
 package query
 
 import "schedrestd/ipc"
@@ -38,9 +37,9 @@ var Rows = ipc.Register(
 	ipc.Of[Settled](26, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 8, 8, 0, ipc.Initial),
 	// what a worker has counted since its previous Counts, and the numbers of
 	// its requests and calls to daemons in progress
-	ipc.Of[Counts](101, ipc.Worker, ipc.Parent, ipc.In(ipc.Serving, ipc.Draining), 10, 10+6*MaxCounts, 0, ipc.Initial),
+	ipc.Of[Counts](101, ipc.Worker, ipc.Dispatcher, ipc.In(ipc.Handover, ipc.Serving, ipc.Draining), 10, 10+6*MaxCounts, 0, ipc.Initial),
 	// asks for the samples of all metrics
-	ipc.Of[Scrape](102, ipc.Exporter, ipc.Parent, ipc.In(ipc.Serving), 0, 0, 0, ipc.Initial),
+	ipc.Of[Scrape](102, ipc.Exporter, ipc.Dispatcher, ipc.In(ipc.Handover, ipc.Serving), 0, 0, 0, ipc.Initial),
 	// some of the samples; the last of these messages is marked
-	ipc.Of[Samples](103, ipc.Parent, ipc.Exporter, ipc.In(ipc.Serving), 3, 3+10*MaxSamples, 0, ipc.Initial),
+	ipc.Of[Samples](103, ipc.Dispatcher, ipc.Exporter, ipc.In(ipc.Handover, ipc.Serving), 3, 3+10*MaxSamples, 0, ipc.Initial),
 )

@@ -4,74 +4,78 @@ package work
 
 import "schedrestd/ipc"
 
-// connPhases are the phases in which a worker holds connections.
-var connPhases = ipc.In(ipc.Serving, ipc.Draining)
+// The phases in which a worker or a service works for the dispatcher, and those
+// in which a worker may hold connections.
+var (
+	working    = ipc.In(ipc.Handover, ipc.Serving)
+	connPhases = ipc.In(ipc.Handover, ipc.Serving, ipc.Draining)
+)
 
 // maxName is the maximum length of a name, such as a user's, in bytes.
 const maxName = 255
 
 // The rows of this package's messages in the protocol table. The comment above
-// each row becomes the description of its message in docs/generated/MESSAGES.md. In the
-// rows, ipc.Parent stands for the dispatcher, which has the parent's end of
-// each channel.
+// each row becomes the description of its message in docs/generated/MESSAGES.md.
 var _ = ipc.Register(
 	// three open files (the certificates of the listeners, the certificate
 	// authorities of clients, and the key set for RS256 tokens), and the keys
 	// for TLS session tickets; sent before the first connection
-	ipc.Of[Keys](60, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 6, 6+32*maxTickets, 3, ipc.Initial),
+	ipc.Of[Keys](60, ipc.Dispatcher, ipc.Worker, working, 6, 6+32*maxTickets, 3, ipc.Initial),
 	// the worker has received the connection and will read from it; no process
 	// has read from it before
-	ipc.Of[Taken](10, ipc.Worker, ipc.Parent, connPhases, 8, 8, 0, ipc.Initial),
+	ipc.Of[Taken](10, ipc.Worker, ipc.Dispatcher, connPhases, 8, 8, 0, ipc.Initial),
 	// a connection of this worker is closed; its slot is free
-	ipc.Of[Done](6, ipc.Worker, ipc.Parent, connPhases, 8, 8, 0, ipc.Initial),
+	ipc.Of[Done](6, ipc.Worker, ipc.Dispatcher, connPhases, 8, 8, 0, ipc.Initial),
 	// the stage of a connection: waiting for a header, answering a request, or
 	// idle
-	ipc.Of[Progress](16, ipc.Worker, ipc.Parent, connPhases, 9, 9, 0, ipc.Initial),
+	ipc.Of[Progress](16, ipc.Worker, ipc.Dispatcher, connPhases, 9, 9, 0, ipc.Initial),
 	// another client is waiting for a slot: close this connection; if a request
 	// has begun, answer it first
-	ipc.Of[Yield](12, ipc.Parent, ipc.Worker, connPhases, 8, 8, 0, ipc.Initial),
+	ipc.Of[Yield](12, ipc.Dispatcher, ipc.Worker, connPhases, 8, 8, 0, ipc.Initial),
 	// no more connections follow; exit when the remaining connections have ended
-	ipc.Of[Retire](11, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 0, 0, 0, ipc.Draining),
+	ipc.Of[Retire](11, ipc.Dispatcher, ipc.Worker, working, 0, 0, 0, ipc.Draining),
 	// finish the requests in progress, close idle connections, exit
-	ipc.Of[Drain](9, ipc.Parent, ipc.Worker, connPhases, 0, 0, 0, ipc.Draining),
+	ipc.Of[Drain](9, ipc.Dispatcher, ipc.Worker, connPhases, 0, 0, 0, ipc.Draining),
 	// the channel to the worker with this number
-	ipc.Of[Client](33, ipc.Parent, ipc.Keeper|ipc.Resolver|ipc.Auditor, ipc.In(ipc.Serving), 16, 16, 1, ipc.Initial),
+	ipc.Of[Client](33, ipc.Dispatcher, ipc.Keeper|ipc.Resolver|ipc.Auditor, working, 16, 16, 1, ipc.Initial),
 	// how a worker violated the protocol on its channel to the service
-	ipc.Of[Breach](50, ipc.Keeper|ipc.Resolver|ipc.Auditor, ipc.Parent, ipc.In(ipc.Serving), 6, 6+ipc.MaxReason, 0, ipc.Initial),
+	ipc.Of[Breach](50, ipc.Keeper|ipc.Resolver|ipc.Auditor, ipc.Dispatcher, working, 6, 6+ipc.MaxReason, 0, ipc.Initial),
 	// the worker's channel to a service
-	ipc.Of[ServiceFD](35, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 2, 2, 1, ipc.Initial),
+	ipc.Of[ServiceFD](35, ipc.Dispatcher, ipc.Worker, working, 2, 2, 1, ipc.Initial),
 	// asks for a connection to a configured daemon, which is identified by an
 	// index, never by an address
-	ipc.Of[Dial](17, ipc.Worker, ipc.Parent, connPhases, 10, 10, 0, ipc.Initial),
+	ipc.Of[Dial](17, ipc.Worker, ipc.Dispatcher, connPhases, 10, 10, 0, ipc.Initial),
 	// either a connected or connecting TCP socket, or the inode of a UNIX
 	// socket; the worker connects to the inode under its own identity
-	ipc.Of[Dialed](18, ipc.Parent, ipc.Worker, connPhases, 16, 16, 1, ipc.Initial),
+	ipc.Of[Dialed](18, ipc.Dispatcher, ipc.Worker, connPhases, 16, 16, 1, ipc.Initial),
 	// the connection failed, with the kernel's error number
-	ipc.Of[Undialed](41, ipc.Parent, ipc.Worker, connPhases, 10, 10, 0, ipc.Initial),
+	ipc.Of[Undialed](41, ipc.Dispatcher, ipc.Worker, connPhases, 10, 10, 0, ipc.Initial),
 	// asks for several connections to one daemon; the answer is a DialedBatch
 	// or a ConnectedBatch, or there is no answer
-	ipc.Of[DialBatch](51, ipc.Worker, ipc.Parent, connPhases, 3, 3, 0, ipc.Initial),
+	ipc.Of[DialBatch](51, ipc.Worker, ipc.Dispatcher, connPhases, 3, 3, 0, ipc.Initial),
 	// TCP sockets for one daemon, not connected yet: each socket connects on
 	// its first write
-	ipc.Of[DialedBatch](52, ipc.Parent, ipc.Worker, connPhases, 3, 3, ipc.DialBatchSize, ipc.Initial),
+	ipc.Of[DialedBatch](52, ipc.Dispatcher, ipc.Worker, connPhases, 3, 3, ipc.DialBatchSize, ipc.Initial),
 	// TCP sockets that are connected to one daemon on this machine, with the
 	// uid of the daemon's process
-	ipc.Of[ConnectedBatch](63, ipc.Parent, ipc.Worker, connPhases, 7, 7, ConnectedBatchSize, ipc.Initial),
+	ipc.Of[ConnectedBatch](63, ipc.Dispatcher, ipc.Worker, connPhases, 7, 7, ConnectedBatchSize, ipc.Initial),
 	// asks for the name of the user or group with a given number, or for the
 	// number of the user or group with a given name
-	ipc.Of[Lookup](42, ipc.Parent|ipc.Worker, ipc.Resolver, ipc.In(ipc.Initial, ipc.Serving), 15, 15+maxName, 0, ipc.Initial),
+	ipc.Of[Lookup](42, ipc.Worker, ipc.Resolver, ipc.In(ipc.Initial), 15, 15+maxName, 0, ipc.Initial).
+		Or(ipc.Dispatcher, ipc.Resolver, working),
 	// the answer: a name or a number, or a report that the user or group does
 	// not exist or that the user database is unavailable
-	ipc.Of[LookupResult](43, ipc.Resolver, ipc.Parent|ipc.Worker, ipc.In(ipc.Initial, ipc.Serving), 15, 15+maxName, 0, ipc.Initial),
+	ipc.Of[LookupResult](43, ipc.Resolver, ipc.Worker, ipc.In(ipc.Initial), 15, 15+maxName, 0, ipc.Initial).
+		Or(ipc.Resolver, ipc.Dispatcher, working),
 	// the client of a connection got 401 for a credential that had not been
 	// rejected before, or sent malformed input
-	ipc.Of[Offence](44, ipc.Worker, ipc.Parent, connPhases, 17, 17, 0, ipc.Initial),
+	ipc.Of[Offence](44, ipc.Worker, ipc.Dispatcher, connPhases, 17, 17, 0, ipc.Initial),
 	// answer every request on a connection with 429 for this many seconds
-	ipc.Of[Pause](45, ipc.Parent, ipc.Worker, connPhases, 10, 10, 0, ipc.Initial),
+	ipc.Of[Pause](45, ipc.Dispatcher, ipc.Worker, connPhases, 10, 10, 0, ipc.Initial),
 	// a connection that a worker is about to get, with what the kernel reports about its peer
-	ipc.Of[Facts](54, ipc.Parent, ipc.Auditor, ipc.In(ipc.Serving), 35, 35+2*ipc.MaxAddress, 0, ipc.Initial),
+	ipc.Of[Facts](54, ipc.Dispatcher, ipc.Auditor, working, 35, 35+2*ipc.MaxAddress, 0, ipc.Initial),
 	// a connection that no worker holds any longer
-	ipc.Of[Gone](55, ipc.Parent, ipc.Auditor, ipc.In(ipc.Serving), 8, 8, 0, ipc.Initial),
+	ipc.Of[Gone](55, ipc.Dispatcher, ipc.Auditor, working, 8, 8, 0, ipc.Initial),
 	// how a worker exited; the results of changes for which the worker has sent no Outcome are unknown
-	ipc.Of[Exited](56, ipc.Parent, ipc.Auditor, ipc.In(ipc.Serving), 6, 6+ipc.MaxReason, 0, ipc.Initial),
+	ipc.Of[Exited](56, ipc.Dispatcher, ipc.Auditor, working, 6, 6+ipc.MaxReason, 0, ipc.Initial),
 )

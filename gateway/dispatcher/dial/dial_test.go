@@ -30,10 +30,10 @@ func must(t *testing.T, err error) {
 // channelTo returns both ends of a channel to a worker that is ready.
 func channelTo(t *testing.T) (parent, worker *ipc.Channel) {
 	t.Helper()
-	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
+	parent, fd, err := ipc.Pair(ipc.Managers, ipc.Worker)
 	must(t, err)
 	t.Cleanup(func() { parent.Close() })
-	worker, err = ipc.Open(fd, ipc.Worker, ipc.Parent)
+	worker, err = ipc.Open(fd, ipc.Worker, ipc.Managers)
 	must(t, err)
 	t.Cleanup(func() { worker.Close() })
 	pass := func(from, to *ipc.Channel, m ipc.Message) {

@@ -21,7 +21,7 @@ func TestLyingOffences(t *testing.T) {
 	o := Options{Connections: 4, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	o.Admission = work.Admission{Auth: time.Second, Threshold: time.Second}
 	s := running(t, o)
-	channel, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
+	channel, fd, err := ipc.Pair(ipc.Managers, ipc.Worker)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,16 +115,16 @@ func (b *syncBuffer) String() string {
 // channelTo returns both ends of a channel to a worker that is already serving.
 func channelTo(t *testing.T) (parent, child *ipc.Channel) {
 	t.Helper()
-	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
+	parent, fd, err := ipc.Pair(ipc.Managers, ipc.Worker)
 	must(t, err)
 	t.Cleanup(func() { parent.Close() })
-	child, err = ipc.Open(fd, ipc.Worker, ipc.Parent)
+	child, err = ipc.Open(fd, ipc.Worker, ipc.Managers)
 	must(t, err)
 	t.Cleanup(func() { child.Close() })
 	for _, step := range []struct {
 		from, to *ipc.Channel
 		m        ipc.Message
-	}{{parent, child, &ipc.Setup{}}, {parent, child, &ipc.Attributes{}}, {child, parent, &ipc.Ready{}}} {
+	}{{parent, child, &ipc.Setup{}}, {parent, child, &ipc.Attributes{}}, {child, parent, &ipc.Ready{}}, {parent, child, &ipc.Ping{}}} {
 		must(t, step.from.Send(step.m))
 		_, err := step.to.Receive()
 		must(t, err)

@@ -171,7 +171,7 @@ func (s *Starter) takeRequest(number uint32) *request {
 // adopt returns the Process for a process that the parent has started.
 func (s *Starter) adopt(q *request, m *ipc.Started, fds []int) (*Process, error) {
 	log := os.NewFile(uintptr(fds[1]), "log of a process")
-	channel, err := ipc.Resume(fds[0], ipc.Parent, q.Role, ipc.Proving)
+	channel, err := ipc.Resume(fds[0], ipc.Dispatcher, q.Role, ipc.Proving)
 	if err != nil {
 		log.Close()
 		return nil, errs.Wrap(err, errs.Internal, "open the channel to a %s", q.Role)

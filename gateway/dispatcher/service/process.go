@@ -133,6 +133,7 @@ func (p *Process) handle(m ipc.Message) error {
 		name := p.spec.Role.String()
 		p.spec.Log.Info(name+" ready", name, p.Number, "pid", p.PID, "sandbox", security.Sandbox(*m).String(),
 			"took", time.Since(p.Started).Round(10*time.Microsecond))
+		p.liveness.Check(p.Process, p.spec.Silence) // the first message ends the handover: the process accepts no more files from the parent
 		p.ready <- nil
 	case *ipc.Refused:
 		return errs.New(errs.Denied, "the %s cannot serve: %s", p.spec.Role, printable.Text(m.Reason))

@@ -51,16 +51,16 @@ func TestUnasked(t *testing.T) {
 // serving returns both ends of the channel to a keeper that is ready.
 func serving(t *testing.T) (parent, keeper *ipc.Channel) {
 	t.Helper()
-	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
+	parent, fd, err := ipc.Pair(ipc.Managers, ipc.Keeper)
 	must(t, err)
 	t.Cleanup(func() { parent.Close() })
-	keeper, err = ipc.Open(fd, ipc.Keeper, ipc.Parent)
+	keeper, err = ipc.Open(fd, ipc.Keeper, ipc.Managers)
 	must(t, err)
 	t.Cleanup(func() { keeper.Close() })
 	for _, step := range []struct {
 		from, to *ipc.Channel
 		m        ipc.Message
-	}{{parent, keeper, &ipc.ServiceSetup{}}, {parent, keeper, &ipc.Attributes{}}, {keeper, parent, &ipc.Ready{}}} {
+	}{{parent, keeper, &ipc.ServiceSetup{}}, {parent, keeper, &ipc.Attributes{}}, {keeper, parent, &ipc.Ready{}}, {parent, keeper, &ipc.Ping{}}} {
 		must(t, step.from.Send(step.m))
 		_, err := step.to.Receive()
 		must(t, err)

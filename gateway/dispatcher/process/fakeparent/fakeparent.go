@@ -156,7 +156,7 @@ func (p *Parent) start(m *ipc.Start) {
 		return
 	}
 	defer unix.Close(fds[0])
-	channel, err := ipc.Resume(fds[1], m.Role, ipc.Parent, ipc.Proving) // it has already received its configuration
+	channel, err := ipc.Resume(fds[1], m.Role, ipc.Managers, ipc.Proving) // it has already received its configuration
 	if err != nil {
 		p.t.Error(err)
 		return
