@@ -108,7 +108,7 @@ func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 	defer devNull.Close()
 	emptyFD := int(devNull.Fd())
 	must(b, parent.Send(&ipc.SecretKeys{Token: true, Current: true}, emptyFD, emptyFD, emptyFD, int(file.Fd())))
-	if reply := receive[*ipc.Kept](b, parent); !reply.OK {
+	if reply := receive[*ipc.KeysResult](b, parent); !reply.OK {
 		b.Fatal(reply.Reason)
 	}
 	must(b, parent.Send(&work.Client{Number: 1}, int(peerEnd.Fd())))

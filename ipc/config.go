@@ -104,8 +104,8 @@ func FailureOf(err error) Failure {
 	return Failure{uint8(errs.KindOf(err)), text[:min(len(text), maxCause)], hint[:min(len(hint), maxCause)]}
 }
 
-// Judgement answers Judge and Verdict. It also answers an OpenFile if the
-// parent sends no file.
+// Judgement answers Judge and SecretKeysResult. It also answers an OpenFile if
+// the parent sends no file.
 type Judgement struct {
 	OK bool // the path exists, the files are acceptable, or the keeper gets other keys
 	Failure

@@ -62,37 +62,38 @@ func (a *Arrival) Walk(w *Walker) {
 	w.Text(maxRefusal, &a.DenyReason)
 }
 
-// Build announces a new generation of workers and services. The generation's
-// configuration follows in SubuidRanges messages and one GenerationSetup. The
-// dispatcher answers with Outcome.
-type Build struct {
+// BuildGeneration announces a new generation of workers and services. The
+// generation's configuration follows in SubuidRanges messages and one
+// GenerationSetup. The dispatcher answers with GenerationResult.
+type BuildGeneration struct {
 	ID       uint32
 	Keeper   bool // the generation has secret keys
 	Audit    bool // the generation has an audit log
 	Resolver bool // the generation has a resolver
 }
 
-func (b *Build) Walk(w *Walker) {
+func (b *BuildGeneration) Walk(w *Walker) {
 	w.Fields(&b.ID, &b.Keeper, &b.Audit, &b.Resolver)
 }
 
 // SubuidRanges carries subordinate uids for the generation of workers that
-// Build announced.
+// BuildGeneration announced.
 type SubuidRanges struct{ PlanSubuids }
 
-// GenerationSetup carries the workers' Setup for the generation that Build
-// announced. It is the last message with this generation's configuration.
+// GenerationSetup carries the workers' Setup for the generation that
+// BuildGeneration announced. It is the last message with this generation's
+// configuration.
 type GenerationSetup struct{ Setup }
 
-// Verdict reports whether the keeper of the new generation has accepted the
-// secret keys. If the keeper has accepted them, or if the generation has no
-// keeper, the parent answers with PublicKeys.
+// SecretKeysResult reports whether the keeper of the new generation has
+// accepted the secret keys. If the keeper has accepted them, or if the
+// generation has no keeper, the parent answers with PublicKeys.
 //
-// If the keeper has refused a key, Verdict contains the reason, and the parent
-// answers with Judgement. If OK is set in the Judgement, the dispatcher starts
-// another keeper. This keeper gets the previous key, or no key, in place of the
-// refused one.
-type Verdict struct{ Kept }
+// If the keeper has refused a key, SecretKeysResult contains the reason, and
+// the parent answers with Judgement. If OK is set in the Judgement, the
+// dispatcher starts another keeper. This keeper gets the previous key, or no
+// key, in place of the refused one.
+type SecretKeysResult struct{ KeysResult }
 
 // PublicKeys passes the keys that each worker of the generation gets, as three
 // open files in this order:
@@ -112,29 +113,29 @@ type PublicKeys struct {
 
 func (k *PublicKeys) Walk(w *Walker) { w.Fields(&k.TLS, &k.TLS12, &k.Authorities, &k.Current) }
 
-// Outcome reports whether the generation of workers and services that Build
-// announced is now in use.
-type Outcome struct {
+// GenerationResult reports whether the generation of workers and services that
+// BuildGeneration announced is now in use.
+type GenerationResult struct {
 	ID uint32
 	OK bool
 	Failure
 }
 
-func (o *Outcome) Walk(w *Walker) { w.Fields(&o.ID, &o.OK, &o.Failure) }
+func (o *GenerationResult) Walk(w *Walker) { w.Fields(&o.ID, &o.OK, &o.Failure) }
 
-// Renew asks the parent for a new generation of workers and services with the
-// same configuration. ID is the generation to replace. The parent ignores Renew
-// if that generation is no longer in use, or if a new generation is already
-// being built.
-type Renew struct{ ID uint32 }
+// RenewGeneration asks the parent for a new generation of workers and services
+// with the same configuration. ID is the generation to replace. The parent
+// ignores RenewGeneration if that generation is no longer in use, or if a new
+// generation is already being built.
+type RenewGeneration struct{ ID uint32 }
 
-func (r *Renew) Walk(w *Walker) { w.Fields(&r.ID) }
+func (r *RenewGeneration) Walk(w *Walker) { w.Fields(&r.ID) }
 
-// Released reports that all workers and services of the generation with this ID
-// have exited.
-type Released struct{ ID uint32 }
+// GenerationReleased reports that all workers and services of the generation
+// with this ID have exited.
+type GenerationReleased struct{ ID uint32 }
 
-func (r *Released) Walk(w *Walker) { w.Fields(&r.ID) }
+func (r *GenerationReleased) Walk(w *Walker) { w.Fields(&r.ID) }
 
 // Start asks the parent to start a process. The answer is Started or Unstarted.
 type Start struct {

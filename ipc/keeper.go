@@ -18,19 +18,20 @@ type SecretKeys struct {
 
 func (s *SecretKeys) Walk(w *Walker) { w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.Current) }
 
-// Kept reports whether a process uses the keys that it has received. The keeper
-// sends Kept as the answer to SecretKeys, and a worker as the answer to Keys.
+// KeysResult reports whether a process uses the keys that it has received. The
+// keeper sends KeysResult as the answer to SecretKeys, and a worker as the
+// answer to Keys.
 //
 // If OK is not set, Reason says why a key can't be used. If a worker sends
-// Kept, this key is the key set. If the keeper sends Kept, this key is the
-// token key if Token is set, and otherwise the private key.
-type Kept struct {
+// KeysResult, this key is the key set. If the keeper sends KeysResult, this key
+// is the token key if Token is set, and otherwise the private key.
+type KeysResult struct {
 	OK     bool
 	Token  bool
 	Reason string // "" when OK
 }
 
-func (k *Kept) Walk(w *Walker) {
+func (k *KeysResult) Walk(w *Walker) {
 	w.Fields(&k.OK, &k.Token)
 	w.Text(MaxReason, &k.Reason)
 }

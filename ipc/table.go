@@ -82,8 +82,8 @@ var _ = Register(
 	// a TLS key, its certificates, the certificate authorities of clients and the key of HS256 tokens, as open files whose owner and mode were checked; a file is empty if there is no such key or certificate
 	Of[SecretKeys](59, Parent, Keeper, In(Proving, Handover), 4, 4, 4, Initial),
 	// whether the keys are in use; if not, which key can't be used, and why; a
-	// worker gets connections only after it has sent Kept
-	Of[Kept](34, Keeper|Worker, Dispatcher, In(Handover, Serving), 4, 4+MaxReason, 0, Initial),
+	// worker gets connections only after it has sent KeysResult
+	Of[KeysResult](34, Keeper|Worker, Dispatcher, In(Handover, Serving), 4, 4+MaxReason, 0, Initial),
 	// the audit log, open for appending; its owner, mode and directory were checked; it replaces the previous one
 	Of[LogFD](53, Parent, Auditor, In(Proving, Handover, Serving), 4, 4, 1, Initial),
 	// the file of Idempotency-Keys, open for reading and writing; its owner, mode and directory were checked
@@ -109,7 +109,7 @@ var _ = Register(
 	// asks whether only root and the listed users and groups can change the
 	// configuration files that the parent has opened
 	Of[Judge](68, Config, Parent, In(Configured), 4, 4+8*maxOwners, 0, Initial),
-	// the answer to Judge, OpenFile or Verdict: yes, or why not
+	// the answer to Judge, OpenFile or SecretKeysResult: yes, or why not
 	Of[Judgement](69, Parent, Config, In(Configured), 6, 6+2*maxCause, 0, Initial).
 		Or(Parent, Dispatcher, In(Serving)),
 	// why a reload has no Plan
@@ -135,24 +135,25 @@ var _ = Register(
 	// answers with Pong
 	Of[ArrivalPing](106, Acceptor, Dispatcher, In(Initial), 8, 8, 0, Initial),
 	// a new generation of workers and services to start; its configuration follows
-	Of[Build](83, Parent, Dispatcher, In(Serving), 7, 7, 0, Initial),
+	Of[BuildGeneration](83, Parent, Dispatcher, In(Serving), 7, 7, 0, Initial),
 	// ranges of subordinate uids, in ascending order, for the generation that
-	// Build announced
+	// BuildGeneration announced
 	Of[SubuidRanges](84, Parent, Dispatcher, In(Serving), 2, 2+12*SubuidBatchSize, 0, Initial),
-	// the workers' Setup for the generation that Build announced; the last part
-	// of this generation's configuration
+	// the workers' Setup for the generation that BuildGeneration announced; the
+	// last part of this generation's configuration
 	Of[GenerationSetup](85, Parent, Dispatcher, In(Serving), 36, MaxMessage-1, 0, Initial),
-	// whether the keeper of the generation that Build announced accepts the secret keys
-	Of[Verdict](86, Dispatcher, Parent, In(Serving), 4, 4+MaxReason, 0, Initial),
-	// files with public keys for the workers of the generation that Build
-	// announced; Keys passes them to each worker
+	// whether the keeper of the generation that BuildGeneration announced
+	// accepts the secret keys
+	Of[SecretKeysResult](86, Dispatcher, Parent, In(Serving), 4, 4+MaxReason, 0, Initial),
+	// files with public keys for the workers of the generation that
+	// BuildGeneration announced; Keys passes them to each worker
 	Of[PublicKeys](87, Parent, Dispatcher, In(Serving), 4, 4, 3, Initial),
-	// whether the generation that Build announced is now in use
-	Of[Outcome](88, Dispatcher, Parent, In(Serving), 10, 10+2*maxCause, 0, Initial),
+	// whether the generation that BuildGeneration announced is now in use
+	Of[GenerationResult](88, Dispatcher, Parent, In(Serving), 10, 10+2*maxCause, 0, Initial),
 	// asks for a new generation of workers and services, because the current one is too old, has served enough connections, or has lost a service
-	Of[Renew](89, Dispatcher, Parent, In(Serving), 4, 4, 0, Initial),
+	Of[RenewGeneration](89, Dispatcher, Parent, In(Serving), 4, 4, 0, Initial),
 	// all workers and services of a generation have exited
-	Of[Released](90, Dispatcher, Parent, In(Serving), 4, 4, 0, Initial),
+	Of[GenerationReleased](90, Dispatcher, Parent, In(Serving), 4, 4, 0, Initial),
 	// asks the parent to start the program of a role, under an identity that
 	// the parent knows
 	Of[Start](91, Dispatcher, Parent, In(Serving), 26, 26, 0, Initial),

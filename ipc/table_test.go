@@ -26,13 +26,17 @@ var update = flag.Bool("update", false, "rewrite generated pages")
 // TestTableIsSound checks that the rows of the protocol table match the
 // messages that they describe.
 func TestTableIsSound(t *testing.T) {
-	kinds, meaning := map[ipc.Kind]bool{}, meanings(t)
+	kinds, names, meaning := map[ipc.Kind]bool{}, map[string]bool{}, meanings(t)
 	for _, r := range ipc.Table() {
 		t.Run(r.Name, func(t *testing.T) {
 			if r.Kind == 0 || kinds[r.Kind] {
 				t.Errorf("kind %d is zero or used twice", r.Kind)
 			}
 			kinds[r.Kind] = true
+			if names[r.Name] {
+				t.Error("another message has the same name")
+			}
+			names[r.Name] = true
 			if r.Min > r.Max || r.Max >= ipc.MaxMessage {
 				t.Errorf("sizes %d to %d", r.Min, r.Max)
 			}
@@ -44,7 +48,7 @@ func TestTableIsSound(t *testing.T) {
 					t.Errorf("route from %s to %s while %s", route.From, route.To, route.Phases)
 				}
 			}
-			if meaning[typeName(r)] == "" {
+			if meaning[r.Name] == "" {
 				t.Error("there is no comment above the row")
 			}
 			m := r.New()
@@ -227,9 +231,9 @@ const (
 	end   = "<!-- end of the protocol table -->\n"
 )
 
-// meanings returns the comment above each row. The key is the type of the row's
-// messages, with the package name. The descriptions are comments and not
-// strings, because only the tests need them.
+// meanings returns the comment above each row, by the name of the row's
+// messages. The descriptions are comments and not strings, because only the
+// tests need them.
 func meanings(t *testing.T) map[string]string {
 	list := map[string]string{}
 	for _, name := range []string{"table.go", "work/work.go", "query/query.go"} {
@@ -245,7 +249,7 @@ func meanings(t *testing.T) map[string]string {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if call, ok := n.(*ast.CallExpr); ok {
 				if of, ok := call.Fun.(*ast.IndexExpr); ok { // Of[Setup](…)
-					list[file.Name.Name+"."+fmt.Sprint(of.Index)] = above[files.Position(call.Pos()).Line]
+					list[fmt.Sprint(of.Index)] = above[files.Position(call.Pos()).Line]
 				}
 			}
 			return true
@@ -253,10 +257,6 @@ func meanings(t *testing.T) map[string]string {
 	}
 	return list
 }
-
-// typeName returns the type of the row's messages, with the package name, such
-// as "query.Outcome". Messages in different packages may have the same name.
-func typeName(r *ipc.Row) string { return reflect.TypeOf(r.New()).Elem().String() }
 
 // markdown returns the protocol table in Markdown, for docs/generated/MESSAGES.md.
 func markdown(t *testing.T) string {
@@ -271,7 +271,7 @@ func markdown(t *testing.T) string {
 		}
 		for _, route := range r.Routes {
 			fmt.Fprintf(&b, "| %d | %s | %s → %s | %s | %s | %d | %s | %s |\n",
-				r.Kind, r.Name, route.From.Names(), route.To.Names(), route.Phases, r.Size(), r.FDs, then, meaning[typeName(r)])
+				r.Kind, r.Name, route.From.Names(), route.To.Names(), route.Phases, r.Size(), r.FDs, then, meaning[r.Name])
 		}
 	}
 	return b.String()

@@ -105,7 +105,7 @@ func (m *monitor) announceGeneration(g *generation, err error) {
 	}
 	m.lastKeyStamp = g.keys.Stamp
 	m.nextGeneration, m.generations[g.id], g.spawner = g, g, m.confinedSpawner
-	m.send(&ipc.Build{ID: g.id, Keeper: g.keys.NeedsKeeper() && m.inetdClient == nil, Audit: m.auditLog != nil, Resolver: true})
+	m.send(&ipc.BuildGeneration{ID: g.id, Keeper: g.keys.NeedsKeeper() && m.inetdClient == nil, Audit: m.auditLog != nil, Resolver: true})
 	for ranges := range slices.Chunk(g.config.Ranges, ipc.SubuidBatchSize) {
 		m.send(&ipc.SubuidRanges{PlanSubuids: ipc.PlanSubuids{Ranges: ranges}})
 	}
@@ -115,15 +115,15 @@ func (m *monitor) announceGeneration(g *generation, err error) {
 	}
 }
 
-// handleVerdict handles the keeper's verdict on the keys of the generation that
-// is being built. The dispatcher passes on the verdict and gets an answer. If
-// the keeper has accepted the keys, the answer contains the public keys for
-// workers. Otherwise the answer reports whether the generation continues with
-// the previous keys.
-func (m *monitor) handleVerdict(v *ipc.Verdict) error {
+// handleSecretKeysResult handles the keeper's verdict on the keys of the
+// generation that is being built. The dispatcher passes on the verdict and gets
+// an answer. If the keeper has accepted the keys, the answer contains the
+// public keys for workers. Otherwise the answer reports whether the generation
+// continues with the previous keys.
+func (m *monitor) handleSecretKeysResult(v *ipc.SecretKeysResult) error {
 	g := m.nextGeneration
 	if g == nil {
-		return fmt.Errorf("sent Verdict while no generation is being built")
+		return fmt.Errorf("sent SecretKeysResult while no generation is being built")
 	}
 	if v.OK {
 		g.keys.LogChanges(m.keys)
@@ -137,13 +137,14 @@ func (m *monitor) handleVerdict(v *ipc.Verdict) error {
 	return nil
 }
 
-// handleOutcome handles the dispatcher's report about a new generation of
-// workers and services. If the report is positive, handleOutcome makes the new
-// generation the current one. Otherwise it keeps the current generation.
-func (m *monitor) handleOutcome(o *ipc.Outcome) error {
+// handleGenerationResult handles the dispatcher's report about a new generation
+// of workers and services. If the report is positive, handleGenerationResult
+// makes the new generation the current one. Otherwise it keeps the current
+// generation.
+func (m *monitor) handleGenerationResult(o *ipc.GenerationResult) error {
 	g := m.nextGeneration
 	if g == nil || g.id != o.ID {
-		return fmt.Errorf("sent Outcome for generation %d, which is not being built", o.ID)
+		return fmt.Errorf("sent GenerationResult for generation %d, which is not being built", o.ID)
 	}
 	m.nextGeneration = nil
 	if !o.OK {

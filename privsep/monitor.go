@@ -307,17 +307,17 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 			}
 			p.Signal(s)
 		}
-	case *ipc.Renew:
+	case *ipc.RenewGeneration:
 		if len(m.generations) > maxGenerations {
-			return fmt.Errorf("sent Renew with %d generations that it has not released", len(m.generations))
+			return fmt.Errorf("sent RenewGeneration with %d generations that it has not released", len(m.generations))
 		}
 		// A compromised dispatcher must not keep this process busy.
 		time.AfterFunc(minRenewInterval-time.Since(m.lastOpenedAt), func() { m.post(func() { m.renewGeneration(msg.ID) }) })
-	case *ipc.Verdict:
-		return m.handleVerdict(msg)
-	case *ipc.Outcome:
-		return m.handleOutcome(msg)
-	case *ipc.Released:
+	case *ipc.SecretKeysResult:
+		return m.handleSecretKeysResult(msg)
+	case *ipc.GenerationResult:
+		return m.handleGenerationResult(msg)
+	case *ipc.GenerationReleased:
 		delete(m.generations, msg.ID)
 	case *ipc.Follow:
 		if m.auditLog == nil || m.pendingFollows == maxPendingFollows {

@@ -166,8 +166,8 @@ func (d *dispatcher) Handle(m ipc.Received) (handled bool, err error) {
 		d.listeners = append(d.listeners, *msg)
 	case *ipc.Arrivals:
 		err = d.accept(m.FDs[0], m.FDs[1])
-	case *ipc.Build:
-		d.incoming = announced{Build: *msg}
+	case *ipc.BuildGeneration:
+		d.incoming = announced{BuildGeneration: *msg}
 	case *ipc.SubuidRanges:
 		d.incoming.ranges = append(d.incoming.ranges, msg.Ranges...)
 	case *ipc.GenerationSetup:
@@ -278,18 +278,18 @@ func (d *dispatcher) replace(a announced) {
 	g, err := d.build(a)
 	d.Do(func() {
 		if err != nil {
-			d.reportOutcome(a.ID, err)
+			d.reportResult(a.ID, err)
 			return
 		}
 		g.makeTickets(d.current)
-		d.router.Renew(g.Generation, func(err error) { d.reportOutcome(a.ID, d.activate(g, err)) })
+		d.router.Renew(g.Generation, func(err error) { d.reportResult(a.ID, d.activate(g, err)) })
 	})
 }
 
-// reportOutcome informs the parent whether the workers of generation id can
+// reportResult informs the parent whether the workers of generation id can
 // serve, and if not, why.
-func (d *dispatcher) reportOutcome(id uint32, err error) {
-	o := &ipc.Outcome{ID: id, OK: err == nil}
+func (d *dispatcher) reportResult(id uint32, err error) {
+	o := &ipc.GenerationResult{ID: id, OK: err == nil}
 	if err != nil {
 		o.Failure = ipc.FailureOf(err)
 	}
@@ -381,7 +381,7 @@ func (d *dispatcher) renew() {
 		return
 	}
 	d.renewPending = true
-	d.parent.Send(&ipc.Renew{ID: d.current.ID})
+	d.parent.Send(&ipc.RenewGeneration{ID: d.current.ID})
 	var timer *time.Timer
 	timer = d.After(renewTimeout, func() {
 		if d.renewTimer == timer { // otherwise the timer was stopped too late
@@ -509,7 +509,7 @@ func (d *dispatcher) runInetd(a announced, client *inetd.Client) error {
 		StartLimit:   c.StartLimit,
 		Silence:      c.PingTimeout,
 		Ready: func(enforced ipc.Ready) {
-			d.parent.Send(&ipc.Outcome{ID: a.ID, OK: true})
+			d.parent.Send(&ipc.GenerationResult{ID: a.ID, OK: true})
 			d.announceConfinement(a, enforced)
 			d.announceRules(a.setup.Admission)
 		},

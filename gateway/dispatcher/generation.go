@@ -35,7 +35,7 @@ type generation struct {
 // announced holds the configuration that the parent sends for a generation of
 // workers and services.
 type announced struct {
-	ipc.Build
+	ipc.BuildGeneration
 	ranges  []ipc.Subuids
 	setup   work.Setup
 	invalid error // why workers can't serve with the setup, or nil
@@ -46,7 +46,7 @@ func (d *dispatcher) newGeneration(a announced) *generation {
 	g := &generation{announced: a}
 	g.Generation = pool.NewGeneration(pool.Generation{Config: d.poolConfig(a.setup), ID: a.ID,
 		Provision: g.provision, Audit: g.audit})
-	g.OnUnused = func() { d.closing.Go(func() { g.close(); d.parent.Send(&ipc.Released{ID: g.ID}) }) }
+	g.OnUnused = func() { d.closing.Go(func() { g.close(); d.parent.Send(&ipc.GenerationReleased{ID: g.ID}) }) }
 	return g
 }
 
@@ -78,14 +78,14 @@ func (d *dispatcher) build(a announced) (g *generation, err error) {
 
 // startServices starts the resolver and the auditor of g.
 func (d *dispatcher) startServices(g *generation) (err error) {
-	if g.Build.Resolver {
+	if g.BuildGeneration.Resolver {
 		hooks := service.Hooks{Report: d.reportViolation, Handle: d.names.Handle}
-		if g.resolver, err = d.resolver.Start(d.starter, g.Build.ID, hooks); err != nil {
+		if g.resolver, err = d.resolver.Start(d.starter, g.BuildGeneration.ID, hooks); err != nil {
 			return err
 		}
 	}
-	if g.Build.Audit {
-		if g.audit, err = d.audit.Start(g.Build.ID, d.reportViolation); err != nil {
+	if g.BuildGeneration.Audit {
+		if g.audit, err = d.audit.Start(g.BuildGeneration.ID, d.reportViolation); err != nil {
 			return err
 		}
 		g.Generation.Audit = g.audit
@@ -99,14 +99,14 @@ func (d *dispatcher) startServices(g *generation) (err error) {
 // starts a new keeper with those keys.
 func (d *dispatcher) getKeys(g *generation) error {
 	for {
-		kept := &ipc.Kept{OK: true}
-		if g.Build.Keeper {
+		kept := &ipc.KeysResult{OK: true}
+		if g.BuildGeneration.Keeper {
 			var err error
 			if kept, err = d.startKeeper(g); err != nil {
 				return err
 			}
 		}
-		d.parent.Send(&ipc.Verdict{Kept: *kept})
+		d.parent.Send(&ipc.SecretKeysResult{KeysResult: *kept})
 		switch r := <-d.replies; m := r.Message.(type) {
 		case *ipc.PublicKeys:
 			g.publicKeys, g.publicFDs = &work.Keys{PublicKeys: *m}, r.FDs
@@ -139,10 +139,10 @@ func (g *generation) makeTickets(previous *generation) {
 
 // startKeeper starts the keeper of g. The parent sends the keys directly to the
 // keeper. startKeeper returns the keeper's answer.
-func (d *dispatcher) startKeeper(g *generation) (*ipc.Kept, error) {
-	kept := make(chan *ipc.Kept, 1)
+func (d *dispatcher) startKeeper(g *generation) (*ipc.KeysResult, error) {
+	kept := make(chan *ipc.KeysResult, 1)
 	handle := func(m ipc.Message) (bool, error) {
-		answer, ok := m.(*ipc.Kept)
+		answer, ok := m.(*ipc.KeysResult)
 		if !ok {
 			return false, nil
 		}
@@ -150,12 +150,12 @@ func (d *dispatcher) startKeeper(g *generation) (*ipc.Kept, error) {
 		case kept <- answer:
 			return true, nil
 		default:
-			return true, errors.New("sent Kept for keys that it was not given")
+			return true, errors.New("sent KeysResult for keys that it was not given")
 		}
 	}
 	var err error
 	hooks := service.Hooks{Report: d.reportViolation, Handle: handle}
-	if g.keeper, err = d.keeper.Start(d.starter, g.Build.ID, hooks); err != nil {
+	if g.keeper, err = d.keeper.Start(d.starter, g.BuildGeneration.ID, hooks); err != nil {
 		return nil, err
 	}
 	select {

@@ -63,8 +63,8 @@ func must(t *testing.T, err error) {
 // new generation fails, but not earlier.
 func TestRenew(t *testing.T) {
 	announce := func(d *dispatcher) { d.stopRenewTimer() }
-	failed := func(d *dispatcher) { d.reportOutcome(2, errors.New("no")) }
-	renewed := func(d *dispatcher) { d.reportOutcome(2, nil) }
+	failed := func(d *dispatcher) { d.reportResult(2, errors.New("no")) }
+	renewed := func(d *dispatcher) { d.reportResult(2, nil) }
 	renew := (*dispatcher).renew
 	type step struct {
 		at time.Duration
@@ -100,7 +100,7 @@ func TestRenew(t *testing.T) {
 				synctest.Wait()
 				got := 0
 				for _, m := range end() {
-					if _, ok := m.(*ipc.Renew); ok {
+					if _, ok := m.(*ipc.RenewGeneration); ok {
 						got++
 					}
 				}
@@ -124,7 +124,7 @@ func TestGenerationWithoutServices(t *testing.T) {
 		synctest.Wait()
 		released := 0
 		for _, m := range end() {
-			if _, ok := m.(*ipc.Released); ok {
+			if _, ok := m.(*ipc.GenerationReleased); ok {
 				released++
 			}
 		}
@@ -137,7 +137,7 @@ func TestGenerationWithoutServices(t *testing.T) {
 // announcementOf returns the message that announces a generation without
 // services.
 func announcementOf(id uint32) announced {
-	return announced{Build: ipc.Build{ID: id}}
+	return announced{BuildGeneration: ipc.BuildGeneration{ID: id}}
 }
 
 // TestRenewAfterReplacement checks that the dispatcher does not ask for a new
@@ -161,7 +161,7 @@ func TestRenewAfterReplacement(t *testing.T) {
 			synctest.Wait()
 			got := 0
 			for _, m := range end() {
-				if _, ok := m.(*ipc.Renew); ok {
+				if _, ok := m.(*ipc.RenewGeneration); ok {
 					got++
 				}
 			}

@@ -55,7 +55,7 @@ func (k *keeper) run() int {
 
 // loadKeys loads new keys. If it can't use one of them, it keeps all old keys,
 // and its answer names the key and the reason.
-func (k *keeper) loadKeys(m *ipc.SecretKeys, fds []int) *ipc.Kept {
+func (k *keeper) loadKeys(m *ipc.SecretKeys, fds []int) *ipc.KeysResult {
 	var files []*os.File
 	for _, fd := range fds {
 		f := os.NewFile(uintptr(fd), "file")
@@ -70,13 +70,13 @@ func (k *keeper) loadKeys(m *ipc.SecretKeys, fds []int) *ipc.Kept {
 			err = checkAuthorities(files[2])
 		}
 		if err != nil {
-			return &ipc.Kept{Reason: ipc.TruncateReason(err.Error())}
+			return &ipc.KeysResult{Reason: ipc.TruncateReason(err.Error())}
 		}
 		p.tls12 = m.TLS12
 	}
 	if m.Token {
 		if token, err = readTokenKey(files[3], m.Current); err != nil {
-			return &ipc.Kept{Token: true, Reason: ipc.TruncateReason(err.Error())}
+			return &ipc.KeysResult{Token: true, Reason: ipc.TruncateReason(err.Error())}
 		}
 	}
 	if p != nil {
@@ -84,5 +84,5 @@ func (k *keeper) loadKeys(m *ipc.SecretKeys, fds []int) *ipc.Kept {
 	}
 	k.pair.Store(p)
 	k.token.Store(token)
-	return &ipc.Kept{OK: true}
+	return &ipc.KeysResult{OK: true}
 }

@@ -181,7 +181,7 @@ func keeperWithKey(t *testing.T) *keeper {
 
 // sendKeys sends keys to k. The texts parameter holds the contents of the four
 // files in ipc.SecretKeys.
-func sendKeys(t *testing.T, k *keeper, m ipc.SecretKeys, texts ...string) *ipc.Kept {
+func sendKeys(t *testing.T, k *keeper, m ipc.SecretKeys, texts ...string) *ipc.KeysResult {
 	t.Helper()
 	var fds []int
 	for _, text := range texts {
@@ -202,7 +202,7 @@ func sendKeys(t *testing.T, k *keeper, m ipc.SecretKeys, texts ...string) *ipc.K
 
 // sendPair sends k a private key with its certificates and a file of client
 // CAs, but no key for tokens.
-func sendPair(t *testing.T, k *keeper, key, certificates, authorities string) *ipc.Kept {
+func sendPair(t *testing.T, k *keeper, key, certificates, authorities string) *ipc.KeysResult {
 	t.Helper()
 	return sendKeys(t, k, ipc.SecretKeys{TLS: true}, key, certificates, authorities, "")
 }
@@ -279,11 +279,11 @@ func TestKeys(t *testing.T) {
 	check("before any key", false, query.NoVerdict)
 	refuse()
 	check("after refused ones", false, query.NoVerdict)
-	if a := sendKeys(t, k, ipc.SecretKeys{}, key, leaf, "", oneKey); *a != (ipc.Kept{OK: true}) {
+	if a := sendKeys(t, k, ipc.SecretKeys{}, key, leaf, "", oneKey); *a != (ipc.KeysResult{OK: true}) {
 		t.Errorf("no key: %+v", a)
 	}
 	check("with no key", false, query.NoVerdict)
-	if a := sendKeys(t, k, allKeys, key, leaf, leaf, oneKey); *a != (ipc.Kept{OK: true}) {
+	if a := sendKeys(t, k, allKeys, key, leaf, leaf, oneKey); *a != (ipc.KeysResult{OK: true}) {
 		t.Errorf("good keys: %+v", a)
 	}
 	check("with keys", true, query.Genuine)

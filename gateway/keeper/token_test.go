@@ -23,7 +23,7 @@ func mac(key, signed string) (m [32]byte) {
 }
 
 // sendToken sends k a key for tokens, but no private key.
-func sendToken(t *testing.T, k *keeper, key string, followed bool) *ipc.Kept {
+func sendToken(t *testing.T, k *keeper, key string, followed bool) *ipc.KeysResult {
 	t.Helper()
 	return sendKeys(t, k, ipc.SecretKeys{Token: true, Current: followed}, "", "", "", key)
 }
@@ -66,7 +66,7 @@ func TestVerify(t *testing.T) {
 	load := func(key string, followed bool) {
 		t.Helper()
 		k := newKeeper(nil)
-		if a := sendToken(t, k, key, followed); *a != (ipc.Kept{OK: true}) {
+		if a := sendToken(t, k, key, followed); *a != (ipc.KeysResult{OK: true}) {
 			t.Fatalf("%+v", a)
 		}
 		c = worker(t, k, 1)

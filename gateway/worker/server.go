@@ -213,7 +213,7 @@ func (s *server) connectService(service ipc.Role, fd int) error {
 
 // loadKeys loads the certificates and public keys of this worker's generation.
 // It returns the answer for the dispatcher.
-func (s *server) loadKeys(m *work.Keys, fds []int) *ipc.Kept {
+func (s *server) loadKeys(m *work.Keys, fds []int) *ipc.KeysResult {
 	var files []*os.File
 	for _, fd := range fds {
 		f := os.NewFile(uintptr(fd), "keys")
@@ -222,9 +222,9 @@ func (s *server) loadKeys(m *work.Keys, fds []int) *ipc.Kept {
 	}
 	s.tlsServer.load(m, files[0], files[1])
 	if err := s.tokens.load(files[2], m.Current); err != nil {
-		return &ipc.Kept{Token: true, Reason: ipc.TruncateReason(err.Error())}
+		return &ipc.KeysResult{Token: true, Reason: ipc.TruncateReason(err.Error())}
 	}
-	return &ipc.Kept{OK: true}
+	return &ipc.KeysResult{OK: true}
 }
 
 // queueConn gives a connection from the dispatcher to http.Server.

@@ -131,7 +131,7 @@ var keeperAttacks = []serviceAttack{
 	{name: "the dispatcher's message Ping", frame: zeroFrame(ipc.KindOf(new(ipc.Ping)), 8), breaksProtocol: true},
 	{name: "the keeper's message Signed", frame: zeroFrame(ipc.KindOf(new(query.Signed)), 10), breaksProtocol: true},
 	{name: "the keeper's message Verified", frame: zeroFrame(ipc.KindOf(new(query.Verified)), 9), breaksProtocol: true},
-	{name: "the keeper's message Kept", frame: zeroFrame(ipc.KindOf(new(ipc.Kept)), 7), breaksProtocol: true},
+	{name: "the keeper's message KeysResult", frame: zeroFrame(ipc.KindOf(new(ipc.KeysResult)), 7), breaksProtocol: true},
 	{name: "a report that another worker violated the protocol (Breach)", frame: zeroFrame(ipc.KindOf(new(work.Breach)), 6), breaksProtocol: true},
 	{name: "Done, as if to the dispatcher", frame: zeroFrame(ipc.KindOf(new(work.Done)), 8), breaksProtocol: true},
 	{name: "Ready, as if to the dispatcher", frame: zeroFrame(ipc.KindOf(new(ipc.Ready)), 2), breaksProtocol: true},

@@ -125,7 +125,7 @@ var attacks = []attack{
 	frame("public keys, to the dispatcher", ipc.KindOf(new(work.Keys)), 6, 0),
 	frame("a client of the keeper (Client), to the dispatcher", ipc.KindOf(new(work.Client)), 4, 0),
 	frame("a channel to the keeper, to the dispatcher", ipc.KindOf(new(work.ServiceFD)), 1, 0),
-	frame("Kept for the second time", ipc.KindOf(new(ipc.Kept)), 4, 0, 0, 1),
+	frame("KeysResult for the second time", ipc.KindOf(new(ipc.KeysResult)), 4, 0, 0, 1),
 	frame("the keeper's message Breach, about a sibling", ipc.KindOf(new(work.Breach)), 6, 0, 0, 2),
 	frame("a request to sign, to the dispatcher", ipc.KindOf(new(query.Sign)), 16, 0),
 	frame("a request to verify, to the dispatcher", ipc.KindOf(new(query.Verify)), 42, 0),

@@ -53,14 +53,14 @@ var violations = map[string]struct {
 	}, "without an audit log"},
 	"Follow without an audit log": {func(uint32) []ipc.Message { return []ipc.Message{new(ipc.Follow)} }, "sent Follow"},
 	"another generation's outcome": {func(g uint32) []ipc.Message {
-		return []ipc.Message{&ipc.Outcome{ID: g + 1, OK: true}}
-	}, "sent Outcome for generation 2, which is not being built"},
+		return []ipc.Message{&ipc.GenerationResult{ID: g + 1, OK: true}}
+	}, "sent GenerationResult for generation 2, which is not being built"},
 	"an outcome twice": {func(g uint32) []ipc.Message {
-		o := &ipc.Outcome{ID: g, OK: true}
+		o := &ipc.GenerationResult{ID: g, OK: true}
 		return []ipc.Message{o, o}
-	}, "sent Outcome for generation 1, which is not being built"},
+	}, "sent GenerationResult for generation 1, which is not being built"},
 	"the keys of a generation in force": {func(g uint32) []ipc.Message {
-		return []ipc.Message{&ipc.Outcome{ID: g, OK: true}, &ipc.Start{Number: 1, Role: ipc.Keeper, Generation: g, Threads: 1}}
+		return []ipc.Message{&ipc.GenerationResult{ID: g, OK: true}, &ipc.Start{Number: 1, Role: ipc.Keeper, Generation: g, Threads: 1}}
 	}, "with the role keeper"},
 	"two roles at once": {func(g uint32) []ipc.Message {
 		return []ipc.Message{&ipc.Start{Number: 1, Role: ipc.Worker | ipc.Keeper, Generation: g, Threads: 1}}
@@ -70,11 +70,11 @@ var violations = map[string]struct {
 	}, "with the role dispatcher"},
 	"Pong unasked": {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Pong{Number: 9}} }, "sent Pong 9, which was not requested"},
 	"questions without reading the answers": {func(uint32) []ipc.Message {
-		return slices.Repeat([]ipc.Message{&ipc.Verdict{Kept: ipc.Kept{Reason: "no"}}}, 3000)
+		return slices.Repeat([]ipc.Message{&ipc.SecretKeysResult{KeysResult: ipc.KeysResult{Reason: "no"}}}, 3000)
 	}, "has not read its channel for 5s"},
 	"generations without end": {func(g uint32) []ipc.Message {
-		return []ipc.Message{&ipc.Outcome{ID: g, OK: true}, &ipc.Renew{ID: g}}
-	}, "sent Renew with 257 generations that it has not released"},
+		return []ipc.Message{&ipc.GenerationResult{ID: g, OK: true}, &ipc.RenewGeneration{ID: g}}
+	}, "sent RenewGeneration with 257 generations that it has not released"},
 	"Served without a client": {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Served{OK: true}} }, "sent Served"},
 }
 
@@ -86,7 +86,7 @@ func playCompromised(part string) int {
 
 func (c *compromised) Handle(m ipc.Received) (bool, error) {
 	switch msg := m.Message.(type) {
-	case *ipc.Build:
+	case *ipc.BuildGeneration:
 		c.build = msg.ID
 	case *ipc.Arrivals:
 		if c.part != readsNoConnections {
@@ -99,7 +99,7 @@ func (c *compromised) Handle(m ipc.Received) (bool, error) {
 		slog.Info("got no worker", "number", msg.Number, "error", msg.Err())
 	case *ipc.GenerationSetup:
 		if c.part == readsNoConnections || c.part == doesNotStop || c.part == startsForAbsentUser {
-			return true, c.parent.Send(&ipc.Outcome{ID: c.build, OK: true})
+			return true, c.parent.Send(&ipc.GenerationResult{ID: c.build, OK: true})
 		}
 		for _, m := range violations[c.part].send(c.build) {
 			if err := c.parent.Send(m); err != nil {

@@ -66,13 +66,13 @@ func playKeeper(part string) int {
 	c.Send(new(ipc.Ready))
 	switch part {
 	case "kept of nothing":
-		sendRaw(ipc.KindOf(new(ipc.Kept)), 4, 0)
+		sendRaw(ipc.KindOf(new(ipc.KeysResult)), 4, 0)
 	case "pong of nothing":
 		sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 0)
 	case "worker's kind":
 		sendRaw(ipc.KindOf(new(work.Done)), 8, 0)
 	case "descriptor":
-		sendRaw(ipc.KindOf(new(ipc.Kept)), 4, 1)
+		sendRaw(ipc.KindOf(new(ipc.KeysResult)), 4, 1)
 	}
 	for {
 		m, err := c.Receive()
@@ -82,10 +82,10 @@ func playKeeper(part string) int {
 		_, ok := m.Message.(*ipc.SecretKeys)
 		switch {
 		case ok && part == "stopped":
-			c.Send(&ipc.Kept{OK: true})
+			c.Send(&ipc.KeysResult{OK: true})
 			syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 		case ok && part == "second has no key":
-			c.Send(&ipc.Kept{Reason: "not to my taste"})
+			c.Send(&ipc.KeysResult{Reason: "not to my taste"})
 		}
 	}
 }

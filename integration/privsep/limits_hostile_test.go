@@ -59,7 +59,7 @@ func playStubborn(part string) int {
 			return 9
 		}
 	}
-	if c.Send(new(ipc.Ready)) != nil || c.Send(&ipc.Kept{OK: true}) != nil {
+	if c.Send(new(ipc.Ready)) != nil || c.Send(&ipc.KeysResult{OK: true}) != nil {
 		return 9
 	}
 	for {

@@ -163,7 +163,7 @@ func playHostile(part string) int {
 	if err := c.Send(new(ipc.Ready)); err != nil {
 		return 9
 	}
-	if err := c.Send(&ipc.Kept{OK: true}); err != nil {
+	if err := c.Send(&ipc.KeysResult{OK: true}); err != nil {
 		return 9
 	}
 	switch part {

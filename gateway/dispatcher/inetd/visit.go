@@ -32,7 +32,7 @@ type Options struct {
 	Setup        work.Setup                   // of the worker
 	Dial         dial.Options                 // Serve sets Setup and Foreign
 	Services     func() error                 // starts the worker's services while the worker starts
-	Provision    func(*process.Process) error // sends channels and keys to the worker when it is ready; the worker answers with Kept
+	Provision    func(*process.Process) error // sends channels and keys to the worker when it is ready; the worker answers with KeysResult
 	Audit        func(ipc.Message)            // sends facts about the connection and its worker to the auditor
 	Violations   <-chan string                // gets a reason if the worker breaks the protocol of a service
 	ServiceExits <-chan string                // gets a reason if a service exits
@@ -139,12 +139,12 @@ func (v *session) handle(m ipc.Message) error {
 	case *ipc.Ready:
 		v.Ready(*m)
 		return v.Provision(v.worker)
-	case *ipc.Kept:
+	case *ipc.KeysResult:
 		if !m.OK {
 			return errs.New(errs.Denied, "the worker cannot use the key set of RS256 tokens: %s", printable.Text(m.Reason))
 		}
 		if v.clientSent {
-			return errors.New("sent Kept for keys that it was not given")
+			return errors.New("sent KeysResult for keys that it was not given")
 		}
 		if v.finishReason == "" {
 			v.timer.Stop()

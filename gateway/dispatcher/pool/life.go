@@ -121,9 +121,9 @@ func (p *Pool) handle(w *worker, m ipc.Message) error {
 	case *ipc.Ready:
 		w.sandbox = (*security.Sandbox)(m)
 		return nil
-	case *ipc.Kept:
+	case *ipc.KeysResult:
 		if w.sandbox == nil || w.ready {
-			return errors.New("sent Kept for keys that it was not given")
+			return errors.New("sent KeysResult for keys that it was not given")
 		}
 		if !m.OK {
 			return errs.New(errs.Denied, "a worker cannot use the key set of RS256 tokens: %s", printable.Text(m.Reason)).

@@ -93,7 +93,7 @@ func (p *testPool) next() *fakeparent.Process {
 	p.t.Helper()
 	w := p.parent.Next()
 	w.Ready()
-	must(p.t, w.Channel.Send(&ipc.Kept{OK: true}))
+	must(p.t, w.Channel.Send(&ipc.KeysResult{OK: true}))
 	await(p.t, "the worker is ready", func() (ready bool) {
 		p.sync(func() { ready = p.workers[w.Number] != nil && p.workers[w.Number].ready })
 		return ready
@@ -210,7 +210,7 @@ func TestFailedStarts(t *testing.T) {
 		{"exits", "a worker exited before it was ready: exit status 3", func(w *fakeparent.Process) error { w.Exit(fakeparent.Exited(3)); return nil }, errs.Internal},
 		{"makes a forbidden call", "it made a forbidden system call", func(w *fakeparent.Process) error { w.Exit(unix.WaitStatus(unix.SIGSYS)); return nil }, errs.Internal},
 		{"can't use the keys", "a worker cannot use the key set of RS256 tokens: not JSON", func(w *fakeparent.Process) error {
-			return errors.Join(w.Channel.Send(new(ipc.Ready)), w.Channel.Send(&ipc.Kept{Reason: "not JSON"}))
+			return errors.Join(w.Channel.Send(new(ipc.Ready)), w.Channel.Send(&ipc.KeysResult{Reason: "not JSON"}))
 		}, errs.Denied},
 		{"is not ready in time", "was not ready within 20ms", func(*fakeparent.Process) error { return nil }, errs.Unavailable},
 		{"can't be started", "no process left", nil, errs.Unavailable},
@@ -251,7 +251,9 @@ func TestMisbehaving(t *testing.T) {
 		}},
 		{"takes a connection twice", "which it was not given", func(_ *testPool, w *fakeparent.Process, id uint64) error { return w.Channel.Send(&work.Taken{ID: id}) }},
 		{"answers without a question", "which was not requested", func(_ *testPool, w *fakeparent.Process, _ uint64) error { return w.Channel.Send(&ipc.Pong{Number: 5}) }},
-		{"accepts its keys twice", "sent Kept for keys that it was not given", func(_ *testPool, w *fakeparent.Process, _ uint64) error { return w.Channel.Send(&ipc.Kept{OK: true}) }},
+		{"accepts its keys twice", "sent KeysResult for keys that it was not given", func(_ *testPool, w *fakeparent.Process, _ uint64) error {
+			return w.Channel.Send(&ipc.KeysResult{OK: true})
+		}},
 		{"does not answer a Ping", "has not read its channel for 10ms", func(p *testPool, _ *fakeparent.Process, _ uint64) error {
 			p.sync(func() { p.Silence = 10 * time.Millisecond; p.checkLiveness() })
 			time.Sleep(20 * time.Millisecond)
@@ -409,7 +411,7 @@ func TestLazy(t *testing.T) {
 		t.Error("the worker runs as no client's user")
 	}
 	w.Ready()
-	must(t, w.Channel.Send(&ipc.Kept{OK: true}))
+	must(t, w.Channel.Send(&ipc.KeysResult{OK: true}))
 	id, conn := p.takeConn(w)
 	must(t, w.Channel.Send(&work.Done{ID: id}))
 	conn.Close()

@@ -206,12 +206,12 @@ func TestParentIsBusy(t *testing.T) {
 	p := process.NewParent(tested)
 	const n = 20_000 // far more than the channel holds
 	for i := range uint32(n) {
-		p.Send(&ipc.Released{ID: i})
+		p.Send(&ipc.GenerationReleased{ID: i})
 	}
 	p.Close()
 	for i := range uint32(n) {
 		m, err := own.Receive()
-		if r, ok := m.Message.(*ipc.Released); err != nil || !ok || r.ID != i {
+		if r, ok := m.Message.(*ipc.GenerationReleased); err != nil || !ok || r.ID != i {
 			t.Fatalf("message %d is %v, %v", i, m.Message, err)
 		}
 	}

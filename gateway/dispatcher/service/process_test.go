@@ -36,7 +36,7 @@ func TestReports(t *testing.T) {
 // TestUnasked checks that a service is killed if it sends a message that has no
 // handler, or an answer without a question.
 func TestUnasked(t *testing.T) {
-	for want, m := range map[string]ipc.Message{"was not requested": &ipc.Pong{Number: 1}, "Kept": &ipc.Kept{OK: true}} {
+	for want, m := range map[string]ipc.Message{"was not requested": &ipc.Pong{Number: 1}, "KeysResult": &ipc.KeysResult{OK: true}} {
 		parent, compromised := serving(t)
 		must(t, compromised.Send(m))
 		p := &Process{Process: &process.Process{Channel: parent}, spec: &Spec{Options: Options{Role: ipc.Keeper, StartLimit: time.Hour, Silence: time.Hour}},
