@@ -50,7 +50,7 @@ type Arrivals struct{}
 func (*Arrivals) Walk(*Walker) {}
 
 // Arrival passes an accepted connection, with its descriptor, to the
-// dispatcher. The message Start refers to the connection by its ID.
+// dispatcher. The message StartProcess refers to the connection by its ID.
 type Arrival struct {
 	Connection
 	OtherNetns bool   // the listener's network namespace is not the parent's
@@ -137,8 +137,9 @@ type GenerationReleased struct{ ID uint32 }
 
 func (r *GenerationReleased) Walk(w *Walker) { w.Fields(&r.ID) }
 
-// Start asks the parent to start a process. The answer is Started or Unstarted.
-type Start struct {
+// StartProcess asks the parent to start a process. The answer is ProcessStarted
+// or StartFailed.
+type StartProcess struct {
 	Number     uint32 // number of the process; greater than all earlier numbers
 	Role       Role
 	Generation uint32
@@ -147,49 +148,49 @@ type Start struct {
 	Requests   uint32 // requests that a worker may answer concurrently
 }
 
-func (s *Start) Walk(w *Walker) {
+func (s *StartProcess) Walk(w *Walker) {
 	w.Fields(&s.Number)
 	Enum(w, &s.Role, "role", Worker, Exporter)
 	w.Fields(&s.Generation, &s.Client, &s.Threads, &s.Requests)
 }
 
-// Started passes two descriptors to the dispatcher: the parent's end of the
-// channel to the new process, and the descriptor from which the dispatcher
+// ProcessStarted passes two descriptors to the dispatcher: the parent's end of
+// the channel to the new process, and the descriptor from which the dispatcher
 // reads the process's log. The parent has already sent the process its setup
 // and its Attributes.
-type Started struct {
+type ProcessStarted struct {
 	Number    uint32
 	PID       uint32
 	UID, GID  uint32
 	OwnUserns bool // the process is in a user namespace of its own
 }
 
-func (s *Started) Walk(w *Walker) { w.Fields(&s.Number, &s.PID, &s.UID, &s.GID, &s.OwnUserns) }
+func (s *ProcessStarted) Walk(w *Walker) { w.Fields(&s.Number, &s.PID, &s.UID, &s.GID, &s.OwnUserns) }
 
-// Unstarted reports that a process was not started, and why.
-type Unstarted struct {
+// StartFailed reports that a process was not started, and why.
+type StartFailed struct {
 	Number uint32
 	Failure
 }
 
-func (u *Unstarted) Walk(w *Walker) { w.Fields(&u.Number, &u.Failure) }
+func (u *StartFailed) Walk(w *Walker) { w.Fields(&u.Number, &u.Failure) }
 
-// Signal asks the parent to send a signal to a process.
-type Signal struct {
+// SignalProcess asks the parent to send a signal to a process.
+type SignalProcess struct {
 	Number uint32
 	Kill   bool // SIGKILL; otherwise SIGUSR1, which makes a process log its counters
 }
 
-func (s *Signal) Walk(w *Walker) { w.Fields(&s.Number, &s.Kill) }
+func (s *SignalProcess) Walk(w *Walker) { w.Fields(&s.Number, &s.Kill) }
 
-// Ended reports the exit of a process. Status is the wait status, as returned
-// by wait(2).
-type Ended struct {
+// ProcessExited reports the exit of a process. Status is the wait status, as
+// returned by wait(2).
+type ProcessExited struct {
 	Number uint32
 	Status uint32
 }
 
-func (e *Ended) Walk(w *Walker) { w.Fields(&e.Number, &e.Status) }
+func (e *ProcessExited) Walk(w *Walker) { w.Fields(&e.Number, &e.Status) }
 
 // Finish asks the dispatcher to wait for the requests in progress, and to exit.
 type Finish struct{}

@@ -156,15 +156,15 @@ var _ = Register(
 	Of[GenerationReleased](90, Dispatcher, Parent, In(Serving), 4, 4, 0, Initial),
 	// asks the parent to start the program of a role, under an identity that
 	// the parent knows
-	Of[Start](91, Dispatcher, Parent, In(Serving), 26, 26, 0, Initial),
+	Of[StartProcess](91, Dispatcher, Parent, In(Serving), 26, 26, 0, Initial),
 	// a new process: the channel to it, and its log
-	Of[Started](92, Parent, Dispatcher, In(Serving), 17, 17, 2, Initial),
+	Of[ProcessStarted](92, Parent, Dispatcher, In(Serving), 17, 17, 2, Initial),
 	// why a process was not started
-	Of[Unstarted](93, Parent, Dispatcher, In(Serving), 9, 9+2*maxCause, 0, Initial),
+	Of[StartFailed](93, Parent, Dispatcher, In(Serving), 9, 9+2*maxCause, 0, Initial),
 	// asks the parent to kill a process, or to send it the signal that makes it log its counters
-	Of[Signal](94, Dispatcher, Parent, In(Serving), 5, 5, 0, Initial),
+	Of[SignalProcess](94, Dispatcher, Parent, In(Serving), 5, 5, 0, Initial),
 	// a process has exited
-	Of[Ended](95, Parent, Dispatcher, In(Serving), 8, 8, 0, Initial),
+	Of[ProcessExited](95, Parent, Dispatcher, In(Serving), 8, 8, 0, Initial),
 	// finish the requests in progress and exit
 	Of[Finish](98, Parent, Dispatcher, In(Serving), 0, 0, 0, Initial),
 	// have all processes log their counters

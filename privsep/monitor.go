@@ -297,9 +297,9 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 		}
 		d.pingAnswered = true
 		d.killTimer.Stop()
-	case *ipc.Start:
+	case *ipc.StartProcess:
 		return m.handleStart(d, msg)
-	case *ipc.Signal:
+	case *ipc.SignalProcess:
 		if p := d.processes[msg.Number]; p != nil {
 			s := unix.SIGUSR1
 			if msg.Kill {

@@ -20,7 +20,7 @@ type runningProcess struct {
 // handleStart starts a process that the dispatcher asks for, and sends the
 // dispatcher a channel to the process. It returns an error if the dispatcher
 // broke the protocol.
-func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.Start) error {
+func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.StartProcess) error {
 	g := m.generations[r.Generation]
 	if r.Number <= d.lastProcessNumber || g == nil || m.programs[r.Role] == nil || r.Role == ipc.Dispatcher || r.Role == ipc.Keeper && g != m.nextGeneration || r.Threads < 1 || r.Threads > m.config.Threads {
 		return fmt.Errorf("requested process %d of generation %d with %d threads, with the role %s", r.Number, r.Generation, r.Threads, r.Role)
@@ -34,7 +34,7 @@ func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.Start) error {
 	}
 	child, err := m.startProcess(g, r)
 	if err != nil {
-		m.send(&ipc.Unstarted{Number: r.Number, Failure: ipc.FailureOf(err)})
+		m.send(&ipc.StartFailed{Number: r.Number, Failure: ipc.FailureOf(err)})
 		return nil
 	}
 	p := &runningProcess{child, r.Role == ipc.Worker && r.Client != 0 && m.config.Switches.BecomeUser, r.Role == ipc.Auditor}
@@ -56,7 +56,7 @@ func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.Start) error {
 // dispatcher.
 func (m *monitor) handOverProcess(d *dispatcherProcess, number uint32, child *spawn.Child) {
 	_ = child.Channel.WithFD(func(channel int) error {
-		m.sendTo(d, &ipc.Started{Number: number, PID: uint32(child.PID), UID: child.UID, GID: child.GID, OwnUserns: child.Foreign}, channel, int(child.Log.Fd()))
+		m.sendTo(d, &ipc.ProcessStarted{Number: number, PID: uint32(child.PID), UID: child.UID, GID: child.GID, OwnUserns: child.Foreign}, channel, int(child.Log.Fd()))
 		return nil
 	})
 	child.Log.Close()
@@ -65,14 +65,14 @@ func (m *monitor) handOverProcess(d *dispatcherProcess, number uint32, child *sp
 		m.post(func() {
 			delete(d.processes, number)
 			child.Channel.Close()
-			m.sendTo(d, &ipc.Ended{Number: number, Status: uint32(child.Status)})
+			m.sendTo(d, &ipc.ProcessExited{Number: number, Status: uint32(child.Status)})
 		})
 	}()
 }
 
 // startProcess starts a process of g. If the process is a service, startProcess
 // also sends it the files that only this service may have.
-func (m *monitor) startProcess(g *generation, r *ipc.Start) (child *spawn.Child, err error) {
+func (m *monitor) startProcess(g *generation, r *ipc.StartProcess) (child *spawn.Child, err error) {
 	c := g.config
 	spec := spawn.Spec{Role: r.Role, Threads: int(r.Threads), Files: c.maxFiles()}
 	p, setup := m.programs[r.Role], c.serviceSetup()

@@ -487,7 +487,7 @@ func (d *dispatcher) runInetd(a announced, client *inetd.Client) error {
 	return inetd.Serve(inetd.Options{
 		Client:  client,
 		Starter: d.starter,
-		Worker:  ipc.Start{Role: ipc.Worker, Generation: a.ID, Client: client.ID, Threads: c.Threads, Requests: 1},
+		Worker:  ipc.StartProcess{Role: ipc.Worker, Generation: a.ID, Client: client.ID, Threads: c.Threads, Requests: 1},
 		Quota:   relay.NewQuota(float64(d.limits.LogBurst), float64(d.limits.LogRate)),
 		Setup:   a.setup,
 		Dial:    dial.Options{Burst: d.limits.DialBurst, Rate: d.limits.DialRate, Counts: new(dial.Counters)},

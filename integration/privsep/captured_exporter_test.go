@@ -102,7 +102,7 @@ var exporterAttacks = slices.Concat([]attack{
 	frame("Samples, as if from the dispatcher", ipc.KindOf(new(query.Samples)), 3, 0),
 	frame("Counts, as if from a worker", ipc.KindOf(new(query.Counts)), 10, 0),
 	frame("Breach, to have a worker killed", ipc.KindOf(new(work.Breach)), 6, 0, 0, 1),
-	frame("Start, to have a process started", ipc.KindOf(new(ipc.Start)), 26, 0),
+	frame("StartProcess, to have a process started", ipc.KindOf(new(ipc.StartProcess)), 26, 0),
 	frame("RenewGeneration, to have the generation replaced", ipc.KindOf(new(ipc.RenewGeneration)), 4, 0),
 	frame("Dial, for a connection to a daemon", ipc.KindOf(new(work.Dial)), 10, 0),
 	frame("Lookup, for a name", ipc.KindOf(new(work.Lookup)), 15, 0),

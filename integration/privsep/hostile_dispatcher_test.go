@@ -36,20 +36,20 @@ var violations = map[string]struct {
 	want string
 }{
 	"another generation's process": {func(g uint32) []ipc.Message {
-		return []ipc.Message{&ipc.Start{Number: 1, Role: ipc.Worker, Generation: g + 1, Threads: 1}}
+		return []ipc.Message{&ipc.StartProcess{Number: 1, Role: ipc.Worker, Generation: g + 1, Threads: 1}}
 	}, "requested process 1 of generation 2 with 1 threads"},
 	"too many threads": {func(g uint32) []ipc.Message {
-		return []ipc.Message{&ipc.Start{Number: 1, Role: ipc.Worker, Generation: g, Threads: 1 << 20}}
+		return []ipc.Message{&ipc.StartProcess{Number: 1, Role: ipc.Worker, Generation: g, Threads: 1 << 20}}
 	}, "with 1048576 threads"},
 	"no threads": {func(g uint32) []ipc.Message {
-		return []ipc.Message{&ipc.Start{Number: 1, Role: ipc.Worker, Generation: g}}
+		return []ipc.Message{&ipc.StartProcess{Number: 1, Role: ipc.Worker, Generation: g}}
 	}, "with 0 threads"},
 	"a number twice": {func(g uint32) []ipc.Message {
-		start := &ipc.Start{Number: 5, Role: ipc.Resolver, Generation: g, Threads: 1}
+		start := &ipc.StartProcess{Number: 5, Role: ipc.Resolver, Generation: g, Threads: 1}
 		return []ipc.Message{start, start}
 	}, "requested process 5"},
 	"an auditor without an audit log": {func(g uint32) []ipc.Message {
-		return []ipc.Message{&ipc.Start{Number: 1, Role: ipc.Auditor, Generation: g, Threads: 1}}
+		return []ipc.Message{&ipc.StartProcess{Number: 1, Role: ipc.Auditor, Generation: g, Threads: 1}}
 	}, "without an audit log"},
 	"Follow without an audit log": {func(uint32) []ipc.Message { return []ipc.Message{new(ipc.Follow)} }, "sent Follow"},
 	"another generation's outcome": {func(g uint32) []ipc.Message {
@@ -60,13 +60,13 @@ var violations = map[string]struct {
 		return []ipc.Message{o, o}
 	}, "sent GenerationResult for generation 1, which is not being built"},
 	"the keys of a generation in force": {func(g uint32) []ipc.Message {
-		return []ipc.Message{&ipc.GenerationResult{ID: g, OK: true}, &ipc.Start{Number: 1, Role: ipc.Keeper, Generation: g, Threads: 1}}
+		return []ipc.Message{&ipc.GenerationResult{ID: g, OK: true}, &ipc.StartProcess{Number: 1, Role: ipc.Keeper, Generation: g, Threads: 1}}
 	}, "with the role keeper"},
 	"two roles at once": {func(g uint32) []ipc.Message {
-		return []ipc.Message{&ipc.Start{Number: 1, Role: ipc.Worker | ipc.Keeper, Generation: g, Threads: 1}}
+		return []ipc.Message{&ipc.StartProcess{Number: 1, Role: ipc.Worker | ipc.Keeper, Generation: g, Threads: 1}}
 	}, "with the role roles 0b110"},
 	"another dispatcher": {func(g uint32) []ipc.Message {
-		return []ipc.Message{&ipc.Start{Number: 1, Role: ipc.Dispatcher, Generation: g, Threads: 1}}
+		return []ipc.Message{&ipc.StartProcess{Number: 1, Role: ipc.Dispatcher, Generation: g, Threads: 1}}
 	}, "with the role dispatcher"},
 	"Pong unasked": {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Pong{Number: 9}} }, "sent Pong 9, which was not requested"},
 	"questions without reading the answers": {func(uint32) []ipc.Message {
@@ -93,9 +93,9 @@ func (c *compromised) Handle(m ipc.Received) (bool, error) {
 			slog.Info(compromisedServes)
 			go c.answerPings(m.FDs[0])
 		}
-	case *ipc.Started:
+	case *ipc.ProcessStarted:
 		slog.Info("got a worker", "number", msg.Number)
-	case *ipc.Unstarted:
+	case *ipc.StartFailed:
 		slog.Info("got no worker", "number", msg.Number, "error", msg.Err())
 	case *ipc.GenerationSetup:
 		if c.part == readsNoConnections || c.part == doesNotStop || c.part == startsForAbsentUser {
@@ -137,7 +137,7 @@ func (c *compromised) answerPings(fd int) {
 // client has closed the connection. It never reports that, and keeps its copy
 // of the descriptor.
 func (c *compromised) startTwice(a *ipc.Arrival, fd int) error {
-	start := &ipc.Start{Number: 1, Role: ipc.Worker, Generation: c.build, Client: a.ID, Threads: 1, Requests: 1}
+	start := &ipc.StartProcess{Number: 1, Role: ipc.Worker, Generation: c.build, Client: a.ID, Threads: 1, Requests: 1}
 	if err := c.parent.Send(start); err != nil {
 		return err
 	}

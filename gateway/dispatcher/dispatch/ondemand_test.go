@@ -81,8 +81,8 @@ func TestLostWorkersAreLimited(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if r, ok := m.Message.(*ipc.Start); ok {
-				_, _ = s.Handle(ipc.Received{Message: &ipc.Unstarted{Number: r.Number, Failure: ipc.FailureOf(errs.New(errs.Internal, "no process"))}})
+			if r, ok := m.Message.(*ipc.StartProcess); ok {
+				_, _ = s.Handle(ipc.Received{Message: &ipc.StartFailed{Number: r.Number, Failure: ipc.FailureOf(errs.New(errs.Internal, "no process"))}})
 			}
 		}
 	}()

@@ -27,7 +27,7 @@ import (
 type Options struct {
 	Client       *Client
 	Starter      *process.Starter
-	Worker       ipc.Start
+	Worker       ipc.StartProcess
 	Quota        *relay.Quota                 // limits the lines that the worker may log
 	Setup        work.Setup                   // of the worker
 	Dial         dial.Options                 // Serve sets Setup and Foreign

@@ -20,7 +20,7 @@ type workerSpec struct {
 // spawnWorker starts a worker. It blocks.
 func (s *Set) spawnWorker(g *Generation, spec workerSpec) (*worker, error) {
 	c := g.Config
-	w, err := s.Starter.Start(ipc.Start{Role: ipc.Worker, Generation: g.ID, Client: spec.client,
+	w, err := s.Starter.Start(ipc.StartProcess{Role: ipc.Worker, Generation: g.ID, Client: spec.client,
 		Threads: uint32(spec.threads), Requests: uint32(spec.requests)}, spec.quota)
 	if err != nil {
 		return nil, err

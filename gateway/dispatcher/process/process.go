@@ -59,7 +59,7 @@ func (p *Process) Show() { p.signal(false) }
 
 func (p *Process) signal(kill bool) {
 	if p.starter != nil {
-		p.starter.parent.Send(&ipc.Signal{Number: p.Number, Kill: kill})
+		p.starter.parent.Send(&ipc.SignalProcess{Number: p.Number, Kill: kill})
 	}
 }
 
@@ -103,7 +103,7 @@ type Starter struct {
 
 // request is a request for a process.
 type request struct {
-	ipc.Start
+	ipc.StartProcess
 	quota *relay.Quota
 	done  chan error
 	proc  *Process
@@ -117,8 +117,8 @@ func NewStarter(parent *Parent, output *relay.Log) *Starter {
 // Start starts the process that r describes. Start itself chooses the number of
 // the process. It copies the lines that the process logs, as far as quota
 // permits.
-func (s *Starter) Start(r ipc.Start, quota *relay.Quota) (*Process, error) {
-	q := &request{Start: r, quota: quota, done: make(chan error, 1)}
+func (s *Starter) Start(r ipc.StartProcess, quota *relay.Quota) (*Process, error) {
+	q := &request{StartProcess: r, quota: quota, done: make(chan error, 1)}
 	s.sendRequest(q)
 	if err := <-q.done; err != nil {
 		return nil, err
@@ -133,21 +133,21 @@ func (s *Starter) sendRequest(q *request) {
 	s.lastNumber++
 	q.Number = s.lastNumber
 	s.pending[q.Number] = q
-	s.parent.Send(&q.Start)
+	s.parent.Send(&q.StartProcess)
 }
 
 // Handle handles a message from the parent. The handled result is false if the
 // message does not concern processes.
 func (s *Starter) Handle(m ipc.Received) (handled bool, err error) {
 	switch msg := m.Message.(type) {
-	case *ipc.Started:
+	case *ipc.ProcessStarted:
 		q := s.takeRequest(msg.Number)
 		q.proc, err = s.adopt(q, msg, m.FDs)
 		q.done <- err
 		return true, err
-	case *ipc.Unstarted:
+	case *ipc.StartFailed:
 		s.takeRequest(msg.Number).done <- msg.Err()
-	case *ipc.Ended:
+	case *ipc.ProcessExited:
 		s.mu.Lock()
 		p := s.running[msg.Number]
 		delete(s.running, msg.Number)
@@ -169,7 +169,7 @@ func (s *Starter) takeRequest(number uint32) *request {
 }
 
 // adopt returns the Process for a process that the parent has started.
-func (s *Starter) adopt(q *request, m *ipc.Started, fds []int) (*Process, error) {
+func (s *Starter) adopt(q *request, m *ipc.ProcessStarted, fds []int) (*Process, error) {
 	log := os.NewFile(uintptr(fds[1]), "log of a process")
 	channel, err := ipc.Resume(fds[0], ipc.Dispatcher, q.Role, ipc.Proving)
 	if err != nil {

@@ -44,7 +44,7 @@ func newParent(t *testing.T) (*fakeparent.Parent, *output) {
 // start starts a process with the given role.
 func start(t *testing.T, parent *fakeparent.Parent, role ipc.Role) (*process.Process, *fakeparent.Process) {
 	t.Helper()
-	p, err := parent.Starter.Start(ipc.Start{Role: role, Threads: 1}, relay.NewQuota(100, 100))
+	p, err := parent.Starter.Start(ipc.StartProcess{Role: role, Threads: 1}, relay.NewQuota(100, 100))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestStart(t *testing.T) {
 	started := make(chan *process.Process)
 	for i := range n {
 		go func() {
-			p, err := parent.Starter.Start(ipc.Start{Role: ipc.Worker, Requests: uint32(i), Threads: 1}, relay.NewQuota(1, 1))
+			p, err := parent.Starter.Start(ipc.StartProcess{Role: ipc.Worker, Requests: uint32(i), Threads: 1}, relay.NewQuota(1, 1))
 			if err != nil {
 				t.Error(err)
 			}
@@ -83,7 +83,7 @@ func TestStart(t *testing.T) {
 		}
 	}
 	parent.Refuse(errs.New(errs.Unavailable, "no process left").WithHint("raise the limit"))
-	_, err := parent.Starter.Start(ipc.Start{Role: ipc.Worker, Threads: 1}, nil)
+	_, err := parent.Starter.Start(ipc.StartProcess{Role: ipc.Worker, Threads: 1}, nil)
 	if errs.KindOf(err) != errs.Unavailable || err.Error() != "no process left" || errs.HintOf(err) != "raise the limit" {
 		t.Errorf("a refused start: %v, %q", err, errs.HintOf(err))
 	}

@@ -52,5 +52,5 @@ func New(o Options) *Spec {
 
 // spawn starts a process of the service for a generation.
 func (s *Spec) spawn(starter *process.Starter, generation uint32) (*process.Process, error) {
-	return starter.Start(ipc.Start{Role: s.Role, Generation: generation, Threads: uint32(s.Threads)}, s.Quota)
+	return starter.Start(ipc.StartProcess{Role: s.Role, Generation: generation, Threads: uint32(s.Threads)}, s.Quota)
 }

@@ -22,10 +22,10 @@ const timeout = time.Minute
 // A Parent is the other end of the channel of a process.Parent.
 type Parent struct {
 	Starter  *process.Starter
-	Sender   *process.Parent  // what the tested packages use to send messages
-	Started  chan *Process    // the started processes
-	Messages chan ipc.Message // messages of the tested packages that do not concern processes
-	Signals  chan ipc.Signal  // signals that are not SIGKILL
+	Sender   *process.Parent        // what the tested packages use to send messages
+	Started  chan *Process          // the started processes
+	Messages chan ipc.Message       // messages of the tested packages that do not concern processes
+	Signals  chan ipc.SignalProcess // signals that are not SIGKILL
 
 	t       testing.TB
 	own     *ipc.Channel // this end of the channel
@@ -39,7 +39,7 @@ type Parent struct {
 func New(t testing.TB, output *relay.Log) *Parent {
 	t.Helper()
 	own, tested := Channel(t, ipc.Parent, ipc.Dispatcher, ipc.Serving)
-	p := &Parent{Sender: process.NewParent(tested), Started: make(chan *Process, 1000), Messages: make(chan ipc.Message, 1000), Signals: make(chan ipc.Signal, 1000),
+	p := &Parent{Sender: process.NewParent(tested), Started: make(chan *Process, 1000), Messages: make(chan ipc.Message, 1000), Signals: make(chan ipc.SignalProcess, 1000),
 		t: t, own: own, running: map[uint32]*Process{}}
 	p.Starter = process.NewStarter(p.Sender, output)
 	go p.receive()
@@ -122,9 +122,9 @@ func (p *Parent) receive() {
 			return
 		}
 		switch m := m.Message.(type) {
-		case *ipc.Start:
+		case *ipc.StartProcess:
 			p.start(m)
-		case *ipc.Signal:
+		case *ipc.SignalProcess:
 			if !m.Kill {
 				p.Signals <- *m
 			} else if c := p.process(m.Number); c != nil {
@@ -143,11 +143,11 @@ func (p *Parent) process(number uint32) *Process {
 }
 
 // start answers a request for a process.
-func (p *Parent) start(m *ipc.Start) {
+func (p *Parent) start(m *ipc.StartProcess) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.refusal != nil {
-		_ = p.own.Send(&ipc.Unstarted{Number: m.Number, Failure: ipc.FailureOf(p.refusal)})
+		_ = p.own.Send(&ipc.StartFailed{Number: m.Number, Failure: ipc.FailureOf(p.refusal)})
 		return
 	}
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -167,16 +167,16 @@ func (p *Parent) start(m *ipc.Start) {
 		return
 	}
 	defer out.Close()
-	c := &Process{Start: *m, Channel: channel, Log: log, parent: p, PID: 1000 + m.Number}
+	c := &Process{StartProcess: *m, Channel: channel, Log: log, parent: p, PID: 1000 + m.Number}
 	p.running[m.Number] = c
-	if p.own.Send(&ipc.Started{Number: m.Number, PID: c.PID, UID: 7, GID: 8}, fds[0], int(out.Fd())) == nil {
+	if p.own.Send(&ipc.ProcessStarted{Number: m.Number, PID: c.PID, UID: 7, GID: 8}, fds[0], int(out.Fd())) == nil {
 		p.Started <- c
 	}
 }
 
 // A Process is a process that a test plays.
 type Process struct {
-	ipc.Start
+	ipc.StartProcess
 	PID     uint32
 	Channel *ipc.Channel // the process's end
 	Log     *os.File     // its standard error
@@ -226,7 +226,7 @@ func (p *Process) Orphan(status unix.WaitStatus) bool {
 		return false
 	}
 	delete(p.parent.running, p.Number)
-	_ = p.parent.own.Send(&ipc.Ended{Number: p.Number, Status: uint32(status)})
+	_ = p.parent.own.Send(&ipc.ProcessExited{Number: p.Number, Status: uint32(status)})
 	return true
 }
 
