@@ -45,11 +45,11 @@ func (c *Connection) Walk(w *Walker) {
 	w.Fields(&c.UID, &c.GID, &c.PID, &c.Verified, &c.TLS, &c.RefuseStatus, &c.RetryAfter)
 }
 
-// Streams passes two descriptors, if they are pipes, files or terminals: the
-// standard input and the standard output of an inetd run, in this order.
-// Together they form one connection. UID and GID belong to the owner of
-// standard input. Verified is set if no other user can have written the input,
-// and UID and GID can belong to a user of the cluster.
-type Streams struct {
+// StdioConnection passes two descriptors, if they are pipes, files or
+// terminals: the standard input and the standard output of an inetd run, in
+// this order. Together they form one connection. UID and GID belong to the
+// owner of standard input. Verified is set if no other user can have written
+// the input, and UID and GID can belong to a user of the cluster.
+type StdioConnection struct {
 	Connection
 }

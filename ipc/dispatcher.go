@@ -5,8 +5,9 @@ import "time"
 // maxRefusal bounds the DenyReason of an Arrival, in bytes.
 const maxRefusal = 255
 
-// Dispatch passes the dispatcher the settings for this run of the gateway.
-type Dispatch struct {
+// DispatcherSetup passes the dispatcher the settings for this run of the
+// gateway.
+type DispatcherSetup struct {
 	Run
 
 	Name     string // name of the workers' user, for messages
@@ -19,7 +20,7 @@ type Dispatch struct {
 	Confinement []Part // the parts that workers inherit
 }
 
-func (d *Dispatch) Walk(w *Walker) {
+func (d *DispatcherSetup) Walk(w *Walker) {
 	d.Run.Walk(w)
 	w.Text(maxName, &d.Name)
 	w.Fields(&d.UID, &d.GID, &d.StartLimit, &d.PingTimeout)
@@ -41,13 +42,13 @@ func (l *Listening) Walk(w *Walker) {
 	w.Fields(&l.TLS, &l.OtherNetns)
 }
 
-// Arrivals gives the dispatcher two descriptors: the channel on which the
+// ArrivalChannel gives the dispatcher two descriptors: the channel on which the
 // parent's acceptors send connections, and a netlink socket
 // (NETLINK_SOCK_DIAG). The socket belongs to the parent's network namespace,
 // which may differ from the dispatcher's.
-type Arrivals struct{}
+type ArrivalChannel struct{}
 
-func (*Arrivals) Walk(*Walker) {}
+func (*ArrivalChannel) Walk(*Walker) {}
 
 // Arrival passes an accepted connection, with its descriptor, to the
 // dispatcher. The message StartProcess refers to the connection by its ID.
@@ -143,7 +144,7 @@ type StartProcess struct {
 	Number     uint32 // number of the process; greater than all earlier numbers
 	Role       Role
 	Generation uint32
-	Client     uint64 // the worker runs as the user of the Arrival with this ID; 0: as the user in Dispatch
+	Client     uint64 // the worker runs as the user of the Arrival with this ID; 0: as the user in DispatcherSetup
 	Threads    uint32 // threads that run concurrently
 	Requests   uint32 // requests that a worker may answer concurrently
 }
@@ -192,20 +193,21 @@ type ProcessExited struct {
 
 func (e *ProcessExited) Walk(w *Walker) { w.Fields(&e.Number, &e.Status) }
 
-// Finish asks the dispatcher to wait for the requests in progress, and to exit.
-type Finish struct{}
+// Shutdown asks the dispatcher to wait for the requests in progress, and to
+// exit.
+type Shutdown struct{}
 
-func (*Finish) Walk(*Walker) {}
+func (*Shutdown) Walk(*Walker) {}
 
-// Show asks all processes to log their counters.
-type Show struct{}
+// LogCounters asks all processes to log their counters.
+type LogCounters struct{}
 
-func (*Show) Walk(*Walker) {}
+func (*LogCounters) Walk(*Walker) {}
 
-// Served reports how an inetd run ended.
-type Served struct {
+// InetdResult reports how an inetd run ended.
+type InetdResult struct {
 	OK bool
 	Failure
 }
 
-func (s *Served) Walk(w *Walker) { w.Fields(&s.OK, &s.Failure) }
+func (s *InetdResult) Walk(w *Walker) { w.Fields(&s.OK, &s.Failure) }

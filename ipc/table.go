@@ -68,7 +68,7 @@ var _ = Register(
 	// an accepted connection, to serve or to refuse, with what the kernel reports about its peer
 	Of[Connection](5, Dispatcher, Worker, In(Handover, Serving), 31, 31+2*MaxAddress, 1, Initial),
 	// standard input and standard output of an inetd run, which form one connection
-	Of[Streams](13, Parent, Dispatcher, In(Serving), 31, 31+2*MaxAddress, 2, Initial).
+	Of[StdioConnection](13, Parent, Dispatcher, In(Serving), 31, 31+2*MaxAddress, 2, Initial).
 		Or(Dispatcher, Worker, In(Handover, Serving)),
 	// asks whether the process still reads its channel
 	Of[Ping](7, Parent, Dispatcher, In(Serving), 8, 8, 0, Initial).
@@ -124,11 +124,11 @@ var _ = Register(
 	// the Setup of the workers, which ends the Plan
 	Of[PlanSetup](74, Config, Parent, In(Planned), 36, MaxMessage-1, 0, Closed),
 	// how this run of the gateway serves
-	Of[Dispatch](80, Parent, Dispatcher, In(Handover), 66, MaxMessage-1, 0, Serving),
+	Of[DispatcherSetup](80, Parent, Dispatcher, In(Handover), 66, MaxMessage-1, 0, Serving),
 	// a listener, for the log
 	Of[Listening](105, Parent, Dispatcher, In(Serving), 5, 5+MaxAddress, 0, Initial),
 	// the channel on which accepted connections arrive, and a netlink socket that reports the owners of sockets
-	Of[Arrivals](81, Parent, Dispatcher, In(Serving), 0, 0, 2, Initial),
+	Of[ArrivalChannel](81, Parent, Dispatcher, In(Serving), 0, 0, 2, Initial),
 	// an accepted connection, with what the kernel reports about its peer
 	Of[Arrival](82, Acceptor, Dispatcher, In(Initial), 34, 34+2*MaxAddress+maxRefusal, 1, Initial),
 	// asks whether the dispatcher still reads the channel for connections; it
@@ -166,11 +166,11 @@ var _ = Register(
 	// a process has exited
 	Of[ProcessExited](95, Parent, Dispatcher, In(Serving), 8, 8, 0, Initial),
 	// finish the requests in progress and exit
-	Of[Finish](98, Parent, Dispatcher, In(Serving), 0, 0, 0, Initial),
+	Of[Shutdown](98, Parent, Dispatcher, In(Serving), 0, 0, 0, Initial),
 	// have all processes log their counters
-	Of[Show](96, Parent, Dispatcher, In(Serving), 0, 0, 0, Initial),
+	Of[LogCounters](96, Parent, Dispatcher, In(Serving), 0, 0, 0, Initial),
 	// how an inetd run ended
-	Of[Served](100, Dispatcher, Parent, In(Serving), 6, 6+2*maxCause, 0, Initial),
+	Of[InetdResult](100, Dispatcher, Parent, In(Serving), 6, 6+2*maxCause, 0, Initial),
 )
 
 // The rows in this program, by kind and by type.

@@ -149,7 +149,7 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 	for _, m := range []ipc.Message{
 		(&work.Setup{Names: work.NamesSlurm << 1}).Opaque(), (&work.Setup{Content: work.ContentUtil << 1}).Opaque(), (&work.Setup{JSON: work.NoTag + 1}).Opaque(), (&work.Setup{YAML: work.NoTag + 1}).Opaque(),
 		&ipc.Setup{Reach: ipc.ReachMunge << 1},
-		&ipc.Setup{Sandbox: ipc.SandboxClaims << 1}, &ipc.ServiceSetup{Sandbox: ipc.SandboxClaims << 1}, &ipc.Connection{}, &ipc.Streams{}, &work.Progress{ID: 1}, &work.Offence{ID: 1},
+		&ipc.Setup{Sandbox: ipc.SandboxClaims << 1}, &ipc.ServiceSetup{Sandbox: ipc.SandboxClaims << 1}, &ipc.Connection{}, &ipc.StdioConnection{}, &work.Progress{ID: 1}, &work.Offence{ID: 1},
 		&work.Dial{Upstream: work.UpstreamSack + 1}, &work.DialBatch{Upstream: work.UpstreamSack + 1}, &query.Noted{Decision: query.TryLater + 1}, &query.Verified{Verdict: query.Outdated + 1},
 		&query.Claimed{State: query.ClaimNotDone}, &query.Claimed{}, &query.Settle{State: query.ClaimNotDone + 1}, &query.Settle{State: query.ClaimRunning},
 	} {

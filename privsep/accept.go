@@ -29,7 +29,7 @@ func (m *monitor) startAccepting() {
 	}
 	defer unix.Close(diagFD)
 	m.arrivalChannel.Store(arrivals)
-	m.send(new(ipc.Arrivals), fd, diagFD)
+	m.send(new(ipc.ArrivalChannel), fd, diagFD)
 	if !m.accepting {
 		m.accepting = true
 		for _, l := range m.listeners {
@@ -49,7 +49,7 @@ func (m *monitor) drain() {
 			if arrivals := m.arrivalChannel.Load(); arrivals != nil {
 				_ = arrivals.Shutdown()
 			}
-			m.send(new(ipc.Finish))
+			m.send(new(ipc.Shutdown))
 		})
 	}()
 }

@@ -66,7 +66,7 @@ type monitor struct {
 	pendingFollows    int                    // unanswered questions about the audit log
 	lastKeyStamp      string                 // stamp of the key files when the parent last tried to use them; "": it tries again at the next check
 
-	inetdClient *ipc.Streams // the client in inetd mode; nil in other modes
+	inetdClient *ipc.StdioConnection // the client in inetd mode; nil in other modes
 	inetdFDs    []int
 	onReady     func()     // called whenever a generation takes effect; if onReady is set, the gateway accepts no connections
 	stopSignal  os.Signal  // the signal that told the gateway to stop; nil: none was received
@@ -136,7 +136,7 @@ func (m *monitor) loop(signals <-chan os.Signal) error {
 			case s == syscall.SIGHUP:
 				m.reload()
 			case s == syscall.SIGUSR1:
-				m.send(new(ipc.Show))
+				m.send(new(ipc.LogCounters))
 			case m.stopSignal == nil:
 				duplicateUntil = time.Now().Add(duplicateSignalWindow)
 				m.stop(s)
@@ -329,9 +329,9 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 			reply := m.auditLog.Follow(logs, false)
 			m.post(func() { m.pendingFollows--; m.sendTo(d, reply) })
 		}()
-	case *ipc.Served:
+	case *ipc.InetdResult:
 		if m.inetdClient == nil {
-			return errors.New("sent Served without a client")
+			return errors.New("sent InetdResult without a client")
 		}
 		err := error(nil)
 		if !msg.OK {
@@ -351,7 +351,7 @@ func (m *monitor) configureDispatcher(d *dispatcherProcess, enforced security.Sa
 	d.killTimer.Stop()
 	c.Log.Info("dispatcher ready", "pid", d.PID, "sandbox", enforced.String(), "took", time.Since(d.startedAt).Round(10*time.Microsecond))
 	worker := c.defaultIdentity(m.service)
-	m.send(&ipc.Dispatch{Run: c.Run, Name: worker.Name, UID: worker.UID, GID: worker.GID, StartLimit: c.Limits.Start, PingTimeout: c.Limits.Ping,
+	m.send(&ipc.DispatcherSetup{Run: c.Run, Name: worker.Name, UID: worker.UID, GID: worker.GID, StartLimit: c.Limits.Start, PingTimeout: c.Limits.Ping,
 		Sandbox: ipc.Ready(m.workerSandbox), Confinement: m.confinementParts})
 	for _, l := range m.listeners {
 		m.send(&l.Listening)

@@ -124,7 +124,7 @@ type dispatcher struct {
 	log     *slog.Logger
 	level   *slog.LevelVar
 	starter *process.Starter
-	config  ipc.Dispatch
+	config  ipc.DispatcherSetup
 	limits  Limits
 
 	listeners []ipc.Listening // listeners that the parent has opened
@@ -158,13 +158,13 @@ func (d *dispatcher) Handle(m ipc.Received) (handled bool, err error) {
 		return handled, err
 	}
 	switch msg := m.Message.(type) {
-	case *ipc.Dispatch:
+	case *ipc.DispatcherSetup:
 		d.configure(*msg)
 	case *ipc.Followed:
 		d.audit.Followed(msg)
 	case *ipc.Listening:
 		d.listeners = append(d.listeners, *msg)
-	case *ipc.Arrivals:
+	case *ipc.ArrivalChannel:
 		err = d.accept(m.FDs[0], m.FDs[1])
 	case *ipc.BuildGeneration:
 		d.incoming = announced{BuildGeneration: *msg}
@@ -178,11 +178,11 @@ func (d *dispatcher) Handle(m ipc.Received) (handled bool, err error) {
 		}
 	case *ipc.PublicKeys, *ipc.Judgement:
 		d.replies <- m
-	case *ipc.Streams:
+	case *ipc.StdioConnection:
 		go d.serveInetd(d.incoming, &inetd.Client{Connection: msg.Connection, In: m.FDs[0], Out: m.FDs[1]})
-	case *ipc.Show:
+	case *ipc.LogCounters:
 		d.Do(d.show)
-	case *ipc.Finish:
+	case *ipc.Shutdown:
 		close(d.finishing)
 		if d.router != nil {
 			go d.finish()
@@ -195,7 +195,7 @@ func (d *dispatcher) Handle(m ipc.Received) (handled bool, err error) {
 
 // configure sets up what all generations of workers and services have in
 // common.
-func (d *dispatcher) configure(c ipc.Dispatch) {
+func (d *dispatcher) configure(c ipc.DispatcherSetup) {
 	d.config = c
 	d.level.Set(slog.Level(c.LogLevel))
 	dial.Check(d.log)
@@ -462,7 +462,7 @@ func (d *dispatcher) reportViolation(worker uint32, reason string) {
 // serveInetd serves the only client of an inetd run.
 func (d *dispatcher) serveInetd(a announced, client *inetd.Client) {
 	err := d.runInetd(a, client)
-	m := ipc.Served{OK: err == nil}
+	m := ipc.InetdResult{OK: err == nil}
 	if err != nil {
 		m.Failure = ipc.FailureOf(err)
 	}

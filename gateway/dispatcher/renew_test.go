@@ -30,7 +30,7 @@ func newTestDispatcher(t *testing.T) (d *dispatcher, end func() []ipc.Message) {
 	must(t, own.Send(new(ipc.Ready)))
 	_, err = parent.Receive()
 	must(t, err)
-	must(t, parent.Send(new(ipc.Dispatch)))
+	must(t, parent.Send(new(ipc.DispatcherSetup)))
 	_, err = own.Receive()
 	must(t, err)
 	log := slog.New(slog.DiscardHandler)

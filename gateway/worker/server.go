@@ -164,7 +164,7 @@ func (s *server) handleMessages() {
 			} else {
 				s.queueConn(m.FDs[0], msg)
 			}
-		case *ipc.Streams:
+		case *ipc.StdioConnection:
 			s.serveStdio(m.FDs[0], m.FDs[1], msg)
 		case *work.Dialed, *work.Undialed:
 			s.broker.deliver(m)

@@ -15,7 +15,7 @@ import (
 )
 
 // serveStdio serves standard input and output as one connection, in inetd mode.
-func (s *server) serveStdio(in, out int, m *ipc.Streams) {
+func (s *server) serveStdio(in, out int, m *ipc.StdioConnection) {
 	s.openConns.Add(1)
 	s.tracker.track(m.ID)
 	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener,

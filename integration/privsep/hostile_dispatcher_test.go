@@ -75,7 +75,7 @@ var violations = map[string]struct {
 	"generations without end": {func(g uint32) []ipc.Message {
 		return []ipc.Message{&ipc.GenerationResult{ID: g, OK: true}, &ipc.RenewGeneration{ID: g}}
 	}, "sent RenewGeneration with 257 generations that it has not released"},
-	"Served without a client": {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Served{OK: true}} }, "sent Served"},
+	"InetdResult without a client": {func(uint32) []ipc.Message { return []ipc.Message{&ipc.InetdResult{OK: true}} }, "sent InetdResult"},
 }
 
 // playCompromised acts as a dispatcher that sends one of the violations.
@@ -88,7 +88,7 @@ func (c *compromised) Handle(m ipc.Received) (bool, error) {
 	switch msg := m.Message.(type) {
 	case *ipc.BuildGeneration:
 		c.build = msg.ID
-	case *ipc.Arrivals:
+	case *ipc.ArrivalChannel:
 		if c.part != readsNoConnections {
 			slog.Info(compromisedServes)
 			go c.answerPings(m.FDs[0])

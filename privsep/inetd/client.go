@@ -114,8 +114,8 @@ func isTerminal(fd int) bool {
 
 // Streams returns the message that passes the client to the dispatcher, and the
 // descriptors to send with that message.
-func (c *Client) Streams() (*ipc.Streams, []int) {
-	return &ipc.Streams{Connection: c.Connection}, []int{c.in, c.out}
+func (c *Client) Streams() (*ipc.StdioConnection, []int) {
+	return &ipc.StdioConnection{Connection: c.Connection}, []int{c.in, c.out}
 }
 
 // RestoreBlocking makes the socket blocking again if it was blocking at the

@@ -187,7 +187,7 @@ func (v *session) sendClient() error {
 		return err
 	}
 	v.relayFD, v.copyResult = relayFD, copyResult
-	return v.worker.Channel.TrySend(&ipc.Streams{Connection: v.Client.Connection}, v.Client.In, out)
+	return v.worker.Channel.TrySend(&ipc.StdioConnection{Connection: v.Client.Connection}, v.Client.In, out)
 }
 
 // closeRelay closes this process's copy of the worker's output descriptor.

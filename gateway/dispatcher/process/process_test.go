@@ -158,7 +158,7 @@ func TestOrphan(t *testing.T) {
 func TestShow(t *testing.T) {
 	parent, _ := newParent(t)
 	p, _ := start(t, parent, ipc.Worker)
-	p.Show()
+	p.LogCounters()
 	if s := <-parent.Signals; s.Number != p.Number || s.Kill {
 		t.Errorf("%+v", s)
 	}
