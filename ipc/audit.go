@@ -5,7 +5,7 @@ type LogFD struct {
 	FailOpen bool // changes are permitted while the log can't be written
 	Sync     bool // each line is synced to the disk before it is reported as written
 	Torn     bool // the file ends in the middle of a line
-	Named    bool // the log is a file that may be moved or removed, so the auditor sends Follow
+	Named    bool // the log is a file that may be moved or removed, so the auditor sends CheckLogFile
 }
 
 func (l *LogFD) Walk(w *Walker) { w.Fields(&l.FailOpen, &l.Sync, &l.Torn, &l.Named) }
@@ -18,15 +18,15 @@ type ClaimsFD struct {
 
 func (c *ClaimsFD) Walk(w *Walker) { w.Fields(&c.PerWorker) }
 
-// Follow asks the parent whether the audit log's path still leads to the file
-// that LogFD passed.
-type Follow struct{}
+// CheckLogFile asks the parent whether the audit log's path still leads to the
+// file that LogFD passed.
+type CheckLogFile struct{}
 
-func (*Follow) Walk(*Walker) {}
+func (*CheckLogFile) Walk(*Walker) {}
 
-// Followed answers a Follow.
-type Followed struct {
+// LogFileResult answers a CheckLogFile.
+type LogFileResult struct {
 	Reason string // why the log can't be written; "" when it can
 }
 
-func (f *Followed) Walk(w *Walker) { w.Text(MaxReason, &f.Reason) }
+func (f *LogFileResult) Walk(w *Walker) { w.Text(MaxReason, &f.Reason) }

@@ -16,7 +16,7 @@ type ConfigSetup struct {
 	Root          bool   // the parent runs as root: it checks files strictly, and can switch to other users
 	PassedSockets bool   // listening sockets were passed to the parent
 	Terminal      bool   // the parent's standard input is a terminal
-	Reload        bool   // a reload: errors are sent in NoPlan, and not written to standard error
+	Reload        bool   // a reload: errors are sent in PlanFailed, and not written to standard error
 	Directory     string // the parent's working directory; "" when it has no name
 	Variables     uint16 // how many environment variables follow
 
@@ -50,7 +50,8 @@ const (
 	OpenNothing                          // open nothing: report whether the path exists
 )
 
-// OpenFile asks the parent to open a file. The answer is OpenedFD or Judgement.
+// OpenFile asks the parent to open a file. The answer is OpenedFD or
+// CheckResult.
 type OpenFile struct {
 	Purpose Purpose
 	Path    string
@@ -66,16 +67,16 @@ type OpenedFD struct{}
 
 func (*OpenedFD) Walk(*Walker) {}
 
-// Judge asks the parent to check every configuration file that it has opened
-// for schedrestd-config. Each file must belong to root or to one of Owners.
-// Only root, the Owners and the Groups may have write permission. The answer is
-// a Judgement.
-type Judge struct {
+// CheckOwners asks the parent to check every configuration file that it has
+// opened for schedrestd-config. Each file must belong to root or to one of
+// Owners. Only root, the Owners and the Groups may have write permission. The
+// answer is a CheckResult.
+type CheckOwners struct {
 	Owners []uint32
 	Groups []uint32
 }
 
-func (j *Judge) Walk(w *Walker) {
+func (j *CheckOwners) Walk(w *Walker) {
 	List(w, &j.Owners, maxOwners, 4, func(id *uint32) { w.Fields(id) })
 	List(w, &j.Groups, maxOwners, 4, func(id *uint32) { w.Fields(id) })
 }
@@ -104,23 +105,23 @@ func FailureOf(err error) Failure {
 	return Failure{uint8(errs.KindOf(err)), text[:min(len(text), maxCause)], hint[:min(len(hint), maxCause)]}
 }
 
-// Judgement answers Judge and SecretKeysResult. It also answers an OpenFile if
-// the parent sends no file.
-type Judgement struct {
+// CheckResult answers CheckOwners and SecretKeysResult. It also answers an
+// OpenFile if the parent sends no file.
+type CheckResult struct {
 	OK bool // the path exists, the files are acceptable, or the keeper gets other keys
 	Failure
 }
 
-// NewJudgement returns a Judgement in which OK is set if err is nil. Otherwise
-// the Judgement contains err.
-func NewJudgement(err error) *Judgement {
+// NewCheckResult returns a CheckResult in which OK is set if err is nil.
+// Otherwise the CheckResult contains err.
+func NewCheckResult(err error) *CheckResult {
 	if err == nil {
-		return &Judgement{OK: true}
+		return &CheckResult{OK: true}
 	}
-	return &Judgement{Failure: FailureOf(err)}
+	return &CheckResult{Failure: FailureOf(err)}
 }
 
-func (v *Judgement) Walk(w *Walker) { w.Fields(&v.OK, &v.Failure) }
+func (v *CheckResult) Walk(w *Walker) { w.Fields(&v.OK, &v.Failure) }
 
-// NoPlan reports that a reload failed, and why.
-type NoPlan struct{ Failure }
+// PlanFailed reports that a reload failed, and why.
+type PlanFailed struct{ Failure }

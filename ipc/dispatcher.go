@@ -91,7 +91,7 @@ type GenerationSetup struct{ Setup }
 // generation has no keeper, the parent answers with PublicKeys.
 //
 // If the keeper has refused a key, SecretKeysResult contains the reason, and
-// the parent answers with Judgement. If OK is set in the Judgement, the
+// the parent answers with CheckResult. If OK is set in the CheckResult, the
 // dispatcher starts another keeper. This keeper gets the previous key, or no
 // key, in place of the refused one.
 type SecretKeysResult struct{ KeysResult }

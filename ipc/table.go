@@ -92,11 +92,11 @@ var _ = Register(
 	Of[MetricsFD](62, Parent, Exporter, In(Proving, Handover), 0, 0, 1, Initial),
 	// asks whether the path of the audit log still leads to the open file; sent
 	// before lines are written
-	Of[Follow](57, Auditor, Dispatcher, In(Handover, Serving), 0, 0, 0, Initial).
+	Of[CheckLogFile](57, Auditor, Dispatcher, In(Handover, Serving), 0, 0, 0, Initial).
 		Or(Dispatcher, Parent, In(Serving)),
 	// whether the audit log can be written, and if not, why; if the path now
 	// leads to another file, LogFD is sent first
-	Of[Followed](58, Parent, Dispatcher, In(Serving), 2, 2+MaxReason, 0, Initial).
+	Of[LogFileResult](58, Parent, Dispatcher, In(Serving), 2, 2+MaxReason, 0, Initial).
 		Or(Dispatcher, Auditor, In(Handover, Serving)),
 	// how the parent was started
 	Of[ConfigSetup](64, Parent, Config, In(Initial), 18, 18+maxPath, 0, Configured),
@@ -108,12 +108,12 @@ var _ = Register(
 	Of[OpenedFD](67, Parent, Config, In(Configured), 0, 0, 1, Initial),
 	// asks whether only root and the listed users and groups can change the
 	// configuration files that the parent has opened
-	Of[Judge](68, Config, Parent, In(Configured), 4, 4+8*maxOwners, 0, Initial),
-	// the answer to Judge, OpenFile or SecretKeysResult: yes, or why not
-	Of[Judgement](69, Parent, Config, In(Configured), 6, 6+2*maxCause, 0, Initial).
+	Of[CheckOwners](68, Config, Parent, In(Configured), 4, 4+8*maxOwners, 0, Initial),
+	// the answer to CheckOwners, OpenFile or SecretKeysResult: yes, or why not
+	Of[CheckResult](69, Parent, Config, In(Configured), 6, 6+2*maxCause, 0, Initial).
 		Or(Parent, Dispatcher, In(Serving)),
 	// why a reload has no Plan
-	Of[NoPlan](70, Config, Parent, In(Configured), 5, 5+2*maxCause, 0, Closed),
+	Of[PlanFailed](70, Config, Parent, In(Configured), 5, 5+2*maxCause, 0, Closed),
 	// what the parent needs from the command line, environment and
 	// configuration; after a Plan, no more files can be requested
 	Of[Plan](71, Config, Parent, In(Configured), 101, MaxMessage-1, 0, Planned),

@@ -107,7 +107,7 @@ func TestPermit(t *testing.T) {
 		{"another log after the handover", ipc.KindOf(new(ipc.LogFD)), ipc.Managers, ipc.Auditor, ipc.Serving, 4, 1, ""},
 		{"a worker's question in the phase of the dispatcher's", ipc.KindOf(new(work.Lookup)), ipc.Worker, ipc.Resolver, ipc.Serving, 15, 0, "not permitted while serving"},
 		{"the dispatcher's question in the phase of a worker's", ipc.KindOf(new(work.Lookup)), ipc.Managers, ipc.Resolver, ipc.Initial, 15, 0, "not permitted while new"},
-		{"an answer for schedrestd-config to the dispatcher", ipc.KindOf(new(ipc.Judgement)), ipc.Parent, ipc.Dispatcher, ipc.Configured, 6, 0, "not permitted while configured"},
+		{"an answer for schedrestd-config to the dispatcher", ipc.KindOf(new(ipc.CheckResult)), ipc.Parent, ipc.Dispatcher, ipc.Configured, 6, 0, "not permitted while configured"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

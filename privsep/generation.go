@@ -42,7 +42,7 @@ const (
 // configuration is read again.
 func (m *monitor) reload() {
 	if m.dispatcher != nil && m.auditLog != nil {
-		go m.auditLog.Follow(m.dispatcher.listAuditors(), true) // whether or not the reload succeeds
+		go m.auditLog.Reopen(m.dispatcher.listAuditors(), true) // whether or not the reload succeeds
 	}
 	m.requestGeneration(causeReload)
 }
@@ -133,7 +133,7 @@ func (m *monitor) handleSecretKeysResult(v *ipc.SecretKeysResult) error {
 		return nil
 	}
 	err := errs.New(errs.Invalid, "%s", printable.Text(v.Reason))
-	m.send(ipc.NewJudgement(g.keys.HandleRefusal(v.Token, err, m.keys, g.requireNewCerts)))
+	m.send(ipc.NewCheckResult(g.keys.HandleRefusal(v.Token, err, m.keys, g.requireNewCerts)))
 	return nil
 }
 

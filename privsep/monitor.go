@@ -63,7 +63,7 @@ type monitor struct {
 	openingGeneration bool                   // the keys of a generation are being opened
 	pendingCause      generationCause        // cause of the generation that was requested, but is not being opened yet
 	lastOpenedAt      time.Time              // when the parent last began to open a generation
-	pendingFollows    int                    // unanswered questions about the audit log
+	pendingLogChecks  int                    // unanswered questions about the audit log
 	lastKeyStamp      string                 // stamp of the key files when the parent last tried to use them; "": it tries again at the next check
 
 	inetdClient *ipc.StdioConnection // the client in inetd mode; nil in other modes
@@ -319,15 +319,15 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 		return m.handleGenerationResult(msg)
 	case *ipc.GenerationReleased:
 		delete(m.generations, msg.ID)
-	case *ipc.Follow:
-		if m.auditLog == nil || m.pendingFollows == maxPendingFollows {
-			return errors.New("sent Follow without an audit log, or too often")
+	case *ipc.CheckLogFile:
+		if m.auditLog == nil || m.pendingLogChecks == maxPendingLogChecks {
+			return errors.New("sent CheckLogFile without an audit log, or too often")
 		}
-		m.pendingFollows++
+		m.pendingLogChecks++
 		logs := d.listAuditors()
 		go func() { // the audit log may be on a file system that hangs
-			reply := m.auditLog.Follow(logs, false)
-			m.post(func() { m.pendingFollows--; m.sendTo(d, reply) })
+			reply := m.auditLog.Reopen(logs, false)
+			m.post(func() { m.pendingLogChecks--; m.sendTo(d, reply) })
 		}()
 	case *ipc.InetdResult:
 		if m.inetdClient == nil {
@@ -416,10 +416,10 @@ func (m *monitor) restartDispatcher(event string, attrs ...any) {
 }
 
 const (
-	// maxPendingFollows limits the number of unanswered questions about the
+	// maxPendingLogChecks limits the number of unanswered questions about the
 	// audit log. Each generation of processes asks at most one question at a
 	// time.
-	maxPendingFollows = 16
+	maxPendingLogChecks = 16
 
 	// maxGenerations limits the number of generations that a dispatcher has not
 	// released. A generation is not released while some of its workers still

@@ -32,20 +32,20 @@ func TestAnswerAfterDispatcher(t *testing.T) {
 			}
 			asking := start()
 			m.dispatcher = asking
-			must(t, m.handle(asking, new(ipc.Follow)))
+			must(t, m.handle(asking, new(ipc.CheckLogFile)))
 			if replaced {
 				m.dispatcher = start()
 			}
 			(<-m.events)()
-			// The answer is an ipc.Followed message, which neither dispatcher
-			// may receive in its current phase. So if the parent tries to send
-			// the answer to a dispatcher, the parent kills that dispatcher, and
-			// killReason is set.
+			// The answer is an ipc.LogFileResult message, which neither
+			// dispatcher may receive in its current phase. So if the parent
+			// tries to send the answer to a dispatcher, the parent kills that
+			// dispatcher, and killReason is set.
 			if reason := m.dispatcher.killReason.Load(); (reason == nil) != replaced {
 				t.Errorf("killed because: %v", reason)
 			}
-			if m.pendingFollows != 0 {
-				t.Errorf("%d questions are open", m.pendingFollows)
+			if m.pendingLogChecks != 0 {
+				t.Errorf("%d questions are open", m.pendingLogChecks)
 			}
 		})
 	}

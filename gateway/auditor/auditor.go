@@ -49,11 +49,11 @@ func confine(setup ipc.ServiceSetup) (security.Sandbox, error) {
 
 // auditor is the running process.
 type auditor struct {
-	parent      *ipc.Channel
-	file        *file
-	followReply chan string   // gets the parent's answer to a Follow
-	done        chan struct{} // closed when the gateway shuts down
-	exiting     sync.WaitGroup
+	parent   *ipc.Channel
+	file     *file
+	logReply chan string   // gets the parent's answer to a CheckLogFile
+	done     chan struct{} // closed when the gateway shuts down
+	exiting  sync.WaitGroup
 
 	mu          sync.Mutex // guards the fields below
 	journal     *journal   // nil until the parent has sent the audit log
@@ -67,9 +67,9 @@ type auditor struct {
 }
 
 func newAuditor(parent *ipc.Channel) *auditor {
-	a := &auditor{parent: parent, followReply: make(chan string, 1), done: make(chan struct{}), changed: make(chan struct{}),
+	a := &auditor{parent: parent, logReply: make(chan string, 1), done: make(chan struct{}), changed: make(chan struct{}),
 		connections: map[uint32]map[uint64]ipc.Connection{}, holders: map[uint64]uint32{}, clients: map[uint32]*client{}}
-	a.file = &file{follow: a.follow}
+	a.file = &file{checkPath: a.checkLogFile}
 	return a
 }
 
@@ -86,10 +86,10 @@ func (a *auditor) Handle(m ipc.Received) (handled bool, err error) {
 		a.dropConn(msg.ID)
 	case *work.Exited:
 		a.workerExited(msg)
-	case *ipc.Followed:
+	case *ipc.LogFileResult:
 		select {
-		case a.followReply <- msg.Reason:
-		default: // follow no longer waits
+		case a.logReply <- msg.Reason:
+		default: // checkLogFile no longer waits
 		}
 	default:
 		return false, nil
@@ -127,19 +127,19 @@ func (a *auditor) openLedger(fd int, m *ipc.ClaimsFD) (err error) {
 	return err
 }
 
-// follow asks the parent whether the audit log's path still leads to the file
-// that the auditor has open. If the log was rotated, for example, the parent
-// sends the new file before it answers.
-func (a *auditor) follow() error {
+// checkLogFile asks the parent whether the audit log's path still leads to the
+// file that the auditor has open. If the log was rotated, for example, the
+// parent sends the new file before it answers.
+func (a *auditor) checkLogFile() error {
 	select {
-	case <-a.followReply: // a late answer to the previous question
+	case <-a.logReply: // a late answer to the previous question
 	default:
 	}
-	if err := a.parent.Send(new(ipc.Follow)); err != nil {
+	if err := a.parent.Send(new(ipc.CheckLogFile)); err != nil {
 		return nil // the gateway is shutting down: remaining lines go to the current file
 	}
 	select {
-	case reason := <-a.followReply:
+	case reason := <-a.logReply:
 		if reason != "" {
 			return errors.New(reason)
 		}

@@ -214,12 +214,12 @@ func TestTorn(t *testing.T) {
 	}
 }
 
-// TestFollowed checks that nothing is written when the parent reports that the
-// file can't be used.
-func TestFollowed(t *testing.T) {
+// TestPathChecked checks that nothing is written when the parent reports that
+// the file can't be used.
+func TestPathChecked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	reason := errors.New("its file was removed")
-	f := &file{follow: func() error { return reason }}
+	f := &file{checkPath: func() error { return reason }}
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
 	must(t, err)
 	f.use(fd, &ipc.LogFD{Named: true})

@@ -27,12 +27,12 @@ var errSync = errors.New("sync the audit log")
 // A file writes the lines of the audit log. It uses the openFile that the
 // parent sent last.
 type file struct {
-	follow func() error // asks the parent whether the log's path still leads to the active file; the parent may send another file before it answers
+	checkPath func() error // asks the parent whether the log's path still leads to the active file; the parent may send another file before it answers
 
-	mu         sync.Mutex // guards next
-	next       *openFile  // received, but not used yet
-	active     *openFile
-	lastFollow time.Time // when the parent last confirmed that the path leads to this file
+	mu        sync.Mutex // guards next
+	next      *openFile  // received, but not used yet
+	active    *openFile
+	lastCheck time.Time // when the parent last confirmed that the path leads to this file
 }
 
 // openFile is a file that the parent sent.
@@ -42,10 +42,9 @@ type openFile struct {
 	tail tail
 }
 
-// followPause is how long the parent's answer to follow stays valid. If the
-// last answer is older, append asks the parent again before it writes a batch
-// of lines.
-const followPause = time.Millisecond
+// checkPause is how long the parent's answer stays valid. If the last answer is
+// older, append asks the parent again before it writes a batch of lines.
+const checkPause = time.Millisecond
 
 // use makes f write all further lines to descriptor fd.
 func (f *file) use(fd int, m *ipc.LogFD) {
@@ -76,11 +75,11 @@ func (f *file) current() *openFile {
 // now in the file. If LogFD.Sync is set, these bytes are also on the disk.
 func (f *file) append(text []byte) (int, error) {
 	to := f.current()
-	if now := time.Now(); to.info.Named && now.Sub(f.lastFollow) >= followPause {
-		if err := f.follow(); err != nil {
+	if now := time.Now(); to.info.Named && now.Sub(f.lastCheck) >= checkPause {
+		if err := f.checkPath(); err != nil {
 			return 0, err
 		}
-		f.lastFollow = now
+		f.lastCheck = now
 		to = f.current() // the parent may have sent another file
 	}
 	n, err := to.tail.append(text)

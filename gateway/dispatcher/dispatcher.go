@@ -160,8 +160,8 @@ func (d *dispatcher) Handle(m ipc.Received) (handled bool, err error) {
 	switch msg := m.Message.(type) {
 	case *ipc.DispatcherSetup:
 		d.configure(*msg)
-	case *ipc.Followed:
-		d.audit.Followed(msg)
+	case *ipc.LogFileResult:
+		d.audit.PassAnswer(msg)
 	case *ipc.Listening:
 		d.listeners = append(d.listeners, *msg)
 	case *ipc.ArrivalChannel:
@@ -176,12 +176,12 @@ func (d *dispatcher) Handle(m ipc.Received) (handled bool, err error) {
 			d.createPools(d.incoming)
 			go d.replace(d.incoming)
 		}
-	case *ipc.PublicKeys, *ipc.Judgement:
+	case *ipc.PublicKeys, *ipc.CheckResult:
 		d.replies <- m
 	case *ipc.StdioConnection:
 		go d.serveInetd(d.incoming, &inetd.Client{Connection: msg.Connection, In: m.FDs[0], Out: m.FDs[1]})
 	case *ipc.LogCounters:
-		d.Do(d.show)
+		d.Do(d.logCounters)
 	case *ipc.Shutdown:
 		close(d.finishing)
 		if d.router != nil {
@@ -405,12 +405,12 @@ func (d *dispatcher) stopRenewTimer() {
 // new generation of workers before it asks again.
 const renewTimeout = 5 * time.Second
 
-// show makes all processes log their counters. The counters of requests are in
-// the workers, because only workers read requests.
-func (d *dispatcher) show() {
+// logCounters makes all processes log their counters. The counters of requests
+// are in the workers, because only workers read requests.
+func (d *dispatcher) logCounters() {
 	d.LogCounters()
 	if d.current != nil {
-		d.current.show()
+		d.current.logCounters()
 	}
 }
 
@@ -519,8 +519,8 @@ func (d *dispatcher) runInetd(a announced, client *inetd.Client) error {
 // Serve does nothing, because the dispatcher is not a service for workers.
 func (d *dispatcher) Serve(*servicemain.Client) {}
 
-// Counters returns nothing. On SIGUSR1, the parent sends Show instead, which
-// makes the dispatcher log its counters.
+// Counters returns nothing. On SIGUSR1, the parent sends LogCounters instead,
+// which makes the dispatcher log its counters.
 func (d *dispatcher) Counters() []any { return nil }
 
 // Close does nothing: when the parent is gone, no process can be started or

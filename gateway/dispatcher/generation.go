@@ -111,7 +111,7 @@ func (d *dispatcher) getKeys(g *generation) error {
 		case *ipc.PublicKeys:
 			g.publicKeys, g.publicFDs = &work.Keys{PublicKeys: *m}, r.FDs
 			return nil
-		case *ipc.Judgement:
+		case *ipc.CheckResult:
 			if !m.OK {
 				return m.Err()
 			}
@@ -225,10 +225,10 @@ func (g *generation) askResolver(m ipc.Message, fds ...int) error {
 	return g.resolver.Channel.TrySend(m, fds...)
 }
 
-// show makes the services of g log their counters.
-func (g *generation) show() {
+// logCounters makes the services of g log their counters.
+func (g *generation) logCounters() {
 	for _, p := range g.services() {
-		p.Show()
+		p.LogCounters()
 	}
 }
 

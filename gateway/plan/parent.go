@@ -81,7 +81,7 @@ func (p *parent) request(question ipc.Message) (file *os.File, err error) {
 	switch answer := m.Message.(type) {
 	case *ipc.OpenedFD:
 		return os.NewFile(uintptr(m.FDs[0]), "file"), nil
-	case *ipc.Judgement:
+	case *ipc.CheckResult:
 		if answer.OK {
 			return nil, nil
 		}
@@ -111,7 +111,7 @@ func (p *parent) OpenAccounts(path string) (*os.File, error) { return p.open(ipc
 func (p *parent) OpenWorker() (*os.File, error) { return p.open(ipc.OpenWorker, "") }
 
 func (p *parent) CheckTrust(owners, groups []uint32) error {
-	_, err := p.request(&ipc.Judge{Owners: owners, Groups: groups})
+	_, err := p.request(&ipc.CheckOwners{Owners: owners, Groups: groups})
 	return err
 }
 
@@ -120,5 +120,5 @@ func (p *parent) Send(plan *query.WholePlan) error {
 }
 
 func (p *parent) SendFailure(err error) error {
-	return p.channel.Send(&ipc.NoPlan{Failure: ipc.FailureOf(err)})
+	return p.channel.Send(&ipc.PlanFailed{Failure: ipc.FailureOf(err)})
 }

@@ -75,7 +75,7 @@ var auditorAttacks = []serviceAttack{
 	{name: "the exit of another worker (Exited)", frame: zeroFrame(ipc.KindOf(new(work.Exited)), 6), breaksProtocol: true},
 	{name: "a log file of its own (LogFD)", frame: zeroFrame(ipc.KindOf(new(ipc.LogFD)), 4), breaksProtocol: true},
 	{name: "a log file of its own, with a descriptor", frame: zeroFrame(ipc.KindOf(new(ipc.LogFD)), 4), fds: 1, breaksProtocol: true},
-	{name: "a confirmation that the file can be written (Followed)", frame: zeroFrame(ipc.KindOf(new(ipc.Followed)), 2), breaksProtocol: true},
+	{name: "a confirmation that the file can be written (LogFileResult)", frame: zeroFrame(ipc.KindOf(new(ipc.LogFileResult)), 2), breaksProtocol: true},
 	{name: "a second channel (Client)", frame: zeroFrame(ipc.KindOf(new(work.Client)), 16), breaksProtocol: true},
 	{name: "permission for a change (Noted)", frame: zeroFrame(ipc.KindOf(new(query.Noted)), 9), breaksProtocol: true},
 	{name: "Breach, about another worker", frame: zeroFrame(ipc.KindOf(new(work.Breach)), 6), breaksProtocol: true},

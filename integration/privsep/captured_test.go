@@ -150,7 +150,7 @@ var attacks = []attack{
 	frame("a name, as if from the resolver", ipc.KindOf(new(work.LookupResult)), 15, 0),
 	frame("the announcement of a change, to the dispatcher", ipc.KindOf(new(query.Intent)), 34, 0),
 	frame("the outcome of a change, to the dispatcher", ipc.KindOf(new(query.Outcome)), 18, 0),
-	frame("the auditor's request, Follow", ipc.KindOf(new(ipc.Follow)), 0, 0),
+	frame("the request CheckLogFile, as if from the auditor", ipc.KindOf(new(ipc.CheckLogFile)), 0, 0),
 	{"400 connections to daemons at once", func() string {
 		for i := range uint64(400) {
 			send(&work.Dial{ID: 1<<32 + i, Upstream: work.UpstreamController})

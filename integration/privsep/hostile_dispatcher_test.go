@@ -51,7 +51,7 @@ var violations = map[string]struct {
 	"an auditor without an audit log": {func(g uint32) []ipc.Message {
 		return []ipc.Message{&ipc.StartProcess{Number: 1, Role: ipc.Auditor, Generation: g, Threads: 1}}
 	}, "without an audit log"},
-	"Follow without an audit log": {func(uint32) []ipc.Message { return []ipc.Message{new(ipc.Follow)} }, "sent Follow"},
+	"CheckLogFile without an audit log": {func(uint32) []ipc.Message { return []ipc.Message{new(ipc.CheckLogFile)} }, "sent CheckLogFile"},
 	"another generation's outcome": {func(g uint32) []ipc.Message {
 		return []ipc.Message{&ipc.GenerationResult{ID: g + 1, OK: true}}
 	}, "sent GenerationResult for generation 2, which is not being built"},

@@ -71,12 +71,12 @@ func (f *file) endsMidLine() bool {
 	return last[0] != '\n'
 }
 
-// follow opens the file again if its name now leads to another file, or if
-// force is true. After a rotation without SIGHUP, the auditor writes to the
-// moved file until follow can open a new one. If the file was removed and no
-// other file can be opened, follow returns an error, because lines would be
-// lost.
-func (f *file) follow(force bool) (changed bool, err error) {
+// reopenIfMoved opens the file again if its name now leads to another file, or
+// if force is true. After a rotation without SIGHUP, the auditor writes to the
+// moved file until reopenIfMoved can open a new one. If the file was removed
+// and no other file can be opened, reopenIfMoved returns an error, because
+// lines would be lost.
+func (f *file) reopenIfMoved(force bool) (changed bool, err error) {
 	var openStat, namedStat unix.Stat_t
 	if err := unix.Fstat(int(f.osFile.Fd()), &openStat); err != nil {
 		return false, fmt.Errorf("inspect the audit log: %w", err)

@@ -72,7 +72,7 @@ func TestAuditFollows(t *testing.T) {
 	succeed(t, err)
 	defer func() { file.osFile.Close() }()
 	write := func(line string) error {
-		_, err := file.follow(false)
+		_, err := file.reopenIfMoved(false)
 		if err == nil {
 			_, err = file.osFile.WriteString(line)
 		}
@@ -100,7 +100,7 @@ func TestAuditFollows(t *testing.T) {
 	succeed(t, os.Chmod(path, 0o600))
 	succeed(t, write("5\n"))
 	has(path, "5\n")
-	if changed, err := file.follow(true); !changed || err != nil {
+	if changed, err := file.reopenIfMoved(true); !changed || err != nil {
 		t.Errorf("asked to open it again: %t, %v", changed, err)
 	}
 	succeed(t, write("6\n"))

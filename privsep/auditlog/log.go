@@ -78,20 +78,20 @@ func (l *Log) sendLog(auditor *ipc.Channel) error {
 	return ipc.IgnoreClosed(auditor.TrySend(m, int(file.Fd())))
 }
 
-// Follow sends the auditors a new file if the name of the log no longer leads
+// Reopen sends the auditors a new file if the name of the log no longer leads
 // to the open file, or if force is true.
-func (l *Log) Follow(auditors []*ipc.Channel, force bool) *ipc.Followed {
+func (l *Log) Reopen(auditors []*ipc.Channel, force bool) *ipc.LogFileResult {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.file == nil {
-		return new(ipc.Followed)
+		return new(ipc.LogFileResult)
 	}
-	changed, err := l.file.follow(force)
+	changed, err := l.file.reopenIfMoved(force)
 	for i := 0; changed && i < len(auditors); i++ {
 		err = errors.Join(err, l.sendLog(auditors[i]))
 	}
 	if err != nil {
-		return &ipc.Followed{Reason: ipc.TruncateReason(err.Error())}
+		return &ipc.LogFileResult{Reason: ipc.TruncateReason(err.Error())}
 	}
-	return new(ipc.Followed)
+	return new(ipc.LogFileResult)
 }

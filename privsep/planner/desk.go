@@ -44,9 +44,9 @@ func (p *Planner) receivePlan(channel *ipc.Channel) (*ipc.PackedPlan, error) {
 		switch m := m.Message.(type) {
 		case *ipc.OpenFile:
 			err = d.sendFile(channel, m)
-		case *ipc.Judge:
-			err = channel.Send(ipc.NewJudgement(d.checkTrust(m)))
-		case *ipc.NoPlan:
+		case *ipc.CheckOwners:
+			err = channel.Send(ipc.NewCheckResult(d.checkTrust(m)))
+		case *ipc.PlanFailed:
 			return nil, m.Err()
 		case *ipc.Plan:
 			if d.root && len(d.files) > d.checkedFiles {
@@ -81,7 +81,7 @@ func (d *fileOpener) sendFile(channel *ipc.Channel, m *ipc.OpenFile) error {
 	}
 	f, err := d.open(m)
 	if f == nil {
-		return channel.Send(ipc.NewJudgement(err))
+		return channel.Send(ipc.NewCheckResult(err))
 	}
 	defer f.Close()
 	return channel.Send(&ipc.OpenedFD{}, int(f.Fd()))
@@ -109,7 +109,7 @@ func (d *fileOpener) open(m *ipc.OpenFile) (f *os.File, err error) {
 
 // checkTrust checks that only trusted users can change the configuration files
 // that have been opened so far.
-func (d *fileOpener) checkTrust(m *ipc.Judge) error {
+func (d *fileOpener) checkTrust(m *ipc.CheckOwners) error {
 	trust := guard.Trust{PrivateGroup: become.PrivateGroup, Owners: append([]uint32{}, m.Owners...), Groups: m.Groups}
 	err := guard.CheckFiles(d.files, guard.Configuration, trust)
 	if err == nil {

@@ -46,7 +46,7 @@ func playConfig(args []string) int {
 	open := func() ipc.Received {
 		return ask(&ipc.OpenFile{Purpose: ipc.OpenConfiguration, Path: args[1]})
 	}
-	judge := func() { ask(&ipc.Judge{}) }
+	checkOwners := func() { ask(&ipc.CheckOwners{}) }
 	var report []string
 	plan := query.WholePlan{Plan: ipc.Plan{Mode: ipc.ModeServe}}
 	switch args[0] {
@@ -54,7 +54,7 @@ func playConfig(args []string) int {
 		m := open()
 		text := make([]byte, 100)
 		n, _ := os.NewFile(uintptr(m.FDs[0]), "").Read(text)
-		judge()
+		checkOwners()
 		status, _ := os.ReadFile("/proc/self/status")
 		for line := range strings.Lines(string(status)) {
 			if strings.HasPrefix(line, "NoNewPrivs:") || strings.HasPrefix(line, "CapEff:") || strings.HasPrefix(line, "CapPrm:") {
@@ -68,7 +68,7 @@ func playConfig(args []string) int {
 	case "unjudged":
 		open()
 	case "judged too early":
-		judge()
+		checkOwners()
 		open()
 	case "asks after the plan":
 		_ = channel.Send(&plan.Plan)
@@ -87,7 +87,7 @@ func playConfig(args []string) int {
 	case "out of order":
 		plan.Ranges = []ipc.Subuids{{First: 5, Last: 9, Owner: 1}, {First: 9, Last: 9, Owner: 2}}
 	case "says why not":
-		_ = channel.Send(&ipc.NoPlan{Failure: ipc.FailureOf(errs.New(errs.Malformed, "no").WithHint("do"))})
+		_ = channel.Send(&ipc.PlanFailed{Failure: ipc.FailureOf(errs.New(errs.Malformed, "no").WithHint("do"))})
 		return 0
 	case "leaves":
 		return 7

@@ -25,9 +25,9 @@ func newLog(t *testing.T) (*fakeparent.Parent, *auditlog.Log) {
 		ExitLimit: auditlog.ExitLimit, Log: slog.New(slog.DiscardHandler)})
 	log := auditlog.New(spec, parent.Starter, parent.Sender)
 	parent.HandleWith(func(m ipc.Message) bool {
-		answer, ok := m.(*ipc.Followed)
+		answer, ok := m.(*ipc.LogFileResult)
 		if ok {
-			log.Followed(answer)
+			log.PassAnswer(answer)
 		}
 		return ok
 	})
@@ -126,17 +126,17 @@ func TestFollow(t *testing.T) {
 	_, first := start(t, parent, log)
 	_, second := start(t, parent, log)
 	for _, auditor := range []*fakeparent.Process{first, second} {
-		if err := auditor.Channel.Send(new(ipc.Follow)); err != nil {
+		if err := auditor.Channel.Send(new(ipc.CheckLogFile)); err != nil {
 			t.Fatal(err)
 		}
-		if m, ok := (<-parent.Messages).(*ipc.Follow); !ok {
+		if m, ok := (<-parent.Messages).(*ipc.CheckLogFile); !ok {
 			t.Fatalf("the parent got %v", m)
 		}
 	}
 	for _, auditor := range []*fakeparent.Process{first, second} {
 		reason := fmt.Sprintf("the answer to auditor %d", auditor.Number)
-		parent.Send(&ipc.Followed{Reason: reason})
-		if m, ok := receive(t, auditor).(*ipc.Followed); !ok || m.Reason != reason {
+		parent.Send(&ipc.LogFileResult{Reason: reason})
+		if m, ok := receive(t, auditor).(*ipc.LogFileResult); !ok || m.Reason != reason {
 			t.Errorf("auditor %d got %+v, want %q", auditor.Number, m, reason)
 		}
 	}
@@ -148,12 +148,12 @@ func TestFollowTooOften(t *testing.T) {
 	parent, log := newLog(t)
 	feed, auditor := start(t, parent, log)
 	for range 2 {
-		if err := auditor.Channel.Send(new(ipc.Follow)); err != nil {
+		if err := auditor.Channel.Send(new(ipc.CheckLogFile)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	<-feed.Done
-	if err := feed.Err(); err == nil || !strings.Contains(err.Error(), "sent Follow too often") {
+	if err := feed.Err(); err == nil || !strings.Contains(err.Error(), "sent CheckLogFile too often") {
 		t.Errorf("%v", err)
 	}
 }

@@ -18,19 +18,19 @@ import (
 // methods of a nil Feed do nothing.
 type Feed struct {
 	*service.Process
-	log           *Log
-	followQuota   *rate.Bucket     // limits how often the auditor may ask about the log's file
-	followPending atomic.Bool      // the auditor has asked about the log's file and has no answer yet
-	started       chan struct{}    // closed when Process is set
-	messages      chan ipc.Message // messages for the auditor; nil marks the end
-	flushed       chan struct{}    // closed when all messages were sent
+	log          *Log
+	checkQuota   *rate.Bucket     // limits how often the auditor may ask about the log's file
+	checkPending atomic.Bool      // the auditor has asked about the log's file and has no answer yet
+	started      chan struct{}    // closed when Process is set
+	messages     chan ipc.Message // messages for the auditor; nil marks the end
+	flushed      chan struct{}    // closed when all messages were sent
 }
 
 // Limits on how often an auditor may ask whether the log's path still leads to
 // the same file. An honest auditor asks once for each batch of lines.
 const (
-	followBurst = 4000
-	followRate  = 2000
+	checkBurst = 4000
+	checkRate  = 2000
 )
 
 // ExitLimit is how long an auditor may take to write its remaining lines and
@@ -45,7 +45,7 @@ const flushPause = time.Millisecond
 // worker broke the protocol, the Feed calls report(worker, why), which must
 // kill the worker.
 func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, error) {
-	f := &Feed{log: l, followQuota: rate.New(followBurst, followRate, time.Now()),
+	f := &Feed{log: l, checkQuota: rate.New(checkBurst, checkRate, time.Now()),
 		started: make(chan struct{}), messages: make(chan ipc.Message), flushed: make(chan struct{})}
 	var err error
 	if f.Process, err = l.spec.Start(l.starter, generation, service.Hooks{Report: report, Handle: f.handle}); err != nil {
@@ -56,17 +56,17 @@ func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, erro
 	return f, nil
 }
 
-// handle handles an ipc.Follow message, in which the auditor asks whether the
-// log's path still leads to the same file. handle passes this question on to
-// the parent. For any other message, handled is false.
+// handle handles an ipc.CheckLogFile message, in which the auditor asks whether
+// the log's path still leads to the same file. handle passes this question on
+// to the parent. For any other message, handled is false.
 func (f *Feed) handle(m ipc.Message) (handled bool, err error) {
 	switch m.(type) {
-	case *ipc.Follow:
+	case *ipc.CheckLogFile:
 	default:
 		return false, nil
 	}
-	if f.followPending.Swap(true) || !f.followQuota.Take(time.Now(), 1) {
-		return true, errors.New("sent Follow too often")
+	if f.checkPending.Swap(true) || !f.checkQuota.Take(time.Now(), 1) {
+		return true, errors.New("sent CheckLogFile too often")
 	}
 	<-f.started // an auditor may ask as soon as it is ready; the answer needs its channel
 	f.log.askParent(f)
@@ -74,8 +74,8 @@ func (f *Feed) handle(m ipc.Message) (handled bool, err error) {
 }
 
 // answer passes the parent's answer on to the auditor.
-func (f *Feed) answer(m *ipc.Followed) {
-	f.followPending.Store(false)
+func (f *Feed) answer(m *ipc.LogFileResult) {
+	f.checkPending.Store(false)
 	_ = f.Channel.TrySend(m)
 }
 

@@ -28,9 +28,9 @@ func New(spec *service.Spec, starter *process.Starter, parent *process.Parent) *
 	return &Log{spec: spec, starter: starter, parent: parent}
 }
 
-// Followed passes an answer from the parent to the auditor that has waited
+// PassAnswer passes an answer from the parent to the auditor that has waited
 // longest.
-func (l *Log) Followed(m *ipc.Followed) {
+func (l *Log) PassAnswer(m *ipc.LogFileResult) {
 	l.mu.Lock()
 	f := l.waiting[0]
 	l.waiting = l.waiting[1:]
@@ -44,5 +44,5 @@ func (l *Log) askParent(f *Feed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = append(l.waiting, f)
-	l.parent.Send(new(ipc.Follow))
+	l.parent.Send(new(ipc.CheckLogFile))
 }

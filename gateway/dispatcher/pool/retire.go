@@ -126,7 +126,7 @@ func (p *Pool) endIfDone() {
 func (p *Pool) logCounters() {
 	for _, w := range p.workers {
 		if w.ready {
-			w.Show()
+			w.LogCounters()
 		}
 	}
 }

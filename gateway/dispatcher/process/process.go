@@ -54,8 +54,8 @@ func (p *Process) Terminate(reason string) {
 // Kill kills the process without a reason.
 func (p *Process) Kill() { p.signal(true) }
 
-// Show makes the process log its counters.
-func (p *Process) Show() { p.signal(false) }
+// LogCounters makes the process log its counters.
+func (p *Process) LogCounters() { p.signal(false) }
 
 func (p *Process) signal(kill bool) {
 	if p.starter != nil {
