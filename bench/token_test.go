@@ -111,7 +111,7 @@ func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 	if reply := receive[*ipc.KeysResult](b, parent); !reply.OK {
 		b.Fatal(reply.Reason)
 	}
-	must(b, parent.Send(&work.Client{Number: 1}, int(peerEnd.Fd())))
+	must(b, parent.Send(&work.WorkerChannel{Number: 1}, int(peerEnd.Fd())))
 	return worker
 }
 

@@ -82,11 +82,11 @@ func TestConversation(t *testing.T) {
 		{worker, &ipc.Ready{}, nil, ipc.Handover},
 		{parent, &ipc.Ping{Number: 2}, nil, ipc.Serving},
 		{parent, conn, []int{int(w.Fd())}, ipc.Serving},
-		{worker, &work.Taken{ID: 1}, nil, ipc.Serving},
+		{worker, &work.ConnectionTaken{ID: 1}, nil, ipc.Serving},
 		{parent, &ipc.Ping{Number: 3}, nil, ipc.Serving},
 		{worker, &ipc.Pong{Number: 3}, nil, ipc.Serving},
 		{parent, &work.Drain{}, nil, ipc.Draining},
-		{worker, &work.Done{ID: 1}, nil, ipc.Draining},
+		{worker, &work.ConnectionClosed{ID: 1}, nil, ipc.Draining},
 	}
 	for _, s := range steps {
 		to := worker
@@ -186,7 +186,7 @@ func must(t *testing.T, err error) {
 // TestReceiveIsStrict checks that Receive refuses the packets of a hostile
 // worker. The test sends them without Send, which would refuse them.
 func TestReceiveIsStrict(t *testing.T) {
-	done := append([]byte{byte(ipc.KindOf(new(work.Done)))}, make([]byte, 8)...)
+	done := append([]byte{byte(ipc.KindOf(new(work.ConnectionClosed)))}, make([]byte, 8)...)
 	tests := []struct {
 		name  string
 		frame []byte
@@ -277,7 +277,7 @@ func descriptors(t *testing.T) int {
 
 func TestSendKeepsToTheTable(t *testing.T) {
 	parent, _ := pair(t, ipc.Initial)
-	for _, m := range []ipc.Message{&work.Drain{}, &work.Done{}, &ipc.Ready{}, &ipc.Ping{}} {
+	for _, m := range []ipc.Message{&work.Drain{}, &work.ConnectionClosed{}, &ipc.Ready{}, &ipc.Ping{}} {
 		if err := parent.Send(m); err == nil {
 			t.Errorf("%s was sent in the first phase", ipc.KindOf(m))
 		}
@@ -383,12 +383,12 @@ func TestLastWords(t *testing.T) {
 	if err := parent.Send(new(work.Drain)); err != nil {
 		t.Fatal(err)
 	}
-	if err := worker.Send(&work.Taken{ID: 7}); err != nil {
+	if err := worker.Send(&work.ConnectionTaken{ID: 7}); err != nil {
 		t.Fatal(err)
 	}
 	worker.Close()
 	r, err := parent.Receive()
-	if m, ok := r.Message.(*work.Taken); !ok || m.ID != 7 {
+	if m, ok := r.Message.(*work.ConnectionTaken); !ok || m.ID != 7 {
 		t.Errorf("%+v, %v", r.Message, err)
 	}
 	if r, err := parent.Receive(); err != io.EOF {

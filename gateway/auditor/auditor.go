@@ -80,11 +80,11 @@ func (a *auditor) Handle(m ipc.Received) (handled bool, err error) {
 		return true, a.openLog(m.FDs[0], msg)
 	case *ipc.ClaimsFD:
 		return true, a.openLedger(m.FDs[0], msg)
-	case *work.Facts:
+	case *work.ConnectionFacts:
 		a.addFacts(msg)
-	case *work.Gone:
+	case *work.ConnectionReleased:
 		a.dropConn(msg.ID)
-	case *work.Exited:
+	case *work.WorkerExited:
 		a.workerExited(msg)
 	case *ipc.LogFileResult:
 		select {
@@ -153,7 +153,7 @@ func (a *auditor) checkLogFile() error {
 
 // addFacts records the facts about a connection. The dispatcher is about to
 // pass this connection to the worker m.Worker.
-func (a *auditor) addFacts(m *work.Facts) {
+func (a *auditor) addFacts(m *work.ConnectionFacts) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.connections[m.Worker] == nil {
@@ -237,7 +237,7 @@ func (a *auditor) Serve(c *service.Client) {
 // workerExited records that a worker has exited. When all messages of the
 // worker have been handled, the worker's unfinished changes are logged with the
 // outcome "unknown".
-func (a *auditor) workerExited(m *work.Exited) {
+func (a *auditor) workerExited(m *work.WorkerExited) {
 	a.mu.Lock()
 	w := a.clients[m.Worker]
 	delete(a.clients, m.Worker)

@@ -31,7 +31,7 @@ func FuzzAuditLine(f *testing.F) {
 		f.Add(s, s)
 	}
 	f.Fuzz(func(t *testing.T, user, object string) {
-		c := &change{id: "r-1", worker: work.Client{Number: 1, PID: 2}, facts: ipc.Connection{UID: ipc.NoID, Addr: object, Listener: user},
+		c := &change{id: "r-1", worker: work.WorkerChannel{Number: 1, PID: 2}, facts: ipc.Connection{UID: ipc.NoID, Addr: object, Listener: user},
 			msg: &query.Intent{User: user, Forwarded: user, UID: ipc.NoID, Object: object}}
 		for _, line := range [][]byte{c.intentLine(time.Now()), c.outcomeLine(time.Now(), endReported, "", &query.Outcome{Code: user, Result: object})} {
 			if n := strings.Count(string(line), "\n"); n != 1 || line[len(line)-1] != '\n' {
@@ -346,7 +346,7 @@ func TestChangesNeverEnded(t *testing.T) {
 // concurrent requests.
 func newTestClient(t *testing.T, requests uint32) *service.Client {
 	t.Helper()
-	return service.NewClient(work.Client{Number: 1, Requests: requests}, pair(t, ipc.Auditor, ipc.Worker))
+	return service.NewClient(work.WorkerChannel{Number: 1, Requests: requests}, pair(t, ipc.Auditor, ipc.Worker))
 }
 
 // pair returns one end of a channel. Nothing reads the other end.
@@ -372,9 +372,9 @@ func logged(t *testing.T) *bytes.Buffer {
 // it has, and only while it has them.
 func TestHolds(t *testing.T) {
 	a := newAuditor(nil)
-	a.addFacts(&work.Facts{Worker: 1, Connection: ipc.Connection{ID: 1, Addr: "a"}})
-	a.addFacts(&work.Facts{Worker: 2, Connection: ipc.Connection{ID: 3}})
-	a.addFacts(&work.Facts{Worker: 1, Connection: ipc.Connection{ID: 4}})
+	a.addFacts(&work.ConnectionFacts{Worker: 1, Connection: ipc.Connection{ID: 1, Addr: "a"}})
+	a.addFacts(&work.ConnectionFacts{Worker: 2, Connection: ipc.Connection{ID: 3}})
+	a.addFacts(&work.ConnectionFacts{Worker: 1, Connection: ipc.Connection{ID: 4}})
 	a.dropConn(4)
 	for id, want := range map[uint64]string{0: "never existed", 1: "a", 3: "does not hold", 4: "gone", 2: "gone"} {
 		facts, err := a.waitForFacts(1, id)
@@ -389,11 +389,11 @@ func TestHolds(t *testing.T) {
 			t.Errorf("connection %d: %q, want %q", id, got, want)
 		}
 	}
-	go a.addFacts(&work.Facts{Worker: 1, Connection: ipc.Connection{ID: 9, Addr: "late"}})
+	go a.addFacts(&work.ConnectionFacts{Worker: 1, Connection: ipc.Connection{ID: 9, Addr: "late"}})
 	if facts, err := a.waitForFacts(1, 9); err != nil || facts.Addr != "late" {
 		t.Errorf("a connection whose facts arrive late: %+v, %v", facts, err)
 	}
-	a.workerExited(&work.Exited{Worker: 1})
+	a.workerExited(&work.WorkerExited{Worker: 1})
 	if len(a.connections) != 1 || len(a.holders) != 1 {
 		t.Errorf("%v, %v are left", a.connections, a.holders)
 	}
@@ -419,9 +419,9 @@ func TestExitsAtOnce(t *testing.T) {
 		worker, fd, err := ipc.Pair(ipc.Worker, ipc.Auditor)
 		must(t, err)
 		must(t, worker.Close())
-		must(t, dispatcher.Send(&work.Client{Number: number}, fd))
+		must(t, dispatcher.Send(&work.WorkerChannel{Number: number}, fd))
 		must(t, unix.Close(fd))
-		must(t, dispatcher.Send(&work.Exited{Worker: number}))
+		must(t, dispatcher.Send(&work.WorkerExited{Worker: number}))
 	}
 	must(t, dispatcher.Close())
 	a := newAuditor(own)

@@ -89,7 +89,7 @@ func (a *client) handleIntent(m *query.Intent) error {
 	fair := a.audit.mayBegin(open)
 	var u *openChange
 	if facts != nil && !duplicate && !full && withinQuota && fair {
-		u = &openChange{change: change{facts: *facts, worker: a.Client.Client, msg: m, id: a.audit.nextID()}}
+		u = &openChange{change: change{facts: *facts, worker: a.WorkerChannel, msg: m, id: a.audit.nextID()}}
 		a.open[m.ID] = u
 	}
 	tooOften := !withinQuota && !a.excess.Take(now, 1)
@@ -175,5 +175,5 @@ func (a *client) handleExit(reason string) {
 }
 
 func (a *client) reply(id uint64, decision query.Decision) {
-	a.Answer(&query.Noted{ID: id, Decision: decision})
+	a.Answer(&query.IntentDecision{ID: id, Decision: decision})
 }

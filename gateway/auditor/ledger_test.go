@@ -94,7 +94,7 @@ func connectWorker(t *testing.T, l *ledger, uid uint32, perWorker bool) peer {
 	workerEnd, err := ipc.Open(fd, ipc.Worker, ipc.Auditor)
 	must(t, err)
 	t.Cleanup(func() { auditorEnd.Close(); workerEnd.Close() })
-	return peer{newClaimer(l, service.NewClient(work.Client{Number: uid, UID: uid, Requests: 4}, auditorEnd), perWorker), workerEnd}
+	return peer{newClaimer(l, service.NewClient(work.WorkerChannel{Number: uid, UID: uid, Requests: 4}, auditorEnd), perWorker), workerEnd}
 }
 
 // exchange passes a message from the worker to the claimer, and returns the

@@ -69,7 +69,7 @@ func (l *auditLine) endObject() { l.b = append(l.b, '}') }
 type change struct {
 	id     string // id of the change in the log
 	facts  ipc.Connection
-	worker work.Client
+	worker work.WorkerChannel
 	msg    *query.Intent
 }
 

@@ -184,7 +184,7 @@ func (g *generation) services() (list []*service.Process) {
 
 // provision sends a ready worker its channels to the services, and then its
 // keys. The worker must get all of them before its first connection.
-func (g *generation) provision(worker *work.Client, to *ipc.Channel) error {
+func (g *generation) provision(worker *work.WorkerChannel, to *ipc.Channel) error {
 	for _, p := range g.services() {
 		if err := p.Introduce(worker, to); err != nil {
 			return err

@@ -85,7 +85,7 @@ func (c *client) throttle(cost float64) {
 func (c *client) report(reason string) {
 	c.keeper.counts.violations.Add(1)
 	slog.Error("worker violated the protocol and is no longer served", "client", c.number, "error", reason)
-	if err := c.keeper.channel.Send(&work.Breach{Number: c.number, Reason: ipc.TruncateReason(reason)}); err != nil {
+	if err := c.keeper.channel.Send(&work.WorkerViolation{Number: c.number, Reason: ipc.TruncateReason(reason)}); err != nil {
 		slog.Warn("report not sent to the parent", "client", c.number, "error", err)
 	}
 }

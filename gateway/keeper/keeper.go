@@ -41,7 +41,7 @@ func (k *keeper) run() int {
 			err = k.channel.Send(&ipc.Pong{Number: msg.Number})
 		case *ipc.SecretKeys:
 			err = k.channel.Send(k.loadKeys(msg, m.FDs))
-		case *work.Client:
+		case *work.WorkerChannel:
 			err = k.admit(m.FDs[0], msg.Number)
 		default:
 			err = ipc.Unhandled(msg)

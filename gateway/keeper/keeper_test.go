@@ -360,7 +360,7 @@ func TestHostile(t *testing.T) {
 				t.Errorf("read %d bytes, %v; want the end", n, err)
 			}
 			m, err := parent.Receive()
-			if breach, ok := m.Message.(*work.Breach); err != nil || !ok || breach.Number != 9 || breach.Reason == "" {
+			if breach, ok := m.Message.(*work.WorkerViolation); err != nil || !ok || breach.Number != 9 || breach.Reason == "" {
 				t.Errorf("the parent receives %+v, %v", m.Message, err)
 			}
 			if len(askSignature(t, honest, hash13(48))) == 0 {
@@ -388,7 +388,7 @@ func TestUnhandled(t *testing.T) {
 	}
 	c.serve()
 	m, err := parent.Receive()
-	breach, ok := m.Message.(*work.Breach)
+	breach, ok := m.Message.(*work.WorkerViolation)
 	if kind := ipc.KindOf(question).String(); err != nil || !ok || breach.Number != 9 || !strings.HasPrefix(breach.Reason, kind+" ") {
 		t.Errorf("the parent receives %+v, %v; want a reason that names %s", m.Message, err, kind)
 	}

@@ -42,7 +42,7 @@ func worker(t *testing.T, parent *ipc.Channel, number uint32) *ipc.Channel {
 	c, fd, err := ipc.Pair(ipc.Worker, ipc.Resolver)
 	must(t, err)
 	t.Cleanup(func() { c.Close() })
-	must(t, parent.Send(&work.Client{Number: number}, fd))
+	must(t, parent.Send(&work.WorkerChannel{Number: number}, fd))
 	must(t, unix.Close(fd))
 	return c
 }
@@ -98,7 +98,7 @@ func TestAsksTooMuch(t *testing.T) {
 	for i := range uint32(maxPending + 1) {
 		_ = c.Send(&work.Lookup{ID: uint64(i), Number: i})
 	}
-	if b, ok := receive(t, parent).(*work.Breach); !ok || b.Number != 9 || b.Reason == "" {
+	if b, ok := receive(t, parent).(*work.WorkerViolation); !ok || b.Number != 9 || b.Reason == "" {
 		t.Errorf("the parent receives %+v", b)
 	}
 	if _, err := c.Receive(); !errors.Is(err, io.EOF) {

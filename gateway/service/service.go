@@ -135,7 +135,7 @@ func Run(role ipc.Role, parent *ipc.Channel, s Service) error {
 		case nil:
 		case *ipc.Ping:
 			err = parent.Send(&ipc.Pong{Number: msg.Number})
-		case *work.Client:
+		case *work.WorkerChannel:
 			err = serveClient(role, m.FDs[0], msg, parent, s)
 		default:
 			var handled bool

@@ -62,7 +62,7 @@ func introduce(t *testing.T, dispatcher *ipc.Channel, number uint32) *ipc.Channe
 	worker, fd, err := ipc.Pair(ipc.Worker, ipc.Auditor)
 	must(t, err)
 	t.Cleanup(func() { worker.Close() })
-	must(t, dispatcher.Send(&work.Client{Number: number}, fd))
+	must(t, dispatcher.Send(&work.WorkerChannel{Number: number}, fd))
 	must(t, unix.Close(fd))
 	return worker
 }
@@ -80,7 +80,7 @@ func TestWorkerIsKnown(t *testing.T) {
 	r := &recorder{known: make(chan bool, 1)}
 	dispatcher := run(t, r)
 	introduce(t, dispatcher, 7)
-	must(t, dispatcher.Send(&work.Exited{Worker: 7}))
+	must(t, dispatcher.Send(&work.WorkerExited{Worker: 7}))
 	if !<-r.known {
 		t.Error("the exit of a worker was handled before the worker was known")
 	}
@@ -93,7 +93,7 @@ func TestUnhandled(t *testing.T) {
 	must(t, introduce(t, dispatcher, 7).Send(&query.Outcome{ID: 1}))
 	m, err := dispatcher.Receive()
 	must(t, err)
-	if b, ok := m.Message.(*work.Breach); !ok || b.Number != 7 || !strings.Contains(b.Reason, "Outcome") {
+	if b, ok := m.Message.(*work.WorkerViolation); !ok || b.Number != 7 || !strings.Contains(b.Reason, "Outcome") {
 		t.Errorf("the dispatcher receives %+v", m.Message)
 	}
 }

@@ -81,7 +81,7 @@ func (c *auditClient) intend(ctx context.Context, change rest.Change) (func(rest
 		if err != nil {
 			return nil, errs.Wrap(err, errs.Unavailable, "%s", errUnrecorded.Message)
 		}
-		noted, ok := answer.(*query.Noted)
+		noted, ok := answer.(*query.IntentDecision)
 		if !ok {
 			return nil, errUnrecorded
 		}
@@ -161,7 +161,7 @@ func report(l *link, number uint64, r rest.Result) {
 // auditor would record that the change may have been made.
 func decline(l *link, m ipc.Message) {
 	switch m := m.(type) {
-	case *query.Noted:
+	case *query.IntentDecision:
 		if m.Decision == query.Granted {
 			report(l, m.ID, rest.Result{Status: 503, Code: "not_made"})
 		}

@@ -57,7 +57,7 @@ func TestChangesWait(t *testing.T) {
 				intents = append(intents, m.ID)
 				decision := decisions[len(intents)-1]
 				mu.Unlock()
-				_ = auditor.Send(&query.Noted{ID: m.ID, Decision: decision})
+				_ = auditor.Send(&query.IntentDecision{ID: m.ID, Decision: decision})
 			case *query.Outcome:
 				outcomes <- m.ID
 			}
@@ -76,7 +76,7 @@ func TestChangesWait(t *testing.T) {
 	if _, err := c.Intend(ctx, rest.Change{}); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("without permission: %v", err)
 	}
-	must(t, auditor.Send(&query.Noted{ID: 99, Decision: query.Granted})) // no request waits for this permission, so the worker must decline it
+	must(t, auditor.Send(&query.IntentDecision{ID: 99, Decision: query.Granted})) // no request waits for this permission, so the worker must decline it
 	if id := <-outcomes; id != 99 {
 		t.Errorf("outcome of %d", id)
 	}
@@ -94,7 +94,7 @@ func TestAuditShare(t *testing.T) {
 				return
 			}
 			if m, ok := m.Message.(*query.Intent); ok {
-				_ = auditor.Send(&query.Noted{ID: m.ID, Decision: query.Granted})
+				_ = auditor.Send(&query.IntentDecision{ID: m.ID, Decision: query.Granted})
 			}
 		}
 	}()
@@ -134,7 +134,7 @@ func TestLatePermission(t *testing.T) {
 			var id uint64
 			send := func(ipc.Message, ...int) error {
 				time.Sleep(intentTimeout)
-				if answer := (&query.Noted{ID: id, Decision: query.Granted}); !l.pending.answer(id, answer) {
+				if answer := (&query.IntentDecision{ID: id, Decision: query.Granted}); !l.pending.answer(id, answer) {
 					l.handleLate(answer)
 				}
 				return nil

@@ -333,7 +333,7 @@ func newBreakingServer(t *testing.T, silent bool) (*testServer, chan bool) {
 	}))
 	freed := make(chan bool, 1)
 	st.tracker.send = func(m ipc.Message) error {
-		if _, done := m.(*work.Done); done {
+		if _, done := m.(*work.ConnectionClosed); done {
 			freed <- true
 		}
 		return nil

@@ -91,7 +91,7 @@ func answeredID(m ipc.Message) uint64 {
 	switch m := m.(type) {
 	case *work.Dialed:
 		return m.ID
-	case *work.Undialed:
+	case *work.DialFailed:
 		return m.ID
 	}
 	return 0

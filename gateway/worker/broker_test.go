@@ -88,7 +88,7 @@ func TestDialTCP(t *testing.T) {
 			t.Errorf("asked for %+v", d)
 		}
 		if tries++; tries == 1 {
-			return ipc.Received{Message: &work.Undialed{ID: d.ID, Errno: uint16(unix.EAGAIN)}}
+			return ipc.Received{Message: &work.DialFailed{ID: d.ID, Errno: uint16(unix.EAGAIN)}}
 		}
 		return ipc.Received{Message: &work.Dialed{ID: d.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connectingSocket(t, l.Addr().String())}}
 	})
@@ -125,7 +125,7 @@ func TestDialFails(t *testing.T) {
 	a := client.Address{Network: "tcp", Address: closedAddr}
 	list := []work.Address{{Network: "tcp", Address: closedAddr}}
 	e := brokerWithDispatcher(func(m ipc.Message) ipc.Received {
-		return ipc.Received{Message: &work.Undialed{ID: m.(*work.Dial).ID, Errno: uint16(unix.ENETUNREACH)}}
+		return ipc.Received{Message: &work.DialFailed{ID: m.(*work.Dial).ID, Errno: uint16(unix.ENETUNREACH)}}
 	})
 	_, err = e.dialer(work.UpstreamController, list, "")(context.Background(), a)
 	if !errors.Is(err, unix.ENETUNREACH) || !strings.Contains(err.Error(), "dial tcp "+closedAddr) {

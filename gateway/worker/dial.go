@@ -76,7 +76,7 @@ func (b *Broker) open(ctx context.Context, upstream work.Upstream, index uint8, 
 		case *work.Dialed:
 			nc, err := completeDial(ctx, r.FDs[0], m.Server, a)
 			return nc, m.Owner, err
-		case *work.Undialed:
+		case *work.DialFailed:
 			if unix.Errno(m.Errno) != unix.EAGAIN {
 				return nil, 0, dialError(a, os.NewSyscallError("connect", unix.Errno(m.Errno)))
 			}

@@ -183,9 +183,9 @@ func connOf(c net.Conn) *conn {
 	}
 }
 
-// yield closes connection id if possible, because other clients are waiting for
-// its slot.
-func (s *server) yield(id uint64) { s.tracker.yield(id) }
+// reclaim closes connection id if possible, because other clients are waiting
+// for its slot.
+func (s *server) reclaim(id uint64) { s.tracker.reclaimID(id) }
 
 // retire makes each connection close after its next answer, and ends the worker
 // when all connections are closed.

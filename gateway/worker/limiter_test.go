@@ -97,8 +97,8 @@ func TestOverloaded(t *testing.T) {
 }
 
 // TestTrackerReportsLastingStates checks that a short stage is not reported,
-// and that a lasting one is reported once. After the message Done, the tracker
-// must report nothing more about the connection.
+// and that a lasting one is reported once. After the message ConnectionClosed,
+// the tracker must report nothing more about the connection.
 func TestTrackerReportsLastingStates(t *testing.T) {
 	var mu sync.Mutex
 	var sent []ipc.Message
@@ -152,11 +152,11 @@ func TestTrackerReportsLastingStates(t *testing.T) {
 	defer mu.Unlock()
 	done := 0
 	for _, m := range sent {
-		if _, ok := m.(*work.Done); ok {
+		if _, ok := m.(*work.ConnectionClosed); ok {
 			done++
 		}
 	}
-	if _, ok := sent[0].(*work.Taken); !ok || done != 1 {
+	if _, ok := sent[0].(*work.ConnectionTaken); !ok || done != 1 {
 		t.Errorf("sent %v", sent)
 	}
 }

@@ -317,7 +317,7 @@ func TestClosedWhileAnswered(t *testing.T) {
 		newOffences(testAdmission, w, new(counters)).reportMalformed(1)
 		w.finishRequest(c)
 		w.recordClose(1)
-		if want := []ipc.Kind{ipc.KindOf(new(work.Taken)), ipc.KindOf(new(work.Offence)), ipc.KindOf(new(work.Done))}; !slices.Equal(sent, want) {
+		if want := []ipc.Kind{ipc.KindOf(new(work.ConnectionTaken)), ipc.KindOf(new(work.Offence)), ipc.KindOf(new(work.ConnectionClosed))}; !slices.Equal(sent, want) {
 			t.Errorf("sent %v, want %v", sent, want)
 		}
 		time.Sleep(time.Second) // until the scheduled call of reportStages has ended

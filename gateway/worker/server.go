@@ -166,20 +166,20 @@ func (s *server) handleMessages() {
 			}
 		case *ipc.StdioConnection:
 			s.serveStdio(m.FDs[0], m.FDs[1], msg)
-		case *work.Dialed, *work.Undialed:
+		case *work.Dialed, *work.DialFailed:
 			s.broker.deliver(m)
 		case *work.DialedBatch:
 			s.broker.pool.upstream(msg.DialBatch).put(m.FDs, ipc.NoID, time.Now())
 		case *work.ConnectedBatch:
 			s.broker.pool.upstream(msg.DialBatch).put(m.FDs, msg.Server, time.Now())
-		case *work.ServiceFD:
+		case *work.ServiceChannel:
 			err = s.connectService(msg.Service, m.FDs[0])
 		case *work.Keys:
 			err = s.channel.Send(s.loadKeys(msg, m.FDs))
 		case *work.Pause:
 			s.tracker.pause(msg.ID, time.Duration(msg.Seconds)*time.Second)
-		case *work.Yield:
-			s.yield(msg.ID)
+		case *work.ReclaimConnection:
+			s.reclaim(msg.ID)
 		case *work.Retire:
 			s.retire()
 		case *ipc.Ping:

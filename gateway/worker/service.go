@@ -58,7 +58,7 @@ func (r *remoteService) listen(l *link) {
 			l.pending.answer(answer.ID, answer)
 		case *work.LookupResult:
 			l.pending.answer(answer.ID, answer)
-		case *query.Noted:
+		case *query.IntentDecision:
 			if !l.pending.answer(answer.ID, answer) {
 				l.handleLate(answer)
 			}

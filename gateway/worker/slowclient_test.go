@@ -76,7 +76,7 @@ func TestSlowBodyYields(t *testing.T) {
 	slow := st.connect()
 	fmt.Fprint(slow, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
 	<-ended
-	st.yield(0)
+	st.reclaim(0)
 	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the body ended with %v", err)
 	}
@@ -97,7 +97,7 @@ func TestYoungYields(t *testing.T) {
 	st.tracker.mu.Lock()
 	c.since = time.Now().Add(time.Hour) // even on a slow machine
 	st.tracker.mu.Unlock()
-	st.yield(0)
+	st.reclaim(0)
 	client := st.connect()
 	fmt.Fprint(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	if r, err := http.ReadResponse(bufio.NewReader(client), nil); err != nil || r.StatusCode != http.StatusOK || !r.Close {

@@ -17,7 +17,7 @@ type connTracker struct {
 	send    func(ipc.Message) error
 	shorten func(*connState) // shortens the deadlines of a connection's requests; may be nil
 
-	reportMu sync.Mutex // held while a state is read and reported, so that Done is the last report about a connection
+	reportMu sync.Mutex // held while a state is read and reported, so that ConnectionClosed is the last report about a connection
 
 	mu              sync.Mutex
 	list            map[uint64]*connState
@@ -73,7 +73,7 @@ func (t *connTracker) track(id uint64) {
 	t.list[id] = c
 	t.setStage(c, work.Waiting)
 	t.mu.Unlock()
-	_ = t.send(&work.Taken{ID: id}) // an error means that the dispatcher has exited
+	_ = t.send(&work.ConnectionTaken{ID: id}) // an error means that the dispatcher has exited
 }
 
 // recordClose records that a connection is closed. With HTTP/2, its requests
@@ -123,7 +123,7 @@ func (t *connTracker) reportDone(id uint64) {
 	delete(t.list, id)
 	t.mu.Unlock()
 	if ok {
-		_ = t.send(&work.Done{ID: id})
+		_ = t.send(&work.ConnectionClosed{ID: id})
 	}
 }
 
@@ -190,10 +190,10 @@ func (t *connTracker) dueReports(now time.Time) (list []*work.Progress) {
 	return list
 }
 
-// yield closes connection id, because another client needs the connection's
-// slot. If a request on the connection is being answered, yield instead makes
-// this answer the connection's last, and reports this to the dispatcher.
-func (t *connTracker) yield(id uint64) {
+// reclaimID closes connection id, because another client needs the connection's
+// slot. If a request on the connection is being answered, reclaimID instead
+// makes this answer the connection's last, and reports this to the dispatcher.
+func (t *connTracker) reclaimID(id uint64) {
 	t.reportMu.Lock()
 	defer t.reportMu.Unlock()
 	t.mu.Lock()

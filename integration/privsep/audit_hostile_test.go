@@ -28,13 +28,13 @@ func playUnasked(part string, fd int) {
 	case "outcome of nothing":
 		sendRawTo(fd, ipc.KindOf(new(query.Outcome)), 18, 0)
 	case "noted":
-		sendRawTo(fd, ipc.KindOf(new(query.Noted)), 9, 0)
+		sendRawTo(fd, ipc.KindOf(new(query.IntentDecision)), 9, 0)
 	case "facts of its own":
-		sendRawTo(fd, ipc.KindOf(new(work.Facts)), 31, 0)
+		sendRawTo(fd, ipc.KindOf(new(work.ConnectionFacts)), 31, 0)
 	case "a log of its own":
 		sendRawTo(fd, ipc.KindOf(new(ipc.LogFD)), 4, 1)
 	case "the end of a sibling":
-		sendRawTo(fd, ipc.KindOf(new(work.Exited)), 6, 0)
+		sendRawTo(fd, ipc.KindOf(new(work.WorkerExited)), 6, 0)
 	case "intent cut off":
 		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 35, 0)
 	case "intent with leftovers":
@@ -52,14 +52,14 @@ func playUnasked(part string, fd int) {
 // playAudit acts as a compromised worker that has a connection and reports
 // false changes.
 func playAudit(part string, c *ipc.Channel, id uint64) {
-	c.Send(&work.Taken{ID: id})
+	c.Send(&work.ConnectionTaken{ID: id})
 	c = auditor
 	falseIntent := &query.Intent{ID: 1, Connection: id, Request: "r", User: "root\"}\n{\"event\":\"outcome\"", UID: 0, Method: "POST", Route: "\x1b[2J\xff", Object: "\u202e"}
 	awaitGrant := func() { // waits until the auditor permits the change
 		c.Send(falseIntent)
 		for {
 			m, err := c.Receive()
-			if noted, ok := m.Message.(*query.Noted); err != nil || ok && noted.Decision == query.Granted {
+			if noted, ok := m.Message.(*query.IntentDecision); err != nil || ok && noted.Decision == query.Granted {
 				return
 			}
 		}
@@ -121,9 +121,9 @@ func TestAuditLiars(t *testing.T) {
 		{part: "intent to the dispatcher", want: "Intent of the worker may not be sent by the worker to the dispatcher"},
 		{part: "outcome of nothing", want: "which was not granted"},
 		{part: "noted", want: "may not be sent by the worker"},
-		{part: "facts of its own", want: "Facts of the worker may not be sent by the worker to the auditor"},
+		{part: "facts of its own", want: "ConnectionFacts of the worker may not be sent by the worker to the auditor"},
 		{part: "a log of its own", want: "LogFD of the worker may not be sent by the worker to the auditor"},
-		{part: "the end of a sibling", want: "Exited of the worker may not be sent by the worker to the auditor"},
+		{part: "the end of a sibling", want: "WorkerExited of the worker may not be sent by the worker to the auditor"},
 		{part: "intent of another", want: "which never existed", connect: true},
 		{part: "intent twice", want: "Intent 1 twice", connect: true, lines: 2},
 		{part: "intents without end", want: "more changes than it can have requests", connect: true, lines: 2 * (2*connections + 16)}, // two lines for each change that a worker may have open

@@ -70,7 +70,7 @@ func playKeeper(part string) int {
 	case "pong of nothing":
 		sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 0)
 	case "worker's kind":
-		sendRaw(ipc.KindOf(new(work.Done)), 8, 0)
+		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 8, 0)
 	case "descriptor":
 		sendRaw(ipc.KindOf(new(ipc.KeysResult)), 4, 1)
 	}

@@ -47,8 +47,8 @@ func overuse(w http.ResponseWriter, r *http.Request) {
 // but does not exit when asked. The argument can change what the first worker
 // does:
 //   - With "first keeps all" it keeps each connection, but immediately reports
-//     with the message Done that the connection has ended.
-//   - With "first is never done" it never sends Done.
+//     with the message ConnectionClosed that the connection has ended.
+//   - With "first is never done" it never sends ConnectionClosed.
 func playStubborn(part string) int {
 	c, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Managers)
 	if err != nil {
@@ -71,7 +71,7 @@ func playStubborn(part string) int {
 		case *ipc.Ping:
 			c.Send(&ipc.Pong{Number: msg.Number})
 		case *ipc.Connection:
-			c.Send(&work.Taken{ID: msg.ID})
+			c.Send(&work.ConnectionTaken{ID: msg.ID})
 			f := os.NewFile(uintptr(m.FDs[0]), "client")
 			if part == "stays" {
 				reply(f)
@@ -80,7 +80,7 @@ func playStubborn(part string) int {
 				go reply(f)
 			}
 			if !strings.HasSuffix(part, "is never done") {
-				c.Send(&work.Done{ID: msg.ID})
+				c.Send(&work.ConnectionClosed{ID: msg.ID})
 			}
 		}
 	}
@@ -282,8 +282,8 @@ func TestStaysForOthers(t *testing.T) {
 }
 
 // TestKeepsAll checks a worker that keeps its connections, but reports with the
-// message Done that they have ended. This worker must not get all new
-// connections.
+// message ConnectionClosed that they have ended. This worker must not get all
+// new connections.
 func TestKeepsAll(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(sharedDir(t), "mark")

@@ -40,7 +40,7 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 	}
 	offence := &work.Offence{ID: id, Kind: work.BadCredential}
 	if part != "offence untaken" {
-		c.Send(&work.Taken{ID: id})
+		c.Send(&work.ConnectionTaken{ID: id})
 	}
 	switch part {
 	case "offence untaken":
@@ -50,7 +50,7 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 		c.Send(offence)
 	case "offence after done":
 		unix.Close(fd)
-		c.Send(&work.Done{ID: id})
+		c.Send(&work.ConnectionClosed{ID: id})
 		c.Send(offence)
 	case "offences without end":
 		for c.Send(offence) == nil {
@@ -68,7 +68,7 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 		c.Send(long.Truncate())
 		for {
 			m, err := c.Receive()
-			if noted, ok := m.Message.(*query.Noted); err != nil || ok && noted.Decision == query.Granted {
+			if noted, ok := m.Message.(*query.IntentDecision); err != nil || ok && noted.Decision == query.Granted {
 				break
 			}
 		}

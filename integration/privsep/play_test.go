@@ -158,7 +158,7 @@ func playHostile(part string) int {
 		}
 	}
 	if part == "early" {
-		sendRaw(ipc.KindOf(new(work.Done)), 8, 0)
+		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 8, 0)
 	}
 	if err := c.Send(new(ipc.Ready)); err != nil {
 		return 9
@@ -178,7 +178,7 @@ func playHostile(part string) int {
 	case "ready twice":
 		sendRaw(ipc.KindOf(new(ipc.Ready)), 0, 0)
 	case "done of nothing":
-		sendRaw(ipc.KindOf(new(work.Done)), 8, 0)
+		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 8, 0)
 	case "verify":
 		sendRaw(ipc.KindOf(new(query.Verify)), 42, 0)
 	case "verified":
@@ -188,13 +188,13 @@ func playHostile(part string) int {
 	case "secret keys":
 		sendRaw(ipc.KindOf(new(ipc.SecretKeys)), 4, 4)
 	case "leftover":
-		sendRaw(ipc.KindOf(new(work.Done)), 9, 0)
+		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 9, 0)
 	case "oversized":
-		sendRaw(ipc.KindOf(new(work.Done)), 60_000, 0)
+		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 60_000, 0)
 	case "descriptor":
-		sendRaw(ipc.KindOf(new(work.Done)), 8, 1)
+		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 8, 1)
 	case "descriptors":
-		sendRaw(ipc.KindOf(new(work.Done)), 8, 100)
+		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 8, 100)
 	case "pong of nothing":
 		for range 1000 {
 			sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 0)
@@ -215,7 +215,7 @@ func playHostile(part string) int {
 		if err != nil {
 			return 0
 		}
-		if s, ok := m.Message.(*work.ServiceFD); ok && s.Service == ipc.Auditor {
+		if s, ok := m.Message.(*work.ServiceChannel); ok && s.Service == ipc.Auditor {
 			if auditor, err = ipc.Open(m.FDs[0], ipc.Worker, ipc.Auditor); err != nil {
 				return 9
 			}
@@ -229,33 +229,33 @@ func playHostile(part string) int {
 		case "intent of another", "intent twice", "intents without end", "outcome before leave", "outcome twice", "intent and death", "intent and lies":
 			playAudit(part, c, conn.ID)
 		case "done untaken":
-			c.Send(&work.Done{ID: conn.ID})
+			c.Send(&work.ConnectionClosed{ID: conn.ID})
 		case "taken twice":
-			c.Send(&work.Taken{ID: conn.ID})
-			c.Send(&work.Taken{ID: conn.ID})
+			c.Send(&work.ConnectionTaken{ID: conn.ID})
+			c.Send(&work.ConnectionTaken{ID: conn.ID})
 		case "done twice":
 			unix.Close(m.FDs[0])
-			c.Send(&work.Taken{ID: conn.ID})
+			c.Send(&work.ConnectionTaken{ID: conn.ID})
 			for range 2 {
-				c.Send(&work.Done{ID: conn.ID})
+				c.Send(&work.ConnectionClosed{ID: conn.ID})
 			}
 		case "progress untaken":
 			c.Send(&work.Progress{ID: conn.ID, Stage: work.Idle})
 		case "progress of another":
-			c.Send(&work.Taken{ID: conn.ID})
+			c.Send(&work.ConnectionTaken{ID: conn.ID})
 			c.Send(&work.Progress{ID: conn.ID + 1, Stage: work.Idle})
 		case "progress twice":
-			c.Send(&work.Taken{ID: conn.ID})
+			c.Send(&work.ConnectionTaken{ID: conn.ID})
 			for range 2 {
 				c.Send(&work.Progress{ID: conn.ID, Stage: work.Idle})
 			}
 		case "progress after done":
 			unix.Close(m.FDs[0])
-			c.Send(&work.Taken{ID: conn.ID})
-			c.Send(&work.Done{ID: conn.ID})
+			c.Send(&work.ConnectionTaken{ID: conn.ID})
+			c.Send(&work.ConnectionClosed{ID: conn.ID})
 			c.Send(&work.Progress{ID: conn.ID, Stage: work.Idle})
 		case "progress without end":
-			c.Send(&work.Taken{ID: conn.ID})
+			c.Send(&work.ConnectionTaken{ID: conn.ID})
 			for {
 				for _, stage := range []work.Stage{work.Idle, work.Waiting} {
 					if c.Send(&work.Progress{ID: conn.ID, Stage: stage}) != nil {
@@ -264,16 +264,16 @@ func playHostile(part string) int {
 				}
 			}
 		case "gives no way": // reports that its connection is idle, but does not close it
-			c.Send(&work.Taken{ID: conn.ID})
+			c.Send(&work.ConnectionTaken{ID: conn.ID})
 			c.Send(&work.Progress{ID: conn.ID, Stage: work.Idle})
 		case "done of another":
-			c.Send(&work.Done{ID: conn.ID + 1})
+			c.Send(&work.ConnectionClosed{ID: conn.ID + 1})
 		case "lingers": // lets the dispatcher close the socket last
 			if fillBuffer(m.FDs[0]) != nil || setLinger(m.FDs[0]) != nil {
 				return 9
 			}
 			unix.Close(m.FDs[0])
-			c.Send(&work.Taken{ID: conn.ID})
+			c.Send(&work.ConnectionTaken{ID: conn.ID})
 			return 3
 		default:
 			playPenalty(part, c, m.FDs[0], conn.ID)

@@ -49,14 +49,14 @@ func playResolver(part string) int {
 	case "pong of nothing":
 		sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 0)
 	case "worker's kind":
-		sendRaw(ipc.KindOf(new(work.Done)), 8, 0)
+		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 8, 0)
 	case "keeper's kind":
 		sendRaw(ipc.KindOf(new(ipc.KeysResult)), 7, 0)
 	case "descriptor":
 		sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 1)
 	case "reports everyone":
 		for range 101 {
-			c.Send(&work.Breach{Number: 1 << 20, Reason: "x"})
+			c.Send(&work.WorkerViolation{Number: 1 << 20, Reason: "x"})
 		}
 	case "exits":
 		return 3
@@ -88,7 +88,7 @@ func TestHostileResolvers(t *testing.T) {
 	}
 	for part, want := range map[string]string{
 		"pong of nothing":  "sent Pong 0, which was not requested",
-		"worker's kind":    "Done of the resolver may not be sent by the resolver to the dispatcher",
+		"worker's kind":    "ConnectionClosed of the resolver may not be sent by the resolver to the dispatcher",
 		"keeper's kind":    "KeysResult of the resolver may not be sent by the resolver to the dispatcher",
 		"descriptor":       "Pong of the resolver came with 1 descriptors, not 0",
 		"reports everyone": "reported too many workers",

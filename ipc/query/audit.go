@@ -17,8 +17,8 @@ const (
 // Intent announces a change that a client has requested, and asks for
 // permission to make the change. The auditor gives permission only after it has
 // written a line about the change to the audit log. All fields come from the
-// worker. The dispatcher separately sends the auditor Facts, which contains
-// what the kernel reports about the client.
+// worker. The dispatcher separately sends the auditor ConnectionFacts, which
+// contains what the kernel reports about the client.
 type Intent struct {
 	ID         uint64 // chosen by the worker and never reused
 	Connection uint64 // number of the connection, as in the message Connection
@@ -69,14 +69,14 @@ const (
 	TryLater                 // too many Intents: nothing was written, and the worker may ask again in a moment
 )
 
-// Noted answers the Intent with the same ID. The worker must send an Outcome
-// after Granted, and must not send one otherwise.
-type Noted struct {
+// IntentDecision answers the Intent with the same ID. The worker must send an
+// Outcome after Granted, and must not send one otherwise.
+type IntentDecision struct {
 	ID       uint64
 	Decision Decision
 }
 
-func (n *Noted) Walk(w *ipc.Walker) {
+func (n *IntentDecision) Walk(w *ipc.Walker) {
 	w.Fields(&n.ID)
 	ipc.Enum(w, &n.Decision, "decision", Denied, TryLater)
 }

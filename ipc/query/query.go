@@ -22,7 +22,7 @@ var Rows = ipc.Register(
 	ipc.Of[Intent](47, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 36, 36+3*maxName+maxSource+maxMethod+maxRoute+maxObject+maxFields, 0, ipc.Initial),
 	// the decision: the change is in the audit log and may be made, or it must
 	// not be made, or the worker may ask again later
-	ipc.Of[Noted](48, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 9, 9, 0, ipc.Initial),
+	ipc.Of[IntentDecision](48, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 9, 9, 0, ipc.Initial),
 	// the result of a permitted change, sent once
 	ipc.Of[Outcome](49, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 18, 18+maxCode+maxObject, 0, ipc.Initial),
 	// claims an Idempotency-Key for a request; key, user and request are sent

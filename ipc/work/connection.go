@@ -2,21 +2,22 @@ package work
 
 import "schedrestd/ipc"
 
-// Taken reports that the worker has received the connection with the number ID
-// and will read from it. Until then the dispatcher keeps its copy of the
-// descriptor. If the worker exits with connections still unread in its channel,
-// another worker gets these connections, and the clients notice nothing.
-type Taken struct{ ID uint64 }
+// ConnectionTaken reports that the worker has received the connection with the
+// number ID and will read from it. Until then the dispatcher keeps its copy of
+// the descriptor. If the worker exits with connections still unread in its
+// channel, another worker gets these connections, and the clients notice
+// nothing.
+type ConnectionTaken struct{ ID uint64 }
 
-func (t *Taken) Walk(w *ipc.Walker) { w.Fields(&t.ID) }
+func (t *ConnectionTaken) Walk(w *ipc.Walker) { w.Fields(&t.ID) }
 
-// Done reports that the connection with the number ID is closed. A worker may
-// send Done once for each connection that it holds, and for no other
-// connection. Without this rule, a compromised worker could free the slots of
-// other workers.
-type Done struct{ ID uint64 }
+// ConnectionClosed reports that the connection with the number ID is closed. A
+// worker may send ConnectionClosed once for each connection that it holds, and
+// for no other connection. Without this rule, a compromised worker could free
+// the slots of other workers.
+type ConnectionClosed struct{ ID uint64 }
 
-func (d *Done) Walk(w *ipc.Walker) { w.Fields(&d.ID) }
+func (d *ConnectionClosed) Walk(w *ipc.Walker) { w.Fields(&d.ID) }
 
 // Stage is the state of a connection.
 type Stage uint8
@@ -44,15 +45,15 @@ func (p *Progress) Walk(w *ipc.Walker) {
 	ipc.Enum(w, &p.Stage, "stage", Waiting, Idle)
 }
 
-// Yield asks the worker to close the connection with the number ID, because
-// another client waits for a slot. If a request is being answered, the worker
-// closes the connection after that answer. If the connection was accepted or
-// answered only a moment ago, the worker closes it after the next answer.
-// Otherwise the worker closes the connection at once. If the client has begun a
-// request, the worker first sends an error.
-type Yield struct{ ID uint64 }
+// ReclaimConnection asks the worker to close the connection with the number ID,
+// because another client waits for a slot. If a request is being answered, the
+// worker closes the connection after that answer. If the connection was
+// accepted or answered only a moment ago, the worker closes it after the next
+// answer. Otherwise the worker closes the connection at once. If the client has
+// begun a request, the worker first sends an error.
+type ReclaimConnection struct{ ID uint64 }
 
-func (y *Yield) Walk(w *ipc.Walker) { w.Fields(&y.ID) }
+func (y *ReclaimConnection) Walk(w *ipc.Walker) { w.Fields(&y.ID) }
 
 // Retire announces that the worker gets no more connections. The worker aborts
 // no connection, but each answer asks the client to close the connection. The

@@ -58,13 +58,13 @@ type Dialed struct {
 
 func (d *Dialed) Walk(w *ipc.Walker) { w.Fields(&d.ID, &d.Owner, &d.Server) }
 
-// Undialed reports that the Dial with the same ID failed.
-type Undialed struct {
+// DialFailed reports that the Dial with the same ID failed.
+type DialFailed struct {
 	ID    uint64
 	Errno uint16 // the kernel's error number; EAGAIN: too many requests, try again in a moment
 }
 
-func (u *Undialed) Walk(w *ipc.Walker) { w.Fields(&u.ID, &u.Errno) }
+func (u *DialFailed) Walk(w *ipc.Walker) { w.Fields(&u.ID, &u.Errno) }
 
 // DialBatch asks for several connections to a daemon. Upstream and Index name
 // the daemon, as in Dial. The answer is a DialedBatch or a ConnectedBatch. If

@@ -23,25 +23,25 @@ var _ = ipc.Register(
 	ipc.Of[Keys](60, ipc.Dispatcher, ipc.Worker, working, 6, 6+32*maxTickets, 3, ipc.Initial),
 	// the worker has received the connection and will read from it; no process
 	// has read from it before
-	ipc.Of[Taken](10, ipc.Worker, ipc.Dispatcher, connPhases, 8, 8, 0, ipc.Initial),
+	ipc.Of[ConnectionTaken](10, ipc.Worker, ipc.Dispatcher, connPhases, 8, 8, 0, ipc.Initial),
 	// a connection of this worker is closed; its slot is free
-	ipc.Of[Done](6, ipc.Worker, ipc.Dispatcher, connPhases, 8, 8, 0, ipc.Initial),
+	ipc.Of[ConnectionClosed](6, ipc.Worker, ipc.Dispatcher, connPhases, 8, 8, 0, ipc.Initial),
 	// the stage of a connection: waiting for a header, answering a request, or
 	// idle
 	ipc.Of[Progress](16, ipc.Worker, ipc.Dispatcher, connPhases, 9, 9, 0, ipc.Initial),
 	// another client is waiting for a slot: close this connection; if a request
 	// has begun, answer it first
-	ipc.Of[Yield](12, ipc.Dispatcher, ipc.Worker, connPhases, 8, 8, 0, ipc.Initial),
+	ipc.Of[ReclaimConnection](12, ipc.Dispatcher, ipc.Worker, connPhases, 8, 8, 0, ipc.Initial),
 	// no more connections follow; exit when the remaining connections have ended
 	ipc.Of[Retire](11, ipc.Dispatcher, ipc.Worker, working, 0, 0, 0, ipc.Draining),
 	// finish the requests in progress, close idle connections, exit
 	ipc.Of[Drain](9, ipc.Dispatcher, ipc.Worker, connPhases, 0, 0, 0, ipc.Draining),
 	// the channel to the worker with this number
-	ipc.Of[Client](33, ipc.Dispatcher, ipc.Keeper|ipc.Resolver|ipc.Auditor, working, 16, 16, 1, ipc.Initial),
+	ipc.Of[WorkerChannel](33, ipc.Dispatcher, ipc.Keeper|ipc.Resolver|ipc.Auditor, working, 16, 16, 1, ipc.Initial),
 	// how a worker violated the protocol on its channel to the service
-	ipc.Of[Breach](50, ipc.Keeper|ipc.Resolver|ipc.Auditor, ipc.Dispatcher, working, 6, 6+ipc.MaxReason, 0, ipc.Initial),
+	ipc.Of[WorkerViolation](50, ipc.Keeper|ipc.Resolver|ipc.Auditor, ipc.Dispatcher, working, 6, 6+ipc.MaxReason, 0, ipc.Initial),
 	// the worker's channel to a service
-	ipc.Of[ServiceFD](35, ipc.Dispatcher, ipc.Worker, working, 2, 2, 1, ipc.Initial),
+	ipc.Of[ServiceChannel](35, ipc.Dispatcher, ipc.Worker, working, 2, 2, 1, ipc.Initial),
 	// asks for a connection to a configured daemon, which is identified by an
 	// index, never by an address
 	ipc.Of[Dial](17, ipc.Worker, ipc.Dispatcher, connPhases, 10, 10, 0, ipc.Initial),
@@ -49,7 +49,7 @@ var _ = ipc.Register(
 	// socket; the worker connects to the inode under its own identity
 	ipc.Of[Dialed](18, ipc.Dispatcher, ipc.Worker, connPhases, 16, 16, 1, ipc.Initial),
 	// the connection failed, with the kernel's error number
-	ipc.Of[Undialed](41, ipc.Dispatcher, ipc.Worker, connPhases, 10, 10, 0, ipc.Initial),
+	ipc.Of[DialFailed](41, ipc.Dispatcher, ipc.Worker, connPhases, 10, 10, 0, ipc.Initial),
 	// asks for several connections to one daemon; the answer is a DialedBatch
 	// or a ConnectedBatch, or there is no answer
 	ipc.Of[DialBatch](51, ipc.Worker, ipc.Dispatcher, connPhases, 3, 3, 0, ipc.Initial),
@@ -73,9 +73,9 @@ var _ = ipc.Register(
 	// answer every request on a connection with 429 for this many seconds
 	ipc.Of[Pause](45, ipc.Dispatcher, ipc.Worker, connPhases, 10, 10, 0, ipc.Initial),
 	// a connection that a worker is about to get, with what the kernel reports about its peer
-	ipc.Of[Facts](54, ipc.Dispatcher, ipc.Auditor, working, 35, 35+2*ipc.MaxAddress, 0, ipc.Initial),
+	ipc.Of[ConnectionFacts](54, ipc.Dispatcher, ipc.Auditor, working, 35, 35+2*ipc.MaxAddress, 0, ipc.Initial),
 	// a connection that no worker holds any longer
-	ipc.Of[Gone](55, ipc.Dispatcher, ipc.Auditor, working, 8, 8, 0, ipc.Initial),
+	ipc.Of[ConnectionReleased](55, ipc.Dispatcher, ipc.Auditor, working, 8, 8, 0, ipc.Initial),
 	// how a worker exited; the results of changes for which the worker has sent no Outcome are unknown
-	ipc.Of[Exited](56, ipc.Dispatcher, ipc.Auditor, working, 6, 6+ipc.MaxReason, 0, ipc.Initial),
+	ipc.Of[WorkerExited](56, ipc.Dispatcher, ipc.Auditor, working, 6, 6+ipc.MaxReason, 0, ipc.Initial),
 )

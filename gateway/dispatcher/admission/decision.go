@@ -22,11 +22,11 @@ type Action uint8
 
 // The actions.
 const (
-	Admit  Action = iota // give the connection, which has a slot, to a worker
-	Refuse               // close the connection; it has no slot, and this package has forgotten it
-	Yield                // ask its worker to close the connection as soon as no request on it is being answered
-	Pause                // tell its worker to answer with 429 for the duration Wait
-	Report               // log that its source is blocked
+	Admit   Action = iota // give the connection, which has a slot, to a worker
+	Refuse                // close the connection; it has no slot, and this package has forgotten it
+	Reclaim               // ask its worker to close the connection as soon as no request on it is being answered
+	Pause                 // tell its worker to answer with 429 for the duration Wait
+	Report                // log that its source is blocked
 )
 
 // Reason is the reason why a connection is refused.

@@ -99,7 +99,7 @@ func (r *run) apply() {
 				r.held = append(r.held, d.Conn)
 			}
 		default:
-			if (d.Action == Yield || d.Action == Pause) && (!slices.Contains(r.held, d.Conn) || d.Conn.stage == 0) {
+			if (d.Action == Reclaim || d.Action == Pause) && (!slices.Contains(r.held, d.Conn) || d.Conn.stage == 0) {
 				r.fault = "asked a connection that no worker has"
 			}
 		}

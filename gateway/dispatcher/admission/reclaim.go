@@ -105,7 +105,7 @@ func (s *State) requestYield(c *Conn) {
 	s.move(c, &s.busy)
 	c.round, c.asked = s.round, true
 	s.askedCount++
-	s.decide(Decision{Action: Yield, Conn: c})
+	s.decide(Decision{Action: Reclaim, Conn: c})
 }
 
 // cancelYield records that c no longer has to yield.

@@ -44,7 +44,7 @@ func (f *five) wantAsked(t *testing.T, want ...int) {
 	t.Helper()
 	var asked []int
 	for _, d := range f.Decisions() {
-		if d.Action == Yield {
+		if d.Action == Reclaim {
 			asked = append(asked, d.Conn.Ref.(int))
 		}
 	}

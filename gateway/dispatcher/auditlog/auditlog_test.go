@@ -78,13 +78,13 @@ func TestFacts(t *testing.T) {
 	stopped := make(chan struct{})
 	go func() { feed.Stop(); close(stopped) }()
 	for i := range uint32(n) {
-		if m, ok := receive(t, auditor).(*work.Facts); !ok || m.Worker != i || m.ID != uint64(i) {
+		if m, ok := receive(t, auditor).(*work.ConnectionFacts); !ok || m.Worker != i || m.ID != uint64(i) {
 			t.Fatalf("fact %d: %+v", i, m)
 		}
-		if m, ok := receive(t, auditor).(*work.Gone); !ok || m.ID != uint64(i) {
+		if m, ok := receive(t, auditor).(*work.ConnectionReleased); !ok || m.ID != uint64(i) {
 			t.Fatalf("fact %d: %+v", i, m)
 		}
-		if m, ok := receive(t, auditor).(*work.Exited); !ok || m.Worker != i || len(m.Status) != ipc.MaxReason {
+		if m, ok := receive(t, auditor).(*work.WorkerExited); !ok || m.Worker != i || len(m.Status) != ipc.MaxReason {
 			t.Fatalf("fact %d: %+v", i, m)
 		}
 	}
@@ -178,7 +178,7 @@ func TestReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	auditor := <-auditors
-	if err := auditor.Channel.Send(&work.Breach{Number: 5, Reason: "broke it\x1b"}); err != nil {
+	if err := auditor.Channel.Send(&work.WorkerViolation{Number: 5, Reason: "broke it\x1b"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-reports; got.number != 5 || got.reason != `to the auditor: broke it\x1b` {

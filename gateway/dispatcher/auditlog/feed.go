@@ -117,16 +117,16 @@ func (f *Feed) Send(m ipc.Message) {
 
 // ConnAssigned informs the auditor that a worker is about to get c.
 func (f *Feed) ConnAssigned(worker uint32, c *ipc.Connection) {
-	f.Send(&work.Facts{Worker: worker, Connection: *c})
+	f.Send(&work.ConnectionFacts{Worker: worker, Connection: *c})
 }
 
 // ConnClosed informs the auditor that the connection with the given id no
 // longer belongs to any worker.
-func (f *Feed) ConnClosed(id uint64) { f.Send(&work.Gone{ID: id}) }
+func (f *Feed) ConnClosed(id uint64) { f.Send(&work.ConnectionReleased{ID: id}) }
 
 // WorkerExited informs the auditor how a worker exited.
 func (f *Feed) WorkerExited(worker uint32, status string) {
-	f.Send(&work.Exited{Worker: worker, Status: ipc.TruncateReason(status)})
+	f.Send(&work.WorkerExited{Worker: worker, Status: ipc.TruncateReason(status)})
 }
 
 // Stop makes the auditor write all remaining lines, and waits until the auditor

@@ -97,7 +97,7 @@ func (d *Dialer) dial(m *work.Dial) error {
 		if err := d.countLimited(); err != nil {
 			return err
 		}
-		return d.reply(&work.Undialed{ID: m.ID, Errno: uint16(unix.EAGAIN)}) // tells the worker to try again in a moment
+		return d.reply(&work.DialFailed{ID: m.ID, Errno: uint16(unix.EAGAIN)}) // tells the worker to try again in a moment
 	}
 	c, err := d.open(to)
 	if err != nil {
@@ -106,7 +106,7 @@ func (d *Dialer) dial(m *work.Dial) error {
 			d.dials.Charge(time.Now(), noPortCost)
 		}
 		d.o.Counts.Failed.Add(1)
-		return d.reply(&work.Undialed{ID: m.ID, Errno: uint16(errno)})
+		return d.reply(&work.DialFailed{ID: m.ID, Errno: uint16(errno)})
 	}
 	defer c.close()
 	d.o.Counts.Dialed.Add(1)

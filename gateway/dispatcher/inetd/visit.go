@@ -59,7 +59,7 @@ type session struct {
 	timer  *time.Timer // kills a worker that does not become ready, or does not finish, in time
 
 	clientSent   bool      // the worker was given the client
-	served       bool      // the worker has sent Done
+	served       bool      // the worker has sent ConnectionClosed
 	finishReason string    // why the worker must finish; "" if it was not asked to finish
 	inputEndedAt time.Time // when this process first noticed that the client had stopped sending
 	liveness     process.Liveness
@@ -152,11 +152,11 @@ func (v *session) handle(m ipc.Message) error {
 		return v.sendClient()
 	case *ipc.Refused:
 		return errs.New(errs.Denied, "the worker cannot serve: %s", printable.Text(m.Reason))
-	case *work.Taken:
+	case *work.ConnectionTaken:
 		v.closeRelay()
-	case *work.Done:
+	case *work.ConnectionClosed:
 		v.served = true
-		v.Audit(&work.Gone{ID: v.Client.ID})
+		v.Audit(&work.ConnectionReleased{ID: v.Client.ID})
 	case *ipc.Pong:
 		return v.liveness.HandlePong(m.Number)
 	case *work.Progress: // there is only one client, so the stage does not matter
@@ -172,11 +172,11 @@ func (v *session) handle(m ipc.Message) error {
 
 // sendClient gives the worker the client.
 func (v *session) sendClient() error {
-	v.Audit(&work.Facts{Worker: v.worker.Number, Connection: v.Client.Connection})
+	v.Audit(&work.ConnectionFacts{Worker: v.worker.Number, Connection: v.Client.Connection})
 	v.clientSent = true
 	if v.Client.Network != ipc.Stdio {
 		err := v.worker.Channel.TrySend(&v.Client.Connection, v.Client.In)
-		if v.Client.RefuseStatus != 0 { // the worker sends no Done for a refused client
+		if v.Client.RefuseStatus != 0 { // the worker sends no ConnectionClosed for a refused client
 			v.served = true
 			v.finish("its client is refused")
 		}
@@ -244,7 +244,7 @@ func (v *session) collectResult(channelErr error) error {
 		timeout = 0
 	}
 	status := v.worker.Reap(timeout)
-	v.Audit(&work.Exited{Worker: v.worker.Number, Status: ipc.TruncateReason(status)})
+	v.Audit(&work.WorkerExited{Worker: v.worker.Number, Status: ipc.TruncateReason(status)})
 	v.closeRelay()
 	if v.copyResult != nil {
 		if err := <-v.copyResult; err != nil {

@@ -18,7 +18,7 @@ type Connection struct {
 
 	Arrival   uint64       // the parent's number for it; ID is another number, which changes each time a worker is offered the connection
 	Forbidden string       // why its user must not get a worker; "" if the user may get one
-	FD        int          // this process's descriptor; -1 after the worker has sent Taken
+	FD        int          // this process's descriptor; -1 after the worker has sent ConnectionTaken
 	tries     int          // number of workers that were given the connection
 	timer     *time.Timer  // ends its time in a queue
 	holder    *ipc.Channel // channel of the worker that was given the connection

@@ -13,7 +13,7 @@ import (
 type Generation struct {
 	Config
 	ID        uint32
-	Provision func(worker *work.Client, to *ipc.Channel) error // gives a ready worker its channels and keys; may block
+	Provision func(worker *work.WorkerChannel, to *ipc.Channel) error // gives a ready worker its channels and keys; may block
 	Audit     Auditor
 	OnUnused  func() // called after the last Release
 	Replacing bool   // a service has exited, and the next generation is being built

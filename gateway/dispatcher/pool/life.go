@@ -133,9 +133,9 @@ func (p *Pool) handle(w *worker, m ipc.Message) error {
 		return nil
 	case *ipc.Refused:
 		return errs.New(errs.Denied, "a worker cannot serve: %s", printable.Text(m.Reason))
-	case *work.Taken:
+	case *work.ConnectionTaken:
 		return p.taken(w, m.ID)
-	case *work.Done:
+	case *work.ConnectionClosed:
 		return p.release(w, m.ID)
 	case *work.Progress:
 		return p.progress(w, m)

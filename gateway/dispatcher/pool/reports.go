@@ -15,7 +15,7 @@ import (
 func (p *Pool) taken(w *worker, id uint64) error {
 	c, ok := w.held[id]
 	if !ok || c.FD < 0 {
-		return fmt.Errorf("sent Taken for connection %d, which it was not given", id)
+		return fmt.Errorf("sent ConnectionTaken for connection %d, which it was not given", id)
 	}
 	p.Slots.identify(c)
 	fdpass.Close(c.FD)
@@ -29,7 +29,7 @@ func (p *Pool) taken(w *worker, id uint64) error {
 // belong to w. Otherwise a compromised worker could free any number of slots,
 // and so defeat the limit on connections.
 func (p *Pool) release(w *worker, id uint64) error {
-	c, err := w.heldConn(id, "Done")
+	c, err := w.heldConn(id, "ConnectionClosed")
 	if err != nil {
 		return err
 	}

@@ -82,9 +82,9 @@ func (s *Slots) tick() {
 }
 
 // carryOut carries out a decision about c. If the channel of c's worker is
-// full, a message to that worker is dropped. If the message is a Yield, package
-// admission will ask other connections in its next round. If the worker stays
-// silent, other connections get its slots.
+// full, a message to that worker is dropped. If the message is a
+// ReclaimConnection, package admission will ask other connections in its next
+// round. If the worker stays silent, other connections get its slots.
 func (s *Slots) carryOut(d admission.Decision, c *Connection) {
 	switch d.Action {
 	case admission.Admit:
@@ -95,8 +95,8 @@ func (s *Slots) carryOut(d admission.Decision, c *Connection) {
 		} else {
 			s.turnAway(c, Unavailable, defaultRetryAfter, d.Reason.String())
 		}
-	case admission.Yield:
-		_ = c.holder.TrySend(&work.Yield{ID: c.ID})
+	case admission.Reclaim:
+		_ = c.holder.TrySend(&work.ReclaimConnection{ID: c.ID})
 	case admission.Pause:
 		_ = c.holder.TrySend(&work.Pause{ID: c.ID, Seconds: seconds(d.Wait)})
 	case admission.Report:

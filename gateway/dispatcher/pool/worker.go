@@ -24,7 +24,7 @@ type worker struct {
 	startTimer *time.Timer            // kills a worker that is not ready in time
 	replaced   bool                   // it was asked to finish, and another worker has its place
 	violation  error                  // protocol violation that a service reported, for which the worker was killed; nil: none
-	held       map[uint64]*Connection // connections that it was given and for which it has not sent Done
+	held       map[uint64]*Connection // connections that it was given and for which it has not sent ConnectionClosed
 	assigned   uint64                 // number of connections given to it
 	share      float64                // its share of the recent connections of its pool
 	finished   uint64                 // number of connections that it finished
@@ -79,6 +79,6 @@ func (w *worker) suspects() (list []*admission.Conn) {
 }
 
 // Describe returns the message that describes a worker to a service.
-func Describe(p *process.Process, requests int) *work.Client {
-	return &work.Client{Number: p.Number, PID: uint32(p.PID), UID: p.Identity.UID, Requests: uint32(requests)}
+func Describe(p *process.Process, requests int) *work.WorkerChannel {
+	return &work.WorkerChannel{Number: p.Number, PID: uint32(p.PID), UID: p.Identity.UID, Requests: uint32(requests)}
 }

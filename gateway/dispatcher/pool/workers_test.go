@@ -44,7 +44,7 @@ func newTestPool(t *testing.T, change func(*testPool)) *testPool {
 	config := Config{Workers: 2, Connections: 10, Threads: 2, StartLimit: hour, WaitLimit: hour, Silence: hour, RetireLimit: hour, LogBurst: 1000, LogRate: 1000, DialBurst: 1, DialRate: 1, Log: text}
 	config.Setup.Limits.Drain = hour
 	g := NewGeneration(Generation{ID: 1, Config: config, Audit: unaudited{},
-		Provision: func(*work.Client, *ipc.Channel) error { return nil }})
+		Provision: func(*work.WorkerChannel, *ipc.Channel) error { return nil }})
 	p := &testPool{t: t, parent: parent, log: log, started: make(chan error, 1), ended: make(chan struct{}),
 		Pool: s.NewPool(g, security.Identity{UID: 7, GID: 8})}
 	p.OnEnd = func() { close(p.ended) }
@@ -83,7 +83,7 @@ func servingHalf(t *testing.T) (p *testPool, first, second *fakeparent.Process, 
 	p.connect() // each worker gets one of them
 	id, _ = p.takeConn(first)
 	other, _ := p.takeConn(second)
-	must(t, second.Channel.Send(&work.Done{ID: other}))
+	must(t, second.Channel.Send(&work.ConnectionClosed{ID: other}))
 	await(t, "one slot is free", func() bool { return p.Slots.held() == 1 })
 	return p, first, second, id
 }
@@ -124,7 +124,7 @@ func (p *testPool) takeConn(w *fakeparent.Process) (id uint64, conn *os.File) {
 	if !ok {
 		p.t.Fatalf("worker %d got %T", w.Number, m.Message)
 	}
-	must(p.t, w.Channel.Send(&work.Taken{ID: c.ID}))
+	must(p.t, w.Channel.Send(&work.ConnectionTaken{ID: c.ID}))
 	conn = os.NewFile(uintptr(m.FDs[0]), "connection")
 	p.t.Cleanup(func() { conn.Close() })
 	return c.ID, conn
@@ -178,7 +178,7 @@ func TestWorkersDie(t *testing.T) {
 		first.Exit(unix.WaitStatus(unix.SIGKILL))
 		conn.Close()
 		id, moved := p.takeConn(second)
-		must(t, second.Channel.Send(&work.Done{ID: id}))
+		must(t, second.Channel.Send(&work.ConnectionClosed{ID: id}))
 		moved.Close()
 		_, last := p.takeConn(second)
 		second.Exit(unix.WaitStatus(unix.SIGKILL))
@@ -244,12 +244,16 @@ func TestMisbehaving(t *testing.T) {
 		name, want string
 		play       func(p *testPool, w *fakeparent.Process, id uint64) error
 	}{
-		{"is done with a connection that it was not given", "sent Done for connection 99, which it does not hold",
-			func(_ *testPool, w *fakeparent.Process, _ uint64) error { return w.Channel.Send(&work.Done{ID: 99}) }},
+		{"is done with a connection that it was not given", "sent ConnectionClosed for connection 99, which it does not hold",
+			func(_ *testPool, w *fakeparent.Process, _ uint64) error {
+				return w.Channel.Send(&work.ConnectionClosed{ID: 99})
+			}},
 		{"is done twice", "which it does not hold", func(_ *testPool, w *fakeparent.Process, id uint64) error {
-			return errors.Join(w.Channel.Send(&work.Done{ID: id}), w.Channel.Send(&work.Done{ID: id}))
+			return errors.Join(w.Channel.Send(&work.ConnectionClosed{ID: id}), w.Channel.Send(&work.ConnectionClosed{ID: id}))
 		}},
-		{"takes a connection twice", "which it was not given", func(_ *testPool, w *fakeparent.Process, id uint64) error { return w.Channel.Send(&work.Taken{ID: id}) }},
+		{"takes a connection twice", "which it was not given", func(_ *testPool, w *fakeparent.Process, id uint64) error {
+			return w.Channel.Send(&work.ConnectionTaken{ID: id})
+		}},
 		{"answers without a question", "which was not requested", func(_ *testPool, w *fakeparent.Process, _ uint64) error { return w.Channel.Send(&ipc.Pong{Number: 5}) }},
 		{"accepts its keys twice", "sent KeysResult for keys that it was not given", func(_ *testPool, w *fakeparent.Process, _ uint64) error {
 			return w.Channel.Send(&ipc.KeysResult{OK: true})
@@ -301,7 +305,7 @@ func TestPauseAfterFailures(t *testing.T) {
 	}
 	p.connect()
 	id, _ := p.takeConn(w)
-	must(t, w.Channel.Send(&work.Done{ID: id}))
+	must(t, w.Channel.Send(&work.ConnectionClosed{ID: id}))
 	await(t, "the slot is free", func() bool { return p.Slots.held() == 0 })
 	w.Exit(fakeparent.Exited(1))
 	if w = p.next(); failures() != 0 {
@@ -337,7 +341,7 @@ func TestDrainWorkers(t *testing.T) {
 		}
 	}
 	second.Exit(fakeparent.Exited(0))
-	must(t, first.Channel.Send(&work.Done{ID: id}))
+	must(t, first.Channel.Send(&work.ConnectionClosed{ID: id}))
 	first.Exit(fakeparent.Exited(0))
 	p.wantEnd()
 	if strings.Count(p.log.String(), `msg="worker exited"`) != 2 || p.Slots.held() != 0 {
@@ -367,7 +371,7 @@ func TestRetireWorkers(t *testing.T) {
 		}
 	}
 	second.Exit(fakeparent.Exited(0))
-	must(t, first.Channel.Send(&work.Done{ID: id}))
+	must(t, first.Channel.Send(&work.ConnectionClosed{ID: id}))
 	first.Exit(fakeparent.Exited(0))
 	p.wantEnd()
 }
@@ -413,7 +417,7 @@ func TestLazy(t *testing.T) {
 	w.Ready()
 	must(t, w.Channel.Send(&ipc.KeysResult{OK: true}))
 	id, conn := p.takeConn(w)
-	must(t, w.Channel.Send(&work.Done{ID: id}))
+	must(t, w.Channel.Send(&work.ConnectionClosed{ID: id}))
 	conn.Close()
 	await(t, "the slot is free", func() bool { return p.Slots.held() == 0 })
 	w.Exit(fakeparent.Exited(0))
@@ -441,7 +445,7 @@ func TestSingleUse(t *testing.T) {
 			p.connect()
 			w := p.next()
 			id, _ := p.takeConn(w)
-			must(t, w.Channel.Send(&work.Done{ID: id}))
+			must(t, w.Channel.Send(&work.ConnectionClosed{ID: id}))
 			if m, err := w.Receive(); err != nil {
 				t.Fatal(err)
 			} else if _, ok := m.(*work.Drain); !ok {

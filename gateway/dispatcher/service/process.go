@@ -137,7 +137,7 @@ func (p *Process) handle(m ipc.Message) error {
 		p.ready <- nil
 	case *ipc.Refused:
 		return errs.New(errs.Denied, "the %s cannot serve: %s", p.spec.Role, printable.Text(m.Reason))
-	case *work.Breach:
+	case *work.WorkerViolation:
 		if !p.spec.reports.Take(time.Now(), 1) { // a compromised service could otherwise have all workers killed
 			return errors.New("reported too many workers")
 		}
@@ -166,7 +166,7 @@ func (p *Process) Stop() {
 
 // Introduce connects the service and a ready worker: it creates a channel, and
 // sends each of the two processes one end.
-func (p *Process) Introduce(worker *work.Client, to *ipc.Channel) error {
+func (p *Process) Introduce(worker *work.WorkerChannel, to *ipc.Channel) error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return errs.Wrap(err, errs.Internal, "make a channel between the %s and a worker", p.spec.Role)
@@ -176,5 +176,5 @@ func (p *Process) Introduce(worker *work.Client, to *ipc.Channel) error {
 	if p.Channel.Send(worker, fds[0]) != nil {
 		return nil // the service is exiting, which ends the generation
 	}
-	return ipc.IgnoreClosed(to.Send(&work.ServiceFD{Service: p.spec.Role}, fds[1]))
+	return ipc.IgnoreClosed(to.Send(&work.ServiceChannel{Service: p.spec.Role}, fds[1]))
 }

@@ -21,7 +21,7 @@ func TestReports(t *testing.T) {
 	for life := range 2 {
 		parent, compromised := serving(t)
 		go func() {
-			for compromised.Send(&work.Breach{Number: 1, Reason: "so"}) == nil {
+			for compromised.Send(&work.WorkerViolation{Number: 1, Reason: "so"}) == nil {
 			}
 		}()
 		p := &Process{Process: &process.Process{Channel: parent}, spec: spec, hooks: hooks, Done: make(chan struct{})}
