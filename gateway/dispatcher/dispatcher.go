@@ -65,20 +65,20 @@ func Main() int {
 
 // Limits holds the limits on workers.
 type Limits struct {
-	Wear      uint64        // the shared workers are replaced after this number of connections
-	Age       time.Duration // all workers, all services and the key for session tickets are replaced after this time
-	Rest      time.Duration // become_user: a worker without connections is retired after this time
-	Farewell  time.Duration // after this time, a retired worker that still has connections is asked to finish
-	HandLimit time.Duration // a connection that no worker takes within this time is turned away
-	LogBurst  int           // lines that a worker may log in one burst
-	LogRate   int           // lines that a worker may log per second
-	DialBurst int           // connections to daemons that a worker may request in one burst
-	DialRate  int           // connections to daemons that a worker may request per second
+	RotateAfter uint64        // the shared workers are replaced after this number of connections
+	Age         time.Duration // all workers, all services and the key for session tickets are replaced after this time
+	IdleLimit   time.Duration // become_user: a worker without connections is retired after this time
+	RetireLimit time.Duration // after this time, a retired worker that still has connections is asked to finish
+	WaitLimit   time.Duration // a connection that no worker takes within this time is turned away
+	LogBurst    int           // lines that a worker may log in one burst
+	LogRate     int           // lines that a worker may log per second
+	DialBurst   int           // connections to daemons that a worker may request in one burst
+	DialRate    int           // connections to daemons that a worker may request per second
 }
 
 // Defaults are the limits of the gateway. LogBurst and LogRate permit one line
 // for each request that a worker can answer.
-var Defaults = Limits{Wear: 200_000, Age: 12 * time.Hour, Rest: time.Minute, Farewell: time.Hour, HandLimit: 10 * time.Second,
+var Defaults = Limits{RotateAfter: 200_000, Age: 12 * time.Hour, IdleLimit: time.Minute, RetireLimit: time.Hour, WaitLimit: 10 * time.Second,
 	LogBurst: 20_000, LogRate: 10_000, DialBurst: work.DialBurst, DialRate: work.DialRate}
 
 // Run does the same as Main, with the given limits. If log is nil, the parent
@@ -229,7 +229,7 @@ func (d *dispatcher) createPools(a announced) {
 	thread.Reserve(thread.SpareCount)
 	c := d.config
 	d.Set = pool.NewSet(pool.Options{Admission: a.setup.Admission, Connections: int(c.Connections), PerSource: int(c.PerSource),
-		Waiting: int(c.Waiting), WaitLimit: d.limits.HandLimit, Metrics: a.setup.Metrics, Log: d.log})
+		Waiting: int(c.Waiting), WaitLimit: d.limits.WaitLimit, Metrics: a.setup.Metrics, Log: d.log})
 	d.Set.Starter = d.starter
 	d.names = dispatch.NewNames(d.Loop)
 	d.names.Send = func(m ipc.Message, fds ...int) error { return d.current.askResolver(m, fds...) }
@@ -249,7 +249,7 @@ func (d *dispatcher) dispatchOptions(a announced) dispatch.Options {
 	c := d.config
 	identity := security.Identity{Name: c.Name, UID: c.UID, GID: c.GID}
 	return dispatch.Options{Switches: c.Switches, Admission: a.setup.Admission, Worker: identity, Nobody: identity,
-		Identities: int(c.Identities), IdleLimit: d.limits.Rest, WaitLimit: d.limits.HandLimit,
+		Identities: int(c.Identities), IdleLimit: d.limits.IdleLimit, WaitLimit: d.limits.WaitLimit,
 		OwnerOf: d.ownerOf, Names: d.names, Log: d.log}
 }
 

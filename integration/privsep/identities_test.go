@@ -256,7 +256,7 @@ func TestIdleYields(t *testing.T) {
 // that a worker with a connection does not.
 func TestRest(t *testing.T) {
 	t.Parallel()
-	g, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{Rest: 300 * time.Millisecond})}})
+	g, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{IdleLimit: 300 * time.Millisecond})}})
 	open, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	stays := pidOf(t, body)
 	c, _, body := askAs(t, socket, 31002, 31101, "/pid")

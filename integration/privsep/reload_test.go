@@ -302,7 +302,7 @@ func TestReloadMakesNoCrowd(t *testing.T) {
 	t.Parallel()
 	write := reloadWriter(t)
 	write(packed(work.Setup{Setup: ipc.Setup{Local: true}, Cluster: "two"}))
-	g, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: patience})}, Setup: packed(work.Setup{Cluster: "one"}), Identities: 1})
+	g, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{WaitLimit: patience})}, Setup: packed(work.Setup{Cluster: "one"}), Identities: 1})
 	startSlowRequest := func() net.Conn {
 		t.Helper()
 		c, err := thread.DialAs(31001, 31101, socket)
@@ -365,13 +365,13 @@ func TestHangUpWhileDraining(t *testing.T) {
 // accepted configuration, even if a newer one was refused.
 func TestAgedAfterReload(t *testing.T) {
 	t.Parallel()
-	const wear = 5
+	const rotateAfter = 5
 	write := reloadWriter(t)
-	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{Wear: wear})}, Setup: packed(work.Setup{Cluster: "one"})})
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{RotateAfter: rotateAfter})}, Setup: packed(work.Setup{Cluster: "one"})})
 	wearOut := func(want string) {
 		t.Helper()
 		old := children(t, g.cmd.Process.Pid)
-		for range wear {
+		for range rotateAfter {
 			g.mustGet("/pid")
 		}
 		for _, pid := range old {
@@ -408,7 +408,7 @@ func TestAgedAfterReload(t *testing.T) {
 // TestAgedWorkers checks that old workers are replaced without failed requests.
 func TestAgedWorkers(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{Wear: 10})}})
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{RotateAfter: 10})}})
 	first := children(t, g.cmd.Process.Pid)
 	for range 30 {
 		if _, err := g.get("/pid"); err != nil {

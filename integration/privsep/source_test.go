@@ -29,7 +29,7 @@ func TestProxyIsNoSource(t *testing.T) {
 	if got := g.mustGet("/pid"); got == "" {
 		t.Error("no answer")
 	}
-	g = serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: hangLimit})}, Connections: 6, PerSource: 2, Setup: packed(work.Setup{Admission: work.Admission{Exempt: loopback}})})
+	g = serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{WaitLimit: hangLimit})}, Connections: 6, PerSource: 2, Setup: packed(work.Setup{Admission: work.Admission{Exempt: loopback}})})
 	g.occupy(t, 2)
 	if status, _, err := answer(g.dial(t, request)); status != http.StatusServiceUnavailable {
 		t.Errorf("an exempt address that has more than its share: %d %v", status, err)
@@ -143,7 +143,7 @@ func TestOwnSourceYields(t *testing.T) {
 // must be served.
 func TestParkingHasAnEnd(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: hangLimit})}, Connections: 4, PerSource: 1})
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{WaitLimit: hangLimit})}, Connections: 4, PerSource: 1})
 	conns := g.occupy(t, 1)
 	var list []net.Conn
 	for range 5 { // two can be parked, three can't
@@ -166,7 +166,7 @@ func TestParkingHasAnEnd(t *testing.T) {
 // stops their own worker and opens many connections.
 func TestUserWhoStopsTheirWorker(t *testing.T) {
 	t.Parallel()
-	_, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour}) // with these timeouts, only the limit on connections can help the other user
+	_, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{WaitLimit: time.Hour})}, Connections: 4, Silence: time.Hour}) // with these timeouts, only the limit on connections can help the other user
 	_, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	pid := pidOf(t, body)
 	suspend(t, pid)
@@ -190,7 +190,7 @@ func TestUserWhoStopsTheirWorker(t *testing.T) {
 // limits.
 func TestStoppedWorkersKeepNoSlots(t *testing.T) {
 	t.Parallel()
-	_, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour})
+	_, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{WaitLimit: time.Hour})}, Connections: 4, Silence: time.Hour})
 	dial := func(uid uint32) net.Conn {
 		c, err := thread.DialAs(uid, uid, socket)
 		must(t, err)
