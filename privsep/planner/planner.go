@@ -1,7 +1,7 @@
 // Package planner runs schedrestd-config, which reads the command line, the
 // environment and the configuration without privileges, and returns its Plan.
 // Until the Plan is complete, the package opens files for that program
-// (desk.go). If the parent is root, these can be files that only root may read.
+// (receive.go). If the parent is root, these can be files that only root may read.
 // The package parses nothing but protocol frames.
 package planner
 
