@@ -38,7 +38,7 @@ func Rename() { self.Rename("schedrestd-audi") }
 
 // Main runs the auditor and returns its exit status.
 func Main() int {
-	return service.Main(ipc.Auditor, confine, func(parent *ipc.Channel) service.Service { return newAuditor(parent) })
+	return service.Main(ipc.Auditor, confine, func(dispatcher *ipc.Channel) service.Service { return newAuditor(dispatcher) })
 }
 
 func confine(setup ipc.ServiceSetup) (security.Sandbox, error) {
@@ -49,11 +49,11 @@ func confine(setup ipc.ServiceSetup) (security.Sandbox, error) {
 
 // auditor is the running process.
 type auditor struct {
-	parent   *ipc.Channel
-	file     *file
-	logReply chan string   // gets the parent's answer to a CheckLogFile
-	done     chan struct{} // closed when the gateway shuts down
-	exiting  sync.WaitGroup
+	dispatcher *ipc.Channel
+	file       *file
+	logReply   chan string   // gets the parent's answer to a CheckLogFile
+	done       chan struct{} // closed when the gateway shuts down
+	exiting    sync.WaitGroup
 
 	mu          sync.Mutex // guards the fields below
 	journal     *journal   // nil until the parent has sent the audit log
@@ -66,14 +66,14 @@ type auditor struct {
 	clients     map[uint32]*client
 }
 
-func newAuditor(parent *ipc.Channel) *auditor {
-	a := &auditor{parent: parent, logReply: make(chan string, 1), done: make(chan struct{}), changed: make(chan struct{}),
+func newAuditor(dispatcher *ipc.Channel) *auditor {
+	a := &auditor{dispatcher: dispatcher, logReply: make(chan string, 1), done: make(chan struct{}), changed: make(chan struct{}),
 		connections: map[uint32]map[uint64]ipc.Connection{}, holders: map[uint64]uint32{}, clients: map[uint32]*client{}}
 	a.file = &file{checkPath: a.checkLogFile}
 	return a
 }
 
-// Handle handles a message from the parent.
+// Handle handles a message from the parent or the dispatcher.
 func (a *auditor) Handle(m ipc.Received) (handled bool, err error) {
 	switch msg := m.Message.(type) {
 	case *ipc.LogFD:
@@ -135,7 +135,7 @@ func (a *auditor) checkLogFile() error {
 	case <-a.logReply: // a late answer to the previous question
 	default:
 	}
-	if err := a.parent.Send(new(ipc.CheckLogFile)); err != nil {
+	if err := a.dispatcher.Send(new(ipc.CheckLogFile)); err != nil {
 		return nil // the gateway is shutting down: remaining lines go to the current file
 	}
 	select {

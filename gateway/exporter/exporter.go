@@ -35,7 +35,7 @@ func Rename() { self.Rename("schedrestd-expo") }
 
 // Main runs the exporter and returns its exit status.
 func Main() int {
-	return service.Main(ipc.Exporter, confine, func(parent *ipc.Channel) service.Service { return newExporter(parent.Send) })
+	return service.Main(ipc.Exporter, confine, func(dispatcher *ipc.Channel) service.Service { return newExporter(dispatcher.Send) })
 }
 
 func confine(setup ipc.ServiceSetup) (security.Sandbox, error) {
@@ -123,7 +123,7 @@ func (e *exporter) Counters() []any {
 }
 
 // Close closes the HTTP server and its connections. It is called when the
-// channel to the parent has closed, before the process exits.
+// channel to the dispatcher has closed, before the process exits.
 func (e *exporter) Close() { _ = e.http.Close() }
 
 // limitListener is a listener that accepts a limited number of concurrent

@@ -16,7 +16,7 @@ import (
 // client is a worker that the keeper serves.
 type client struct {
 	keeper  *keeper
-	number  uint32 // the parent's number for the worker
+	number  uint32 // the dispatcher's number for the worker
 	channel *ipc.Channel
 	refused uint         // number of refused signatures
 	budget  *rate.Bucket // budget for questions
@@ -36,7 +36,7 @@ func (k *keeper) admit(fd int, number uint32) error {
 // serve answers the worker's questions one by one. The kernel limits the number
 // of questions that wait in the channel, so a worker that asks too many
 // questions fills only its own channel. A worker that violates the protocol is
-// reported to the parent and gets no further answer.
+// reported to the dispatcher and gets no further answer.
 func (c *client) serve() {
 	defer c.channel.Close()
 	counts := &c.keeper.counts
@@ -81,12 +81,12 @@ func (c *client) throttle(cost float64) {
 	}
 }
 
-// report asks the parent to kill the worker.
+// report asks the dispatcher to kill the worker.
 func (c *client) report(reason string) {
 	c.keeper.counts.violations.Add(1)
 	slog.Error("worker violated the protocol and is no longer served", "client", c.number, "error", reason)
 	if err := c.keeper.channel.Send(&work.WorkerViolation{Number: c.number, Reason: ipc.TruncateReason(reason)}); err != nil {
-		slog.Warn("report not sent to the parent", "client", c.number, "error", err)
+		slog.Warn("report not sent to the dispatcher", "client", c.number, "error", err)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// keeper holds the state of the process: the channel to the parent, the
+// keeper holds the state of the process: the channel to the dispatcher, the
 // counters and the keys.
 type keeper struct {
 	channel *ipc.Channel
@@ -23,8 +23,8 @@ type keeper struct {
 
 func newKeeper(channel *ipc.Channel) *keeper { return &keeper{channel: channel} }
 
-// run handles messages from the parent until the channel closes, and returns
-// the exit status.
+// run handles messages from the parent and the dispatcher until the channel
+// closes, and returns the exit status.
 func (k *keeper) run() int {
 	k.counts.logOnSignal()
 	for {
@@ -33,7 +33,7 @@ func (k *keeper) run() int {
 		case errors.Is(err, io.EOF):
 			return 0
 		case err != nil:
-			slog.Error("keeper lost its parent", "error", err)
+			slog.Error("channel to the dispatcher failed", "error", err)
 			return 1
 		}
 		switch msg := m.Message.(type) {
@@ -47,7 +47,7 @@ func (k *keeper) run() int {
 			err = ipc.Unhandled(msg)
 		}
 		if err != nil {
-			slog.Error("keeper lost its parent", "error", err)
+			slog.Error("channel to the dispatcher failed", "error", err)
 			return 1
 		}
 	}

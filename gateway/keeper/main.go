@@ -6,14 +6,14 @@
 //
 // The keeper starts like a worker, with an identity of its own. The parent
 // gives it the keys and the certificates as open files. After the start, the
-// dispatcher has the parent's end of the channel, and gives the keeper a
+// dispatcher has the other end of the channel, and gives the keeper a
 // channel to each worker. The keeper signs only messages that a TLS server
 // signs in a handshake. A worker must send the whole message, because the
 // keeper could not check a digest.
 //
 // The keeper opens no file by name, uses no network, and parses only PEM, the
 // protocol's messages and the messages to sign. It exits when its channel to
-// the parent closes.
+// the dispatcher closes.
 package keeper
 
 import (
@@ -35,8 +35,8 @@ import (
 func Rename() { self.Rename("schedrestd-keep") }
 
 // Main runs the keeper and returns the exit status of the process: 0 if the
-// parent closed the channel, 1 after an error, 2 if the parent did not start
-// the process.
+// dispatcher closed the channel, 1 after an error, 2 if the parent did not
+// start the process.
 func Main() int {
 	// A terminal or a service manager sends these signals to all processes, but
 	// only the parent handles them.

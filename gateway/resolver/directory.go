@@ -21,7 +21,7 @@ type directory struct {
 	now             func() time.Time
 	lookups         atomic.Uint64 // number of look-ups since the start
 	workerSlots     chan struct{} // holds an element for each look-up that runs for a worker
-	parentSlots     chan struct{} // the same for the dispatcher, so that its look-ups never wait for those of workers
+	dispatcherSlots chan struct{} // the same for the dispatcher, so that its look-ups never wait for those of workers
 
 	mu    sync.Mutex // guards cache
 	cache map[question]answer
@@ -50,7 +50,7 @@ const (
 
 func newDirectory() *directory {
 	return &directory{now: time.Now, cache: map[question]answer{},
-		workerSlots: make(chan struct{}, maxLookups), parentSlots: make(chan struct{}, maxLookups),
+		workerSlots: make(chan struct{}, maxLookups), dispatcherSlots: make(chan struct{}, maxLookups),
 		user: func(uid uint32) (string, error) {
 			u, err := nss.LookupUID(uid)
 			return u.Name, err
@@ -75,8 +75,8 @@ func (d *directory) resolve(q question) (answer, error) {
 	if hit, ok := d.cached(q); ok {
 		return hit, nil
 	}
-	d.parentSlots <- struct{}{}
-	defer func() { <-d.parentSlots }()
+	d.dispatcherSlots <- struct{}{}
+	defer func() { <-d.dispatcherSlots }()
 	return d.lookup(q)
 }
 

@@ -31,15 +31,15 @@ func Rename() { self.Rename("schedrestd-reso") }
 
 // Main runs the resolver and returns its exit status.
 func Main() int {
-	return service.Main(ipc.Resolver, confine, func(parent *ipc.Channel) service.Service {
-		return &resolver{parent: parent, names: newDirectory()}
+	return service.Main(ipc.Resolver, confine, func(dispatcher *ipc.Channel) service.Service {
+		return &resolver{dispatcher: dispatcher, names: newDirectory()}
 	})
 }
 
 type resolver struct {
-	parent    *ipc.Channel
-	names     *directory
-	questions atomic.Uint64 // number of questions since the start
+	dispatcher *ipc.Channel
+	names      *directory
+	questions  atomic.Uint64 // number of questions since the start
 }
 
 // Close does nothing, because pending look-ups have their own time limit.
@@ -57,7 +57,7 @@ func (r *resolver) Handle(m ipc.Received) (handled bool, err error) {
 	switch q := m.Message.(type) {
 	case *work.Lookup:
 		r.questions.Add(1)
-		go func() { _ = r.parent.Send(lookupResult(q, r.names.resolve)) }()
+		go func() { _ = r.dispatcher.Send(lookupResult(q, r.names.resolve)) }()
 		return true, nil
 	}
 	return false, nil

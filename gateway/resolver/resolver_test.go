@@ -30,7 +30,7 @@ func serve(t *testing.T, d *directory) *ipc.Channel {
 	must(t, own.Send(new(ipc.Ready)))
 	_, err = parent.Receive()
 	must(t, err)
-	go service.Run(ipc.Resolver, own, &resolver{parent: own, names: d})
+	go service.Run(ipc.Resolver, own, &resolver{dispatcher: own, names: d})
 	return parent
 }
 

@@ -13,7 +13,7 @@ import (
 type Client struct {
 	work.WorkerChannel // the dispatcher's data about the worker
 	channel            *ipc.Channel
-	parent             *ipc.Channel
+	dispatcher         *ipc.Channel
 	reading            chan struct{} // gets an element when EachMessage is called
 }
 
@@ -29,12 +29,12 @@ func NewClient(worker work.WorkerChannel, channel *ipc.Channel) *Client {
 // Run handle the dispatcher's next message. So if Serve records the worker
 // before it calls EachMessage, the worker is already recorded when Run handles
 // a later message about it, such as the message that the worker has exited.
-func serveClient(role ipc.Role, fd int, worker *work.WorkerChannel, parent *ipc.Channel, s Service) error {
+func serveClient(role ipc.Role, fd int, worker *work.WorkerChannel, dispatcher *ipc.Channel, s Service) error {
 	channel, err := ipc.Open(fd, role, ipc.Worker)
 	if err != nil {
 		return err
 	}
-	c := &Client{WorkerChannel: *worker, channel: channel, parent: parent, reading: make(chan struct{}, 1)}
+	c := &Client{WorkerChannel: *worker, channel: channel, dispatcher: dispatcher, reading: make(chan struct{}, 1)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -92,7 +92,7 @@ func (c *Client) Answer(m ipc.Message) {
 // reportViolation asks the dispatcher to kill the worker.
 func (c *Client) reportViolation(violation error) {
 	slog.Error("worker violated the protocol and is no longer served", "client", c.Number, "error", violation)
-	if err := c.parent.Send(&work.WorkerViolation{Number: c.Number, Reason: ipc.TruncateReason(violation.Error())}); err != nil {
+	if err := c.dispatcher.Send(&work.WorkerViolation{Number: c.Number, Reason: ipc.TruncateReason(violation.Error())}); err != nil {
 		slog.Warn("report not sent to the dispatcher", "client", c.Number, "error", err)
 	}
 }

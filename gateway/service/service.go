@@ -3,12 +3,11 @@
 // channels to workers. A service does work for other processes of the gateway.
 // So those processes need neither the privileges nor the code for this work.
 //
-// In the code, a service's channel to the dispatcher is called "parent". While
-// the service starts, the parent process holds the other end of this channel
-// and sends the service's setup. The parent process then passes that end to the
-// dispatcher, which receives Ready and all later messages. (The dispatcher also
-// starts as a service. The parent process keeps the other end of the
-// dispatcher's channel.) A service exits when its channel "parent" is closed.
+// While a service starts, the parent holds the other end of the service's
+// channel, and sends the service's setup. The parent then passes that end to
+// the dispatcher, which receives Ready and all later messages. (The dispatcher
+// also starts as a service. The parent keeps the other end of the dispatcher's
+// channel.) A service exits when this channel is closed.
 //
 // Like a worker, a service proves its process attributes before it sends Ready.
 // If a worker violates the protocol, the service sends no answer to the worker,
@@ -35,7 +34,7 @@ import (
 
 // Service is what one service does.
 type Service interface {
-	// Handle handles a message that arrived on the channel "parent". Run itself
+	// Handle handles a message of the parent or the dispatcher. Run itself
 	// handles the messages that all services get, and calls Handle for all
 	// other messages. Handle returns false if the service should not get
 	// messages of this type.
@@ -49,23 +48,23 @@ type Service interface {
 	// log.
 	Counters() []any
 
-	// Close finishes work in progress. It is called when the channel "parent"
-	// has been closed.
+	// Close finishes work in progress. It is called when the channel to
+	// the dispatcher has been closed.
 	Close()
 }
 
 // Main runs a service and returns the exit status:
 //
-//   - 0 if the other end of the channel "parent" was closed
+//   - 0 if the other end of the channel was closed
 //   - 1 if the process refused to serve or the channel failed
 //   - 2 if schedrestd did not start the process
 //
 // Main calls confine as the last step before it sends Ready. It then calls
 // build, which returns the service. The service may keep the channel, to send
 // messages to the dispatcher.
-func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sandbox, error), build func(parent *ipc.Channel) Service) int {
+func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sandbox, error), build func(channel *ipc.Channel) Service) int {
 	// A terminal or a service manager sends SIGINT, SIGTERM and SIGHUP to all
-	// processes, but only the parent process handles them.
+	// processes, but only the parent handles them.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR1) // before anything else, because until then the signal kills the process
@@ -73,28 +72,28 @@ func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sandbox, error
 	if role == ipc.Dispatcher {
 		peer = ipc.Parent
 	}
-	parent, err := ipc.Open(ipc.ServiceChannelFD, role, peer)
+	channel, err := ipc.Open(ipc.ServiceChannelFD, role, peer)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")
 		return 2
 	}
-	if err := setUp(role, parent, confine); err != nil {
+	if err := setUp(role, channel, confine); err != nil {
 		slog.Error(role.String()+" does not serve", "error", err)
 		if !errors.Is(err, io.EOF) {
-			_ = parent.Send(ipc.NewRefused(err.Error()))
+			_ = channel.Send(ipc.NewRefused(err.Error()))
 		}
 		return 1
 	}
-	s := build(parent)
+	s := build(channel)
 	go func() {
 		for range signals {
 			slog.Info("counters", s.Counters()...)
 		}
 	}()
-	err = Run(role, parent, s)
+	err = Run(role, channel, s)
 	s.Close()
 	if err != nil {
-		slog.Error(role.String()+" lost its parent", "error", err)
+		slog.Error("channel to the "+peer.String()+" failed", "error", err)
 		return 1
 	}
 	return 0
@@ -102,11 +101,11 @@ func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sandbox, error
 
 // setUp sets up the namespaces, receives the setup, confines the process,
 // verifies its attributes, and sends Ready.
-func setUp(role ipc.Role, parent *ipc.Channel, confine func(ipc.ServiceSetup) (security.Sandbox, error)) error {
+func setUp(role ipc.Role, channel *ipc.Channel, confine func(ipc.ServiceSetup) (security.Sandbox, error)) error {
 	if err := self.SetUpNamespaces(); err != nil {
 		return err
 	}
-	setup, expect, err := query.ReceiveSetup[*ipc.ServiceSetup](parent)
+	setup, expect, err := query.ReceiveSetup[*ipc.ServiceSetup](channel)
 	if err != nil {
 		return err
 	}
@@ -124,19 +123,19 @@ func setUp(role ipc.Role, parent *ipc.Channel, confine func(ipc.ServiceSetup) (s
 	if err != nil {
 		return err
 	}
-	return parent.Send((*ipc.Ready)(&enforced))
+	return channel.Send((*ipc.Ready)(&enforced))
 }
 
-// Run handles the messages on the channel "parent" until the channel is closed.
-func Run(role ipc.Role, parent *ipc.Channel, s Service) error {
+// Run handles the messages of the dispatcher until the channel is closed.
+func Run(role ipc.Role, channel *ipc.Channel, s Service) error {
 	for {
-		m, err := parent.Receive()
+		m, err := channel.Receive()
 		switch msg := m.Message.(type) {
 		case nil:
 		case *ipc.Ping:
-			err = parent.Send(&ipc.Pong{Number: msg.Number})
+			err = channel.Send(&ipc.Pong{Number: msg.Number})
 		case *work.WorkerChannel:
-			err = serveClient(role, m.FDs[0], msg, parent, s)
+			err = serveClient(role, m.FDs[0], msg, channel, s)
 		default:
 			var handled bool
 			if handled, err = s.Handle(m); !handled {

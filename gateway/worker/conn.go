@@ -21,8 +21,8 @@ import (
 // reading for too long.
 type conn struct {
 	net.Conn
-	id      uint64 // the number that the parent gave it; 0 for standard input and output, which are not tracked
-	stdioID uint64 // the number that the parent gave to standard input and output
+	id      uint64 // the number that the dispatcher gave it; 0 for standard input and output, which are not tracked
+	stdioID uint64 // the number that the dispatcher gave to standard input and output
 	peer    auth.Peer
 	stall   time.Duration
 	done    func()

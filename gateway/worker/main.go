@@ -4,7 +4,7 @@
 //
 // The parent starts the worker with its final uid, gid and groups. It tells the
 // worker over a channel which process attributes the worker should have. It
-// then passes the parent's end of the channel to the dispatcher. The worker
+// then passes its end of the channel to the dispatcher. The worker
 // drops all privileges that it does not need, and reads its actual attributes
 // from the kernel. If they differ from the expected ones, the worker refuses to
 // serve. Otherwise it serves HTTP on the connections that the dispatcher passes

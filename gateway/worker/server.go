@@ -152,7 +152,7 @@ func (s *server) handleMessages() {
 		m, err := s.channel.Receive()
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				slog.Error("worker lost its parent", "error", err)
+				slog.Error("channel to the dispatcher failed", "error", err)
 			}
 			s.exit <- 1
 			return
@@ -190,7 +190,7 @@ func (s *server) handleMessages() {
 			err = ipc.Unhandled(msg)
 		}
 		if err != nil {
-			slog.Error("worker lost its parent", "error", err)
+			slog.Error("channel to the dispatcher failed", "error", err)
 			s.exit <- 1
 			return
 		}
