@@ -23,27 +23,27 @@ var auditor *ipc.Channel
 // messages to the auditor on descriptor fd.
 func playUnasked(part string, fd int) {
 	switch part {
-	case "intent of nothing":
+	case "intent, unknown connection":
 		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 36, 0)
-	case "outcome of nothing":
+	case "outcome, unknown change":
 		sendRawTo(fd, ipc.KindOf(new(query.Outcome)), 18, 0)
-	case "noted":
+	case "decision":
 		sendRawTo(fd, ipc.KindOf(new(query.IntentDecision)), 9, 0)
-	case "facts of its own":
+	case "forged facts":
 		sendRawTo(fd, ipc.KindOf(new(work.ConnectionFacts)), 31, 0)
-	case "a log of its own":
+	case "forged log file":
 		sendRawTo(fd, ipc.KindOf(new(ipc.LogFD)), 4, 1)
-	case "the end of a sibling":
+	case "exit of another worker":
 		sendRawTo(fd, ipc.KindOf(new(work.WorkerExited)), 6, 0)
-	case "intent cut off":
+	case "truncated intent":
 		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 35, 0)
-	case "intent with leftovers":
+	case "intent with trailing bytes":
 		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 37, 0)
 	case "intent too long":
 		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 1694, 0)
 	case "outcome too long":
 		sendRawTo(fd, ipc.KindOf(new(query.Outcome)), 338, 0)
-	case "outcomes without end":
+	case "endless outcomes":
 		for auditor.Send(&query.Outcome{ID: 1}) == nil {
 		}
 	}
@@ -71,20 +71,20 @@ func playAudit(part string, c *ipc.Channel, id uint64) {
 	case "intent twice":
 		c.Send(falseIntent)
 		c.Send(falseIntent)
-	case "intents without end":
+	case "endless intents":
 		for c.Send(falseIntent) == nil {
 			falseIntent.ID++
 		}
-	case "outcome before leave":
+	case "outcome before permission":
 		c.Send(&query.Outcome{ID: 1})
 	case "outcome twice":
 		awaitGrant()
 		c.Send(&query.Outcome{ID: 1, Status: 200, Code: "ok"})
 		c.Send(&query.Outcome{ID: 1, Status: 200, Code: "ok"})
-	case "intent and death":
+	case "intent, then killed":
 		awaitGrant()
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	case "intent and lies":
+	case "outcome with forged text":
 		awaitGrant()
 		c.Send(&query.Outcome{ID: 1, Status: 200, Code: "\"}}\n", Result: "\x00"})
 	}
@@ -117,17 +117,17 @@ func TestAuditLiars(t *testing.T) {
 		connect    bool
 		lines      int // in the log: two for each change
 	}{
-		{part: "intent of nothing", want: "Intent for connection 0, which never existed"},
+		{part: "intent, unknown connection", want: "Intent for connection 0, which never existed"},
 		{part: "intent to the dispatcher", want: "Intent of the worker may not be sent by the worker to the dispatcher"},
-		{part: "outcome of nothing", want: "which was not granted"},
-		{part: "noted", want: "may not be sent by the worker"},
-		{part: "facts of its own", want: "ConnectionFacts of the worker may not be sent by the worker to the auditor"},
-		{part: "a log of its own", want: "LogFD of the worker may not be sent by the worker to the auditor"},
-		{part: "the end of a sibling", want: "WorkerExited of the worker may not be sent by the worker to the auditor"},
+		{part: "outcome, unknown change", want: "which was not granted"},
+		{part: "decision", want: "may not be sent by the worker"},
+		{part: "forged facts", want: "ConnectionFacts of the worker may not be sent by the worker to the auditor"},
+		{part: "forged log file", want: "LogFD of the worker may not be sent by the worker to the auditor"},
+		{part: "exit of another worker", want: "WorkerExited of the worker may not be sent by the worker to the auditor"},
 		{part: "intent of another", want: "which never existed", connect: true},
 		{part: "intent twice", want: "Intent 1 twice", connect: true, lines: 2},
-		{part: "intents without end", want: "more changes than it can have requests", connect: true, lines: 2 * (2*connections + 16)}, // two lines for each change that a worker may have open
-		{part: "outcome before leave", want: "was not granted", connect: true},
+		{part: "endless intents", want: "more changes than it can have requests", connect: true, lines: 2 * (2*connections + 16)}, // two lines for each change that a worker may have open
+		{part: "outcome before permission", want: "was not granted", connect: true},
 		{part: "outcome twice", want: "was not granted", connect: true, lines: 2},
 	}
 	for _, tt := range tests {
@@ -199,7 +199,7 @@ func awaitAuditRecords(t *testing.T, path string, n int) []map[string]any {
 // "worker".
 func TestAuditOrphan(t *testing.T) {
 	t.Parallel()
-	for part, ended := range map[string]string{"intent and death": "unknown", "intent and lies": "reported"} {
+	for part, ended := range map[string]string{"intent, then killed": "unknown", "outcome with forged text": "reported"} {
 		t.Run(part, func(t *testing.T) {
 			as := plainUser(t)
 			path := auditDir(t, as)

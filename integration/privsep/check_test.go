@@ -155,7 +155,7 @@ func TestCheckSaysWhy(t *testing.T) {
 // not killed.
 func TestCheckFinds(t *testing.T) {
 	t.Parallel()
-	out, status := inspect(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"lives but tells"}}})
+	out, status := inspect(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"survives and serves"}}})
 	if status != 1 || !strings.Contains(out, "These were not killed:") || !strings.Contains(out, "  bpf (exit status 0: ") {
 		t.Errorf("exit status %d:\n%s", status, out)
 	}

@@ -27,16 +27,16 @@ func playProof() int {
 		fmt.Fprintln(os.Stderr, `error: unknown command "prove"`)
 		return 1
 	case !act || name == "":
-	case part == "lives", part == "lives but tells": // restricts nothing, and reports that it did
+	case part == "survives", part == "survives and serves": // restricts nothing, and reports that it did
 		fmt.Fprintln(os.Stderr, "sandbox: filter false audit false landlock 0 denies 0")
 		fmt.Fprintln(os.Stderr, "act: "+name)
 		return 0
-	case part == "gets another signal":
+	case part == "is killed by another signal":
 		fmt.Fprintln(os.Stderr, "act: "+name)
 		p, _ := os.FindProcess(os.Getpid())
 		_ = p.Kill()
 		time.Sleep(time.Minute)
-	case part == "does not die":
+	case part == "hangs":
 		time.Sleep(time.Hour)
 	}
 	args := slices.Clone(os.Args)
@@ -52,7 +52,7 @@ func playProof() int {
 func TestDeathTests(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
-	for part, limit := range map[string]time.Duration{"lives": 0, "gets another signal": 0, "does not die": hangLimit} {
+	for part, limit := range map[string]time.Duration{"survives": 0, "is killed by another signal": 0, "hangs": hangLimit} {
 		t.Run(part, func(t *testing.T) {
 			g := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {part}}, DeathTests: true, StartLimit: limit})
 			text, hint := g.failure()

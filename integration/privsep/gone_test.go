@@ -36,7 +36,7 @@ func TestKeepsConnections(t *testing.T) {
 			socket := filepath.Join(dir, "socket")
 			c := testConfig{Listen: listens("127.0.0.1:0", "unix:"+socket), Workers: 1, Connections: 3, Silence: hangLimit}
 			if tt.hostile {
-				c.Argv = argv{ipc.Worker: {"first is never done", filepath.Join(dir, "mark")}}
+				c.Argv = argv{ipc.Worker: {"first never reports closed", filepath.Join(dir, "mark")}}
 			}
 			limits := testLimits
 			limits.Drain = time.Second

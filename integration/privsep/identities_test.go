@@ -35,7 +35,7 @@ func serveBecomeUser(t *testing.T, c testConfig) (*gateway, string) {
 	path := sharedDir(t) + "/s"
 	c.Listen = listens("unix:" + path)
 	c.Switches.BecomeUser = true
-	c.Argv = argv(c.Argv).or(argv{ipc.Resolver: {"names everyone"}})
+	c.Argv = argv(c.Argv).or(argv{ipc.Resolver: {"resolves any name"}})
 	c.Setup.Local = true
 	return serve(t, nil, c), path
 }
@@ -351,7 +351,7 @@ func TestStubbornWorker(t *testing.T) {
 	t.Parallel()
 	for rooms := range 2 {
 		t.Run(fmt.Sprint(rooms, " others"), func(t *testing.T) {
-			g, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Worker: {"one gives no way"}}, Identities: 1 + rooms, Silence: time.Hour})
+			g, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Worker: {"one keeps its idle connection"}}, Identities: 1 + rooms, Silence: time.Hour})
 			captured, err := thread.DialAs(31001, 31101, socket)
 			must(t, err)
 			defer captured.Close()

@@ -37,7 +37,7 @@ func playKeeper(part string) int {
 		return keeping.Main()
 	case "crash":
 		panic("no keeper here")
-	case "mute":
+	case "sends nothing":
 		time.Sleep(time.Hour)
 	case "second has no key":
 		if processNumber() != 2 {
@@ -65,11 +65,11 @@ func playKeeper(part string) int {
 	}
 	c.Send(new(ipc.Ready))
 	switch part {
-	case "kept of nothing":
+	case "unrequested keys result":
 		sendRaw(ipc.KindOf(new(ipc.KeysResult)), 4, 0)
-	case "pong of nothing":
+	case "unrequested pong":
 		sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 0)
-	case "worker's kind":
+	case "a worker's message":
 		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 8, 0)
 	case "descriptor":
 		sendRaw(ipc.KindOf(new(ipc.KeysResult)), 4, 1)
@@ -371,18 +371,18 @@ func (g *gateway) eventually(event string, happened func() bool) {
 func TestHostileKeepers(t *testing.T) {
 	t.Parallel()
 	for part, want := range map[string]string{
-		"refuses":         `the keeper cannot serve: no\x1bkeeper`,
-		"crash":           "the keeper exited unexpectedly",
-		"kept of nothing": "", // the error depends on whether the message comes before the keys are sent
-		"pong of nothing": "which was not requested",
-		"worker's kind":   "may not be sent by the keeper",
-		"descriptor":      "came with 1 descriptors",
-		"mute":            "was not ready within",
+		"refuses":                 `the keeper cannot serve: no\x1bkeeper`,
+		"crash":                   "the keeper exited unexpectedly",
+		"unrequested keys result": "", // the error depends on whether the message comes before the keys are sent
+		"unrequested pong":        "which was not requested",
+		"a worker's message":      "may not be sent by the keeper",
+		"descriptor":              "came with 1 descriptors",
+		"sends nothing":           "was not ready within",
 	} {
 		t.Run(part, func(t *testing.T) {
 			as := plainUser(t)
 			c := newSite(t, as).config(testConfig{Argv: argv{ipc.Keeper: {part}}})
-			if part == "mute" {
+			if part == "sends nothing" {
 				c.StartLimit = hangLimit
 			}
 			if text, _ := launch(t, as, c).failure(); !strings.Contains(text, want) {

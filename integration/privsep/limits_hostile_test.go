@@ -46,9 +46,10 @@ func overuse(w http.ResponseWriter, r *http.Request) {
 // playStubborn acts as a compromised worker that answers its clients and Pings,
 // but does not exit when asked. The argument can change what the first worker
 // does:
-//   - With "first keeps all" it keeps each connection, but immediately reports
-//     with the message ConnectionClosed that the connection has ended.
-//   - With "first is never done" it never sends ConnectionClosed.
+//   - With "first reports closed at once" it keeps each connection, but
+//     immediately reports with the message ConnectionClosed that the connection
+//     has ended.
+//   - With "first never reports closed" it never sends ConnectionClosed.
 func playStubborn(part string) int {
 	c, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Managers)
 	if err != nil {
@@ -73,13 +74,13 @@ func playStubborn(part string) int {
 		case *ipc.Connection:
 			c.Send(&work.ConnectionTaken{ID: msg.ID})
 			f := os.NewFile(uintptr(m.FDs[0]), "client")
-			if part == "stays" {
+			if part == "does not exit" {
 				reply(f)
 				f.Close()
 			} else {
 				go reply(f)
 			}
-			if !strings.HasSuffix(part, "is never done") {
+			if !strings.HasSuffix(part, "never reports closed") {
 				c.Send(&work.ConnectionClosed{ID: msg.ID})
 			}
 		}
@@ -234,9 +235,9 @@ func threadsOfAWorker(t *testing.T, as user, c testConfig, bound int) {
 func TestVisitEnds(t *testing.T) {
 	t.Parallel()
 	for part, want := range map[string]string{
-		"stays":         "reported that its client is served, and did not exit in time",
-		"is never done": "its client has gone, and did not exit in time",
-		"stopped":       "has not read its channel",
+		"does not exit":        "reported that its client is served, and did not exit in time",
+		"never reports closed": "its client has gone, and did not exit in time",
+		"stopped":              "has not read its channel",
 	} {
 		t.Run(part, func(t *testing.T) {
 			c := testConfig{Argv: argv{ipc.Worker: {part}}, Silence: hangLimit}
@@ -253,7 +254,7 @@ func TestVisitEnds(t *testing.T) {
 				_, err = client.Read(make([]byte, 9))
 				must(t, err)
 			}
-			if part == "is never done" {
+			if part == "never reports closed" {
 				client.Close()
 			} else {
 				defer client.Close()
@@ -270,7 +271,7 @@ func TestVisitEnds(t *testing.T) {
 // user from getting a worker.
 func TestStaysForOthers(t *testing.T) {
 	t.Parallel()
-	g, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Worker: {"stays"}}, Identities: 2})
+	g, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Worker: {"does not exit"}}, Identities: 2})
 	for user := range 5 {
 		if c, status, body := askAs(t, socket, 31001+user, 31101, "/"); status != http.StatusOK {
 			t.Errorf("user %d is answered %d: %s", user, status, body)
@@ -290,7 +291,7 @@ func TestKeepsAll(t *testing.T) {
 	if as := plainUser(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
-	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"first keeps all", mark}}, Workers: 2})
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"first reports closed at once", mark}}, Workers: 2})
 	const clients = 90
 	drawn := 0
 	for range clients {

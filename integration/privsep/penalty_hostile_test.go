@@ -20,11 +20,11 @@ import (
 // false or malformed offence, or sends a message that workers may not send.
 func playIdle(part string, c *ipc.Channel) {
 	switch part {
-	case "offence of nothing":
+	case "offence, unknown connection":
 		c.Send(&work.Offence{ID: 1, Kind: work.BadCredential})
-	case "offence that is none":
+	case "invalid offence":
 		sendRaw(ipc.KindOf(new(work.Offence)), 17, 0)
-	case "offence cut off":
+	case "truncated offence":
 		sendRaw(ipc.KindOf(new(work.Offence)), 16, 0)
 	case "offence with a descriptor":
 		sendRaw(ipc.KindOf(new(work.Offence)), 17, 1)
@@ -39,20 +39,20 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 		return
 	}
 	offence := &work.Offence{ID: id, Kind: work.BadCredential}
-	if part != "offence untaken" {
+	if part != "offence before taken" {
 		c.Send(&work.ConnectionTaken{ID: id})
 	}
 	switch part {
-	case "offence untaken":
+	case "offence before taken":
 		c.Send(offence)
 	case "offence of another":
 		offence.ID++
 		c.Send(offence)
-	case "offence after done":
+	case "offence after closed":
 		unix.Close(fd)
 		c.Send(&work.ConnectionClosed{ID: id})
 		c.Send(offence)
-	case "offences without end":
+	case "offences, endless":
 		for c.Send(offence) == nil {
 			offence.Credential++
 		}
@@ -61,7 +61,7 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 			offence.Credential++
 			c.Send(offence)
 		}
-	case "intent of long words": // the longest texts that the protocol table permits, with bytes that are special in JSON and on terminals
+	case "intent with long texts": // the longest texts that the protocol table permits, with bytes that are special in JSON and on terminals
 		word := func(n int) string { return strings.Repeat("\n\"\\\x1b\xff\u2028", n)[:n] }
 		long := &query.Intent{ID: 1 << 63, Connection: id, Request: word(1 << 10), Forwarded: word(1 << 10), User: word(1 << 10), UID: 0, ActAs: word(1 << 10), Method: word(1 << 10), Route: word(1 << 10), Object: word(1 << 10), Fields: word(1 << 10)}
 		c = auditor
@@ -89,20 +89,20 @@ func TestPenaltyLiars(t *testing.T) {
 		part, want string
 		connect    bool
 	}{
-		{part: "offence of nothing", want: "Offence for connection 1, which it does not hold"},
-		{part: "offence that is none", want: "has a kind of offence that is 0"},
-		{part: "offence cut off", want: "has 16 bytes, not 17"},
+		{part: "offence, unknown connection", want: "Offence for connection 1, which it does not hold"},
+		{part: "invalid offence", want: "has a kind of offence that is 0"},
+		{part: "truncated offence", want: "has 16 bytes, not 17"},
 		{part: "offence with a descriptor", want: "came with 1 descriptors"},
 		{part: "pause", want: "may not be sent by the worker"},
-		{part: "intent cut off", want: "has 35 bytes"},
-		{part: "intent with leftovers", want: "Intent of the worker has bytes left over"},
+		{part: "truncated intent", want: "has 35 bytes"},
+		{part: "intent with trailing bytes", want: "Intent of the worker has bytes left over"},
 		{part: "intent too long", want: "has 1694 bytes"},
 		{part: "outcome too long", want: "has 338 bytes"},
-		{part: "outcomes without end", want: "which was not granted"},
-		{part: "offence untaken", want: "which it does not hold", connect: true},
+		{part: "endless outcomes", want: "which was not granted"},
+		{part: "offence before taken", want: "which it does not hold", connect: true},
 		{part: "offence of another", want: "which it does not hold", connect: true},
-		{part: "offence after done", want: "which it does not hold", connect: true},
-		{part: "offences without end", want: "Offence too often", connect: true},
+		{part: "offence after closed", want: "which it does not hold", connect: true},
+		{part: "offences, endless", want: "Offence too often", connect: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestPenaltyLiars(t *testing.T) {
 			if lines := auditRecords(t, c.Audit.Path); len(lines) > 0 {
 				t.Errorf("the audit log has %v", lines)
 			}
-			if n := g.count("source blocked"); n > 0 && tt.part != "offences without end" {
+			if n := g.count("source blocked"); n > 0 && tt.part != "offences, endless" {
 				t.Errorf("%d sources have to wait", n)
 			}
 		})
@@ -172,7 +172,7 @@ func TestAuditLongWords(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
 	path := auditDir(t, as)
-	g := serve(t, as, testConfig{Argv: argv{ipc.Worker: {"intent of long words"}}, Workers: 1, Audit: ipc.Audit{Path: path}})
+	g := serve(t, as, testConfig{Argv: argv{ipc.Worker: {"intent with long texts"}}, Workers: 1, Audit: ipc.Audit{Path: path}})
 	conn, err := net.Dial("tcp", g.addr)
 	if err != nil {
 		t.Fatal(err)

@@ -35,39 +35,39 @@ func init() {
 // compromised one.
 func playWorker(part string) int {
 	switch part {
-	case "good", "lives but tells":
+	case "good", "survives and serves":
 		return program.Main(goodHandler)
-	case "leaky": // has an open descriptor that the parent does not know about
+	case "has an extra descriptor": // has an open descriptor that the parent does not know about
 		if _, err := os.Open("/etc/passwd"); err != nil {
 			return 9
 		}
 		return program.Main(goodHandler)
-	case "unbuilt":
+	case "can't build its handlers":
 		return program.Main(func(work.Setup, *program.Tokens, *program.Broker) (http.Handler, error) {
 			return nil, fmt.Errorf("no\x1bhandlers")
 		})
 	case "intruder":
 		return playIntruder(os.Args[2])
-	case "mute":
+	case "sends nothing":
 		time.Sleep(time.Hour)
-	case "first gives no way":
+	case "first keeps its idle connection":
 		if !markExisted() {
-			return playHostile("gives no way")
+			return playHostile("keeps its idle connection")
 		}
 		return program.Main(goodHandler)
-	case "one gives no way":
+	case "one keeps its idle connection":
 		if os.Getuid() == 31001 {
-			return playHostile("gives no way")
+			return playHostile("keeps its idle connection")
 		}
 		return program.Main(goodHandler)
-	case "stays", "is never done", "first keeps all", "first is never done":
-		if part == "stays" || part == "is never done" || !markExisted() {
+	case "does not exit", "never reports closed", "first reports closed at once", "first never reports closed":
+		if part == "does not exit" || part == "never reports closed" || !markExisted() {
 			return playStubborn(part)
 		}
 		return program.Main(goodHandler)
-	case "first lingers":
+	case "first sets SO_LINGER":
 		if !markExisted() {
-			return playHostile("lingers")
+			return playHostile("sets SO_LINGER")
 		}
 		return program.Main(goodHandler)
 	case "first stops": // the first worker stops, the others serve
@@ -171,13 +171,13 @@ func playHostile(part string) int {
 		sendRaw(ipc.KindOf(new(query.Intent)), 36, 0)
 	case "unknown kind":
 		sendRaw(99, 0, 0)
-	case "dial of nothing": // controller 0, which the configuration does not have
+	case "dial of an unconfigured daemon": // controller 0, which the configuration does not have
 		sendRaw(ipc.KindOf(new(work.Dial)), 10, 0)
-	case "dispatcher's kind":
+	case "a dispatcher's message":
 		sendRaw(ipc.KindOf(new(work.Drain)), 0, 0)
 	case "ready twice":
 		sendRaw(ipc.KindOf(new(ipc.Ready)), 0, 0)
-	case "done of nothing":
+	case "closed, unknown connection":
 		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 8, 0)
 	case "verify":
 		sendRaw(ipc.KindOf(new(query.Verify)), 42, 0)
@@ -187,7 +187,7 @@ func playHostile(part string) int {
 		sendRaw(ipc.KindOf(new(work.Keys)), 6, 3)
 	case "secret keys":
 		sendRaw(ipc.KindOf(new(ipc.SecretKeys)), 4, 4)
-	case "leftover":
+	case "trailing bytes":
 		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 9, 0)
 	case "oversized":
 		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 60_000, 0)
@@ -195,15 +195,15 @@ func playHostile(part string) int {
 		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 8, 1)
 	case "descriptors":
 		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 8, 100)
-	case "pong of nothing":
+	case "unrequested pong":
 		for range 1000 {
 			sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 0)
 		}
-	case "progress of nothing":
+	case "progress, unknown connection":
 		if err := c.Send(&work.Progress{ID: 1, Stage: work.Idle}); err != nil {
 			return 9
 		}
-	case "no stage":
+	case "invalid stage":
 		sendRaw(ipc.KindOf(new(work.Progress)), 9, 0)
 	case "stopped":
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
@@ -226,20 +226,20 @@ func playHostile(part string) int {
 			continue
 		}
 		switch part {
-		case "intent of another", "intent twice", "intents without end", "outcome before leave", "outcome twice", "intent and death", "intent and lies":
+		case "intent of another", "intent twice", "endless intents", "outcome before permission", "outcome twice", "intent, then killed", "outcome with forged text":
 			playAudit(part, c, conn.ID)
-		case "done untaken":
+		case "closed before taken":
 			c.Send(&work.ConnectionClosed{ID: conn.ID})
 		case "taken twice":
 			c.Send(&work.ConnectionTaken{ID: conn.ID})
 			c.Send(&work.ConnectionTaken{ID: conn.ID})
-		case "done twice":
+		case "closed twice":
 			unix.Close(m.FDs[0])
 			c.Send(&work.ConnectionTaken{ID: conn.ID})
 			for range 2 {
 				c.Send(&work.ConnectionClosed{ID: conn.ID})
 			}
-		case "progress untaken":
+		case "progress before taken":
 			c.Send(&work.Progress{ID: conn.ID, Stage: work.Idle})
 		case "progress of another":
 			c.Send(&work.ConnectionTaken{ID: conn.ID})
@@ -249,12 +249,12 @@ func playHostile(part string) int {
 			for range 2 {
 				c.Send(&work.Progress{ID: conn.ID, Stage: work.Idle})
 			}
-		case "progress after done":
+		case "progress after closed":
 			unix.Close(m.FDs[0])
 			c.Send(&work.ConnectionTaken{ID: conn.ID})
 			c.Send(&work.ConnectionClosed{ID: conn.ID})
 			c.Send(&work.Progress{ID: conn.ID, Stage: work.Idle})
-		case "progress without end":
+		case "endless progress":
 			c.Send(&work.ConnectionTaken{ID: conn.ID})
 			for {
 				for _, stage := range []work.Stage{work.Idle, work.Waiting} {
@@ -263,12 +263,12 @@ func playHostile(part string) int {
 					}
 				}
 			}
-		case "gives no way": // reports that its connection is idle, but does not close it
+		case "keeps its idle connection": // reports that its connection is idle, but does not close it
 			c.Send(&work.ConnectionTaken{ID: conn.ID})
 			c.Send(&work.Progress{ID: conn.ID, Stage: work.Idle})
-		case "done of another":
+		case "closed, connection of another":
 			c.Send(&work.ConnectionClosed{ID: conn.ID + 1})
-		case "lingers": // lets the dispatcher close the socket last
+		case "sets SO_LINGER": // lets the dispatcher close the socket last
 			if fillBuffer(m.FDs[0]) != nil || setLinger(m.FDs[0]) != nil {
 				return 9
 			}

@@ -258,7 +258,7 @@ func TestCapturedWorkerGivesNoWay(t *testing.T) {
 	t.Parallel()
 	as := plainUser(t)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
-	g := serve(t, as, testConfig{Argv: argv{ipc.Worker: {"first gives no way", mark}}, Workers: 2, Threads: 2, Connections: 2,
+	g := serve(t, as, testConfig{Argv: argv{ipc.Worker: {"first keeps its idle connection", mark}}, Workers: 2, Threads: 2, Connections: 2,
 		Silence: time.Hour}) // otherwise the captured worker would be killed, because it answers no Ping
 	list := []net.Conn{g.dial(t, request), g.dial(t, request)} // one for each worker
 	answered := make(chan net.Conn, len(list))

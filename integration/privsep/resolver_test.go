@@ -24,11 +24,11 @@ func playResolver(part string) int {
 	switch part {
 	case "good":
 		return resolving.Main()
-	case "names everyone": // tests have no accounts
+	case "resolves any name": // tests have no accounts
 		return serving.Main(ipc.Resolver, func(ipc.ServiceSetup) (security.Sandbox, error) { return security.Sandbox{}, nil }, func(parent *ipc.Channel) serving.Service { return anyNameResolver{parent} })
 	case "crash":
 		panic("no resolver here")
-	case "mute":
+	case "sends nothing":
 		time.Sleep(time.Hour)
 	}
 	c, err := ipc.Open(ipc.ServiceChannelFD, ipc.Resolver, ipc.Managers)
@@ -46,15 +46,15 @@ func playResolver(part string) int {
 	}
 	c.Send(new(ipc.Ready))
 	switch part {
-	case "pong of nothing":
+	case "unrequested pong":
 		sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 0)
-	case "worker's kind":
+	case "a worker's message":
 		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 8, 0)
-	case "keeper's kind":
+	case "a keeper's message":
 		sendRaw(ipc.KindOf(new(ipc.KeysResult)), 7, 0)
 	case "descriptor":
 		sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 1)
-	case "reports everyone":
+	case "reports every worker":
 		for range 101 {
 			c.Send(&work.WorkerViolation{Number: 1 << 20, Reason: "x"})
 		}
@@ -71,13 +71,13 @@ func playResolver(part string) int {
 func TestHostileResolvers(t *testing.T) {
 	t.Parallel()
 	for part, want := range map[string]string{
-		"crash":   "the resolver exited unexpectedly: exit status 2",
-		"refuses": `the resolver cannot serve: no\x1bresolver`,
-		"mute":    "the resolver was terminated: was not ready within 5s",
+		"crash":         "the resolver exited unexpectedly: exit status 2",
+		"refuses":       `the resolver cannot serve: no\x1bresolver`,
+		"sends nothing": "the resolver was terminated: was not ready within 5s",
 	} {
 		t.Run(part, func(t *testing.T) {
 			c := testConfig{Argv: argv{ipc.Resolver: {part}}}
-			if part == "mute" {
+			if part == "sends nothing" {
 				c.StartLimit = hangLimit
 			}
 			g := launch(t, plainUser(t), c)
@@ -87,12 +87,12 @@ func TestHostileResolvers(t *testing.T) {
 		})
 	}
 	for part, want := range map[string]string{
-		"pong of nothing":  "sent Pong 0, which was not requested",
-		"worker's kind":    "ConnectionClosed of the resolver may not be sent by the resolver to the dispatcher",
-		"keeper's kind":    "KeysResult of the resolver may not be sent by the resolver to the dispatcher",
-		"descriptor":       "Pong of the resolver came with 1 descriptors, not 0",
-		"reports everyone": "reported too many workers",
-		"exits":            "the resolver exited unexpectedly: exit status 3",
+		"unrequested pong":     "sent Pong 0, which was not requested",
+		"a worker's message":   "ConnectionClosed of the resolver may not be sent by the resolver to the dispatcher",
+		"a keeper's message":   "KeysResult of the resolver may not be sent by the resolver to the dispatcher",
+		"descriptor":           "Pong of the resolver came with 1 descriptors, not 0",
+		"reports every worker": "reported too many workers",
+		"exits":                "the resolver exited unexpectedly: exit status 3",
 	} {
 		t.Run(part, func(t *testing.T) {
 			g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Resolver: {part}}})

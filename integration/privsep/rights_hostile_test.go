@@ -39,7 +39,7 @@ func TestLingeringWorker(t *testing.T) {
 	if as := plainUser(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
-	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"first lingers", mark}}, Workers: 1})
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"first sets SO_LINGER", mark}}, Workers: 1})
 	c, err := net.Dial("tcp", g.addr)
 	must(t, err)
 	defer c.Close() // until then the client reads nothing, so the close in the gateway lingers

@@ -259,9 +259,9 @@ func TestWorkerRefuses(t *testing.T) {
 		limit time.Duration
 		want  string
 	}{
-		{"leaky", patience, `descriptors is`},
-		{"unbuilt", patience, `no\x1bhandlers`},
-		{"mute", hangLimit, "not ready within"},
+		{"has an extra descriptor", patience, `descriptors is`},
+		{"can't build its handlers", patience, `no\x1bhandlers`},
+		{"sends nothing", hangLimit, "not ready within"},
 		{"crash", patience, "exited before it was ready"},
 	}
 	for _, tt := range tests {
@@ -282,7 +282,7 @@ func TestWorkerRefuses(t *testing.T) {
 // waiting for a hanging worker to become ready.
 func TestSignalDuringStart(t *testing.T) {
 	t.Parallel()
-	g := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"mute"}}, StartLimit: time.Hour})
+	g := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"sends nothing"}}, StartLimit: time.Hour})
 	g.await("starting workers", nil)
 	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
