@@ -236,14 +236,14 @@ func linesWithPrefix(text, prefix string) (list []string) {
 
 // caseMode is the argument that starts a case. It is followed by the
 // ipc.SandboxOptions, as a number, and the name of the case.
-const caseMode = "act"
+const caseMode = "death-test"
 
 // Each line that a case writes to standard error begins with one of these
 // words.
 const (
-	sandboxPrefix = "sandbox: " // the parts of the sandbox: a sandboxText
-	failedPrefix  = "failed: "  // why the sandbox does not work
-	casePrefix    = "act: "     // the call that is about to be made
+	sandboxPrefix = "sandbox: "    // the parts of the sandbox: a sandboxText
+	failedPrefix  = "failed: "     // why the sandbox does not work
+	casePrefix    = "death test: " // the call that is about to be made
 )
 
 const sandboxFormat = "filter %t audit %t landlock %d denies %d"

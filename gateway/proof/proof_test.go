@@ -31,8 +31,8 @@ func TestAsked(t *testing.T) {
 		"schedrestd-worker prove 0 smoke":            false,
 		"schedrestd-worker prove 0 smoke 20s":        true,
 		"schedrestd-worker x prove 0 page 20s part=": true,
-		"schedrestd-worker act 0 bpf":                true,
-		"schedrestd-worker act 0":                    false,
+		"schedrestd-worker death-test 0 bpf":         true,
+		"schedrestd-worker death-test 0":             false,
 		"prove 0 smoke 20s":                          false,
 	} {
 		if got := Requested(strings.Fields(args)); got != want {

@@ -21,18 +21,18 @@ const noDeathTests = "no death tests"
 // playProof runs the program with the death tests: either the real one, or one
 // that reports false results, which the parent must not trust.
 func playProof() int {
-	name, act := os.Args[len(os.Args)-1], slices.Contains(os.Args, "act")
+	name, isDeathTest := os.Args[len(os.Args)-1], slices.Contains(os.Args, "death-test")
 	switch part := os.Args[1]; {
 	case part == "of another build":
 		fmt.Fprintln(os.Stderr, `error: unknown command "prove"`)
 		return 1
-	case !act || name == "":
+	case !isDeathTest || name == "":
 	case part == "survives", part == "survives and serves": // restricts nothing, and reports that it did
 		fmt.Fprintln(os.Stderr, "sandbox: filter false audit false landlock 0 denies 0")
-		fmt.Fprintln(os.Stderr, "act: "+name)
+		fmt.Fprintln(os.Stderr, "death test: "+name)
 		return 0
 	case part == "is killed by another signal":
-		fmt.Fprintln(os.Stderr, "act: "+name)
+		fmt.Fprintln(os.Stderr, "death test: "+name)
 		p, _ := os.FindProcess(os.Getpid())
 		_ = p.Kill()
 		time.Sleep(time.Minute)
