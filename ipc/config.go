@@ -42,7 +42,6 @@ func (v *Variable) Walk(w *Walker) { w.Text(maxVariable, &v.Text) }
 // the file.
 type Purpose uint8
 
-// The purposes.
 const (
 	OpenConfiguration Purpose = iota + 1 // a configuration file
 	OpenAccounts                         // a list of uids that only root may change
@@ -93,7 +92,6 @@ func (f *Failure) Walk(w *Walker) {
 	w.Text(maxCause, &f.Text, &f.Hint)
 }
 
-// Err returns the error.
 func (f *Failure) Err() error {
 	return &errs.Error{Kind: errs.Kind(f.Class), Message: f.Text, Hint: f.Hint}
 }

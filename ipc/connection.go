@@ -4,7 +4,6 @@ package ipc
 // socket, or through standard input and output.
 type Network uint8
 
-// The networks.
 const (
 	TCP Network = iota + 1
 	Unix

@@ -9,7 +9,6 @@ import (
 // be joined with |.
 type Role uint16
 
-// The roles.
 const (
 	Parent Role = 1 << iota
 	Worker

@@ -17,5 +17,4 @@ func (p *Pong) Walk(w *Walker) { w.Fields(&p.Number) }
 // one of its channels and leave the other one unread.
 type ArrivalPing struct{ Number uint64 }
 
-// Walk implements Message.
 func (p *ArrivalPing) Walk(w *Walker) { w.Fields(&p.Number) }

@@ -27,7 +27,6 @@ const MaxSubuids = 1 << 18
 // Mode is the mode in which the parent runs.
 type Mode uint8
 
-// The modes.
 const (
 	ModeServe Mode = iota + 1 // listen
 	ModeInetd                 // serve one client on standard input and output
@@ -67,7 +66,6 @@ type RoleUser struct {
 	UID, GID uint32
 }
 
-// Walk implements Message.
 func (u *RoleUser) Walk(w *Walker) {
 	Enum(w, &u.Role, "role", Worker, Exporter)
 	w.Text(maxName, &u.Name)

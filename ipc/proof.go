@@ -59,7 +59,6 @@ func (p *Part) Walk(w *Walker) { w.Text(maxName, &p.Name, &p.State, &p.Reason) }
 // namespace.
 const NoUserNamespace = "without a user namespace"
 
-// The states of a part.
 const (
 	PartOn          = "on"
 	PartOff         = "off"         // switched off

@@ -3,7 +3,6 @@ package ipc
 // ServiceChannelFD is the descriptor of a service's channel to the parent.
 const ServiceChannelFD = WorkerFD
 
-// ServiceSetup configures a service.
 type ServiceSetup struct {
 	Files    uint32 // the service's limit of open descriptors
 	Tasks    uint32 // its user's limit of processes and threads

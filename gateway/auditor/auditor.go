@@ -47,7 +47,6 @@ func confine(setup ipc.ServiceSetup) (security.Sandbox, error) {
 	return sandbox.Close(o, s&ipc.SandboxRequire != 0)
 }
 
-// auditor is the running process.
 type auditor struct {
 	dispatcher *ipc.Channel
 	file       *file

@@ -5,10 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// count is a counter.
 type count struct{ n atomic.Uint64 }
 
 func (c *count) add(n int) { c.n.Add(uint64(n)) }
 
-// LogValue implements slog.LogValuer.
 func (c *count) LogValue() slog.Value { return slog.Uint64Value(c.n.Load()) }

@@ -38,7 +38,6 @@ type journalCounts struct {
 	dropped                    count // dropped lines
 }
 
-// record is one queued line.
 type record struct {
 	text   []byte
 	intent *intent // nil for an outcome; an outcome is tried again until it is written

@@ -88,7 +88,6 @@ func (x *scraper) handle(m ipc.Message) (handled bool, err error) {
 	return false, nil
 }
 
-// answer sends all samples.
 func (x *scraper) answer() {
 	<-x.ready
 	var list []query.Sample

@@ -42,7 +42,6 @@ func Check(list []string) error {
 	return nil
 }
 
-// Parse parses a LISTEN argument.
 func Parse(text string) (Endpoint, error) {
 	e := Endpoint{Text: text, Network: ipc.TCP}
 	bad := func(reason string) (Endpoint, error) {

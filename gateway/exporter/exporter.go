@@ -43,7 +43,6 @@ func confine(setup ipc.ServiceSetup) (security.Sandbox, error) {
 	return sandbox.Close(sandbox.Options{Kind: sandbox.Exporter, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
 }
 
-// exporter is the running process.
 type exporter struct {
 	send    func(ipc.Message, ...int) error
 	http    *http.Server
@@ -133,7 +132,6 @@ type limitListener struct {
 	sem chan struct{}
 }
 
-// Accept returns the next connection.
 func (l *limitListener) Accept() (net.Conn, error) {
 	l.sem <- struct{}{}
 	c, err := l.Listener.Accept()
@@ -151,7 +149,6 @@ type limitConn struct {
 	release func()
 }
 
-// Close closes the connection.
 func (c *limitConn) Close() error {
 	defer c.release()
 	return c.Conn.Close()

@@ -14,7 +14,6 @@ import (
 // A host performs the operations that this process requests from its parent,
 // such as opening files.
 type host interface {
-	// Open opens a configuration file.
 	Open(path string) (*os.File, error)
 	// Exists asks the parent whether path exists. The parent's user may see
 	// files that this process's user can't.

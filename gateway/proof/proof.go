@@ -91,7 +91,6 @@ func exitStatus(err error) int {
 	return 1
 }
 
-// prover runs the cases.
 type prover struct {
 	prefix   []string // program arguments before those of this package
 	options  ipc.SandboxOptions

@@ -93,7 +93,6 @@ func withTLS(config *tls.Config, act func(net.Conn)) func(net.Conn) {
 	}
 }
 
-// rawFrame returns an HTTP/2 frame.
 func rawFrame(kind, flags byte, stream uint32, payload string) string {
 	return string([]byte{0, byte(len(payload) >> 8), byte(len(payload)), kind, flags, byte(stream >> 24), byte(stream >> 16), byte(stream >> 8), byte(stream)}) + payload
 }

@@ -118,7 +118,6 @@ func (w *responseWriter) bodyless() bool {
 	return w.request.Method == http.MethodHead || w.status == http.StatusNoContent || w.status == http.StatusNotModified
 }
 
-// sendHeader writes the header.
 func (w *responseWriter) sendHeader() {
 	w.wroteHeader = true
 	w.closeAfter = w.closeAfter || strings.EqualFold(w.header.Get("Connection"), "close")
@@ -133,7 +132,6 @@ func (w *responseWriter) sendHeader() {
 	_, _ = w.out.WriteString("\r\n")
 }
 
-// finish writes the buffered data.
 func (w *responseWriter) finish() error {
 	w.WriteHeader(http.StatusOK)
 	if !w.wroteHeader {

@@ -40,7 +40,6 @@ func newRequestLimiter(s *server, setup *work.Setup, handlers http.Handler) *req
 	return l
 }
 
-// ServeHTTP implements http.Handler.
 func (l *requestLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.server.counts.requests.Add(1)
 	r = l.server.offences.withProxyData(r)

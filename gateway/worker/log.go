@@ -30,7 +30,6 @@ func newLog(out *lines, level slog.Level) logger {
 	return logger{slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: replaceAttr}), out}
 }
 
-// Handle implements slog.Handler.
 func (l logger) Handle(ctx context.Context, r slog.Record) error {
 	err := l.Handler.Handle(ctx, r)
 	if r.Level >= slog.LevelWarn {
@@ -39,12 +38,10 @@ func (l logger) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-// WithAttrs implements slog.Handler.
 func (l logger) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return logger{l.Handler.WithAttrs(attrs), l.lines}
 }
 
-// WithGroup implements slog.Handler.
 func (l logger) WithGroup(name string) slog.Handler {
 	return logger{l.Handler.WithGroup(name), l.lines}
 }
@@ -77,7 +74,6 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush writes the buffered lines.
 func (l *lines) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

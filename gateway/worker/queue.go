@@ -27,7 +27,6 @@ func (q *queue) put(c net.Conn) {
 	}
 }
 
-// Accept returns the next connection.
 func (q *queue) Accept() (net.Conn, error) {
 	select {
 	case c := <-q.conns:

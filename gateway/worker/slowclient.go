@@ -293,7 +293,6 @@ func (p *slowClient) SetReadDeadline(t time.Time) error {
 // Unwrap returns the wrapped writer, for http.ResponseController.
 func (p *slowClient) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// WriteHeader records the status.
 func (p *slowClient) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		p.status = status

@@ -204,10 +204,8 @@ func (s *streams) Close() error {
 // it.
 func (s *streams) CloseWrite() error { return unix.ENOTSOCK }
 
-// LocalAddr implements net.Conn.
 func (s *streams) LocalAddr() net.Addr { return &net.UnixAddr{Name: "stdout", Net: "stdio"} }
 
-// RemoteAddr implements net.Conn.
 func (s *streams) RemoteAddr() net.Addr { return &net.UnixAddr{Name: "stdin", Net: "stdio"} }
 
 // SetDeadline sets the deadlines of reads and writes.

@@ -19,7 +19,6 @@ import (
 // Auth is a set of authentication methods.
 type Auth uint8
 
-// The authentication methods.
 const (
 	Local Auth = 1 << iota // rest_auth/local
 	JWT                    // rest_auth/jwt
@@ -28,7 +27,6 @@ const (
 // Content is a set of content plugins.
 type Content uint8
 
-// The content plugins.
 const (
 	Controller Content = 1 << iota // openapi/schedctld
 	Accounting                     // openapi/scheddb
@@ -59,13 +57,11 @@ type ContentEntry struct {
 	Entry
 }
 
-// Auths lists every authentication method.
 var Auths = []AuthEntry{
 	{JWT, Entry{"rest_auth/jwt", "by token, over TCP and UNIX sockets"}},
 	{Local, Entry{"rest_auth/local", "by the peer's uid, over UNIX sockets"}},
 }
 
-// Contents lists every content plugin.
 var Contents = []ContentEntry{
 	{Controller, Entry{"openapi/schedctld", "paths under /sched, from the controller"}},
 	{Accounting, Entry{"openapi/scheddb", "paths under /scheddb, from the accounting daemon"}},

@@ -11,7 +11,6 @@ import (
 // Flags are the options of an API version, such as "+fast".
 type Flags uint8
 
-// The flags.
 const (
 	Fast         Flags = 1 << iota // no warnings, and lenient parsing of requests
 	PreferRefs                     // OpenAPI: inline schemas that are used once

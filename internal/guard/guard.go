@@ -32,7 +32,6 @@ type Rule struct {
 	Trust       *Trust   // which other users may own or change the file or a directory above it; nil: any owner and any group
 }
 
-// Facts describes an opened file.
 type Facts struct {
 	Owner    uint32
 	Size     int64

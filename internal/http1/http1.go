@@ -26,7 +26,6 @@ type Error struct {
 	Reason string
 }
 
-// Error returns the reason.
 func (e *Error) Error() string { return e.Reason }
 
 func malformed(reason string) *Error { return &Error{http.StatusBadRequest, reason} }
@@ -96,7 +95,6 @@ func (l *Lexer) HeadDone() bool { return l.state != inHead }
 // Done reports whether the current request is complete.
 func (l *Lexer) Done() bool { return l.state == done }
 
-// Next begins the next request.
 func (l *Lexer) Next() {
 	hadBody := l.hadBody
 	*l = Lexer{MaxHead: l.MaxHead, MaxBody: l.MaxBody, Typed: l.Typed, hasPrevious: true}

@@ -25,7 +25,6 @@ import "time"
 // Kind is a kind of offence.
 type Kind uint8
 
-// The kinds.
 const (
 	Auth      Kind = iota // an invalid credential
 	Malformed             // malformed input

@@ -62,7 +62,6 @@ func truncate(text string, limit int) string { return text[:min(len(text), limit
 // Decision is the auditor's decision about an Intent.
 type Decision uint8
 
-// The decisions.
 const (
 	Denied   Decision = iota // the change must not be made: the log can't be written
 	Granted                  // the change is in the log and may be made

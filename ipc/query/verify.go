@@ -27,7 +27,6 @@ func (v *Verify) Walk(w *ipc.Walker) {
 // Verdict is the keeper's decision about a signature.
 type Verdict uint8
 
-// The verdicts.
 const (
 	NoVerdict Verdict = iota // the keeper has no key
 	Genuine

@@ -7,7 +7,6 @@ import "schedrestd/ipc"
 // address.
 type Upstream uint8
 
-// The kinds of upstream.
 const (
 	UpstreamController      Upstream = iota // Setup.Controllers[Index]
 	UpstreamAccounting                      // Setup.Accounting[Index]

@@ -5,7 +5,6 @@ import "schedrestd/ipc"
 // OffenceKind is a kind of offence that a worker reports about a client.
 type OffenceKind uint8
 
-// The offences.
 const (
 	BadCredential OffenceKind = iota + 1 // a request was answered 401
 	BadRequest                           // the client sent no valid request

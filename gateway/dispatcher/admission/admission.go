@@ -37,7 +37,6 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// Config sets the limits.
 type Config struct {
 	Slots     int           // connections that are served concurrently
 	PerSource int           // connections of one source that are served concurrently; 0: no such limit

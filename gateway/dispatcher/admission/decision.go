@@ -20,7 +20,6 @@ type Decision struct {
 // Action is the kind of a Decision.
 type Action uint8
 
-// The actions.
 const (
 	Admit   Action = iota // give the connection, which has a slot, to a worker
 	Refuse                // close the connection; it has no slot, and this package has forgotten it
@@ -32,7 +31,6 @@ const (
 // Reason is the reason why a connection is refused.
 type Reason uint8
 
-// The reasons.
 const (
 	Blocked  Reason = iota // its source is blocked for offences
 	Crowded                // too many connections of its source are already waiting

@@ -98,7 +98,6 @@ type Stats struct {
 	Evicted                uint64 // debts that were dropped for lack of space
 }
 
-// Stats returns the counters.
 func (s *State) Stats() Stats {
 	debts, evicted := s.debts.Len()
 	return Stats{

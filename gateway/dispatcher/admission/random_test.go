@@ -49,7 +49,6 @@ type run struct {
 	fault   string
 }
 
-// step causes one random event.
 func (r *run) step() {
 	switch n := r.r.IntN(20); {
 	case n < 6:
@@ -106,7 +105,6 @@ func (r *run) apply() {
 	}
 }
 
-// check checks the invariants.
 func (r *run) check(c Config) {
 	withSlot := 0
 	bySource := map[Source]int{}

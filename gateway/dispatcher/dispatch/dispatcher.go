@@ -17,7 +17,6 @@ import (
 	"schedrestd/security"
 )
 
-// Options configures dispatchers and acceptors.
 type Options struct {
 	Switches   ipc.Switches
 	Admission  work.Admission

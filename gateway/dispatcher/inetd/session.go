@@ -23,7 +23,6 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// Options describes a run.
 type Options struct {
 	Client       *Client
 	Starter      *process.Starter
@@ -51,7 +50,6 @@ const (
 	halfCloseLimit = 10 * time.Minute
 )
 
-// session is one inetd run.
 type session struct {
 	Options
 	worker *process.Process

@@ -11,7 +11,6 @@ import (
 	"schedrestd/ipc"
 )
 
-// Connection is an accepted connection.
 type Connection struct {
 	ipc.Connection
 	admission.Conn

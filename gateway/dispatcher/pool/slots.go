@@ -33,7 +33,6 @@ type Slots struct {
 	ticking    bool         // a call of tick is scheduled
 }
 
-// Options configures a Set.
 type Options struct {
 	Admission   work.Admission
 	Connections int

@@ -143,7 +143,6 @@ func listener(t *testing.T) (*net.UnixConn, string) {
 	return c, path
 }
 
-// datagram returns the next datagram.
 func datagram(t *testing.T, c *net.UnixConn) []byte {
 	t.Helper()
 	_ = c.SetReadDeadline(time.Now().Add(30 * time.Second)) // limits the time of the test

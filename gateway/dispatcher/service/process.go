@@ -126,7 +126,6 @@ func (p *Process) serve() error {
 	}
 }
 
-// handle handles one message.
 func (p *Process) handle(m ipc.Message) error {
 	switch m := m.(type) {
 	case *ipc.Ready:

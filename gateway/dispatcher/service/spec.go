@@ -19,7 +19,6 @@ import (
 	"schedrestd/ipc"
 )
 
-// Options describes a service.
 type Options struct {
 	Role       ipc.Role
 	Threads    int           // number of threads that run concurrently

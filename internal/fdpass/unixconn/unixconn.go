@@ -71,7 +71,6 @@ func (c *Conn) read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// Close closes the connection.
 func (c *Conn) Close() error {
 	if c.rejectsFDs {
 		return c.UnixConn.Close()
