@@ -56,7 +56,7 @@ func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.StartProcess) error {
 // dispatcher.
 func (m *monitor) handOverProcess(d *dispatcherProcess, number uint32, child *spawn.Child) {
 	_ = child.Channel.WithFD(func(channel int) error {
-		m.sendTo(d, &ipc.ProcessStarted{Number: number, PID: uint32(child.PID), UID: child.UID, GID: child.GID, OwnUserns: child.Foreign}, channel, int(child.Log.Fd()))
+		m.sendTo(d, &ipc.ProcessStarted{Number: number, PID: uint32(child.PID), UID: child.UID, GID: child.GID, OwnUserns: child.OwnUserns}, channel, int(child.Log.Fd()))
 		return nil
 	})
 	child.Log.Close()

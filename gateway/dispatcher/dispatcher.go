@@ -207,7 +207,7 @@ func (d *dispatcher) configure(c ipc.DispatcherSetup) {
 func (d *dispatcher) spec(role ipc.Role) *service.Spec {
 	c := d.config
 	o := service.Options{Role: role, Threads: 1, Quota: relay.NewQuota(float64(d.limits.LogBurst), float64(d.limits.LogRate)),
-		StartLimit: c.StartLimit, Silence: c.PingTimeout, Log: d.log}
+		StartLimit: c.StartLimit, PingTimeout: c.PingTimeout, Log: d.log}
 	switch role {
 	case ipc.Keeper: // signing needs a processor
 		o.Threads = int(c.Threads)
@@ -248,7 +248,7 @@ func (d *dispatcher) createPools(a announced) {
 func (d *dispatcher) dispatchOptions(a announced) dispatch.Options {
 	c := d.config
 	identity := security.Identity{Name: c.Name, UID: c.UID, GID: c.GID}
-	return dispatch.Options{Switches: c.Switches, Admission: a.setup.Admission, Worker: identity, Nobody: identity,
+	return dispatch.Options{Switches: c.Switches, Admission: a.setup.Admission, Worker: identity, Standby: identity,
 		Identities: int(c.Identities), IdleLimit: d.limits.IdleLimit, WaitLimit: d.limits.WaitLimit,
 		OwnerOf: d.ownerOf, Names: d.names, Log: d.log}
 }
@@ -433,7 +433,7 @@ func (d *dispatcher) finish() {
 	})
 	// Workers observe the drain limit themselves, but a compromised worker may
 	// ignore it.
-	timer := d.After(drain+process.ExitGrace, func() { d.End("did not exit in time") })
+	timer := d.After(drain+process.ExitGrace, func() { d.Kill("did not exit in time") })
 	defer timer.Stop()
 	<-d.Done
 	_ = d.Call(func() error {
@@ -507,7 +507,7 @@ func (d *dispatcher) runInetd(a announced, client *inetd.Client) error {
 		ServiceExits: serviceExits,
 		Finish:       d.finishing,
 		StartLimit:   c.StartLimit,
-		Silence:      c.PingTimeout,
+		PingTimeout:  c.PingTimeout,
 		Ready: func(enforced ipc.Ready) {
 			d.parent.Send(&ipc.GenerationResult{ID: a.ID, OK: true})
 			d.announceConfinement(a, enforced)

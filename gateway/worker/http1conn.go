@@ -54,7 +54,7 @@ type http1Conn struct {
 
 func (b *badRequests) wrap(c net.Conn, peer auth.Peer) *http1Conn {
 	return &http1Conn{Conn: c, peer: peer, badRequests: b,
-		lexer: http1.Lexer{MaxHead: b.maxHead, MaxBody: b.maxBody, Typed: b.typed}}
+		lexer: http1.Lexer{MaxHead: b.maxHead, MaxBody: b.maxBody, Interactive: b.typed}}
 }
 
 // NetConn returns the wrapped connection.

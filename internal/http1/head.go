@@ -202,7 +202,7 @@ func (l *Lexer) endHead() error {
 	switch {
 	case l.unsupported != nil:
 		return l.unsupported
-	case l.hosts == 0 && l.minor != '0' && !l.Typed:
+	case l.hosts == 0 && l.minor != '0' && !l.Interactive:
 		return malformed("the Host field is missing")
 	case l.chunked && l.hasLength:
 		return malformed("both Content-Length and Transfer-Encoding are present")

@@ -32,9 +32,9 @@ func malformed(reason string) *Error { return &Error{http.StatusBadRequest, reas
 
 // Lexer examines the requests of one connection.
 type Lexer struct {
-	MaxHead int   // maximum length of a request line and its header, in bytes
-	MaxBody int64 // maximum bytes of a chunked body
-	Typed   bool  // a person types the requests: Host may be missing, and empty lines may come between requests
+	MaxHead     int   // maximum length of a request line and its header, in bytes
+	MaxBody     int64 // maximum bytes of a chunked body
+	Interactive bool  // a person types the requests: Host may be missing, and empty lines may come between requests
 
 	state       state
 	hasPrevious bool // whether this is not the first request
@@ -74,7 +74,7 @@ func (l *Lexer) Skip(b []byte) (n int) {
 	if l.line > 0 {
 		return 0
 	}
-	for l.Typed || l.blankLines < maxBlank && (!l.hasPrevious || l.hadBody) {
+	for l.Interactive || l.blankLines < maxBlank && (!l.hasPrevious || l.hadBody) {
 		switch {
 		case n < len(b) && b[n] == '\n':
 			n++
@@ -97,6 +97,6 @@ func (l *Lexer) Done() bool { return l.state == done }
 
 func (l *Lexer) Next() {
 	hadBody := l.hadBody
-	*l = Lexer{MaxHead: l.MaxHead, MaxBody: l.MaxBody, Typed: l.Typed, hasPrevious: true}
+	*l = Lexer{MaxHead: l.MaxHead, MaxBody: l.MaxBody, Interactive: l.Interactive, hasPrevious: true}
 	l.hadBody = hadBody
 }

@@ -239,7 +239,7 @@ func TestAccepted(t *testing.T) {
 func TestTyped(t *testing.T) {
 	text := "\n\n\n\n\n\n" + get + "\n\n\n\n" + get + "\r\n"
 	l := newLexer()
-	l.Typed = true
+	l.Interactive = true
 	if list := lexAll(l, text, len(text)); len(list) != 2 || !list[1].done {
 		t.Errorf("got %v", list)
 	}

@@ -17,7 +17,7 @@ import (
 // identifies it.
 type Client struct {
 	ipc.Connection
-	Nameless bool // this end of the UNIX socket on standard input has no path
+	Unnamed bool // this end of the UNIX socket on standard input has no path
 
 	in, out  int
 	blocking bool // the socket on standard input was in blocking mode at the start
@@ -65,8 +65,8 @@ func (c *Client) identifySocket(sameSocket bool) (bool, error) {
 		c.UID, c.GID, c.PID, c.Verified = u.UID, u.GID, u.PID, u.Verify() == nil
 		own, err := unix.Getsockname(c.in)
 		name, ok := own.(*unix.SockaddrUnix)
-		c.Nameless = err != nil || !ok || name.Name == "" || name.Name == "@" // package unix shows a socket without a name as "@"
-		if c.Nameless && !sameSocket {
+		c.Unnamed = err != nil || !ok || name.Name == "" || name.Name == "@" // package unix shows a socket without a name as "@"
+		if c.Unnamed && !sameSocket {
 			return false, nil
 		}
 		c.Network = ipc.Unix

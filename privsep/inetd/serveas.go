@@ -21,7 +21,7 @@ func (c *Client) ServeAs(p *ipc.PackedPlan) (service identity.Service, refusal, 
 	switch {
 	case c.Network != ipc.Unix:
 		return service, nil, errs.New(errs.Invalid, "become_user needs a connected UNIX socket on standard input, on which the kernel identifies the client")
-	case c.Nameless:
+	case c.Unnamed:
 		// A socket without a path is usually the end that connected. So the
 		// peer that the kernel reports is a service, not a client. If such a
 		// socket were accepted, a user could connect to a service that echoes

@@ -26,10 +26,10 @@ type Spec struct {
 // Child is a started process, with the descriptors that the dispatcher gets.
 type Child struct {
 	*Process
-	Channel  *ipc.Channel
-	Log      *os.File // reading end of the pipe that is the process's standard error; nil: there is no pipe
-	UID, GID uint32
-	Foreign  bool // it is in a user namespace of its own
+	Channel   *ipc.Channel
+	Log       *os.File // reading end of the pipe that is the process's standard error; nil: there is no pipe
+	UID, GID  uint32
+	OwnUserns bool // it is in a user namespace of its own
 }
 
 // Close closes this process's copies of the descriptors that the dispatcher
@@ -65,7 +65,7 @@ func (s *Spawner) Start(spec Spec, setup func(tasks uint64) ipc.Message) (*Child
 			return nil, errs.Wrap(err, errs.Internal, "send a %s its settings", spec.Role)
 		}
 	}
-	p.UID, p.GID, p.Foreign = spec.Identity.UID, spec.Identity.GID, s.userNS != nil
+	p.UID, p.GID, p.OwnUserns = spec.Identity.UID, spec.Identity.GID, s.userNS != nil
 	return p, nil
 }
 

@@ -117,11 +117,11 @@ func (s *State) Arrived(now time.Time, c *Conn) {
 		last := s.last()
 		if crowded = len(s.sources[last.Source].waiting) <= len(a.waiting)+1; !crowded {
 			s.unpark(last)
-			s.decide(Decision{Action: Refuse, Conn: last, Reason: Crowded})
+			s.decide(Decision{Action: Refuse, Conn: last, Reason: TooManyWaiting})
 		}
 	}
 	if crowded {
-		s.decide(Decision{Action: Refuse, Conn: c, Reason: Crowded})
+		s.decide(Decision{Action: Refuse, Conn: c, Reason: TooManyWaiting})
 		return
 	}
 	s.park(c)
@@ -161,13 +161,13 @@ func (s *State) Release(c *Conn) {
 	s.admitNext()
 }
 
-// Silent reports connections whose workers have not answered for a while. This
-// can happen because, with become_user, users can stop their own workers. The
-// slots of silent connections are given to other connections. The silent
+// Unresponsive reports connections whose workers have not answered for a while.
+// This can happen because, with become_user, users can stop their own workers.
+// The slots of these connections are given to other connections. These
 // connections stay open and still count against their sources. The number of
 // slots that can be given away at the same time is limited to the total number
 // of slots.
-func (s *State) Silent(conns []*Conn) {
+func (s *State) Unresponsive(conns []*Conn) {
 	for _, c := range conns {
 		if c.hasSlot && !c.excused && s.excused < s.size {
 			c.excused = true

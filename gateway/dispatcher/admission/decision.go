@@ -32,10 +32,10 @@ const (
 type Reason uint8
 
 const (
-	Blocked  Reason = iota // its source is blocked for offences
-	Crowded                // too many connections of its source are already waiting
-	TimedOut               // it has waited too long for other connections of its source to end
-	ShutDown               // the gateway is stopping
+	Blocked        Reason = iota // its source is blocked for offences
+	TooManyWaiting               // too many connections of its source are already waiting
+	TimedOut                     // it has waited too long for other connections of its source to end
+	ShutDown                     // the gateway is stopping
 	numReasons
 )
 

@@ -91,7 +91,7 @@ func (s *State) charge(now time.Time, c *Conn, kind penalty.Kind) {
 type Stats struct {
 	Slots                  int
 	Held, Waiting, Sources int                   // current connections with and without a slot, and their sources
-	Parked                 uint64                // connections that had to wait
+	Waited                 uint64                // connections that had to wait
 	Offences               [penalty.Kinds]uint64 // by kind, including those of exempt sources
 	Blocks                 uint64                // how often a source was blocked
 	Debts                  int
@@ -101,7 +101,7 @@ type Stats struct {
 func (s *State) Stats() Stats {
 	debts, evicted := s.debts.Len()
 	return Stats{
-		Slots: s.size, Held: s.size - s.free + s.excused, Waiting: s.waitCount, Sources: len(s.sources), Parked: s.parked,
+		Slots: s.size, Held: s.size - s.free + s.excused, Waiting: s.waitCount, Sources: len(s.sources), Waited: s.parked,
 		Offences: s.offences, Blocks: s.blocks, Debts: debts, Evicted: evicted,
 	}
 }

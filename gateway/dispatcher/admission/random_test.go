@@ -63,7 +63,7 @@ func (r *run) step() {
 	case n < 12:
 		r.leave(r.r.IntN(len(r.held)))
 	case n < 13:
-		r.Silent(r.held[:r.r.IntN(len(r.held))])
+		r.Unresponsive(r.held[:r.r.IntN(len(r.held))])
 	case n < 14:
 		r.AskToYield(r.now, r.held[:r.r.IntN(len(r.held))], r.r.IntN(2) == 0)
 	default:

@@ -126,7 +126,7 @@ func TestExcusedGiveNoWay(t *testing.T) {
 	for _, c := range f.list {
 		f.setResting(c)
 	}
-	f.Silent(f.list[:2])
+	f.Unresponsive(f.list[:2])
 	for range 2 {
 		if !f.arrive(2).hasSlot {
 			t.Error("the slot of a silent worker's connection is unavailable")

@@ -47,7 +47,7 @@ func play(s *State, script string) (events []string) {
 			s.Release(c)
 		case '!':
 			i := slices.IndexFunc(admitted[name], func(c *Conn) bool { return !c.excused })
-			s.Silent(admitted[name][i : i+1])
+			s.Unresponsive(admitted[name][i : i+1])
 		default:
 			s.Arrived(noon, &Conn{Source: User(uint32(name[0])), Exempt: name[0] < 'a', Ref: name})
 		}

@@ -21,7 +21,7 @@ const long = time.Minute // longer than any test
 // newLog returns a Log without auditors.
 func newLog(t *testing.T) (*fakeparent.Parent, *auditlog.Log) {
 	parent := fakeparent.New(t, relay.Text(io.Discard))
-	spec := service.New(service.Options{Role: ipc.Auditor, Threads: 1, Quota: relay.NewQuota(100, 100), StartLimit: long, Silence: long,
+	spec := service.New(service.Options{Role: ipc.Auditor, Threads: 1, Quota: relay.NewQuota(100, 100), StartLimit: long, PingTimeout: long,
 		ExitLimit: auditlog.ExitLimit, Log: slog.New(slog.DiscardHandler)})
 	log := auditlog.New(spec, parent.Starter, parent.Sender)
 	parent.HandleWith(func(m ipc.Message) bool {

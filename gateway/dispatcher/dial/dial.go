@@ -27,18 +27,18 @@ import (
 
 // Options holds the settings of a Dialer.
 type Options struct {
-	Setup   *work.Setup // has the addresses of the daemons
-	Ports   uint32      // local ports for the worker's connections (see Ports); 0: all
-	Foreign bool        // the worker is in a user namespace, where the kernel does not identify the processes that serve UNIX sockets
-	Burst   int         // connections that the worker may request in one burst
-	Rate    int         // connections per second that the worker may request
-	Counts  *Counters
+	Setup     *work.Setup // has the addresses of the daemons
+	Ports     uint32      // local ports for the worker's connections (see Ports); 0: all
+	OwnUserns bool        // the worker is in a user namespace, where the kernel does not identify the processes that serve UNIX sockets
+	Burst     int         // connections that the worker may request in one burst
+	Rate      int         // connections per second that the worker may request
+	Counts    *Counters
 }
 
 // Counters counts the requests of workers.
 type Counters struct {
 	Dialed, Failed, Limited atomic.Uint64 // requests for a single connection, by result; Limited also counts requests for spare sockets
-	Spares                  atomic.Uint64 // spare sockets sent to workers
+	Prepared                atomic.Uint64 // spare sockets sent to workers
 }
 
 // Dialer opens connections for one worker.
@@ -117,7 +117,7 @@ func (d *Dialer) dial(m *work.Dial) error {
 func (d *Dialer) open(a work.Address) (c conn, err error) {
 	if a.Network == "unix" {
 		c, err = openInode(a.Address)
-		if !d.o.Foreign {
+		if !d.o.OwnUserns {
 			c.server = ipc.NoID // the worker itself asks the kernel which process listens, because that is more precise
 		}
 		return c, err
@@ -172,7 +172,7 @@ func (d *Dialer) offerSpares(m *work.DialBatch) error {
 		return d.countLimited()
 	}
 	defer closeFDs(fds)
-	d.o.Counts.Spares.Add(uint64(len(fds)))
+	d.o.Counts.Prepared.Add(uint64(len(fds)))
 	if t.local {
 		return d.reply(&work.ConnectedBatch{DialBatch: *m, Server: server}, fds...)
 	}

@@ -83,7 +83,7 @@ func TestOpen(t *testing.T) {
 		must(t, os.Chown(path, int(owner), -1))
 	}
 	for foreign, server := range map[bool]uint32{false: ipc.NoID, true: owner} {
-		d.o.Foreign = foreign
+		d.o.OwnUserns = foreign
 		u, err := d.open(work.Address{Network: "unix", Address: path})
 		must(t, err)
 		defer u.close()
@@ -194,8 +194,8 @@ func TestSpares(t *testing.T) {
 		Munge:      work.Munge{Socket: "/nowhere"}}
 	d := dialer(setup, parent)
 	for _, batch := range []*work.DialBatch{{Upstream: work.UpstreamMunge}, {Upstream: work.UpstreamController, Index: 1}, {Upstream: work.UpstreamAccounting}, {Upstream: work.UpstreamAccounting, Index: 1}} {
-		if handled, err := d.Handle(batch); !handled || err != nil || d.o.Counts.Spares.Load() != 0 {
-			t.Errorf("%v: %t, %v, %d spares", batch, handled, err, d.o.Counts.Spares.Load())
+		if handled, err := d.Handle(batch); !handled || err != nil || d.o.Counts.Prepared.Load() != 0 {
+			t.Errorf("%v: %t, %v, %d spares", batch, handled, err, d.o.Counts.Prepared.Load())
 		}
 	}
 	if _, err := d.Handle(&work.DialBatch{Index: 2}); err == nil {
@@ -228,8 +228,8 @@ func TestSpares(t *testing.T) {
 		if _, err := d.Handle(&work.DialBatch{}); err != nil {
 			t.Fatal(err)
 		}
-		if n == 999 && d.o.Counts.Spares.Load() > 50*ipc.DialBatchSize {
-			t.Errorf("%d descriptors wait for a worker that does not read", d.o.Counts.Spares.Load())
+		if n == 999 && d.o.Counts.Prepared.Load() > 50*ipc.DialBatchSize {
+			t.Errorf("%d descriptors wait for a worker that does not read", d.o.Counts.Prepared.Load())
 		}
 	}
 }

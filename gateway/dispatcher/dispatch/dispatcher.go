@@ -21,7 +21,7 @@ type Options struct {
 	Switches   ipc.Switches
 	Admission  work.Admission
 	Worker     security.Identity // without become_user: identity of the workers that serve clients
-	Nobody     security.Identity // identity of workers that serve no user
+	Standby    security.Identity // identity of workers that serve no user
 	Identities int               // become_user: maximum number of identities that have workers
 	IdleLimit  time.Duration     // become_user: a worker that has had no connection for this long is retired
 	WaitLimit  time.Duration     // how long a connection may wait for a worker

@@ -309,7 +309,7 @@ func (h *identities) expectLeaving(d *demand, now time.Time) {
 func (h *identities) yieldPool(p *pool.Pool, busy bool, now time.Time) bool {
 	closing, stubborn := h.Slots.AskToYield(now, p.Held(), busy)
 	if stubborn {
-		p.End("did not close an idle connection when asked to")
+		p.Kill("did not close an idle connection when asked to")
 	}
 	return closing || stubborn
 }

@@ -21,7 +21,7 @@ type onDemand struct {
 // as the configured user, so no client's user can interfere with it. Its start
 // also proves that workers can serve.
 func (h *onDemand) Renew(g *pool.Generation, done func(error)) {
-	p := h.NewPool(g, h.Nobody)
+	p := h.NewPool(g, h.Standby)
 	p.Workers, p.Threads = 1, 1
 	h.Start(p, func(err error) {
 		if err == nil {

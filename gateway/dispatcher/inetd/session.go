@@ -29,7 +29,7 @@ type Options struct {
 	Worker       ipc.StartProcess
 	Quota        *relay.Quota                 // limits the lines that the worker may log
 	Setup        work.Setup                   // of the worker
-	Dial         dial.Options                 // Serve sets Setup and Foreign
+	Dial         dial.Options                 // Serve sets Setup and OwnUserns
 	Services     func() error                 // starts the worker's services while the worker starts
 	Provision    func(*process.Process) error // sends channels and keys to the worker when it is ready; the worker answers with KeysResult
 	Audit        func(ipc.Message)            // sends facts about the connection and its worker to the auditor
@@ -37,7 +37,7 @@ type Options struct {
 	ServiceExits <-chan string                // gets a reason if a service exits
 	Finish       <-chan struct{}              // closed when the worker must finish
 	StartLimit   time.Duration                // a worker that is not ready after this time is killed
-	Silence      time.Duration                // a worker that does not answer a Ping within this time is killed
+	PingTimeout  time.Duration                // a worker that does not answer a Ping within this time is killed
 	Ready        func(ipc.Ready)              // called when the worker is ready
 }
 
@@ -75,7 +75,7 @@ func Serve(o Options) error {
 	if v.worker, err = o.Starter.Start(o.Worker, o.Quota); err != nil {
 		return err
 	}
-	v.Dial.Setup, v.Dial.Foreign = &v.Setup, v.worker.Foreign
+	v.Dial.Setup, v.Dial.OwnUserns = &v.Setup, v.worker.OwnUserns
 	v.dialer = dial.New(v.Dial, v.worker.Channel)
 	if err := o.Services(); err != nil {
 		v.worker.Reap(0)
@@ -102,7 +102,7 @@ func (v *session) run() error {
 			messages <- received{m, err}
 		}
 	}()
-	tick := time.NewTicker(v.Silence / 4)
+	tick := time.NewTicker(v.PingTimeout / 4)
 	defer tick.Stop()
 	finish := v.Finish
 	for {
@@ -204,7 +204,7 @@ func (v *session) check(now time.Time) {
 	if !v.clientSent {
 		return
 	}
-	v.liveness.Check(v.worker, v.Silence)
+	v.liveness.Check(v.worker, v.PingTimeout)
 	inputEnded, closed := v.Client.pollState()
 	if !inputEnded {
 		v.inputEndedAt = time.Time{}

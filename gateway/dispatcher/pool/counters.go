@@ -47,7 +47,7 @@ func (s *Slots) logCounters() {
 	s.log.Info("counters",
 		"connections", slog.GroupValue(
 			slog.Uint64("accepted", c.accepted), slog.Int("held", a.Held), slog.Int("limit", a.Slots),
-			slog.Uint64("waited", a.Parked), slog.Int("waiting", a.Waiting), slog.Int("sources", a.Sources)),
+			slog.Uint64("waited", a.Waited), slog.Int("waiting", a.Waiting), slog.Int("sources", a.Sources)),
 		"turned_away", slog.GroupValue(
 			slog.Uint64("unidentified", c.unidentified), slog.Uint64("forbidden", c.forbidden),
 			slog.Uint64("blocked", c.blocked), slog.Uint64("unavailable", c.unavailable)),
@@ -60,5 +60,5 @@ func (s *Slots) logCounters() {
 			slog.Uint64("killed", c.killed), slog.Uint64("forbidden_call", c.violated), slog.Uint64("replaced", c.replaced)),
 		"dials", slog.GroupValue(
 			slog.Uint64("opened", c.dial.Dialed.Load()), slog.Uint64("failed", c.dial.Failed.Load()),
-			slog.Uint64("limited", c.dial.Limited.Load()), slog.Uint64("prepared", c.dial.Spares.Load())))
+			slog.Uint64("limited", c.dial.Limited.Load()), slog.Uint64("prepared", c.dial.Prepared.Load())))
 }

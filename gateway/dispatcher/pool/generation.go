@@ -29,7 +29,7 @@ type Config struct {
 	RotateAfter uint64        // Pool.OnRotate is called after this number of connections
 	StartLimit  time.Duration // a worker that is not ready after this time is killed
 	WaitLimit   time.Duration // a connection that no worker takes within this time is turned away
-	Silence     time.Duration // a worker that does not answer a Ping within this time is killed
+	PingTimeout time.Duration // a worker that does not answer a Ping within this time is killed
 	RetireLimit time.Duration // after this time, a retired worker that still has connections is asked to finish
 	LogBurst    int           // lines that a worker may log at once
 	LogRate     int           // lines that a worker may log per second

@@ -174,7 +174,7 @@ func (p *Pool) prove(at *place, err error) {
 		return
 	}
 	p.Drain()
-	p.End("the start failed")
+	p.Kill("the start failed")
 }
 
 // A departure describes why and how a worker left its pool.

@@ -12,11 +12,11 @@ import (
 func (p *Pool) checkLiveness() {
 	for _, w := range p.workers {
 		if w.ready {
-			w.liveness.Check(w.Process, p.Silence)
+			w.liveness.Check(w.Process, p.PingTimeout)
 		}
 	}
 	p.checkGone()
-	p.EndIdle(p.Silence)
+	p.EndIdle(p.PingTimeout)
 	p.endRetired()
 }
 
@@ -24,16 +24,17 @@ func (p *Pool) checkLiveness() {
 // connections get its slots.
 const pingLimit = time.Second
 
-// excuseSilent lets waiting connections use the slots of workers that have not
-// answered for a while. With become_user, users can stop their own workers, and
-// a stopped worker keeps its connections until the dispatcher kills it.
-func (p *Pool) excuseSilent() {
+// excuseUnresponsive lets waiting connections use the slots of workers that
+// have not answered for a while. With become_user, users can stop their own
+// workers, and a stopped worker keeps its connections until the dispatcher
+// kills it.
+func (p *Pool) excuseUnresponsive() {
 	var list []*admission.Conn
 	answering := false
 	for _, w := range p.workers {
 		since := w.Started
 		if w.ready {
-			w.liveness.Check(w.Process, p.Silence)
+			w.liveness.Check(w.Process, p.PingTimeout)
 			since = w.liveness.PendingSince()
 		}
 		if since.IsZero() || time.Since(since) < pingLimit {
@@ -50,5 +51,5 @@ func (p *Pool) excuseSilent() {
 			list = append(list, &c.Conn)
 		}
 	}
-	p.Slots.Silent(list)
+	p.Slots.Unresponsive(list)
 }

@@ -85,7 +85,7 @@ func (s *Set) Samples() (list []query.Sample) {
 	set(metric.SlotsWaiting, uint64(a.Waiting))
 	set(metric.Sources, uint64(a.Sources))
 	set(metric.Connections, c.accepted)
-	set(metric.ConnectionsWaited, a.Parked)
+	set(metric.ConnectionsWaited, a.Waited)
 	set(metric.ConnectionsRefused, c.unidentified, c.forbidden, c.blocked, c.unavailable)
 	set(metric.Offences, a.Offences[penalty.Auth], a.Offences[penalty.Malformed], a.Offences[penalty.Crash])
 	set(metric.Blocks, a.Blocks)
@@ -93,7 +93,7 @@ func (s *Set) Samples() (list []query.Sample) {
 	set(metric.Workers, running)
 	set(metric.WorkersStarted, c.started)
 	set(metric.WorkersExited, c.done, c.died, c.killed, c.violated)
-	// Spare sockets (dial.Counters.Spares) do not count as dials. A worker may
+	// Spare sockets (dial.Counters.Prepared) do not count as dials. A worker may
 	// never use them, and a spare socket to another machine connects only when
 	// it is used.
 	set(metric.Dials, c.dial.Dialed.Load(), c.dial.Failed.Load(), c.dial.Limited.Load())

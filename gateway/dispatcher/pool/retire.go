@@ -25,8 +25,7 @@ func (p *Pool) reportViolation(number uint32, reason string) {
 	}
 }
 
-// End kills every worker.
-func (p *Pool) End(reason string) {
+func (p *Pool) Kill(reason string) {
 	for _, w := range p.workers {
 		w.Terminate(reason)
 	}
@@ -95,7 +94,7 @@ func (p *Pool) endRetired() {
 	switch {
 	case !p.retired:
 	case p.draining && elapsed > p.Setup.Limits.Drain+process.ExitGrace:
-		p.End("was retired and asked to finish, but still runs")
+		p.Kill("was retired and asked to finish, but still runs")
 	case !p.draining && elapsed > p.RetireLimit:
 		for _, w := range p.workers {
 			p.logFailure(slog.LevelWarn, "retired worker asked to finish", "worker", w.Number, "pid", w.PID,

@@ -12,7 +12,7 @@ func NewSet(o Options) *Set {
 	l := NewLoop()
 	s := &Set{Loop: l, Slots: newSlots(o, l), pools: map[*Pool]struct{}{}, Done: make(chan struct{}),
 		failures: newLimitedCount(), routine: newLimitedCount()}
-	s.Slots.checkSilent = func() { s.each((*Pool).excuseSilent) }
+	s.Slots.checkSilent = func() { s.each((*Pool).excuseUnresponsive) }
 	go l.Run()
 	return s
 }
@@ -74,5 +74,4 @@ func (s *Set) Close() {
 	s.closeIfDone()
 }
 
-// End kills all workers.
-func (s *Set) End(reason string) { s.each(func(p *Pool) { p.End(reason) }) }
+func (s *Set) Kill(reason string) { s.each(func(p *Pool) { p.Kill(reason) }) }

@@ -27,7 +27,7 @@ func (s *Set) spawnWorker(g *Generation, spec workerSpec) (*worker, error) {
 	}
 	setup := c.Setup
 	dial.Spread(&setup, w.Number)
-	options := dial.Options{Setup: &setup, Ports: dial.Ports(w.Number), Foreign: w.Foreign,
+	options := dial.Options{Setup: &setup, Ports: dial.Ports(w.Number), OwnUserns: w.OwnUserns,
 		Burst: c.DialBurst, Rate: c.DialRate, Counts: &s.Slots.counts.dial}
 	return &worker{Process: w, requests: spec.requests, dialer: dial.New(options, w.Channel),
 		held: map[uint64]*Connection{}, share: 1 / float64(c.Workers),

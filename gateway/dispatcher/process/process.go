@@ -29,7 +29,7 @@ type Process struct {
 	Number    uint32
 	Identity  security.Identity
 	PID       int
-	Foreign   bool // it runs in a user namespace of its own
+	OwnUserns bool // it runs in a user namespace of its own
 	Channel   *ipc.Channel
 	Started   time.Time
 	EndReason string // why the dispatcher killed it; "" if it exited by itself. Used only by the goroutine that owns the process
@@ -176,7 +176,7 @@ func (s *Starter) adopt(q *request, m *ipc.ProcessStarted, fds []int) (*Process,
 		log.Close()
 		return nil, errs.Wrap(err, errs.Internal, "open the channel to a %s", q.Role)
 	}
-	p := &Process{Number: q.Number, Identity: security.Identity{UID: m.UID, GID: m.GID}, PID: int(m.PID), Foreign: m.OwnUserns,
+	p := &Process{Number: q.Number, Identity: security.Identity{UID: m.UID, GID: m.GID}, PID: int(m.PID), OwnUserns: m.OwnUserns,
 		Channel: channel, Started: time.Now(), Exited: make(chan struct{}), starter: s, log: log, logDone: make(chan struct{})}
 	s.mu.Lock()
 	s.running[p.Number] = p

@@ -102,7 +102,7 @@ func (p *Process) serve() error {
 			}
 		}
 	}()
-	startTimer, tick := time.NewTimer(p.spec.StartLimit), time.NewTicker(p.spec.Silence/4)
+	startTimer, tick := time.NewTimer(p.spec.StartLimit), time.NewTicker(p.spec.PingTimeout/4)
 	defer startTimer.Stop()
 	defer tick.Stop()
 	for {
@@ -120,7 +120,7 @@ func (p *Process) serve() error {
 			p.Terminate(fmt.Sprintf("was not ready within %s", p.spec.StartLimit))
 		case <-tick.C:
 			if p.Channel.Phase() == ipc.Serving {
-				p.liveness.Check(p.Process, p.spec.Silence)
+				p.liveness.Check(p.Process, p.spec.PingTimeout)
 			}
 		}
 	}
@@ -132,7 +132,7 @@ func (p *Process) handle(m ipc.Message) error {
 		name := p.spec.Role.String()
 		p.spec.Log.Info(name+" ready", name, p.Number, "pid", p.PID, "sandbox", security.Sandbox(*m).String(),
 			"took", time.Since(p.Started).Round(10*time.Microsecond))
-		p.liveness.Check(p.Process, p.spec.Silence) // the first message ends the handover: the process accepts no more files from the parent
+		p.liveness.Check(p.Process, p.spec.PingTimeout) // the first message ends the handover: the process accepts no more files from the parent
 		p.ready <- nil
 	case *ipc.Refused:
 		return errs.New(errs.Denied, "the %s cannot serve: %s", p.spec.Role, printable.Text(m.Reason))

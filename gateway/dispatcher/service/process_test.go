@@ -17,7 +17,7 @@ import (
 func TestReports(t *testing.T) {
 	reported := 0
 	hooks := Hooks{Report: func(uint32, string) { reported++ }}
-	spec := &Spec{Options: Options{Role: ipc.Keeper, StartLimit: time.Hour, Silence: time.Hour}, reports: rate.New(reportedBurst, 0, time.Now())}
+	spec := &Spec{Options: Options{Role: ipc.Keeper, StartLimit: time.Hour, PingTimeout: time.Hour}, reports: rate.New(reportedBurst, 0, time.Now())}
 	for life := range 2 {
 		parent, compromised := serving(t)
 		go func() {
@@ -39,7 +39,7 @@ func TestUnasked(t *testing.T) {
 	for want, m := range map[string]ipc.Message{"was not requested": &ipc.Pong{Number: 1}, "KeysResult": &ipc.KeysResult{OK: true}} {
 		parent, compromised := serving(t)
 		must(t, compromised.Send(m))
-		p := &Process{Process: &process.Process{Channel: parent}, spec: &Spec{Options: Options{Role: ipc.Keeper, StartLimit: time.Hour, Silence: time.Hour}},
+		p := &Process{Process: &process.Process{Channel: parent}, spec: &Spec{Options: Options{Role: ipc.Keeper, StartLimit: time.Hour, PingTimeout: time.Hour}},
 			hooks: Hooks{Handle: func(ipc.Message) (bool, error) { return false, nil }}, Done: make(chan struct{})}
 		if err := p.serve(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -20,13 +20,13 @@ import (
 )
 
 type Options struct {
-	Role       ipc.Role
-	Threads    int           // number of threads that run concurrently
-	Quota      *relay.Quota  // limits the lines that its processes may log
-	StartLimit time.Duration // a process that has not sent Ready after this time is killed
-	Silence    time.Duration // a process that does not answer a Ping within this time is killed
-	ExitLimit  time.Duration // how long a process may take to exit after its channel was closed; 0: process.ExitGrace
-	Log        *slog.Logger
+	Role        ipc.Role
+	Threads     int           // number of threads that run concurrently
+	Quota       *relay.Quota  // limits the lines that its processes may log
+	StartLimit  time.Duration // a process that has not sent Ready after this time is killed
+	PingTimeout time.Duration // a process that does not answer a Ping within this time is killed
+	ExitLimit   time.Duration // how long a process may take to exit after its channel was closed; 0: process.ExitGrace
+	Log         *slog.Logger
 }
 
 // Spec starts the processes of a service, one in each generation.
