@@ -62,7 +62,7 @@ func (m *monitor) checkKeyFiles() {
 // records the cause, and the new generation is built later.
 func (m *monitor) requestGeneration(cause generationCause) {
 	m.pendingCause = max(m.pendingCause, cause)
-	if m.pendingCause == causeNone || m.openingGeneration || m.nextGeneration != nil || m.stopSignal != nil || m.dispatcher == nil || !m.dispatcher.isConfigured {
+	if m.pendingCause == causeNone || m.openingGeneration || m.nextGeneration != nil || m.stopSignal != nil || !m.dispatcher.isServing() {
 		return
 	}
 	m.lastGenerationID++
@@ -98,7 +98,7 @@ func (m *monitor) announceGeneration(g *generation, err error) {
 	case err != nil:
 		m.rejectGeneration(g, err)
 		return
-	case m.stopSignal != nil || m.dispatcher == nil || !m.dispatcher.isConfigured:
+	case m.stopSignal != nil || !m.dispatcher.isServing():
 		g.keys.Close(m.keys)
 		m.pendingCause = max(m.pendingCause, g.cause) // for the next dispatcher
 		return

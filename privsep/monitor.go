@@ -82,7 +82,6 @@ type dispatcherProcess struct {
 	killTimer         *time.Timer                // kills the dispatcher if it is not ready in time or does not answer a Ping
 	pingsSent         uint64
 	pingAnswered      bool         // the last Ping was answered, or none was sent
-	isConfigured      bool         // the dispatcher was sent what it needs to serve
 	killReason        atomic.Value // string that says why the parent killed the dispatcher; nil: the parent did not kill it
 }
 
@@ -136,7 +135,9 @@ func (m *monitor) loop(signals <-chan os.Signal) error {
 			case s == syscall.SIGHUP:
 				m.reload()
 			case s == syscall.SIGUSR1:
-				m.send(new(ipc.LogCounters))
+				if m.dispatcher.isServing() { // an earlier message would end the dispatcher
+					m.send(new(ipc.LogCounters))
+				}
 			case m.stopSignal == nil:
 				duplicateUntil = time.Now().Add(duplicateSignalWindow)
 				m.stop(s)
@@ -250,7 +251,7 @@ func (m *monitor) endRun(err error) {
 // does not answer, a timer kills it, even while the loop is blocked by a
 // message to the dispatcher.
 func (m *monitor) ping() {
-	if d := m.dispatcher; d != nil && d.pingAnswered && d.Channel.Phase() == ipc.Serving {
+	if d := m.dispatcher; d.isServing() && d.pingAnswered {
 		d.pingAnswered = false
 		d.pingsSent++
 		d.killTimer.Reset(m.config.Limits.Ping)
@@ -344,6 +345,10 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 	return nil
 }
 
+// isServing reports whether there is a dispatcher, and whether it has what it
+// needs to serve.
+func (d *dispatcherProcess) isServing() bool { return d != nil && d.Channel.Phase() == ipc.Serving }
+
 // configureDispatcher sends the dispatcher everything that it needs to serve.
 // The dispatcher has just reported that it is ready.
 func (m *monitor) configureDispatcher(d *dispatcherProcess, enforced security.Sandbox) error {
@@ -356,7 +361,6 @@ func (m *monitor) configureDispatcher(d *dispatcherProcess, enforced security.Sa
 	for _, l := range m.listeners {
 		m.send(&l.Listening)
 	}
-	d.isConfigured = true
 	m.requestGeneration(causeAge)
 	return nil
 }
