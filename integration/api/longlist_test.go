@@ -172,12 +172,12 @@ func TestStalledClients(t *testing.T) {
 	l, s := harness.NewDaemons(t), newFakeController(t)
 	s.setAnswer(jobList(t, 1000), false) // a hundred of these lists fit into the half of the answer memory that one user may use
 	k := startGatewayFor(l, t, s)
-	for range 100 {
+	for i := range 100 { // their requests differ, because equal ones would share an answer
 		nc, err := net.Dial("tcp", k.Address)
 		harness.Must(t, err)
 		t.Cleanup(func() { nc.Close() })
 		harness.Must(t, nc.(*net.TCPConn).SetReadBuffer(4096))
-		_, err = fmt.Fprintf(nc, "GET /sched/v0.0.43/jobs HTTP/1.1\r\nHost: x\r\nX-SCHED-USER-TOKEN: %s\r\n\r\n", l.OwnToken)
+		_, err = fmt.Fprintf(nc, "GET /sched/v0.0.43/jobs?update_time=%d HTTP/1.1\r\nHost: x\r\nX-SCHED-USER-TOKEN: %s\r\n\r\n", i, l.OwnToken)
 		harness.Must(t, err)
 	}
 	harness.Eventually(t, "all requests have arrived", func() bool { return s.requests.Load() == 100 })

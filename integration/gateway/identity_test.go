@@ -323,8 +323,8 @@ func TestRequireUserName(t *testing.T) {
 }
 
 // TestRootWithoutCapabilities checks that the gateway does not start as root if
-// a capability that it needs is missing. The error must name the capability,
-// and not just the first operation that fails without it.
+// a capability that it needs is missing. The error must name the capabilities
+// that it needs, and not just the first operation that fails without them.
 func TestRootWithoutCapabilities(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -332,7 +332,7 @@ func TestRootWithoutCapabilities(t *testing.T) {
 	for _, capability := range []string{"setuid", "setgid", "kill"} {
 		cmd := exec.Command("setpriv", "--bounding-set", "-"+capability, filepath.Join(harness.Bin, "schedrestd"), "-f", l.Conf(), "-u", "nobody", "127.0.0.1:0")
 		cmd.Env = append(os.Environ(), l.Restd.Env...)
-		if _, log, status := harness.RunCommand(t, cmd); status != 1 || !strings.Contains(log, "start and stop workers: CAP_"+strings.ToUpper(capability)) {
+		if _, log, status := harness.RunCommand(t, cmd); status != 1 || !strings.Contains(log, "to start and stop workers, CAP_KILL, CAP_SETGID and CAP_SETUID") {
 			t.Errorf("without %s: exit status %d\n%s", capability, status, log)
 		}
 	}
