@@ -83,7 +83,8 @@ func (p problem) String() string {
 	}
 	name, ok := strings.CutPrefix(p.Source, "#/")
 	last := strings.TrimSuffix(path.Base(name), "s")
-	if ok && name != "job" && !strings.HasPrefix(text, last) { // "#/job" is the whole job
+	isBody := name == "job" || name == "jobs" // the source is the whole job or the whole list
+	if ok && !isBody && !strings.HasPrefix(text, last) {
 		text = p.Source + ": " + text
 	}
 	return printable.Text(text)

@@ -13,6 +13,7 @@ func TestProblem(t *testing.T) {
 		{problem{Number: 2017, Error: "Invalid job id specified"}, "Invalid job id specified"},
 		{problem{Description: "partition: unknown", Source: "#/job/partition"}, "partition: unknown"},
 		{problem{Description: "job 1: not found", Source: "#/jobs"}, "job 1: not found"},
+		{problem{Description: "there is no job 7", Source: "#/jobs"}, "there is no job 7"},
 		{problem{Description: "the job is held", Source: "#/job"}, "the job is held"},
 		{problem{Description: "not a number", Source: "#/job/tasks"}, "#/job/tasks: not a number"},
 		{problem{Description: "a\x1b[2J", Source: "_dump_jobs"}, `a\x1b[2J`},
