@@ -492,6 +492,34 @@ func TestJournalFillsItsDisk(t *testing.T) {
 	awaitState(t, c, submit(t, c, d), model.JobComplete)
 }
 
+// TestCancelOnAFullDisk cancels a waiting job while no byte can be written. The
+// client must get an error, because a restart would lose the cancellation, and
+// must not wait without limit. The job ends when there is space again.
+func TestCancelOnAFullDisk(t *testing.T) {
+	state := t.TempDir()
+	mountTmpfs(t, state, "size=4m,mode=0700")
+	c, _ := controller(t, Config{StateDir: state, Log: quiet})
+	d := desc("/tmp", "true")
+	d.Priority = model.Some[uint32](0)
+	id := submit(t, c, d)
+	ballast := filepath.Join(state, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 4<<20), 0o600); err == nil {
+		t.Fatal("the disk is not full")
+	}
+	answer := make(chan error, 1)
+	go func() { answer <- c.cancel(id, time.Now().Add(100*time.Millisecond)) }()
+	select {
+	case err := <-answer:
+		if errs.KindOf(err) != errs.Timeout {
+			t.Errorf("it was answered with %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("it is not answered")
+	}
+	os.Remove(ballast)
+	awaitState(t, c, id, model.JobCancelled)
+}
+
 // TestUncertainCommit checks that a client gets no refusal if its request
 // refused if the request may be in the journal.
 func TestUncertainCommit(t *testing.T) {

@@ -146,8 +146,32 @@ func (c *Controller) cancel(id uint32, deadline time.Time) error {
 	if err != nil {
 		return err
 	}
-	c.finish(j, func(m *model.Job) { m.State, m.StateReason = model.JobCancelled, reasonNone })
-	return nil
+	// While the disk is full, finish does not return.
+	c.tasks.Go(func() {
+		c.finish(j, func(m *model.Job) { m.State, m.StateReason = model.JobCancelled, reasonNone })
+	})
+	return c.awaitCancelled(j, deadline)
+}
+
+// awaitCancelled waits until the end of job j is in the journal. Before that,
+// only this process knows of the cancellation. It waits for at least a second,
+// because a request may name many jobs, and has only one deadline.
+func (c *Controller) awaitCancelled(j *job, deadline time.Time) error {
+	if limit := time.Now().Add(time.Second); deadline.Before(limit) {
+		deadline = limit
+	}
+	for time.Now().Before(deadline) {
+		c.mu.Lock()
+		phase := j.phase
+		c.mu.Unlock()
+		if phase == ended {
+			return nil
+		}
+		if err := sleep(c.ctx, 2*time.Millisecond); err != nil {
+			return errs.Wrap(err, errs.Unavailable, "cancellation of job %d interrupted", j.id())
+		}
+	}
+	return errs.New(errs.Timeout, "the cancellation of job %d could not be recorded; the controller tries again, but forgets it if it is restarted", j.id())
 }
 
 // startTimeout limits how long a request waits for a job that is being started.
