@@ -94,9 +94,12 @@ func Lost(v codec.Version, body Body) ([]string, error) {
 		}
 		texts := textFields(w, fresh())
 		for _, field := range fields {
-			asks := func(value []byte) bool { return !asksForNothing(value, texts[field]) }
-			if slices.ContainsFunc(before[field], asks) && !slices.EqualFunc(before[field], after[field], bytes.Equal) {
-				names = append(names, field)
+			sameLength := len(before[field]) == len(after[field]) // otherwise a list was lost, and the positions say nothing
+			for i, value := range before[field] {
+				if !asksForNothing(value, texts[field]) && (!sameLength || !bytes.Equal(value, after[field][i])) {
+					names = append(names, field)
+					break
+				}
 			}
 		}
 		if len(names) > 0 {

@@ -37,6 +37,10 @@ func TestLost(t *testing.T) {
 	flags.Record.Flags = 1 << 20
 	newUsers := &Users{}
 	newUsers.Records.List = []model.User{model.BlankUser(), defaultQOS.Record}
+	usersTo := &AddUsersTo{model.AddUsersWithAssocs{AssocSet: model.AssocSet{Assoc: model.BlankAssociation()}, User: model.BlankUser()}}
+	usersTo.Assoc.DefaultQOSID = 7
+	usersToQOS := &AddUsersTo{usersTo.AddUsersWithAssocs}
+	usersToQOS.User.DefaultQOSID = 8
 	for _, tt := range []struct {
 		name string
 		v    codec.Version
@@ -66,6 +70,8 @@ func TestLost(t *testing.T) {
 		{"a user's default QOS", codec.V2411, defaultQOS, []string{"def_qos_id"}},
 		{"an association's comment", codec.V2205, comment, []string{"comment"}},
 		{"a flag of an association beyond 16 bits", codec.V2311, flags, []string{"flags"}},
+		{"a field with the name of one that is not sent", codec.V2411, usersTo, nil},
+		{"a field that is not sent, with the name of another", codec.V2411, usersToQOS, []string{"def_qos_id"}},
 		{"one of several new users", codec.V2411, newUsers, []string{"def_qos_id"}},
 	} {
 		got, err := Lost(tt.v, tt.body)
