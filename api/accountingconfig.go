@@ -34,7 +34,7 @@ var Config = enveloped("openapi_slurmdbd_config_resp", func(a *ConfigAnswer) *En
 var instanceList = schema.Named("instance_list", schema.List(Instance.Type))
 
 var GetConfig = declare(noParams, Endpoint{
-	Method: http.MethodGet, Accounting: true, Path: "config", ID: "get_config",
+	Method: http.MethodGet, Accounting: true, Path: "config", ID: "get_config", NoFields: true,
 	Doc: "Show all accounting records", Answer: Config,
 	Description: "Returns all clusters, trackable resources, accounts, users, qualities of service, workload keys and associations, including deleted ones. POST config accepts the answer as its body.",
 	AnswerDoc:   "The records",

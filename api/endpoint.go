@@ -29,6 +29,7 @@ type Endpoint struct {
 	Since       schema.Version // first version that has the operation; 0 for all
 	Until       schema.Version // first version that lacks the operation; 0 for none
 	ChangingGET bool           // a GET that changes something
+	NoFields    bool           // a GET whose answer describes a daemon, so it lacks the FieldsParameter
 	Keyed       bool           // the operation accepts an Idempotency-Key
 	SlurmSince  schema.Version // first version in which slurmrestd also has the operation; 0 for all, SlurmNever for none
 }
@@ -86,14 +87,15 @@ func (e *Endpoint) OperationID(v schema.View) string {
 func (e *Endpoint) Changing() bool { return e.ChangingGET || e.Method != http.MethodGet && !e.Util }
 
 // FieldsParameter is the parameter of every operation that shows records and
-// changes nothing. It is none of slurmrestd's.
+// changes nothing. It is none of slurmrestd's. Operations that show a daemon
+// lack it, because a generated client's functions for them would change.
 var FieldsParameter = schema.Property{
 	Name: "fields", Undocumented: true, Shape: &schema.Shape{Kind: "string"},
 	Doc: "Fields of the records to show, separated by commas, such as \"name\" or \"time.limit\"; default: all fields. Records then lack the other fields, even those that the schema requires",
 }
 
 // HasFields reports whether the endpoint has the FieldsParameter.
-func (e *Endpoint) HasFields() bool { return e.Method == http.MethodGet && !e.ChangingGET }
+func (e *Endpoint) HasFields() bool { return e.Method == http.MethodGet && !e.ChangingGET && !e.NoFields }
 
 // Parameters returns the parameters of the endpoint in v.
 func (e *Endpoint) Parameters(v schema.View) []schema.Property {

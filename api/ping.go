@@ -69,7 +69,7 @@ var Pings = enveloped("openapi_ping_array_resp", (*PingsAnswer).envelope,
 )
 
 var GetPing = declare(noParams, Endpoint{
-	Method: http.MethodGet, Path: "ping/", ID: "get_ping",
+	Method: http.MethodGet, Path: "ping/", ID: "get_ping", NoFields: true,
 	Doc: "Ping all controllers", Answer: Pings,
 	Description: "Pings each of the cluster's controllers. A controller that does not answer is listed as down; the request itself still succeeds.",
 	AnswerDoc:   "The controllers and whether they answered",
@@ -82,7 +82,7 @@ var AccountingPings = enveloped("openapi_slurmdbd_ping_resp", (*PingsAnswer).env
 )
 
 var GetAccountingPing = declare(noParams, Endpoint{
-	Method: http.MethodGet, Accounting: true, Path: "ping/", ID: "get_ping",
+	Method: http.MethodGet, Accounting: true, Path: "ping/", ID: "get_ping", NoFields: true,
 	Doc: "Ping the accounting daemon", Answer: AccountingPings,
 	Description: "Pings the accounting daemon and, if there is one, its backup. A daemon that does not answer is listed as down; the request itself still succeeds.",
 	AnswerDoc:   "The accounting daemons and whether they answered",
