@@ -95,7 +95,9 @@ var FieldsParameter = schema.Property{
 }
 
 // HasFields reports whether the endpoint has the FieldsParameter.
-func (e *Endpoint) HasFields() bool { return e.Method == http.MethodGet && !e.ChangingGET && !e.NoFields }
+func (e *Endpoint) HasFields() bool {
+	return e.Method == http.MethodGet && !e.ChangingGET && !e.NoFields
+}
 
 // Parameters returns the parameters of the endpoint in v.
 func (e *Endpoint) Parameters(v schema.View) []schema.Property {
