@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,15 +20,15 @@ import (
 // JobFilter selects jobs.
 type JobFilter struct {
 	Jobs         []jobRange
-	Users        []string // names or uids
-	Accounts     []string
-	Partitions   []string
+	Users        nameSet // names or uids
+	Accounts     nameSet
+	Partitions   nameSet
 	States       []schema.Word[model.JobState]
-	Names        []string
-	QOS          []string
+	Names        nameSet
+	QOS          nameSet
 	Nodes        hosts // of these, the job must have at least one
-	Reservations []string
-	WCKeys       []string
+	Reservations nameSet
+	WCKeys       nameSet
 }
 
 // jobFilterFields returns the filters of a list of jobs. The type and the
@@ -36,15 +37,15 @@ type JobFilter struct {
 func jobFilterFields[P any](at func(*P) *JobFilter, jobs func() schema.Type[[]jobRange], opts ...schema.Option) schema.Fields[P] {
 	return schema.Fields[P]{
 		schema.F("job_id", jobs, func(p *P) *[]jobRange { return &at(p).Jobs }, "Jobs, separated by commas: numbers, ranges such as \"12-20\", tasks such as \"12_3\", components such as \"12+1\"; default: all jobs", opts...),
-		filterTexts("users", "Users, by name or uid", func(p *P) *[]string { return &at(p).Users }),
-		filterTexts("account", "Accounts that the jobs are charged to", func(p *P) *[]string { return &at(p).Accounts }),
-		filterTexts("partition", "Partitions of the jobs", func(p *P) *[]string { return &at(p).Partitions }),
+		filterTexts("users", "Users, by name or uid", func(p *P) *nameSet { return &at(p).Users }),
+		filterTexts("account", "Accounts that the jobs are charged to", func(p *P) *nameSet { return &at(p).Accounts }),
+		filterTexts("partition", "Partitions of the jobs", func(p *P) *nameSet { return &at(p).Partitions }),
 		schema.F("state", filterWords(jobStates), func(p *P) *[]schema.Word[model.JobState] { return &at(p).States }, "States of the jobs: base states or flags, in either case, separated by commas", schema.Extension),
-		filterTexts("job_name", "Names of jobs", func(p *P) *[]string { return &at(p).Names }),
-		filterTexts("qos", "Quality of service of the jobs", func(p *P) *[]string { return &at(p).QOS }),
+		filterTexts("job_name", "Names of jobs", func(p *P) *nameSet { return &at(p).Names }),
+		filterTexts("qos", "Quality of service of the jobs", func(p *P) *nameSet { return &at(p).QOS }),
 		filterHosts("node", "Nodes, as a host list; a job matches if it has at least one of them", func(p *P) *hosts { return &at(p).Nodes }),
-		filterTexts("reservation", "Reservations that the jobs run in", func(p *P) *[]string { return &at(p).Reservations }),
-		filterTexts("wckey", "Workload keys of the jobs", func(p *P) *[]string { return &at(p).WCKeys }),
+		filterTexts("reservation", "Reservations that the jobs run in", func(p *P) *nameSet { return &at(p).Reservations }),
+		filterTexts("wckey", "Workload keys of the jobs", func(p *P) *nameSet { return &at(p).WCKeys }),
 	}
 }
 
@@ -70,34 +71,41 @@ func (f *JobFilter) OneJob() (id uint32, ok bool) {
 	return f.Jobs[0].JobID, true
 }
 
+// OneUser returns the only user, a name or a uid, whose jobs f selects.
+func (f *JobFilter) OneUser() (user string, ok bool) {
+	for user = range f.Users {
+	}
+	return user, len(f.Users) == 1
+}
+
 // Match reports whether f selects the job.
 func (f *JobFilter) Match(j *JobRow) bool {
 	return oneMatches(f.Jobs, func(r jobRange) bool { return r.has(j.Job) }) &&
-		oneMatches(f.Users, func(u string) bool { return u == strconv.FormatUint(uint64(j.UserID), 10) || u == jobUser(j) }) &&
-		isOneOf(f.Accounts, j.Account) &&
-		sharesOne(f.Partitions, j.Partition) &&
+		(len(f.Users) == 0 || f.Users[jobUser(j)] || f.Users[strconv.FormatUint(uint64(j.UserID), 10)]) &&
+		f.Accounts.has(j.Account) &&
+		f.Partitions.hasOneOf(j.Partition) &&
 		hasOneWord(f.States, j.State) &&
-		isOneOf(f.Names, j.Name) &&
-		sharesOne(f.QOS, j.QOS) &&
+		f.Names.has(j.Name) &&
+		f.QOS.hasOneOf(j.QOS) &&
 		f.Nodes.match(j.Nodes) &&
-		sharesOne(f.Reservations, j.Reservation) &&
-		isOneOf(f.WCKeys, strings.TrimPrefix(j.WCKey, "*"))
+		f.Reservations.hasOneOf(j.Reservation) &&
+		f.WCKeys.has(strings.TrimPrefix(j.WCKey, "*"))
 }
 
 // NodeFilter selects nodes.
 type NodeFilter struct {
 	Nodes      hosts
-	Partitions []string
+	Partitions nameSet
 	States     []schema.Word[model.NodeState]
-	Features   []string
+	Features   nameSet
 }
 
 func nodeFilterFields[P any](at func(*P) *NodeFilter) schema.Fields[P] {
 	return schema.Fields[P]{
 		filterHosts("node", "Nodes, as a host list", func(p *P) *hosts { return &at(p).Nodes }),
-		filterTexts("partition", "Partitions of the nodes", func(p *P) *[]string { return &at(p).Partitions }),
+		filterTexts("partition", "Partitions of the nodes", func(p *P) *nameSet { return &at(p).Partitions }),
 		schema.F("state", filterWords(nodeStates), func(p *P) *[]schema.Word[model.NodeState] { return &at(p).States }, "States of the nodes: base states or flags, in either case, separated by commas", schema.Extension),
-		filterTexts("feature", "Features of the nodes, configured or active", func(p *P) *[]string { return &at(p).Features }),
+		filterTexts("feature", "Features of the nodes, configured or active", func(p *P) *nameSet { return &at(p).Features }),
 	}
 }
 
@@ -112,11 +120,9 @@ func (f *NodeFilter) OneNode() (name string, ok bool) {
 // Match reports whether f selects the node.
 func (f *NodeFilter) Match(n *NodeRow) bool {
 	return (len(f.Nodes.names) == 0 || f.Nodes.names[n.Name]) &&
-		oneMatches(f.Partitions, func(p string) bool { return slices.Contains(n.Partitions, p) }) &&
+		(len(f.Partitions) == 0 || slices.ContainsFunc(n.Partitions, f.Partitions.has)) &&
 		hasOneWord(f.States, shownState(n)) &&
-		oneMatches(f.Features, func(feature string) bool {
-			return hasWord(n.Features, feature) || hasWord(n.ActiveFeatures, feature)
-		})
+		(f.Features.hasOneOf(n.Features) || f.Features.hasOneOf(n.ActiveFeatures))
 }
 
 // HostFilter selects partitions or reservations by their nodes.
@@ -135,20 +141,22 @@ func oneMatches[T any](values []T, match func(T) bool) bool {
 	return len(values) == 0 || slices.ContainsFunc(values, match)
 }
 
-func isOneOf(values []string, value string) bool {
-	return len(values) == 0 || slices.Contains(values, value)
-}
+// nameSet is a condition: names of which an entry must have one. The empty set
+// is no condition. The time of a look-up does not depend on the number of names,
+// which a client chooses.
+type nameSet map[string]bool
 
-// sharesOne reports whether a condition is not set, or has a word of the
+// has reports whether the condition is not set, or has the name.
+func (s nameSet) has(name string) bool { return len(s) == 0 || s[name] }
+
+// hasOneOf reports whether the condition is not set, or has a name in the
 // comma-separated list.
-func sharesOne(values []string, list string) bool {
-	return oneMatches(values, func(value string) bool { return hasWord(list, value) })
-}
-
-// hasWord reports whether a comma-separated list has the word.
-func hasWord(list, word string) bool {
-	for one := range strings.SplitSeq(list, ",") {
-		if one == word {
+func (s nameSet) hasOneOf(list string) bool {
+	if len(s) == 0 {
+		return true
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		if s[name] {
 			return true
 		}
 	}
@@ -161,8 +169,22 @@ func hasOneWord[T schema.Integer](words []schema.Word[T], n T) bool {
 }
 
 // filterTexts returns a filter that is a list of names.
-func filterTexts[P any](name, doc string, at func(*P) *[]string) schema.Field[P] {
-	return schema.F(name, condition(csvList), at, doc+", separated by commas", schema.Extension)
+func filterTexts[P any](name, doc string, at func(*P) *nameSet) schema.Field[P] {
+	names := condition(func() schema.Type[nameSet] {
+		parse := csvList().Parser(schema.View{})
+		return schema.Simple(csvList().Shape(schema.View{}), nil, func(r *schema.Report, v *schema.Value, into *nameSet) bool {
+			var list []string
+			if !parse(r, v, &list) {
+				return false
+			}
+			*into = nameSet{}
+			for _, one := range list {
+				(*into)[one] = true
+			}
+			return true
+		})
+	})
+	return schema.F(name, names, at, doc+", separated by commas", schema.Extension)
 }
 
 // filterWords returns the type of a filter that is a list of words of a set, in
@@ -192,8 +214,8 @@ type hosts struct {
 	few   []string // the names, if they are so few that to look for each of them is fast
 }
 
-// fewHosts is the number of names up to which a host list is searched for each
-// of them. For more names, each name of the list is looked up in the set.
+// fewHosts limits the names for which a host list is searched one after another.
+// For more names, each name in the list is looked up in the set.
 const fewHosts = 16
 
 // match reports whether the set is empty, or has a node of the host list.
@@ -220,15 +242,15 @@ func filterHosts[P any](name, doc string, at func(*P) *hosts) schema.Field[P] {
 				return h, fmt.Errorf("expected nodes such as node1,n[01-03], got %q", schema.Shorten(s))
 			}
 			h.names = map[string]bool{}
+			n := 0
 			for name := range model.Hosts(s) {
-				if len(h.names) >= maxHosts {
+				if n++; n > maxHosts { // a name that is repeated also takes time
 					return h, fmt.Errorf("more than %d names", maxHosts)
 				}
 				h.names[name] = true
-				h.few = append(h.few, name)
 			}
-			if len(h.names) > fewHosts {
-				h.few = nil
+			if len(h.names) <= fewHosts {
+				h.few = slices.Sorted(maps.Keys(h.names))
 			}
 			return h, nil
 		})
@@ -249,8 +271,11 @@ func (r jobRange) has(j *model.Job) bool {
 	in := func(id uint32) bool { return id != 0 && r.JobID <= id && id <= r.last }
 	switch task, offset := r.ArrayTaskID, r.HetOffset; {
 	case task.Set:
+		if !in(j.ArrayJobID) { // the usual case, in which the list of pending tasks need not be parsed
+			return false
+		}
 		pending := ArrayTasks(j)
-		return in(j.ArrayJobID) && (j.ArrayTaskID == task || pending.Has(int(task.Number)))
+		return j.ArrayTaskID == task || pending.Has(int(task.Number))
 	case offset.Set:
 		return in(j.HetJobID) && j.HetJobOffset == offset.Number
 	}

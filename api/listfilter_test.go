@@ -143,17 +143,19 @@ func TestNodeFilter(t *testing.T) {
 // TestFiltersRefused checks the errors about filters without a valid value.
 func TestFiltersRefused(t *testing.T) {
 	for query, want := range map[string]string{
-		"state=RUNING":       `unknown state "RUNING"; did you mean RUNNING?`,
-		"state=":             "is empty; omit it if any value may match",
-		"users=":             "is empty; omit it if any value may match",
-		"users=,":            "is empty; omit it if any value may match",
-		"users=%20":          "is empty; omit it if any value may match",
-		"node=n[1-":          `expected nodes such as node1,n[01-03], got "n[1-"`,
-		"node=n[0-99999]":    "more than 65536 names",
-		"job_id=twelve":      `expected a job such as 12, 12-20, 12_3 or 12+1, got "twelve"`,
-		"job_id=20-10":       `expected a job such as 12, 12-20, 12_3 or 12+1, got "20-10"`,
-		"job_id=":            "is empty; omit it if any value may match",
-		"partition=long,%01": `expected names separated by commas, got "long,\x01"`,
+		"state=RUNING":               `unknown state "RUNING"; did you mean RUNNING?`,
+		"state=":                     "is empty; omit it if any value may match",
+		"users=":                     "is empty; omit it if any value may match",
+		"users=,":                    "is empty; omit it if any value may match",
+		"users=%20":                  "is empty; omit it if any value may match",
+		"node=n[1-":                  `expected nodes such as node1,n[01-03], got "n[1-"`,
+		"node=n[1-40000],n[1-40000]": "more than 65536 names",
+		"node=n[3-1]":                `expected nodes such as node1,n[01-03], got "n[3-1]"`,
+		"node=n[0-99999]":            "more than 65536 names",
+		"job_id=twelve":              `expected a job such as 12, 12-20, 12_3 or 12+1, got "twelve"`,
+		"job_id=20-10":               `expected a job such as 12, 12-20, 12_3 or 12+1, got "20-10"`,
+		"job_id=":                    "is empty; omit it if any value may match",
+		"partition=long,%01":         `expected names separated by commas, got "long,\x01"`,
 	} {
 		_, errors := parsed(t, jobListParams, query)
 		if len(errors) != 1 || !strings.HasSuffix(errors[0].Text, want) {

@@ -45,8 +45,8 @@ func (h *handler) eachJob(c *rest.Call, p *api.JobListParams, each func(*model.J
 		}
 		return times, err
 	}
-	if len(p.Users) == 1 {
-		query.User = h.userID(c, p.Users[0])
+	if user, ok := p.OneUser(); ok {
+		query.User = h.userID(c, user)
 	}
 	return h.Controller.Jobs(c.Context(), c.Credential(), query, each)
 }

@@ -67,7 +67,7 @@ func (s *Selection) add(shape *Shape, path string) error {
 				s.members[name] = part
 			}
 		}
-		s = part // of a member that is selected as a whole, a part that nobody uses
+		s = part // if the member is selected as a whole, a part without effect
 	}
 	return nil
 }
