@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -41,9 +43,10 @@ type round struct {
 	cancel context.CancelFunc
 	calls  int // calls that wait for the answer
 
-	ended   chan struct{} // closed when the fields below are set
-	answers []*reply      // one for each call that still waits; fewer if they can't share it
-	err     error
+	ended    chan struct{} // closed when the fields below are set
+	answers  []*reply      // one for each call that still waits; fewer if they can't share it
+	err      error
+	panicked string // a panic and its stack; "" for none
 }
 
 // isLimited reports whether the first call of the round had a time limit of its
@@ -139,14 +142,21 @@ func (c *Client) run(one *round, s *series, idle <-chan struct{}, key roundKey, 
 		defer all.mu.Unlock()
 		s.open, s.idle = nil, underWay
 	})
-	answer, err := c.askAlone(one.ctx, cred, r)
+	answer, err := func() (*reply, error) {
+		defer func() {
+			if p := recover(); p != nil { // each call panics with it, which ends a request; here it would end the process
+				one.panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
+			}
+		}()
+		return c.askAlone(one.ctx, cred, r)
+	}()
 	r.sending() // even if the request could not be sent
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if close(underWay); s.open == nil {
 		delete(all.series, key)
 	}
-	if one.err = err; err == nil {
+	if one.err = err; answer != nil {
 		one.answers = answer.share(one.calls)
 	}
 	close(one.ended)
@@ -177,7 +187,10 @@ func (all *rounds) leave(one *round) bool {
 func (all *rounds) take(one *round) (*reply, error) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if len(one.answers) == 0 {
+	switch {
+	case one.panicked != "":
+		panic(one.panicked)
+	case len(one.answers) == 0:
 		return nil, copyError(one.err)
 	}
 	last := len(one.answers) - 1

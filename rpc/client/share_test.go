@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -194,5 +195,24 @@ func TestLongAnswersAreShared(t *testing.T) {
 	}
 	if !budget.Hold(ann, len(list)*7/2*99/100) {
 		t.Error("memory of answers is not freed")
+	}
+}
+
+// TestPanicInASharedRequest checks that a panic while a request is sent reaches
+// the calls that share it. In the goroutine that sends the request, it would end
+// the process.
+func TestPanicInASharedRequest(t *testing.T) {
+	t.Parallel()
+	c := client.New(client.Config{Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: "192.0.2.1:6817"}},
+		Dial: func(context.Context, client.Address) (net.Conn, error) { panic("broken") }})
+	for range 2 { // the second call does not wait for the first
+		func() {
+			defer func() {
+				if p := fmt.Sprint(recover()); !strings.HasPrefix(p, "broken\n") {
+					t.Errorf("recovered %q", p)
+				}
+			}()
+			_, _ = c.Jobs(context.Background(), ann, model.Query{}, func(*model.Job) error { return nil })
+		}()
 	}
 }
