@@ -37,6 +37,18 @@ func parsed[P any](t *testing.T, table *schema.ObjectType[P], query string) (*P,
 	return p, r.Errors
 }
 
+// matching returns the names of the entries that match.
+func matching[T any](entries map[string]T, match func(T) bool) string {
+	var names []string
+	for name, entry := range entries {
+		if match(entry) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
 // TestJobFilter checks which jobs each filter selects.
 func TestJobFilter(t *testing.T) {
 	jobs := map[string]*model.Job{
@@ -83,14 +95,8 @@ func TestJobFilter(t *testing.T) {
 		if errors != nil {
 			t.Errorf("%s: %v", query, errors)
 		}
-		var got []string
-		for name, j := range jobs {
-			if p.Match(&JobRow{Job: j, Users: fixedNames{0: "root"}}) {
-				got = append(got, name)
-			}
-		}
-		slices.Sort(got)
-		if d := cmp.Diff(want, strings.Join(got, " ")); d != "" {
+		got := matching(jobs, func(j *model.Job) bool { return p.Match(&JobRow{Job: j, Users: fixedNames{0: "root"}}) })
+		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s: %s", query, d)
 		}
 	}
@@ -127,14 +133,7 @@ func TestNodeFilter(t *testing.T) {
 		if errors != nil {
 			t.Errorf("%s: %v", query, errors)
 		}
-		var got []string
-		for name, n := range nodes {
-			if p.Match(n) {
-				got = append(got, name)
-			}
-		}
-		slices.Sort(got)
-		if d := cmp.Diff(want, strings.Join(got, " ")); d != "" {
+		if d := cmp.Diff(want, matching(nodes, p.Match)); d != "" {
 			t.Errorf("%s: %s", query, d)
 		}
 	}
