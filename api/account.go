@@ -68,7 +68,7 @@ var accountsParams = schema.Object("", func() schema.Fields[AccountsParams] {
 })
 
 var GetAccounts = declare(accountsParams, Endpoint{
-	Method: http.MethodGet, Accounting: true, Path: "accounts/", ID: "get_accounts",
+	Method: http.MethodGet, Accounting: true, Path: "accounts/", ID: "get_accounts", Paged: true,
 	Doc: "List the accounts", Answer: Accounts,
 	Description: "Returns the accounts in the accounting records. Each parameter narrows the list or adds details.",
 	AnswerDoc:   "The accounts",

@@ -357,7 +357,7 @@ func reasonNumbers() schema.Type[[]string] {
 }
 
 var GetAccountingJobs = declare(accountingJobsParams, Endpoint{
-	Method: http.MethodGet, Accounting: true, Path: "jobs/", ID: "get_jobs",
+	Method: http.MethodGet, Accounting: true, Path: "jobs/", ID: "get_jobs", Paged: true,
 	Doc: "List jobs from accounting", Answer: AccountingJobs,
 	Description: "Returns jobs from the accounting records, which the daemon keeps long after the controller has dropped the jobs. Each parameter narrows the list or adds details. The accounting daemon decides whose jobs the user may see.",
 	AnswerDoc:   "The jobs",

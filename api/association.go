@@ -186,7 +186,7 @@ var associationParams = schema.Object("", func() schema.Fields[AssociationParams
 })
 
 var GetAssociations = declare(associationParams, Endpoint{
-	Method: http.MethodGet, Accounting: true, Path: "associations/", ID: "get_associations",
+	Method: http.MethodGet, Accounting: true, Path: "associations/", ID: "get_associations", Paged: true,
 	Doc: "List the associations", Answer: Associations,
 	Description: "Returns the associations: the settings and limits of each user in each account and cluster, and those of the accounts themselves. Each parameter narrows the list or changes what it includes.",
 	AnswerDoc:   "The associations",

@@ -29,6 +29,7 @@ type Endpoint struct {
 	Since       schema.Version // first version that has the operation; 0 for all
 	Until       schema.Version // first version that lacks the operation; 0 for none
 	ChangingGET bool           // a GET that changes something
+	Paged       bool           // a GET whose answer is a list that clients can get in pages
 	NoFields    bool           // a GET whose answer describes a daemon, so it lacks the FieldsParameter
 	Keyed       bool           // the operation accepts an Idempotency-Key
 	SlurmSince  schema.Version // first version in which slurmrestd also has the operation; 0 for all, SlurmNever for none
@@ -94,6 +95,21 @@ var FieldsParameter = schema.Property{
 	Doc: "Fields of the records to show, separated by commas, such as \"name\" or \"time.limit\"; default: all fields. Records then lack the other fields, even those that the schema requires",
 }
 
+// MaxPage is the maximum number of entries of a page.
+const MaxPage = 1000
+
+// The parameters of a list that has pages. They are none of slurmrestd's.
+var (
+	LimitParameter = schema.Property{
+		Name: "limit", Undocumented: true, Shape: &schema.Shape{Kind: "string"},
+		Doc: fmt.Sprintf("Maximum number of entries in the answer, which is then a page of the list, sorted; at most %d. If there are more entries, meta.continue is a token for the next page, and the header Link contains its URL", MaxPage),
+	}
+	ContinueParameter = schema.Property{
+		Name: "continue", Undocumented: true, Shape: &schema.Shape{Kind: "string"},
+		Doc: "Token for the next page, from meta.continue of a page. The other parameters, except limit and fields, must be the same",
+	}
+)
+
 // HasFields reports whether the endpoint has the FieldsParameter.
 func (e *Endpoint) HasFields() bool {
 	return e.Method == http.MethodGet && !e.ChangingGET && !e.NoFields
@@ -104,6 +120,9 @@ func (e *Endpoint) Parameters(v schema.View) []schema.Property {
 	list := e.Params.Shape(v).Fields
 	if e.HasFields() {
 		list = append(slices.Clip(list), FieldsParameter)
+	}
+	if e.Paged {
+		list = append(slices.Clip(list), LimitParameter, ContinueParameter)
 	}
 	return list
 }

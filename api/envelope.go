@@ -45,6 +45,7 @@ type Meta struct {
 	Release    string // this program's release, such as "1.2.3"; used in answers in our own spelling
 	Controller string // the controller's release, used in answers in Slurm's spelling; "" if unknown
 	Cluster    string
+	Continue   string // token for the next page of a list; "" for none
 }
 
 // metaType declares the fields of Meta. In this project's spelling, some names
@@ -72,6 +73,8 @@ var metaType = schema.Object("openapi_meta", func() schema.Fields[Meta] {
 			schema.Show("release", spelled, func(m *Meta) name { return name{m.Release, m.Controller} }, "Release of the program"),
 			schema.F("cluster", schema.String, func(m *Meta) *string { return &m.Cluster }, "Name of the cluster"),
 		}, schema.InSlurm(fieldMetaProduct.slurm)),
+		schema.F("continue", schema.String, func(m *Meta) *string { return &m.Continue }, "Token for the next page of the list; absent if there is none", schema.Extension).
+			OmitIf(func(m *Meta) bool { return m.Continue == "" }),
 	}
 })
 

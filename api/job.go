@@ -254,7 +254,7 @@ var jobListParams = schema.Object("", func() schema.Fields[JobListParams] {
 
 // GetJobs lists the jobs.
 var GetJobs = declare(jobListParams, Endpoint{
-	Method: http.MethodGet, Path: "jobs/", ID: "get_jobs",
+	Method: http.MethodGet, Path: "jobs/", ID: "get_jobs", Paged: true,
 	Doc: "List the jobs", Answer: Jobs,
 	Description: "Returns all jobs that the controller still holds and the user may see: pending jobs, running jobs, and jobs that ended recently. Older jobs are available only from accounting. Filters select some of the jobs; the controller is asked for less if the filter is one user or one job.",
 	AnswerDoc:   "The jobs",

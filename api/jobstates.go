@@ -15,7 +15,13 @@ import (
 type JobStateRow struct {
 	ID    string
 	State model.JobState
+
+	number, part uint32 // of the whole job, and of the task or component in it
 }
+
+// Key returns the row's key, by which pages are ordered: by job, then by task or
+// component.
+func (s *JobStateRow) Key() string { return fmt.Sprintf("%010d/%010d", s.number, s.part) }
 
 // jobStateRow declares the fields of a JobStateRow.
 var jobStateRow = schema.Object("job_state_resp_job", func() schema.Fields[JobStateRow] {
@@ -31,7 +37,7 @@ func EachState(s *model.JobStateEntry, each func(*JobStateRow) error) error {
 	row := JobStateRow{State: s.State}
 	if s.ArrayTasks.Set {
 		for task := range members(&s.ArrayTasks) {
-			row.ID = fmt.Sprintf("%d_%d", s.ArrayJobID, task)
+			row.ID, row.number, row.part = fmt.Sprintf("%d_%d", s.ArrayJobID, task), s.ArrayJobID, uint32(task)
 			if err := each(&row); err != nil {
 				return err
 			}
@@ -40,13 +46,17 @@ func EachState(s *model.JobStateEntry, each func(*JobStateRow) error) error {
 	}
 	switch {
 	case s.HetJobID != 0:
-		row.ID = fmt.Sprintf("%d+%d", s.HetJobID, s.JobID-s.HetJobID)
+		row.number, row.part = s.HetJobID, s.JobID-s.HetJobID
+		row.ID = fmt.Sprintf("%d+%d", row.number, row.part)
 	case s.ArrayJobID != 0 && s.ArrayTaskID.Set:
-		row.ID = fmt.Sprintf("%d_%d", s.ArrayJobID, s.ArrayTaskID.Number)
+		row.number, row.part = s.ArrayJobID, s.ArrayTaskID.Number
+		row.ID = fmt.Sprintf("%d_%d", row.number, row.part)
 	case s.ArrayJobID != 0:
-		row.ID = fmt.Sprintf("%d_*", s.ArrayJobID)
+		row.number, row.part = s.ArrayJobID, model.NoVal32 // behind the tasks
+		row.ID = fmt.Sprintf("%d_*", row.number)
 	default:
-		row.ID = strconv.FormatUint(uint64(s.JobID), 10)
+		row.number = s.JobID
+		row.ID = strconv.FormatUint(uint64(row.number), 10)
 	}
 	return each(&row)
 }
@@ -96,7 +106,7 @@ func jobSelection(s string) (sel model.JobSelection, err error) {
 }
 
 var GetJobStates = declare(jobStatesParams, Endpoint{
-	Method: http.MethodGet, Path: "jobs/state/", ID: "get_jobs_state",
+	Method: http.MethodGet, Path: "jobs/state/", ID: "get_jobs_state", Paged: true,
 	Doc: "Show only the states of jobs", Answer: JobStates,
 	Description: "Returns only the states of jobs, for clients that poll often. Pending tasks of an array are listed one by one. Unknown jobs are omitted.",
 	AnswerDoc:   "The states of the jobs",

@@ -174,7 +174,7 @@ var qosListParams = schema.Object("", func() schema.Fields[QOSListParams] {
 })
 
 var GetQOSList = declare(qosListParams, Endpoint{
-	Method: http.MethodGet, Accounting: true, Path: "qos/", ID: "get_qos",
+	Method: http.MethodGet, Accounting: true, Path: "qos/", ID: "get_qos", Paged: true,
 	Doc: "List the qualities of service", Answer: QOSList,
 	Description: "Returns the qualities of service (QOS), which set limits and priorities of jobs in addition to associations. Each parameter narrows the selection.",
 	AnswerDoc:   "The qualities of service",

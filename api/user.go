@@ -90,7 +90,7 @@ var usersParams = schema.Object("", func() schema.Fields[UsersParams] {
 })
 
 var GetUsers = declare(usersParams, Endpoint{
-	Method: http.MethodGet, Accounting: true, Path: "users/", ID: "get_users",
+	Method: http.MethodGet, Accounting: true, Path: "users/", ID: "get_users", Paged: true,
 	Doc: "List the users", Answer: UserList,
 	Description: "Returns the users that the accounting daemon knows. Each parameter selects fewer users or adds details. Default accounts and workload keys are shown only together with associations.",
 	AnswerDoc:   "The users",

@@ -36,7 +36,7 @@ var wckeysParams = schema.Object("", func() schema.Fields[WCKeysParams] {
 })
 
 var GetWCKeys = declare(wckeysParams, Endpoint{
-	Method: http.MethodGet, Accounting: true, Path: "wckeys/", ID: "get_wckeys",
+	Method: http.MethodGet, Accounting: true, Path: "wckeys/", ID: "get_wckeys", Paged: true,
 	Doc: "List the workload keys", Answer: WCKeys,
 	Description: "Returns the workload keys, with which users mark their work: one record for each user and cluster. Each parameter selects fewer records.",
 	AnswerDoc:   "The workload keys",

@@ -32,7 +32,7 @@ func (h *handler) getAccountingJobs(c *rest.Call, p *api.AccountingJobsParams) e
 	if filter.Flags == 0 {
 		filter.Flags = defaultJobFlags
 	}
-	if c.Request().URL.RawQuery == "" && c.Lenient(api.LastOfEachNumber) {
+	if !c.Selective() && c.Lenient(api.LastOfEachNumber) {
 		filter.Flags &^= model.JobFilterDuplicates
 	}
 	filter.CPUsMin, filter.CPUsMax = completeRange(filter.CPUsMin, filter.CPUsMax)
@@ -41,7 +41,7 @@ func (h *handler) getAccountingJobs(c *rest.Call, p *api.AccountingJobsParams) e
 	if !filter.JobFlags.Set {
 		filter.JobFlags = model.Some(api.AnySchedule)
 	}
-	if len(filter.Clusters) == 0 && h.Cluster != "" && c.Request().URL.RawQuery != "" {
+	if len(filter.Clusters) == 0 && h.Cluster != "" && c.Selective() {
 		filter.Clusters = []string{h.Cluster}
 	}
 	// The daemon selects users and groups only by id, and not every gateway can
@@ -144,11 +144,18 @@ func isPart(j *model.AccountingJob, selected model.SelectedStep) bool {
 	return j.ArrayTaskID == selected.ArrayTaskID || api.InTaskList(j.ArrayTasks, selected.ArrayTaskID.Number)
 }
 
+// recordedJobKey returns the key of a job's record. Several clusters use the
+// same job numbers, and a cluster may use a number again.
+func recordedJobKey(j *model.AccountingJob) string {
+	return numberKey(uint64(j.JobID)) + j.Cluster + "/" + numberKey(j.DBIndex)
+}
+
 func (h *handler) sendAccountingJobs(c *rest.Call, r *api.Records, list func(each func(*model.AccountingJob) error) error) error {
 	body := api.AccountingJobsAnswer{Envelope: c.Envelope()}
+	page := rest.Paged(c, &body.Meta, recordedJobKey, list)
 	body.Jobs = func(each func(*api.AccountingJobRow) error) error {
 		row := api.AccountingJobRow{Records: r, Now: model.At(c.Started())}
-		return list(func(j *model.AccountingJob) error {
+		return page(func(j *model.AccountingJob) error {
 			row.AccountingJob = j
 			return each(&row)
 		})

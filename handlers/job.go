@@ -18,20 +18,27 @@ import (
 // them on one at a time, while it reads the controller's answer.
 func (h *handler) getJobs(c *rest.Call, p *api.JobListParams) error {
 	body := api.JobsAnswer{Envelope: c.Envelope()}
-	body.Jobs = func(each func(*api.JobRow) error) error {
-		row := api.JobRow{Users: h.Users}
+	row := api.JobRow{Users: h.Users}
+	jobs := rest.Paged(c, &body.Meta, jobKey, func(each func(*model.Job) error) error {
 		times, err := h.eachJob(c, p, func(j *model.Job) error {
-			row.Job = j
-			if !p.Match(&row) {
+			if row.Job = j; !p.Match(&row) {
 				return nil
 			}
-			return each(&row)
+			return each(j)
 		})
 		body.LastUpdate, body.LastBackfill = times.LastUpdate, times.LastBackfill
 		return err
+	})
+	body.Jobs = func(each func(*api.JobRow) error) error {
+		return jobs(func(j *model.Job) error {
+			row.Job = j
+			return each(&row)
+		})
 	}
 	return rest.Send(c, http.StatusOK, api.Jobs, &body)
 }
+
+func jobKey(j *model.Job) string { return numberKey(uint64(j.StepID.JobID)) }
 
 // eachJob calls the function each for jobs, among them all that the filters of
 // the request select. If a filter is one job or one user, eachJob asks the

@@ -26,14 +26,14 @@ func (h *handler) getNodes(c *rest.Call, p *api.NodeListParams) error {
 	}
 	body := api.NodesAnswer{Envelope: c.Envelope()}
 	query := p.Or(defaultShowFlags | model.ShowMixed)
-	body.Nodes = func(each func(*api.NodeRow) error) error {
-		row := api.NodeRow{Users: h.Users, Unmixed: query.Flags&model.ShowMixed == 0}
+	row := api.NodeRow{Users: h.Users, Unmixed: query.Flags&model.ShowMixed == 0}
+	nodes := rest.Paged(c, &body.Meta, func(n *model.Node) string { return n.Name }, func(each func(*model.Node) error) error {
 		matching := func(n *model.Node) error {
 			row.Node, row.Partitions = n, members.partitions(n.Name)
 			if !p.Match(&row) {
 				return nil
 			}
-			return each(&row)
+			return each(n)
 		}
 		if name, ok := p.OneNode(); ok {
 			var node *model.Node
@@ -48,6 +48,12 @@ func (h *handler) getNodes(c *rest.Call, p *api.NodeListParams) error {
 		}
 		body.LastUpdate, err = h.Controller.Nodes(c.Context(), c.Credential(), query, matching)
 		return err
+	})
+	body.Nodes = func(each func(*api.NodeRow) error) error {
+		return nodes(func(n *model.Node) error {
+			row.Node, row.Partitions = n, members.partitions(n.Name)
+			return each(&row)
+		})
 	}
 	return rest.Send(c, http.StatusOK, api.Nodes, &body)
 }

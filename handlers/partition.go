@@ -14,7 +14,7 @@ import (
 // one at a time.
 func (h *handler) getPartitions(c *rest.Call, p *api.PartitionListParams) error {
 	body := api.PartitionsAnswer{Envelope: c.Envelope()}
-	body.Partitions = func(each func(*model.Partition) error) (err error) {
+	body.Partitions = rest.Paged(c, &body.Meta, func(p *model.Partition) string { return p.Name }, func(each func(*model.Partition) error) (err error) {
 		body.LastUpdate, err = h.Controller.Partitions(c.Context(), c.Credential(), p.Query, func(one *model.Partition) error {
 			if !p.Match(one.Nodes) {
 				return nil
@@ -22,7 +22,7 @@ func (h *handler) getPartitions(c *rest.Call, p *api.PartitionListParams) error 
 			return each(one)
 		})
 		return err
-	}
+	})
 	return rest.Send(c, http.StatusOK, api.Partitions, &body)
 }
 

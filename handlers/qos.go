@@ -69,9 +69,10 @@ func (h *handler) getQOS(c *rest.Call, p *api.QOSParams) error {
 
 func (h *handler) sendQOS(c *rest.Call, r *api.Records, list func(each func(*model.QOS) error) error) error {
 	body := api.QOSAnswer{Envelope: c.Envelope()}
+	page := rest.Paged(c, &body.Meta, func(q *model.QOS) string { return numberKey(uint64(q.ID)) }, list)
 	body.QOS = func(each func(*api.QOSRow) error) error {
 		row := api.QOSRow{Records: r}
-		return list(func(q *model.QOS) error {
+		return page(func(q *model.QOS) error {
 			row.QOS = q
 			return each(&row)
 		})

@@ -1,6 +1,8 @@
 package handlers
 
 import (
+	"fmt"
+
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/handlers/rest"
@@ -74,6 +76,10 @@ func usagePeriod(c *rest.Call, start, end *model.Time) {
 		*start, *end = *end, *start
 	}
 }
+
+// numberKey returns the key of a record that is identified by a number, for
+// pages. The keys are ordered as the numbers.
+func numberKey(n uint64) string { return fmt.Sprintf("%020d", n) }
 
 // streamOf returns a Stream of the elements of list.
 func streamOf[T any](list []T) schema.Stream[T] {

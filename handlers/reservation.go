@@ -16,7 +16,7 @@ import (
 // one at a time.
 func (h *handler) getReservations(c *rest.Call, p *api.ReservationListParams) error {
 	body := api.ReservationsAnswer{Envelope: c.Envelope()}
-	body.Reservations = func(each func(*model.Reservation) error) (err error) {
+	body.Reservations = rest.Paged(c, &body.Meta, func(r *model.Reservation) string { return r.Name }, func(each func(*model.Reservation) error) (err error) {
 		body.LastUpdate, err = h.Controller.Reservations(c.Context(), c.Credential(), p.Query, func(one *model.Reservation) error {
 			if !p.Match(one.Nodes) {
 				return nil
@@ -24,7 +24,7 @@ func (h *handler) getReservations(c *rest.Call, p *api.ReservationListParams) er
 			return each(one)
 		})
 		return err
-	}
+	})
 	return rest.Send(c, http.StatusOK, api.Reservations, &body)
 }
 

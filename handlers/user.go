@@ -36,7 +36,9 @@ func (h *handler) getUser(c *rest.Call, p *api.UsersParams) error {
 }
 
 func (h *handler) sendUsers(c *rest.Call, list func(each func(*model.User) error) error) error {
-	return rest.Send(c, http.StatusOK, api.UserList, &api.UsersAnswer{Users: list, Envelope: c.Envelope()})
+	body := api.UsersAnswer{Envelope: c.Envelope()}
+	body.Users = rest.Paged(c, &body.Meta, userName, list)
+	return rest.Send(c, http.StatusOK, api.UserList, &body)
 }
 
 // postUsers creates and changes users.

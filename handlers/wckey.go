@@ -21,7 +21,9 @@ func (h *handler) getWCKeys(c *rest.Call, p *api.WCKeysParams) error {
 }
 
 func (h *handler) sendWCKeys(c *rest.Call, list schema.Stream[model.WCKey]) error {
-	return rest.Send(c, http.StatusOK, api.WCKeys, &api.WCKeysAnswer{WCKeys: list, Envelope: c.Envelope()})
+	body := api.WCKeysAnswer{Envelope: c.Envelope()}
+	body.WCKeys = rest.Paged(c, &body.Meta, func(k *model.WCKey) string { return k.Cluster + "/" + numberKey(uint64(k.ID)) }, list)
+	return rest.Send(c, http.StatusOK, api.WCKeys, &body)
 }
 
 // getWCKey returns the workload keys that have the given name or id.

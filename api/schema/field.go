@@ -16,6 +16,7 @@ type field struct {
 	shape     func(View) *Shape
 	renderer  func(View) func(Encoder, any)                    // nil: the field is never shown
 	parser    func(View, lossCheck) func(*Report, *Value, any) // nil: the field is never parsed
+	omit      func(any) bool                                   // reports whether an object is shown without the field; nil for never
 	traits
 }
 
@@ -173,6 +174,12 @@ func (f Field[O]) Marked() Field[O] {
 			}
 		}
 	}
+	return f
+}
+
+// OmitIf returns a field like f that an object o lacks if omit(o) is true.
+func (f Field[O]) OmitIf(omit func(o *O) bool) Field[O] {
+	f.omit = func(o any) bool { return omit(o.(*O)) }
 	return f
 }
 

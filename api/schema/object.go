@@ -151,6 +151,7 @@ func properties(fields []field, v View) []Property {
 type fieldRenderer struct {
 	key    string
 	render func(Encoder, any)
+	omit   func(any) bool // nil for never
 }
 
 func renderFields(fields []field, v View) func(Encoder, any) {
@@ -158,12 +159,15 @@ func renderFields(fields []field, v View) func(Encoder, any) {
 	for i := range fields {
 		f := &fields[i]
 		if name := f.spelled(v.Spelling); f.versions.has(v.Version) && f.renderer != nil && v.Shows(name) {
-			list = append(list, fieldRenderer{name, f.renderer(v.In(name))})
+			list = append(list, fieldRenderer{name, f.renderer(v.In(name)), f.omit})
 		}
 	}
 	return func(e Encoder, o any) {
 		e.BeginObject()
 		for i := range list {
+			if list[i].omit != nil && list[i].omit(o) {
+				continue
+			}
 			e.Key(list[i].key)
 			list[i].render(e, o)
 		}

@@ -28,6 +28,8 @@ type Call struct {
 
 	match
 	only        *schema.Selection // what the answer shows; nil for everything
+	part        *part             // the page of the list; nil for the whole list
+	selective   bool              // whether the query has parameters beside those for fields and pages
 	media       string            // media type of the answer
 	coding      chosenCoding      // content coding of the answer
 	client      auth.Credential   // verified credential; zero if it is invalid or not verified yet
@@ -64,6 +66,10 @@ func (c *Call) Credential() model.Credential { return c.cred }
 
 // Param returns the value of a parameter in the path.
 func (c *Call) Param(name string) string { return c.params[name] }
+
+// Selective reports whether the query has parameters that may select records.
+// Those that select fields or a page don't count.
+func (c *Call) Selective() bool { return c.selective }
 
 // View returns the version and spelling of the answer.
 func (c *Call) View() schema.View { return c.view }

@@ -1,0 +1,171 @@
+package rest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/internal/errs"
+)
+
+// A client gets a long list in pages, which are ordered by a key of the entries.
+// A page begins after the last key of the previous page. The token for the next
+// page contains this key. So a token never becomes too old, any worker accepts
+// it, and an entry that exists all the time is in exactly one page, whatever
+// else changes meanwhile.
+
+// A part is the page of a list that a request asks for.
+type part struct {
+	limit int
+	after string // key of the last entry of the previous page; "" for the first page
+	query []byte // hash of what selects the entries
+}
+
+const (
+	hashSize   = 8                   // length of part.query in bytes
+	entrySize  = 16 << 10            // memory that is reserved for an entry of a page; most entries take less
+	tokenStart = "\x01"              // version of the token's format
+	pageNext   = `<?%s>; rel="next"` // RFC 8288; the reference keeps the path of the request, which a proxy may have changed
+)
+
+// readPage removes the parameters of a page from the other parameters, and sets
+// c.part.
+func (c *Call) readPage(doc *schema.Value) error {
+	if !c.route.Paged {
+		return nil
+	}
+	limit, hasLimit, err := takeText(doc, api.LimitParameter.Name)
+	if err != nil {
+		return err
+	}
+	token, hasToken, err := takeText(doc, api.ContinueParameter.Name)
+	if err != nil || !hasLimit && !hasToken {
+		return err
+	}
+	one := &part{limit: api.MaxPage, query: c.hashQuery(doc)}
+	if hasLimit {
+		n, err := strconv.ParseUint(limit, 10, 31)
+		if err != nil || n == 0 {
+			return errs.New(errs.Invalid, "expected a number of entries, at least 1, got %q", schema.Shorten(limit)).WithSource(InQuery + api.LimitParameter.Name)
+		}
+		one.limit = int(min(n, api.MaxPage))
+	}
+	if hasToken {
+		raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
+		rest, ok := bytes.CutPrefix(raw, []byte(tokenStart))
+		switch source := InQuery + api.ContinueParameter.Name; {
+		case err != nil || !ok || len(rest) <= hashSize:
+			return errs.New(errs.Malformed, "not a token from meta.continue of a page").WithSource(source).WithHint("omit the parameter to get the first page")
+		case !bytes.Equal(rest[:hashSize], one.query):
+			return errs.New(errs.Invalid, "the token belongs to a list with other parameters").WithSource(source).
+				WithHint("send the parameters of the first page again; only limit and fields may differ")
+		}
+		one.after = string(rest[hashSize:])
+	}
+	c.part = one
+	return nil
+}
+
+// takeText removes a parameter from the others and returns its value. It
+// returns an error if the parameter was sent several times.
+func takeText(doc *schema.Value, name string) (text string, ok bool, err error) {
+	at := slices.IndexFunc(doc.Items, func(v schema.Value) bool { return v.Key == name })
+	if at < 0 {
+		return "", false, nil
+	}
+	v := doc.Items[at]
+	doc.Items = slices.Delete(doc.Items, at, at+1)
+	if v.Kind == schema.Array {
+		return "", false, errs.New(errs.Invalid, "set more than once").WithSource(InQuery + name)
+	}
+	return v.Text, true, nil
+}
+
+// hashQuery returns a hash of the operation and of the parameters that select
+// the entries of the list.
+func (c *Call) hashQuery(doc *schema.Value) []byte {
+	h := sha256.New()
+	fmt.Fprintf(h, "%t%q", c.route.Accounting, c.route.ID)
+	for i := range doc.Items {
+		v := &doc.Items[i]
+		if v.Key == "update_time" { // a client may send the time of each page's answer
+			continue
+		}
+		fmt.Fprintf(h, "%q%q", v.Key, v.Text)
+		for j := range v.Items {
+			fmt.Fprintf(h, "%q", v.Items[j].Text)
+		}
+	}
+	return h.Sum(nil)[:hashSize]
+}
+
+// Paged returns the entries of the list that are on the page that the request
+// asks for, in the order of their keys. If the request asks for no page, Paged
+// returns the list. The function key returns the key of an entry, which no other
+// entry has at the same time, and which never changes.
+//
+// The list is read as a whole before its first entry is passed on. Only then is
+// it known whether there is a next page. Paged adds it to the header of the
+// answer and to meta.
+func Paged[T any](c *Call, meta *api.Meta, key func(*T) string, list schema.Stream[T]) schema.Stream[T] {
+	if c.part == nil {
+		return list
+	}
+	return func(each func(*T) error) error {
+		memory := c.reservation()
+		defer func() { memory.release(memory.size) }()
+		type entry struct {
+			key   string
+			value T
+		}
+		var entries []*entry // those with the lowest keys so far, sorted
+		more := false
+		err := list(func(value *T) error {
+			one := &entry{key: key(value)}
+			if one.key <= c.part.after {
+				return nil
+			}
+			at, _ := slices.BinarySearchFunc(entries, one, func(a, b *entry) int { return strings.Compare(a.key, b.key) })
+			if len(entries) == c.part.limit {
+				more = true
+				if at == len(entries) {
+					return nil
+				}
+				entries = entries[:len(entries)-1]
+			} else if !memory.hold(entrySize) {
+				return errs.New(errs.Unavailable, "server busy: too many pages are being collected").WithHint("try again, or set a lower limit")
+			}
+			one.value = *value
+			entries = slices.Insert(entries, at, one)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if more {
+			c.setNext(meta, entries[len(entries)-1].key)
+		}
+		for _, one := range entries {
+			if err := each(&one.value); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// setNext adds the next page to the answer. The argument last is the last key of
+// this page.
+func (c *Call) setNext(meta *api.Meta, last string) {
+	meta.Continue = base64.RawURLEncoding.EncodeToString(slices.Concat([]byte(tokenStart), c.part.query, []byte(last)))
+	query := c.r.URL.Query()
+	query.Set(api.LimitParameter.Name, strconv.Itoa(c.part.limit))
+	query.Set(api.ContinueParameter.Name, meta.Continue)
+	c.Header().Set("Link", fmt.Sprintf(pageNext, query.Encode()))
+}
