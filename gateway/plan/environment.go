@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"schedrestd/conf"
 	"schedrestd/gateway/endpoint"
@@ -46,6 +47,7 @@ var variables = []variable{
 	{"SCHEDRESTD_IDEMPOTENCY_FILE", setClaims},
 	{"SCHEDRESTD_LISTEN", setListen},
 	{"SCHEDRESTD_LOG", setLog},
+	{"SCHEDRESTD_MAX_AGE", setMaxAge},
 	{"SCHEDRESTD_MAX_CONNECTIONS", setConnections},
 	{"SCHEDRESTD_METRICS", setMetrics},
 	{"SCHEDRESTD_NETNS", setNetns(func(o *options) *string { return &o.netns }, "SCHEDRESTD_NETNS")},
@@ -208,6 +210,19 @@ func setAnswerMemory(o *options, v string) error {
 	}
 	return nil
 }
+
+// setMaxAge sets how old the controller's data in a list may be.
+func setMaxAge(o *options, v string) error {
+	d, err := time.ParseDuration(v)
+	if err != nil || d < 0 || d > maxAgeLimit {
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_MAX_AGE=%s is not a time of 0s to %v, such as 2s", v, maxAgeLimit)
+	}
+	o.maxAge = d
+	return nil
+}
+
+// maxAgeLimit is the highest value of SCHEDRESTD_MAX_AGE.
+const maxAgeLimit = time.Minute
 
 // setStatuses sets the responses that the OpenAPI document lists for each
 // operation.

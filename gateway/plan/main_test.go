@@ -83,6 +83,8 @@ func TestRefusals(t *testing.T) {
 			error: `SCHED_JWT is not "daemon"`, hint: "SCHED_JWT=daemon"},
 		{name: "not a number", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_MAX_CONNECTIONS": "many"},
 			error: "SCHEDRESTD_MAX_CONNECTIONS=many is not a number"},
+		{name: "age", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_MAX_AGE": "2"},
+			error: "SCHEDRESTD_MAX_AGE=2 is not a time of 0s to 1m0s, such as 2s"},
 		{name: "answers", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_ANSWER_MEMORY": "0"},
 			error: "SCHEDRESTD_ANSWER_MEMORY=0 is not a size"},
 		{name: "audit", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_AUDIT_FAIL": "yes"},

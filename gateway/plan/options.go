@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -39,16 +40,17 @@ type options struct {
 
 	// Only the environment sets the fields below.
 	switches     switches
-	names        string    // SCHEDRESTD_NAMES
-	log          string    // SCHEDRESTD_LOG, with the path of the socket
-	noDocs       bool      // SCHEDRESTD_DOCS
-	jwt          string    // SCHED_JWT; it is printed only if it is "daemon"
-	sackSocket   string    // SCHED_SACK_SOCKET
-	debug        level     // SCHEDRESTD_DEBUG
-	answerMemory size      // SCHEDRESTD_ANSWER_MEMORY
-	audit        ipc.Audit // SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_AUDIT_FAIL, SCHEDRESTD_AUDIT_SYNC, SCHEDRESTD_IDEMPOTENCY_FILE
-	auditSetting string    // SCHEDRESTD_AUDIT_FAIL and SCHEDRESTD_AUDIT_SYNC as written
-	debugFlags   []string  // SCHED_DEBUG_FLAGS; nil for those of the configuration
+	names        string        // SCHEDRESTD_NAMES
+	log          string        // SCHEDRESTD_LOG, with the path of the socket
+	noDocs       bool          // SCHEDRESTD_DOCS
+	jwt          string        // SCHED_JWT; it is printed only if it is "daemon"
+	sackSocket   string        // SCHED_SACK_SOCKET
+	debug        level         // SCHEDRESTD_DEBUG
+	answerMemory size          // SCHEDRESTD_ANSWER_MEMORY
+	maxAge       time.Duration // SCHEDRESTD_MAX_AGE
+	audit        ipc.Audit     // SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_AUDIT_FAIL, SCHEDRESTD_AUDIT_SYNC, SCHEDRESTD_IDEMPOTENCY_FILE
+	auditSetting string        // SCHEDRESTD_AUDIT_FAIL and SCHEDRESTD_AUDIT_SYNC as written
+	debugFlags   []string      // SCHED_DEBUG_FLAGS; nil for those of the configuration
 	json, yaml   work.Layout
 	statuses     []string // SCHEDRESTD_RESPONSE_STATUS_CODES
 	admission    work.Admission

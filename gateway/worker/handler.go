@@ -156,6 +156,7 @@ func handlerConfig(setup work.Setup) handlers.Config {
 			Release:    release.Version,
 			ErrorText:  fault.Text,
 			SendLength: setup.Inetd,
+			MaxAge:     setup.MaxAge,
 			MaxBody:    int64(setup.Limits.Body),
 			ReadBody:   setup.Limits.ReadBody,
 			Strict:     setup.StrictBodies,

@@ -40,6 +40,7 @@ func (c *Call) render(status int, tagged bool, write func(schema.Encoder)) error
 	}
 	to.whole = c.w.status == 0
 	if to.whole && tagged && c.setTag(out.Marked()) {
+		c.setAge()
 		c.w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
@@ -73,6 +74,7 @@ func (c *Call) Header() http.Header { return c.w.Header() }
 // SetContentType sets the header fields of an answer whose body has the given
 // media type.
 func (c *Call) SetContentType(media string) {
+	c.setAge()
 	h := c.w.Header()
 	h.Set("Content-Type", media)
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -75,6 +75,7 @@ func (c *Call) serve() error {
 	if err != nil {
 		return err
 	}
+	c.acceptAge()
 	return c.answerNotFound(c.forgetIfRefused(do()))
 }
 

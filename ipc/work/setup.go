@@ -33,12 +33,13 @@ type Setup struct {
 	Munge       Munge     // authentication to daemons of Slurm
 	Sack        []string  // sockets that issue auth/slurm credentials, which replace MUNGE credentials; in order of preference
 
-	RequireUserName bool   // refuse the token of root or SchedUser if the request names no user
-	StrictBodies    bool   // refuse a body with an unknown field
-	Docs            bool   // the page at /docs is served
-	Metrics         bool   // events are counted for the exporter
-	Zone            []byte // the local time zone, in the format TZif; empty: UTC
-	UserClaim       string // additional claim that may contain the user's name; "": only the standard claims
+	RequireUserName bool          // refuse the token of root or SchedUser if the request names no user
+	StrictBodies    bool          // refuse a body with an unknown field
+	Docs            bool          // the page at /docs is served
+	Metrics         bool          // events are counted for the exporter
+	MaxAge          time.Duration // age that a list's data may have if the request does not say; 0 for none
+	Zone            []byte        // the local time zone, in the format TZif; empty: UTC
+	UserClaim       string        // additional claim that may contain the user's name; "": only the standard claims
 	Names           Names
 
 	Parsers  []Parser // API versions that are served, oldest first
@@ -64,7 +65,7 @@ func (s *settings) Walk(w *ipc.Walker) {
 	w.Text(ipc.MaxAddress, &s.AuthSocket)
 	s.Munge.Walk(w)
 	ipc.List(w, &s.Sack, maxAddresses, 2, func(t *string) { w.Text(ipc.MaxAddress, t) })
-	w.Fields(&s.RequireUserName, &s.StrictBodies, &s.Docs, &s.Metrics)
+	w.Fields(&s.RequireUserName, &s.StrictBodies, &s.Docs, &s.Metrics, &s.MaxAge)
 	w.Blob(&s.Zone, maxZone)
 	w.Text(maxName, &s.UserClaim)
 	ipc.Enum(w, &s.Names, "spelling", 0, NamesSched|NamesSlurm)

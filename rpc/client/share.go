@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/freshness"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
@@ -22,6 +23,7 @@ import (
 type rounds struct {
 	mu     sync.Mutex
 	series map[roundKey]*series
+	kept   store
 }
 
 // roundKey says which calls may share an answer.
@@ -41,7 +43,8 @@ type series struct {
 type round struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	calls  int // calls that wait for the answer
+	calls  int           // calls that wait for the answer
+	keep   time.Duration // how long the answer is kept; 0 for no time
 
 	ended    chan struct{} // closed when the fields below are set
 	answers  []*reply      // one for each call that still waits; fewer if they can't share it
@@ -57,8 +60,11 @@ func (one *round) isLimited() bool {
 }
 
 // ask sends a request and returns the answer, which it may share with other
-// calls.
+// calls. If ctx has a freshness.Limit, the answer may be an older one.
 func (c *Client) ask(ctx context.Context, cred model.Credential, r request) (*reply, error) {
+	if !r.repeatable {
+		defer c.rounds.changed()
+	}
 	if !r.repeatable || r.prompt || r.alone {
 		return c.askAlone(ctx, cred, r)
 	}
@@ -67,7 +73,12 @@ func (c *Client) ask(ctx context.Context, cred model.Credential, r request) (*re
 	if e.Finish() != nil {
 		return c.askAlone(ctx, cred, r) // which reports the error
 	}
-	one, first := c.join(ctx, roundKey{ownerOf(nil, cred), r.kind, string(e.Bytes())}, cred, r)
+	key, fresh := roundKey{ownerOf(nil, cred), r.kind, string(e.Bytes())}, freshness.From(ctx)
+	if answer, age := c.rounds.recall(key, c.now(), fresh.Accepts); answer != nil {
+		fresh.Used(age)
+		return answer, nil
+	}
+	one, first := c.join(ctx, key, cred, r, fresh.KeepFor())
 	select {
 	case <-one.ended:
 	case <-ctx.Done():
@@ -93,8 +104,8 @@ func (c *Client) askAlone(ctx context.Context, cred model.Credential, r request)
 }
 
 // join returns the round that a call shares. If the call is the first, join
-// starts the round.
-func (c *Client) join(ctx context.Context, key roundKey, cred model.Credential, r request) (one *round, first bool) {
+// starts the round. The argument keep says how long the answer is to be kept.
+func (c *Client) join(ctx context.Context, key roundKey, cred model.Credential, r request, keep time.Duration) (one *round, first bool) {
 	all := &c.rounds
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -119,6 +130,7 @@ func (c *Client) join(ctx context.Context, key roundKey, cred model.Credential, 
 		go c.run(s.open, s, s.idle, key, cred, r)
 	}
 	s.open.calls++
+	s.open.keep = max(s.open.keep, keep)
 	return s.open, first
 }
 
@@ -137,10 +149,13 @@ func (c *Client) run(one *round, s *series, idle <-chan struct{}, key roundKey, 
 		close(one.ended)
 		return
 	}
+	var asked time.Time
+	var changes int
 	r.sending = sync.OnceFunc(func() {
 		all.mu.Lock()
 		defer all.mu.Unlock()
 		s.open, s.idle = nil, underWay
+		asked, changes = c.now(), all.kept.changes
 	})
 	answer, err := func() (*reply, error) {
 		defer func() {
@@ -156,7 +171,14 @@ func (c *Client) run(one *round, s *series, idle <-chan struct{}, key roundKey, 
 	if close(underWay); s.open == nil {
 		delete(all.series, key)
 	}
-	if one.err = err; answer != nil {
+	one.err = err
+	switch {
+	case answer == nil:
+	case one.keep > 0 && one.calls > 0 && !answer.streaming && changes == all.kept.changes:
+		one.answers = answer.share(one.calls + 1)
+		all.keep(key, one.answers[one.calls], asked, one.keep, maxKept*c.cfg.Answers.size)
+		one.answers = one.answers[:one.calls]
+	default:
 		one.answers = answer.share(one.calls)
 	}
 	close(one.ended)
@@ -219,7 +241,7 @@ func (a *reply) share(n int) []*reply {
 	}
 	list := make([]*reply, n)
 	for i := range list {
-		list[i] = &reply{version: a.version, kind: a.kind, first: a.first, remaining: a.remaining, daemonKind: a.daemonKind}
+		list[i] = a.copy()
 	}
 	if pieces, ok := a.pieces.(*wire.Pieces); ok { // they release the memory of the answer
 		for i, share := range pieces.Share(n) {
@@ -227,4 +249,18 @@ func (a *reply) share(n int) []*reply {
 		}
 	}
 	return list
+}
+
+// copy returns a reply with the same content, except the pieces.
+func (a *reply) copy() *reply {
+	return &reply{version: a.version, kind: a.kind, first: a.first, remaining: a.remaining, daemonKind: a.daemonKind}
+}
+
+// another returns a reply with the same content, which is used independently.
+func (a *reply) another() *reply {
+	one := a.copy()
+	if pieces, ok := a.pieces.(*wire.Pieces); ok {
+		one.pieces = pieces.Another()
+	}
+	return one
 }

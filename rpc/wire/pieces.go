@@ -90,6 +90,15 @@ func (p *Pieces) Share(n int) []*Pieces {
 	return shares
 }
 
+// Another returns one more Pieces that reads what p has not read yet. Like those
+// that Share returns, it is used independently.
+func (p *Pieces) Another() *Pieces {
+	for _, one := range p.list {
+		one.users.Add(1)
+	}
+	return &Pieces{OnFree: p.OnFree, list: slices.Clone(p.list)}
+}
+
 func (p *Pieces) free() {
 	one := p.current
 	if p.current = nil; one == nil || one.users.Add(-1) > 0 {

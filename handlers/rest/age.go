@@ -1,0 +1,73 @@
+package rest
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"schedrestd/internal/freshness"
+)
+
+const (
+	pageLifetime = time.Minute // how long the answer of the controller for a page is kept for the pages after it
+	maxLifetime  = time.Minute // maximum time for which an answer is kept
+)
+
+// acceptAge determines how old the controller's data in the answer may be: as
+// old as the request says (RFC 9111, 5.2.1), or, in a list, as old as the
+// configuration says. A page may contain data that was requested for the page
+// before it.
+func (c *Call) acceptAge() {
+	if c.route.Accounting || c.route.Util || c.r.Method != http.MethodGet && c.r.Method != http.MethodHead || c.route.Changing() {
+		return
+	}
+	limit := &freshness.Limit{}
+	accept, stated := maxAge(c.r.Header.Values("Cache-Control"))
+	switch {
+	case stated:
+		limit.Accept = accept
+	case c.part != nil && c.part.after != "":
+		limit.Accept = pageLifetime
+	case c.route.Paged:
+		limit.Accept = c.server.MaxAge
+	}
+	if limit.Keep = min(limit.Accept, maxLifetime); c.part != nil {
+		limit.Keep = pageLifetime
+	}
+	if limit.Accept > 0 || limit.Keep > 0 {
+		c.ctx = freshness.With(c.ctx, limit)
+	}
+}
+
+// maxAge returns the maximum age of an answer according to the Cache-Control
+// header of a request. It ignores directives that it does not know.
+func maxAge(lines []string) (age time.Duration, stated bool) {
+	for _, line := range lines {
+		for directive := range splitUnquoted(line, ',') {
+			name, value, _ := strings.Cut(strings.Trim(directive, " \t"), "=")
+			switch strings.ToLower(name) {
+			case "no-cache", "no-store":
+				return 0, true
+			case "max-age":
+				n, err := strconv.ParseUint(strings.Trim(value, `"`), 10, 31)
+				if err != nil {
+					n = 0
+				}
+				if one := time.Duration(n) * time.Second; !stated || one < age {
+					age = one
+				}
+				stated = true
+			}
+		}
+	}
+	return age, stated
+}
+
+// setAge sets the header Age if the answer contains data that is older than the
+// request.
+func (c *Call) setAge() {
+	if age := freshness.From(c.ctx).Age(); age > 0 {
+		c.w.Header().Set("Age", strconv.Itoa(int((age+time.Second-1)/time.Second)))
+	}
+}

@@ -1,0 +1,116 @@
+package client_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"schedrestd/internal/freshness"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+)
+
+// number returns the number of the request that a list of jobs answers, and the
+// age of the answer.
+func (k *clock) number(t *testing.T, c *client.Client, cred model.Credential, q model.Query, limit *freshness.Limit) (n uint32, age time.Duration) {
+	t.Helper()
+	_, err := c.Jobs(freshness.With(context.Background(), limit), cred, q, func(j *model.Job) error {
+		n = j.StepID.JobID
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return n, limit.Age()
+}
+
+// TestKeptAnswers checks which requests get an answer that was kept, and that
+// they learn its age. A change makes all answers useless, even if it fails.
+func TestKeptAnswers(t *testing.T) {
+	t.Parallel()
+	type call struct {
+		cred         model.Credential // the zero value stands for ann
+		query        model.Query
+		accept, keep int // seconds
+		after        int // seconds since the previous call
+		change       bool
+		want         uint32 // number of the request that the answer belongs to
+		old          bool
+	}
+	for _, tt := range []struct {
+		name  string
+		calls []call
+	}{
+		{"without a limit each request is sent", []call{{want: 1}, {want: 2}}},
+		{"kept", []call{{keep: 9, want: 1}, {accept: 9, want: 1, old: true}, {want: 2}}},
+		{"not kept", []call{{want: 1}, {accept: 9, keep: 9, want: 2}, {accept: 9, want: 2, old: true}}},
+		{"too old", []call{{keep: 60, want: 1}, {after: 3, accept: 2, want: 2}}},
+		{"not too old", []call{{keep: 60, want: 1}, {after: 3, accept: 4, want: 1, old: true}}},
+		{"replaced", []call{{keep: 60, want: 1}, {keep: 60, want: 2}, {accept: 60, want: 2, old: true}}},
+		{"of another user", []call{{keep: 60, want: 1}, {cred: model.Credential{Token: "another token"}, accept: 60, want: 2}}},
+		{"acting as another user", []call{{keep: 60, want: 1}, {cred: model.Credential{Token: ann.Token, ActAs: "ben"}, accept: 60, want: 2}}},
+		{"another request", []call{{keep: 60, want: 1}, {query: model.Query{Flags: model.ShowAll}, accept: 60, want: 2}}},
+		{"after a change", []call{{keep: 60, want: 1}, {change: true}, {accept: 60, want: 3}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			k := newClock(t, func() {})
+			c, now := k.client(), time.Now()
+			c.Clock(func() time.Time { return now })
+			for i, call := range tt.calls {
+				now = now.Add(time.Duration(call.after)*time.Second + time.Millisecond)
+				if call.change {
+					if err := c.Reconfigure(context.Background(), ann); err == nil {
+						t.Error("this controller answers with something else")
+					}
+					continue
+				}
+				if call.cred.Token == "" {
+					call.cred = ann
+				}
+				got, age := k.number(t, c, call.cred, call.query, &freshness.Limit{Accept: time.Duration(call.accept) * time.Second, Keep: time.Duration(call.keep) * time.Second})
+				if got != call.want || call.old != (age > 0) {
+					t.Errorf("call %d: answer %d, age %v", i, got, age)
+				}
+			}
+		})
+	}
+}
+
+// TestAnswerDuringChange checks that an answer that was requested before the end
+// of a change is not kept.
+func TestAnswerDuringChange(t *testing.T) {
+	t.Parallel()
+	arrived, proceed := make(chan struct{}, 2), make(chan struct{})
+	k := newClock(t, func() { arrived <- struct{}{}; <-proceed })
+	c := k.client()
+	var wait sync.WaitGroup
+	wait.Go(func() { k.number(t, c, ann, model.Query{}, &freshness.Limit{Keep: time.Hour}) })
+	<-arrived
+	wait.Go(func() { _ = c.Reconfigure(context.Background(), ann) })
+	<-arrived
+	proceed <- struct{}{}
+	proceed <- struct{}{}
+	wait.Wait()
+	close(proceed)
+	if got, _ := k.number(t, c, ann, model.Query{}, &freshness.Limit{Accept: time.Hour}); got != 3 {
+		t.Errorf("got answer %d", got)
+	}
+}
+
+// TestKeptAnswersEnd checks that an answer is forgotten after its time.
+func TestKeptAnswersEnd(t *testing.T) {
+	t.Parallel()
+	k := newClock(t, func() {})
+	c := k.client()
+	k.number(t, c, ann, model.Query{}, &freshness.Limit{Keep: time.Millisecond})
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		if got, _ := k.number(t, c, ann, model.Query{}, &freshness.Limit{Accept: time.Hour}); got == 2 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("still kept")
+		}
+	}
+}
