@@ -27,8 +27,23 @@ func newOutput(w io.Writer) output {
 // Buffered returns the number of bytes collected but not yet written.
 func (o *output) Buffered() int { return len(o.buf) }
 
-// Mark remembers how much has been collected.
-func (o *output) Mark() { o.mark = len(o.buf) }
+// A Marker is a writer that distinguishes the records of a body from what follows
+// them.
+type Marker interface {
+	io.Writer
+
+	// Mark is called at the end of the records, with the part of them that has
+	// not been written yet. It returns true if it has written this part.
+	Mark(rest []byte) bool
+}
+
+// Mark marks the end of the records.
+func (o *output) Mark() {
+	o.mark = len(o.buf)
+	if m, ok := o.w.(Marker); ok && o.err == nil && m.Mark(o.buf) {
+		o.buf, o.mark = o.buf[:0], 0
+	}
+}
 
 // Marked returns what was collected before Mark. It returns nil if something of
 // the body has been written before, or if Mark was not called.

@@ -157,6 +157,7 @@ func handlerConfig(setup work.Setup) handlers.Config {
 			ErrorText:  fault.Text,
 			SendLength: setup.Inetd,
 			MaxAge:     setup.MaxAge,
+			Renderings: int(setup.Limits.Answers) / 8,
 			MaxBody:    int64(setup.Limits.Body),
 			ReadBody:   setup.Limits.ReadBody,
 			Strict:     setup.StrictBodies,

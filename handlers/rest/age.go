@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"schedrestd/internal/freshness"
+	"schedrestd/internal/origin"
 )
 
 const (
@@ -14,15 +14,15 @@ const (
 	maxLifetime  = time.Minute // maximum time for which an answer is kept
 )
 
-// acceptAge determines how old the controller's data in the answer may be: as
+// setOrigin determines how old the controller's data in the answer may be: as
 // old as the request says (RFC 9111, 5.2.1), or, in a list, as old as the
 // configuration says. A page may contain data that was requested for the page
 // before it.
-func (c *Call) acceptAge() {
+func (c *Call) setOrigin() {
 	if c.route.Accounting || c.route.Util || c.r.Method != http.MethodGet && c.r.Method != http.MethodHead || c.route.Changing() {
 		return
 	}
-	limit := &freshness.Limit{}
+	limit := &origin.Origin{Digest: c.route.Paged}
 	accept, stated := maxAge(c.r.Header.Values("Cache-Control"))
 	switch {
 	case stated:
@@ -35,9 +35,7 @@ func (c *Call) acceptAge() {
 	if limit.Keep = min(limit.Accept, maxLifetime); c.part != nil {
 		limit.Keep = pageLifetime
 	}
-	if limit.Accept > 0 || limit.Keep > 0 {
-		c.ctx = freshness.With(c.ctx, limit)
-	}
+	c.ctx = origin.With(c.ctx, limit)
 }
 
 // maxAge returns the maximum age of an answer according to the Cache-Control
@@ -67,7 +65,7 @@ func maxAge(lines []string) (age time.Duration, stated bool) {
 // setAge sets the header Age if the answer contains data that is older than the
 // request.
 func (c *Call) setAge() {
-	if age := freshness.From(c.ctx).Age(); age > 0 {
+	if age := origin.From(c.ctx).Age(); age > 0 {
 		c.w.Header().Set("Age", strconv.Itoa(int((age+time.Second-1)/time.Second)))
 	}
 }

@@ -29,6 +29,7 @@ type Call struct {
 	match
 	only        *schema.Selection // what the answer shows; nil for everything
 	part        *part             // the page of the list; nil for the whole list
+	out         *sink             // the answer that is being rendered
 	selective   bool              // whether the query has parameters beside those for fields and pages
 	media       string            // media type of the answer
 	coding      chosenCoding      // content coding of the answer

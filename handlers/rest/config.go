@@ -27,6 +27,7 @@ type Config struct {
 	ErrorText     func(int) string    // returns Slurm's text for an error number; if nil, the number is the text
 	SendLength    bool                // every answer announces its length; if false, only answers to HTTP/1.0 requests do
 	Memory        Memory              // limits the memory for large bodies and stored answers; nil for no limit
+	Renderings    int                 // memory for records that several requests share, in bytes; 0 for none
 	MaxAge        time.Duration       // age of lists that is accepted if a request does not say; 0 for none
 	MaxBody       int64               // maximum length of a request's body; 0 if no body is allowed
 	MaxParsed     int64               // maximum memory for a body with the values that are parsed from it; 0 for no limit

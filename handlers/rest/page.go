@@ -115,9 +115,9 @@ func (c *Call) hashQuery(doc *schema.Value) []byte {
 // answer and to meta.
 func Paged[T any](c *Call, meta *api.Meta, key func(*T) string, list schema.Stream[T]) schema.Stream[T] {
 	if c.part == nil {
-		return list
+		return shared(c, list)
 	}
-	return func(each func(*T) error) error {
+	return shared(c, func(each func(*T) error) error {
 		memory := c.reservation()
 		defer func() { memory.release(memory.size) }()
 		type entry struct {
@@ -157,7 +157,7 @@ func Paged[T any](c *Call, meta *api.Meta, key func(*T) string, list schema.Stre
 			}
 		}
 		return nil
-	}
+	})
 }
 
 // setNext adds the next page to the answer. The argument last is the last key of

@@ -25,7 +25,17 @@ func (c *Call) setTag(records []byte) (unchanged bool) {
 		return false
 	}
 	sum := sha256.Sum256(records)
-	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
+	return c.matchTag(entityTag(sum[:]))
+}
+
+// entityTag returns the tag of records with this hash, without the "W/".
+func entityTag(sum []byte) string {
+	return `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
+}
+
+// matchTag sets the entity tag of an answer. It returns true if the client has an
+// answer with this tag already.
+func (c *Call) matchTag(tag string) (unchanged bool) {
 	h := c.w.Header()
 	h.Set("ETag", "W/"+tag)
 	h.Set("Cache-Control", "private, no-cache")

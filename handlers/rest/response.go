@@ -27,8 +27,9 @@ func Send[T any](c *Call, status int, table *api.AnswerType[T], body *T) error {
 // write fails later, render aborts the connection, because a truncated answer
 // must not look complete.
 func (c *Call) render(status int, tagged bool, write func(schema.Encoder)) error {
-	to := &sink{c: c, status: status}
+	to := &sink{c: c, status: status, tagged: tagged}
 	defer to.release()
+	c.out = to
 	out := c.server.formats.get(c.media, to)
 	defer c.server.formats.put(c.media, out)
 	write(out)
@@ -39,7 +40,7 @@ func (c *Call) render(status int, tagged bool, write func(schema.Encoder)) error
 		c.abort(err)
 	}
 	to.whole = c.w.status == 0
-	if to.whole && tagged && c.setTag(out.Marked()) {
+	if to.shared == nil && to.whole && tagged && c.setTag(out.Marked()) {
 		c.setAge()
 		c.w.WriteHeader(http.StatusNotModified)
 		return nil
@@ -120,13 +121,28 @@ func (c *Call) SendStream(media string, write func(io.Writer) error) error {
 type sink struct {
 	c      *Call
 	status int
+	tagged bool   // the answer has an entity tag, unless it is too long
 	whole  bool   // the next Write is the whole body
 	coder  coder  // nil without compression
 	spool  *spool // stores the body until its length is known; nil if the body is sent immediately
+
+	shared *rendering // the records of the answer; nil if they are not shared
+	build  *builder   // creates shared; nil if it existed already
+	marked bool       // all records have been written
+	own    []byte     // what follows the shared records
 }
 
 // Write sends a part of the body.
 func (s *sink) Write(b []byte) (int, error) {
+	switch {
+	case s.marked:
+		s.own = append(s.own, b...)
+		return len(b), nil
+	case s.build != nil:
+		return s.build.Write(b)
+	case s.shared != nil: // the beginning of the records, which are in shared
+		return len(b), nil
+	}
 	if s.c.w.status == 0 && s.spool == nil {
 		s.start(len(b))
 	}
@@ -210,6 +226,10 @@ func (s *sink) sendHeader(size int, compressed bool) {
 
 func (s *sink) finish() error {
 	switch {
+	case s.build != nil && s.build.over:
+		return s.build.end()
+	case s.shared != nil:
+		return s.finishShared()
 	case s.spool != nil:
 		return s.finishStored()
 	case s.coder != nil:
@@ -233,6 +253,7 @@ func (s *sink) finishStored() error {
 
 // release returns the borrowed coder and memory.
 func (s *sink) release() {
+	s.releaseShared()
 	if s.coder != nil {
 		putCoder(s.c.coding.name, s.coder)
 		s.coder = nil

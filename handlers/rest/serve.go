@@ -75,7 +75,7 @@ func (c *Call) serve() error {
 	if err != nil {
 		return err
 	}
-	c.acceptAge()
+	c.setOrigin()
 	return c.answerNotFound(c.forgetIfRefused(do()))
 }
 

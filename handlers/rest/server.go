@@ -39,7 +39,8 @@ type Server struct {
 	router     *router
 	formats    *formats
 	parseSlots chan struct{} // contains an element for each large body that is being parsed
-	shapes     sync.Map      // *schema.Shape of request bodies, by routeView
+	renderings renderings
+	shapes     sync.Map // *schema.Shape of request bodies, by routeView
 }
 
 // NewServer returns a Server, which replaces the nil values in cfg by their
@@ -51,6 +52,7 @@ func NewServer(service Service, cfg Config) *Server {
 		service:    service,
 		router:     newRouter(service.Routes, service.Pages, cfg.Names, cfg.Parsers),
 		formats:    newFormats(cfg.JSON, cfg.YAML),
+		renderings: renderings{limit: cfg.Renderings},
 		parseSlots: make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/origin"
 	"schedrestd/model"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
@@ -25,6 +26,7 @@ func (c *Client) answerTo(ctx context.Context, cred model.Credential, r request,
 	if err != nil {
 		return err
 	}
+	origin.From(ctx).Add(answer.age, answer.digest)
 	answer.closeWhenDone(ctx)
 	defer answer.release()
 	err = read(answer)

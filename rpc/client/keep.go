@@ -5,7 +5,7 @@ import (
 )
 
 // store keeps answers of the controller for later calls that accept older data
-// (package freshness). The lock of rounds guards it.
+// (package origin). The lock of rounds guards it.
 type store struct {
 	answers map[roundKey]*kept
 	size    int // bytes of all answers, as the controller sent them
@@ -24,16 +24,18 @@ type kept struct {
 // They take memory only until other answers need it.
 const maxKept = 2
 
-// recall returns an answer that was kept, with its age, or nil if there is none
-// that accepts allows.
-func (all *rounds) recall(key roundKey, now time.Time, accepts func(age time.Duration) bool) (*reply, time.Duration) {
+// recall returns an answer that was kept, or nil if there is none of an age that
+// accepts allows.
+func (all *rounds) recall(key roundKey, now time.Time, accepts func(age time.Duration) bool) *reply {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	one := all.kept.answers[key]
 	if one == nil || !accepts(now.Sub(one.asked)) {
-		return nil, 0
+		return nil
 	}
-	return one.answer.another(), now.Sub(one.asked)
+	answer := one.answer.another()
+	answer.age = now.Sub(one.asked)
+	return answer
 }
 
 // keep keeps an answer for the given time after it was requested. It takes over

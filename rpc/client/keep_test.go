@@ -6,16 +6,16 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/internal/freshness"
+	"schedrestd/internal/origin"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 )
 
 // number returns the number of the request that a list of jobs answers, and the
 // age of the answer.
-func (k *clock) number(t *testing.T, c *client.Client, cred model.Credential, q model.Query, limit *freshness.Limit) (n uint32, age time.Duration) {
+func (k *clock) number(t *testing.T, c *client.Client, cred model.Credential, q model.Query, limit *origin.Origin) (n uint32, age time.Duration) {
 	t.Helper()
-	_, err := c.Jobs(freshness.With(context.Background(), limit), cred, q, func(j *model.Job) error {
+	_, err := c.Jobs(origin.With(context.Background(), limit), cred, q, func(j *model.Job) error {
 		n = j.StepID.JobID
 		return nil
 	})
@@ -69,7 +69,7 @@ func TestKeptAnswers(t *testing.T) {
 				if call.cred.Token == "" {
 					call.cred = ann
 				}
-				got, age := k.number(t, c, call.cred, call.query, &freshness.Limit{Accept: time.Duration(call.accept) * time.Second, Keep: time.Duration(call.keep) * time.Second})
+				got, age := k.number(t, c, call.cred, call.query, &origin.Origin{Accept: time.Duration(call.accept) * time.Second, Keep: time.Duration(call.keep) * time.Second})
 				if got != call.want || call.old != (age > 0) {
 					t.Errorf("call %d: answer %d, age %v", i, got, age)
 				}
@@ -86,7 +86,7 @@ func TestAnswerDuringChange(t *testing.T) {
 	k := newClock(t, func() { arrived <- struct{}{}; <-proceed })
 	c := k.client()
 	var wait sync.WaitGroup
-	wait.Go(func() { k.number(t, c, ann, model.Query{}, &freshness.Limit{Keep: time.Hour}) })
+	wait.Go(func() { k.number(t, c, ann, model.Query{}, &origin.Origin{Keep: time.Hour}) })
 	<-arrived
 	wait.Go(func() { _ = c.Reconfigure(context.Background(), ann) })
 	<-arrived
@@ -94,7 +94,7 @@ func TestAnswerDuringChange(t *testing.T) {
 	proceed <- struct{}{}
 	wait.Wait()
 	close(proceed)
-	if got, _ := k.number(t, c, ann, model.Query{}, &freshness.Limit{Accept: time.Hour}); got != 3 {
+	if got, _ := k.number(t, c, ann, model.Query{}, &origin.Origin{Accept: time.Hour}); got != 3 {
 		t.Errorf("got answer %d", got)
 	}
 }
@@ -104,9 +104,9 @@ func TestKeptAnswersEnd(t *testing.T) {
 	t.Parallel()
 	k := newClock(t, func() {})
 	c := k.client()
-	k.number(t, c, ann, model.Query{}, &freshness.Limit{Keep: time.Millisecond})
+	k.number(t, c, ann, model.Query{}, &origin.Origin{Keep: time.Millisecond})
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if got, _ := k.number(t, c, ann, model.Query{}, &freshness.Limit{Accept: time.Hour}); got == 2 {
+		if got, _ := k.number(t, c, ann, model.Query{}, &origin.Origin{Accept: time.Hour}); got == 2 {
 			return
 		}
 		if time.Now().After(deadline) {

@@ -27,6 +27,8 @@ type reply struct {
 	closeConn  func()      // closes the connection; used if streaming
 	leaveGate  func()      // leaves the gate; nil if that has been done
 	daemonKind string      // kind of daemon, for messages
+	age        time.Duration
+	content    *content // shared by the replies with the same content; nil for none
 }
 
 // A pieceSource returns the pieces of a message one by one. Each piece is valid

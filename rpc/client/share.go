@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
-	"schedrestd/internal/freshness"
+	"schedrestd/internal/origin"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
@@ -60,7 +60,7 @@ func (one *round) isLimited() bool {
 }
 
 // ask sends a request and returns the answer, which it may share with other
-// calls. If ctx has a freshness.Limit, the answer may be an older one.
+// calls. If ctx has an origin.Origin, the answer may be an older one.
 func (c *Client) ask(ctx context.Context, cred model.Credential, r request) (*reply, error) {
 	if !r.repeatable {
 		defer c.rounds.changed()
@@ -73,12 +73,11 @@ func (c *Client) ask(ctx context.Context, cred model.Credential, r request) (*re
 	if e.Finish() != nil {
 		return c.askAlone(ctx, cred, r) // which reports the error
 	}
-	key, fresh := roundKey{ownerOf(nil, cred), r.kind, string(e.Bytes())}, freshness.From(ctx)
-	if answer, age := c.rounds.recall(key, c.now(), fresh.Accepts); answer != nil {
-		fresh.Used(age)
+	key, data := roundKey{ownerOf(nil, cred), r.kind, string(e.Bytes())}, origin.From(ctx)
+	if answer := c.rounds.recall(key, c.now(), data.Accepts); answer != nil {
 		return answer, nil
 	}
-	one, first := c.join(ctx, key, cred, r, fresh.KeepFor())
+	one, first := c.join(ctx, key, cred, r, data.KeepFor())
 	select {
 	case <-one.ended:
 	case <-ctx.Done():
@@ -236,6 +235,7 @@ func copyError(err error) error {
 // A reply that is still on the connection can't be shared: share returns it
 // alone.
 func (a *reply) share(n int) []*reply {
+	a.content = new(content)
 	if n <= 1 || a.streaming {
 		return []*reply{a}
 	}
@@ -253,7 +253,7 @@ func (a *reply) share(n int) []*reply {
 
 // copy returns a reply with the same content, except the pieces.
 func (a *reply) copy() *reply {
-	return &reply{version: a.version, kind: a.kind, first: a.first, remaining: a.remaining, daemonKind: a.daemonKind}
+	return &reply{version: a.version, kind: a.kind, first: a.first, remaining: a.remaining, daemonKind: a.daemonKind, content: a.content}
 }
 
 // another returns a reply with the same content, which is used independently.

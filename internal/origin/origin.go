@@ -1,0 +1,88 @@
+// Package origin carries in a context which data of the controller an answer may
+// contain, and which it contains.
+package origin
+
+import (
+	"context"
+	"crypto/sha256"
+	"sync"
+	"time"
+)
+
+// An Origin says how old the controller's data in an answer may be. It records
+// how old the data was, and a digest of it. An Origin is safe for concurrent use.
+// A nil *Origin stands for data that is not older than the request.
+type Origin struct {
+	Accept time.Duration // maximum age of the data when the request arrives
+	Keep   time.Duration // how long to keep the data for later requests that accept it
+	Digest bool          // record a digest
+
+	mu      sync.Mutex
+	oldest  time.Duration
+	digests []byte
+	unknown bool // the digest of some data is not known
+}
+
+type key struct{}
+
+// With returns a context that carries o.
+func With(ctx context.Context, o *Origin) context.Context { return context.WithValue(ctx, key{}, o) }
+
+// From returns the Origin in ctx, or nil.
+func From(ctx context.Context) *Origin {
+	o, _ := ctx.Value(key{}).(*Origin)
+	return o
+}
+
+// Accepts reports whether the data may have the given age.
+func (o *Origin) Accepts(age time.Duration) bool { return o != nil && age <= o.Accept && o.Accept > 0 }
+
+// KeepFor returns how long to keep the data.
+func (o *Origin) KeepFor() time.Duration {
+	if o == nil {
+		return 0
+	}
+	return o.Keep
+}
+
+// Add records data of this age. If o asks for a digest, Add calls the function
+// digest, which returns false if the digest is not known.
+func (o *Origin) Add(age time.Duration, digest func() ([sha256.Size]byte, bool)) {
+	if o == nil {
+		return
+	}
+	var sum [sha256.Size]byte
+	known := false
+	if o.Digest {
+		sum, known = digest()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.oldest = max(o.oldest, age)
+	o.digests = append(o.digests, sum[:]...)
+	o.unknown = o.unknown || !known
+}
+
+// Age returns the age of the oldest data; 0 if all data is as new as the request.
+func (o *Origin) Age() time.Duration {
+	if o == nil {
+		return 0
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.oldest
+}
+
+// Sum returns a digest of all data. It returns false if there is no data yet, or
+// if its digest is not known.
+func (o *Origin) Sum() (sum [sha256.Size]byte, known bool) {
+	if o == nil {
+		return sum, false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.digests) == 0 || o.unknown {
+		return sum, false
+	}
+	return sha256.Sum256(o.digests), true
+}
