@@ -36,7 +36,7 @@ const module = "schedrestd/"
 // its own folder. A folder stands for all packages in it, except packages that
 // have an entry of their own.
 var floors = [][]string{
-	{"internal/errs", "internal/exitstatus", "internal/fdpass", "internal/loglevel", "internal/printable", "internal/release", "internal/sockaddr", "internal/typo", "metric", "model"},
+	{"internal/errs", "internal/exitstatus", "internal/fdpass", "internal/loglevel", "internal/origin", "internal/printable", "internal/release", "internal/sockaddr", "internal/typo", "metric", "model"},
 	{"api/schema", "become", "gateway/endpoint", "internal/completion", "internal/feature", "internal/guard", "internal/hmackey", "internal/http1", "internal/notify", "internal/penalty", "internal/rate", "internal/semaphore", "internal/sockdiag", "internal/socket", "internal/thread", "internal/throttle", "internal/zone", "ipc", "metric/cluster", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/wire", "security"},
 	{"gateway/confinement", "security/self"},
 	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message"},
@@ -98,6 +98,7 @@ var allowedImports = map[string][]string{
 	"internal/loglevel":            {}, // linked into a program that runs as root
 	"internal/notify":              {}, // linked into a program that runs as root
 	"internal/penalty":             {},
+	"internal/origin":              {},
 	"internal/printable":           {}, // linked into a program that runs as root
 	"internal/rate":                {}, // linked into a program that runs as root
 	"internal/sockaddr":            {}, // linked into a program that runs as root

@@ -1,7 +1,7 @@
 package handlers
 
 import (
-	"fmt"
+	"strconv"
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
@@ -79,7 +79,10 @@ func usagePeriod(c *rest.Call, start, end *model.Time) {
 
 // numberKey returns the key of a record that is identified by a number, for
 // pages. The keys are ordered as the numbers.
-func numberKey(n uint64) string { return fmt.Sprintf("%020d", n) }
+func numberKey(n uint64) string {
+	digits := strconv.FormatUint(n, 10)
+	return "00000000000000000000"[len(digits):] + digits
+}
 
 // streamOf returns a Stream of the elements of list.
 func streamOf[T any](list []T) schema.Stream[T] {

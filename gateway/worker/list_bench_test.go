@@ -1,7 +1,9 @@
 package worker
 
 import (
+	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"net"
@@ -29,7 +31,7 @@ import (
 // manyJobs returns the job list of a cluster with 5000 nodes: 20 000 jobs, three
 // quarters of which run on four nodes each.
 func manyJobs(b testing.TB) []byte {
-	list := &message.JobInfo{LastUpdate: 1_700_000_000}
+	list := &message.JobInfo{LastUpdate: 1_700_000_000, LastBackfill: changing}
 	for i := range uint32(20_000) {
 		j := model.Job{
 			StepID: model.StepID{JobID: 1_000_000 + i}, Account: "physics", AllocNode: "login1", AllocSID: 4711, BatchFlag: 1, BatchHost: "n0123",
@@ -63,8 +65,15 @@ func manyJobs(b testing.TB) []byte {
 	return answer
 }
 
-// listingController returns a controller that always sends the same answer.
-func listingController(b testing.TB, answer []byte) work.Address {
+// changing is the time of the last backfill in the list of manyJobs.
+const changing = 0x1122334455667788
+
+// listingController returns a controller that always sends the same answer. If
+// changes is not nil and true, each answer has another time of the last backfill,
+// so that the records must be rendered again.
+func listingController(b testing.TB, answer []byte, changes *atomic.Bool) work.Address {
+	at := bytes.Index(answer, binary.BigEndian.AppendUint64(nil, changing))
+	var sent atomic.Uint64
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(b, err)
 	pong, err := message.Encode(codec.V2605, 0, message.ResponseRC, nil, &message.RC{})
@@ -84,6 +93,12 @@ func listingController(b testing.TB, answer []byte) work.Address {
 				}
 				if f, _ := message.ParseFrame(request); f.Header.Type == message.RequestPing {
 					nc.Write(pong)
+					return
+				}
+				if changes != nil && changes.Load() {
+					nc.Write(answer[:at])
+					nc.Write(binary.BigEndian.AppendUint64(nil, sent.Add(1)))
+					nc.Write(answer[at+8:])
 					return
 				}
 				nc.Write(answer)
@@ -121,19 +136,21 @@ func BenchmarkList(b *testing.B) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	defer slog.SetDefault(log)
 	answer := manyJobs(b)
+	var changes atomic.Bool
 	setup := work.Setup{Setup: ipc.Setup{JWT: true},
-		Controllers: []work.Address{listingController(b, answer)}, Names: work.NamesSched, Parsers: []work.Parser{{Version: 43}},
+		Controllers: []work.Address{listingController(b, answer, &changes)}, Names: work.NamesSched, Parsers: []work.Parser{{Version: 43}},
 		Content: work.ContentController, Limits: work.Limits{Call: time.Minute, Connect: time.Minute, Stall: time.Minute, Body: 1 << 20, Answers: 256 << 20},
 	}
 	h, err := NewHandler(setup, NewTokens(), nil)
 	must(b, err)
 	word := base64.RawURLEncoding.EncodeToString
 	token := word([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + word(fmt.Appendf(nil, `{"exp":%d,"iat":1700000000,"sun":"ann"}`, time.Now().Add(time.Hour).Unix())) + "." + word(make([]byte, 32))
-	list := func(query string, minor int, coding string) *recorder {
+	list := func(query string, minor int, coding, tag string) *recorder {
 		r, err := http.NewRequest(http.MethodGet, "/sched/v0.0.43/jobs"+query, nil)
 		must(b, err)
 		r.Header.Set("X-SCHED-USER-TOKEN", token)
 		r.Header.Set("Accept-Encoding", coding)
+		r.Header.Set("If-None-Match", tag)
 		r.ProtoMinor = minor
 		e := &recorder{header: http.Header{}}
 		h.ServeHTTP(e, r)
@@ -143,26 +160,44 @@ func BenchmarkList(b *testing.B) {
 		name            string
 		together, minor int
 		coding, query   string
-	}{{"1", 1, 1, "", ""}, {"8", 8, 1, "", ""}, {"1 gzip", 1, 1, "gzip", ""}, {"1 sized", 1, 0, "", ""}, {"8 sized", 8, 0, "", ""}, {"1 gzip sized", 1, 0, "gzip", ""},
-		{"1 with six fields", 1, 1, "", "?fields=job_id,job_state,name,user_name,partition,time_limit.number"}, {"1 with a state", 1, 1, "", "?state=PENDING"},
-		{"1 with a state and six fields", 1, 1, "", "?state=PENDING&fields=job_id,job_state,name,user_name,partition,time_limit.number"},
-		{"100 with six fields", 100, 1, "", "?fields=job_id,job_state,name,user_name,partition,time_limit.number"}} {
+		same, tagged    bool // the list does not change; the client sends its tag
+	}{
+		{name: "1", together: 1, minor: 1},
+		{name: "8", together: 8, minor: 1},
+		{name: "1 gzip", together: 1, minor: 1, coding: "gzip"},
+		{name: "1 zstd", together: 1, minor: 1, coding: "zstd"},
+		{name: "1 sized", together: 1},
+		{name: "8 sized", together: 8},
+		{name: "1 gzip sized", together: 1, coding: "gzip"},
+		{name: "1 with six fields", together: 1, minor: 1, query: "?fields=" + sixFields},
+		{name: "1 with a state", together: 1, minor: 1, query: "?state=PENDING"},
+		{name: "1 with a state and six fields", together: 1, minor: 1, query: "?state=PENDING&fields=" + sixFields},
+		{name: "1 page of 100", together: 1, minor: 1, query: "?limit=100"},
+		{name: "100 with six fields", together: 100, minor: 1, query: "?fields=" + sixFields},
+		{name: "100 zstd", together: 100, minor: 1, coding: "zstd"},
+		{name: "100 zstd, unchanged", together: 100, minor: 1, coding: "zstd", same: true},
+		{name: "100 zstd, unchanged, with the tag", together: 100, minor: 1, coding: "zstd", same: true, tagged: true},
+	} {
 		b.Run(bb.name, func(b *testing.B) {
 			together := bb.together
-			list(bb.query, bb.minor, bb.coding)
+			changes.Store(!bb.same)
+			tag := ""
+			if first := list(bb.query, bb.minor, bb.coding, ""); bb.tagged {
+				tag = first.header.Get("ETag")
+			}
 			peak := watchMemory(b)
 			b.SetBytes(int64(together * len(answer)))
 			b.ReportAllocs()
 			var first time.Duration
-			var bytes atomic.Int64
+			var sent atomic.Int64
 			used := processorTime(b)
 			for b.Loop() {
 				var wait sync.WaitGroup
 				begun := time.Now()
 				for i := range together {
 					wait.Go(func() {
-						e := list(bb.query, bb.minor, bb.coding)
-						bytes.Add(int64(e.bytes))
+						e := list(bb.query, bb.minor, bb.coding, tag)
+						sent.Add(int64(e.bytes))
 						if i == 0 {
 							first = max(first, e.first.Sub(begun))
 						}
@@ -173,16 +208,18 @@ func BenchmarkList(b *testing.B) {
 			b.ReportMetric(float64((processorTime(b)-used).Microseconds())/1000/float64(b.N), "CPU-ms/op")
 			b.ReportMetric(float64(peak())/(1<<20), "peak-MB")
 			b.ReportMetric(float64(first.Microseconds())/1000, "first-ms")
-			b.ReportMetric(float64(bytes.Load())/1e6/b.Elapsed().Seconds(), "JSON-MB/s")
-			b.ReportMetric(float64(bytes.Load())/1e6/float64(b.N*together), "JSON-MB")
+			b.ReportMetric(float64(sent.Load())/1e6/b.Elapsed().Seconds(), "JSON-MB/s")
+			b.ReportMetric(float64(sent.Load())/1e6/float64(b.N*together), "JSON-MB")
 		})
 	}
 }
 
+const sixFields = "job_id,job_state,name,user_name,partition,time_limit.number"
+
 // BenchmarkClientRead measures how long it takes to read the list of
 // BenchmarkList without rendering it.
 func BenchmarkClientRead(b *testing.B) {
-	a := listingController(b, manyJobs(b))
+	a := listingController(b, manyJobs(b), nil)
 	c := client.New(client.Config{Controllers: []client.Address{{Name: a.Name, Network: a.Network, Address: a.Address}}})
 	read := func() {
 		_, err := c.Jobs(b.Context(), model.Credential{Token: "t"}, model.Query{}, func(*model.Job) error { return nil })

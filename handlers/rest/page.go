@@ -127,22 +127,22 @@ func Paged[T any](c *Call, meta *api.Meta, key func(*T) string, list schema.Stre
 		var entries []*entry // those with the lowest keys so far, sorted
 		more := false
 		err := list(func(value *T) error {
-			one := &entry{key: key(value)}
-			if one.key <= c.part.after {
+			k := key(value)
+			if k <= c.part.after {
 				return nil
 			}
-			at, _ := slices.BinarySearchFunc(entries, one, func(a, b *entry) int { return strings.Compare(a.key, b.key) })
 			if len(entries) == c.part.limit {
 				more = true
-				if at == len(entries) {
+				last := len(entries) - 1
+				if k >= entries[last].key {
 					return nil
 				}
-				entries = entries[:len(entries)-1]
+				entries = entries[:last]
 			} else if !memory.hold(entrySize) {
 				return errs.New(errs.Unavailable, "server busy: too many pages are being collected").WithHint("try again, or set a lower limit")
 			}
-			one.value = *value
-			entries = slices.Insert(entries, at, one)
+			at, _ := slices.BinarySearchFunc(entries, k, func(e *entry, k string) int { return strings.Compare(e.key, k) })
+			entries = slices.Insert(entries, at, &entry{k, *value})
 			return nil
 		})
 		if err != nil {

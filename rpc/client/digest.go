@@ -3,7 +3,7 @@ package client
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"hash"
+	"hash/maphash"
 	"sync"
 
 	"schedrestd/rpc/message"
@@ -16,40 +16,52 @@ type content struct {
 	sum  [sha256.Size]byte
 }
 
+// seeds make the digests of this process unpredictable. A sender who does not
+// know them can't make two messages with the same digest. maphash is ten times as
+// fast as a cryptographic hash; two seeds give 128 bits.
+var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+
 // digest returns a digest of an answer whose body has not been read yet. If two
 // answers have the same digest, they have the same records. A list's time of the
 // last update has no effect, because in some lists it is the time of the answer.
-// An answer that is still on the connection has no digest.
+// Each process has other digests. An answer that is still on the connection has
+// none.
 func (a *reply) digest() (sum [sha256.Size]byte, known bool) {
 	if a.content == nil || a.streaming {
 		return sum, false
 	}
 	a.content.once.Do(func() {
-		h := sha256.New()
-		_ = binary.Write(h, binary.BigEndian, []uint16{uint16(a.version), uint16(a.kind)}) // can't fail
-		writeUndated(h, a.kind, a.first)
+		sums := binary.BigEndian.AppendUint16(nil, uint16(a.version))
+		sums = binary.BigEndian.AppendUint16(sums, uint16(a.kind))
+		add := func(piece []byte) {
+			for _, seed := range seeds {
+				sums = binary.BigEndian.AppendUint64(sums, maphash.Bytes(seed, piece))
+			}
+		}
+		count, rest := splitUpdate(a.kind, a.first)
+		add(count)
+		add(rest)
 		if pieces, ok := a.pieces.(*wire.Pieces); ok {
 			all := pieces.Another()
 			defer all.Drop()
 			for piece, err := all.Next(); err == nil; piece, err = all.Next() {
-				h.Write(piece)
+				add(piece)
 			}
 		}
-		h.Sum(a.content.sum[:0])
+		a.content.sum = sha256.Sum256(sums)
 	})
 	return a.content.sum, true
 }
 
-// writeUndated writes the beginning of a message's body to h. It omits the time of
-// the last update, which follows the number of records.
-func writeUndated(h hash.Hash, kind message.Type, body []byte) {
+// splitUpdate returns what precedes and what follows the time of the last update
+// in the beginning of a body.
+func splitUpdate(kind message.Type, body []byte) (before, after []byte) {
+	const count, time = 4, 8 // bytes: the number of records precedes the time
 	switch kind {
 	case message.ResponseJobInfo, message.ResponseNodeInfo, message.ResponsePartitionInfo, message.ResponseReservationInfo, message.ResponseLicenseInfo:
-		const count, time = 4, 8 // bytes
 		if len(body) >= count+time {
-			h.Write(body[:count])
-			body = body[count+time:]
+			return body[:count], body[count+time:]
 		}
 	}
-	h.Write(body)
+	return nil, body
 }
