@@ -103,24 +103,18 @@ func (a *Accounting) read(q listRequest, answer *reply) error {
 // daemon. When the whole answer has been read, other requests can use the
 // session.
 func (a *Accounting) records(ctx context.Context, cred model.Credential, q listRequest) error {
-	allowance := a.allowance(cred)
-	if err := a.waitForMemory(ctx, allowance, q.kind); err != nil {
-		return err
-	}
-	defer func() { allowance.release(allowance.held) }()
 	var answer *reply
 	err := a.withSession(ctx, cred, a.session, func(s *session) *failure {
 		b, f := q.encode(s)
 		if f != nil {
 			return f
 		}
-		answer, f = s.fetch(b, q.want, allowance)
+		answer, f = s.fetch(b, q.want, s.allowance(), request{kind: q.kind})
 		return f
 	})
 	if err != nil {
 		return err
 	}
-	a.recordSize(q.kind, answer)
 	answer.closeWhenDone(ctx)
 	defer answer.release()
 	return a.read(q, answer)

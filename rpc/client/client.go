@@ -18,14 +18,15 @@
 //
 // Normally an answer is read completely, as fast as the controller sends it,
 // before any record is passed to the caller. So a slow HTTP client does not
-// keep a connection to the controller busy. A Budget limits the memory for
-// answers and shares it among credentials. If no memory is left, requests wait
-// before they are sent. Only a few long answers are requested at a time (gate).
+// keep a connection to the controller busy, and slurmctld, which sends for at
+// most MessageTimeout, does not cut its answer short. A Budget limits the memory
+// for answers and shares it among credentials. The answers in it are compressed.
 //
-// In two cases, records are passed on while the answer is still being read: if
-// the answer is longer than the budget, and if the caller uses the records
-// itself and sends none to a client (model.Query.Prompt). Such an answer uses
-// no memory of the budget.
+// In two cases, records are passed on while the answer is still being read:
+// where memory is short, and if the caller uses the records itself and sends
+// none to a client (model.Query.Prompt). A gate limits the connections for long
+// answers. Requests wait at the gate before they are sent, so no answer is
+// requested in vain.
 //
 // Errors are *errs.Error, with Number set if a daemon sent one. They never
 // contain a token.
@@ -52,7 +53,7 @@ type Config struct {
 
 	Timeout        time.Duration // for a whole call; 0 for 10 s. The call's context may end it earlier
 	ConnectTimeout time.Duration // for one connection; 0 for 2 s
-	Stall          time.Duration // for each piece of an answer that does not fit into Answers; 0 for 60 s
+	Stall          time.Duration // for each piece of an answer for which Answers has no memory; 0 for 60 s
 	MaxAnswer      int           // maximum length of an answer, in bytes; 0 for 1 GiB, Slurm's own limit
 	Answers        *Budget       // memory for answers; nil for a separate budget of 256 MiB
 
@@ -87,7 +88,6 @@ type Config struct {
 // concurrent use and keeps no connection open.
 type Client struct {
 	caller
-	gate     gate
 	rounds   rounds
 	releases releases
 }
@@ -96,7 +96,8 @@ type Client struct {
 type caller struct {
 	cfg Config
 	*daemons
-	answerSizes *sizes
+	long *longAnswers
+	gate *gate
 }
 
 // Defaults of Config.
@@ -138,5 +139,5 @@ func newCaller(cfg Config, kind string, addresses []Address) caller {
 			return unixconn.DialContext(ctx, a.Network, a.Address)
 		}
 	}
-	return caller{cfg, group(kind, addresses), &sizes{}}
+	return caller{cfg, group(kind, addresses), &longAnswers{}, &gate{}}
 }

@@ -21,7 +21,7 @@ func (a *Accounting) Edit(ctx context.Context, cred model.Credential, f func(mod
 	var fErr error
 	isUnknown := false
 	err := a.withSession(ctx, cred, a.session, func(s *session) *failure {
-		e := &edit{a: a, cred: cred, s: s}
+		e := &edit{a: a, s: s}
 		fErr = f(e)
 		switch {
 		case e.failure != nil:
@@ -60,7 +60,6 @@ func (a *Accounting) unknownEdit(err error) error {
 // edit is the transaction of a session.
 type edit struct {
 	a       *Accounting
-	cred    model.Credential
 	s       *session
 	changed bool
 	failure *failure // of the session; nil while it works
@@ -72,9 +71,7 @@ func (e *edit) List(l model.Listing) error {
 	if err != nil {
 		return err
 	}
-	allowance := e.a.allowance(e.cred)
-	defer func() { allowance.release(allowance.held) }()
-	answer, err := e.send(q.question, allowance)
+	answer, err := e.send(q.question)
 	if err != nil {
 		return err
 	}
@@ -98,9 +95,7 @@ func (e *edit) Change(change any) ([]string, error) {
 		}
 	}
 	e.changed = true
-	allowance := e.a.allowance(e.cred)
-	defer func() { allowance.release(allowance.held) }()
-	answer, err := e.send(q, allowance)
+	answer, err := e.send(q)
 	if numberOf(err) == fault.NoChange {
 		return nil, nil
 	}
@@ -144,14 +139,14 @@ func (e *edit) badAnswer(err error) error {
 // send sends a request of the transaction and returns the answer. If the daemon
 // answers with an error, the transaction continues, unless the daemon refused
 // the credential. Any other failure ends the transaction.
-func (e *edit) send(q question, allowance *allowance) (*reply, error) {
+func (e *edit) send(q question) (*reply, error) {
 	if e.failure != nil {
 		return nil, e.a.report([]*failure{e.failure})
 	}
 	b, f := q.encode(e.s)
 	var answer *reply
 	if f == nil {
-		answer, f = e.s.fetch(b, q.want, allowance)
+		answer, f = e.s.fetch(b, q.want, e.s.allowance(), request{whole: true})
 	}
 	if f == nil {
 		return answer, nil

@@ -13,9 +13,10 @@ import (
 
 // exchange opens a connection to d, sends one request at version v and reads
 // the answer. It checks that the answer has version v. The caller must check
-// everything else, including the error number.
+// everything else, including the error number. The last two arguments are those
+// of receive.
 func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred model.Credential, r request,
-	allowance *allowance) (answer *reply, f *failure) {
+	allowance *allowance, p *place) (answer *reply, f *failure) {
 	report := c.observe(r.kind)
 	defer func() { report(answer, f) }()
 	b, err := message.EncodeWithCredential(v, 0, r.kind, c.credentialFunc(ctx, d, cred), r.body)
@@ -41,26 +42,29 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 		// the end of a long request, its answer can be read now.
 		nc.SetReadDeadline(time.Now().Add(grace))
 	}
-	answer, f = c.receive(ctx, nc, allowance, r)
-	if f == nil {
-		if f = answer.parseHeader(v); f != nil && answer.pieces != nil {
-			answer.pieces.Drop()
+	answer, f = c.receive(ctx, nc, allowance, r, p)
+	if f != nil {
+		if err != nil && f.stage != stageVersion {
+			f = newFailure(stageSend, fmt.Errorf("send request: byte %d of %d: %w", sent, len(b), err))
 		}
-	} else if err != nil && f.stage != stageVersion {
-		f = newFailure(stageSend, fmt.Errorf("send request: byte %d of %d: %w", sent, len(b), err))
-	}
-	switch alive := stop(); {
-	case f == nil && !answer.streaming:
+		stop()
 		closeConn()
-		return answer, nil
-	case f == nil && alive:
-		answer.closeConn = closeConn
-		return answer, nil
-	case f == nil:
-		f = newFailure(stageReceive, fmt.Errorf("read answer: %w", context.Cause(ctx)))
+		return nil, f
 	}
-	closeConn()
-	return nil, f
+	answer.closeConn = closeConn
+	f = answer.parseHeader(v)
+	alive := stop()
+	switch {
+	case f == nil && answer.streaming && !alive:
+		f = newFailure(stageReceive, fmt.Errorf("read answer: %w", context.Cause(ctx)))
+	case !answer.streaming:
+		closeConn()
+	}
+	if f != nil {
+		answer.release()
+		return nil, f
+	}
+	return answer, nil
 }
 
 // grace is how long to wait for an answer after the daemon has stopped reading.

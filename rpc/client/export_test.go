@@ -15,14 +15,14 @@ func (c *Client) Clock(now func() time.Time) { c.now = now }
 func (b *Budget) Free() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.size - b.arrived.total
+	return b.size - b.used
 }
 
-// Waiting returns the number of requests that wait for b.
-func (b *Budget) Waiting() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.queue)
+// Waiting returns the number of requests that wait for a place in the gate.
+func (c *Client) Waiting() int {
+	c.gate.mu.Lock()
+	defer c.gate.mu.Unlock()
+	return len(c.gate.queue)
 }
 
 // Limits of failed probes, for tests.
@@ -48,6 +48,8 @@ const (
 	ReleaseTTL   = releaseTTL
 )
 
-// MaxLongRequests is the maximum number of long answers that are requested
-// concurrently.
-const MaxLongRequests = maxLongRequests
+// Limits of the gate, for tests.
+const (
+	MaxLongRequests = maxLongRequests
+	MaxLongConns    = maxLongConns
+)

@@ -21,6 +21,7 @@ type request struct {
 	list       bool // it requests all records of a kind
 	prompt     bool // as model.Query.Prompt
 	alone      bool // its answer is not shared with other calls
+	whole      bool // its answer must not stay on the connection
 
 	sending func() // called before the request is sent, each time; nil for none
 
@@ -32,56 +33,43 @@ type request struct {
 // carried out twice.
 func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*reply, error) {
 	g := c.daemons
-	allowance := c.allowance(cred)
-	leaveGate, err := c.admitRequest(ctx, allowance, r)
+	owner := ownerOf(nil, cred)
+	p, err := c.admitRequest(ctx, owner, r)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { leaveGate() }()
+	defer func() { p.leave() }()
 	var failures []*failure
 	order := g.order()
-	for i := 0; i < len(order); {
-		d := order[i]
-		answer, f := c.sendTo(ctx, d, cred, r, allowance, i < len(order)-1)
+	for i, d := range order {
+		answer, f := c.sendTo(ctx, d, cred, r, p, i < len(order)-1)
 		switch {
 		case f == nil && !isStandby(answer):
 			g.clearHung(d)
 			g.markAnswered(d)
-			c.recordSize(r.kind, answer)
-			if r.prompt {
-				answer.leaveGate, leaveGate = leaveGate, noop // the answer is still being read
+			c.long.record(r.kind, answer.remaining, c.now())
+			if answer.streaming {
+				p = nil // the answer leaves the gate when it has been read
 			}
 			return answer, nil
 		case f == nil:
+			answer.release()
 			f = newFailure(stageVersion, fault.Of(fault.Standby, ""))
-		case f.needed > 0:
-			leaveGate() // so that waiting does not block others
-			if leaveGate, err = c.readmit(ctx, allowance, r, f.needed+f.needed/slack); err != nil {
-				return nil, err
-			}
-			continue // retry the same controller
-		}
-		if f.stage == stageCreate {
-			allowance.release(allowance.held)
+		case f.stage == stageCreate:
 			return nil, g.report([]*failure{f}) // the message can't be created for another controller either
 		}
-		if !f.notExecuted() && !r.repeatable {
-			allowance.release(allowance.held)
+		switch {
+		case !f.notExecuted() && !r.repeatable:
 			return nil, g.outcomeUnknown(f)
+		case f.final:
+			return nil, g.report([]*failure{f})
 		}
-		failures = append(failures, f)
-		if ctx.Err() != nil {
+		if failures = append(failures, f); ctx.Err() != nil {
 			break
 		}
-		i++
 	}
-	allowance.release(allowance.held)
 	return nil, g.report(failures)
 }
-
-// slack determines how much memory is reserved when an answer is requested
-// again: its previous length, plus 1/slack of that length.
-const slack = 16
 
 // checkCarried returns a failure if body is a change with a value that protocol
 // version v can't carry. The daemon would make another change.
@@ -99,7 +87,7 @@ func checkCarried(daemon string, v codec.Version, body message.Body) *failure {
 // sendTo sends r to one controller. If moreDaemons is set, sendTo leaves time
 // to try other controllers: a request that may be repeated gets at most half of
 // the remaining time.
-func (c *Client) sendTo(ctx context.Context, d *daemon, cred model.Credential, r request, allowance *allowance, moreDaemons bool) (*reply, *failure) {
+func (c *Client) sendTo(ctx context.Context, d *daemon, cred model.Credential, r request, p *place, moreDaemons bool) (*reply, *failure) {
 	half, cancel := splitDeadline(ctx, moreDaemons)
 	defer cancel()
 	reqCtx := ctx
@@ -121,9 +109,9 @@ func (c *Client) sendTo(ctx context.Context, d *daemon, cred model.Credential, r
 				return nil, f
 			}
 		}
-		answer, f := c.exchange(reqCtx, d, v, cred, r, allowance)
+		answer, f := c.exchange(reqCtx, d, v, cred, r, c.allowance(cred), p)
 		switch {
-		case f == nil || f.needed > 0:
+		case f == nil || f.final:
 			return answer, f
 		case f.stage == stageClosed && !r.repeatable:
 			d.forgetVersion() // the next call finds out whether d was restarted with an older release

@@ -30,7 +30,6 @@ type failure struct {
 	version codec.Version // with stageVersion: version that the daemon seems to speak; 0 if unknown
 	probe   bool          // the probe failed, so the request itself was never sent
 	final   bool          // the request must not be sent again, to any daemon
-	needed  int           // if not 0: length of an answer for which there was no memory; stage is meaningless
 	err     error
 }
 

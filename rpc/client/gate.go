@@ -4,137 +4,181 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/rpc/message"
 )
 
-// maxLongRequests is the maximum number of long answers that are requested from
-// the controllers at the same time. A controller writes one answer after
-// another, and needs a tenth of a second for each long one. A hundred
-// concurrent requests would block all other clients for ten seconds, and there
-// would not be enough memory for most of the answers.
-const maxLongRequests = 4
+// Limits on the connections to the controllers for long answers.
+const (
+	// maxLongRequests is the maximum number of long answers that are requested
+	// at the same time. A controller writes one answer after another, and needs
+	// a tenth of a second for each long one. A hundred concurrent requests would
+	// block all other clients for ten seconds.
+	maxLongRequests = 4
 
-// A gate limits the number of concurrent requests whose answers may be long. A
-// request enters the gate before it connects, and leaves the gate when its
-// answer has been read. The next request that the gate admits is one whose
-// credential has the fewest admitted requests. So a client that requests a
-// hundred lists delays other clients by at most one list.
+	// maxLongConns also includes the answers that stay on their connections
+	// because memory is short. Each of them keeps a thread of the controller
+	// busy for as long as its client reads.
+	maxLongConns = 12
+
+	maxOwnerConns = maxLongConns / 2 // of one credential
+)
+
+// A gate limits the connections for long answers. A request enters the gate
+// before it connects, and leaves the gate when its answer has been read from
+// the connection. The next request that the gate admits is one whose credential
+// has the fewest connections. So a client that requests a hundred lists delays
+// other clients by at most one list.
 type gate struct {
-	mu      sync.Mutex
-	byOwner map[owner]int
-	active  int // admitted requests
-	queue   []*gateWaiter
+	mu        sync.Mutex
+	byOwner   map[owner]int
+	requested int // connections whose answer has not begun
+	conns     int
+	queue     []*place
 }
 
-// gateWaiter is a request that waits for the gate.
-type gateWaiter struct {
+// A place is the place of one request in the gate. A nil *place stands for a
+// request that needs none.
+type place struct {
+	gate     *gate
 	owner    owner
+	streams  bool          // the answer has begun, and stays on the connection
 	admitted chan struct{} // closed when the request is admitted
+	left     bool
 }
 
 // enter waits until the gate admits a request with the owner's credential. If
-// ctx ends first, enter returns errs.Unavailable. If enter returns nil, the
-// caller must call leave when the request has ended.
-func (g *gate) enter(ctx context.Context, owner owner) error {
+// ctx ends first, enter returns errs.Unavailable. The argument streams says that
+// the request has been sent already, and its answer has begun.
+func (g *gate) enter(ctx context.Context, owner owner, streams bool) (*place, error) {
+	p := &place{gate: g, owner: owner, streams: streams, admitted: make(chan struct{})}
 	g.mu.Lock()
-	w := &gateWaiter{owner: owner, admitted: make(chan struct{})}
-	g.queue = append(g.queue, w)
+	g.queue = append(g.queue, p)
 	g.admit()
 	g.mu.Unlock()
 	select {
-	case <-w.admitted:
-		return nil
+	case <-p.admitted:
+		return p, nil
 	case <-ctx.Done():
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	i := slices.Index(g.queue, w)
+	i := slices.Index(g.queue, p)
 	if i < 0 {
-		return nil // the request was admitted just now
+		return p, nil // the request was admitted just now
 	}
 	g.queue = slices.Delete(g.queue, i, i+1)
-	return errs.Wrap(context.Cause(ctx), errs.Unavailable, "server busy: limit of concurrent long answers reached")
+	return nil, errs.Wrap(context.Cause(ctx), errs.Unavailable, "server busy: limit of concurrent long answers reached")
 }
 
-// leave ends an admitted request and admits the next one.
-func (g *gate) leave(owner owner) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.active--
-	if g.byOwner[owner]--; g.byOwner[owner] == 0 {
-		delete(g.byOwner, owner)
-	}
-	g.admit()
-}
-
-// admit admits waiting requests up to the limit. The caller holds the lock.
+// admit admits waiting requests up to the limits. The caller holds the lock.
 func (g *gate) admit() {
 	if g.byOwner == nil {
 		g.byOwner = map[owner]int{}
 	}
-	for g.active < maxLongRequests && len(g.queue) > 0 {
-		next := 0
-		for i, c := range g.queue {
-			if g.byOwner[c.owner] < g.byOwner[g.queue[next].owner] {
-				next = i
+	for g.conns < maxLongConns {
+		var next *place
+		for _, p := range g.queue {
+			n := g.byOwner[p.owner]
+			if n < maxOwnerConns && (p.streams || g.requested < maxLongRequests) && (next == nil || n < g.byOwner[next.owner]) {
+				next = p
 			}
 		}
-		c := g.queue[next]
-		g.queue = slices.Delete(g.queue, next, next+1)
-		g.active++
-		g.byOwner[c.owner]++
-		close(c.admitted)
+		if next == nil {
+			return
+		}
+		i := slices.Index(g.queue, next)
+		g.queue = slices.Delete(g.queue, i, i+1)
+		g.conns++
+		g.byOwner[next.owner]++
+		if !next.streams {
+			g.requested++
+		}
+		close(next.admitted)
 	}
 }
 
-// admitRequest waits until there is memory for the expected answer to r. If
-// that answer may be long, admitRequest then waits until the gate admits r. In
-// this order, a request that waits for memory does not occupy the gate. Waiting
-// takes at most half of the remaining time, so that there is time for the
-// answer. The caller must call leaveGate when it has read the answer.
-func (c *Client) admitRequest(ctx context.Context, allowance *allowance, r request) (leaveGate func(), err error) {
+// stream records that the answer has begun, and stays on the connection.
+func (p *place) stream() {
+	g := p.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !p.streams {
+		p.streams = true
+		g.requested--
+		g.admit()
+	}
+}
+
+// leave leaves the gate. It may be called twice.
+func (p *place) leave() {
+	if p == nil {
+		return
+	}
+	g := p.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if p.left {
+		return
+	}
+	p.left = true
+	g.conns--
+	if !p.streams {
+		g.requested--
+	}
+	if g.byOwner[p.owner]--; g.byOwner[p.owner] == 0 {
+		delete(g.byOwner, p.owner)
+	}
+	g.admit()
+}
+
+// admitRequest waits until the gate admits r, if the answer to r may be long.
+// Waiting takes at most half of the remaining time, so that there is time for
+// the answer. The caller must leave the place when it has read the answer from
+// the connection.
+func (c *Client) admitRequest(ctx context.Context, owner owner, r request) (*place, error) {
+	if !r.repeatable || !c.long.expects(r, c.now()) {
+		return nil, nil // r need not pass the gate
+	}
 	ctx, cancel := splitDeadline(ctx, true)
 	defer cancel()
-	for {
-		n := c.memoryFor(r)
-		if allowance.held < n {
-			if err := allowance.acquire(ctx, n, false); err != nil {
-				return noop, err
-			}
-		}
-		if !r.repeatable || !c.answerSizes.expectLong(r, c.now()) {
-			return noop, nil // r need not pass the gate
-		}
-		unreserved := allowance.held < n
-		if err := c.gate.enter(ctx, allowance.owner); err != nil {
-			allowance.release(allowance.held)
-			return noop, err
-		}
-		// The wait for the gate may have been long. In the meantime, the size
-		// of the answer may have become known.
-		if allowance.budget.claim(allowance, c.memoryFor(r), unreserved) {
-			return func() { c.gate.leave(allowance.owner) }, nil
-		}
-		c.gate.leave(allowance.owner)
-	}
+	return c.gate.enter(ctx, owner, false)
 }
 
-func noop() {}
-
-// readmit admits r again after an answer of n bytes did not fit into memory. It
-// waits for n bytes, and then for the gate.
-func (c *Client) readmit(ctx context.Context, allowance *allowance, r request, n int) (leaveGate func(), err error) {
-	if err := allowance.acquire(ctx, n, false); err != nil {
-		return noop, err
-	}
-	return c.admitRequest(ctx, allowance, r)
+// longAnswers records which types of requests had long answers.
+type longAnswers struct {
+	mu   sync.Mutex
+	last map[message.Type]time.Time // time of the last long answer; zero if all were short
 }
 
-// memoryFor returns how much memory must be free before r is sent.
-func (c *caller) memoryFor(r request) int {
-	if r.prompt {
-		return 0
+// longAnswerTTL is the time for which a long answer makes expects expect more
+// long answers to requests of the same type. Short answers do not shorten this
+// time, because they may have special reasons: perhaps the list has not changed,
+// or the user may see only their own jobs.
+const longAnswerTTL = 10 * time.Minute
+
+// expects reports whether the answer to r is likely to be long. If r requests a
+// list for the first time, it returns true.
+func (l *longAnswers) expects(r request, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last, known := l.last[r.kind]
+	return !known && r.list || now.Sub(last) < longAnswerTTL
+}
+
+// record records that an answer to a request of type t had n bytes after its
+// first piece.
+func (l *longAnswers) record(t message.Type, n int, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last == nil {
+		l.last = map[message.Type]time.Time{}
 	}
-	return min(c.answerSizes.get(r.kind), c.cfg.Answers.longest())
+	if n > maxShort {
+		l.last[t] = now
+	} else if _, known := l.last[t]; !known {
+		l.last[t] = time.Time{}
+	}
 }

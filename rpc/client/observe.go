@@ -35,8 +35,6 @@ func outcome(answer *reply, f *failure) Outcome {
 		return Refused
 	case f == nil:
 		return OK
-	case f.needed > 0: // the request is sent again when there is memory for the answer
-		return OK
 	case f.stage == stageCreate:
 		return NotCreated
 	case f.stage == stageAnswered:

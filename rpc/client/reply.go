@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"syscall"
 	"time"
@@ -22,10 +23,9 @@ type reply struct {
 	first      []byte
 	remaining  int         // bytes after first
 	pieces     pieceSource // of the pieces after first; nil: none
-	allowance  *allowance  // memory of those pieces; nil: none
-	streaming  bool        // those pieces are still on the connection
+	streaming  bool        // some of those pieces are still on the connection
 	closeConn  func()      // closes the connection; used if streaming
-	leaveGate  func()      // leaves the gate; nil if that has been done
+	place      *place      // in the gate; nil if not streaming
 	daemonKind string      // kind of daemon, for messages
 	age        time.Duration
 	content    *content // shared by the replies with the same content; nil for none
@@ -80,29 +80,28 @@ func (a *reply) release() {
 	if a.pieces != nil {
 		a.pieces.Drop()
 	}
-	if a.allowance != nil {
-		a.allowance.release(a.allowance.held)
-	}
 	if a.streaming {
 		a.closeConn()
 	}
-	if a.leaveGate != nil {
-		a.leaveGate()
-	}
+	a.place.leave()
 	*a = reply{}
 }
 
-// receive reads the answer to r from nc. It reads the whole answer, unless r is
-// prompt or the answer is longer than any allowance can be.
+// receive reads the answer to r from nc. The memory for a long answer comes from
+// allowance. If allowance is nil, a long answer is an error.
 //
-// The memory for a long answer comes from allowance. If allowance is nil, a
-// long answer is an error. If there is not enough memory and r can be repeated,
-// receive returns a failure with the needed amount. If r can't be repeated,
-// receive waits for the memory.
-func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance, r request) (*reply, *failure) {
+// If there is not enough memory, the rest of the answer stays on the connection,
+// and is read only as fast as the records are used. Meanwhile the daemon waits.
+// The same happens if the answer arrives so slowly that it takes half of the
+// remaining time, and to every answer to a prompt request. A whole answer is
+// never left on the connection: if there is no memory for it, it is an error.
+//
+// The argument p is the request's place in the gate. An answer on the connection
+// needs one. The reply takes it, or one for which receive waits if p is nil.
+func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance, r request, p *place) (*reply, *failure) {
 	n, err := wire.Length(nc, c.cfg.MaxAnswer)
 	if err != nil {
-		return nil, readFailure(nil, err)
+		return nil, c.lengthFailure(r, err)
 	}
 	if allowance == nil && n > wire.PieceSize {
 		return nil, newFailure(stageDecode, fmt.Errorf("answer of %d bytes where a short one was expected", n))
@@ -111,36 +110,57 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance,
 	if err != nil {
 		return nil, readFailure(first, err)
 	}
-	a := &reply{first: first, remaining: n - len(first), allowance: allowance, daemonKind: c.kind}
-	switch {
-	case allowance == nil:
-		return a, nil
-	case r.prompt && a.remaining > 0:
-		a.pieces, a.streaming = &streamReader{nc: nc, remaining: a.remaining, limit: min(c.cfg.Stall, c.cfg.Timeout)}, true
-		return a, nil
-	case a.remaining > allowance.budget.longest():
-		allowance.release(allowance.held)
-		a.pieces, a.streaming = &streamReader{nc: nc, remaining: a.remaining, limit: c.cfg.Stall}, true
-		return a, nil
-	case allowance.tryAcquire(a.remaining):
-	case r.repeatable:
-		return nil, &failure{needed: a.remaining, err: errors.New("no memory for the answer")}
-	default:
-		if err := allowance.acquire(ctx, a.remaining, true); err != nil {
-			return nil, newFailure(stageReceive, err)
-		}
-	}
+	a := &reply{first: first, remaining: n - len(first), daemonKind: c.kind}
 	if a.remaining == 0 {
 		return a, nil
 	}
-	pieces, err := wire.Collect(nc, a.remaining)
+	half, cancel := splitDeadline(ctx, !r.whole)
+	defer cancel()
+	allowance.short = allowance.budget.short(a.remaining)
+	stored, unread, err := wire.Collect(nc, a.remaining, func(n int) bool {
+		return !r.prompt && half.Err() == nil && allowance.acquire(n)
+	}, allowance.release)
 	if err != nil {
-		allowance.release(allowance.held)
 		return nil, readFailure(first, err)
 	}
-	pieces.OnFree = allowance.release
-	a.pieces = pieces
+	if a.pieces = stored; unread == 0 {
+		return a, nil
+	}
+	if r.whole {
+		stored.Drop()
+		return nil, newFailure(stageReceive, errs.New(errs.Unavailable, "server busy: memory limit for long answers reached"))
+	}
+	stall := c.cfg.Stall
+	switch {
+	case r.prompt:
+		stall = min(stall, c.cfg.Timeout)
+	case p != nil:
+		p.stream()
+	}
+	if p == nil {
+		if p, err = c.gate.enter(half, allowance.owner, true); err != nil {
+			stored.Drop()
+			return nil, &failure{stage: stageReceive, final: true, err: err}
+		}
+	}
+	a.pieces, a.streaming, a.place = &streamReader{stored: stored, nc: nc, unread: unread, limit: stall}, true, p
 	return a, nil
+}
+
+// lengthFailure returns the failure for an error of wire.Length.
+func (c *caller) lengthFailure(r request, err error) *failure {
+	long, ok := errors.AsType[wire.LengthError](err)
+	if !ok {
+		return readFailure(nil, err)
+	}
+	e := errs.New(errs.BadAnswer, "the %s's answer has %d bytes; the limit of the protocol is %d", c.kind, long.Length, long.Limit)
+	switch r.kind {
+	case message.RequestJobInfo, message.RequestJobUserInfo:
+		e = e.WithHint("still available: one job, the states of all jobs (jobs/state), and the jobs of one user (users=NAME)")
+	case message.RequestNodeInfo:
+		e = e.WithHint("still available: one node")
+	}
+	return &failure{stage: stageDecode, final: true, err: e}
 }
 
 // readFailure returns the failure for err, which occurred while an answer was
@@ -150,27 +170,29 @@ func readFailure(first []byte, err error) *failure {
 	switch {
 	case errors.Is(err, wire.ErrHTTP):
 		f.stage = stageVersion
-	case errors.Is(err, wire.ErrLength):
-		f.stage = stageDecode
 	case errors.Is(err, wire.ErrNoMessage), len(first) == 0 && errors.Is(err, syscall.ECONNRESET):
 		f.stage = stageClosed
 	}
 	return f
 }
 
-// A streamReader reads the rest of an answer from the connection, without
-// holding all of it in memory. It reads only as fast as the records are used;
-// meanwhile the daemon waits.
+// A streamReader returns the pieces of an answer of which only the beginning is
+// in memory. It reads the rest from the connection, only as fast as the records
+// are used.
 type streamReader struct {
-	nc        net.Conn
-	remaining int
-	limit     time.Duration // time limit for each piece
-	piece     []byte
+	stored *wire.Pieces
+	nc     net.Conn
+	unread int           // bytes on the connection
+	limit  time.Duration // time limit for each piece
+	piece  []byte
 }
 
-// Next reads the next piece.
+// Next returns the next piece.
 func (f *streamReader) Next() ([]byte, error) {
-	n := min(f.remaining, wire.PieceSize)
+	if piece, err := f.stored.Next(); err != io.EOF {
+		return piece, err
+	}
+	n := min(f.unread, wire.PieceSize)
 	if n == 0 {
 		return nil, codec.ErrShort
 	}
@@ -179,9 +201,9 @@ func (f *streamReader) Next() ([]byte, error) {
 	}
 	var err error
 	f.piece, err = wire.Fill(f.nc, f.piece[:0], n)
-	f.remaining -= len(f.piece)
+	f.unread -= len(f.piece)
 	return f.piece, err
 }
 
-// Drop does nothing, because the reply closes the connection.
-func (f *streamReader) Drop() {}
+// Drop frees the memory. The reply closes the connection.
+func (f *streamReader) Drop() { f.stored.Drop() }

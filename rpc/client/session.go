@@ -121,10 +121,9 @@ func (s *session) call(t message.Type, body message.Body, want message.Type, ans
 func (s *session) exchange(b []byte, want message.Type, answer message.Body) *failure {
 	var memory *allowance
 	if answer != nil {
-		memory = &allowance{budget: s.caller.cfg.Answers, owner: s.owner}
-		memory.owner.daemon = nil
+		memory = s.allowance()
 	}
-	r, f := s.fetch(b, want, memory)
+	r, f := s.fetch(b, want, memory, request{whole: true})
 	if f != nil {
 		return f
 	}
@@ -138,21 +137,27 @@ func (s *session) exchange(b []byte, want message.Type, answer message.Body) *fa
 	return nil
 }
 
-// fetch sends b and returns the answer without decoding it. The memory for the
-// answer comes from allowance. The answer's type must be want.
-func (s *session) fetch(b []byte, want message.Type, allowance *allowance) (answer *reply, f *failure) {
+// allowance returns an allowance for an answer to the session's credential.
+func (s *session) allowance() *allowance {
+	owner := s.owner
+	owner.daemon = nil
+	return &allowance{budget: s.caller.cfg.Answers, owner: owner}
+}
+
+// fetch sends b and returns the answer without decoding it. The answer's type
+// must be want. The last two arguments are those of caller.receive.
+func (s *session) fetch(b []byte, want message.Type, allowance *allowance, r request) (answer *reply, f *failure) {
 	done := s.caller.observe(message.Type(binary.BigEndian.Uint16(b[4:])))
 	defer func() { done(answer, f) }()
 	if n, err := s.nc.Write(b); err != nil {
 		return nil, newFailure(stageSend, fmt.Errorf("send request: byte %d of %d: %w", n, len(b), err))
 	}
-	return s.receive(want, allowance)
+	return s.receive(want, allowance, r)
 }
 
-// receive reads and returns an answer. The answer's type must be want. If
-// allowance is nil, receive returns a failure for a long answer.
-func (s *session) receive(want message.Type, allowance *allowance) (*reply, *failure) {
-	answer, f := s.caller.receive(s.ctx, s.nc, allowance, request{})
+// receive reads and returns an answer, under the same rules as fetch.
+func (s *session) receive(want message.Type, allowance *allowance, r request) (*reply, *failure) {
+	answer, f := s.caller.receive(s.ctx, s.nc, allowance, r, nil)
 	if f != nil {
 		return nil, f
 	}

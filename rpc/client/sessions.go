@@ -169,7 +169,7 @@ func (s *session) sendRollback() bool {
 // receiveRollback reads the answer to sendRollback. Its failures have
 // stageSend, because the next request has not been sent yet.
 func (s *session) receiveRollback() *failure {
-	answer, f := s.receive(message.AccountingRC, nil)
+	answer, f := s.receive(message.AccountingRC, nil, request{})
 	switch {
 	case f != nil:
 		f.stage = stageSend

@@ -88,8 +88,10 @@ func (c *Client) ask(ctx context.Context, cred model.Credential, r request) (*re
 	}
 	answer, err := c.rounds.take(one)
 	switch {
-	case err == nil && answer == nil: // too long for the budget
-		return c.askAlone(ctx, cred, r)
+	case err == nil && answer == nil: // it stays on the connection, so one call got it
+		limited, cancel := c.limit(ctx)
+		defer cancel()
+		return c.ask(limited, cred, r)
 	case errs.KindOf(err) == errs.Timeout && !first && one.isLimited() && ctx.Err() == nil: // the first call had less time
 		return c.ask(ctx, cred, r)
 	}

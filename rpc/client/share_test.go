@@ -216,3 +216,53 @@ func TestPanicInASharedRequest(t *testing.T) {
 		}()
 	}
 }
+
+// TestPollersWithoutMemory checks a hundred clients that poll a list for which
+// there is little memory. All must get whole answers, the controller must not be
+// asked for each of them, and there must be few connections.
+func TestPollersWithoutMemory(t *testing.T) {
+	t.Parallel()
+	const jobs, clients, polls = 2000, 100, 3
+	list := aLongList(codec.V2605, jobs)
+	var lists, open, most atomic.Int32
+	ctl := script(t, "ctl", func(nc net.Conn, r message.Header) {
+		if r.Type == message.RequestPing {
+			rc(nc, r.Version, 0)
+			return
+		}
+		lists.Add(1)
+		if n := open.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		nc.Write(list)
+		open.Add(-1)
+	})
+	budget := client.NewBudget(memoryFor(t, list) * 3 / 2)
+	size := budget.Free()
+	c := client.New(client.Config{Controllers: []client.Address{ctl.Address}, Answers: budget, Timeout: time.Minute})
+	var wait sync.WaitGroup
+	for i := range clients {
+		wait.Go(func() {
+			for range polls {
+				n := 0
+				_, err := c.Jobs(context.Background(), ann, model.Query{}, func(*model.Job) error {
+					if n++; n == jobs/2 {
+						time.Sleep(time.Duration(i%10) * time.Millisecond)
+					}
+					return nil
+				})
+				if err != nil || n != jobs {
+					t.Errorf("client %d: %d jobs, %v", i, n, err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if n := lists.Load(); n >= clients*polls || most.Load() > client.MaxLongConns/2+1 {
+		t.Errorf("%d lists, %d connections", n, most.Load())
+	}
+	if budget.Free() != size {
+		t.Errorf("%d of %d bytes free", budget.Free(), size)
+	}
+	t.Logf("%d polls, %d lists, at most %d at a time", clients*polls, lists.Load(), most.Load())
+}

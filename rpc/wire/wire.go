@@ -21,16 +21,21 @@ var (
 	// ErrHTTP means that the peer answered in HTTP. Slurm does so from 25.11 on
 	// if it does not understand a message.
 	ErrHTTP = errors.New("answer is HTTP text, not a message")
-	// ErrLength means that the announced length exceeds the limit.
-	ErrLength = errors.New("announced length is over the limit")
 )
+
+// A LengthError means that the announced length of a message exceeds the limit.
+type LengthError struct{ Length, Limit int }
+
+func (e LengthError) Error() string {
+	return fmt.Sprintf("announced length is over the limit of %d bytes: %d", e.Limit, e.Length)
+}
 
 // firstChunk is the maximum number of bytes that are allocated for an announced
 // length before any byte arrives.
 const firstChunk = 16 << 10
 
 // Length reads the length that precedes a message. If the length exceeds limit,
-// Length returns ErrLength.
+// Length returns a LengthError.
 func Length(r io.Reader, limit int) (int, error) {
 	var b [4]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {
@@ -44,7 +49,7 @@ func Length(r io.Reader, limit int) (int, error) {
 	}
 	n := binary.BigEndian.Uint32(b[:])
 	if uint64(n) > uint64(limit) {
-		return 0, fmt.Errorf("%w of %d bytes: %d", ErrLength, limit, n)
+		return 0, LengthError{int(n), limit}
 	}
 	return int(n), nil
 }
