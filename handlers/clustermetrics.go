@@ -73,7 +73,7 @@ func (h *handler) countCluster(c *rest.Call, by cluster.By) (*cluster.Counts, er
 	}); err != nil {
 		return nil, err
 	}
-	jobs := model.Query{Flags: model.ShowAll, Prompt: true}
+	jobs := model.Query{Flags: model.ShowAll, Prompt: true, Without: model.JobAllocation}
 	if _, err := h.Controller.Jobs(c.Context(), c.Credential(), jobs, func(j *model.Job) error {
 		user := j.UserName
 		if user == "" && by.User {

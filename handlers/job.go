@@ -44,7 +44,7 @@ func jobKey(j *model.Job) string { return numberKey(uint64(j.StepID.JobID)) }
 // the request select. If a filter is one job or one user, eachJob asks the
 // controller only for this job or the jobs of this user.
 func (h *handler) eachJob(c *rest.Call, p *api.JobListParams, each func(*model.Job) error) (model.JobTimes, error) {
-	query := p.Or(defaultShowFlags)
+	query := jobQuery(c, p.Query)
 	if id, ok := p.OneJob(); ok {
 		times, err := h.Controller.Job(c.Context(), c.Credential(), id, query, each)
 		if errs.KindOf(err) == errs.NotFound {
@@ -56,6 +56,17 @@ func (h *handler) eachJob(c *rest.Call, p *api.JobListParams, each func(*model.J
 		query.User = h.userID(c, user)
 	}
 	return h.Controller.Jobs(c.Context(), c.Credential(), query, each)
+}
+
+// jobQuery returns q with the default flags, and without the parts of jobs that
+// the answer does not show.
+func jobQuery(c *rest.Call, q model.Query) model.Query {
+	q = q.Or(defaultShowFlags)
+	q.Without = model.JobNodeIndexes
+	if !c.Shows("jobs", "job_resources") {
+		q.Without |= model.JobAllocation
+	}
+	return q
 }
 
 // userID returns the uid of a user who is given by name or uid. It is not set if
@@ -82,7 +93,7 @@ func (h *handler) getJob(c *rest.Call, p *api.JobParams) error {
 	body := api.JobsAnswer{Envelope: c.Envelope()}
 	body.Jobs = func(each func(*api.JobRow) error) error {
 		row := api.JobRow{Users: h.Users}
-		times, err := h.Controller.Job(c.Context(), c.Credential(), p.Job.JobID, p.Or(defaultShowFlags), func(j *model.Job) error {
+		times, err := h.Controller.Job(c.Context(), c.Credential(), p.Job.JobID, jobQuery(c, p.Query), func(j *model.Job) error {
 			if !matches(j) {
 				return nil
 			}

@@ -34,7 +34,20 @@ type Query struct {
 	// without waiting for a client. So a long answer can be decoded while it
 	// arrives, and need not be held in memory.
 	Prompt bool
+
+	// Without are parts of jobs that the caller does not need. They may be
+	// missing or incomplete.
+	Without JobParts
 }
+
+// JobParts are parts of a job that take long to decode.
+type JobParts uint8
+
+// The parts of a job.
+const (
+	JobAllocation  JobParts = 1 << iota // Resources
+	JobNodeIndexes                      // NodeIndexes, ReqNodeIndexes, ExcNodeIndexes, Resources.NodeBitmap: a bit for each node of the cluster
+)
 
 // Or returns q unchanged if it has flags, and otherwise q with the given flags.
 func (q Query) Or(flags Show) Query {

@@ -90,6 +90,20 @@ func (c *Call) selectFields(doc *schema.Value) error {
 	return nil
 }
 
+// Shows reports whether the answer shows a field, whose place in the answer is
+// given by the names of the objects that contain it, and its own name.
+func (c *Call) Shows(path ...string) bool {
+	view := c.view
+	view.Only = c.only
+	for _, name := range path {
+		if !view.Shows(name) {
+			return false
+		}
+		view = view.In(name)
+	}
+	return true
+}
+
 // removesRecords reports whether the request removes accounting records. Its
 // parameters are then conditions. If the gateway ignored a condition that is
 // misspelt, empty or invalid, it would remove more than the request says.

@@ -11,7 +11,7 @@ import (
 
 // Jobs calls each(j) for every job j, under the same rules as Nodes.
 func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
-	var answer message.JobInfo
+	answer := message.JobInfo{Without: q.Without}
 	answer.Jobs.Each = wrapCallback(func(j *model.Job) error {
 		if err := unchanged(answer.LastUpdate, q); err != nil { // a controller does not compare the times when it lists one user's jobs
 			return err
@@ -33,7 +33,7 @@ func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query,
 // for Nodes, and q.Since has the same effect as for Node.
 func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
 	found := false
-	var answer message.JobInfo
+	answer := message.JobInfo{Without: q.Without}
 	answer.Jobs.Each = wrapCallback(func(j *model.Job) error {
 		if err := unchanged(answer.LastUpdate, q); err != nil {
 			return err

@@ -91,6 +91,7 @@ type Codec struct {
 	out        io.Writer // encoding: destination of buf; if nil, Bytes returns buf
 	off        int       // decoding: bytes of buf consumed
 	pieces     pieces    // decoding: input that is not in buf
+	skipping   bool      // decoding: texts, bit strings and list elements are not kept
 	listMemory int       // decoding: memory of the list elements that are kept, in bytes
 	err        error
 	rng        *rand.Rand
@@ -159,6 +160,16 @@ func (c *Codec) Until(v Version) bool { return c.version < v }
 // Decoding reports whether c decodes a record. If so, the values come from the
 // input, and the caller should check them.
 func (c *Codec) Decoding() bool { return c.mode == decoding }
+
+// SkipIf calls walk for a part of a record. If c decodes the record and skip is
+// true, the part's texts, bit strings and lists are not checked, and are empty.
+// This costs much less than decoding them.
+func (c *Codec) SkipIf(skip bool, walk func()) {
+	before := c.skipping
+	c.skipping = before || skip && c.mode == decoding
+	walk()
+	c.skipping = before
+}
 
 // Storing reports whether c sets the fields of a record rather than reading
 // them. That is the case when c decodes or fills the record.

@@ -1,8 +1,12 @@
 package codec
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"math"
+	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -123,5 +127,44 @@ func TestBitmapHas(t *testing.T) {
 	}
 	if diff := cmp.Diff([]int{1, 4}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestBitmapDigits compares random bit strings, with long runs of zeros, with
+// the definition: counted from the right, digit i holds bits 4i to 4i+3. It also
+// replaces each digit by bytes that are none.
+func TestBitmapDigits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	decode := func(n int, text string) (v model.Bitmap, err error) {
+		b := binary.BigEndian.AppendUint32(nil, uint32(n))
+		b = binary.BigEndian.AppendUint32(b, uint32(len(text)+3))
+		c := NewDecoder(V2411, append(append(b, "0x"...), text+"\x00"...))
+		c.Bitmap("b", &v)
+		return v, c.Finish()
+	}
+	for n := range 150 {
+		digits := bytes.Repeat([]byte("0"), (n+3)/4)
+		for i := range digits {
+			if rng.IntN(10) == 0 {
+				digits[i] = "0123456789abcdefABCDEF"[rng.IntN(22)]
+			}
+		}
+		v, err := decode(n, string(digits))
+		if err != nil || !v.Set || int(v.Len) != n || len(v.Bits) != (n+7)/8 {
+			t.Fatal(n, err, v)
+		}
+		for i := range digits {
+			value, _ := strconv.ParseUint(string(digits[len(digits)-1-i]), 16, 8)
+			if got := v.Bits[i/2] >> (4 * (i % 2)) & 0xf; uint64(got) != value {
+				t.Fatalf("%s: digit %d is %x", digits, i, got)
+			}
+			for _, wrong := range []byte{0, '/', ':', '@', 'G', '`', 'g', 0x10, 0xff} {
+				bad := bytes.Clone(digits)
+				bad[i] = wrong
+				if _, err := decode(n, string(bad)); !errors.Is(err, ErrBitString) {
+					t.Fatalf("%q: %v", bad, err)
+				}
+			}
+		}
 	}
 }

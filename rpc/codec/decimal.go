@@ -34,7 +34,7 @@ func decimal(v float64) string {
 
 func (c *Codec) readDecimal(name string) float64 {
 	var text string
-	if c.String(name, &text); c.err != nil {
+	if c.String(name, &text); c.err != nil || c.skipping {
 		return 0
 	}
 	if text == "nan" || text == "-nan" {

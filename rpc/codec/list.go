@@ -69,6 +69,16 @@ func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, 
 	if !c.fits(name, uint64(n)) {
 		return
 	}
+	if c.skipping {
+		*v = nil
+		for range n {
+			var element T
+			if walk(c, &element); c.err != nil {
+				return
+			}
+		}
+		return
+	}
 	// The slice grows as elements arrive, because in memory an element may be a
 	// hundred times larger than on the wire.
 	*v = make([]T, 0, min(n, 16))
@@ -116,17 +126,37 @@ func (c *Codec) Strings(name string, v *[]string) {
 
 // Uint16s encodes or decodes an Array of 16-bit numbers.
 func (c *Codec) Uint16s(name string, v *[]uint16) {
+	if c.skipping {
+		c.skipNumbers(name, 2)
+		return
+	}
 	Array(c, name, "u16", v, func(c *Codec, n *uint16) { c.Uint16(name, n) })
 }
 
 // Uint32s encodes or decodes an Array of 32-bit numbers.
 func (c *Codec) Uint32s(name string, v *[]uint32) {
+	if c.skipping {
+		c.skipNumbers(name, 4)
+		return
+	}
 	Array(c, name, "u32", v, func(c *Codec, n *uint32) { c.Uint32(name, n) })
 }
 
 // Uint64s encodes or decodes an Array of 64-bit numbers.
 func (c *Codec) Uint64s(name string, v *[]uint64) {
+	if c.skipping {
+		c.skipNumbers(name, 8)
+		return
+	}
 	Array(c, name, "u64", v, func(c *Codec, n *uint64) { c.Uint64(name, n) })
+}
+
+// skipNumbers skips an Array of numbers, each of which has size bytes.
+func (c *Codec) skipNumbers(name string, size int) {
+	var n uint32
+	if c.Uint32(name, &n); c.err == nil && c.fits(name, uint64(n)*uint64(size)) {
+		c.read(name, int(n)*size)
+	}
 }
 
 // Count encodes or decodes the number of records in a later Loop. The number is

@@ -33,7 +33,7 @@ func (c *Codec) String(name string, v *string) {
 // readText decodes a String, and reports whether it is set (not null).
 func (c *Codec) readText(name string) (s string, set bool) {
 	b := c.mem(name)
-	if len(b) == 0 {
+	if len(b) == 0 || c.skipping {
 		return "", false
 	}
 	if b[len(b)-1] != 0 {
@@ -197,25 +197,63 @@ func (c *Codec) readBitmap(name string, v *model.Bitmap) {
 	if c.Uint32(name, &n); c.err != nil || n == noVal32 {
 		return
 	}
-	var text string
-	c.String(name, &text)
-	digits := (uint64(n) + 3) / 4
-	if c.err == nil && (len(text) < 2 || text[:2] != "0x" || uint64(len(text)-2) != digits) {
-		c.Fail(name, ErrBitString)
-	}
-	if c.err != nil {
+	text := c.mem(name)
+	if c.skipping || c.err != nil {
 		return
 	}
-	v.Set, v.Len, v.Bits = true, n, make([]byte, (n+7)/8)
-	for i := range int(digits) { // counted from the right, digit i holds bits 4i to 4i+3
-		d, ok := unhex(text[len(text)-1-i])
-		if !ok {
-			c.Fail(name, ErrBitString)
-			return
-		}
-		v.Bits[i/2] |= d << (4 * (i % 2))
+	if len(text) > 0 && text[len(text)-1] != 0 {
+		c.Fail(name, ErrNoNUL)
+		return
+	}
+	digits := (int(n) + 3) / 4
+	if len(text) != len("0x")+digits+1 || string(text[:2]) != "0x" {
+		c.Fail(name, ErrBitString)
+		return
+	}
+	v.Set, v.Len, v.Bits = true, n, make([]byte, (int(n)+7)/8)
+	if !unhex(v.Bits, text[2:2+digits]) {
+		*v = model.Bitmap{}
+		c.Fail(name, ErrBitString)
 	}
 }
+
+// unhex decodes hexadecimal digits into bits, and reports whether it could.
+// Counted from the right, digit i holds bits 4i to 4i+3. Most digits of a list
+// of nodes are zeros, so sixteen of them are skipped at once.
+func unhex(bits, digits []byte) bool {
+	const zeros = 0x3030303030303030
+	for i, end := 0, len(digits); end > 0; {
+		if end >= 16 && binary.LittleEndian.Uint64(digits[end-16:]) == zeros && binary.LittleEndian.Uint64(digits[end-8:]) == zeros {
+			i, end = i+8, end-16
+			continue
+		}
+		low, high := hexValues[digits[end-1]], byte(0)
+		if end > 1 {
+			high = hexValues[digits[end-2]]
+		}
+		if low|high > 0xf {
+			return false
+		}
+		bits[i] = high<<4 | low
+		i, end = i+1, end-2
+	}
+	return true
+}
+
+// hexValues contains the value of each hexadecimal digit, and 0xff for all other
+// bytes.
+var hexValues = func() (values [256]byte) {
+	for b := range values {
+		values[b] = 0xff
+	}
+	for i, digit := range "0123456789abcdef" {
+		values[digit] = byte(i)
+	}
+	for i, digit := range "ABCDEF" {
+		values[digit] = byte(10 + i)
+	}
+	return values
+}()
 
 func hexBits(v *model.Bitmap) string {
 	const hex = "0123456789ABCDEF"
@@ -226,16 +264,4 @@ func hexBits(v *model.Bitmap) string {
 		text[len(text)-1-i] = hex[v.Bits[i/2]>>(4*(i%2))&0xf]
 	}
 	return string(text)
-}
-
-func unhex(b byte) (byte, bool) {
-	switch {
-	case '0' <= b && b <= '9':
-		return b - '0', true
-	case 'a' <= b && b <= 'f':
-		return b - 'a' + 10, true
-	case 'A' <= b && b <= 'F':
-		return b - 'A' + 10, true
-	}
-	return 0, false
 }

@@ -41,6 +41,8 @@ type JobInfo struct {
 	LastUpdate   model.Time
 	LastBackfill model.Time
 	Jobs         codec.Stream[model.Job]
+
+	Without model.JobParts // decoding: parts that are skipped
 }
 
 // Walk encodes or decodes the fields in wire order.
@@ -49,12 +51,16 @@ func (m *JobInfo) Walk(c *codec.Codec) {
 	c.Time("last_update", &m.LastUpdate)
 	c.Time("last_backfill", &m.LastBackfill)
 	c.Loop("record_count", n, func(int) {
-		codec.Next(c, "jobs", "job_info_record", &m.Jobs, job)
+		codec.Next(c, "jobs", "job_info_record", &m.Jobs, func(c *codec.Codec, j *model.Job) { jobWithout(c, j, m.Without) })
 	})
 }
 
 // job encodes or decodes one element of a JobInfo (table job_info_record).
-func job(c *codec.Codec, j *model.Job) {
+func job(c *codec.Codec, j *model.Job) { jobWithout(c, j, 0) }
+
+// jobWithout encodes or decodes a job. A decoder skips the parts in without.
+func jobWithout(c *codec.Codec, j *model.Job, without model.JobParts) {
+	noIndexes := without&model.JobNodeIndexes != 0
 	if c.Since(codec.V2511) {
 		codec.Record(c, "step_id", "step_id", &j.StepID, stepID)
 	}
@@ -261,7 +267,9 @@ func job(c *codec.Codec, j *model.Job) {
 		c.Uint32("derived_ec", &j.DerivedExitCode)
 		c.String("gres_total", &j.GRESTotal)
 	}
-	codec.Record(c, "job_resources", "job_resources", &j.Resources, jobResources)
+	c.SkipIf(without&model.JobAllocation != 0, func() {
+		codec.Record(c, "job_resources", "job_resources", &j.Resources, func(c *codec.Codec, r *model.JobResources) { jobResources(c, r, noIndexes) })
+	})
 	c.Strings("gres_detail_str", &j.GRESDetail)
 	if c.Until(codec.V2411) {
 		c.String("name", &j.Name)
@@ -271,7 +279,7 @@ func job(c *codec.Codec, j *model.Job) {
 		c.Uint32("wait4switch", &j.WaitForSwitch)
 		c.String("alloc_node", &j.AllocNode)
 	}
-	c.Bitmap("node_inx", &j.NodeIndexes)
+	c.SkipIf(noIndexes, func() { c.Bitmap("node_inx", &j.NodeIndexes) })
 	if c.Until(codec.V2302) {
 		selectPlugin(c, "select_jobinfo_plugin_id")
 	}
@@ -323,9 +331,9 @@ func job(c *codec.Codec, j *model.Job) {
 		c.OptUint16("oom_kill_step", &j.OOMKillStep)
 	}
 	c.String("req_nodes", &j.ReqNodes)
-	c.Bitmap("req_node_inx", &j.ReqNodeIndexes)
+	c.SkipIf(noIndexes, func() { c.Bitmap("req_node_inx", &j.ReqNodeIndexes) })
 	c.String("exc_nodes", &j.ExcNodes)
-	c.Bitmap("exc_node_inx", &j.ExcNodeIndexes)
+	c.SkipIf(noIndexes, func() { c.Bitmap("exc_node_inx", &j.ExcNodeIndexes) })
 	c.String("std_err", &j.StdErr)
 	c.String("std_in", &j.StdIn)
 	c.String("std_out", &j.StdOut)

@@ -5,8 +5,9 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// jobResources encodes or decodes a job's allocation (table job_resources).
-func jobResources(c *codec.Codec, r *model.JobResources) {
+// jobResources encodes or decodes a job's allocation (table job_resources). If
+// noIndexes is set, a decoder skips the indexes of nodes.
+func jobResources(c *codec.Codec, r *model.JobResources, noIndexes bool) {
 	c.OptUint32("nhosts", &r.Hosts)
 	if c.StopIf("nhosts == NO_VAL", !r.Hosts.Set) {
 		return
@@ -32,7 +33,7 @@ func jobResources(c *codec.Codec, r *model.JobResources) {
 	c.Bitmap("core_bitmap", &r.CoreBitmap)
 	c.Bitmap("core_bitmap_used", &r.CoreBitmapUsed)
 	if c.Since(codec.V2405) && c.Until(codec.V2605) {
-		c.Bitmap("node_bitmap", &r.NodeBitmap)
+		c.SkipIf(noIndexes, func() { c.Bitmap("node_bitmap", &r.NodeBitmap) })
 	}
 	if c.Since(codec.V2605) {
 		c.Uint32s("node_ranks", &r.NodeRanks)

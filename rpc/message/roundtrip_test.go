@@ -198,3 +198,57 @@ func TestFrameThereAndBack(t *testing.T) {
 		}
 	}
 }
+
+// TestJobsWithoutParts checks that a decoder that skips parts of jobs finds the
+// same values in the other parts, also if the answer arrives in small pieces.
+func TestJobsWithoutParts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	forget := func(jobs []model.Job, parts model.JobParts) []model.Job {
+		for i := range jobs {
+			j := &jobs[i]
+			if parts&model.JobAllocation != 0 {
+				j.Resources = model.JobResources{}
+			}
+			if parts&model.JobNodeIndexes != 0 {
+				j.NodeIndexes, j.ReqNodeIndexes, j.ExcNodeIndexes, j.Resources.NodeBitmap = model.Bitmap{}, model.Bitmap{}, model.Bitmap{}, model.Bitmap{}
+			}
+		}
+		return jobs
+	}
+	for v := codec.Oldest; v <= codec.Newest; v++ {
+		for range 50 {
+			var filled JobInfo
+			filled.Walk(codec.NewFiller(v, rng))
+			e := codec.NewEncoder(v, nil)
+			filled.Walk(e)
+			for _, parts := range []model.JobParts{model.JobAllocation, model.JobNodeIndexes, model.JobAllocation | model.JobNodeIndexes} {
+				for _, size := range []int{len(e.Bytes()) + 1, 7} {
+					var whole JobInfo
+					part := JobInfo{Without: parts}
+					for _, m := range []*JobInfo{&whole, &part} {
+						rest := e.Bytes()
+						next := func() ([]byte, error) {
+							piece := rest[:min(size, len(rest))]
+							rest = rest[len(piece):]
+							return piece, nil
+						}
+						first, _ := next()
+						if err := DecodePieces(v, ResponseJobInfo, first, next, len(rest), m); err != nil {
+							t.Fatal(v, parts, err)
+						}
+					}
+					if diff := cmp.Diff(forget(whole.Jobs.List, parts), forget(part.Jobs.List, parts), comparable); diff != "" {
+						t.Fatalf("protocol %d without %b (-want +got):\n%s", v, parts, diff)
+					}
+					for i := range part.Jobs.List {
+						j := &part.Jobs.List[i]
+						if parts&model.JobAllocation != 0 && (j.Resources.Nodes != "" || j.Resources.CPUs != nil || j.Resources.CoreBitmap.Set) ||
+							parts&model.JobNodeIndexes != 0 && (j.NodeIndexes.Set || j.ReqNodeIndexes.Set || j.Resources.NodeBitmap.Set) {
+							t.Errorf("protocol %d without %b: %+v", v, parts, j)
+						}
+					}
+				}
+			}
+		}
+	}
+}

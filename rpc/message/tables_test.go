@@ -35,7 +35,7 @@ var walks = map[string]func(*codec.Codec){
 	"job_info_single_request":      new(JobInfoSingleRequest).Walk,
 	"job_info_response":            new(JobInfo).Walk,
 	"job_info_record":              func(c *codec.Codec) { job(c, new(model.Job)) },
-	"job_resources":                func(c *codec.Codec) { jobResources(c, new(model.JobResources)) },
+	"job_resources":                func(c *codec.Codec) { jobResources(c, new(model.JobResources), false) },
 	"multi_core_data":              func(c *codec.Codec) { multiCore(c, new(model.MultiCore)) },
 	"step_id":                      func(c *codec.Codec) { stepID(c, new(model.StepID)) },
 	"job_desc":                     new(SubmitRequest).Walk,
