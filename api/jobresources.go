@@ -166,7 +166,7 @@ var nodeShareType = schema.Object("job_res_node", func() schema.Fields[nodeShare
 var socketShareType = schema.Object("job_res_socket", func() schema.Fields[socketShare] {
 	return schema.Fields[socketShare]{
 		schema.F("index", schema.Int32, func(s *socketShare) *uint32 { return &s.index }, "Index of the socket in the node", schema.Bare, schema.Required(0)),
-		schema.F("cores", schema.Named("job_res_core_array", schema.List(coreShareType.Type)), func(s *socketShare) *[]coreShare { return &s.cores }, "Cores of the socket", schema.Required(0)),
+		schema.F("cores", schema.Named("job_res_core_array", schema.List(schema.Repeated(coreShareType.Type, 4*maxKeptCores, coreIndex))), func(s *socketShare) *[]coreShare { return &s.cores }, "Cores of the socket", schema.Required(0)),
 	}
 })
 
@@ -176,6 +176,17 @@ var coreShareType = schema.Object("job_res_core", func() schema.Fields[coreShare
 		schema.F("status", coreUses.Type, func(c *coreShare) *coreUse { return &c.use }, "Whether the core is allocated to the job, and whether the job's steps use it", schema.Required(0)),
 	}
 })
+
+// maxKeptCores is the number of cores of a socket whose texts are kept.
+const maxKeptCores = 128
+
+// coreIndex returns a number for the core c, or -1 if its text is not kept.
+func coreIndex(c *coreShare) int {
+	if c.index >= maxKeptCores || c.use > coreAllocated|coreInUse {
+		return -1
+	}
+	return int(c.index)<<2 | int(c.use)
+}
 
 // shares returns an iterator over the allocations on the nodes. The
 // controller's numbers may contradict each other. Therefore shares stops after

@@ -107,6 +107,16 @@ func (j *JSONWriter) Key(name string) {
 	j.sep, j.afterKey = false, true
 }
 
+// keyText writes the name of a member, in the layout Compact. The text argument
+// is a comma, the name in quotes and a colon.
+func (j *JSONWriter) keyText(text string) {
+	if !j.sep {
+		text = text[1:]
+	}
+	j.buf = append(j.buf, text...)
+	j.sep, j.afterKey = false, true
+}
+
 func (j *JSONWriter) Int(n int64) {
 	j.comma()
 	j.buf = strconv.AppendInt(j.buf, n, 10)

@@ -150,6 +150,7 @@ func properties(fields []field, v View) []Property {
 // fieldRenderer is a field in one View, compiled for rendering.
 type fieldRenderer struct {
 	key    string
+	text   string // of the key in compact JSON, after a comma
 	render func(Encoder, any)
 	omit   func(any) bool // nil for never
 }
@@ -159,17 +160,24 @@ func renderFields(fields []field, v View) func(Encoder, any) {
 	for i := range fields {
 		f := &fields[i]
 		if name := f.spelled(v.Spelling); f.versions.has(v.Version) && f.renderer != nil && v.Shows(name) {
-			list = append(list, fieldRenderer{name, f.renderer(v.In(name)), f.omit})
+			list = append(list, fieldRenderer{name, `,"` + name + `":`, f.renderer(v.In(name)), f.omit})
 		}
 	}
 	return func(e Encoder, o any) {
 		e.BeginObject()
+		j, compact := e.(*JSONWriter)
+		compact = compact && !j.pretty
 		for i := range list {
-			if list[i].omit != nil && list[i].omit(o) {
+			f := &list[i]
+			if f.omit != nil && f.omit(o) {
 				continue
 			}
-			e.Key(list[i].key)
-			list[i].render(e, o)
+			if compact {
+				j.keyText(f.text)
+			} else {
+				e.Key(f.key)
+			}
+			f.render(e, o)
 		}
 		e.EndObject()
 	}
