@@ -194,12 +194,9 @@ func coreIndex(c *coreShare) int {
 // the bitmap does not contain all of its cores.
 func shares(r *model.JobResources) iter.Seq[*nodeShare] {
 	return func(yield func(*nodeShare) bool) {
-		next, stop := iter.Pull(model.Hosts(r.Nodes))
-		defer stop()
-		bit, kind, repeats := 0, 0, uint32(0)
-		for i := range r.Hosts.Or(0) {
-			name, ok := next()
-			if !ok {
+		i, bit, kind, repeats := uint32(0), 0, 0, uint32(0)
+		for name := range model.Hosts(r.Nodes) {
+			if i >= r.Hosts.Or(0) {
 				return
 			}
 			if kind < len(r.SockCoreRepCount) && repeats >= r.SockCoreRepCount[kind] {
@@ -217,6 +214,7 @@ func shares(r *model.JobResources) iter.Seq[*nodeShare] {
 			if !yield(n) {
 				return
 			}
+			i++
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"iter"
 	"strconv"
 	"strings"
@@ -60,12 +59,26 @@ func expand(prefix, piece string, yield func(string) bool) bool {
 			continue
 		}
 		for n := from; n <= to; n++ {
-			if !expand(fmt.Sprintf("%s%0*d", prefix, width, n), rest, yield) {
+			if !expand(numbered(prefix, n, width), rest, yield) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// numbered returns prefix followed by n, with at least width digits.
+func numbered(prefix string, n uint64, width int) string {
+	var space [20]byte
+	digits := strconv.AppendUint(space[:0], n, 10)
+	var b strings.Builder
+	b.Grow(len(prefix) + max(width, len(digits)))
+	b.WriteString(prefix)
+	for range width - len(digits) {
+		b.WriteByte('0')
+	}
+	b.Write(digits)
+	return b.String()
 }
 
 // cutBrackets splits piece at its first pair of brackets. ok is false if piece
