@@ -26,6 +26,8 @@ import (
 type Budget struct {
 	size int
 
+	reclaim []func() bool // each frees memory that is not needed, and returns false if there is none; set before use
+
 	mu      sync.Mutex
 	used    int
 	byOwner map[owner]int // memory of each credential
@@ -59,9 +61,21 @@ func (c *caller) allowance(cred model.Credential) *allowance {
 	return &allowance{budget: c.cfg.Answers, owner: ownerOf(nil, cred)}
 }
 
-// acquire reserves n more bytes. It does not wait, and reports whether it
-// succeeded.
+// acquire reserves n more bytes, if necessary in place of answers that are only
+// kept for later (store). It does not wait, and reports whether it succeeded.
 func (r *allowance) acquire(n int) bool {
+	if r.tryAcquire(n) {
+		return true
+	}
+	for _, reclaim := range r.budget.reclaim {
+		if reclaim() && r.tryAcquire(n) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *allowance) tryAcquire(n int) bool {
 	b := r.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()

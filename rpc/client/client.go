@@ -109,7 +109,9 @@ const (
 
 // New returns a Client for the controllers in cfg. It does not connect to them.
 func New(cfg Config) *Client {
-	return &Client{caller: newCaller(cfg, "controller", cfg.Controllers)}
+	c := &Client{caller: newCaller(cfg, "controller", cfg.Controllers)}
+	c.cfg.Answers.reclaim = append(c.cfg.Answers.reclaim, c.rounds.free)
+	return c
 }
 
 func newCaller(cfg Config, kind string, addresses []Address) caller {

@@ -2,6 +2,8 @@ package client_test
 
 import (
 	"context"
+	"math/rand/v2"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -9,6 +11,8 @@ import (
 	"schedrestd/internal/origin"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
 )
 
 // number returns the number of the request that a list of jobs answers, and the
@@ -113,4 +117,51 @@ func TestKeptAnswersEnd(t *testing.T) {
 			t.Fatal("still kept")
 		}
 	}
+}
+
+// TestKeptAnswersGiveWay checks that kept answers leave their memory to others
+// that need it.
+func TestKeptAnswersGiveWay(t *testing.T) {
+	t.Parallel()
+	answer := incompressible(t, 3<<20)
+	peer := script(t, "ctl", func(nc net.Conn, r message.Header) {
+		if r.Type == message.RequestPing {
+			rc(nc, r.Version, 0)
+			return
+		}
+		nc.Write(answer)
+	})
+	budget := client.NewBudget(5 << 20)
+	c := client.New(client.Config{Controllers: []client.Address{peer.Address}, Answers: budget})
+	for i, cred := range []model.Credential{ann, {Token: "second"}, {Token: "third"}} {
+		limit := &origin.Origin{Keep: time.Hour}
+		_, err := c.Jobs(origin.With(context.Background(), limit), cred, model.Query{}, func(*model.Job) error { return nil })
+		if err != nil {
+			t.Errorf("call %d: %v", i, err)
+		}
+		if used := 5<<20 - budget.Free(); used < 2<<20 || used > 4<<20 {
+			t.Errorf("call %d: %d bytes are in use, expected those of one answer", i, used)
+		}
+	}
+}
+
+// incompressible returns a list of jobs of about n bytes that can't be
+// compressed.
+func incompressible(t *testing.T, n int) []byte {
+	t.Helper()
+	random := rand.NewChaCha8([32]byte{})
+	list := &message.JobInfo{}
+	for range n >> 10 {
+		name := make([]byte, 1<<10)
+		random.Read(name)
+		for i := range name {
+			name[i] |= 0x80 // no zero, which would end the text
+		}
+		list.Jobs.List = append(list.Jobs.List, model.Job{StepID: model.StepID{JobID: 1}, Name: string(name)})
+	}
+	b, err := message.Encode(codec.V2605, 0, message.ResponseJobInfo, nil, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
