@@ -156,7 +156,7 @@ func newChangeForms(t *testing.T, m *machine) *changeForms {
 	}
 	c.report.top = t
 	t.Logf("SLURM_CHANGES_SEED=%d", c.seed)
-	c.rows = readChangeRows(t, "../../docs/DIFFERENCES.md")
+	c.rows = readChangeRows(t, changeTable)
 	c.useShortMemory()
 	c.startGateways()
 	return c

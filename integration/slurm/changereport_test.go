@@ -14,8 +14,8 @@ import (
 	"schedrestd/integration/slurm/variant"
 )
 
-// changeRow is a row of the table "Changes" in docs/DIFFERENCES.md. It permits
-// differences between the effects of the same request through the two gateways.
+// changeRow is a row of changeTable. It permits differences between the effects
+// of the same request through the two gateways.
 type changeRow struct {
 	line               int
 	releases, versions string
@@ -28,20 +28,12 @@ type changeRow struct {
 
 type changeRows []*changeRow
 
-// readChangeRows reads the table, whose rows have seven cells.
+// readChangeRows reads such a table.
 func readChangeRows(t *testing.T, file string) (list changeRows) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	must(t, err)
-	for i, line := range strings.Split(string(text), "\n") {
-		cells := strings.Split(strings.Trim(line, "| "), " | ")
-		if !strings.HasPrefix(line, "| ") || len(cells) != 7 || strings.HasPrefix(line, "| release") || strings.HasPrefix(line, "| ---") {
-			continue
-		}
-		if strings.TrimSpace(cells[6]) == "" {
-			t.Fatalf("%s:%d: no reason", file, i+1)
-		}
-		row := &changeRow{line: i + 1, releases: cells[0], versions: cells[1], operation: alternatives(cells[2], "/"), forms: alternatives(cells[4], "\x00"),
+	for _, r := range readTable(t, file, 7) {
+		cells := r.cells
+		row := &changeRow{line: r.line, releases: cells[0], versions: cells[1], operation: alternatives(cells[2], "/"), forms: alternatives(cells[4], "\x00"),
 			differences: alternatives(cells[5], "\x00"), why: cells[6]}
 		fields, except, ok := strings.Cut(cells[3], " except ")
 		if row.field = alternatives(fields, "."); ok {
@@ -109,8 +101,8 @@ func (r *changeReport) count(tr *trial) {
 	}
 }
 
-// differs records a difference. It is a failure unless docs/DIFFERENCES.md has
-// a row for it.
+// differs records a difference. It is a failure unless changeTable has a row for
+// it.
 func (c *changeForms) differs(tr *trial, difference string) {
 	r, version, operation := c.report, c.version.String(), tr.target.operation()
 	r.differences++
@@ -156,7 +148,7 @@ func TestRecordedChanges(t *testing.T) {
 	if len(files) == 0 {
 		return // for a person who changes the table
 	}
-	rows := readChangeRows(t, "../../docs/DIFFERENCES.md")
+	rows := readChangeRows(t, changeTable)
 	releases, count, without := map[string]bool{}, 0, map[string]int{}
 	for _, file := range files {
 		f, err := os.Open(file)
@@ -182,7 +174,7 @@ func TestRecordedChanges(t *testing.T) {
 	}
 	for _, row := range rows {
 		if row.times == 0 && slices.ContainsFunc(slices.Collect(maps.Keys(releases)), func(release string) bool { return listHas(row.releases, release) }) {
-			t.Errorf("docs/DIFFERENCES.md:%d: not needed: %s", row.line, row.why)
+			t.Errorf("%s:%d: not needed: %s", changeTable, row.line, row.why)
 		}
 	}
 	t.Logf("%d differences, %d kinds without a row", count, len(without))
@@ -255,9 +247,9 @@ func (r *changeReport) finish(t *testing.T, c *changeForms) {
 	}
 	for _, row := range c.rows {
 		if row.times > 0 {
-			t.Logf("%d differences: docs/DIFFERENCES.md:%d: %s", row.times, row.line, row.why)
+			t.Logf("%d differences: %s:%d: %s", row.times, changeTable, row.line, row.why)
 		} else if c.part == 1 && listHas(row.releases, c.m.release) && len(r.operations) == len(targets)+len(deleteTargets) {
-			t.Errorf("docs/DIFFERENCES.md:%d: no longer needed with %s: %s", row.line, c.m.release, row.why)
+			t.Errorf("%s:%d: no longer needed with %s: %s", changeTable, row.line, c.m.release, row.why)
 		}
 	}
 	t.Logf("Slurm %s: %d operations, %d fields, %d forms, %d cases, %d requests, %d differences, %d kinds of them without a row; slurmrestd crashed %d times, daemons ended %d times; %d cases alone, %d batches halved, %d clusters made again; %v",

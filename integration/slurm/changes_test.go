@@ -119,7 +119,7 @@ func (s *sides) compareGETs(t *testing.T) {
 			}
 		}
 	}
-	s.m.compareGETs(t, readExceptions(t, "../../docs/DIFFERENCES.md"), false)
+	s.m.compareGETs(t, readExceptions(t), false)
 }
 
 // numberIn returns the number of the job in an answer.

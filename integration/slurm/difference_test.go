@@ -10,11 +10,18 @@ import (
 	"testing"
 )
 
-// exceptions are the rows of docs/DIFFERENCES.md.
+// fieldTable lists the fields of answers that may differ, and changeTable the
+// effects of changes that may differ.
+const (
+	fieldTable  = "testdata/differences/fields.md"
+	changeTable = "testdata/differences/changes.md"
+)
+
+// exceptions are the rows of fieldTable.
 type exceptions []*exception
 
-// exception is a row of docs/DIFFERENCES.md. It names fields in which the
-// answers of the two gateways may differ.
+// exception is a row of fieldTable. It names fields in which the answers of the
+// two gateways may differ.
 type exception struct {
 	line     int
 	releases string // "all", or several separated by commas
@@ -34,25 +41,44 @@ var kinds = []string{
 	"moves",
 }
 
-// readExceptions reads the page's table.
-func readExceptions(t *testing.T, file string) (list exceptions) {
+// tableRow is a row of a table in Markdown.
+type tableRow struct {
+	line  int
+	cells []string
+}
+
+// readTable reads the rows of the only table in a file. Each row must have the
+// given number of cells, none of them empty.
+func readTable(t *testing.T, file string, cells int) (rows []tableRow) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	must(t, err)
 	for i, line := range strings.Split(string(text), "\n") {
-		cells := strings.Split(strings.Trim(line, "| "), " | ")
-		if !strings.HasPrefix(line, "| ") || len(cells) != 6 || strings.HasPrefix(line, "| release") || strings.HasPrefix(line, "| ---") {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| release") || strings.HasPrefix(line, "| ---") {
 			continue
 		}
-		e := &exception{line: i + 1, releases: cells[0], versions: cells[1], kind: cells[4],
-			path: pattern(cells[2], "/"), field: pattern(cells[3], ".")}
-		if !slices.Contains(kinds, e.kind) || strings.TrimSpace(cells[5]) == "" {
-			t.Fatalf("%s:%d: no such kind of difference, or no reason: %s", file, e.line, line)
+		row := tableRow{i + 1, strings.Split(strings.Trim(line, "| "), " | ")}
+		if len(row.cells) != cells || slices.ContainsFunc(row.cells, func(cell string) bool { return strings.TrimSpace(cell) == "" }) {
+			t.Fatalf("%s:%d: not %d cells: %s", file, row.line, cells, line)
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) == 0 {
+		t.Fatalf("%s has no table", file)
+	}
+	return rows
+}
+
+// readExceptions reads fieldTable.
+func readExceptions(t *testing.T) (list exceptions) {
+	t.Helper()
+	for _, row := range readTable(t, fieldTable, 6) {
+		e := &exception{line: row.line, releases: row.cells[0], versions: row.cells[1], kind: row.cells[4],
+			path: pattern(row.cells[2], "/"), field: pattern(row.cells[3], ".")}
+		if !slices.Contains(kinds, e.kind) {
+			t.Fatalf("%s:%d: no such kind of difference: %s", fieldTable, e.line, e.kind)
 		}
 		list = append(list, e)
-	}
-	if len(list) == 0 {
-		t.Fatalf("%s has no table", file)
 	}
 	return list
 }
@@ -95,7 +121,7 @@ func (d difference) String() string {
 	return fmt.Sprintf("%s: %s: theirs %s, ours %s", d.field, d.kind, cut(d.reference), cut(d.gateway))
 }
 
-// allowed reports whether docs/DIFFERENCES.md has a row for the difference.
+// allowed reports whether there is a row for the difference.
 func (list exceptions) allowed(release, version, path string, d difference) bool {
 	for _, e := range list {
 		if !listHas(e.releases, release) || !listHas(e.versions, version) || !e.path.MatchString(path) || !e.field.MatchString(d.field) {

@@ -88,8 +88,7 @@ func recordField(endpoint, field string) string {
 	return spelling + "/" + field
 }
 
-// moves reports whether docs/DIFFERENCES.md says that the field changes
-// constantly.
+// moves reports whether fieldTable says that the field changes constantly.
 func (list exceptions) moves(endpoint, field string) bool {
 	return slices.ContainsFunc(list, func(e *exception) bool {
 		return e.kind == "moves" && e.path.MatchString(endpoint) && e.field.MatchString(field)
