@@ -12,7 +12,7 @@ import (
 // texts continue the sentence "If REQUEST, ANSWER." of documents.
 //
 // The table below contains every exception. The OpenAPI document and
-// docs/DIFFERENCES.md are generated from it, and handlers can ask for the
+// docs/generated/SPELLINGS.md are generated from it, and handlers can ask for the
 // spelling of a request only with a row of the table. To add an exception, add
 // a row, call the handlers' function lenient with it, and run make golden.
 type Leniency struct {

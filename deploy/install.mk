@@ -38,7 +38,7 @@ UNITS    = $(patsubst deploy/systemd/%.in,%,$(wildcard deploy/systemd/*.in))
 PAGES    = $(notdir $(wildcard docs/man/*.[1-9]))
 # docs/design is for reviewers and contributors, and is not installed.
 DOCS     = README.md CHANGELOG.md SECURITY.md LICENSE THIRD-PARTY.txt $(filter-out docs/README.md,$(wildcard docs/*.md))
-GENERATED = $(addprefix docs/generated/,ENDPOINTS.md METRICS.md COMMANDS.md DIFFERENCES.md)
+GENERATED = $(addprefix docs/generated/,ENDPOINTS.md METRICS.md COMMANDS.md DIFFERENCES.md SPELLINGS.md)
 EXAMPLES = $(wildcard deploy/examples/*)
 
 # If root runs "make install", root owns the files, regardless of the umask and the group. Otherwise
