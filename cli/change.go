@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"schedrestd/cli/rest"
 	"schedrestd/cli/script"
 	"schedrestd/cli/table"
 	"schedrestd/internal/errs"
@@ -34,7 +33,7 @@ func (ch *change) command(cmd *cobra.Command) *cobra.Command {
 	ch.filter.flags(cmd)
 	ch.completeFilter(cmd)
 	cmd.Flags().BoolVar(&ch.dryRun, "dry-run", false, "only list the jobs")
-	cmd.ValidArgsFunction = ch.completeJobs((*rest.Job).Active)
+	cmd.ValidArgsFunction = ch.completeJobs(&ch.filter)
 	if cmd.Args == nil {
 		cmd.Args = cobra.ArbitraryArgs
 	}

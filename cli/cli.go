@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,8 +49,10 @@ type options struct {
 	serverUsers []string
 	timeout     time.Duration
 	output      string
+	formats     []string // of the output
 	cmd         *cobra.Command
-	quiet       bool // warnings about the configuration are not printed
+	verbose     bool
+	quiet       bool // only results and errors are printed
 }
 
 // connectFlags declares the options for the connection.
@@ -62,25 +65,32 @@ func (o *options) connectFlags(cmd *cobra.Command) {
 	f.StringSliceVar(&o.serverUsers, "server-user", nil,
 		"also send the token to a gateway that runs as `USER` (default: root, system users and you)")
 	f.DurationVar(&o.timeout, "timeout", rest.DefaultTimeout, "time limit until an answer begins")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "print each request, and the status of its answer, on standard error")
 	cmd.MarkFlagFilename("token-file")
 	cmd.MarkFlagFilename("cacert")
 	cmd.RegisterFlagCompletionFunc("url", cobra.NoFileCompletions)
 	cmd.RegisterFlagCompletionFunc("server-user", cobra.NoFileCompletions)
 }
 
-var outputFormats = []string{"table", "json", "yaml"}
+// outputFlag declares -o, with the formats table, json and yaml, and others that
+// the command has.
+func (o *options) outputFlag(cmd *cobra.Command, others ...string) {
+	o.formats = append([]string{"table", "json", "yaml"}, others...)
+	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "`FORMAT` of the output: "+orList(o.formats))
+	cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.formats, cobra.ShellCompDirectiveNoFileComp))
+}
 
-// outputFlag declares -o.
-func (o *options) outputFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "`FORMAT` of the output: table, json or yaml")
-	cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputFormats, cobra.ShellCompDirectiveNoFileComp))
+// orList returns a list of words for people, such as "table, json or yaml".
+func orList(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // checkOutput returns an error if the output format is unknown. It is called
 // before the first request.
 func (o *options) checkOutput() error {
-	if !slices.Contains(outputFormats, o.output) {
-		return usageError("--output %s: unknown format", printable.Text(o.output)).WithHint("use table, json or yaml")
+	if !slices.Contains(o.formats, o.output) {
+		return usageError("--output %s: unknown format", printable.Text(o.output)).WithHint("use %s", orList(o.formats))
 	}
 	return nil
 }
@@ -88,7 +98,7 @@ func (o *options) checkOutput() error {
 // document returns the document to write. It returns nil if the command writes
 // a table.
 func (o *options) document(w io.Writer, name string) *table.Document {
-	if o.output == "table" {
+	if o.output == "table" || o.output == "wide" {
 		return nil
 	}
 	return table.NewDocument(w, name, o.output == "yaml")

@@ -145,14 +145,23 @@ func (g *gateway) serveJob(w http.ResponseWriter, id string) bool {
 	return true
 }
 
+// testToken is a token of the user ann.
+var testToken = "eyJhbGciOiJIUzI1NiJ9." + base64.RawURLEncoding.EncodeToString([]byte(`{"sun":"ann","iat":1,"exp":4102444800}`)) + "." + strings.Repeat("A", 43)
+
 // runCommand runs a command as the user ann against the server g. It returns
 // the command's exit status, output and errors.
 func runCommand(t *testing.T, g *gateway, args ...string) (status int, out, errOut string) {
 	t.Helper()
 	g.t = t
-	s := httptest.NewServer(g)
+	return runAgainst(t, g, args...)
+}
+
+// runAgainst does the same as runCommand, against a server with the handler h.
+func runAgainst(t *testing.T, h http.Handler, args ...string) (status int, out, errOut string) {
+	t.Helper()
+	s := httptest.NewServer(h)
 	defer s.Close()
-	t.Setenv("SCHED_JWT", "eyJhbGciOiJIUzI1NiJ9."+base64.RawURLEncoding.EncodeToString([]byte(`{"sun":"ann","iat":1,"exp":4102444800}`))+"."+strings.Repeat("A", 43))
+	t.Setenv("SCHED_JWT", testToken)
 	t.Setenv("SLURM_JWT", "")
 	t.Setenv("SCHED_URL", s.URL)
 	root := &cobra.Command{Use: "schedctl", SilenceErrors: true, SilenceUsage: true}
@@ -392,7 +401,7 @@ func TestStatuses(t *testing.T) {
 	}{
 		{"jobs --bogus", statusUsage, "unknown flag"},
 		{"jobs extra", statusUsage, "unknown command"},
-		{"jobs -o xml", statusUsage, "use table, json or yaml"},
+		{"jobs -o xml", statusUsage, "use table, json, yaml or wide"},
 		{"jobs -t soon", statusUsage, "unknown state"},
 		{"job", statusUsage, "requires at least 1 arg"},
 		{"job x", statusUsage, "not a job id"},
@@ -423,12 +432,15 @@ func TestStatuses(t *testing.T) {
 // completed. A name from the server must not be able to inject a shell command.
 func TestCompletion(t *testing.T) {
 	for args, want := range map[string]string{
-		"__complete job ":         "12\ttrain\\x1b[2J ann RUNNING\n3\twait bob PENDING\n4\tdone ann FAILED\n19_4\ttask bob COMPLETED\n:4\n",
-		"__complete cancel ":      "12\ttrain\\x1b[2J ann RUNNING\n3\twait bob PENDING\n19_4\ttask bob COMPLETED\n:4\n",
-		"__complete nodes ":       "node1\tMIXED+DRAIN\nnode2\tIDLE\n:4\n",
-		"__complete jobs --node ": "node1\tMIXED+DRAIN\nnode2\tIDLE\n:4\n",
-		"__complete partitions ":  "cpu\tUP\n:4\n",
-		"__complete jobs --url ":  ":4\n",
+		"__complete job ":                 "12\ttrain\\x1b[2J ann RUNNING\n4\tdone ann FAILED\n:4\n",
+		"__complete cancel ":              "12\ttrain\\x1b[2J ann RUNNING\n:4\n",
+		"__complete watch --user bob ":    "3\twait bob PENDING\n19_4\ttask bob COMPLETED\n:4\n",
+		"__complete cancel -u bob -t PD ": "3\twait bob PENDING\n:4\n",
+		"__complete cancel -u carol ":     ":4\n",
+		"__complete nodes ":               "node1\tMIXED+DRAIN\nnode2\tIDLE\n:4\n",
+		"__complete jobs --node ":         "node1\tMIXED+DRAIN\nnode2\tIDLE\n:4\n",
+		"__complete partitions ":          "cpu\tUP\n:4\n",
+		"__complete jobs --url ":          ":4\n",
 	} {
 		if _, out, _ := runCommand(t, &gateway{}, strings.Split(args, " ")...); out != want {
 			t.Errorf("%s: %q", args, out)

@@ -41,18 +41,36 @@ func (o *options) complete(list func(context.Context, *connection, func(word, de
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeJobs completes the ids of the jobs for which accept returns true.
-func (o *options) completeJobs(accept func(*rest.Job) bool) cobra.CompletionFunc {
-	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// completeJobs completes the ids of the jobs that f selects. Users rarely name
+// the jobs of others, and the list of all jobs can be long. So unless f selects
+// users, completeJobs completes the jobs of the user or, if there are none, those
+// of all users.
+func (o *options) completeJobs(f *filter) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return o.complete(func(ctx context.Context, c *connection, add func(string, string)) error {
-			_, err := c.Jobs(ctx, nil, func(j *rest.Job) error {
-				if accept(j) {
+			f := *f
+			if err := f.check(); err != nil {
+				return err
+			}
+			found := false
+			list := func(f *filter) error {
+				_, err := c.selectJobs(ctx, f.jobs([]string{"name,user_name,job_state"}), f, func(j *rest.Job) {
+					found = true
 					id, _, _ := strings.Cut(j.Label(), "_[") // pending tasks share one record
 					add(id, j.Name+" "+j.User+" "+j.BaseState())
-				}
-				return nil
-			})
-			return err
+				})
+				return err
+			}
+			own, hasUsers := f, f.me || len(f.users) > 0
+			own.me = own.me || !hasUsers
+			err := own.setUser(c.user)
+			if err == nil {
+				err = list(&own)
+			}
+			if hasUsers || found {
+				return err
+			}
+			return list(&f)
 		})
 	}
 }
@@ -60,17 +78,18 @@ func (o *options) completeJobs(accept func(*rest.Job) bool) cobra.CompletionFunc
 // completeNodes completes names of nodes.
 func (o *options) completeNodes(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return o.complete(func(ctx context.Context, c *connection, add func(string, string)) error {
-		return c.Nodes(ctx, func(n *rest.Node, _ json.RawMessage) error {
+		_, err := c.Nodes(ctx, &rest.List{Fields: []string{"name", "state"}}, func(n *rest.Node, _ json.RawMessage) error {
 			add(n.Name, strings.Join(n.State, "+"))
 			return nil
 		})
+		return err
 	})
 }
 
 // completePartitions completes names of partitions.
 func (o *options) completePartitions(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return o.complete(func(ctx context.Context, c *connection, add func(string, string)) error {
-		return c.Partitions(ctx, func(p *rest.Partition, _ json.RawMessage) error {
+		return c.Partitions(ctx, &rest.List{Fields: []string{"name", "partition.state"}}, func(p *rest.Partition, _ json.RawMessage) error {
 			add(p.Name, strings.Join(p.Partition.State, "+"))
 			return nil
 		})

@@ -35,7 +35,7 @@ number of minutes, hours, days or weeks ago: 90m, 12h, 7d or 4w.`,
 		Args:    cobra.ArbitraryArgs,
 	}
 	o.connectFlags(cmd)
-	o.outputFlag(cmd)
+	o.outputFlag(cmd, "wide")
 	f.flags(cmd)
 	l.flags(cmd)
 	cmd.Flags().StringVar(&since, "since", "", "begin of the period (default: today, or no limit with ids)")

@@ -28,7 +28,7 @@ longer has a job, it shows the record in accounting.`,
 	}
 	o.connectFlags(cmd)
 	o.outputFlag(cmd)
-	cmd.ValidArgsFunction = o.completeJobs(func(*rest.Job) bool { return true })
+	cmd.ValidArgsFunction = o.completeJobs(&filter{all: true})
 	return setRun(cmd, func(cmd *cobra.Command, ids []string) error {
 		if err := o.checkOutput(); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -28,7 +29,7 @@ some minutes ago and that the controller still has.`,
 		Args:    cobra.NoArgs,
 	}
 	o.connectFlags(cmd)
-	o.outputFlag(cmd)
+	o.outputFlag(cmd, "wide")
 	f.flags(cmd)
 	l.flags(cmd)
 	cmd.Flags().BoolVarP(&f.all, "all", "a", false, "also jobs that have ended")
@@ -46,36 +47,43 @@ some minutes ago and that the controller still has.`,
 		}
 		out := cmd.OutOrStdout()
 		if d := o.document(out, "jobs"); d != nil {
-			_, err := c.RawJobs(cmd.Context(), func(j *rest.Job, text json.RawMessage) error {
+			others := 0
+			_, err := c.RawJobs(cmd.Context(), f.jobs(nil), func(j *rest.Job, text json.RawMessage) error {
 				if !f.matches(j) {
+					others++
 					return nil
 				}
 				return d.Add(text)
 			})
+			c.noteOthers(others)
 			if err != nil {
 				return err
 			}
 			return d.Close()
 		}
-		rows, err := c.selectJobs(cmd, &f)
-		if err != nil {
+		var rows []*rest.Job
+		if _, err := c.selectJobs(cmd.Context(), f.jobs(l.fields()), &f, func(j *rest.Job) { rows = append(rows, trimJob(j)) }); err != nil {
 			return err
 		}
+		slices.SortFunc(rows, func(a, b *rest.Job) int { return int(int64(a.ID) - int64(b.ID)) })
 		return l.table(rows).Write(out, table.TerminalOf(out).Style())
 	})
 }
 
-// selectJobs returns the jobs that f selects, sorted by id.
-func (c *connection) selectJobs(cmd *cobra.Command, f *filter) ([]*rest.Job, error) {
-	var rows []*rest.Job
-	_, err := c.Jobs(cmd.Context(), nil, func(j *rest.Job) error {
+// selectJobs calls each(j) for the jobs that f selects. The request l is for
+// these jobs.
+func (c *connection) selectJobs(ctx context.Context, l *rest.List, f *filter, each func(*rest.Job)) (rest.Meta, error) {
+	others := 0
+	m, err := c.Jobs(ctx, l, func(j *rest.Job) error {
 		if f.matches(j) {
-			rows = append(rows, trimJob(j))
+			each(j)
+		} else {
+			others++
 		}
 		return nil
 	})
-	slices.SortFunc(rows, func(a, b *rest.Job) int { return int(int64(a.ID) - int64(b.ID)) })
-	return rows, err
+	c.noteOthers(others)
+	return m, err
 }
 
 // trimJob returns a copy of j without the texts that lists do not show. Copies
@@ -99,27 +107,27 @@ func trimJob(j *rest.Job) *rest.Job {
 // reason why a job waits is the last thing that is shortened.
 func jobColumns() []column[*rest.Job] {
 	return []column[*rest.Job]{
-		{name: "jobid", Column: table.Column{Heading: "JOBID"}, cell: jobIDCell},
-		{name: "partition", Column: table.Column{Heading: "PARTITION", Shrink: 5, Rank: 1, Drop: 4}, cell: func(j *rest.Job) table.Cell { return textCell(j.Partition) }},
-		{name: "name", Column: table.Column{Heading: "NAME", Shrink: 8, Rank: 1}, cell: func(j *rest.Job) table.Cell { return textCell(j.Name) }},
-		{name: "user", Column: table.Column{Heading: "USER", Shrink: 8, Rank: 2}, cell: func(j *rest.Job) table.Cell { return textCell(j.User) }},
-		{name: "account", extra: true, Column: table.Column{Heading: "ACCOUNT", Shrink: 8, Rank: 2}, cell: func(j *rest.Job) table.Cell { return textCell(j.Account) }},
-		{name: "qos", extra: true, Column: table.Column{Heading: "QOS", Shrink: 6, Rank: 2}, cell: func(j *rest.Job) table.Cell { return textCell(j.QOS) }},
-		{name: "state", Column: table.Column{Heading: "STATE", Shrink: 7, Rank: 3}, cell: func(j *rest.Job) table.Cell { return stateCell(j.State) }},
-		{name: "time", Column: table.Column{Heading: "TIME", Right: true}, cell: elapsedCell},
-		{name: "limit", Column: table.Column{Heading: "LIMIT", Right: true, Drop: 3}, cell: func(j *rest.Job) table.Cell { return limitCell(j.TimeLimit) }},
-		{name: "nodes", Column: table.Column{Heading: "NODES", Right: true, Drop: 1}, cell: func(j *rest.Job) table.Cell { return numberCell(j.NodeCount) }},
-		{name: "cpus", Column: table.Column{Heading: "CPUS", Right: true, Drop: 2}, cell: func(j *rest.Job) table.Cell { return numberCell(j.CPUs) }},
-		{name: "gpus", extra: true, Column: table.Column{Heading: "GPUS", Right: true}, cell: func(j *rest.Job) table.Cell { return jobGPUCell(j) }},
-		{name: "memory", extra: true, Column: table.Column{Heading: "MEMORY", Right: true}, cell: jobMemoryCell},
-		{name: "priority", extra: true, Column: table.Column{Heading: "PRIORITY", Right: true}, cell: func(j *rest.Job) table.Cell { return numberCell(j.Priority) }},
-		{name: "submitted", extra: true, Column: table.Column{Heading: "SUBMITTED"}, cell: func(j *rest.Job) table.Cell { return timeCell(j.Submitted) }},
-		{name: "started", extra: true, Column: table.Column{Heading: "STARTED"}, cell: func(j *rest.Job) table.Cell { return timeCell(startOf(j)) }},
-		{name: "ended", extra: true, Column: table.Column{Heading: "ENDED"}, cell: func(j *rest.Job) table.Cell { return timeCell(endOf(j)) }},
-		{name: "exit", extra: true, Column: table.Column{Heading: "EXIT", Right: true}, cell: exitCell},
-		{name: "nodelist", Column: table.Column{Heading: "NODELIST(REASON)", Shrink: 26, Rank: 4}, cell: placementCell},
-		{name: "reason", extra: true, Column: table.Column{Heading: "REASON", Shrink: 26, Rank: 4}, cell: func(j *rest.Job) table.Cell { return textCell(reasonOf(j)) }},
-		{name: "description", extra: true, Column: table.Column{Heading: "DESCRIPTION", Shrink: 26, Rank: 4}, cell: func(j *rest.Job) table.Cell { return textCell(j.Description) }},
+		{name: "jobid", fields: "job_id,array_job_id,array_task_id,array_task_string", Column: table.Column{Heading: "JOBID"}, cell: jobIDCell},
+		{name: "partition", fields: "partition", Column: table.Column{Heading: "PARTITION", Shrink: 5, Rank: 1, Drop: 4}, cell: func(j *rest.Job) table.Cell { return textCell(j.Partition) }},
+		{name: "name", fields: "name", Column: table.Column{Heading: "NAME", Shrink: 8, Rank: 1}, cell: func(j *rest.Job) table.Cell { return textCell(j.Name) }},
+		{name: "user", fields: "user_name", Column: table.Column{Heading: "USER", Shrink: 8, Rank: 2}, cell: func(j *rest.Job) table.Cell { return textCell(j.User) }},
+		{name: "account", fields: "account", extra: true, Column: table.Column{Heading: "ACCOUNT", Shrink: 8, Rank: 2}, cell: func(j *rest.Job) table.Cell { return textCell(j.Account) }},
+		{name: "qos", fields: "qos", extra: true, Column: table.Column{Heading: "QOS", Shrink: 6, Rank: 2}, cell: func(j *rest.Job) table.Cell { return textCell(j.QOS) }},
+		{name: "state", fields: "job_state", Column: table.Column{Heading: "STATE", Shrink: 7, Rank: 3}, cell: func(j *rest.Job) table.Cell { return stateCell(j.State) }},
+		{name: "time", fields: "start_time,end_time,job_state", Column: table.Column{Heading: "TIME", Right: true}, cell: elapsedCell},
+		{name: "limit", fields: "time_limit", Column: table.Column{Heading: "LIMIT", Right: true, Drop: 3}, cell: func(j *rest.Job) table.Cell { return limitCell(j.TimeLimit) }},
+		{name: "nodes", fields: "node_count", Column: table.Column{Heading: "NODES", Right: true, Drop: 1}, cell: func(j *rest.Job) table.Cell { return numberCell(j.NodeCount) }},
+		{name: "cpus", fields: "cpus", Column: table.Column{Heading: "CPUS", Right: true, Drop: 2}, cell: func(j *rest.Job) table.Cell { return numberCell(j.CPUs) }},
+		{name: "gpus", fields: "tres_alloc_str,tres_req_str", extra: true, Column: table.Column{Heading: "GPUS", Right: true}, cell: func(j *rest.Job) table.Cell { return jobGPUCell(j) }},
+		{name: "memory", fields: "memory_per_node,memory_per_cpu", extra: true, Column: table.Column{Heading: "MEMORY", Right: true}, cell: jobMemoryCell},
+		{name: "priority", fields: "priority", extra: true, Column: table.Column{Heading: "PRIORITY", Right: true}, cell: func(j *rest.Job) table.Cell { return numberCell(j.Priority) }},
+		{name: "submitted", fields: "submit_time", extra: true, Column: table.Column{Heading: "SUBMITTED"}, cell: func(j *rest.Job) table.Cell { return timeCell(j.Submitted) }},
+		{name: "started", fields: "start_time,job_state", extra: true, Column: table.Column{Heading: "STARTED"}, cell: func(j *rest.Job) table.Cell { return timeCell(startOf(j)) }},
+		{name: "ended", fields: "end_time,job_state", extra: true, Column: table.Column{Heading: "ENDED"}, cell: func(j *rest.Job) table.Cell { return timeCell(endOf(j)) }},
+		{name: "exit", fields: "exit_code,job_state", extra: true, Column: table.Column{Heading: "EXIT", Right: true}, cell: exitCell},
+		{name: "nodelist", fields: "nodes,state_reason", Column: table.Column{Heading: "NODELIST(REASON)", Shrink: 26, Rank: 4}, cell: placementCell},
+		{name: "reason", fields: "state_reason", extra: true, Column: table.Column{Heading: "REASON", Shrink: 26, Rank: 4}, cell: func(j *rest.Job) table.Cell { return textCell(reasonOf(j)) }},
+		{name: "description", fields: "state_description", extra: true, Column: table.Column{Heading: "DESCRIPTION", Shrink: 26, Rank: 4}, cell: func(j *rest.Job) table.Cell { return textCell(j.Description) }},
 	}
 }
 

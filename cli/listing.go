@@ -14,9 +14,10 @@ import (
 // A column is a column of a table of objects of type T.
 type column[T any] struct {
 	table.Column
-	name  string // for --columns and --sort
-	extra bool   // shown only if --columns names it
-	cell  func(T) table.Cell
+	name   string // for --columns and --sort
+	extra  bool   // shown only if --columns names it
+	fields string // paths of the fields in the REST API that the cell needs, separated by commas
+	cell   func(T) table.Cell
 }
 
 // A listing prints objects of type T as a table. It has the options with which
@@ -26,6 +27,7 @@ type listing[T any] struct {
 
 	shown, sort []string
 	noHeader    bool
+	wide        bool // all columns are shown, and nothing is shortened
 }
 
 // flags declares the options.
@@ -50,7 +52,13 @@ func (l *listing[T]) names() (names []string) {
 // check returns an error if an option names an unknown column, or if the output
 // is not a table. It is called before the first request.
 func (l *listing[T]) check(output string) error {
-	if output != "table" && (len(l.shown)+len(l.sort) > 0 || l.noHeader) {
+	l.wide = output == "wide"
+	switch {
+	case l.wide && len(l.shown) > 0:
+		return usageError("--columns and -o wide exclude each other").WithHint("-o wide shows all columns")
+	case l.wide:
+		l.shown = l.names()
+	case output != "table" && (len(l.shown)+len(l.sort) > 0 || l.noHeader):
 		return usageError("--columns, --sort and --no-header have no effect on -o %s", output).WithHint("leave them out")
 	}
 	for option, names := range map[string][]string{"--columns": l.shown, "--sort": l.sort} {
@@ -71,10 +79,8 @@ func (l *listing[T]) index(name string) int {
 	return slices.IndexFunc(l.columns, func(c column[T]) bool { return c.name == strings.ToLower(name) })
 }
 
-// table returns a table of the rows.
-func (l *listing[T]) table(rows []T) *table.Table {
-	slices.SortStableFunc(rows, l.compare)
-	var shown []column[T]
+// shownColumns returns the columns that the user wants to see.
+func (l *listing[T]) shownColumns() (shown []column[T]) {
 	for _, name := range l.shown {
 		c := l.columns[l.index(name)]
 		c.Drop = 0 // the user wants to see it
@@ -83,12 +89,32 @@ func (l *listing[T]) table(rows []T) *table.Table {
 	if len(shown) == 0 {
 		shown = slices.DeleteFunc(slices.Clone(l.columns), func(c column[T]) bool { return c.extra })
 	}
+	return shown
+}
+
+// fields returns the paths of the fields that the listing needs to show and sort
+// its rows. The others argument contains paths that the caller needs.
+func (l *listing[T]) fields(others ...string) []string {
+	lists := others
+	for _, c := range l.shownColumns() {
+		lists = append(lists, c.fields)
+	}
+	for _, name := range l.sort {
+		lists = append(lists, l.columns[l.index(strings.TrimPrefix(name, "-"))].fields)
+	}
+	return uniqueFields(lists)
+}
+
+// table returns a table of the rows.
+func (l *listing[T]) table(rows []T) *table.Table {
+	slices.SortStableFunc(rows, l.compare)
+	shown := l.shownColumns()
 	var headings []table.Column
 	for _, c := range shown {
 		headings = append(headings, c.Column)
 	}
 	t := table.New(headings...)
-	t.NoHeader = l.noHeader
+	t.NoHeader, t.Whole = l.noHeader, l.wide
 	for _, row := range rows {
 		cells := make([]table.Cell, len(shown))
 		for i, c := range shown {

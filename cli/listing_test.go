@@ -23,6 +23,7 @@ func TestColumns(t *testing.T) {
 		{"nodes --columns name,gpus --sort -gpus --no-header", "node1    3/6\nnode2      -\n$(evil)    -\n"},
 		{"nodes --columns name,gres node[1-2] --no-header", "node1  gpu:a100:4(S:0-1),gpu:2,nic:1\nnode2  -\n"},
 		{"partitions --columns name,gpus", "NAME  GPUS\ncpu    3/6\n"},
+		{"nodes -o wide node2", "NAME   STATE  CPUS  ALLOC  LOAD  MEMORY  FREE  GPUS  GRES  PARTITIONS  REASON\nnode2  IDLE      8      -     -    800M     -     -  -     cpu         -\n"},
 	} {
 		jobs := strings.Replace(jobList, "{\"job_id\": 4,", `{"job_id": 20, "name": "x", "user_name": "bob", "job_state": ["RUNNING"], "cpus": 0}, {"job_id": 4,`, 1)
 		status, out, errOut := runCommand(t, &gateway{jobs: jobs}, strings.Fields(tt.args)...)
@@ -32,7 +33,7 @@ func TestColumns(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"jobs --columns id": "--columns id: unknown column", "jobs --sort -size": "--sort size: unknown column", "jobs --sort jobid -o json": "no effect on -o json",
-		"nodes --no-header -o yaml": "no effect on -o yaml", "partitions --columns -name": "unknown column", "nodes node[1": "malformed", "nodes node1,,node2": "malformed or empty",
+		"nodes --no-header -o yaml": "no effect on -o yaml", "partitions --columns -name": "unknown column", "jobs -o wide --columns name": "exclude each other", "job 5 -o wide": "use table, json or yaml", "nodes node[1": "malformed", "nodes node1,,node2": "malformed or empty",
 		"nodes n[0-99999999]": "more than 65536 names", "job 5_[1": "not a job id", "job 5_[x]": "malformed list of tasks",
 	} {
 		if status, out, errOut := runCommand(t, &gateway{}, strings.Fields(args)...); status != statusUsage || out != "" || !strings.Contains(errOut, want) {

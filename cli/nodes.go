@@ -24,7 +24,7 @@ func nodesCommand() *cobra.Command {
 		Args:    cobra.ArbitraryArgs,
 	}
 	o.connectFlags(cmd)
-	o.outputFlag(cmd)
+	o.outputFlag(cmd, "wide")
 	l.flags(cmd)
 	cmd.Flags().StringSliceVarP(&states, "state", "t", nil, "nodes in one of these `STATES`, such as IDLE or DRAIN")
 	cmd.Flags().StringSliceVarP(&partitions, "partition", "p", nil, "nodes in these `PARTITIONS`")
@@ -55,9 +55,15 @@ func nodesCommand() *cobra.Command {
 		out := cmd.OutOrStdout()
 		d := o.document(out, "nodes")
 		w := newWanted("node", names)
+		request := nodesRequest(names, states, partitions)
+		if d == nil {
+			request.Fields = l.fields("name,state,partitions")
+		}
 		var rows []*rest.Node
-		err = c.Nodes(cmd.Context(), func(n *rest.Node, text json.RawMessage) error {
+		others := 0
+		_, err = c.Nodes(cmd.Context(), request, func(n *rest.Node, text json.RawMessage) error {
 			if !w.has(n.Name) || !hasAny(states, n.State...) || !hasAny(partitions, n.Partitions...) {
+				others++
 				return nil
 			}
 			if d != nil {
@@ -66,6 +72,7 @@ func nodesCommand() *cobra.Command {
 			rows = append(rows, n)
 			return nil
 		})
+		c.noteOthers(others)
 		if err != nil {
 			return err
 		}
@@ -77,17 +84,17 @@ func nodesCommand() *cobra.Command {
 // reason why a node is down is the last thing that is shortened.
 func nodeColumns() []column[*rest.Node] {
 	return []column[*rest.Node]{
-		{name: "name", Column: table.Column{Heading: "NAME", Shrink: 12, Rank: 3}, cell: func(n *rest.Node) table.Cell { return textCell(n.Name) }},
-		{name: "state", Column: table.Column{Heading: "STATE", Shrink: 12, Rank: 4}, cell: func(n *rest.Node) table.Cell { return stateCell(n.State) }},
-		{name: "cpus", Column: table.Column{Heading: "CPUS", Right: true}, cell: func(n *rest.Node) table.Cell { return numberCell(n.CPUs) }},
-		{name: "alloc", Column: table.Column{Heading: "ALLOC", Right: true}, cell: func(n *rest.Node) table.Cell { return numberCell(n.Allocated) }},
-		{name: "load", Column: table.Column{Heading: "LOAD", Right: true, Drop: 2}, cell: loadCell},
-		{name: "memory", Column: table.Column{Heading: "MEMORY", Right: true, Drop: 3}, cell: func(n *rest.Node) table.Cell { return memoryCell(n.Memory) }},
-		{name: "free", Column: table.Column{Heading: "FREE", Right: true, Drop: 1}, cell: func(n *rest.Node) table.Cell { return memoryCell(n.Free) }},
-		{name: "gpus", Column: table.Column{Heading: "GPUS", Right: true, Drop: 5}, cell: func(n *rest.Node) table.Cell { return gpuCell(n.GPUs()) }},
-		{name: "gres", extra: true, Column: table.Column{Heading: "GRES", Shrink: 6, Rank: 1}, cell: func(n *rest.Node) table.Cell { return textCell(n.Gres) }},
-		{name: "partitions", Column: table.Column{Heading: "PARTITIONS", Shrink: 10, Rank: 1, Drop: 4}, cell: func(n *rest.Node) table.Cell { return textCell(strings.Join(n.Partitions, ",")) }},
-		{name: "reason", Column: table.Column{Heading: "REASON", Shrink: 26, Rank: 5}, cell: func(n *rest.Node) table.Cell { return textCell(n.Reason) }},
+		{name: "name", fields: "name", Column: table.Column{Heading: "NAME", Shrink: 12, Rank: 3}, cell: func(n *rest.Node) table.Cell { return textCell(n.Name) }},
+		{name: "state", fields: "state", Column: table.Column{Heading: "STATE", Shrink: 12, Rank: 4}, cell: func(n *rest.Node) table.Cell { return stateCell(n.State) }},
+		{name: "cpus", fields: "cpus", Column: table.Column{Heading: "CPUS", Right: true}, cell: func(n *rest.Node) table.Cell { return numberCell(n.CPUs) }},
+		{name: "alloc", fields: "alloc_cpus", Column: table.Column{Heading: "ALLOC", Right: true}, cell: func(n *rest.Node) table.Cell { return numberCell(n.Allocated) }},
+		{name: "load", fields: "cpu_load", Column: table.Column{Heading: "LOAD", Right: true, Drop: 2}, cell: loadCell},
+		{name: "memory", fields: "real_memory", Column: table.Column{Heading: "MEMORY", Right: true, Drop: 3}, cell: func(n *rest.Node) table.Cell { return memoryCell(n.Memory) }},
+		{name: "free", fields: "free_mem", Column: table.Column{Heading: "FREE", Right: true, Drop: 1}, cell: func(n *rest.Node) table.Cell { return memoryCell(n.Free) }},
+		{name: "gpus", fields: "gres,gres_used", Column: table.Column{Heading: "GPUS", Right: true, Drop: 5}, cell: func(n *rest.Node) table.Cell { return gpuCell(n.GPUs()) }},
+		{name: "gres", fields: "gres", extra: true, Column: table.Column{Heading: "GRES", Shrink: 6, Rank: 1}, cell: func(n *rest.Node) table.Cell { return textCell(n.Gres) }},
+		{name: "partitions", fields: "partitions", Column: table.Column{Heading: "PARTITIONS", Shrink: 10, Rank: 1, Drop: 4}, cell: func(n *rest.Node) table.Cell { return textCell(strings.Join(n.Partitions, ",")) }},
+		{name: "reason", fields: "reason", Column: table.Column{Heading: "REASON", Shrink: 26, Rank: 5}, cell: func(n *rest.Node) table.Cell { return textCell(n.Reason) }},
 	}
 }
 

@@ -22,7 +22,7 @@ jobs, that are idle, that are in other states such as DOWN or DRAIN, and their t
 		Args: cobra.ArbitraryArgs,
 	}
 	o.connectFlags(cmd)
-	o.outputFlag(cmd)
+	o.outputFlag(cmd, "wide")
 	l.flags(cmd)
 	cmd.ValidArgsFunction = o.completePartitions
 	return setRun(cmd, func(cmd *cobra.Command, names []string) error {
@@ -40,7 +40,11 @@ jobs, that are idle, that are in other states such as DOWN or DRAIN, and their t
 		d := o.document(out, "partitions")
 		w := newWanted("partition", names)
 		var rows []*partitionRow
-		err = c.Partitions(cmd.Context(), func(p *rest.Partition, text json.RawMessage) error {
+		request := &rest.List{}
+		if d == nil {
+			request.Fields = l.fields("name")
+		}
+		err = c.Partitions(cmd.Context(), request, func(p *rest.Partition, text json.RawMessage) error {
 			if !w.has(p.Name) {
 				return nil
 			}
@@ -51,7 +55,9 @@ jobs, that are idle, that are in other states such as DOWN or DRAIN, and their t
 			return nil
 		})
 		if err == nil && len(rows) > 0 {
-			err = c.Nodes(cmd.Context(), func(n *rest.Node, _ json.RawMessage) error {
+			request := nodesRequest(nil, nil, names)
+			request.Fields = []string{loadFields, "partitions"}
+			_, err = c.Nodes(cmd.Context(), request, func(n *rest.Node, _ json.RawMessage) error {
 				for _, row := range rows {
 					if slices.Contains(n.Partitions, row.Name) {
 						row.usage.add(n)
@@ -75,16 +81,16 @@ type partitionRow struct {
 
 func partitionColumns() []column[*partitionRow] {
 	return []column[*partitionRow]{
-		{name: "name", Column: table.Column{Heading: "NAME", Shrink: 12, Rank: 2}, cell: func(p *partitionRow) table.Cell { return textCell(p.Name) }},
-		{name: "state", Column: table.Column{Heading: "STATE"}, cell: func(p *partitionRow) table.Cell { return stateCell(p.Partition.Partition.State) }},
-		{name: "limit", Column: table.Column{Heading: "LIMIT", Right: true}, cell: func(p *partitionRow) table.Cell { return limitCell(p.Maximums.Time) }},
-		{name: "default", Column: table.Column{Heading: "DEFAULT", Right: true, Drop: 1}, cell: func(p *partitionRow) table.Cell { return limitCell(p.Defaults.Time) }},
+		{name: "name", fields: "name", Column: table.Column{Heading: "NAME", Shrink: 12, Rank: 2}, cell: func(p *partitionRow) table.Cell { return textCell(p.Name) }},
+		{name: "state", fields: "partition.state", Column: table.Column{Heading: "STATE"}, cell: func(p *partitionRow) table.Cell { return stateCell(p.Partition.Partition.State) }},
+		{name: "limit", fields: "maximums.time", Column: table.Column{Heading: "LIMIT", Right: true}, cell: func(p *partitionRow) table.Cell { return limitCell(p.Maximums.Time) }},
+		{name: "default", fields: "defaults.time", Column: table.Column{Heading: "DEFAULT", Right: true, Drop: 1}, cell: func(p *partitionRow) table.Cell { return limitCell(p.Defaults.Time) }},
 		{name: "nodes", Column: table.Column{Heading: "NODES(A/I/O/T)", Right: true}, cell: func(p *partitionRow) table.Cell {
 			u := &p.usage
 			return countCell(fmt.Sprintf("%d/%d/%d/%d", u.inUse(), u.idle, u.other, u.nodes), float64(u.nodes))
 		}},
-		{name: "cpus", Column: table.Column{Heading: "CPUS", Right: true}, cell: func(p *partitionRow) table.Cell { return numberCell(p.CPUs.Total) }},
+		{name: "cpus", fields: "cpus.total", Column: table.Column{Heading: "CPUS", Right: true}, cell: func(p *partitionRow) table.Cell { return numberCell(p.CPUs.Total) }},
 		{name: "gpus", extra: true, Column: table.Column{Heading: "GPUS", Right: true}, cell: func(p *partitionRow) table.Cell { return gpuCell(p.usage.busyGPUs, p.usage.gpus) }},
-		{name: "nodelist", Column: table.Column{Heading: "NODELIST", Shrink: 12, Rank: 1}, cell: func(p *partitionRow) table.Cell { return textCell(p.Nodes.Configured) }},
+		{name: "nodelist", fields: "nodes.configured", Column: table.Column{Heading: "NODELIST", Shrink: 12, Rank: 1}, cell: func(p *partitionRow) table.Cell { return textCell(p.Nodes.Configured) }},
 	}
 }

@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"sync"
 
 	"schedrestd/cli/credential"
 	"schedrestd/cli/direct"
@@ -71,8 +73,31 @@ func (o *options) server(token string) (server, error) {
 // A connection contains a client for the REST API and the name of the user.
 type connection struct {
 	*rest.Client
-	user    string          // "" if unknown
-	cluster *direct.Cluster // nil with a gateway
+	user    string                           // "" if unknown
+	cluster *direct.Cluster                  // nil with a gateway
+	log     func(format string, args ...any) // prints a line if the user wants to see requests
+}
+
+// noteOthers notes that the server has sent entries that the options of the
+// command do not select. They were left out.
+func (c *connection) noteOthers(n int) {
+	if n > 0 {
+		c.log("note: the server did not apply all options; schedctl left %d entries out", n)
+	}
+}
+
+// logger returns a function that prints a line on standard error if the user
+// wants to see requests.
+func (o *options) logger() func(format string, args ...any) {
+	var mu sync.Mutex // guards the writer
+	return func(format string, args ...any) {
+		if !o.verbose || o.quiet {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintln(o.cmd.ErrOrStderr(), printable.Text(fmt.Sprintf(format, args...)))
+	}
 }
 
 // dial connects to the server with the user's token.
@@ -92,12 +117,13 @@ func (o *options) dial(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
+	log := o.logger()
 	client, err := rest.Dial(ctx, rest.Config{URL: s.url, Token: token, CACert: o.caCert, Timeout: o.timeout, ServerUsers: trusted,
-		UserAgent: "schedctl/" + release.Version})
+		UserAgent: "schedctl/" + release.Version, Log: log})
 	if err != nil {
 		return nil, withDefaultHint(err, s.url)
 	}
-	return &connection{client, credential.User(token, ""), nil}, nil
+	return &connection{client, credential.User(token, ""), nil, log}, nil
 }
 
 // withDefaultHint adds a hint to the error of a gateway that the user has not
@@ -125,10 +151,11 @@ func (o *options) dialDirect(ctx context.Context, config, token string) (*connec
 	if err != nil {
 		return nil, err
 	}
+	log := o.logger()
 	client, err := rest.Dial(ctx, rest.Config{URL: printable.Text(cluster.Path), Direct: cluster.Dial, Token: token, Timeout: o.timeout,
-		UserAgent: "schedctl/" + release.Version})
+		UserAgent: "schedctl/" + release.Version, Log: log})
 	if err != nil {
 		return nil, err
 	}
-	return &connection{client, credential.User(token, field), cluster}, nil
+	return &connection{client, credential.User(token, field), cluster, log}, nil
 }

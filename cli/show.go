@@ -56,7 +56,8 @@ func showNode() *cobra.Command {
 			recordColumn{"FREE", "free_mem"},
 			recordColumn{"REASON", "reason"},
 		)
-		return t.finish(c.Nodes(cmd.Context(), func(_ *rest.Node, text json.RawMessage) error { return t.add(text) }))
+		_, err = c.Nodes(cmd.Context(), &rest.List{Fields: t.fields()}, func(_ *rest.Node, text json.RawMessage) error { return t.add(text) })
+		return t.finish(err)
 	})
 }
 
@@ -69,7 +70,7 @@ func showJob() *cobra.Command {
 		Args:    cobra.MaximumNArgs(1),
 	}
 	o.connectFlags(cmd)
-	cmd.ValidArgsFunction = o.completeJobs(func(*rest.Job) bool { return true })
+	cmd.ValidArgsFunction = o.completeJobs(&filter{all: true})
 	return setRun(cmd, func(cmd *cobra.Command, ids []string) error {
 		for _, id := range ids {
 			if err := checkID(id); err != nil {
@@ -94,7 +95,7 @@ func showJob() *cobra.Command {
 			recordColumn{"EXIT", "exit_code.return_code"},
 			recordColumn{"REASON", "state_reason"},
 		)
-		_, err = c.RawJobs(cmd.Context(), func(_ *rest.Job, text json.RawMessage) error { return t.add(text) })
+		_, err = c.RawJobs(cmd.Context(), &rest.List{Fields: t.fields()}, func(_ *rest.Job, text json.RawMessage) error { return t.add(text) })
 		return t.finish(err)
 	})
 }
@@ -135,6 +136,14 @@ func newRecordTable(w io.Writer, columns ...recordColumn) *recordTable {
 	}
 	t.row(headings)
 	return t
+}
+
+// fields returns the paths of the fields that the table shows.
+func (t *recordTable) fields() (paths []string) {
+	for _, c := range t.columns {
+		paths = append(paths, c.field)
+	}
+	return paths
 }
 
 // add prints an object as a line. An empty value is printed as a dash, so that

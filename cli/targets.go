@@ -17,7 +17,7 @@ import (
 func (c *connection) selectTargets(cmd *cobra.Command, f *filter, ids []string) (*targets, error) {
 	var selected []*rest.Job
 	known, active, partial := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	_, err := c.Jobs(cmd.Context(), nil, func(j *rest.Job) error {
+	_, err := c.Jobs(cmd.Context(), f.jobsToChange(ids), func(j *rest.Job) error {
 		for _, id := range ids {
 			if j.Selects(id) {
 				known[id], active[id] = true, active[id] || j.Active()

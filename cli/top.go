@@ -57,15 +57,19 @@ until q or Ctrl-C. With --once, or if the output is not a terminal, it prints th
 		}
 		out := cmd.OutOrStdout()
 		terminal := table.TerminalOf(out)
+		view := newOverview(c, &f)
 		if once || !terminal.IsTerminal() {
-			return c.printFrame(cmd.Context(), &f, out, terminal.Style(), topRows)
+			if err := view.update(cmd.Context()); err != nil {
+				return err
+			}
+			return view.print(out, terminal.Style(), topRows)
 		}
-		return c.top(cmd.Context(), &f, terminal, interval)
+		return view.show(cmd.Context(), terminal, interval)
 	})
 }
 
-// top refreshes the screen until the user quits.
-func (c *connection) top(ctx context.Context, f *filter, terminal table.Terminal, interval time.Duration) error {
+// show refreshes the screen until the user quits.
+func (o *overview) show(ctx context.Context, terminal table.Terminal, interval time.Duration) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	restore := onKey('q', stop)
@@ -75,7 +79,10 @@ func (c *connection) top(ctx context.Context, f *filter, terminal table.Terminal
 	for {
 		var frame bytes.Buffer
 		_, lines := terminal.Size()
-		err := c.printFrame(ctx, f, &frame, terminal.Style(), max(1, lines-6))
+		err := o.update(ctx)
+		if err == nil {
+			err = o.print(&frame, terminal.Style(), max(1, lines-6))
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil // not an error: users quit with q or Ctrl-C
@@ -152,28 +159,42 @@ func (l *load) add(n *rest.Node) {
 	l.busyGPUs, l.gpus = l.busyGPUs+used, l.gpus+all
 }
 
-// printFrame prints the load of the cluster and a list of jobs. The list has at
-// most the given number of rows.
-func (c *connection) printFrame(ctx context.Context, f *filter, w io.Writer, style table.Style, rows int) error {
+// loadFields are the fields of a node that a load needs.
+const loadFields = "state,cpus,alloc_cpus,real_memory,alloc_memory,gres,gres_used"
+
+// An overview contains what top shows: the load of the cluster, and the jobs
+// that a filter selects.
+type overview struct {
+	*connection
+	filter       *filter
+	columns      listing[*rest.Job]
+	nodesRequest *rest.List
+	jobsRequest  *rest.List
+	load         load
+	jobs         []*rest.Job // sorted
+}
+
+func newOverview(c *connection, f *filter) *overview {
+	o := &overview{connection: c, filter: f, columns: listing[*rest.Job]{columns: jobColumns()}}
+	o.nodesRequest = &rest.List{Fields: []string{loadFields}}
+	o.jobsRequest = f.jobs(o.columns.fields())
+	return o
+}
+
+// update requests the nodes and the jobs. What has not changed since the last
+// update is kept.
+func (o *overview) update(ctx context.Context) error {
 	var l load
-	if err := c.Nodes(ctx, func(n *rest.Node, _ json.RawMessage) error { l.add(n); return nil }); err != nil {
+	meta, err := o.Nodes(ctx, o.nodesRequest, func(n *rest.Node, _ json.RawMessage) error { l.add(n); return nil })
+	if err != nil {
 		return err
 	}
+	if !meta.Unchanged {
+		o.load = l
+	}
 	var jobs []*rest.Job
-	running, pending := 0, 0
-	_, err := c.Jobs(ctx, nil, func(j *rest.Job) error {
-		switch j.BaseState() {
-		case "RUNNING":
-			running++
-		case "PENDING":
-			pending++
-		}
-		if f.matches(j) {
-			jobs = append(jobs, trimJob(j))
-		}
-		return nil
-	})
-	if err != nil {
+	meta, err = o.selectJobs(ctx, o.jobsRequest, o.filter, func(j *rest.Job) { jobs = append(jobs, trimJob(j)) })
+	if err != nil || meta.Unchanged {
 		return err
 	}
 	slices.SortFunc(jobs, func(a, b *rest.Job) int { // by state (running first), CPUs (most first) and id
@@ -188,9 +209,25 @@ func (c *connection) printFrame(ctx context.Context, f *filter, w io.Writer, sty
 		}
 		return int(int64(a.ID) - int64(b.ID))
 	})
-	now := time.Now()
+	o.jobs = jobs
+	return nil
+}
+
+// print prints the load of the cluster and a list of jobs. The list has at most
+// the given number of rows.
+func (o *overview) print(w io.Writer, style table.Style, rows int) error {
+	running, pending := 0, 0
+	for _, j := range o.jobs {
+		switch j.BaseState() {
+		case "RUNNING":
+			running++
+		case "PENDING":
+			pending++
+		}
+	}
+	l := &o.load
 	lines := []string{
-		fmt.Sprintf("%s  %s  %s", now.Format("15:04:05"), c.Server(), c.Version()),
+		fmt.Sprintf("%s  %s  %s", time.Now().Format("15:04:05"), o.Server(), o.Version()),
 		fmt.Sprintf("Nodes %d: %d allocated, %d mixed, %d idle, %d other",
 			l.nodes, l.allocated, l.mixed, l.idle, l.other),
 		fmt.Sprintf("CPUs %s %d of %d   Memory %s %s of %s",
@@ -207,7 +244,7 @@ func (c *connection) printFrame(ctx context.Context, f *filter, w io.Writer, sty
 		}
 		fmt.Fprintln(w, line)
 	}
-	return (&listing[*rest.Job]{columns: jobColumns()}).table(jobs[:min(rows, len(jobs))]).Write(w, style)
+	return o.columns.table(o.jobs[:min(rows, len(o.jobs))]).Write(w, style)
 }
 
 // bar returns a bar that shows the fraction used/total.

@@ -124,6 +124,9 @@ func (p *progress) finish() {
 	}
 }
 
+// summaryFields are the fields that summary shows.
+const summaryFields = "job_state,nodes,state_reason,state_description,exit_code"
+
 // summary describes the states of jobs. For a single job it describes the state
 // in detail. For several jobs it returns the number of jobs in each state.
 func summary(jobs []rest.Job) (string, table.Color) {

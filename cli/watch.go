@@ -33,7 +33,7 @@ Without ids it watches all jobs, or those that its options select, until Ctrl-C.
 	f.flags(cmd)
 	o.completeFilter(cmd)
 	cmd.Flags().DurationVar(&interval, "interval", 5*time.Second, "time between two requests for all jobs, at least 1s")
-	cmd.ValidArgsFunction = o.completeJobs((*rest.Job).Active)
+	cmd.ValidArgsFunction = o.completeJobs(&f)
 	return setRun(cmd, func(cmd *cobra.Command, ids []string) error {
 		switch {
 		case interval < time.Second:
@@ -93,23 +93,20 @@ func (c *connection) watchJobs(ctx context.Context, ids []string, changes *chang
 func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Duration, changes *changePrinter) error {
 	states := f.states
 	f.all, f.states = true, nil
-	var since int64
+	request := f.jobs([]string{summaryFields, "name"})
 	initial, failingSince := true, time.Time{}
 	for {
 		seen := map[uint32]bool{}
-		meta, err := c.Jobs(ctx, rest.Since(since), func(j *rest.Job) error {
+		meta, err := c.selectJobs(ctx, request, f, func(j *rest.Job) {
 			seen[j.ID] = true
-			if f.matches(j) {
-				changes.update(j, initial, states)
-			}
-			return nil
+			changes.update(j, initial, states)
 		})
 		switch {
 		case err == nil:
 			failingSince = time.Time{}
 			if !meta.Unchanged {
 				changes.retain(seen)
-				initial, since = false, meta.LastUpdate
+				initial, request.Since = false, meta.LastUpdate
 			}
 		case ctx.Err() != nil:
 			return ctx.Err()

@@ -90,46 +90,12 @@ func (p problem) String() string {
 	return printable.Text(text)
 }
 
-// Meta contains the information that accompanies the list in an answer.
-type Meta struct {
-	LastUpdate int64 // time of the last change
-	Unchanged  bool  // nothing has changed since update_time; the list is absent or empty
-}
-
-// requestList requests a list and calls each(d) for every element. In the
-// answer, the list is the value of the member that key names. The callback each
-// must decode one element from d.
-func (c *Client) requestList(ctx context.Context, path string, query url.Values, key string,
-	each func(*json.Decoder) error) (m Meta, err error) {
-	resp, err := c.get(ctx, path, query)
-	if err != nil {
-		return m, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusNotModified {
-		m.Unchanged = true
-		return m, nil
-	}
-	l, err := c.decodeList(ctx, resp, key, each)
-	switch {
-	case err != nil:
-		return m, err
-	case len(l.problems) > 0 && l.problems[0].Number == noChange:
-		m.Unchanged = true
-		return m, nil
-	case len(l.problems) > 0:
-		return m, problemsError(resp.StatusCode, l.problems)
-	}
-	m.LastUpdate = l.updated.Int()
-	m.Unchanged = query.Has("update_time") && m.LastUpdate == 0 // slurmrestd answers this way
-	return m, nil
-}
-
 // listEnvelope contains the members of an answer that the client reads in
 // addition to the list.
 type listEnvelope struct {
 	problems []problem // the member "errors"
-	updated  Number    // the member "last_update"
+	warnings []problem
+	updated  Number // the member "last_update"
 }
 
 // decodeList decodes an answer that contains a list of any length. The
@@ -153,6 +119,8 @@ func (c *Client) decodeList(ctx context.Context, resp *http.Response, key string
 			})
 		case "errors":
 			return d.Decode(&l.problems)
+		case "warnings":
+			return d.Decode(&l.warnings)
 		case "last_update":
 			return d.Decode(&l.updated)
 		}

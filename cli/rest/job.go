@@ -208,25 +208,15 @@ func CheckJobID(text string) error {
 	return nil
 }
 
-// Since returns a query that makes the server send a list only if the list has
-// changed since the time in update. If update is 0, the server always sends the
-// list.
-func Since(update int64) url.Values {
-	if update == 0 {
-		return nil
-	}
-	return url.Values{"update_time": {strconv.FormatInt(update, 10)}}
+// Jobs calls each(j) for every job of the controller that the server sends for
+// l.
+func (c *Client) Jobs(ctx context.Context, l *List, each func(*Job) error) (Meta, error) {
+	return c.requestList(ctx, "jobs/", l, "jobs", decodeEach(each))
 }
 
-// Jobs calls each(j) for every job of the controller.
-func (c *Client) Jobs(ctx context.Context, query url.Values, each func(*Job) error) (Meta, error) {
-	return c.requestList(ctx, "jobs/", query, "jobs", decodeEach(each))
-}
-
-// RawJobs calls each(j, text) for every job that the controller knows. The
-// argument text is the job in JSON.
-func (c *Client) RawJobs(ctx context.Context, each func(*Job, json.RawMessage) error) (Meta, error) {
-	return c.requestList(ctx, "jobs/", nil, "jobs", decodeRaw(each))
+// RawJobs does the same as Jobs, and also passes on the JSON text of each job.
+func (c *Client) RawJobs(ctx context.Context, l *List, each func(*Job, json.RawMessage) error) (Meta, error) {
+	return c.requestList(ctx, "jobs/", l, "jobs", decodeRaw(each))
 }
 
 // RawJob calls each(j, text) for the job with this id. If the id is that of an

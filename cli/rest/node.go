@@ -35,11 +35,10 @@ func (n *Node) BaseState() string {
 	return n.State[0]
 }
 
-// Nodes calls each(n, text) for every node. The text argument is the node in
-// JSON.
-func (c *Client) Nodes(ctx context.Context, each func(*Node, json.RawMessage) error) error {
-	_, err := c.requestList(ctx, "nodes/", nil, "nodes", decodeRaw(each))
-	return err
+// Nodes calls each(n, text) for every node that the server sends for l. The text
+// argument is the node in JSON.
+func (c *Client) Nodes(ctx context.Context, l *List, each func(*Node, json.RawMessage) error) (Meta, error) {
+	return c.requestList(ctx, "nodes/", l, "nodes", decodeRaw(each))
 }
 
 // Node calls each(n, text) for the node with the given name. The text argument

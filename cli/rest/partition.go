@@ -26,9 +26,9 @@ type Partition struct {
 	} `json:"defaults"`
 }
 
-// Partitions calls each(p, text) for every partition. The text argument is the
-// partition in JSON.
-func (c *Client) Partitions(ctx context.Context, each func(*Partition, json.RawMessage) error) error {
-	_, err := c.requestList(ctx, "partitions/", nil, "partitions", decodeRaw(each))
+// Partitions calls each(p, text) for every partition that the server sends for l.
+// The text argument is the partition in JSON.
+func (c *Client) Partitions(ctx context.Context, l *List, each func(*Partition, json.RawMessage) error) error {
+	_, err := c.requestList(ctx, "partitions/", l, "partitions", decodeRaw(each))
 	return err
 }

@@ -24,6 +24,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"schedrestd/internal/errs"
@@ -42,6 +44,7 @@ type Config struct {
 	Timeout     time.Duration // 0 for DefaultTimeout
 	ServerUsers []uint32      // users who may receive the token, in addition to root, system users and the user of this process
 	UserAgent   string
+	Log         func(format string, args ...any) // receives lines about requests and answers, with texts of the server; nil for none
 }
 
 // A DialFunc opens a connection to a server.
@@ -54,6 +57,8 @@ type Client struct {
 	config   Config
 	spelling string // "slurm" or "sched"
 	version  string // "v0.0.44"
+
+	wholeLists atomic.Bool // the server has refused a request for a part of a list
 }
 
 // Dial creates a Client. Unless the URL names a version of the API, Dial
@@ -89,9 +94,11 @@ func (c *Client) Server() string { return c.addr.String() }
 // cluster, without a gateway.
 func (c *Client) IsDirect() bool { return c.addr.direct }
 
-// get sends a GET request. The caller must close the body of the answer.
-func (c *Client) get(ctx context.Context, path string, query url.Values) (*http.Response, error) {
-	return c.do(ctx, http.MethodGet, c.path(c.spelling, path), query, nil, nil)
+// log writes a line about a request for the user.
+func (c *Client) log(format string, args ...any) {
+	if c.config.Log != nil {
+		c.config.Log(format, args...)
+	}
 }
 
 // path returns the path of an operation. The plugin argument is the first part
@@ -131,10 +138,13 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 			return nil, err
 		}
 	}
-	target := c.addr.base + path
 	if len(query) > 0 {
-		target += "?" + query.Encode()
+		// RFC 3986 permits commas in a query. Escaped ones are harder to read,
+		// and slurmrestd does not decode them in some parameters.
+		path += "?" + strings.ReplaceAll(query.Encode(), "%2C", ",")
 	}
+	target := c.addr.base + path
+	c.log("request: %s %s", method, path)
 	ctx, stopTimer := withAnswerTimeout(ctx, c.config.Timeout)
 	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(data))
 	if err != nil {
@@ -157,6 +167,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	if err != nil {
 		return nil, c.unreachable(ctx, err)
 	}
+	c.log("answer: %s", resp.Status)
 	return resp, nil
 }
 

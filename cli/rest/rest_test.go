@@ -408,12 +408,12 @@ func TestUnchanged(t *testing.T) {
 		reply(200, `{"jobs": [], "errors": [{"error_number": 1900}]}`),
 	} {
 		c := dialTest(t, apiHandler(h, "/slurm/v0.0.45/"))
-		if m, err := c.Jobs(t.Context(), Since(5), func(*Job) error { return errors.New("called") }); err != nil || !m.Unchanged {
+		if m, err := c.Jobs(t.Context(), &List{Since: 5}, func(*Job) error { return errors.New("called") }); err != nil || !m.Unchanged {
 			t.Errorf("%+v, %v", m, err)
 		}
 	}
 	c := dialTest(t, apiHandler(reply(200, `{"jobs": [], "last_update": {"set": true, "number": 9}}`), "/slurm/v0.0.45/"))
-	if m, err := c.Jobs(t.Context(), Since(5), func(*Job) error { return nil }); err != nil || m.Unchanged || m.LastUpdate != 9 {
+	if m, err := c.Jobs(t.Context(), &List{Since: 5}, func(*Job) error { return nil }); err != nil || m.Unchanged || m.LastUpdate != 9 {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
@@ -482,7 +482,7 @@ func TestMemoryOfLists(t *testing.T) {
 		fmt.Fprint(w, `]}`)
 	}, "/slurm/v0.0.45/"))
 	n, maxHeap := 0, uint64(0)
-	_, err := c.RawJobs(t.Context(), func(j *Job, text json.RawMessage) error {
+	_, err := c.RawJobs(t.Context(), nil, func(j *Job, text json.RawMessage) error {
 		if n++; n%1000 == 0 {
 			var m runtime.MemStats
 			runtime.GC()

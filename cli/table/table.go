@@ -52,6 +52,7 @@ type Table struct {
 	colors  [][]Color
 
 	NoHeader bool // the headings are not printed
+	Whole    bool // nothing is shortened or left out, however narrow the terminal is
 }
 
 // New returns a table without rows.
@@ -99,6 +100,9 @@ const gap = "  "
 
 // Write prints the table.
 func (t *Table) Write(w io.Writer, style Style) error {
+	if t.Whole {
+		style.Width = 0
+	}
 	widths := t.widths(style.Width)
 	out := bufio.NewWriter(w)
 	headings := make([]string, len(t.columns))

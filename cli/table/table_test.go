@@ -3,6 +3,7 @@ package table
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -84,6 +85,16 @@ func TestPriorities(t *testing.T) {
 		if diff := cmp.Diff(want, b.String()); diff != "" {
 			t.Errorf("width %d: -want +got\n%s", width, diff)
 		}
+	}
+}
+
+// TestWhole checks that a whole table is wider than a narrow terminal.
+func TestWhole(t *testing.T) {
+	var want, got bytes.Buffer
+	whole := sample()
+	whole.Whole = true
+	if err := errors.Join(sample().Write(&want, Style{}), whole.Write(&got, Style{Width: 20})); err != nil || got.String() != want.String() {
+		t.Errorf("%v\n%s", err, got.String())
 	}
 }
 
