@@ -252,10 +252,32 @@ func unsupportedOption(name string) error {
 	hint := "schedctl(1) lists the supported options"
 	if h := unsupportedHints[name]; h != "" {
 		hint = h
-	} else if near := typo.Nearest(strings.TrimPrefix(name, "--"), slices.Sorted(maps.Keys(byName))); near != "" {
+	} else if near := similarOption(strings.TrimPrefix(name, "--")); near != "" {
 		hint = "did you mean --" + near + "?"
 	}
 	return errs.New(errs.Malformed, "unsupported option %s", shorten(name)).WithHint("%s", hint)
+}
+
+// similarOption returns the option that a misspelled option probably stands for,
+// or "". It prefers an option whose words are all similar (--cpu-per-tasks), then
+// one with which the misspelled option begins (--time-limit), and then one that
+// is similar as a whole.
+func similarOption(name string) string {
+	known := slices.Sorted(maps.Keys(byName))
+	words := strings.Split(name, "-")
+	near := typo.Nearest(name, slices.DeleteFunc(slices.Clone(known), func(option string) bool {
+		others := strings.Split(option, "-")
+		return len(others) != len(words) || !slices.EqualFunc(words, others, func(a, b string) bool { return typo.Nearest(a, []string{b}) != "" })
+	}))
+	if near != "" {
+		return near
+	}
+	for n := len(words) - 1; n > 0; n-- {
+		if begin := strings.Join(words[:n], "-"); byName[begin] != nil {
+			return begin
+		}
+	}
+	return typo.Nearest(name, known)
 }
 
 // finish sets the fields whose values depend on other fields.
