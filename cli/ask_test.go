@@ -118,7 +118,6 @@ func randomCommand(r *rand.Rand) []string {
 // supports filters and fields, one that ignores them, and one that refuses them.
 // The commands must print the same, and cancel the same jobs.
 func TestSameForAllServers(t *testing.T) {
-	t.Setenv("TZ", "UTC")
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 30 {
@@ -385,6 +384,19 @@ func TestWatchAll(t *testing.T) {
 		want := map[string][]int{"supports": {200, 304, 200, 304, 200, 304}, "ignores": {200, 200, 200, 200, 200, 200}, "refuses": {422, 200, 200, 200, 200, 200}}
 		if !slices.Equal(statuses, want[support.String()]) {
 			t.Errorf("%s: statuses %v", support, statuses)
+		}
+	}
+}
+
+// TestUnknownNames checks that all commands say which command lists the names.
+func TestUnknownNames(t *testing.T) {
+	s := randomSite(rand.New(rand.NewPCG(1, 2)))
+	for args, want := range map[string]string{
+		"show node zzz": "node zzz is unknown\nhint: schedctl nodes lists the nodes\n", "nodes zzz n1 yyy": "node yyy is unknown\nhint: schedctl nodes lists the nodes\n",
+		"partitions zzz": "partition zzz is unknown\nhint: schedctl partitions lists the partitions\n", "job 99": "job 99 is unknown\nhint: schedctl jobs --all lists",
+	} {
+		if status, _, errOut := s.run(t, strings.Fields(args)...); status != statusUnknown || !strings.Contains(errOut, want) {
+			t.Errorf("%s: status %d, %s", args, status, errOut)
 		}
 	}
 }

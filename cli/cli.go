@@ -107,12 +107,13 @@ func (o *options) document(w io.Writer, name string) *table.Document {
 // The type wanted contains the names of objects that the user has asked for.
 type wanted struct {
 	kind  string // word for an object, such as "node"
+	hint  string // says which command lists the names; "" for none
 	names []string
 	seen  map[string]bool // whether the server has listed the object, by name
 }
 
-func newWanted(kind string, names []string) *wanted {
-	w := &wanted{kind, names, map[string]bool{}}
+func newWanted(kind, hint string, names []string) *wanted {
+	w := &wanted{kind, hint, names, map[string]bool{}}
 	for _, name := range names {
 		w.seen[name] = false
 	}
@@ -137,7 +138,7 @@ func (w *wanted) check() (err error) {
 	for _, name := range w.names {
 		if !w.seen[name] {
 			w.seen[name] = true // report a repeated name once
-			err = joinErrors(err, errs.New(errs.NotFound, "%s %s is unknown", w.kind, printable.Text(name)))
+			err = joinErrors(err, errs.New(errs.NotFound, "%s %s is unknown", w.kind, printable.Text(name)).WithHint("%s", w.hint))
 		}
 	}
 	return err

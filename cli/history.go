@@ -70,7 +70,7 @@ number of minutes, hours, days or weeks ago: 90m, 12h, 7d or 4w.`,
 		f.narrow(query)
 		out := cmd.OutOrStdout()
 		d := o.document(out, "jobs")
-		w := newWanted("job", ids)
+		w := newWanted("job", "", ids)
 		var rows []*rest.Job
 		listed := map[string]bool{} // labels of jobs that an earlier request has listed
 		for _, query := range queries(query, ids) {
@@ -200,8 +200,13 @@ func historyColumns() []column[*rest.Job] {
 	for i := range columns {
 		c := &columns[i]
 		c.extra = !slices.Contains([]string{"jobid", "partition", "name", "user", "state", "time", "cpus", "started", "exit", "nodelist"}, c.name)
-		if c.name == "nodelist" {
+		switch c.name {
+		case "nodelist":
 			c.Column = table.Column{Heading: "NODELIST(REASON)", Shrink: 8, Rank: 1, Drop: 3}
+		case "state":
+			c.Shrink = 0 // the result of the job is what users look for
+		case "started":
+			c.Drop = 5
 		}
 	}
 	return columns

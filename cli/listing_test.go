@@ -58,7 +58,8 @@ func TestCompareNatural(t *testing.T) {
 }
 
 // TestEightyColumns checks the lists on a terminal with 80 columns. The reason
-// why a job waits or a node is down must stay, and no line may be longer.
+// why a job waits or a node is down and the state of a recorded job must stay,
+// and no line may be longer.
 func TestEightyColumns(t *testing.T) {
 	jobs := decode[rest.Job](t, `[{"job_id": 123456, "name": "a-long-name-of-a-job", "user_name": "alexandra", "partition": "gpu-long,gpu-short", "job_state": ["PENDING"], "state_reason": "QOSMaxJobsPerUserLimit",
 		"time_limit": {"set": true, "number": 2880}, "node_count": 4, "cpus": 512},
@@ -90,6 +91,14 @@ func TestEightyColumns(t *testing.T) {
 node0001  DOWN+DRAIN+…   128      0   0/4  gpu-long,…  disk_sda_fails,_ticket_77
 node0002  IDLE           128      -     -  all         -
 `, (&listing[*rest.Node]{columns: nodeColumns()}).table(nodes))
+	history := decode[rest.Job](t, `[{"job_id": 1234567, "name": "a-long-name-of-a-job", "user_name": "alexandra", "partition": "gpu-long", "job_state": ["COMPLETED"], "start_time": 1000000000, "end_time": 1000123456, "cpus": 51200, "nodes": "node[0001-0200]"}]`)
+	check("history", `JOBID    NAME        USER       STATE            TIME  STARTED              EXIT
+1234567  a-long-na…  alexandra  COMPLETED  1-10:17:36  `+formatTime(history[0].Started)+`     0
+`, (&listing[*rest.Job]{columns: historyColumns()}).table(history))
+	history[0].State, history[0].ArrayJob, history[0].ArrayTask = rest.Words{"OUT_OF_MEMORY"}, rest.Number{Set: true, Value: 1234560}, rest.Number{Set: true, Value: 1234}
+	check("history of an array", `JOBID         PART…  NAME      USER       STATE                TIME   CPUS  EXIT
+1234560_1234  gpu-…  a-long-…  alexandra  OUT_OF_MEMORY  1-10:17:36  51200     0
+`, (&listing[*rest.Job]{columns: historyColumns()}).table(history))
 	check("partitions", `NAME             STATE       LIMIT  DEFAULT  NODES(A/I/O/T)   CPUS  NODELIST
 a-long-name-of…  UP     2-00:00:00  1:00:00   301/90/10/401  51328  node[0001-0…
 `, (&listing[*partitionRow]{columns: partitionColumns()}).table([]*partitionRow{{partitions[0], load{nodes: 401, allocated: 300, mixed: 1, idle: 90, other: 10}}}))

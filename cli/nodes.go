@@ -54,7 +54,7 @@ func nodesCommand() *cobra.Command {
 		}
 		out := cmd.OutOrStdout()
 		d := o.document(out, "nodes")
-		w := newWanted("node", names)
+		w := newWanted("node", "schedctl nodes lists the nodes", names)
 		request := nodesRequest(names, states, partitions)
 		if d == nil {
 			request.Fields = l.fields("name,state,partitions")

@@ -38,7 +38,7 @@ jobs, that are idle, that are in other states such as DOWN or DRAIN, and their t
 		}
 		out := cmd.OutOrStdout()
 		d := o.document(out, "partitions")
-		w := newWanted("partition", names)
+		w := newWanted("partition", "schedctl partitions lists the partitions", names)
 		var rows []*partitionRow
 		request := &rest.List{}
 		if d == nil {

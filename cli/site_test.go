@@ -131,7 +131,7 @@ func (s *site) Node(_ context.Context, _ model.Credential, name string, _ model.
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.nodes, func(n model.Node) bool { return n.Name == name })
 	if i < 0 {
-		return nil, 0, errs.New(errs.NotFound, "no node %s", name).WithNumber(2009)
+		return nil, 0, errs.New(errs.NotFound, "no node %s", name).WithNumber(2018)
 	}
 	n := s.nodes[i]
 	return &n, 5, nil

@@ -21,7 +21,7 @@ import (
 // These error numbers of Slurm determine how the client treats an error.
 const (
 	noChange    = 1900 // nothing has changed since update_time
-	invalidNode = 2009
+	invalidNode = 2018
 	invalidJob  = 2017
 	jobEnded    = 2021
 )
