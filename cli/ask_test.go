@@ -388,6 +388,31 @@ func TestWatchAll(t *testing.T) {
 	}
 }
 
+// TestWatchJob checks that watch requests only some fields of a job, and only if
+// they have changed.
+func TestWatchJob(t *testing.T) {
+	for _, support := range []support{supports, ignores, refuses} {
+		s := &site{support: support, jobs: []model.Job{{StepID: model.StepID{JobID: 1}, Name: "mine", UserID: 1001, State: model.JobPending}}}
+		s.each = func(request int) { // called before each answer, with the lock held
+			if request == 3 {
+				s.jobs[0].State, s.jobs[0].ExitCode = model.JobFailed, 7<<8
+			}
+		}
+		status, out, errOut := s.run(t, "watch", "1")
+		if lines := strings.Split(out, "\n"); status != 7 || len(lines) != 3 || !strings.HasSuffix(lines[0], "PENDING") || !strings.HasSuffix(lines[1], "FAILED, exit code 7") {
+			t.Errorf("%s: status %d, %s%s", support, status, out, errOut)
+		}
+		var statuses []int
+		for _, r := range s.requests {
+			statuses = append(statuses, r.status)
+		}
+		want := map[string][]int{"supports": {200, 304, 200}, "ignores": {200, 200, 200}, "refuses": {422, 200, 200}}
+		if !slices.Equal(statuses, want[support.String()]) || !strings.HasPrefix(s.asked("job")[0], "fields=") {
+			t.Errorf("%s: statuses %v, asked for %q", support, statuses, s.asked("job"))
+		}
+	}
+}
+
 // TestUnknownNames checks that all commands say which command lists the names.
 func TestUnknownNames(t *testing.T) {
 	s := randomSite(rand.New(rand.NewPCG(1, 2)))

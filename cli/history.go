@@ -74,8 +74,12 @@ number of minutes, hours, days or weeks ago: 90m, 12h, 7d or 4w.`,
 		var rows []*rest.Job
 		listed := map[string]bool{} // labels of jobs that an earlier request has listed
 		for _, query := range queries(query, ids) {
+			request := &rest.List{Query: query}
+			if d == nil {
+				request.Fields = rest.AccountingFields
+			}
 			var labels []string
-			err := c.AccountingJobs(cmd.Context(), query, func(j *rest.Job, text json.RawMessage) error {
+			err := c.AccountingJobs(cmd.Context(), request, func(j *rest.Job, text json.RawMessage) error {
 				if !w.hasJob(j) || !f.matches(j) || listed[j.Label()] {
 					return nil
 				}

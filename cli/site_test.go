@@ -48,9 +48,9 @@ const (
 
 func (s support) String() string { return [...]string{"supports", "ignores", "refuses"}[s] }
 
-// A request is a request for a list, with its answer.
+// A request is a request for a list or a job, with its answer.
 type request struct {
-	list   string // "jobs"
+	list   string // "jobs", or "job" for one job
 	query  url.Values
 	tag    string // If-None-Match
 	status int
@@ -163,7 +163,10 @@ func (s *site) handler() http.Handler {
 		Config: rest.Config{Auth: auth.Options{JWT: true}, Names: api.NamesBoth, Users: names{}, Release: "1"}})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-		if list := parts[len(parts)-1]; !slices.Contains([]string{"jobs", "nodes", "partitions"}, list) {
+		list := parts[len(parts)-1]
+		if parts[len(parts)-2] == "job" && r.Method == http.MethodGet {
+			list = "job"
+		} else if !slices.Contains([]string{"jobs", "nodes", "partitions"}, list) {
 			h.ServeHTTP(w, r)
 			return
 		}
@@ -173,7 +176,7 @@ func (s *site) handler() http.Handler {
 			s.each(s.count)
 		}
 		s.mu.Unlock()
-		done := request{parts[len(parts)-1], r.URL.Query(), r.Header.Get("If-None-Match"), 0, nil}
+		done := request{list, r.URL.Query(), r.Header.Get("If-None-Match"), 0, nil}
 		known := url.Values{}
 		if value := r.URL.Query().Get("update_time"); value != "" {
 			known.Set("update_time", value)

@@ -32,13 +32,18 @@ const (
 // pollJob may share sem, which limits their concurrent requests.
 func (c *connection) pollJob(ctx context.Context, id string, sem chan struct{}, report func([]rest.Job)) ([]rest.Job, error) {
 	pause, failingSince := minPause, time.Time{}
+	request := &rest.List{Fields: uniqueFields([]string{jobKey, summaryFields, "name,start_time,end_time"})}
+	var jobs []rest.Job
 	for {
 		sem <- struct{}{}
-		jobs, err := c.Job(ctx, id)
+		answer, meta, err := c.PollJob(ctx, id, request)
 		<-sem
 		switch {
 		case err == nil:
 			failingSince = time.Time{}
+			if !meta.Unchanged {
+				jobs = answer
+			}
 			report(jobs)
 			if !slices.ContainsFunc(jobs, func(j rest.Job) bool { return j.Active() }) {
 				return jobs, nil

@@ -211,12 +211,12 @@ func CheckJobID(text string) error {
 // Jobs calls each(j) for every job of the controller that the server sends for
 // l.
 func (c *Client) Jobs(ctx context.Context, l *List, each func(*Job) error) (Meta, error) {
-	return c.requestList(ctx, "jobs/", l, "jobs", decodeEach(each))
+	return c.requestList(ctx, c.path(c.spelling, "jobs/"), l, "jobs", decodeEach(each))
 }
 
 // RawJobs does the same as Jobs, and also passes on the JSON text of each job.
 func (c *Client) RawJobs(ctx context.Context, l *List, each func(*Job, json.RawMessage) error) (Meta, error) {
-	return c.requestList(ctx, "jobs/", l, "jobs", decodeRaw(each))
+	return c.requestList(ctx, c.path(c.spelling, "jobs/"), l, "jobs", decodeRaw(each))
 }
 
 // RawJob calls each(j, text) for the job with this id. If the id is that of an
@@ -224,28 +224,40 @@ func (c *Client) RawJobs(ctx context.Context, l *List, each func(*Job, json.RawM
 // JSON. If the controller has forgotten the job, RawJob requests the job from
 // accounting.
 func (c *Client) RawJob(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
+	_, err := c.requestJob(ctx, id, nil, each)
+	return err
+}
+
+func (c *Client) requestJob(ctx context.Context, id string, l *List, each func(*Job, json.RawMessage) error) (Meta, error) {
 	found := false
-	_, err := c.requestList(ctx, "job/"+url.PathEscape(id), nil, "jobs", decodeRaw(func(j *Job, text json.RawMessage) error {
+	m, err := c.requestList(ctx, c.path(c.spelling, "job/"+url.PathEscape(id)), l, "jobs", decodeRaw(func(j *Job, text json.RawMessage) error {
 		if !j.matches(id) {
 			return nil
 		}
 		found = true
 		return each(j, text)
 	}))
-	if err == nil && found || err != nil && errs.KindOf(err) != errs.NotFound {
-		return err
+	if err == nil && (found || m.Unchanged) || err != nil && errs.KindOf(err) != errs.NotFound {
+		return m, err
 	}
-	return c.accountingJob(ctx, id, each)
+	return Meta{}, c.accountingJob(ctx, id, each)
 }
 
 // Job returns the job with this id. If the id is that of an array, it returns
 // all tasks.
 func (c *Client) Job(ctx context.Context, id string) (jobs []Job, err error) {
-	err = c.RawJob(ctx, id, func(j *Job, _ json.RawMessage) error {
+	jobs, _, err = c.PollJob(ctx, id, nil)
+	return jobs, err
+}
+
+// PollJob does the same as Job. It requests the fields in l, and returns no jobs
+// if nothing has changed since the last answer for l.
+func (c *Client) PollJob(ctx context.Context, id string, l *List) (jobs []Job, m Meta, err error) {
+	m, err = c.requestJob(ctx, id, l, func(j *Job, _ json.RawMessage) error {
 		jobs = append(jobs, *j)
 		return nil
 	})
-	return jobs, err
+	return jobs, m, err
 }
 
 // accountingJob requests the job with this id from accounting. If the site has
@@ -290,18 +302,10 @@ func (c *Client) accountingJob(ctx context.Context, id string, each func(*Job, j
 	return nil
 }
 
-// AccountingJobs calls each(j, text) for every job in accounting that matches
-// query. The text argument is the job in JSON.
-func (c *Client) AccountingJobs(ctx context.Context, query url.Values, each func(*Job, json.RawMessage) error) error {
-	resp, err := c.do(ctx, http.MethodGet, c.path(c.spelling+"db", "jobs/"), query, nil, nil)
-	if errs.KindOf(err) == errs.NotFound && err != nil {
-		return errs.New(errs.Unsupported, "%s has no accounting records", c.addr)
-	}
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	l, err := c.decodeList(ctx, resp, "jobs", func(d *json.Decoder) error {
+// AccountingJobs calls each(j, text) for every job that accounting sends for l.
+// The text argument is the job in JSON.
+func (c *Client) AccountingJobs(ctx context.Context, l *List, each func(*Job, json.RawMessage) error) error {
+	_, err := c.requestList(ctx, c.path(c.spelling+"db", "jobs/"), l, "jobs", func(d *json.Decoder) error {
 		var text json.RawMessage
 		if err := d.Decode(&text); err != nil {
 			return err
@@ -312,11 +316,17 @@ func (c *Client) AccountingJobs(ctx context.Context, query url.Values, each func
 		}
 		return each(j, text)
 	})
-	if err == nil && len(l.problems) > 0 {
-		err = problemsError(resp.StatusCode, l.problems)
+	if err != nil && errs.KindOf(err) == errs.NotFound {
+		return errs.New(errs.Unsupported, "%s has no accounting records", c.addr)
 	}
 	return err
 }
+
+// AccountingFields are the fields of an accounting record that make up a Job,
+// except those that lists do not show.
+var AccountingFields = []string{"job_id", "array.job_id", "array.task_id", "name", "user", "account", "partition", "qos", "state.current", "state.reason",
+	"time.submission", "time.start", "time.end", "time.limit", "tres.allocated", "required.CPUs", "required.memory_per_cpu", "required.memory_per_node",
+	"allocation_nodes", "priority", "nodes", "exit_code"}
 
 // decodeAccountingJob decodes a job of accounting.
 func decodeAccountingJob(text json.RawMessage) (*Job, error) {

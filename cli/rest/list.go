@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -21,6 +22,7 @@ type List struct {
 	Filters url.Values // conditions that the entries must meet, by the names of the API's filters
 	Fields  []string   // paths of the needed fields; nil for all
 	Since   int64      // send the list only if it has changed since this time; 0 for always
+	Query   url.Values // parameters that all servers support
 
 	tag string // entity tag of the last answer; "" if it had none
 }
@@ -35,15 +37,14 @@ func (l *List) query(whole bool) url.Values {
 	if l == nil {
 		return query
 	}
+	maps.Copy(query, l.Query)
 	if l.Since != 0 {
 		query.Set("update_time", strconv.FormatInt(l.Since, 10))
 	}
 	if whole {
 		return query
 	}
-	for name, values := range l.Filters {
-		query[name] = values
-	}
+	maps.Copy(query, l.Filters)
 	if len(l.Fields) > 0 {
 		query.Set("fields", strings.Join(l.Fields, ","))
 	}
@@ -65,10 +66,10 @@ type Meta struct {
 	Unchanged  bool  // nothing has changed since the last answer, or since List.Since; the list is absent or empty
 }
 
-// requestList requests a list and calls each(d) for every element. In the
-// answer, the list is the value of the member that key names. The callback each
-// must decode one element from d. If l is nil, requestList requests the whole
-// list.
+// requestList requests the list at path and calls each(d) for every element. In
+// the answer, the list is the value of the member that key names. The callback
+// each must decode one element from d. If l is nil, requestList requests the
+// whole list.
 //
 // If the server refuses a request for a part of the list, requestList requests
 // the whole list, and so do all later calls.
@@ -107,7 +108,7 @@ func isRefusal(err error) bool {
 func (c *Client) requestPart(ctx context.Context, path string, l *List, whole bool, key string,
 	each func(*json.Decoder) error) (m Meta, err error) {
 	query, condition := l.query(whole), l.condition()
-	resp, err := c.do(ctx, http.MethodGet, c.path(c.spelling, path), query, nil, condition)
+	resp, err := c.do(ctx, http.MethodGet, path, query, nil, condition)
 	if err != nil {
 		return m, err
 	}

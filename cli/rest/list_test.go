@@ -1,13 +1,18 @@
 package rest
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/internal/errs"
 )
 
@@ -98,5 +103,52 @@ func TestEntityTag(t *testing.T) {
 	}
 	if want := []string{"", `W/"1"`, `W/"1"`, `W/"1"`, `W/"3"`, `W/"3"`, "", ""}; !slices.Equal(sent, want) {
 		t.Errorf("tags %q, want %q", sent, want)
+	}
+}
+
+// TestAccountingFields checks that AccountingFields contains all that makes up a
+// Job, except long texts, and that all API versions have these fields.
+func TestAccountingFields(t *testing.T) {
+	const record = `{"job_id": 7, "array": {"job_id": 6, "task_id": {"set": true, "number": 3}}, "name": "n", "user": "ann", "account": "a", "partition": "p", "qos": "q",
+		"state": {"current": ["FAILED"], "reason": "r"}, "time": {"submission": 1, "start": 2, "end": 3, "limit": {"set": true, "number": 4}},
+		"tres": {"allocated": [{"type": "cpu", "count": 5}, {"type": "gres", "name": "gpu", "count": 6}]}, "required": {"CPUs": 9, "memory_per_cpu": {"set": true, "number": 7}, "memory_per_node": {"set": true, "number": 8}},
+		"allocation_nodes": 2, "priority": {"set": true, "number": 9}, "nodes": "n1", "exit_code": {"return_code": {"set": true, "number": 1}}, "steps": [{}]}`
+	var whole map[string]any
+	if err := json.Unmarshal([]byte(record), &whole); err != nil {
+		t.Fatal(err)
+	}
+	part := map[string]any{}
+	for _, path := range AccountingFields {
+		member, inner, nested := strings.Cut(path, ".")
+		if !nested {
+			part[member] = whole[member]
+			continue
+		}
+		if part[member] == nil {
+			part[member] = map[string]any{}
+		}
+		part[member].(map[string]any)[inner] = whole[member].(map[string]any)[inner]
+	}
+	text, err := json.Marshal(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err1 := decodeAccountingJob([]byte(record))
+	got, err2 := decodeAccountingJob(text)
+	if err := errors.Join(err1, err2); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v: %+v, want %+v", err, got, want)
+	}
+	notListed := map[string]bool{"ArrayTasks": true, "Description": true, "Tasks": true, "Dependency": true, "Comment": true, "Resources": true, // not in accounting
+		"Directory": true, "Command": true, "Output": true, "Error": true, "OutputPath": true, "ErrorPath": true}
+	fields := reflect.ValueOf(*want)
+	for i := range fields.NumField() {
+		if name := fields.Type().Field(i).Name; fields.Field(i).IsZero() != notListed[name] {
+			t.Errorf("%s is %v", name, fields.Field(i))
+		}
+	}
+	for _, v := range api.Versions {
+		if _, err := api.AccountingJobs.Select(schema.View{Version: v}, AccountingFields); err != nil && v >= oldestVersion {
+			t.Errorf("%s: %v", v, err)
+		}
 	}
 }

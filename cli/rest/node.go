@@ -38,7 +38,7 @@ func (n *Node) BaseState() string {
 // Nodes calls each(n, text) for every node that the server sends for l. The text
 // argument is the node in JSON.
 func (c *Client) Nodes(ctx context.Context, l *List, each func(*Node, json.RawMessage) error) (Meta, error) {
-	return c.requestList(ctx, "nodes/", l, "nodes", decodeRaw(each))
+	return c.requestList(ctx, c.path(c.spelling, "nodes/"), l, "nodes", decodeRaw(each))
 }
 
 // Node calls each(n, text) for the node with the given name. The text argument
@@ -46,7 +46,7 @@ func (c *Client) Nodes(ctx context.Context, l *List, each func(*Node, json.RawMe
 func (c *Client) Node(ctx context.Context, name string, each func(*Node, json.RawMessage) error) error {
 	unknown := errs.New(errs.NotFound, "node %s is unknown", shorten(name)).WithHint("schedctl nodes lists the nodes")
 	found := false
-	_, err := c.requestList(ctx, "node/"+url.PathEscape(name), nil, "nodes", decodeRaw(func(n *Node, text json.RawMessage) error {
+	_, err := c.requestList(ctx, c.path(c.spelling, "node/"+url.PathEscape(name)), nil, "nodes", decodeRaw(func(n *Node, text json.RawMessage) error {
 		found = true
 		return each(n, text)
 	}))

@@ -29,6 +29,6 @@ type Partition struct {
 // Partitions calls each(p, text) for every partition that the server sends for l.
 // The text argument is the partition in JSON.
 func (c *Client) Partitions(ctx context.Context, l *List, each func(*Partition, json.RawMessage) error) error {
-	_, err := c.requestList(ctx, "partitions/", l, "partitions", decodeRaw(each))
+	_, err := c.requestList(ctx, c.path(c.spelling, "partitions/"), l, "partitions", decodeRaw(each))
 	return err
 }

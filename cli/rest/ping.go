@@ -21,7 +21,7 @@ func (p *Ping) IsUp() bool { return p.Responding || p.Pinged == "UP" }
 
 // Ping returns the result of a ping to each controller.
 func (c *Client) Ping(ctx context.Context) (pings []Ping, err error) {
-	_, err = c.requestList(ctx, "ping/", nil, "pings", decodeRaw(func(p *Ping, _ json.RawMessage) error {
+	_, err = c.requestList(ctx, c.path(c.spelling, "ping/"), nil, "pings", decodeRaw(func(p *Ping, _ json.RawMessage) error {
 		switch {
 		case p.Mode != "":
 		case p.Primary || len(pings) == 0:
