@@ -21,7 +21,7 @@ import (
 )
 
 // fakeController is a controller that accepts every token and answers pings. It
-// gives the same answer to every other request. If closeAfterAnswer is set, it
+// has an answer for each type of request, or the same answer for all others. If closeAfterAnswer is set, it
 // closes each connection after the answer. Otherwise it keeps connections open
 // until the gateway closes them.
 type fakeController struct {
@@ -31,7 +31,8 @@ type fakeController struct {
 
 	mu               sync.Mutex
 	answer           []byte
-	closeAfterAnswer bool // close the connection after the answer
+	answers          map[message.Type][]byte // by type of request; has precedence
+	closeAfterAnswer bool                    // close the connection after the answer
 }
 
 func newFakeController(t *testing.T) *fakeController {
@@ -67,6 +68,9 @@ func newFakeController(t *testing.T) *fakeController {
 				defer s.openConns.Add(-1)
 				s.mu.Lock()
 				answer, closeAfterAnswer := s.answer, s.closeAfterAnswer
+				if a, ok := s.answers[f.Header.Type]; ok {
+					answer = a
+				}
 				s.mu.Unlock()
 				nc.Write(answer)
 				if !closeAfterAnswer {
