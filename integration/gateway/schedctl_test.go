@@ -133,6 +133,12 @@ func TestSchedctl(t *testing.T) {
 				t.Errorf("cancel an ended job: status %d, %s", status, errOut)
 			}
 
+			for _, args := range []string{"jobs --me --all", "nodes " + l.Node, "top --once", "history --me"} {
+				status, out, errOut = run(append(strings.Fields(args), "--verbose")...)
+				if status != 0 || out == "" || !strings.Contains(errOut, "?fields=") || strings.Contains(errOut, "note: ") || strings.Contains(errOut, l.OwnToken) {
+					t.Errorf("%s --verbose: status %d, %s%s", args, status, out, errOut)
+				}
+			}
 			if status, out, errOut = run("nodes"); status != 0 || !strings.HasPrefix(out, "NAME") || !strings.Contains(out, "IDLE") {
 				t.Errorf("nodes: status %d, %s%s", status, out, errOut)
 			}
@@ -178,6 +184,7 @@ func TestSchedctlErrors(t *testing.T) {
 		{l.URL, l.OwnToken, "job 4711", 5, "error: job 4711 is unknown"},
 		{l.URL, l.OwnToken, "cancel 4711", 5, "there is no job 4711"},
 		{l.URL, l.OwnToken, "nodes nowhere", 5, "node nowhere is unknown"},
+		{l.URL, l.OwnToken, "show node nowhere", 5, "hint: schedctl nodes lists the nodes"},
 		{l.URL, harness.TamperSignature(l.OwnToken), "jobs", 4, "hint: the token is missing or not accepted"},
 		{l.URL, "", "jobs", 4, "error: no token is set, and the server needs one"},
 		{l.URL, l.OwnToken, "submit " + script, 1, "error: "},
