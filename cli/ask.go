@@ -55,9 +55,10 @@ func (f *filter) jobs(fields []string) *rest.List {
 }
 
 // jobsToChange returns a request for the jobs from which a change selects those
-// that ids and f name. Its only condition is one that either all tasks of an
-// array meet or none: the server would change all tasks if schedctl did not see
-// that some of them are not selected.
+// that ids and f name. Its only condition is the ids or, without ids, the users,
+// because all tasks of an array have the same user. Another condition could hide
+// tasks that f does not select. The command would then change the whole array
+// (see targets).
 func (f *filter) jobsToChange(ids []string) *rest.List {
 	l := &rest.List{Filters: url.Values{}}
 	switch {
