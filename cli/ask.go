@@ -60,7 +60,7 @@ func (f *filter) jobs(fields []string) *rest.List {
 // tasks that f does not select. The command would then change the whole array
 // (see targets).
 func (f *filter) jobsToChange(ids []string) *rest.List {
-	l := &rest.List{Filters: url.Values{}}
+	l := &rest.List{Filters: url.Values{}, Fresh: true}
 	switch {
 	case len(ids) > 0:
 		addCondition(l.Filters, "job_id", ids)

@@ -189,8 +189,12 @@ func TestRequests(t *testing.T) {
 			t.Errorf("%s: status %d, %s -want +got\n%s", tt.args, status, errOut, diff)
 		}
 		for _, r := range s.requests {
-			if r.status != 200 {
-				t.Errorf("%s: status %d for %v", tt.args, r.status, r.query)
+			wantCache := ""
+			if strings.HasPrefix(tt.args, "cancel") {
+				wantCache = "no-cache" // a change must not rely on the state of a minute ago
+			}
+			if r.status != 200 || r.cache != wantCache {
+				t.Errorf("%s: status %d and Cache-Control %q for %v", tt.args, r.status, r.cache, r.query)
 			}
 		}
 		if oneUser := slices.ContainsFunc(s.queries, func(q model.Query) bool { return q.User == model.Some(uint32(1001)) }); oneUser != tt.oneUser {

@@ -53,6 +53,7 @@ type request struct {
 	list   string // "jobs", or "job" for one job
 	query  url.Values
 	tag    string // If-None-Match
+	cache  string // Cache-Control
 	status int
 	body   []byte
 }
@@ -176,7 +177,7 @@ func (s *site) handler() http.Handler {
 			s.each(s.count)
 		}
 		s.mu.Unlock()
-		done := request{list, r.URL.Query(), r.Header.Get("If-None-Match"), 0, nil}
+		done := request{list, r.URL.Query(), r.Header.Get("If-None-Match"), r.Header.Get("Cache-Control"), 0, nil}
 		known := url.Values{}
 		if value := r.URL.Query().Get("update_time"); value != "" {
 			known.Set("update_time", value)

@@ -23,6 +23,7 @@ type List struct {
 	Fields  []string   // paths of the needed fields; nil for all
 	Since   int64      // send the list only if it has changed since this time; 0 for always
 	Query   url.Values // parameters that all servers support
+	Fresh   bool       // the server must not answer with older data that it keeps
 
 	tag string // entity tag of the last answer; "" if it had none
 }
@@ -51,13 +52,17 @@ func (l *List) query(whole bool) url.Values {
 	return query
 }
 
-// condition returns the header that makes the server send the list only if it
-// differs from the last answer.
-func (l *List) condition() http.Header {
-	if l == nil || l.tag == "" {
-		return nil
+// header returns the header of a request for the list. With the tag of the last
+// answer, the server sends the list only if it differs.
+func (l *List) header() http.Header {
+	h := http.Header{}
+	if l != nil && l.tag != "" {
+		h.Set("If-None-Match", l.tag)
 	}
-	return http.Header{"If-None-Match": {l.tag}}
+	if l != nil && l.Fresh {
+		h.Set("Cache-Control", "no-cache")
+	}
+	return h
 }
 
 // Meta contains the information that accompanies the list in an answer.
@@ -107,14 +112,14 @@ func isRefusal(err error) bool {
 // the whole list. It records the entity tag of the answer in l.
 func (c *Client) requestPart(ctx context.Context, path string, l *List, whole bool, key string,
 	each func(*json.Decoder) error) (m Meta, err error) {
-	query, condition := l.query(whole), l.condition()
-	resp, err := c.do(ctx, http.MethodGet, path, query, nil, condition)
+	query, header := l.query(whole), l.header()
+	resp, err := c.do(ctx, http.MethodGet, path, query, nil, header)
 	if err != nil {
 		return m, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNotModified {
-		if condition == nil && !query.Has("update_time") {
+		if header.Get("If-None-Match") == "" && !query.Has("update_time") {
 			return m, errs.New(errs.BadAnswer, "%s answered 304 to a request without a condition", c.addr)
 		}
 		m.Unchanged = true
