@@ -23,6 +23,11 @@ type request struct {
 	alone      bool // its answer is not shared with other calls
 	whole      bool // its answer must not stay on the connection
 
+	// dated returns the body of a request that the controller answers with "no
+	// change" if nothing has changed since this time. If it is not nil, the
+	// answer is kept for a while, and transferred again only if it has changed.
+	dated func(since model.Time) message.Body
+
 	sending func() // called before the request is sent, each time; nil for none
 
 	since codec.Version // the oldest version that has this request

@@ -1,7 +1,13 @@
 package client
 
 import (
+	"context"
+	"encoding/binary"
 	"time"
+
+	"schedrestd/model"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
 )
 
 // store keeps answers of the controller for later calls that accept older data
@@ -103,4 +109,45 @@ func (all *rounds) free() bool {
 		all.discard(key, one)
 	}
 	return some
+}
+
+// datedLifetime is how long the answer to a request with a dated body is kept. It
+// is not longer, because after a failover to a controller whose clock is wrong,
+// "no change" may be wrong.
+const datedLifetime = time.Minute
+
+// askDated sends a request. If an answer to it is kept, and r has a dated body,
+// askDated asks only for what has changed since, and returns the answer that is
+// kept if nothing has.
+func (c *Client) askDated(ctx context.Context, key roundKey, cred model.Credential, r request) (*reply, error) {
+	if r.dated == nil {
+		return c.askAlone(ctx, cred, r)
+	}
+	old := c.rounds.recall(key, c.now(), func(age time.Duration) bool { return age >= 0 && age < datedLifetime })
+	if old == nil {
+		return c.askAlone(ctx, cred, r)
+	}
+	r.body = r.dated(old.lastUpdate())
+	answer, err := c.askAlone(ctx, cred, r)
+	if err == nil && answer.isUnchanged() {
+		answer.release()
+		old.age = 0
+		return old, nil
+	}
+	old.release()
+	return answer, err
+}
+
+// lastUpdate returns the time in a list, which follows the number of records.
+func (a *reply) lastUpdate() model.Time {
+	if len(a.first) < 12 {
+		return 0
+	}
+	return model.Time(binary.BigEndian.Uint64(a.first[4:]))
+}
+
+// isUnchanged reports whether the controller answers that nothing has changed.
+func (a *reply) isUnchanged() bool {
+	var rc message.RC
+	return a.kind == message.ResponseRC && a.decode(&rc) == nil && rc.Code == fault.NoChange
 }

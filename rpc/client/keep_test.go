@@ -2,9 +2,11 @@ package client_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 )
 
@@ -164,4 +167,53 @@ func incompressible(t *testing.T, n int) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// TestUnchangedPartitions checks that partitions are transferred again only if
+// they have changed, that calls then get the same partitions, and that another
+// credential and other flags have their own.
+func TestUnchangedPartitions(t *testing.T) {
+	t.Parallel()
+	var lists, unchanged atomic.Int32
+	var changed atomic.Int64 // time of the last change
+	changed.Store(1000)
+	peer := scriptBodies(t, func(nc net.Conn, r message.Header, body []byte) {
+		var request message.PartitionInfoRequest
+		if err := message.DecodeBody(r.Version, r.Type, body, &request); err != nil {
+			t.Error(err)
+		}
+		if int64(request.LastUpdate)-1 >= changed.Load() {
+			unchanged.Add(1)
+			rc(nc, r.Version, fault.NoChange)
+			return
+		}
+		n := lists.Add(1)
+		b, err := message.Encode(r.Version, 0, message.ResponsePartitionInfo, nil, &message.PartitionInfo{LastUpdate: model.Time(changed.Load() + 5),
+			Partitions: codec.Stream[model.Partition]{List: []model.Partition{{Name: fmt.Sprint("p", n)}}}})
+		if err != nil {
+			t.Error(err)
+		}
+		nc.Write(b)
+	})
+	c, now := client.New(client.Config{Controllers: []client.Address{peer.Address}}), time.Now()
+	c.Clock(func() time.Time { return now })
+	get := func(cred model.Credential, flags model.Show, want string, wantLists, wantUnchanged int32) {
+		t.Helper()
+		now = now.Add(time.Second)
+		got := ""
+		_, err := c.Partitions(context.Background(), cred, model.Query{Flags: flags}, func(p *model.Partition) error { got = p.Name; return nil })
+		if err != nil || got != want || lists.Load() != wantLists || unchanged.Load() != wantUnchanged {
+			t.Errorf("%s, %v, after %d lists and %d times no change, expected %s, %d, %d", got, err, lists.Load(), unchanged.Load(), want, wantLists, wantUnchanged)
+		}
+	}
+	get(ann, 0, "p1", 1, 0)
+	get(ann, 0, "p1", 1, 1)
+	get(ann, 0, "p1", 1, 2)
+	get(ann, model.ShowAll, "p2", 2, 2)
+	get(model.Credential{Token: "another token"}, 0, "p3", 3, 2)
+	changed.Store(2000)
+	get(ann, 0, "p4", 4, 2)
+	get(ann, 0, "p4", 4, 3)
+	now = now.Add(time.Hour)
+	get(ann, 0, "p5", 5, 3)
 }

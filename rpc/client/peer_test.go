@@ -33,6 +33,24 @@ type peer struct {
 
 func script(t testing.TB, name string, act func(nc net.Conn, request message.Header)) *peer {
 	t.Helper()
+	return scriptFrames(t, name, func(nc net.Conn, f message.Frame) { act(nc, f.Header) })
+}
+
+// scriptBodies is like script, but act also gets the body of the request, and is
+// not called for pings, which are answered.
+func scriptBodies(t testing.TB, act func(nc net.Conn, request message.Header, body []byte)) *peer {
+	t.Helper()
+	return scriptFrames(t, "ctl", func(nc net.Conn, f message.Frame) {
+		if f.Header.Type == message.RequestPing {
+			rc(nc, f.Header.Version, 0)
+			return
+		}
+		act(nc, f.Header, f.Body)
+	})
+}
+
+func scriptFrames(t testing.TB, name string, act func(nc net.Conn, f message.Frame)) *peer {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +74,7 @@ func script(t testing.TB, name string, act func(nc net.Conn, request message.Hea
 				p.mu.Lock()
 				p.seen = append(p.seen, f.Header)
 				p.mu.Unlock()
-				act(nc, f.Header)
+				act(nc, f)
 			})
 		}
 	})

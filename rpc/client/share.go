@@ -164,7 +164,7 @@ func (c *Client) run(one *round, s *series, idle <-chan struct{}, key roundKey, 
 				one.panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
 			}
 		}()
-		return c.askAlone(one.ctx, cred, r)
+		return c.askDated(one.ctx, key, cred, r)
 	}()
 	r.sending() // even if the request could not be sent
 	all.mu.Lock()
@@ -173,6 +173,9 @@ func (c *Client) run(one *round, s *series, idle <-chan struct{}, key roundKey, 
 		delete(all.series, key)
 	}
 	one.err = err
+	if r.dated != nil {
+		one.keep = max(one.keep, datedLifetime)
+	}
 	switch {
 	case answer == nil:
 	case one.keep > 0 && one.calls > 0 && !answer.streaming && changes == all.kept.changes:

@@ -141,7 +141,7 @@ func (p *Pieces) Drop() {
 // not be used any more.
 func (p *Pieces) Share(n int) []*Pieces {
 	for _, c := range p.chunks {
-		c.users.Store(int32(n))
+		c.users.Add(int32(n - 1))
 	}
 	shares := make([]*Pieces, n)
 	for i := range shares {
