@@ -133,6 +133,7 @@ func TestListsOverTransports(t *testing.T) {
 			{controller + "nodes?node=" + l.Node + ",other&fields=name", []any{object("name", l.Node)}},
 			{controller + "nodes?state=DOWN&fields=name", []any{}},
 			{controller + "partitions?node=" + l.Node + "&fields=name", []any{object("name", "batch")}},
+			{jobs + "&limit=1", []any{object("job_id", float64(first), "name", "first")}},
 			{accounting + "jobs?state=FAILED&fields=job_id,state.current", []any{object("job_id", float64(ended), "state", object("current", []any{"FAILED"}))}},
 		} {
 			tag := ""
