@@ -33,36 +33,42 @@ import (
 func manyJobs(b testing.TB) []byte {
 	list := &message.JobInfo{LastUpdate: 1_700_000_000, LastBackfill: changing}
 	for i := range uint32(20_000) {
-		j := model.Job{
-			StepID: model.StepID{JobID: 1_000_000 + i}, Account: "physics", AllocNode: "login1", AllocSID: 4711, BatchFlag: 1, BatchHost: "n0123",
-			UserID: 1000, GroupID: 1000, UserName: "ann", State: 1, Name: fmt.Sprintf("simulation-%d", i), Partition: "batch", QOS: "normal", Cluster: "linux",
-			Command: "/home/ann/project/run.sh", WorkDir: "/home/ann/project", Nodes: "n[0123-0126]", Priority: 4_294_901_000, TimeLimit: model.Some[uint32](1440),
-			SubmitTime: 1_700_000_000, EligibleTime: 1_700_000_000, StartTime: 1_700_000_100, EndTime: 1_700_086_500, AccrueTime: 1_700_000_000,
-			TRESReq: "cpu=16,mem=64G,node=4,billing=16", TRESAlloc: "cpu=16,mem=64G,node=4,billing=16", NumCPUs: 16, NumNodes: 4, NumTasks: 16,
-			StdErr: "/home/ann/project/%j.err", StdIn: "/dev/null", StdOut: "/home/ann/project/%j.out", SubmitLine: "sbatch -N 4 run.sh", Detailed: true,
-			Nice: 1 << 31, Requeue: 1, CPUsPerTask: model.Some[uint16](1), MinCPUsPerNode: 1, MinMemory: 16384,
-		}
-		users := [...]string{"ann", "ben", "eva"}
-		if j.UserID += i % 2000 / 10; j.UserID != 1000 { // 200 users have jobs
-			j.UserName = users[i%3] + strconv.Itoa(int(j.UserID))
-		}
-		nodes := model.Bitmap{Len: 5000, Set: true, Bits: make([]byte, 625)}
-		nodes.Bits[i%600] = 0xf
-		cores := model.Bitmap{Len: 64, Set: true, Bits: []byte{0xf, 0, 0xf, 0, 0xf, 0, 0xf, 0}}
-		j.NodeIndexes = nodes
-		j.Resources = model.JobResources{Hosts: model.Some[uint32](4), NCPUs: 16, NodeReq: 1, Nodes: j.Nodes, CRType: 0x14, ThreadsPerCore: 1,
-			CPUArrayReps: []uint32{4}, CPUArrayValue: []uint16{4}, CPUs: []uint16{4, 4, 4, 4}, CPUsUsed: make([]uint16, 4),
-			MemoryAllocated: []uint64{16384, 16384, 16384, 16384}, MemoryUsed: make([]uint64, 4),
-			SocketsPerNode: []uint16{2}, CoresPerSocket: []uint16{8}, SockCoreRepCount: []uint32{4}, CoreBitmap: cores, CoreBitmapUsed: model.Bitmap{Len: 64, Set: true, Bits: make([]byte, 8)}, NodeBitmap: nodes}
-		if i%4 == 0 {
-			j.Resources, j.NodeIndexes = model.JobResources{}, model.Bitmap{}
-			j.State, j.Nodes, j.BatchHost, j.Dependency = 0, "", "", "afterok:999999(unfulfilled)"
-		}
-		list.Jobs.List = append(list.Jobs.List, j)
+		list.Jobs.List = append(list.Jobs.List, newJob(i, 5000, i%4 != 0))
 	}
 	answer, err := message.Encode(codec.V2605, 0, message.ResponseJobInfo, nil, list)
 	must(b, err)
 	return answer
+}
+
+// newJob returns a job of a cluster with the given number of nodes. If the job
+// runs, it has four nodes.
+func newJob(i, clusterNodes uint32, runs bool) model.Job {
+	j := model.Job{
+		StepID: model.StepID{JobID: 1_000_000 + i}, Account: "physics", AllocNode: "login1", AllocSID: 4711, BatchFlag: 1, BatchHost: "n0123",
+		UserID: 1000, GroupID: 1000, UserName: "ann", State: 1, Name: fmt.Sprintf("simulation-%d", i), Partition: "batch", QOS: "normal", Cluster: "linux",
+		Command: "/home/ann/project/run.sh", WorkDir: "/home/ann/project", Nodes: "n[0123-0126]", Priority: 4_294_901_000, TimeLimit: model.Some[uint32](1440),
+		SubmitTime: 1_700_000_000, EligibleTime: 1_700_000_000, StartTime: 1_700_000_100, EndTime: 1_700_086_500, AccrueTime: 1_700_000_000,
+		TRESReq: "cpu=16,mem=64G,node=4,billing=16", TRESAlloc: "cpu=16,mem=64G,node=4,billing=16", NumCPUs: 16, NumNodes: 4, NumTasks: 16,
+		StdErr: "/home/ann/project/%j.err", StdIn: "/dev/null", StdOut: "/home/ann/project/%j.out", SubmitLine: "sbatch -N 4 run.sh", Detailed: true,
+		Nice: 1 << 31, Requeue: 1, CPUsPerTask: model.Some[uint16](1), MinCPUsPerNode: 1, MinMemory: 16384,
+	}
+	users := [...]string{"ann", "ben", "eva"}
+	if j.UserID += i % 2000 / 10; j.UserID != 1000 { // 200 users have jobs
+		j.UserName = users[i%3] + strconv.Itoa(int(j.UserID))
+	}
+	if !runs {
+		j.State, j.Nodes, j.BatchHost, j.Dependency = 0, "", "", "afterok:999999(unfulfilled)"
+		return j
+	}
+	nodes := model.Bitmap{Len: clusterNodes, Set: true, Bits: make([]byte, (clusterNodes+7)/8)}
+	nodes.Bits[i%600] = 0xf
+	cores := model.Bitmap{Len: 64, Set: true, Bits: []byte{0xf, 0, 0xf, 0, 0xf, 0, 0xf, 0}}
+	j.NodeIndexes = nodes
+	j.Resources = model.JobResources{Hosts: model.Some[uint32](4), NCPUs: 16, NodeReq: 1, Nodes: j.Nodes, CRType: 0x14, ThreadsPerCore: 1,
+		CPUArrayReps: []uint32{4}, CPUArrayValue: []uint16{4}, CPUs: []uint16{4, 4, 4, 4}, CPUsUsed: make([]uint16, 4),
+		MemoryAllocated: []uint64{16384, 16384, 16384, 16384}, MemoryUsed: make([]uint64, 4),
+		SocketsPerNode: []uint16{2}, CoresPerSocket: []uint16{8}, SockCoreRepCount: []uint32{4}, CoreBitmap: cores, CoreBitmapUsed: model.Bitmap{Len: 64, Set: true, Bits: make([]byte, 8)}, NodeBitmap: nodes}
+	return j
 }
 
 // changing is the time of the last backfill in the list of manyJobs.
@@ -137,14 +143,7 @@ func BenchmarkList(b *testing.B) {
 	defer slog.SetDefault(log)
 	answer := manyJobs(b)
 	var changes atomic.Bool
-	setup := work.Setup{Setup: ipc.Setup{JWT: true},
-		Controllers: []work.Address{listingController(b, answer, &changes)}, Names: work.NamesSched, Parsers: []work.Parser{{Version: 43}},
-		Content: work.ContentController, Limits: work.Limits{Call: time.Minute, Connect: time.Minute, Stall: time.Minute, Body: 1 << 20, Answers: 256 << 20},
-	}
-	h, err := NewHandler(setup, NewTokens(), nil)
-	must(b, err)
-	word := base64.RawURLEncoding.EncodeToString
-	token := word([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + word(fmt.Appendf(nil, `{"exp":%d,"iat":1700000000,"sun":"ann"}`, time.Now().Add(time.Hour).Unix())) + "." + word(make([]byte, 32))
+	h, token := listHandler(b, listingController(b, answer, &changes)), tokenOf("ann")
 	list := func(query string, minor int, coding, tag string) *recorder {
 		r, err := http.NewRequest(http.MethodGet, "/sched/v0.0.43/jobs"+query, nil)
 		must(b, err)
@@ -215,6 +214,23 @@ func BenchmarkList(b *testing.B) {
 }
 
 const sixFields = "job_id,job_state,name,user_name,partition,time_limit.number"
+
+// listHandler returns the handler of a worker with this controller.
+func listHandler(b testing.TB, controller work.Address) http.Handler {
+	setup := work.Setup{Setup: ipc.Setup{JWT: true},
+		Controllers: []work.Address{controller}, Names: work.NamesSched, Parsers: []work.Parser{{Version: 43}},
+		Content: work.ContentController, Limits: work.Limits{Call: time.Minute, Connect: time.Minute, Stall: time.Minute, Body: 1 << 20, Answers: 256 << 20},
+	}
+	h, err := NewHandler(setup, NewTokens(), nil)
+	must(b, err)
+	return h
+}
+
+// tokenOf returns a token that the controllers of the benchmarks accept.
+func tokenOf(user string) string {
+	word := base64.RawURLEncoding.EncodeToString
+	return word([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + word(fmt.Appendf(nil, `{"exp":%d,"iat":1700000000,"sun":%q}`, time.Now().Add(time.Hour).Unix(), user)) + "." + word(make([]byte, 32))
+}
 
 // BenchmarkClientRead measures how long it takes to read the list of
 // BenchmarkList without rendering it.
