@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"schedrestd/model"
 	"schedrestd/rpc/client"
@@ -17,7 +18,7 @@ func TestPromptTakesNoMemory(t *testing.T) {
 	const jobs, size = 20_000, 64 << 20
 	l := newLister(t, jobs)
 	budget := client.NewBudget(size)
-	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget})
+	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: time.Minute, ConnectTimeout: time.Minute})
 	hold, held := make(chan struct{}), make(chan struct{}, client.MaxLongRequests+1)
 	results := make(chan error, client.MaxLongRequests+1)
 	count := func() {

@@ -51,6 +51,10 @@ func (a *reply) next() ([]byte, error) {
 	if err != nil {
 		return nil, &callbackError{brokenOffError(a.daemonKind, err)}
 	}
+	if s, ok := a.pieces.(*streamReader); ok && s.unread == 0 {
+		a.closeConn()
+		a.place.leave()
+	}
 	return piece, nil
 }
 
@@ -143,7 +147,8 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance,
 			return nil, &failure{stage: stageReceive, final: true, err: err}
 		}
 	}
-	a.pieces, a.streaming, a.place = &streamReader{stored: stored, nc: nc, unread: unread, limit: stall}, true, p
+	more := func(n int) bool { return !r.prompt && allowance.acquire(n) }
+	a.pieces, a.streaming, a.place = &streamReader{stored: stored, nc: nc, unread: unread, limit: stall, reserve: more, free: allowance.release}, true, p
 	return a, nil
 }
 
@@ -178,31 +183,50 @@ func readFailure(first []byte, err error) *failure {
 
 // A streamReader returns the pieces of an answer of which only the beginning is
 // in memory. It reads the rest from the connection, only as fast as the records
-// are used.
+// are used, unless more memory has become free.
 type streamReader struct {
-	stored *wire.Pieces
-	nc     net.Conn
-	unread int           // bytes on the connection
-	limit  time.Duration // time limit for each piece
-	piece  []byte
+	stored  *wire.Pieces
+	nc      net.Conn
+	unread  int           // bytes on the connection
+	limit   time.Duration // time limit for each piece
+	due     int           // bytes of the current piece that must arrive within the limit
+	piece   []byte
+	reserve func(n int) bool // as for wire.Collect
+	free    func(n int)
 }
 
 // Next returns the next piece.
 func (f *streamReader) Next() ([]byte, error) {
+	piece, err := f.stored.Next()
+	if err != io.EOF {
+		return piece, err
+	}
+	if f.unread == 0 {
+		return nil, codec.ErrShort
+	}
+	if f.stored, f.unread, err = wire.Collect(f, f.unread, f.reserve, f.free); err != nil {
+		f.stored = new(wire.Pieces)
+		return nil, err
+	}
 	if piece, err := f.stored.Next(); err != io.EOF {
 		return piece, err
 	}
-	n := min(f.unread, wire.PieceSize)
-	if n == 0 {
-		return nil, codec.ErrShort
-	}
-	if err := f.nc.SetReadDeadline(time.Now().Add(f.limit)); err != nil {
-		return nil, err
-	}
-	var err error
-	f.piece, err = wire.Fill(f.nc, f.piece[:0], n)
+	f.piece, err = wire.Fill(f, f.piece[:0], min(f.unread, wire.PieceSize))
 	f.unread -= len(f.piece)
 	return f.piece, err
+}
+
+// Read reads from the connection. Its callers read one piece after the other.
+func (f *streamReader) Read(b []byte) (int, error) {
+	if f.due == 0 {
+		if err := f.nc.SetReadDeadline(time.Now().Add(f.limit)); err != nil {
+			return 0, err
+		}
+		f.due = wire.PieceSize
+	}
+	n, err := f.nc.Read(b[:min(len(b), f.due)])
+	f.due -= n
+	return n, err
 }
 
 // Drop frees the memory. The reply closes the connection.

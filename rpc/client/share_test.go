@@ -239,7 +239,7 @@ func TestPollersWithoutMemory(t *testing.T) {
 	})
 	budget := client.NewBudget(memoryFor(t, list) * 3 / 2)
 	size := budget.Free()
-	c := client.New(client.Config{Controllers: []client.Address{ctl.Address}, Answers: budget, Timeout: time.Minute})
+	c := client.New(client.Config{Controllers: []client.Address{ctl.Address}, Answers: budget, Timeout: time.Minute, ConnectTimeout: time.Minute})
 	var wait sync.WaitGroup
 	for i := range clients {
 		wait.Go(func() {
