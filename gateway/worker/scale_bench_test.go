@@ -102,7 +102,8 @@ func (g *generator) serve(b testing.TB, nc net.Conn) {
 		return
 	}
 	n := g.lists.Add(1)
-	defer count(&g.sending, &g.mostLists)()
+	sent := count(&g.sending, &g.mostLists)
+	defer func() { sent() }()
 	front, err := message.Front(codec.V2605, 0, message.ResponseJobInfo, nil, g.length)
 	must(b, err)
 	w := bufio.NewWriterSize(nc, 256<<10)
@@ -118,6 +119,8 @@ func (g *generator) serve(b testing.TB, nc net.Conn) {
 			return
 		}
 	}
+	sent() // before the client can have received the last byte, and request the next list
+	sent = func() {}
 	w.Flush()
 }
 
