@@ -63,7 +63,7 @@ var clustersParams = schema.Object("", func() schema.Fields[ClustersParams] {
 })
 
 var GetClusters = declare(clustersParams, Endpoint{
-	Method: http.MethodGet, Accounting: true, Path: "clusters/", ID: "get_clusters",
+	Method: http.MethodGet, Accounting: true, Path: "clusters/", ID: "get_clusters", Paged: true,
 	Doc: "List the clusters", Answer: Clusters,
 	Description: "Returns all clusters for which the accounting daemon has records.",
 	AnswerDoc:   "The clusters",

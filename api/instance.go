@@ -51,7 +51,7 @@ var instancesParams = schema.Object("", func() schema.Fields[InstancesParams] {
 })
 
 var GetInstances = declare(instancesParams, Endpoint{
-	Method: http.MethodGet, Accounting: true, Path: "instances/", ID: "get_instances",
+	Method: http.MethodGet, Accounting: true, Path: "instances/", ID: "get_instances", Paged: true,
 	Doc: "List the instances of nodes in a cloud", Answer: Instances,
 	Description: "Returns which cloud machine each node ran on, and when. Each parameter narrows the list.",
 	AnswerDoc:   "The instances",

@@ -45,7 +45,7 @@ var Licenses = enveloped("openapi_licenses_resp", func(a *LicensesAnswer) *Envel
 )
 
 var GetLicenses = declare(noParams, Endpoint{
-	Method: http.MethodGet, Path: "licenses/", ID: "get_licenses",
+	Method: http.MethodGet, Path: "licenses/", ID: "get_licenses", Paged: true,
 	Doc: "List the licenses", Answer: Licenses,
 	Description: "Returns all licenses that the controller counts, and how many of each are free.",
 	AnswerDoc:   "The licenses",

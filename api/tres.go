@@ -55,7 +55,7 @@ var TRESList = enveloped("openapi_tres_resp", func(a *TRESAnswer) *Envelope { re
 )
 
 var GetTRES = declare(noParams, Endpoint{
-	Method: http.MethodGet, Accounting: true, Path: "tres/", ID: "get_tres",
+	Method: http.MethodGet, Accounting: true, Path: "tres/", ID: "get_tres", Paged: true,
 	Doc: "List the trackable resources", Answer: TRESList,
 	Description: "Returns all trackable resources (TRES), whose use is counted and can be limited. Each has the id by which other records refer to it.",
 	AnswerDoc:   "The trackable resources",

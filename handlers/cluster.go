@@ -39,9 +39,10 @@ func (h *handler) sendClusters(c *rest.Call, filter model.ClusterFilter, name st
 		list = func(each func(*model.Cluster) error) error { return each(cluster) }
 	}
 	body := api.ClustersAnswer{Envelope: c.Envelope()}
+	page := rest.Paged(c, &body.Meta, func(c *model.Cluster) string { return c.Name }, list)
 	body.Clusters = func(each func(*api.ClusterRow) error) error {
 		row := api.ClusterRow{Records: r}
-		return list(func(cluster *model.Cluster) error {
+		return page(func(cluster *model.Cluster) error {
 			row.Cluster = cluster
 			return each(&row)
 		})

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"net/http"
+	"strings"
 
 	"schedrestd/api"
 	"schedrestd/handlers/rest"
@@ -10,6 +11,10 @@ import (
 
 // getInstances lists the cloud instances of nodes.
 func (h *handler) getInstances(c *rest.Call, p *api.InstancesParams) error {
-	list := recordsOf[model.Instance](h, c, p.InstanceFilter)
-	return rest.Send(c, http.StatusOK, api.Instances, &api.InstancesAnswer{Instances: list, Envelope: c.Envelope()})
+	body := api.InstancesAnswer{Envelope: c.Envelope()}
+	key := func(i *model.Instance) string {
+		return strings.Join([]string{i.Cluster, i.Node, numberKey(uint64(i.TimeStart)), i.InstanceID}, "/")
+	}
+	body.Instances = rest.Paged(c, &body.Meta, key, recordsOf[model.Instance](h, c, p.InstanceFilter))
+	return rest.Send(c, http.StatusOK, api.Instances, &body)
 }

@@ -11,9 +11,10 @@ import (
 // getLicenses returns the licenses, one at a time.
 func (h *handler) getLicenses(c *rest.Call, _ *api.NoParams) error {
 	body := api.LicensesAnswer{Envelope: c.Envelope()}
-	body.Licenses = func(each func(*model.License) error) (err error) {
+	key := func(l *model.License) string { return l.Name + "/" + l.Nodes } // a hierarchical resource has an entry for each layer
+	body.Licenses = rest.Paged(c, &body.Meta, key, func(each func(*model.License) error) (err error) {
 		body.LastUpdate, err = h.Controller.Licenses(c.Context(), c.Credential(), model.Query{}, each)
 		return err
-	}
+	})
 	return rest.Send(c, http.StatusOK, api.Licenses, &body)
 }

@@ -12,7 +12,8 @@ import (
 
 func (h *handler) getTRES(c *rest.Call, _ *api.NoParams) error {
 	body := api.TRESAnswer{Envelope: c.Envelope()}
-	body.TRES = recordsOf[model.TRES](h, c, model.TRESFilter{WithDeleted: true})
+	key := func(t *model.TRES) string { return numberKey(uint64(t.ID)) }
+	body.TRES = rest.Paged(c, &body.Meta, key, recordsOf[model.TRES](h, c, model.TRESFilter{WithDeleted: true}))
 	return rest.Send(c, http.StatusOK, api.TRESList, &body)
 }
 
