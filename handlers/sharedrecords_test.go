@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"schedrestd/auth"
 	"schedrestd/internal/errs"
@@ -210,6 +211,58 @@ func TestRecordsTooLongToShare(t *testing.T) {
 			if w.Code != http.StatusOK || len(body) != len(want) || w.Header().Get("ETag") != "" || w.Header().Get("Content-Length") != "" {
 				t.Errorf("%s: status %d, %d bytes instead of %d: %v", coding, w.Code, len(body), len(want), w.Header())
 			}
+		}
+	}
+}
+
+// held is a client whose connection takes no data before it is released, and
+// then either all or none.
+type held struct {
+	*httptest.ResponseRecorder
+	arrived chan struct{} // closed when data arrives
+	proceed chan struct{}
+	err     error
+	once    sync.Once
+}
+
+func (w *held) Write(b []byte) (int, error) {
+	w.once.Do(func() { close(w.arrived) })
+	<-w.proceed
+	if w.err != nil {
+		return 0, w.err
+	}
+	return w.ResponseRecorder.Write(b)
+}
+
+// TestSharingWithSlowClient checks that a client that reads slowly, or leaves,
+// while it gets a list that is too long to share, holds up no other client.
+func TestSharingWithSlowClient(t *testing.T) {
+	for _, coding := range []string{"identity", "gzip", "zstd"} {
+		for _, failure := range []error{nil, errors.New("connection reset")} {
+			_, h := newDigesting(3000, 1<<10)
+			slow := &held{ResponseRecorder: httptest.NewRecorder(), arrived: make(chan struct{}), proceed: make(chan struct{}), err: failure}
+			send := func(w http.ResponseWriter) {
+				defer func() { _ = recover() }() // the answer to a client that left is aborted
+				r := request(http.MethodGet, "/sched/v0.0.45/jobs", "")
+				r.Header.Set("Accept-Encoding", coding)
+				ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+				defer cancel()
+				h.ServeHTTP(w, r.WithContext(ctx))
+			}
+			var wait sync.WaitGroup
+			wait.Go(func() { send(slow) })
+			<-slow.arrived
+			check := func(name string) {
+				w := httptest.NewRecorder()
+				send(w)
+				if n := strings.Count(string(decoded(t, w.Header().Get("Content-Encoding"), w.Body)), `"name":"job `); w.Code != http.StatusOK || n != 3000 {
+					t.Errorf("%s, %v: %s: status %d, %d jobs", coding, failure, name, w.Code, n)
+				}
+			}
+			check("while it reads slowly")
+			close(slow.proceed)
+			wait.Wait()
+			check("afterwards")
 		}
 	}
 }

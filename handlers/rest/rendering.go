@@ -107,18 +107,23 @@ func (all *renderings) release(r *rendering) {
 	})
 }
 
-// publish makes the rendering final. If that failed, the next request creates
-// another one.
+// publish makes the rendering final. Unless it is whole, the caller then frees
+// its memory. If it is not worth a place in the map, because it failed or its
+// records are few, the next request creates another one.
 func (all *renderings) publish(r *rendering) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if !r.whole && !r.alone {
+	if !r.whole && (!r.alone || r.plain == 0) {
 		delete(all.byKey, r.key)
 	}
-	if !r.whole {
-		all.freeMemory(r)
-	}
 	close(r.ready)
+}
+
+// empty frees the memory of a rendering that is not whole.
+func (all *renderings) empty(r *rendering) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.freeMemory(r)
 }
 
 // forget removes r unless it is in use. The caller holds the lock.
@@ -310,20 +315,20 @@ func (s *builderStore) Write(p []byte) (int, error) {
 }
 
 // overflow sends what is stored and then the rest, which is not stored. It
-// returns n.
+// returns n. The requests that wait for the rendering go on first, because this
+// client may read slowly, or have left.
 func (s *builderStore) overflow(n int, rest []byte) (int, error) {
-	s.over = true
-	stored := s.r.pieces
+	s.over, s.r.alone = true, true
+	s.all.publish(s.r)
+	defer s.all.empty(s.r)
 	if err := s.begin(); err != nil {
 		return 0, err
 	}
-	for _, piece := range append(stored, rest) {
+	for _, piece := range append(s.r.pieces, rest) {
 		if _, err := s.out.Write(piece); err != nil {
 			return 0, err
 		}
 	}
-	s.r.alone = true
-	s.all.publish(s.r)
 	return n, nil
 }
 
