@@ -1,0 +1,131 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"schedrestd/model"
+)
+
+// meter is a Memory that counts what is held.
+type meter struct {
+	mu          sync.Mutex
+	limit, held int
+}
+
+func (m *meter) Hold(_ model.Credential, n int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.held+n > m.limit {
+		return false
+	}
+	m.held += n
+	return true
+}
+
+func (m *meter) Release(_ model.Credential, n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.held -= n
+}
+
+// TestRenderingsFreeMemory uses renderings at random, in many goroutines: long
+// and short ones, with failures of the builder and of its client, and requests
+// that end while they wait. It checks that every request ends, that those that
+// share get what the builder has written, and that nothing is held in the end.
+func TestRenderingsFreeMemory(t *testing.T) {
+	const keys = 30
+	var contents [keys][]byte
+	for key := range contents {
+		contents[key] = make([]byte, []int{0, 10, renderingPiece, 3*renderingPiece + 7, 9 * renderingPiece, 20 * renderingPiece}[key%6])
+		source := rand.NewChaCha8([32]byte{byte(key)})
+		_, _ = source.Read(contents[key])
+	}
+	synctest.Test(t, func(t *testing.T) {
+		memory := &meter{limit: 24 * renderingPiece}
+		server := &Server{renderings: renderings{limit: 32 * renderingPiece}}
+		all := &server.renderings
+		shared, long := 0, 0
+		var count sync.Mutex
+		build := func(r *rendering, content []byte) {
+			client := func() error {
+				time.Sleep(rand.N(50 * time.Millisecond))
+				if rand.IntN(2) == 0 {
+					return errors.New("the client has left")
+				}
+				return nil
+			}
+			s := &sink{c: &Call{server: server}, shared: r, build: newBuilder(all, r, io.Discard, client)}
+			defer s.releaseShared()
+			if r.alone = len(content) == 0; r.alone {
+				return
+			}
+			for len(content) > 0 {
+				time.Sleep(rand.N(5 * time.Millisecond))
+				n := min(len(content), 40<<10)
+				if _, err := s.build.Write(content[:n]); err != nil || rand.IntN(40) == 0 {
+					return // the client has left, or the controller's answer broke off
+				}
+				content = content[n:]
+			}
+			if s.build.finish() != nil || s.build.over {
+				count.Lock()
+				long++
+				count.Unlock()
+			}
+		}
+		request := func() {
+			key := rand.IntN(keys)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if rand.IntN(5) == 0 {
+				time.AfterFunc(rand.N(10*time.Millisecond), cancel)
+			}
+			for {
+				r, first := all.get(renderingKey{byte(key)}, []string{"", "gzip", "zstd"}[key%3], reservation{memory: memory})
+				if first {
+					build(r, contents[key])
+					return
+				}
+				err := r.wait(ctx)
+				done := err != nil || r.alone || r.whole
+				if err == nil && r.whole {
+					time.Sleep(rand.N(20 * time.Millisecond)) // the client reads
+					if r.plain != len(contents[key]) || r.coding == "" && !bytes.Equal(bytes.Join(r.pieces, nil), contents[key]) {
+						t.Errorf("key %d: got other records", key)
+					}
+					count.Lock()
+					shared++
+					count.Unlock()
+				}
+				all.release(r)
+				if done {
+					return
+				}
+			}
+		}
+		var wait sync.WaitGroup
+		for range 12 {
+			wait.Go(func() {
+				for range 100 {
+					request()
+				}
+			})
+		}
+		wait.Wait()
+		t.Logf("%d requests shared records, %d had too many", shared, long)
+		if shared == 0 || long == 0 {
+			t.Error("some cases were not tested")
+		}
+		if time.Sleep(unusedRendering + time.Second); len(all.byKey) != 0 || all.size != 0 || memory.held != 0 {
+			t.Errorf("%d renderings, %d bytes, %d reserved", len(all.byKey), all.size, memory.held)
+		}
+	})
+}
