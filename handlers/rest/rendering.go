@@ -21,8 +21,9 @@ import (
 // Many clients poll the same long list, so they get the same records, rendered
 // and compressed once. A rendering has a key: the digest of the controller's data
 // (package origin), and everything in the request that selects and lays out the
-// records. So a rendering is never too old, and nobody gets records that the
-// controller has not sent for the request's own credential.
+// records. So a rendering is never too old, and no client gets records that the
+// controller has not sent for the request's own credential. Only the names of
+// users may be older, by at most a minute.
 //
 // What differs from request to request, such as the client's address, follows
 // the records in the body. It is not compressed, so that it can be appended to a
@@ -31,8 +32,9 @@ import (
 // A rendering is the records of an answer, as they are sent: the body up to the
 // end of the records.
 type rendering struct {
-	key    renderingKey
-	coding string
+	key     renderingKey
+	coding  string
+	created time.Time
 
 	// The request that creates the rendering sets these fields. They are final
 	// when ready is closed.
@@ -64,6 +66,7 @@ type renderings struct {
 
 const (
 	unusedRendering = 30 * time.Second // how long a rendering that is not used is kept
+	maxRenderingAge = time.Minute      // then the names of users are looked up again, which are not in the controller's data
 	renderingPiece  = 64 << 10
 )
 
@@ -76,11 +79,14 @@ var errShared = errors.New("records are rendered already")
 func (all *renderings) get(key renderingKey, coding string, memory reservation) (r *rendering, build bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if r = all.byKey[key]; r == nil {
+	if r = all.byKey[key]; r == nil || time.Since(r.created) > maxRenderingAge {
 		if all.byKey == nil {
 			all.byKey = map[renderingKey]*rendering{}
 		}
-		r, build = &rendering{key: key, coding: coding, ready: make(chan struct{}), memory: memory}, true
+		if r != nil && r.users == 0 {
+			all.forget(r)
+		}
+		r, build = &rendering{key: key, coding: coding, created: time.Now(), ready: make(chan struct{}), memory: memory}, true
 		all.byKey[key] = r
 	}
 	if r.users++; r.expiry != nil {
@@ -113,7 +119,7 @@ func (all *renderings) release(r *rendering) {
 func (all *renderings) publish(r *rendering) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if !r.whole && (!r.alone || r.plain == 0) {
+	if !r.whole && (!r.alone || r.plain == 0) && all.byKey[r.key] == r {
 		delete(all.byKey, r.key)
 	}
 	close(r.ready)

@@ -129,3 +129,41 @@ func TestRenderingsFreeMemory(t *testing.T) {
 		}
 	})
 }
+
+// TestRenderingsAge checks that a rendering is replaced after a minute, even if
+// requests use it all the time, and that those that still send it are not
+// disturbed.
+func TestRenderingsAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := &meter{limit: 8 * renderingPiece}
+		all := &renderings{limit: 8 * renderingPiece}
+		key := renderingKey{1}
+		builds := 0
+		use := func() *rendering {
+			r, build := all.get(key, "", reservation{memory: memory})
+			if build {
+				builds++
+				b := newBuilder(all, r, io.Discard, nil)
+				if _, err := b.Write([]byte("records")); err != nil {
+					t.Error(err)
+				}
+				if err := b.finish(); err != nil {
+					t.Error(err)
+				}
+			}
+			return r
+		}
+		slow := use()
+		for range 125 {
+			all.release(use())
+			time.Sleep(time.Second)
+		}
+		if builds != 3 || string(slow.pieces[0]) != "records" {
+			t.Errorf("%d renderings in two minutes; the slow client sends %q", builds, slow.pieces)
+		}
+		all.release(slow)
+		if time.Sleep(unusedRendering + time.Second); len(all.byKey) != 0 || all.size != 0 || memory.held != 0 {
+			t.Errorf("%d renderings, %d bytes, %d reserved", len(all.byKey), all.size, memory.held)
+		}
+	})
+}
