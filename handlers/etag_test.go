@@ -64,3 +64,37 @@ func TestEntityTags(t *testing.T) {
 		t.Error("a list of several pieces has a tag")
 	}
 }
+
+// TestTagsOfPages checks that a page with the same records has another tag if
+// its next page begins elsewhere, so that a client that gets 304 goes on with the
+// right page. It does so with and without shared records.
+func TestTagsOfPages(t *testing.T) {
+	const path = "/sched/v0.0.45/jobs?limit=600&fields=partition"
+	jobs := func(first, n uint32) (list []model.Job) {
+		for i := range n {
+			list = append(list, model.Job{StepID: model.StepID{JobID: first + i}, Partition: "debug"})
+		}
+		return list
+	}
+	for _, memory := range []int{0, 64 << 20} {
+		page := func(list []model.Job) string {
+			d, h := newDigesting(0, memory)
+			d.jobs = list
+			tag := getFrom(h, path, "192.0.2.1:5").Header().Get("ETag")
+			if tag == "" {
+				t.Fatal("no tag")
+			}
+			return tag
+		}
+		last := page(jobs(1, 600))
+		if page(jobs(1, 601)) == last {
+			t.Error("a page without and one with a next page have the same tag")
+		}
+		if page(jobs(1, 601)) == page(jobs(2, 601)) {
+			t.Error("pages with different next pages have the same tag")
+		}
+		if page(jobs(1, 600)) != last || page(jobs(1, 601)) != page(jobs(1, 602)) {
+			t.Error("the same page has different tags")
+		}
+	}
+}

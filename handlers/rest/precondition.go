@@ -33,10 +33,16 @@ func entityTag(sum []byte) string {
 	return `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
 }
 
-// matchTag sets the entity tag of an answer. It returns true if the client has an
-// answer with this tag already.
+// matchTag sets the entity tag of an answer, whose records have the given tag. It
+// returns true if the client has an answer with this tag already. The link from a
+// page to the next one belongs to the tag: with fields, another page may show the
+// same records, and a page without a next one may get one.
 func (c *Call) matchTag(tag string) (unchanged bool) {
 	h := c.w.Header()
+	if next := h.Get("Link"); next != "" {
+		sum := sha256.Sum256([]byte(tag + next))
+		tag = entityTag(sum[:])
+	}
 	h.Set("ETag", "W/"+tag)
 	h.Set("Cache-Control", "private, no-cache")
 	h.Add("Vary", varyByUser)
