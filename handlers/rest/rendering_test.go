@@ -36,6 +36,17 @@ func (m *meter) Release(_ model.Credential, n int) {
 	m.held -= n
 }
 
+// expectNothingHeld checks that a while after the last use no rendering is left.
+func expectNothingHeld(t *testing.T, all *renderings, memory *meter) {
+	t.Helper()
+	time.Sleep(unusedRendering + time.Second)
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if len(all.byKey) != 0 || all.size != 0 || memory.held != 0 {
+		t.Errorf("%d renderings, %d bytes, %d reserved", len(all.byKey), all.size, memory.held)
+	}
+}
+
 // TestRenderingsFreeMemory uses renderings at random, in many goroutines: long
 // and short ones, with failures of the builder and of its client, and requests
 // that end while they wait. It checks that every request ends, that those that
@@ -124,9 +135,7 @@ func TestRenderingsFreeMemory(t *testing.T) {
 		if shared == 0 || long == 0 {
 			t.Error("some cases were not tested")
 		}
-		if time.Sleep(unusedRendering + time.Second); len(all.byKey) != 0 || all.size != 0 || memory.held != 0 {
-			t.Errorf("%d renderings, %d bytes, %d reserved", len(all.byKey), all.size, memory.held)
-		}
+		expectNothingHeld(t, all, memory)
 	})
 }
 
@@ -162,8 +171,6 @@ func TestRenderingsAge(t *testing.T) {
 			t.Errorf("%d renderings in two minutes; the slow client sends %q", builds, slow.pieces)
 		}
 		all.release(slow)
-		if time.Sleep(unusedRendering + time.Second); len(all.byKey) != 0 || all.size != 0 || memory.held != 0 {
-			t.Errorf("%d renderings, %d bytes, %d reserved", len(all.byKey), all.size, memory.held)
-		}
+		expectNothingHeld(t, all, memory)
 	})
 }
