@@ -53,3 +53,11 @@ const (
 	MaxLongRequests = maxLongRequests
 	MaxLongConns    = maxLongConns
 )
+
+// Remembered returns the number of requests that c has a record of because they
+// are under way, and the number of answers that it keeps.
+func (c *Client) Remembered() (series, answers int) {
+	c.rounds.mu.Lock()
+	defer c.rounds.mu.Unlock()
+	return len(c.rounds.series), len(c.rounds.kept.answers)
+}

@@ -46,10 +46,11 @@ type round struct {
 	calls  int           // calls that wait for the answer
 	keep   time.Duration // how long the answer is kept; 0 for no time
 
-	ended    chan struct{} // closed when the fields below are set
-	answers  []*reply      // one for each call that still waits; fewer if they can't share it
-	err      error
-	panicked string // a panic and its stack; "" for none
+	ended     chan struct{} // closed when the fields below are set
+	answers   []*reply      // one for each call that still waits; fewer if they can't share it
+	err       error
+	abandoned bool   // the request was cancelled, because all calls had left; a later call may have joined nevertheless
+	panicked  string // a panic and its stack; "" for none
 }
 
 // isLimited reports whether the first call of the round had a time limit of its
@@ -92,7 +93,8 @@ func (c *Client) ask(ctx context.Context, cred model.Credential, r request) (*re
 		limited, cancel := c.limit(ctx)
 		defer cancel()
 		return c.ask(limited, cred, r)
-	case errs.KindOf(err) == errs.Timeout && !first && one.isLimited() && ctx.Err() == nil: // the first call had less time
+	case errs.KindOf(err) == errs.Timeout && !first && one.isLimited() && ctx.Err() == nil, // the first call had less time
+		err != nil && one.abandoned && ctx.Err() == nil:
 		return c.ask(ctx, cred, r)
 	}
 	return answer, err
@@ -143,11 +145,16 @@ func (c *Client) run(one *round, s *series, idle <-chan struct{}, key roundKey, 
 	all, underWay := &c.rounds, make(chan struct{})
 	select {
 	case <-idle:
-	case <-one.ctx.Done(): // the request is not sent, and the previous one is still under way
+	case <-one.ctx.Done(): // the request is not sent
 		all.mu.Lock()
 		defer all.mu.Unlock()
 		s.open, one.err = nil, errs.Wrap(context.Cause(one.ctx), errs.Timeout, "the %s does not answer in time", c.kind)
 		close(one.ended)
+		select {
+		case <-idle: // it has just been answered
+			delete(all.series, key)
+		default:
+		}
 		return
 	}
 	var asked time.Time
@@ -204,6 +211,7 @@ func (all *rounds) leave(one *round) bool {
 		return true
 	}
 	if deadline, ok := one.ctx.Deadline(); !ok || time.Now().Before(deadline) { // otherwise the controller is late, which is not the same as a client that has left
+		one.abandoned = true
 		one.cancel()
 	}
 	return false

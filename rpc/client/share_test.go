@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/origin"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"
@@ -147,6 +149,102 @@ func TestLeavingASharedRequest(t *testing.T) {
 		}
 		wait.Wait()
 	})
+}
+
+// TestJoiningAnAbandonedRequest checks that a call that joins a request at the
+// moment when its only client has left does not fail with it.
+func TestJoiningAnAbandonedRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dialled := 0
+		proceed := make(chan struct{})
+		c := client.New(client.Config{Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: "192.0.2.1:6817"}}, Timeout: time.Hour, ConnectTimeout: time.Hour,
+			Dial: func(ctx context.Context, a client.Address) (net.Conn, error) {
+				if dialled++; dialled > 1 {
+					return nil, errors.New("the second request")
+				}
+				<-proceed
+				return nil, ctx.Err()
+			}})
+		ctx, cancel := context.WithCancel(context.Background())
+		var wait sync.WaitGroup
+		wait.Go(func() { _ = c.Verify(ctx, ann) })
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		wait.Go(func() {
+			if err := c.Verify(context.Background(), ann); err == nil || !strings.Contains(err.Error(), "the second request") {
+				t.Errorf("error %v", err)
+			}
+		})
+		synctest.Wait()
+		close(proceed)
+		wait.Wait()
+		if series, _ := c.Remembered(); series != 0 {
+			t.Errorf("%d requests are still remembered", series)
+		}
+	})
+}
+
+// TestCallsFreeMemory makes calls at random: for several users, some cancelled
+// sooner or later, some of which stop reading, with answers that are kept and
+// changes between them. In the end, no memory may be in use, and no request and
+// no answer may be remembered.
+func TestCallsFreeMemory(t *testing.T) {
+	t.Parallel()
+	list := aLongList(codec.V2605, 3000)
+	ctl := script(t, "ctl", func(nc net.Conn, r message.Header) {
+		switch r.Type {
+		case message.RequestJobInfo:
+			nc.Write(list)
+		default:
+			rc(nc, r.Version, 0)
+		}
+	})
+	budget := client.NewBudget(len(list) * 2) // sometimes too little
+	c := client.New(client.Config{Controllers: []client.Address{ctl.Address}, Answers: budget})
+	full := budget.Free()
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			for range 40 {
+				ctx, cancel := context.WithCancel(context.Background())
+				switch rand.IntN(4) {
+				case 0:
+					cancel()
+				case 1:
+					time.AfterFunc(rand.N(20*time.Millisecond), cancel)
+				}
+				cred := []model.Credential{ann, {Token: "second"}, {Token: ann.Token, ActAs: "ben"}}[rand.IntN(3)]
+				limit := &origin.Origin{Accept: rand.N(50 * time.Millisecond), Keep: rand.N(50 * time.Millisecond), Digest: rand.IntN(2) == 0}
+				n, stop := 0, rand.IntN(6000)
+				switch rand.IntN(8) {
+				case 0:
+					_ = c.Reconfigure(ctx, cred)
+				case 1:
+					_ = c.Verify(ctx, cred)
+				default:
+					_, _ = c.Jobs(origin.With(ctx, limit), cred, model.Query{}, func(*model.Job) error {
+						if n++; n == stop {
+							return errs.New(errs.Internal, "enough")
+						}
+						return nil
+					})
+				}
+				cancel()
+			}
+		})
+	}
+	wait.Wait()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		series, answers := c.Remembered()
+		if series == 0 && answers == 0 && budget.Free() == full {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d requests, %d answers, %d bytes", series, answers, full-budget.Free())
+		}
+	}
 }
 
 // TestLongAnswersAreShared checks that readers of a shared long answer, who are
