@@ -1,6 +1,7 @@
 package client
 
 import (
+	"container/list"
 	"context"
 	"encoding/binary"
 	"time"
@@ -14,21 +15,30 @@ import (
 // (package origin). The lock of rounds guards it.
 type store struct {
 	answers map[roundKey]*kept
-	size    int // bytes of all answers, as the controller sent them
-	changes int // changes that this Client has made; an answer that was requested before the last one is not kept
+	order   list.List // of *kept; the one that was kept first is at the front
+	size    int       // bytes of all answers, as the controller sent them
+	changes int       // changes that this Client has made; an answer that was requested before the last one is not kept
 }
 
 // kept is an answer that is kept.
 type kept struct {
+	key    roundKey
 	answer *reply // only shared, never read
 	size   int
+	memory allowance // for the first piece, which needs none before, and for keptOverhead
 	asked  time.Time // when it was requested
 	expiry *time.Timer
+	at     *list.Element // in the order
 }
 
 // maxKept limits the sum of the answers that are kept, relative to the budget.
 // They take memory only until other answers need it.
 const maxKept = 2
+
+// keptOverhead is reserved for each answer that is kept, beside its content: for
+// its key and several small objects. The memory for this and for the first pieces
+// belongs to no credential, because it never keeps others waiting.
+const keptOverhead = 2 << 10
 
 // recall returns an answer that was kept, or nil if there is none of an age that
 // accepts allows.
@@ -45,17 +55,18 @@ func (all *rounds) recall(key roundKey, now time.Time, accepts func(age time.Dur
 }
 
 // keep keeps an answer for the given time after it was requested. It takes over
-// the answer, and discards it if the limit is exceeded. The caller holds the
-// lock.
-func (all *rounds) keep(key roundKey, answer *reply, asked time.Time, lifetime time.Duration, limit int) {
-	one := &kept{answer: answer, size: len(answer.first) + answer.remaining, asked: asked}
-	all.discard(key, all.kept.answers[key])
-	for all.kept.size+one.size > limit && len(all.kept.answers) > 0 {
-		all.discardOldest()
-	}
-	if one.size > limit {
-		answer.release()
-		return
+// the answer, and discards it if it is too long, or if there is no memory for it
+// in the budget. The caller holds the lock.
+func (all *rounds) keep(key roundKey, answer *reply, asked time.Time, lifetime time.Duration, budget *Budget) {
+	limit := maxKept * budget.size
+	one := &kept{key: key, answer: answer, size: len(answer.first) + answer.remaining, asked: asked, memory: allowance{budget: budget}}
+	all.discard(all.kept.answers[key])
+	for all.kept.size+one.size > limit || !one.memory.tryAcquire(cap(answer.first)+keptOverhead) { // acquire would lock rounds
+		if len(all.kept.answers) == 0 {
+			answer.release()
+			return
+		}
+		all.discard(all.kept.order.Front().Value.(*kept))
 	}
 	if all.kept.answers == nil {
 		all.kept.answers = map[roundKey]*kept{}
@@ -63,32 +74,25 @@ func (all *rounds) keep(key roundKey, answer *reply, asked time.Time, lifetime t
 	one.expiry = time.AfterFunc(time.Until(asked.Add(lifetime)), func() {
 		all.mu.Lock()
 		defer all.mu.Unlock()
-		all.discard(key, one)
+		all.discard(one)
 	})
 	all.kept.answers[key] = one
+	one.at = all.kept.order.PushBack(one)
 	all.kept.size += one.size
 }
 
-// discard discards an answer, unless another one is kept in its place. The
+// discard discards an answer that is kept, unless that has happened already. The
 // caller holds the lock.
-func (all *rounds) discard(key roundKey, one *kept) {
-	if one == nil || all.kept.answers[key] != one {
+func (all *rounds) discard(one *kept) {
+	if one == nil || all.kept.answers[one.key] != one {
 		return
 	}
 	one.expiry.Stop()
-	delete(all.kept.answers, key)
+	delete(all.kept.answers, one.key)
+	all.kept.order.Remove(one.at)
 	all.kept.size -= one.size
+	one.memory.release(one.memory.held)
 	one.answer.release()
-}
-
-func (all *rounds) discardOldest() {
-	var oldest roundKey
-	for key, one := range all.kept.answers {
-		if first := all.kept.answers[oldest]; first == nil || one.asked.Before(first.asked) {
-			oldest = key
-		}
-	}
-	all.discard(oldest, all.kept.answers[oldest])
 }
 
 // changed makes all answers that were requested so far useless for later calls,
@@ -105,8 +109,8 @@ func (all *rounds) free() bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	some := len(all.kept.answers) > 0
-	for key, one := range all.kept.answers {
-		all.discard(key, one)
+	for _, one := range all.kept.answers {
+		all.discard(one)
 	}
 	return some
 }

@@ -122,6 +122,39 @@ func TestKeptAnswersEnd(t *testing.T) {
 	}
 }
 
+// TestShortAnswersAreCounted checks that short answers, which need no memory of
+// the budget before, need some while they are kept, that they can't fill the
+// budget, and that the last ones are kept.
+func TestShortAnswersAreCounted(t *testing.T) {
+	t.Parallel()
+	const size = 1 << 20
+	budget := client.NewBudget(size)
+	c := client.New(client.Config{Controllers: []client.Address{newClock(t, func() {}).Address}, Answers: budget})
+	ask := func(user int) time.Duration {
+		limit := &origin.Origin{Accept: time.Hour, Keep: time.Hour}
+		if _, err := c.Jobs(origin.With(context.Background(), limit), model.Credential{Token: fmt.Sprint(user)}, model.Query{}, func(*model.Job) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return limit.Age()
+	}
+	for user := range 500 {
+		ask(user)
+	}
+	if ask(499) == 0 || ask(0) != 0 {
+		t.Error("others than the last ones are kept")
+	}
+	_, answers := c.Remembered()
+	if used := size - budget.Free(); used < answers<<10 || used > size/2 || answers < 50 {
+		t.Errorf("%d answers use %d bytes", answers, used)
+	}
+	if err := c.Reconfigure(context.Background(), ann); err == nil {
+		t.Error("this controller answers with something else")
+	}
+	if _, answers := c.Remembered(); answers != 0 || budget.Free() != size {
+		t.Errorf("after a change: %d answers, %d bytes", answers, size-budget.Free())
+	}
+}
+
 // TestKeptAnswersGiveWay checks that kept answers leave their memory to others
 // that need it.
 func TestKeptAnswersGiveWay(t *testing.T) {
