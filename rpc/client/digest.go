@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash/maphash"
+	"io"
 	"sync"
 
 	"schedrestd/rpc/message"
@@ -12,8 +13,9 @@ import (
 
 // content is the digest of an answer, which is computed when it is first needed.
 type content struct {
-	once sync.Once
-	sum  [sha256.Size]byte
+	once  sync.Once
+	sum   [sha256.Size]byte
+	known bool // sum is set
 }
 
 // seeds make the digests of this process unpredictable. A sender who does not
@@ -44,13 +46,17 @@ func (a *reply) digest() (sum [sha256.Size]byte, known bool) {
 		if pieces, ok := a.pieces.(*wire.Pieces); ok {
 			all := pieces.Another()
 			defer all.Drop()
-			for piece, err := all.Next(); err == nil; piece, err = all.Next() {
+			piece, err := all.Next()
+			for ; err == nil; piece, err = all.Next() {
 				add(piece)
 			}
+			if err != io.EOF {
+				return
+			}
 		}
-		a.content.sum = sha256.Sum256(sums)
+		a.content.sum, a.content.known = sha256.Sum256(sums), true
 	})
-	return a.content.sum, true
+	return a.content.sum, a.content.known
 }
 
 // splitUpdate returns what precedes and what follows the time of the last update
