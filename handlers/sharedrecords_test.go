@@ -215,6 +215,61 @@ func TestRecordsTooLongToShare(t *testing.T) {
 	}
 }
 
+// TestHeadersOfSharedRecords checks, over a connection, that HEAD, a range and a
+// condition get the header of the whole answer, whether its records exist
+// already or not, and a body only where there must be one.
+func TestHeadersOfSharedRecords(t *testing.T) {
+	for _, coding := range []string{"identity", "gzip", "zstd"} {
+		_, h := newDigesting(500, 64<<20)
+		server := httptest.NewServer(h)
+		defer server.Close()
+		do := func(method string, header ...string) *http.Response {
+			r := requestTo(server, "/sched/v0.0.45/jobs?limit=400")
+			r.Method = method
+			r.Header.Set("Accept-Encoding", coding)
+			for i := 0; i < len(header); i += 2 {
+				r.Header.Set(header[i], header[i+1])
+			}
+			w, err := http.DefaultTransport.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Body.Close()
+			body, err := io.ReadAll(w.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if wantBody := method == http.MethodGet && w.StatusCode == http.StatusOK; wantBody != (len(body) > 0) || wantBody && int64(len(body)) != w.ContentLength {
+				t.Errorf("%s %s: status %d, %d bytes, length %d", method, header, w.StatusCode, len(body), w.ContentLength)
+			}
+			return w
+		}
+		head := do(http.MethodHead) // renders the records
+		get := do(http.MethodGet)
+		for name, w := range map[string]*http.Response{"HEAD": head, "range": do(http.MethodGet, "Range", "bytes=5-9"), "HEAD again": do(http.MethodHead)} {
+			for _, h := range []string{"Content-Length", "Content-Type", "Content-Encoding", "ETag", "Vary", "Cache-Control", "Link"} {
+				if w.StatusCode != http.StatusOK || w.Header.Get(h) != get.Header.Get(h) {
+					t.Errorf("%s, %s: status %d, %s %q instead of %q", coding, name, w.StatusCode, h, w.Header.Get(h), get.Header.Get(h))
+				}
+			}
+		}
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			w := do(method, "If-None-Match", get.Header.Get("ETag"))
+			if w.StatusCode != http.StatusNotModified || w.Header.Get("Content-Length") != "" || w.Header.Get("Content-Type") != "" {
+				t.Errorf("%s with the tag: status %d, %v", method, w.StatusCode, w.Header)
+			}
+			for _, h := range []string{"ETag", "Cache-Control", "Link"} {
+				if w.Header.Get(h) != get.Header.Get(h) || w.Header.Get(h) == "" {
+					t.Errorf("%s with the tag: %s %q instead of %q", method, h, w.Header.Get(h), get.Header.Get(h))
+				}
+			}
+			if len(w.Header.Values("Vary")) != len(get.Header.Values("Vary")) {
+				t.Errorf("%s with the tag: Vary %q", method, w.Header.Values("Vary"))
+			}
+		}
+	}
+}
+
 // held is a client whose connection takes no data before it is released, and
 // then either all or none.
 type held struct {

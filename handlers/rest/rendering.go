@@ -240,7 +240,9 @@ func newBuilder(all *renderings, r *rendering, out io.Writer, begin func() error
 
 // Write adds a part of the records.
 func (b *builder) Write(p []byte) (int, error) {
-	b.hash.Write(p)
+	if !b.over { // otherwise there is no tag
+		b.hash.Write(p)
+	}
 	b.r.plain += len(p)
 	if b.r.coding == "gzip" {
 		b.r.crc = crc32.Update(b.r.crc, crc32.IEEETable, p)
