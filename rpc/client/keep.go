@@ -40,6 +40,12 @@ const maxKept = 2
 // belongs to no credential, because it never keeps others waiting.
 const keptOverhead = 2 << 10
 
+// isKeepable reports whether an answer can be kept. An error is not kept, because
+// its cause may be gone at the next request.
+func (a *reply) isKeepable() bool {
+	return !a.streaming && a.kind != message.ResponseRC && a.kind != message.ResponseRCMessage
+}
+
 // recall returns an answer that was kept, or nil if there is none of an age that
 // accepts allows.
 func (all *rounds) recall(key roundKey, now time.Time, accepts func(age time.Duration) bool) *reply {

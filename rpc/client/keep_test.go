@@ -106,6 +106,35 @@ func TestAnswerDuringChange(t *testing.T) {
 	}
 }
 
+// TestErrorsAreNotKept checks that a call that accepts older data does not get an
+// older error.
+func TestErrorsAreNotKept(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	peer := script(t, "ctl", func(nc net.Conn, r message.Header) {
+		if r.Type == message.RequestPing || asked.Add(1) == 1 {
+			rc(nc, r.Version, fault.AccessDenied)
+			return
+		}
+		b, err := message.Encode(r.Version, 0, message.ResponseJobInfo, nil, &message.JobInfo{})
+		if err != nil {
+			t.Error(err)
+		}
+		nc.Write(b)
+	})
+	c := client.New(client.Config{Controllers: []client.Address{peer.Address}})
+	for i, wantError := range []bool{true, false, false} {
+		limit := &origin.Origin{Accept: time.Hour, Keep: time.Hour}
+		_, err := c.Jobs(origin.With(context.Background(), limit), ann, model.Query{}, func(*model.Job) error { return nil })
+		if (err != nil) != wantError {
+			t.Errorf("call %d: error %v", i, err)
+		}
+	}
+	if n := asked.Load(); n != 2 {
+		t.Errorf("%d requests", n)
+	}
+}
+
 // TestKeptAnswersEnd checks that an answer is forgotten after its time.
 func TestKeptAnswersEnd(t *testing.T) {
 	t.Parallel()

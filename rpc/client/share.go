@@ -185,7 +185,7 @@ func (c *Client) run(one *round, s *series, idle <-chan struct{}, key roundKey, 
 	}
 	switch {
 	case answer == nil:
-	case one.keep > 0 && one.calls > 0 && !answer.streaming && changes == all.kept.changes:
+	case one.keep > 0 && answer.isKeepable() && changes == all.kept.changes:
 		one.answers = answer.share(one.calls + 1)
 		all.keep(key, one.answers[one.calls], asked, one.keep, c.cfg.Answers)
 		one.answers = one.answers[:one.calls]
