@@ -99,7 +99,7 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 	size := 10 * p.memory * 8 / 7 // an eighth is reserved for short answers
 	budget := client.NewBudget(size)
 	var connections counter
-	c := client.New(client.Config{Controllers: []client.Address{p.Address}, Answers: budget, Timeout: time.Minute, ConnectTimeout: time.Minute, Dial: connections.dial})
+	c := client.New(client.Config{Controllers: []client.Address{p.Address}, Answers: budget, Timeout: 10 * time.Minute, ConnectTimeout: 10 * time.Minute, Dial: connections.dial})
 	ctx, giveUp := context.WithCancel(context.Background())
 	s := ask100(ctx, c)
 	eventually(t, "the controller is asked", func() bool { return p.open.Load() == client.MaxLongRequests })
@@ -138,7 +138,7 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 func TestTurnDoesNotCome(t *testing.T) {
 	t.Parallel()
 	p := newPacker(t, 10)
-	c := client.New(client.Config{Controllers: []client.Address{p.Address}, Timeout: time.Minute, ConnectTimeout: time.Minute})
+	c := client.New(client.Config{Controllers: []client.Address{p.Address}, Timeout: 10 * time.Minute, ConnectTimeout: 10 * time.Minute})
 	s := ask100(context.Background(), c)
 	eventually(t, "the controller is asked", func() bool { return p.open.Load() == client.MaxLongRequests })
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -15,10 +15,10 @@ import (
 // memory of the budget, and further requests for lists must wait.
 func TestPromptTakesNoMemory(t *testing.T) {
 	t.Parallel()
-	const jobs, size = 20_000, 64 << 20
+	const jobs, size = 10_000, 64 << 20
 	l := newLister(t, jobs)
 	budget := client.NewBudget(size)
-	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: time.Minute, ConnectTimeout: time.Minute})
+	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 10 * time.Minute, ConnectTimeout: 10 * time.Minute})
 	hold, held := make(chan struct{}), make(chan struct{}, client.MaxLongRequests+1)
 	results := make(chan error, client.MaxLongRequests+1)
 	count := func() {

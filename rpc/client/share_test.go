@@ -320,7 +320,7 @@ func TestPanicInASharedRequest(t *testing.T) {
 // asked for each of them, and there must be few connections.
 func TestPollersWithoutMemory(t *testing.T) {
 	t.Parallel()
-	const jobs, clients, polls = 2000, 100, 3
+	const jobs, clients, polls = 1000, 100, 2
 	list := aLongList(codec.V2605, jobs)
 	var lists, open, most atomic.Int32
 	ctl := script(t, "ctl", func(nc net.Conn, r message.Header) {
@@ -329,6 +329,7 @@ func TestPollersWithoutMemory(t *testing.T) {
 			return
 		}
 		lists.Add(1)
+		nc.SetDeadline(time.Now().Add(10 * time.Minute))
 		if n := open.Add(1); n > most.Load() {
 			most.Store(n)
 		}
@@ -337,7 +338,7 @@ func TestPollersWithoutMemory(t *testing.T) {
 	})
 	budget := client.NewBudget(memoryFor(t, list) * 3 / 2)
 	size := budget.Free()
-	c := client.New(client.Config{Controllers: []client.Address{ctl.Address}, Answers: budget, Timeout: time.Minute, ConnectTimeout: time.Minute})
+	c := client.New(client.Config{Controllers: []client.Address{ctl.Address}, Answers: budget, Timeout: 10 * time.Minute, ConnectTimeout: 10 * time.Minute})
 	var wait sync.WaitGroup
 	for i := range clients {
 		wait.Go(func() {

@@ -151,7 +151,7 @@ func TestSlowClients(t *testing.T) {
 	const jobs = 500
 	l := newLister(t, jobs)
 	budget := client.NewBudget(256 << 20)
-	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: time.Minute, ConnectTimeout: time.Minute})
+	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 10 * time.Minute, ConnectTimeout: 10 * time.Minute})
 	s := ask100(context.Background(), c)
 	eventually(t, "all stall", func() bool { return s.stalled.Load() == 100 })
 	eventually(t, "no connection is open", func() bool { return l.open.Load() == 0 })
@@ -175,7 +175,7 @@ func TestBudgetIsReturnedOnTheWay(t *testing.T) {
 	const jobs = 2000
 	l := newLister(t, jobs)
 	budget := client.NewBudget(16 << 20)
-	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: time.Minute, ConnectTimeout: time.Minute})
+	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 10 * time.Minute, ConnectTimeout: 10 * time.Minute})
 	_, err := c.Jobs(context.Background(), ann, model.Query{}, func(j *model.Job) error {
 		used, remaining := 16<<20-budget.Free(), l.memory-l.memory*int(j.StepID.JobID)/jobs
 		if used < remaining-200<<10 || used > remaining+200<<10 {
@@ -196,7 +196,7 @@ func TestMoreSlowClientsThanBudget(t *testing.T) { // not in parallel: it measur
 	l := newLister(t, 2000)
 	size := 5 * l.memory * 8 / 7 // an eighth is reserved for short answers
 	budget := client.NewBudget(size)
-	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: time.Minute, ConnectTimeout: time.Minute})
+	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 10 * time.Minute, ConnectTimeout: 10 * time.Minute})
 	var before, during runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -249,7 +249,7 @@ func TestNoCliff(t *testing.T) {
 	for _, percent := range []int{80, 95, 105, 120} {
 		budget := client.NewBudget(l.memory * 8 / 7 * 100 / percent)
 		size := budget.Free()
-		c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: time.Minute, ConnectTimeout: time.Minute})
+		c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 10 * time.Minute, ConnectTimeout: 10 * time.Minute})
 		l.lists.Store(0)
 		var wait sync.WaitGroup
 		for i := range 8 {
@@ -286,7 +286,7 @@ func longer(l *lister, stall time.Duration) (*client.Client, *client.Budget) {
 // progress, the timeout of a call must not end it.
 func TestLongerThanTheBudget(t *testing.T) {
 	t.Parallel()
-	l := newLister(t, 20_000)
+	l := newLister(t, 10_000)
 	c, budget := longer(l, time.Minute)
 	n, connections := 0, int32(0)
 	start := time.Now()
@@ -300,7 +300,7 @@ func TestLongerThanTheBudget(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || n != 20_000 || connections != 1 {
+	if err != nil || n != 10_000 || connections != 1 {
 		t.Errorf("%d jobs, %d connections, %v", n, connections, err)
 	}
 	if free := budget.Free(); free != 100<<10 {
@@ -317,7 +317,7 @@ func TestMemoryBecomesFree(t *testing.T) {
 	const jobs, size = 10_000, 64 << 20
 	l := newLister(t, jobs)
 	budget, other := client.NewBudget(size), model.Credential{Token: "other"}
-	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: time.Minute, ConnectTimeout: time.Minute})
+	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 10 * time.Minute, ConnectTimeout: 10 * time.Minute})
 	if !budget.Hold(other, size*7/8) {
 		t.Fatal("no memory")
 	}
