@@ -109,10 +109,15 @@ func (b *Budget) add(r *allowance, n int) {
 
 // Hold reserves n bytes for data that this package does not store, such as the
 // body of a client's request or of the gateway's answer. The bytes count
-// towards the limit on the credential. Hold does not wait, and reports whether
-// it succeeded.
+// towards the limit on the credential. Only a credential that uses little memory
+// gets the reserve for short answers, because long data may be held in small
+// parts. Hold does not wait, and reports whether it succeeded.
 func (b *Budget) Hold(cred model.Credential, n int) bool {
-	return (&allowance{budget: b, owner: ownerOf(nil, cred), short: b.short(n)}).acquire(n)
+	r := &allowance{budget: b, owner: ownerOf(nil, cred)}
+	b.mu.Lock()
+	r.short = b.short(b.byOwner[r.owner] + n)
+	b.mu.Unlock()
+	return r.acquire(n)
 }
 
 // Release frees the memory that Hold reserved.

@@ -67,7 +67,8 @@ func TestBudgetIsShared(t *testing.T) {
 }
 
 // TestHold checks that the memory that Hold reserves counts towards the limit
-// on the credential.
+// on the credential, and that long data in small parts does not use the reserve
+// for short answers.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	b, ann := NewBudget(800), model.Credential{Token: "ann"}
@@ -76,6 +77,10 @@ func TestHold(t *testing.T) {
 	}
 	b.Release(ann, 600)
 	if b.free() != 700 || !b.Hold(ann, 300) {
+		t.Errorf("%d free", b.free())
+	}
+	eva := model.Credential{Token: "eva"}
+	if !b.Hold(model.Credential{Token: "dan"}, 300) || !b.Hold(eva, 15) || b.Hold(eva, 15) {
 		t.Errorf("%d free", b.free())
 	}
 }
