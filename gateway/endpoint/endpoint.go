@@ -71,6 +71,11 @@ func Parse(text string) (Endpoint, error) {
 	e.TLS = tls
 	host, port, err := net.SplitHostPort(rest)
 	if err != nil {
+		if _, notPort := strconv.ParseUint(rest, 10, 16); notPort == nil {
+			scheme := strings.TrimSuffix(text, rest)
+			return e, errs.New(errs.Invalid, "listen on %q: a port needs a colon before it", text).
+				WithHint("write %s:%s for all addresses of this machine, or %[1]s127.0.0.1:%[2]s for programs on this machine only", scheme, rest)
+		}
 		return bad("no port, or too many colons")
 	}
 	n, err := strconv.ParseUint(port, 10, 16)

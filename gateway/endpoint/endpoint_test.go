@@ -15,6 +15,7 @@ func TestParse(t *testing.T) {
 		in   string
 		want Endpoint
 		bad  string
+		hint string // part of it; "": any
 	}{
 		{in: "127.0.0.1:6820", want: Endpoint{Network: ipc.TCP, Host: "127.0.0.1", Port: 6820}},
 		{in: ":6820", want: Endpoint{Network: ipc.TCP, Port: 6820}},
@@ -23,7 +24,9 @@ func TestParse(t *testing.T) {
 		{in: "login1:80", want: Endpoint{Network: ipc.TCP, Host: "login1", Port: 80}},
 		{in: "unix:/run/s", want: Endpoint{Network: ipc.Unix, Path: "/run/s"}},
 		{in: "", bad: "no port"},
-		{in: "6820", bad: "no port"},
+		{in: "6820", bad: "needs a colon", hint: "write :6820 for all addresses of this machine, or 127.0.0.1:6820"},
+		{in: "https://443", bad: "needs a colon", hint: "write https://:443 for all addresses of this machine, or https://127.0.0.1:443"},
+		{in: "65536", bad: "no port"},
 		{in: "::1:6820", bad: "too many colons"},
 		{in: "localhost:http", bad: "not a number"},
 		{in: "localhost:65536", bad: "not a number"},
@@ -45,7 +48,7 @@ func TestParse(t *testing.T) {
 	for _, tt := range tests {
 		got, err := Parse(tt.in)
 		if tt.bad != "" {
-			if err == nil || !strings.Contains(err.Error(), tt.bad) || errs.HintOf(err) == "" {
+			if err == nil || !strings.Contains(err.Error(), tt.bad) || errs.HintOf(err) == "" || !strings.Contains(errs.HintOf(err), tt.hint) {
 				t.Errorf("%q: %v, hint %q; want %q", tt.in, err, errs.HintOf(err), tt.bad)
 			}
 			continue

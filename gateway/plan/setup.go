@@ -117,6 +117,9 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 		}
 		metrics[0].Metrics, setup.Metrics = true, true
 	}
+	if err := checkDistinct(listen, metrics, o.netns != ""); err != nil {
+		return nil, err
+	}
 	plan := &query.WholePlan{Listen: listen, Metrics: metrics, Setup: setup, Plan: ipc.Plan{
 		Mode: m.plan(),
 		Run: ipc.Run{

@@ -205,7 +205,7 @@ func explainBind(err error, address string, s *netns.Namespace) error {
 	var hint string
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
-		hint = "another program listens there: stop it, or use another port"
+		hint = "another program listens there, or a socket unit has opened the port: stop that, or use another port"
 	case errors.Is(err, unix.EACCES):
 		hint = "ports below 1024 need root: use a higher port, or let systemd open the port (ListenStream= in schedrestd.socket)"
 	case errors.Is(err, unix.EPERM):
