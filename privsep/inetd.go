@@ -32,8 +32,8 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err != nil {
 		return err
 	}
-	if refusal != nil { // a worker with the default identity sends the refusal to the client
-		c.Log.Warn("client refused", "uid", client.UID, "gid", client.GID, "because", refusal)
+	if refusal != "" { // a worker with the default identity sends the refusal to the client
+		c.Log.Warn("connection refused", "listener", client.Listener, "peer", service.Name, "because", refusal)
 		service.Identity = c.defaultIdentity(service)
 	}
 	c.hasPeerCreds = client.Network != ipc.TCP

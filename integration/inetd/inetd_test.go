@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -424,56 +426,58 @@ func TestInetdLocal(t *testing.T) {
 	}
 }
 
+// localLab starts the daemons, and listens on a UNIX socket to which all users
+// may connect.
+func localLab(t *testing.T) (l *harness.Lab, ln net.Listener, path string) {
+	t.Helper()
+	l = harness.NewDaemons(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
+	path = filepath.Join(harness.SocketDir(t, l), "s")
+	ln, err := net.Listen("unix", path)
+	harness.Must(t, err)
+	t.Cleanup(func() { ln.Close() })
+	harness.Must(t, os.Chmod(path, 0o666))
+	return l, ln, path
+}
+
+// runAs starts the gateway in inetd mode with the connection of a client with
+// the given ids, sends a ping, and returns the answer, the log and the exit
+// status.
+func runAs(t *testing.T, l *harness.Lab, ln net.Listener, path string, uid, gid uint32, security string) (answer, logged string, status int) {
+	t.Helper()
+	client, err := thread.DialAs(uid, gid, path)
+	harness.Must(t, err)
+	defer client.Close()
+	accepted, err := ln.Accept()
+	harness.Must(t, err)
+	f, err := accepted.(*net.UnixConn).File()
+	harness.Must(t, err)
+	accepted.Close()
+	cmd := exec.Command(filepath.Join(harness.Bin, "schedrestd"), "-f", l.Conf(), "-a", "rest_auth/local", "-v")
+	cmd.Env = append(os.Environ(), "SCHEDRESTD_SECURITY="+security)
+	var log bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = f, f, &log
+	harness.Must(t, cmd.Start())
+	f.Close()
+	fmt.Fprint(client, "GET http://localhost/sched/v0.0.43/ping HTTP/1.1\r\n\r\n")
+	client.(*net.UnixConn).CloseWrite()
+	text, _ := io.ReadAll(client) // if the gateway has not read the request, the kernel resets the connection
+	cmd.Wait()
+	return string(text), log.String(), cmd.ProcessState.ExitCode()
+}
+
 // TestInetdBecomesUser checks that with become_user the worker runs as the user
-// who has connected to the UNIX socket, and that root is refused.
+// who has connected to the UNIX socket.
 func TestInetdBecomesUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
 	u := harness.OrdinaryUser(t)
-	l := harness.NewDaemons(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
-	dir, err := os.MkdirTemp("", "inetd-")
-	harness.Must(t, err)
-	defer os.RemoveAll(dir)
-	harness.Must(t, os.Chmod(dir, 0o755))
-	path := filepath.Join(dir, "s")
-	ln, err := net.Listen("unix", path)
-	harness.Must(t, err)
-	defer ln.Close()
-	harness.Must(t, os.Chmod(path, 0o666))
-	run := func(uid, gid uint32) (string, string, int) {
-		t.Helper()
-		client, err := thread.DialAs(uid, gid, path)
-		harness.Must(t, err)
-		defer client.Close()
-		accepted, err := ln.Accept()
-		harness.Must(t, err)
-		f, err := accepted.(*net.UnixConn).File()
-		harness.Must(t, err)
-		accepted.Close()
-		cmd := exec.Command(filepath.Join(harness.Bin, "schedrestd"), "-f", l.Conf(), "-a", "rest_auth/local", "-v")
-		cmd.Env = append(os.Environ(), "SCHEDRESTD_SECURITY=become_user")
-		var log bytes.Buffer
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = f, f, &log
-		harness.Must(t, cmd.Start())
-		f.Close()
-		fmt.Fprint(client, "GET http://localhost/sched/v0.0.43/ping HTTP/1.1\r\n\r\n")
-		client.(*net.UnixConn).CloseWrite()
-		text, _ := io.ReadAll(client) // if the gateway has not read the request, the kernel resets the connection
-		cmd.Wait()
-		return string(text), log.String(), cmd.ProcessState.ExitCode()
-	}
-	out, log, status := run(u.UID, u.GID)
+	l, ln, path := localLab(t)
+	out, log, status := runAs(t, l, ln, path, u.UID, u.GID, "become_user")
 	if got := harness.ParseAnswers(t, out); status != 0 || harness.Statuses(got) != "[200]" || got[0].Get("meta", "client", "user") != u.Name {
 		t.Errorf("exit status %d: %s\n%s", status, out, log)
 	}
 	if want := fmt.Sprintf("worker_uid=%d", u.UID); !strings.Contains(log, want) {
 		t.Errorf("no %s in the log:\n%s", want, log)
-	}
-	for _, ids := range [][2]uint32{{0, 0}, {0, u.GID}, {u.UID, 0}} {
-		out, log, status := run(ids[0], ids[1])
-		if got := harness.ParseAnswers(t, out); status != 0 || harness.Statuses(got) != "[403]" {
-			t.Errorf("%v: exit status %d: %s\n%s", ids, status, out, log)
-		}
 	}
 	cmd := exec.Command(filepath.Join(harness.Bin, "schedrestd"), "-f", l.Conf(), "-a", "rest_auth/local")
 	cmd.Env = append(os.Environ(), "SCHEDRESTD_SECURITY=become_user")
@@ -495,5 +499,51 @@ func TestInetdBecomesUser(t *testing.T) {
 	cmd.Stdin, cmd.Stdout = f, f
 	if _, log, status := harness.RunCommand(t, cmd); status != 1 || !strings.Contains(log, "accepted") {
 		t.Errorf("with the end that opened the connection: exit status %d\n%s", status, log)
+	}
+}
+
+// TestRefusedUsers checks which clients become_user refuses. A gateway that
+// listens must refuse the same clients as one in inetd mode, and log the same
+// reason.
+func TestRefusedUsers(t *testing.T) {
+	t.Parallel()
+	harness.NeedRoot(t)
+	u := harness.OrdinaryUser(t)
+	l, ln, path := localLab(t)
+	because := regexp.MustCompile(`msg="connection refused" .* because=("[^"]*")`)
+	for i, security := range []string{"become_user", "become_user,disable_user_check"} {
+		listening := filepath.Join(harness.SocketDir(t, l), fmt.Sprint("listening", i))
+		g := l.StartGateway(t, []string{"SCHEDRESTD_SECURITY=" + security}, "-f", l.Conf(), "-a", "rest_auth/local", "--socket-mode", "0666", "unix:"+listening)
+		var want []string // the reasons of the gateway that listens
+		reasons := func() (list []string) {
+			for _, m := range because.FindAllStringSubmatch(g.Logged(), -1) {
+				list = append(list, m[1])
+			}
+			return list
+		}
+		for _, ids := range [][2]uint32{{0, 0}, {0, u.GID}, {u.UID, 0}, {65534, 65534}, {u.UID, 65534}, {u.UID, u.GID}} {
+			c, err := thread.DialAs(ids[0], ids[1], listening)
+			harness.Must(t, err)
+			_, _ = io.WriteString(c, "GET /sched/v0.0.43/ping HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n") // a refused client is answered before
+			answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+			harness.Must(t, err)
+			c.Close()
+			reason := ""
+			if answer.StatusCode == http.StatusForbidden {
+				harness.Eventually(t, "the refusal is in the log", func() bool { return len(reasons()) > len(want) })
+				want = reasons()
+				reason = want[len(want)-1]
+			}
+			out, log, status := runAs(t, l, ln, path, ids[0], ids[1], security)
+			inetdReason := ""
+			if m := because.FindStringSubmatch(log); m != nil {
+				inetdReason = m[1]
+			}
+			t.Logf("%s, %v: %d %s", security, ids, answer.StatusCode, reason)
+			if got := harness.ParseAnswers(t, out); status != 0 || harness.Statuses(got) != fmt.Sprint([]int{answer.StatusCode}) || inetdReason != reason {
+				t.Errorf("%s, %v: a listening gateway answers %d (%s), one in inetd mode %s (%s), exit status %d\n%s",
+					security, ids, answer.StatusCode, reason, harness.Statuses(got), inetdReason, status, log)
+			}
+		}
 	}
 }
