@@ -68,6 +68,9 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err != nil {
 		return err
 	}
+	if service.Root {
+		thread.SetNice(parentNice)
+	}
 	m := newMonitor(c, service)
 	defer m.close()
 	if m.metricsListeners, err = listen.Open(listen.Options{Addresses: c.Metrics, Unix: c.listenOptions(service).Unix}); err != nil {

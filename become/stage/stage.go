@@ -49,6 +49,10 @@ const (
 // privileges (getauxval(3)).
 const atSecure = 23
 
+// noNice is the value of getpriority(2) for the nice value 0. The system call
+// returns higher values for threads with a higher priority.
+const noNice = 20
+
 // stageName is argv[0] of a process that is a stage.
 const stageName = "sched-stage"
 
@@ -170,6 +174,9 @@ func (t Target) run() (status int, err error) {
 	}
 	if err := t.become(); err != nil {
 		return ExitIdentity, err
+	}
+	if n, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil && n > noNice {
+		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 0) // the starter's priority is not for other users
 	}
 	return ExitTarget, fmt.Errorf("execute %s: %w", t.Path, syscall.Exec(t.Path, t.Argv, t.Env))
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,6 +27,9 @@ const patience = 30 * time.Second
 func TestMain(m *testing.M) {
 	if os.Args[0] == "target" {
 		status, _ := os.ReadFile("/proc/self/status")
+		if nice, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil {
+			status = fmt.Appendf(status, "Nice:\t%d\n", noNice-nice)
+		}
 		fmt.Printf("%s%s%s", strings.Join(os.Args[1:], " "), "\n"+strings.Join(os.Environ(), " ")+"\n", status)
 		own, _ := os.Readlink(Program)
 		if three, _ := os.Readlink("/proc/self/fd/3"); three == own {
@@ -95,6 +99,32 @@ func TestTheTargetHasTheIdentityAndNothingElse(t *testing.T) {
 	}
 	if strings.Contains(output, "descriptor 3") {
 		t.Error("the target inherited the descriptor of its program")
+	}
+}
+
+// TestNice checks that a target gets none of its starter's priority, and keeps a
+// positive nice value.
+func TestNice(t *testing.T) {
+	needRoot(t)
+	for starter, want := range map[int]string{-5: "0", 0: "0", 5: "5"} {
+		var cmd *exec.Cmd
+		done := make(chan error)
+		go func() {
+			runtime.LockOSThread() // this thread ends with its goroutine
+			err := unix.Setpriority(unix.PRIO_PROCESS, 0, starter)
+			if err == nil {
+				cmd = start(t, Target{UID: user, GID: user, Path: Program, Argv: []string{"target"}}, nil)
+				_ = cmd.Wait()
+			}
+			done <- err
+		}()
+		if err := <-done; err != nil {
+			t.Skipf("set the nice value %d: %v", starter, err)
+		}
+		_, nice, _ := strings.Cut(cmd.Stdout.(*bytes.Buffer).String(), "\nNice:\t")
+		if nice = strings.TrimSpace(nice); nice != want {
+			t.Errorf("the starter's nice value is %d, the target's %q, want %s: %s", starter, nice, want, cmd.Stderr)
+		}
 	}
 }
 

@@ -21,8 +21,9 @@ import (
 
 // floodVariable is an environment variable that turns the test's program into a
 // program that floods a socket. Its value contains an address, a uid, a gid and
-// the byte to send over each connection, or "-" for none. If the byte is "n",
-// nothing is sent, and the program does not wait until it is connected.
+// the byte to send over each connection, or "-" for none. If the byte is "n" or
+// "c", nothing is sent, and the program does not wait until it is connected. It
+// resets each connection, or with "c" closes it.
 const floodVariable = "TEST_FLOOD"
 
 const (
@@ -42,17 +43,23 @@ func flood(options string) error {
 	if at, err := netip.ParseAddrPort(address); err == nil {
 		family, sa = sockaddr.Sockaddr(at)
 	}
-	for range floodThreads {
+	for i := range floodThreads {
 		go thread.RunAs(uid, gid, func() error {
-			for {
+			for n := 0; ; n++ {
 				fd, err := unix.Socket(family, unix.SOCK_STREAM, 0)
 				if err != nil {
 					return err
 				}
-				if payload == "n" {
+				if payload == "n" || payload == "c" {
 					_ = unix.SetNonblock(fd, true)
 				}
-				_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) // otherwise the machine runs out of ports
+				// For a while after a close without a reset, the client's port
+				// can't be used again.
+				if payload != "c" {
+					_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+				} else if family == unix.AF_INET {
+					_ = unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 1, byte(n >> 12), byte(i + 1)}})
+				}
 				if err := unix.Connect(fd, sa); err == nil && payload == "x" {
 					_, _ = unix.Write(fd, []byte(payload))
 				}
@@ -113,7 +120,7 @@ func TestFlood(t *testing.T) {
 		"controller's socket": {l.Socket(), request(overUnix(usersSocket), "X-SCHED-USER-TOKEN:")},
 		"controller's port":   {controllerPort, request(overTCP)},
 	} {
-		for _, payload := range []string{"-", "x", "n"} {
+		for _, payload := range []string{"-", "x", "n", "c"} {
 			t.Run(name+"/"+payload, func(t *testing.T) {
 				if _, err := tt.request(); err != nil {
 					t.Fatal(err)

@@ -1,15 +1,21 @@
 package gateway
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"schedrestd/bundled/ctld/process"
 	"schedrestd/integration/harness"
+	"schedrestd/internal/thread"
+	"schedrestd/security"
 )
 
 // TestWorkerAttributes checks the process attributes that /proc shows for a
@@ -39,6 +45,51 @@ func TestWorkerAttributes(t *testing.T) {
 		if status["Groups"] != "" || strings.Trim(status["CapEff"], "0") != "" || strings.Trim(status["CapPrm"], "0") != "" {
 			t.Errorf("Groups %q, CapEff %s, CapPrm %s", status["Groups"], status["CapEff"], status["CapPrm"])
 		}
+	}
+}
+
+// TestNice checks that the parent, which accepts the connections, has a higher
+// priority than other programs if root starts it, and that none of its processes
+// has one. Otherwise clients could use the gateway to slow down other programs.
+func TestNice(t *testing.T) {
+	t.Parallel()
+	harness.NeedRoot(t)
+	l := harness.NewDaemons(t)
+	g := startAsRoot(l, t, nil, "-u", harness.OrdinaryUser(t).Name, "127.0.0.1:0")
+	check := func(name string, pid, want int) {
+		t.Helper()
+		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		harness.Must(t, err)
+		for _, e := range threads {
+			tid, _ := strconv.Atoi(e.Name())
+			n, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
+			if err == unix.ESRCH {
+				continue // the thread has ended
+			}
+			if harness.Must(t, err); thread.NoNice-n != want {
+				t.Errorf("%s: a thread has the nice value %d, want %d", name, thread.NoNice-n, want)
+			}
+		}
+	}
+	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	harness.Must(t, err)
+	held, err := security.EffectiveCapabilities()
+	harness.Must(t, err)
+	if own != thread.NoNice || !held.Has(unix.CAP_SYS_NICE) {
+		t.Skip("the gateway inherits another nice value, or may not change it")
+	}
+	check("the parent", g.PID(), -10)
+	list, err := process.Descendants(g.PID())
+	harness.Must(t, err)
+	checked := 0
+	for _, p := range list {
+		if fields := strings.Fields(harness.StatusOf(t, p.PID)["Uid"]); len(fields) == 4 && fields[0] != "0" {
+			check(harness.StatusOf(t, p.PID)["Name"], p.PID, 0)
+			checked++
+		}
+	}
+	if checked == 0 {
+		t.Error("the parent has started no process")
 	}
 }
 

@@ -6,6 +6,7 @@ package thread
 import (
 	"runtime"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,6 +41,19 @@ func Reserve(n int) {
 	close(release)
 	finished.Wait()
 }
+
+// SetNice sets the nice value of all threads of this process (setpriority(2)),
+// if the process may do so. It keeps any value other than 0, because the
+// administrator has chosen it. Later threads and processes inherit the value.
+func SetNice(nice int) {
+	if n, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil && n == NoNice {
+		_, _, _ = syscall.AllThreadsSyscall(unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, 0, uintptr(nice))
+	}
+}
+
+// NoNice is the value of getpriority(2) for the nice value 0. The system call
+// returns higher values for threads with a higher priority.
+const NoNice = 20
 
 // Thread is a thread that runs one function at a time until Stop is called.
 type Thread struct {
