@@ -183,6 +183,48 @@ func TestAuditHangs(t *testing.T) {
 	}
 }
 
+// TestAuditOpenHangs checks FailOpen while a write to the file hangs. Changes are
+// granted when their time limit expires, and from then on at once. When the file
+// is writable again, the log line has the number of all lines that are lost.
+func TestAuditOpenHangs(t *testing.T) {
+	text := logged(t)
+	d := &disk{free: 1 << 20, hang: make(chan struct{})}
+	a := testAudit(t, d, true, 20*time.Millisecond)
+	granted := make(chan bool, 3)
+	request := func(text string) {
+		a.queueIntent([]byte(text), nil, func(g bool) { granted <- g })
+	}
+	locked := func(f func() bool) func() bool {
+		return func() bool { a.mu.Lock(); defer a.mu.Unlock(); return f() }
+	}
+	request("one\n")
+	await(t, "the write", locked(func() bool { return len(a.queue) == 0 }))
+	request("two\n")
+	request("three\n")
+	await(t, "that the write is known to hang", locked(func() bool { return a.stuck }))
+	for range 3 {
+		if !<-granted {
+			t.Error("a change was refused")
+		}
+	}
+	if !requestChange(a, "four\n") || !locked(func() bool { return len(a.queue) == 2 && a.dropped == 1 })() {
+		t.Error("change four was refused, or waited for the file")
+	}
+	for i := range 4 {
+		a.queueOutcome(fmt.Appendf(nil, "end of %d\n", i))
+	}
+	close(d.hang)
+	await(t, "all outcomes", func() bool { return d.content() == "one\nend of 0\nend of 1\nend of 2\nend of 3\n" })
+	if !requestChange(a, "five\n") || !strings.HasSuffix(d.content(), "five\n") {
+		t.Errorf("change five was refused, or is not in %q", d.content())
+	}
+	a.queueOutcome(nil)
+	a.close()
+	if n := strings.Count(text.String(), "lines_lost"); n != 1 || !strings.Contains(text.String(), "lines_lost=3\n") || a.pending != 0 {
+		t.Errorf("%d changes are pending, and the log is\n%s", a.pending, text)
+	}
+}
+
 // TestTorn checks that after a full disk has cut off a line, the next line does
 // not continue it. It also checks that lines go to the file that the parent
 // sent last.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,7 @@ type journal struct {
 	pending int  // changes whose outcome is not written yet, including those whose intent is not yet answered
 	dropped int  // lines dropped since the last successful write
 	failing bool // the last write failed
+	stuck   bool // the current write takes longer than timeout
 	closed  bool
 	wake    chan struct{} // signals that the queue has a new entry or that the journal is closed
 	done    chan struct{} // closed when the goroutine has returned
@@ -98,7 +100,8 @@ func (a *journal) mayBegin(open int) bool {
 
 // queueIntent queues the line that announces a change, without waiting. It
 // calls the function answer exactly once, with the decision. If the journal is
-// closed, or maxPending changes are pending, it calls answer immediately.
+// closed, maxPending changes are pending, or the file hangs and failOpen is set,
+// it calls answer immediately.
 // Otherwise the goroutine that writes the lines, or the timer's goroutine,
 // calls answer later. The caller must queue an outcome for each granted change.
 // The notMade function returns the line that records that the change was not
@@ -106,7 +109,7 @@ func (a *journal) mayBegin(open int) bool {
 func (a *journal) queueIntent(text []byte, notMade func() []byte, answer func(granted bool)) {
 	i := &intent{answer: answer, notMadeLine: notMade}
 	a.mu.Lock()
-	full := a.closed || a.pending >= maxPending
+	full := a.closed || a.pending >= maxPending || a.failOpen && a.stuck // each change would have to wait for the timeout
 	switch {
 	case !full:
 		a.pending++
@@ -137,7 +140,7 @@ func (a *journal) expire(i *intent) {
 		a.pending--
 	}
 	firstFailure := !a.failing
-	a.failing = true
+	a.failing, a.stuck = true, true
 	a.mu.Unlock()
 	if firstFailure {
 		a.logFailure(fmt.Errorf("no line was written for %s", a.timeout))
@@ -227,30 +230,39 @@ func (a *journal) writeBatch(to sink) bool {
 		return false
 	}
 	written, err := a.appendLines(to, batch)
+	a.mu.Lock()
+	a.dropAnswered() // so that the log line about the end of a failure counts them
+	a.mu.Unlock()
 	a.answerBatch(batch[:written], batch[written:], err)
 	return err == nil
 }
 
-// takeBatch removes the next batch of lines from the queue. It drops intents
-// that were already answered. The caller holds a.mu.
+// takeBatch removes the next batch of lines from the queue. The caller holds
+// a.mu.
 func (a *journal) takeBatch() (batch []record) {
+	a.dropAnswered()
 	size, n := 0, 0
 	for ; n < len(a.queue) && size < batchSize; n++ {
-		r := a.queue[n]
-		if r.intent != nil && r.intent.answered.Load() {
-			if a.failOpen {
-				a.countDropped()
-			}
-			continue
-		}
-		size += len(r.text)
-		batch = append(batch, r)
+		size += len(a.queue[n].text)
 	}
-	a.queue = a.queue[n:]
+	batch, a.queue = a.queue[:n:n], a.queue[n:]
 	if len(a.queue) == 0 {
 		a.queue = nil
 	}
 	return batch
+}
+
+// dropAnswered removes the intents that were answered before their lines were
+// written from the queue. No write is in progress. The caller holds a.mu.
+func (a *journal) dropAnswered() {
+	a.stuck = false
+	a.queue = slices.DeleteFunc(a.queue, func(r record) bool {
+		answered := r.intent != nil && r.intent.answered.Load()
+		if answered && a.failOpen {
+			a.countDropped()
+		}
+		return answered
+	})
 }
 
 // appendLines appends the lines of a batch to the file, and returns how many of
