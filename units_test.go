@@ -113,3 +113,19 @@ func TestUnitFaults(t *testing.T) {
 		})
 	}
 }
+
+// TestProcessorShare checks that the units of gateways that listen set a weight.
+// Without one, systemd need not divide the processors between services, and a
+// user with many processes could open connections faster than the gateway
+// closes them.
+func TestProcessorShare(t *testing.T) {
+	for _, unit := range []string{"schedrestd.service", "schedrestd-users.service"} {
+		text, err := os.ReadFile("deploy/systemd/" + unit + ".in")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if unitSettings(string(text))["[Service] CPUWeight"] == "" {
+			t.Errorf("%s has no CPUWeight=", unit)
+		}
+	}
+}
