@@ -55,7 +55,7 @@ func steps() []plan.Step {
 	for _, p := range testPackages {
 		for _, uid := range p.as {
 			list = append(list, plan.Step{Name: fmt.Sprintf("tests of %s as %d", p.name, uid), Dir: "/src/" + p.name, UID: uid, Limit: time.Hour,
-				Argv: append([]string{"./test", "-test.v", "-test.short", "-test.parallel", "1", "-test.timeout", "50m"}, p.flags()...), Env: []string{"TMPDIR=/tmp"}})
+				Argv: append([]string{"./test", "-test.v", "-test.short", "-test.parallel", "1", "-test.timeout", "50m"}, p.flags()...), Env: append([]string{"TMPDIR=/tmp"}, p.env...)})
 		}
 	}
 	filter := regexp.MustCompile(os.Getenv("KERNELS_STEPS"))

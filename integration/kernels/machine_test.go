@@ -91,6 +91,7 @@ type testPackage struct {
 	name      string
 	as        []uint32 // users that run the tests
 	run, skip []string // names without "Test", or regular expressions for such names; if run is empty, all tests run
+	env       []string
 }
 
 // testPackages lists the packages whose tests are run. Of the tests of whole
@@ -103,6 +104,7 @@ var testPackages = []testPackage{
 		ConfinementLine Check.* DeathTests.* Captured CapturedConnects CapturedAsksTheKeeper NamespaceInit.* ParentGone ParentDies
 		EachUserHisProcess ProcessLimit NoThreadLeft ThreadsOfAWorker PeerFacts HTTPS KeyStaysInTheKeeper`),
 		skip: []string{"CheckSaysWhy"}}, // busybox's setpriv can't change the user
+	{name: "integration/clock", as: []uint32{0}, env: []string{"CLOCK_MAY_JUMP=1", "INTEGRATION_BIN=/usr/local/sbin"}},
 	{name: "privsep/spawn", as: []uint32{0, 1000}},
 	{name: "privsep/listen", as: []uint32{0, 1000}},
 	{name: "gateway/dispatcher/dial", as: []uint32{0, 1000}},
@@ -162,11 +164,13 @@ func (m *machine) writeFiles(shell, dir string) error {
 		}
 		return nil
 	}
-	if err := build("build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", dir+"/", "./cmd/schedrestd...", "./integration/kernels/guest"); err != nil {
+	if err := build("build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", dir+"/", "./cmd/...", "./integration/kernels/guest"); err != nil {
 		return err
 	}
 	add(dir+"/guest", "init", 0o755)
-	add(dir+"/schedrestd", "usr/local/sbin/schedrestd", 0o755)
+	for _, name := range []string{"schedrestd", "schedctl", "schedctld", "scheddbd"} {
+		add(dir+"/"+name, "usr/local/sbin/"+name, 0o755)
+	}
 	programs, _ := filepath.Glob(dir + "/schedrestd-*")
 	for _, path := range programs {
 		add(path, "usr/local/sbin/"+filepath.Base(path), 0o711)
