@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,38 +24,46 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/openapi"
 	"schedrestd/api/schema"
+	"schedrestd/internal/feature"
 )
 
-// documents caches parsed documents, because parsing takes a long time. The key
-// is the options from which a document was generated.
+// documents contains functions that return parsed documents, because parsing
+// takes a long time. The key is the options from which a document was
+// generated.
 var documents sync.Map
 
-// documentOf returns the validated OpenAPI document of h.
-func documentOf(t *testing.T, h *handler) *openapi3.T {
+// documentOf returns the validated OpenAPI document of h for one API version.
+// It is much smaller than the document of all versions. Package openapi tests
+// that both have the same content.
+func documentOf(t *testing.T, h *handler, v schema.Version) *openapi3.T {
 	t.Helper()
-	key := fmt.Sprint(h.documentOptions())
-	if doc, known := documents.Load(key); known {
-		return doc.(*openapi3.T)
-	}
-	written, err := openapi.New(h.documentOptions())
+	o := h.documentOptions()
+	o.Parsers = slices.DeleteFunc(slices.Clone(o.Parsers), func(p feature.Parser) bool { return schema.Version(p.Version) != v })
+	load, _ := documents.LoadOrStore(fmt.Sprint(o), sync.OnceValues(func() (*openapi3.T, error) { return loadDocument(o) }))
+	doc, err := load.(func() (*openapi3.T, error))()
 	if err != nil {
 		t.Fatal(err)
+	}
+	return doc
+}
+
+// loadDocument generates, parses and validates a document.
+func loadDocument(o openapi.Options) (*openapi3.T, error) {
+	written, err := openapi.New(o)
+	if err != nil {
+		return nil, err
 	}
 	var b bytes.Buffer
 	out := schema.NewJSONWriter(&b, schema.Compact)
 	written.Write(out)
 	if err := out.Flush(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	doc, err := openapi3.NewLoader().LoadFromData(b.Bytes())
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	if err := doc.Validate(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	documents.Store(key, doc)
-	return doc
+	return doc, doc.Validate(context.Background())
 }
 
 // checkDocumented fails the test unless the answer w to the request r agrees
@@ -77,7 +86,7 @@ func checkDocumented(t *testing.T, s testServer, r *http.Request, w *httptest.Re
 	} else if w.Header().Get("Content-Encoding") != "" {
 		return // other codings have a test of their own
 	}
-	doc := documentOf(t, s.handler)
+	doc := documentOf(t, s.handler, view.Version)
 	if endpoint == nil {
 		checkEnvelope(t, doc, view, w.Header().Get("Content-Type"), body)
 		return
@@ -163,7 +172,7 @@ func TestDocument(t *testing.T) {
 		{"neither", "/openapi", "text/html", 406, "application/json"},
 		{"other version", "/openapi/v2", "", 404, "application/json"},
 	}
-	docs := map[string]any{}
+	texts := map[string][]byte{} // the answers with status 200, by name
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f := demo()
@@ -178,20 +187,30 @@ func TestDocument(t *testing.T) {
 			if f.calls != nil {
 				t.Errorf("a daemon was asked: %v", f.calls)
 			}
-			var doc any
-			if err := yaml.Unmarshal(w.Body.Bytes(), &doc); err != nil { // JSON is valid YAML
-				t.Fatal(err)
-			}
 			if w.Code == http.StatusOK {
-				docs[tt.name] = doc
+				texts[tt.name] = w.Body.Bytes()
+			} else {
+				parseYAML(t, w.Body.Bytes())
 			}
 		})
 	}
-	for name, doc := range docs {
-		if d := cmp.Diff(docs["JSON"], doc); d != "" {
-			t.Errorf("%s is another document: %.2000s", name, d)
+	for name, text := range texts {
+		if !bytes.Equal(text, texts["JSON"]) && !bytes.Equal(text, texts["YAML"]) {
+			t.Errorf("%s is another text", name)
 		}
 	}
+	if d := cmp.Diff(parseYAML(t, texts["JSON"]), parseYAML(t, texts["YAML"])); d != "" {
+		t.Errorf("YAML is another document than JSON: %.2000s", d)
+	}
+}
+
+// parseYAML returns the value of a text in YAML or JSON. JSON is valid YAML.
+func parseYAML(t *testing.T, text []byte) (value any) {
+	t.Helper()
+	if err := yaml.Unmarshal(text, &value); err != nil {
+		t.Fatal(err)
+	}
+	return value
 }
 
 // TestDocumentTellsWhatIsServed checks that the document omits everything that
