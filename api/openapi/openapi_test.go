@@ -336,7 +336,7 @@ func TestBodiesAreJSONUnlessYAMLIsServed(t *testing.T) {
 	if text := written(t, o); bytes.Contains(text, []byte("yaml")) {
 		t.Error("the document lists YAML, which is not served")
 	}
-	o.YAML = true
+	o.YAML, o.Parsers = true, parsers(t, "v0.0.42")
 	doc := read(t, o)
 	op := doc.Paths.Value("/sched/v0.0.42/job/submit").Post
 	for _, content := range []openapi3.Content{op.RequestBody.Value.Content, op.Responses.Value("200").Value.Content, op.Responses.Default().Value.Content} {
