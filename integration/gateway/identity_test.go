@@ -154,7 +154,7 @@ func TestUnshare(t *testing.T) {
 			}
 			trace := filepath.Join(t.TempDir(), "trace")
 			cmd := l.InetdCommand()
-			cmd.Args = append([]string{strace, "-f", "-qq", "-e", "trace=unshare", "-o", trace, cmd.Path}, cmd.Args[1:]...)
+			cmd.Args = append([]string{strace, "-f", "--seccomp-bpf", "-qq", "-e", "trace=unshare", "-o", trace, cmd.Path}, cmd.Args[1:]...)
 			cmd.Path = strace
 			cmd.Env = append(cmd.Env, tt.env...)
 			cmd.Stdin = strings.NewReader("GET http://localhost/healthz HTTP/1.1\n\n")
