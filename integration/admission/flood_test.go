@@ -28,7 +28,7 @@ const floodVariable = "TEST_FLOOD"
 
 const (
 	floodThreads  = 6
-	floodRequests = 10
+	floodRequests = 5
 )
 
 // flood connects to an address and closes the connection, as often as possible,
