@@ -183,7 +183,7 @@ func overHTTP(pairs *connectionPairs, config *tls.Config, roots *x509.CertPool) 
 	failed := make(chan error, 1000)
 	for i := range 16 {
 		wg.Go(func() {
-			for range 4 {
+			for range 2 {
 				if err := ask(clients[i%2], scheme+"://127.0.0.1"); err != nil {
 					failed <- err
 				}

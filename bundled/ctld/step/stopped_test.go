@@ -36,7 +36,7 @@ func TestUserCannotHoldUpTheStep(t *testing.T) {
 	const maxJobs = 4
 	var jobs sync.WaitGroup
 	slots := make(chan struct{}, maxJobs)
-	for range 100 {
+	for range 40 {
 		spec := b.spec("exit 0")
 		spec.TimeLimit, spec.KillWait = 50*time.Millisecond, 50*time.Millisecond
 		slots <- struct{}{}
