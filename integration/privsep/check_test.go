@@ -31,7 +31,7 @@ func inspect(t *testing.T, as user, c testConfig) (string, int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(binary)
+	cmd := exec.Command(parentProgram)
 	cmd.Dir = "/"
 	cmd.Env = []string{parentEnv + "=" + string(text), "GODEBUG=containermaxprocs=0"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
@@ -130,7 +130,7 @@ func TestCheckSaysWhy(t *testing.T) {
 		"their maps are not": {"mount -o remount,bind,ro /proc", "read-only file system", unix.CLONE_NEWNS},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := exec.Command("/bin/sh", "-c", tt.script+` && exec setpriv --reuid 31277 --regid 31277 --clear-groups "$0"`, binary)
+			cmd := exec.Command("/bin/sh", "-c", tt.script+` && exec setpriv --reuid 31277 --regid 31277 --clear-groups "$0"`, parentProgram)
 			cmd.Dir = "/"
 			cmd.Env = []string{parentEnv + "=" + string(text), "GODEBUG=containermaxprocs=0", "PATH=/usr/bin:/bin"}
 			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: tt.space}

@@ -181,7 +181,7 @@ func TestThreadsOfAWorker(t *testing.T) {
 		c := testConfig{Service: identityOf("31298", "31298", ""), Threads: 2}
 		bound := spawn.MaxUserTasks
 		if security.KernelSince(6, 14) {
-			bound = int(c.config().PIDs) + workerself.ReservedPIDs
+			bound = int(c.Config().PIDs) + workerself.ReservedPIDs
 		}
 		machine, _ := os.ReadFile("/proc/sys/kernel/pid_max")
 		threadsOfAWorker(t, nil, c, bound)

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -21,31 +20,35 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"schedrestd/bundled/demo/thread"
 	auditing "schedrestd/gateway/auditor"
 	"schedrestd/gateway/dispatcher"
 	"schedrestd/gateway/proof"
 	program "schedrestd/gateway/worker"
-	"schedrestd/internal/errs"
+	"schedrestd/integration/privsep/parent"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
-	"schedrestd/privsep"
 	programs "schedrestd/privsep/program"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
 
-// The test binary runs the tests. It also acts as the parent, and as each
-// process that the parent starts. The environment variable parentEnv selects
-// the parent. The program's name and arguments select the other processes. The
-// parent is a process of its own, because it drops privileges that it can't
-// regain.
-const parentEnv = "PRIVSEP_TEST_PARENT"
+// The test binary runs the tests. It also acts as each process that the parent
+// starts. The program's name and arguments select the process. The parent is a
+// process of its own, because it drops privileges that it can't regain. Its
+// program is built from parent/program. If that is not possible, the test binary
+// acts as the parent, too.
 
 // binary is a copy of the test binary that every user can execute.
-var binary string
+// parentProgram is the program that acts as the parent, in the same directory.
+var binary, parentProgram string
+
+// testConfig contains the parent's settings that tests change.
+type testConfig = parent.Config
+
+// parentEnv is the name of the environment variable that contains these
+// settings.
+const parentEnv = parent.Env
 
 func TestMain(m *testing.M) {
 	switch {
@@ -67,7 +70,7 @@ func TestMain(m *testing.M) {
 	case os.Args[0] == programs.Name(ipc.Keeper):
 		os.Exit(playKeeper(os.Args[1]))
 	case os.Getenv(parentEnv) != "":
-		os.Exit(playParent(os.Getenv(parentEnv)))
+		os.Exit(parent.Main())
 	}
 	if cgo && security.Sandboxed {
 		fmt.Fprintln(os.Stderr, "error: these tests need a program without cgo, because it can confine all of its threads")
@@ -79,7 +82,8 @@ func TestMain(m *testing.M) {
 		err = os.Chmod(dir, 0o755)
 	}
 	if err == nil {
-		binary, err = install(dir, unreadable)
+		binary = filepath.Join(dir, binaryName)
+		parentProgram, err = install(dir, unreadable)
 	}
 	if err != nil {
 		panic(err)
@@ -147,18 +151,44 @@ const firstWorker = 2.0
 // cost 44 MB for each service in each test.
 const unreadable = 0o711
 
+// binaryName and parentName are the names of the test binary and of the
+// parent's program in a directory of programs.
+const binaryName, parentName = "privsep.test", "parent"
+
 // install copies the test binary into dir. It adds copies with the given mode
-// under the names of the programs that a parent starts. It returns the path of
-// the test binary.
+// under the names of the programs that a parent starts, and the parent's
+// program. It returns the path of the latter.
 func install(dir string, mode os.FileMode) (string, error) {
-	path, worker := filepath.Join(dir, "privsep.test"), filepath.Join(dir, programs.Name(ipc.Worker))
+	path, worker, parent := filepath.Join(dir, binaryName), filepath.Join(dir, programs.Name(ipc.Worker)), filepath.Join(dir, parentName)
 	err := errors.Join(copyFile("/proc/self/exe", path, 0o755), copyFile(path, worker, mode))
 	for _, role := range started {
 		if err == nil && role != ipc.Worker {
 			err = os.Link(worker, filepath.Join(dir, programs.Name(role)))
 		}
 	}
-	return path, err
+	switch {
+	case err != nil:
+	case parentProgram != "":
+		err = copyFile(parentProgram, parent, 0o755)
+	case !buildParent(parent):
+		err = os.Link(path, parent)
+	}
+	return parent, err
+}
+
+// buildParent builds the parent's program, and reports whether it has done so.
+// A machine without Go can't build it. With cgo the test binary may have been
+// built with the race detector, and the parent must be, too.
+func buildParent(path string) bool {
+	if cgo {
+		return false
+	}
+	build := exec.Command("go", "build", "-ldflags=-w", "-o", path, "./parent/program")
+	if !security.Sandboxed {
+		build.Args = slices.Insert(build.Args, 2, "-tags=nosandbox")
+	}
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	return build.Run() == nil && os.Chmod(path, 0o755) == nil
 }
 
 // started lists the roles whose programs a parent starts.
@@ -166,12 +196,13 @@ var started = []ipc.Role{ipc.Worker, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.
 
 // replace puts links to the programs into a new directory, except to the
 // program for role. It calls change with the missing program's path, so that
-// change can put another program there. It returns the path of the test binary.
+// change can put another program there. It returns the path of the parent's
+// program.
 func replace(t *testing.T, role ipc.Role, change func(path string)) string {
 	t.Helper()
 	dir, from := sharedDir(t), filepath.Dir(binary)
-	path := filepath.Join(dir, filepath.Base(binary))
-	must(t, os.Link(binary, path))
+	path := filepath.Join(dir, parentName)
+	must(t, os.Link(parentProgram, path))
 	for _, other := range started {
 		if name := programs.Name(other); other == role {
 			change(filepath.Join(dir, name))
@@ -196,77 +227,11 @@ func copyFile(from, to string, mode os.FileMode) error {
 	return os.Chmod(to, mode)
 }
 
-// playParent runs the parent with the configuration of a test. The parent logs
-// JSON to stderr.
-func playParent(text string) int {
-	var test testConfig
-	if err := json.Unmarshal([]byte(text), &test); err != nil {
-		panic(err)
-	}
-	if err := privsep.CheckStart(); err != nil {
-		panic(err)
-	}
-	c := test.config()
-	c.Level.Set(slog.Level(c.Setup.LogLevel))
-	c.Log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: c.Level}))
-	if c.Mode == ipc.ModeCheck {
-		if err := privsep.Check(c, os.Stdout); err != nil {
-			fmt.Println("error:", err)
-			return 1
-		}
-		return 0
-	}
-	statusRequests := make(chan os.Signal, 1)
-	signal.Notify(statusRequests, syscall.SIGUSR2)
-	go func() {
-		for range statusRequests {
-			is, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
-			c.Log.Info("dumpable", "is", is, "error", fmt.Sprint(err))
-		}
-	}()
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1)
-	c.Reread = func() (*ipc.PackedPlan, error) { return rereadFile(os.Getenv(reloadEnv), c.Setup) }
-	run := privsep.Run
-	if c.Setup.Inetd {
-		run = func(signals <-chan os.Signal, c privsep.Config) error {
-			return privsep.Inetd(signals, c, os.Stdin, os.Stdout)
-		}
-	}
-	if err := run(signals, c); err != nil {
-		c.Log.Error("failed", "error", err.Error(), "hint", errs.HintOf(err))
-		return 1
-	}
-	return 0
-}
-
-// reloadEnv is the name of an environment variable. The variable contains the
-// path of the file that a parent rereads. The file contains a Setup and Secrets
-// as JSON.
-const reloadEnv = "PRIVSEP_TEST_RELOAD"
-
 // reloadFile returns the path of the file that the parents of a test reread.
 // All subtests of a test share this file.
 func reloadFile(t *testing.T) string {
 	test, _, _ := strings.Cut(t.Name(), "/")
 	return filepath.Join(filepath.Dir(binary), test+".reload")
-}
-
-func rereadFile(path string, now ipc.Setup) (*ipc.PackedPlan, error) {
-	var next reread
-	raw, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(raw, &next)
-	}
-	p := &ipc.PackedPlan{Setup: next.Setup, Plan: ipc.Plan{Secrets: next.Secrets, Run: ipc.Run{LogLevel: next.Setup.LogLevel}}}
-	p.Setup.Files, p.Setup.Sandbox, p.Setup.Audit, p.Setup.Claims = now.Files, now.Sandbox, now.Audit, now.Claims
-	return p, err
-}
-
-// reread is the content of the file that a parent rereads.
-type reread struct {
-	ipc.Setup
-	ipc.Secrets
 }
 
 // gateway is a running parent with its workers.
@@ -345,7 +310,7 @@ func launch(t *testing.T, as user, c testConfig) *gateway {
 // standard input and output.
 func launchAt(t *testing.T, as user, c testConfig, client *os.File) *gateway {
 	t.Helper()
-	c.Argv = c.Argv.or(good)
+	c.Argv = argv(c.Argv).or(good)
 	if !c.DeathTests {
 		c.Argv[ipc.Worker] = append(slices.Clone(c.Argv[ipc.Worker]), noDeathTests)
 	}
@@ -369,9 +334,9 @@ func launchAt(t *testing.T, as user, c testConfig, client *os.File) *gateway {
 		t.Fatal(err)
 	}
 	g := &gateway{t: t, exit: make(chan error, 1), more: make(chan struct{}, 100_000)}
-	g.cmd = exec.Command(cmp.Or(c.Binary, binary))
+	g.cmd = exec.Command(cmp.Or(c.Binary, parentProgram))
 	g.cmd.Dir = "/"
-	g.cmd.Env = []string{parentEnv + "=" + string(text), "GODEBUG=containermaxprocs=0", "SCHED_JWT=must-not-reach-a-worker", reloadEnv + "=" + reloadFile(t)}
+	g.cmd.Env = []string{parentEnv + "=" + string(text), "GODEBUG=containermaxprocs=0", "SCHED_JWT=must-not-reach-a-worker", parent.ReloadEnv + "=" + reloadFile(t)}
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as, Pdeathsig: syscall.SIGKILL}
 	if as == contained {
 		ids := []syscall.SysProcIDMap{{Size: 1 << 16}}

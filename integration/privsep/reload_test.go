@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"schedrestd/bundled/demo/thread"
+	"schedrestd/integration/privsep/parent"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 	programs "schedrestd/privsep/program"
@@ -40,7 +41,7 @@ func reloadSecretsWriter(t *testing.T) func(ipc.Setup, ipc.Secrets) {
 		if s.Settings == nil {
 			s.Settings = packed(work.Setup{}).Settings
 		}
-		text, err := json.Marshal(reread{s, secrets})
+		text, err := json.Marshal(parent.Reread{Setup: s, Secrets: secrets})
 		if err == nil {
 			err = os.WriteFile(path, text, 0o644)
 		}

@@ -1,4 +1,4 @@
-package privsep
+package parent
 
 import (
 	"cmp"
@@ -14,9 +14,9 @@ import (
 	"schedrestd/privsep/identity"
 )
 
-// testConfig contains the parent's settings that tests change. A test sends it
-// to the parent as JSON.
-type testConfig struct {
+// Config contains the parent's settings that tests change. A test sends it to
+// the parent as JSON.
+type Config struct {
 	Listen, Metrics                                      []ipc.Listen
 	Netns, ControllerNetns                               string
 	Service                                              ipc.Service
@@ -28,17 +28,17 @@ type testConfig struct {
 	Audit                                                ipc.Audit
 	ipc.Secrets
 
-	Argv                              argv
+	Argv                              map[ipc.Role][]string
 	DeathTests                        bool          // run the death tests at each start; most tests skip them to save time
 	StartLimit, Silence, Watch, Still time.Duration // 0 stands for the usual value
 	Absence, Stop                     time.Duration // the same
 	Mode                              ipc.Mode      // 0: serve
-	Binary                            string        `json:"-"` // what to execute as the parent; "" stands for binary
+	Binary                            string        `json:"-"` // what to execute as the parent; "" stands for the usual program
 }
 
-// config returns the Config that schedrestd-config would make. If the test sets
+// Config returns the configuration that schedrestd-config would make. If the test sets
 // neither number, there are four threads and two workers.
-func (c testConfig) config() privsep.Config {
+func (c Config) Config() privsep.Config {
 	run := ipc.Run{Switches: c.Switches, LogLevel: c.Setup.LogLevel, Audit: c.Audit, Netns: c.Netns, ControllerNetns: c.ControllerNetns,
 		Numbers: ipc.Numbers{Connections: uint32(c.Connections), PerSource: uint32(c.PerSource), Identities: uint32(c.Identities), Workers: uint32(c.Workers), Threads: uint32(cmp.Or(c.Threads, 4))}}
 	p := ipc.PackedPlan{Listen: c.Listen, Metrics: c.Metrics, Setup: c.Setup, Plan: ipc.Plan{Mode: c.Mode, Run: run, Service: c.Service, SocketMode: uint16(c.SocketMode), Secrets: c.Secrets}}
