@@ -221,60 +221,87 @@ func TestBrokenConnection(t *testing.T) {
 				}
 				t.Run(tr.name+"/"+f.name+"/"+p.name, func(t *testing.T) {
 					t.Parallel()
-					st, freed := newBreakingServer(t, f.act == nil)
-					var raw net.Conn
-					var c *conn
-					if tr.unix {
-						c, raw = connPair(t, ipc.Connection{ID: 1, Network: ipc.Unix}, st.stall, st.closeFunc(1))
-					} else {
-						raw, c = st.pair()
-						c.id, c.stall, c.done = 1, st.stall, st.closeFunc(1)
+					limit := time.Hour
+					if f.act == nil {
+						limit = 50 * time.Millisecond
 					}
-					broken := &faultyConn{Conn: c.Conn}
-					c.Conn = broken
-					st.openConns.Add(1)
-					st.tracker.track(1)
-					client := raw
-					switch {
-					case tr.tls != nil:
-						st.tracker.setConn(1, c, nil)
-						go st.handshake(c, tls.Server(c, serverConfig(t, tr.tls)), st.http.ReadHeaderTimeout)
-						if !p.raw {
-							tlsClient := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, NextProtos: tr.tls})
-							must(t, tlsClient.Handshake())
-							client = tlsClient
+					for {
+						st, freed := newBreakingServer(t, limit)
+						var raw net.Conn
+						var c *conn
+						if tr.unix {
+							c, raw = connPair(t, ipc.Connection{ID: 1, Network: ipc.Unix}, st.stall, st.closeFunc(1))
+						} else {
+							raw, c = st.pair()
+							c.id, c.stall, c.done = 1, st.stall, st.closeFunc(1)
 						}
-					default:
-						st.inetd = tr.inetd
-						st.servePlain(c)
-					}
-					_, err := io.WriteString(client, p.send)
-					must(t, err)
-					awaitText(t, client, p.wait)
-					if p.big {
-						_, err = io.ReadFull(client, make([]byte, 100))
-						must(t, err)
-					}
-					if f.act != nil {
-						f.act(raw, broken)
-					}
-					for deadline := time.Now().Add(time.Minute); ; broken.interrupt() {
-						select {
-						case <-freed:
-						case <-time.After(5 * time.Millisecond):
-							if time.Now().After(deadline) {
-								t.Fatal("the slot is not free")
-							}
-							continue
+						broken := &faultyConn{Conn: c.Conn}
+						c.Conn = broken
+						st.openConns.Add(1)
+						st.tracker.track(1)
+						if tr.tls != nil {
+							st.tracker.setConn(1, c, nil)
+							go st.handshake(c, tls.Server(c, serverConfig(t, tr.tls)), st.http.ReadHeaderTimeout)
+						} else {
+							st.inetd = tr.inetd
+							st.servePlain(c)
 						}
-						break
-					}
-					if err := c.SetDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
-						t.Errorf("the descriptor is still open: %v", err)
+						err := p.reach(raw, tr.tls)
+						if err == nil && f.act != nil {
+							f.act(raw, broken)
+						}
+						awaitFreed(t, c, broken, freed)
+						if err == nil {
+							return
+						}
+						if f.act != nil || limit > 10*time.Second {
+							t.Fatal(err)
+						}
+						limit *= 4 // the limit has ended before the slow machine has reached the point
 					}
 				})
 			}
 		}
+	}
+}
+
+// reach makes the client of a connection send and receive everything up to the
+// point. If protocols is not nil, the client uses TLS.
+func (p point) reach(client net.Conn, protocols []string) error {
+	if protocols != nil && !p.raw {
+		secure := tls.Client(client, &tls.Config{InsecureSkipVerify: true, NextProtos: protocols})
+		if err := secure.Handshake(); err != nil {
+			return err
+		}
+		client = secure
+	}
+	_, err := io.WriteString(client, p.send)
+	if err == nil {
+		err = awaitText(client, p.wait)
+	}
+	if err == nil && p.big {
+		_, err = io.ReadFull(client, make([]byte, 100))
+	}
+	return err
+}
+
+// awaitFreed waits until the slot of a connection is free, and checks that the
+// connection is closed.
+func awaitFreed(t *testing.T, c *conn, broken *faultyConn, freed <-chan bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; broken.interrupt() {
+		select {
+		case <-freed:
+		case <-time.After(5 * time.Millisecond):
+			if time.Now().After(deadline) {
+				t.Fatal("the slot is not free")
+			}
+			continue
+		}
+		break
+	}
+	if err := c.SetDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the descriptor is still open: %v", err)
 	}
 }
 
@@ -288,25 +315,25 @@ func serverConfig(t *testing.T, protocols []string) *tls.Config {
 }
 
 // awaitText reads from c until the input contains text.
-func awaitText(t *testing.T, c net.Conn, text string) {
-	t.Helper()
-	must(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
+func awaitText(c net.Conn, text string) error {
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		return err
+	}
 	var all []byte
 	for buf := make([]byte, 4096); !strings.Contains(string(all), text); {
 		n, err := c.Read(buf)
-		must(t, err)
+		if err != nil {
+			return err
+		}
 		all = append(all, buf[:n]...)
 	}
+	return nil
 }
 
-// newBreakingServer returns a server with short time limits if the client is
-// silent, and otherwise with long ones. The returned channel gets a value when
-// the worker reports that connection 1 is closed.
-func newBreakingServer(t *testing.T, silent bool) (*testServer, chan bool) {
-	limit := time.Hour
-	if silent {
-		limit = 50 * time.Millisecond
-	}
+// newBreakingServer returns a server with the given time limit for silent
+// clients. The returned channel gets a value when the worker reports that
+// connection 1 is closed.
+func newBreakingServer(t *testing.T, limit time.Duration) (*testServer, chan bool) {
 	limits := testLimits
 	limits.ReadHeader, limits.ReadBody, limits.Idle, limits.Stall = limit, limit, limit, limit
 	st := newTestServer(t, work.Setup{Limits: limits}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
