@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -16,7 +17,18 @@ func TestReachable(t *testing.T) {
 	for name, outage := range map[string]state{"refuses": refuses, "vanishes": vanishes} {
 		t.Run(name, func(t *testing.T) {
 			l := newCluster(t, "a", "b")
-			l.config.ConnectTimeout = 100 * time.Millisecond
+			// Only attempts to reach a lost controller end soon. On a busy machine,
+			// a connection to the other one takes longer.
+			l.config.ConnectTimeout = time.Minute
+			dial := l.config.Dial
+			l.config.Dial = func(ctx context.Context, a client.Address) (net.Conn, error) {
+				if l.stateOf(a.Name) == vanishes {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
+					defer cancel()
+				}
+				return dial(ctx, a)
+			}
 			c := client.New(l.config)
 			now := time.Now()
 			c.Clock(func() time.Time { return now })
