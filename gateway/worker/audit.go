@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"schedrestd/handlers/rest"
@@ -12,18 +13,26 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// auditClient implements rest.Audit. Before each change, it asks the
-// auditor for permission. After the change, it reports the outcome.
-type auditClient struct {
-	*remoteService
-	counts *counters
-	bytes  *rate.Buckets[string] // limits the bytes that each user adds to the audit log
+// The type auditor stands for the auditor process, and implements rest.Audit.
+// Before each change, it asks the process for permission. After the change, it
+// reports the outcome.
+type auditor struct {
+	service *service
+	counts  AuditCounts
+	bytes   *rate.Buckets[string] // limits the bytes that each user adds to the audit log
 }
 
-func newAuditClient() *auditClient {
-	c := &auditClient{newRemoteService(ipc.Auditor), new(counters), rate.NewBuckets[string](maxIdentities, auditBurst, auditRate)}
-	c.onLate = decline
-	return c
+// AuditCounts counts changes since the start of this worker.
+type AuditCounts struct {
+	Changes    atomic.Uint64 // changes that had to be recorded
+	Limited    atomic.Uint64 // changes refused because of the limit of their user
+	Unrecorded atomic.Uint64 // changes refused because they could not be recorded
+}
+
+func newAuditor() *auditor {
+	a := &auditor{service: newService(ipc.Auditor), bytes: rate.NewBuckets[string](maxAuditUsers, auditBurst, auditRate)}
+	a.service.onLate = decline
+	return a
 }
 
 const (
@@ -39,8 +48,9 @@ const (
 // the disk of the audit log is full, the gateway refuses changes of all users.
 // So a user who makes changes too fast is refused, long before that happens.
 const (
-	auditBurst = 16 << 20 // about 18,000 changes
-	auditRate  = 32 << 10 // per second; about 35 changes
+	auditBurst    = 16 << 20 // about 18,000 changes
+	auditRate     = 32 << 10 // per second; about 35 changes
+	maxAuditUsers = 10_000   // only users who have sent a valid credential are counted
 )
 
 var errAuditShare = errs.New(errs.TooMany, "too many changes by this user: the limit on bytes in the audit log is reached")
@@ -51,33 +61,33 @@ var errUnrecorded = errs.New(errs.Unavailable, "change refused: the audit log is
 // the client disconnects, because the worker must report the outcome of every
 // permitted change, even of a change that it did not make. If the answer is
 // TryLater and the client has disconnected, Intend does not ask again.
-func (c *auditClient) Intend(ctx context.Context, change rest.Change) (func(rest.Result), error) {
-	c.counts.changes.Add(1)
-	if wait := c.bytes.TakeN(time.Now(), auditIdentity(change), auditSize(change)); wait > 0 {
-		c.counts.limited.Add(1)
-		return nil, withRetryAfter(errAuditShare, wait)
+func (a *auditor) Intend(ctx context.Context, change rest.Change) (func(rest.Result), error) {
+	a.counts.Changes.Add(1)
+	if wait := a.bytes.TakeN(time.Now(), auditIdentity(change), auditSize(change)); wait > 0 {
+		a.counts.Limited.Add(1)
+		return nil, &rest.RetryAfterError{Err: errAuditShare, After: wait}
 	}
-	report, err := c.intend(ctx, change)
+	report, err := a.intend(ctx, change)
 	if err != nil {
-		c.counts.unrecorded.Add(1)
+		a.counts.Unrecorded.Add(1)
 	}
 	return report, err
 }
 
-func (c *auditClient) intend(ctx context.Context, change rest.Change) (func(rest.Result), error) {
-	id, _ := ctx.Value(connectionKey{}).(uint64)
-	limit := time.NewTimer(intentTimeout)
-	defer limit.Stop()
+func (a *auditor) intend(ctx context.Context, change rest.Change) (func(rest.Result), error) {
+	connection, _ := ctx.Value(connectionKey{}).(uint64)
+	limit, cancel := within(intentTimeout)
+	defer cancel()
 	for {
-		var sentOn *link // channel on which the intent was sent
+		l, err := a.service.connected()
 		var number uint64
-		// The wait must not end when the client disconnects, so the request's
-		// context is not used here.
-		sender := func(l *link) sendFunc { sentOn = l; return l.channel.Send }
-		answer, err := c.ask(context.Background(), sender, limit.C, func(n uint64) ipc.Message {
-			number = n
-			return intent(n, id, change)
-		})
+		var answer ipc.Message
+		if err == nil {
+			answer, err = l.ask(limit, l.channel.Send, func(id uint64) ipc.Message {
+				number = id
+				return intent(id, connection, change)
+			})
+		}
 		if err != nil {
 			return nil, errs.Wrap(err, errs.Unavailable, "%s", errUnrecorded.Message)
 		}
@@ -87,13 +97,13 @@ func (c *auditClient) intend(ctx context.Context, change rest.Change) (func(rest
 		}
 		switch noted.Decision {
 		case query.Granted:
-			return func(r rest.Result) { report(sentOn, number, r) }, nil
+			return func(r rest.Result) { report(l, number, r) }, nil
 		case query.Denied:
 			return nil, errUnrecorded
 		}
 		select {
 		case <-time.After(intentRetryDelay):
-		case <-limit.C:
+		case <-limit.Done():
 			return nil, errUnrecorded
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -172,5 +182,10 @@ func decline(l *link, m ipc.Message) {
 	}
 }
 
-// connectionKey is the context key for the number of the request's connection.
 type connectionKey struct{}
+
+// WithConnection returns a context for the requests of a connection. The
+// argument number is the connection's number, by which the auditor knows it.
+func WithConnection(ctx context.Context, number uint64) context.Context {
+	return context.WithValue(ctx, connectionKey{}, number)
+}

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -24,16 +23,16 @@ func TestIntentHasForwardedAddress(t *testing.T) {
 	}
 }
 
-// newAuditPair returns an auditClient and the auditor's end of its channel, so
+// newAuditPair returns an auditor and the auditor's end of its channel, so
 // that the test can act as the auditor.
-func newAuditPair(t *testing.T) (*auditClient, *ipc.Channel) {
+func newAuditPair(t *testing.T) (*auditor, *ipc.Channel) {
 	t.Helper()
-	auditor, fd, err := ipc.Pair(ipc.Auditor, ipc.Worker)
+	channel, fd, err := ipc.Pair(ipc.Auditor, ipc.Worker)
 	must(t, err)
-	t.Cleanup(func() { auditor.Close() })
-	c := newAuditClient()
-	must(t, c.connect(fd))
-	return c, auditor
+	t.Cleanup(func() { channel.Close() })
+	c := newAuditor()
+	must(t, c.service.connect(fd))
+	return c, channel
 }
 
 // TestChangesWait checks that a worker that gets the answer TryLater asks again
@@ -63,7 +62,7 @@ func TestChangesWait(t *testing.T) {
 			}
 		}
 	}()
-	ctx := context.WithValue(t.Context(), connectionKey{}, uint64(7))
+	ctx := WithConnection(t.Context(), 7)
 	report, err := c.Intend(ctx, rest.Change{User: "alice"})
 	must(t, err)
 	report(rest.Result{Status: 200, Code: "ok"})
@@ -98,7 +97,7 @@ func TestAuditShare(t *testing.T) {
 			}
 		}
 	}()
-	c.bytes = rate.NewBuckets[string](maxIdentities, 20_000, 1)
+	c.bytes = rate.NewBuckets[string](maxAuditUsers, 20_000, 1)
 	submit := func(change rest.Change) error {
 		report, err := c.Intend(t.Context(), change)
 		if err == nil {
@@ -139,10 +138,12 @@ func TestLatePermission(t *testing.T) {
 				}
 				return nil
 			}
-			_, err := l.ask(t.Context(), send, time.NewTimer(intentTimeout).C, func(n uint64) ipc.Message {
+			limit, cancel := within(intentTimeout)
+			_, err := l.ask(limit, send, func(n uint64) ipc.Message {
 				id = n
 				return intent(n, 1, rest.Change{})
 			})
+			cancel()
 			if err == nil {
 				used++
 			}

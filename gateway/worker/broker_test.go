@@ -26,7 +26,7 @@ func brokerWithDispatcher(f func(ipc.Message) ipc.Received) *Broker {
 	var e *Broker
 	e = NewBroker(func(m ipc.Message, _ ...int) error {
 		if r := f(m); r.Message != nil {
-			go e.deliver(r)
+			go e.Deliver(r)
 		}
 		return nil
 	})
@@ -40,7 +40,7 @@ func brokerWithResolver(t *testing.T, f func(*work.Lookup) *work.LookupResult) *
 	resolver, fd, err := ipc.Pair(ipc.Resolver, ipc.Worker)
 	must(t, err)
 	t.Cleanup(func() { resolver.Close() })
-	must(t, e.resolver.connect(fd))
+	must(t, e.Connect(ipc.Resolver, fd))
 	go func() {
 		for {
 			m, err := resolver.Receive()
@@ -93,7 +93,7 @@ func TestDialTCP(t *testing.T) {
 		return ipc.Received{Message: &work.Dialed{ID: d.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connectingSocket(t, l.Addr().String())}}
 	})
 	list := []work.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:1"}, {Name: "b", Network: "tcp", Address: l.Addr().String()}}
-	dial := e.dialer(work.UpstreamAccounting, list, "")
+	dial := e.Dialer(work.UpstreamAccounting, list, "")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	nc, err := dial(ctx, client.Address{Network: "tcp", Address: l.Addr().String()})
@@ -127,7 +127,7 @@ func TestDialFails(t *testing.T) {
 	e := brokerWithDispatcher(func(m ipc.Message) ipc.Received {
 		return ipc.Received{Message: &work.DialFailed{ID: m.(*work.Dial).ID, Errno: uint16(unix.ENETUNREACH)}}
 	})
-	_, err = e.dialer(work.UpstreamController, list, "")(context.Background(), a)
+	_, err = e.Dialer(work.UpstreamController, list, "")(context.Background(), a)
 	if !errors.Is(err, unix.ENETUNREACH) || !strings.Contains(err.Error(), "dial tcp "+closedAddr) {
 		t.Errorf("unreachable: %v", err)
 	}
@@ -141,10 +141,10 @@ func TestDialFails(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
-	if _, err := e.dialer(work.UpstreamController, list, "")(ctx, a); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := e.Dialer(work.UpstreamController, list, "")(ctx, a); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("without an answer: %v", err)
 	}
-	e.deliver(delayed)
+	e.Deliver(delayed)
 	if _, err := unix.FcntlInt(uintptr(delayed.FDs[0]), unix.F_GETFD, 0); err != unix.EBADF {
 		t.Errorf("a descriptor that arrived too late is open: %v", err)
 	}
@@ -164,7 +164,7 @@ func TestDialUnix(t *testing.T) {
 		must(t, err)
 		return ipc.Received{Message: &work.Dialed{ID: d.ID, Owner: 7}, FDs: []int{fd}}
 	})
-	nc, owner, err := e.open(context.Background(), work.UpstreamMunge, 0, client.Address{Network: "unix", Address: path})
+	nc, owner, err := e.dialer.open(context.Background(), work.UpstreamMunge, 0, client.Address{Network: "unix", Address: path})
 	must(t, err)
 	defer nc.Close()
 	if owner != 7 || nc.RemoteAddr().String() != path || nc.RemoteAddr().Network() != "unix" {
@@ -191,7 +191,7 @@ func TestBrokerNames(t *testing.T) {
 		}
 		return &work.LookupResult{ID: q.ID}
 	})
-	u := newUsers(e)
+	u := e.Users()
 	if got := u.User(1); got != "alice" {
 		t.Errorf("user 1: %q", got)
 	}
@@ -201,7 +201,7 @@ func TestBrokerNames(t *testing.T) {
 	if got := u.Group(3); got != "3" {
 		t.Errorf("group 3: %q", got)
 	}
-	if _, err := e.Name(true, 3); !errors.Is(err, errNoUserDatabase) {
+	if _, err := e.resolver.name(true, 3); !errors.Is(err, errNoUserDatabase) {
 		t.Errorf("group 3: %v", err)
 	}
 }
@@ -210,7 +210,7 @@ func TestBrokerNames(t *testing.T) {
 // do not exist, and look-ups that fail. The worker must not send a name that
 // the resolver would not accept.
 func TestBrokerNumbers(t *testing.T) {
-	u := newUsers(brokerWithResolver(t, func(q *work.Lookup) *work.LookupResult {
+	u := brokerWithResolver(t, func(q *work.Lookup) *work.LookupResult {
 		switch {
 		case q.Name == "alice" && !q.Group:
 			return &work.LookupResult{ID: q.ID, Available: true, Number: 20001}
@@ -222,7 +222,7 @@ func TestBrokerNumbers(t *testing.T) {
 			t.Errorf("the resolver was asked for %q", q.Name)
 		}
 		return &work.LookupResult{ID: q.ID, Available: true, Number: ipc.NoID}
-	}))
+	}).Users()
 	ctx := context.Background()
 	if id, err := u.UserID(ctx, "alice"); id != 20001 || err != nil {
 		t.Errorf("alice: %d, %v", id, err)
@@ -238,7 +238,7 @@ func TestBrokerNumbers(t *testing.T) {
 	if _, err := u.UserID(ctx, "slow"); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("a directory that does not answer: %v", err)
 	}
-	u.resolveSem <- struct{}{} // a look-up for another client
+	must(t, u.byName.acquire(ctx)) // a look-up for another client
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
 	if _, err := u.UserID(cancelled, "alice"); errs.KindOf(err) != errs.Unavailable {
@@ -255,7 +255,7 @@ func TestOwnName(t *testing.T) {
 			return &work.LookupResult{ID: q.ID}
 		}
 		return &work.LookupResult{ID: q.ID, Available: true, Name: "alice"}
-	}).ownName(7)
+	}).Users().OwnName(7)
 	for i, want := range []string{"", "alice", "alice"} {
 		if got := name(); got != want {
 			t.Errorf("question %d: %q, want %q", i, got, want)

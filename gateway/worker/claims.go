@@ -13,7 +13,7 @@ import (
 
 // claims implements rest.Keys with the Idempotency-Keys that the auditor
 // stores.
-type claims struct{ *remoteService }
+type claims struct{ auditor *service }
 
 const (
 	// claimTimeout is how long a worker waits for the answer when it claims an
@@ -31,15 +31,17 @@ const _ = uint(query.MaxClaimAnswer - rest.MaxKept)
 // Claim implements rest.Keys. It waits even if the client disconnects,
 // because every granted claim must be settled.
 func (k claims) Claim(_ context.Context, claim rest.KeyClaim) (rest.KeyState, []byte, func(rest.KeyState, []byte), error) {
-	limit := time.NewTimer(claimTimeout)
-	defer limit.Stop()
-	var sentOn *link // channel on which the claim was sent
+	limit, cancel := within(claimTimeout)
+	defer cancel()
 	var number uint64
-	sender := func(l *link) sendFunc { sentOn = l; return l.channel.Send }
-	answer, err := k.ask(context.Background(), sender, limit.C, func(n uint64) ipc.Message {
-		number = n
-		return &query.Claim{ID: n, Key: claim.Key, User: claim.User, Body: claim.Body}
-	})
+	var answer ipc.Message
+	l, err := k.auditor.connected()
+	if err == nil {
+		answer, err = l.ask(limit, l.channel.Send, func(id uint64) ipc.Message {
+			number = id
+			return &query.Claim{ID: id, Key: claim.Key, User: claim.User, Body: claim.Body}
+		})
+	}
 	if err != nil {
 		return 0, nil, nil, errs.Wrap(err, errs.Unavailable, "the Idempotency-Key can't be kept now; nothing was submitted")
 	}
@@ -47,7 +49,7 @@ func (k claims) Claim(_ context.Context, claim rest.KeyClaim) (rest.KeyState, []
 	if !ok {
 		return rest.KeyFull, nil, nil, nil
 	}
-	settle := func(state rest.KeyState, answer []byte) { settleClaim(sentOn, number, state, answer) }
+	settle := func(state rest.KeyState, answer []byte) { settleClaim(l, number, state, answer) }
 	return rest.KeyState(claimed.State), claimed.Answer, settle, nil
 }
 
@@ -56,10 +58,10 @@ func (k claims) Claim(_ context.Context, claim rest.KeyClaim) (rest.KeyState, []
 // answer. But the answer to later requests with the same key says that the
 // outcome is unknown.
 func settleClaim(l *link, claim uint64, state rest.KeyState, answer []byte) {
-	limit := time.NewTimer(settleTimeout)
-	defer limit.Stop()
-	_, err := l.ask(context.Background(), l.channel.Send, limit.C, func(n uint64) ipc.Message {
-		return &query.Settle{ID: n, Claim: claim, State: query.ClaimState(state), Answer: answer}
+	limit, cancel := within(settleTimeout)
+	defer cancel()
+	_, err := l.ask(limit, l.channel.Send, func(id uint64) ipc.Message {
+		return &query.Settle{ID: id, Claim: claim, State: query.ClaimState(state), Answer: answer}
 	})
 	if err != nil {
 		slog.Warn("answer for an Idempotency-Key not kept", "error", err)

@@ -20,7 +20,8 @@ type counters struct {
 	badRequests, handshakes, frames atomic.Uint64 // malformed input of HTTP/1, TLS and HTTP/2
 	stalled                         atomic.Uint64 // streams that were reset because the client did not read the answer
 	reported, unreported            atomic.Uint64 // offences reported to the dispatcher, and offences not reported because there were too many
-	changes, unrecorded             atomic.Uint64 // changes that had to be recorded, and changes refused because they could not be recorded
+
+	audit *AuditCounts // what the auditor's client counts
 }
 
 // logCounters writes the counters to the log.
@@ -29,13 +30,13 @@ func (s *server) logCounters() {
 	forwarded, forgotten := o.forwarded.Len()
 	slog.Info("counters",
 		slog.Group("requests", "read", c.requests.Load(), "unauthenticated", c.unauthenticated.Load(), "paused", c.paused.Load(),
-			"rate", c.limited.Load(), "share", c.share.Load(), "overloaded", c.overloaded.Load()),
+			"rate", c.limited.Load()+c.audit.Limited.Load(), "share", c.share.Load(), "overloaded", c.overloaded.Load()),
 		slog.Group("malformed", "requests", c.badRequests.Load(), "handshakes", c.handshakes.Load(), "frames", c.frames.Load(),
 			"stalled", c.stalled.Load()),
 		slog.Group("offences", "reported", c.reported.Load(), "unreported", c.unreported.Load(),
 			"forwarded_sources", forwarded, "forwarded_forgotten", forgotten),
 		slog.Group("rates", "identities", s.limiter.rates.Len()),
-		slog.Group("audit", "changes", c.changes.Load(), "unrecorded", c.unrecorded.Load()))
+		slog.Group("audit", "changes", c.audit.Changes.Load(), "unrecorded", c.audit.Unrecorded.Load()))
 }
 
 // counterLogPause is the minimum time between two log lines with the counters.

@@ -3,17 +3,14 @@ package worker
 import (
 	"context"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/auth"
-	"schedrestd/become"
 	"schedrestd/handlers"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/feature"
@@ -22,15 +19,13 @@ import (
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/fault"
-	"schedrestd/rpc/munge"
-	"schedrestd/rpc/sack"
 )
 
 // NewHandler builds the handlers of a worker from its Setup, and the clients
-// with which they call the site's daemons. If broker is nil, the process dials
+// with which they call the site's daemons. If b is nil, the process dials
 // by itself and looks up no names. Benchmarks pass nil, because they run
 // without a dispatcher and without a sandbox.
-func NewHandler(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error) {
+func NewHandler(setup work.Setup, tokens *Tokens, b *Broker) (http.Handler, error) {
 	daemons := client.Config{
 		Controllers:    controllers(setup),
 		Accounting:     addresses(setup.Accounting),
@@ -40,21 +35,22 @@ func NewHandler(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler,
 		Stall:          setup.Limits.Stall,
 		Answers:        client.NewBudget(int(setup.Limits.Answers)),
 		Trusted:        func(uid uint32) bool { return uid == 0 || uid == setup.SchedUID },
-		Munge:          broker.mungeClient(setup.Munge, work.UpstreamMunge, setup.Munge.Socket),
-		Sack:           broker.sackClient(setup.Sack, setup.SchedUID),
-		Dial:           broker.dialer(work.UpstreamController, setup.Controllers, setup.AuthSocket),
+		Munge:          b.Munge(setup.Munge, work.UpstreamMunge, setup.Munge.Socket),
+		Sack:           b.Sack(setup.Sack, setup.SchedUID),
+		Dial:           b.Dialer(work.UpstreamController, setup.Controllers, setup.AuthSocket),
 		MungeUID:       setup.SchedUID,
 		Observe:        observeCalls(false),
 		Log:            slog.Default(),
 	}
 	cfg := handlerConfig(setup)
-	ctl := controller(setup, daemons, broker)
+	ctl := controller(setup, daemons, b)
 	cfg.Controller = ctl
+	users := b.Users()
 	cfg.Auth = auth.Options{
 		JWT:            setup.JWT,
 		Local:          setup.Local,
 		UID:            uint32(os.Getuid()),
-		User:           broker.ownName(uint32(os.Getuid())),
+		User:           users.OwnName(uint32(os.Getuid())),
 		UserClaimField: setup.UserClaim,
 	}
 	cfg.Memory = daemons.Answers
@@ -66,77 +62,25 @@ func NewHandler(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler,
 	if cfg.Content != 0 && cfg.Content&feature.Controller == 0 {
 		cfg.Ready = readiness(tokens, nil)
 	}
-	users := newUsers(broker)
 	cfg.Users, cfg.Resolver = users, users
-	if setup.Audit && broker != nil {
-		cfg.Audit = broker.audit
+	if setup.Audit && b != nil {
+		cfg.Audit = b.Audit()
 	}
-	if setup.Claims && broker != nil {
-		cfg.Keys = claims{broker.audit.remoteService}
+	if setup.Claims && b != nil {
+		cfg.Keys = b.Keys()
 	}
 	if setup.RequireUserName {
 		cfg.Auth.Privileged = func(user string) bool { return slices.Contains(setup.Privileged, user) }
 	}
 	if len(setup.Accounting) > 0 {
 		if socket := setup.Munge.Accounting; socket != "" {
-			daemons.Munge = broker.mungeClient(setup.Munge, work.UpstreamAccountingMunge, socket)
+			daemons.Munge = b.Munge(setup.Munge, work.UpstreamAccountingMunge, socket)
 		}
-		daemons.Dial = broker.dialer(work.UpstreamAccounting, setup.Accounting, "")
+		daemons.Dial = b.Dialer(work.UpstreamAccounting, setup.Accounting, "")
 		daemons.Observe = observeCalls(true)
 		cfg.Accounting = client.NewAccounting(daemons)
 	}
 	return handlers.New(cfg), nil
-}
-
-// mungeClient returns a MUNGE client, or nil if MUNGE is not configured. The
-// client accepts a server that runs as root or as the owner of the MUNGE
-// socket's directory.
-func (b *Broker) mungeClient(m work.Munge, upstream work.Upstream, socket string) *munge.Client {
-	if m.Socket == "" || b == nil {
-		return nil
-	}
-	var owner owner
-	return &munge.Client{Socket: socket, TTL: m.TTL,
-		Dial: func(ctx context.Context, path string) (net.Conn, error) {
-			nc, uid, err := b.open(ctx, upstream, 0, client.Address{Network: "unix", Address: path})
-			return owner.record(nc, uid, err)
-		},
-		Trusted: owner.allows,
-	}
-}
-
-// sackClient returns a client that requests auth/slurm credentials, or nil if
-// auth/slurm is not configured. The client accepts a server that runs as root,
-// as the owner of the socket's directory, or as the scheduler's user. sackd and
-// slurmctld run as the scheduler's user, but root may own the directory.
-func (b *Broker) sackClient(sockets []string, sched uint32) *sack.Client {
-	if len(sockets) == 0 || b == nil {
-		return nil
-	}
-	owners := make([]owner, len(sockets))
-	return &sack.Client{Sockets: sockets,
-		Dial: func(ctx context.Context, i int) (net.Conn, error) {
-			nc, uid, err := b.open(ctx, work.UpstreamSack, uint8(i), client.Address{Network: "unix", Address: sockets[i]})
-			return owners[i].record(nc, uid, err)
-		},
-		Trusted: func(i int, uid uint32) bool { return uid == sched || owners[i].allows(uid) },
-	}
-}
-
-// An owner holds the uid of the owner of a socket's directory. The uid is known
-// once the socket has been dialled.
-type owner struct{ uid atomic.Uint32 }
-
-func (o *owner) record(nc net.Conn, uid uint32, err error) (net.Conn, error) {
-	if err == nil {
-		o.uid.Store(uid)
-	}
-	return nc, err
-}
-
-// allows reports whether the server of the socket may run as uid.
-func (o *owner) allows(uid uint32) bool {
-	return uid == 0 || uid == o.uid.Load() && uid != become.Overflow
 }
 
 // handlerConfig returns the settings that do not depend on a daemon. NewHandler
@@ -184,14 +128,14 @@ type noAccounting struct{ handlers.Accounting }
 // commands, the client tries the controllers in order. If the controllers share
 // an address, the client uses only this address. The exception is a ping, which
 // uses each controller's own address.
-func controller(setup work.Setup, daemons client.Config, broker *Broker) reachableController {
+func controller(setup work.Setup, daemons client.Config, b *Broker) reachableController {
 	each := client.New(daemons)
 	if len(setup.Front) == 0 {
 		return each
 	}
 	daemons.Controllers = withSocket(setup, addresses(setup.Front))
-	if broker != nil {
-		daemons.Dial = broker.dialer(work.UpstreamFront, setup.Front, setup.AuthSocket)
+	if b != nil {
+		daemons.Dial = b.Dialer(work.UpstreamFront, setup.Front, setup.AuthSocket)
 	}
 	return sharedController{client.New(daemons), each}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -100,19 +99,6 @@ func TestControllers(t *testing.T) {
 	setup.AuthSocket = "/s"
 	if diff := cmp.Diff(append([]client.Address{{Name: "b", Network: "unix", Address: "/s"}}, all...), controllers(setup)); diff != "" {
 		t.Errorf("with a socket of the primary's: (-want +got):\n%s", diff)
-	}
-	if got := NewBroker(nil).mungeClient(work.Munge{}, work.UpstreamMunge, ""); got != nil {
-		t.Errorf("no daemon verifies tokens, and %+v is asked", got)
-	}
-	if got := NewBroker(nil).sackClient(nil, 5); got != nil {
-		t.Errorf("no auth/slurm, and %+v is asked", got)
-	}
-	if got := NewBroker(nil).sackClient([]string{"/s", "/t"}, 5); got == nil || len(got.Sockets) != 2 || !got.Trusted(1, 0) || !got.Trusted(1, 5) || got.Trusted(1, 77) {
-		t.Errorf("sack.socket: %+v", got)
-	}
-	got := NewBroker(nil).mungeClient(work.Munge{Socket: "/m", Accounting: "/other", TTL: time.Minute}, work.UpstreamAccountingMunge, "/other")
-	if got == nil || got.Socket != "/other" || got.TTL != time.Minute {
-		t.Errorf("munged: %+v", got)
 	}
 }
 

@@ -294,7 +294,7 @@ func TestPausedFrames(t *testing.T) {
 
 // refusingKey returns a remoteKey for key. Its keeper refuses to sign.
 func refusingKey(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
-	client := newKeeperClient()
+	client := NewKeeper()
 	channel := keeperEnd(t, client)
 	go func() {
 		for {

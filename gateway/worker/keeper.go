@@ -11,11 +11,12 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// keeperClient asks the keeper to sign TLS handshakes and to verify tokens.
-type keeperClient struct {
-	*remoteService
-	signSem, verifySem chan struct{} // each holds one element for each pending question; separate, so that signatures do not delay tokens
-	outdated           atomic.Bool   // whether the keeper can no longer use the token key file
+// A Keeper stands for the keeper process. It passes the worker's questions on:
+// the keeper signs TLS handshakes and verifies tokens.
+type Keeper struct {
+	service            *service
+	signing, verifying slots       // separate, so that signatures do not delay tokens
+	outdated           atomic.Bool // see IsOutdated
 }
 
 const (
@@ -26,18 +27,18 @@ const (
 
 var errUnsigned = errors.New("the keeper refused to sign this handshake")
 
-func newKeeperClient() *keeperClient {
-	return &keeperClient{
-		remoteService: newRemoteService(ipc.Keeper),
-		signSem:       make(chan struct{}, maxQuestions),
-		verifySem:     make(chan struct{}, maxQuestions),
-	}
+// NewKeeper returns a Keeper without a channel.
+func NewKeeper() *Keeper {
+	return &Keeper{service: newService(ipc.Keeper), signing: make(slots, maxQuestions), verifying: make(slots, maxQuestions)}
 }
 
-// isLost reports whether the keeper of this worker has exited.
-func (r *keeperClient) isLost() bool {
-	l := r.link.Load()
-	if l == nil {
+// Connect makes the descriptor fd the channel to the keeper.
+func (k *Keeper) Connect(fd int) error { return k.service.connect(fd) }
+
+// IsLost reports whether the keeper of this worker has exited.
+func (k *Keeper) IsLost() bool {
+	l, err := k.service.connected()
+	if err != nil {
 		return false
 	}
 	select {
@@ -48,17 +49,24 @@ func (r *keeperClient) isLost() bool {
 	}
 }
 
-// sign asks the keeper to sign a message of a TLS handshake.
-func (r *keeperClient) sign(scheme uint16, message []byte) ([]byte, error) {
-	timer := time.NewTimer(signTimeout)
-	defer timer.Stop()
-	select {
-	case r.signSem <- struct{}{}:
-		defer func() { <-r.signSem }()
-	case <-timer.C:
-		return nil, errNoService
+// IsOutdated reports whether the keeper can no longer use the file of the token
+// key.
+func (k *Keeper) IsOutdated() bool { return k.outdated.Load() }
+
+// Sign asks the keeper to sign a message of a TLS handshake. The argument
+// scheme is the number of a tls.SignatureScheme.
+func (k *Keeper) Sign(scheme uint16, message []byte) ([]byte, error) {
+	ctx, cancel := within(signTimeout)
+	defer cancel()
+	if err := k.signing.acquire(ctx); err != nil {
+		return nil, err
 	}
-	answer, err := r.ask(context.Background(), func(l *link) sendFunc { return l.channel.Send }, timer.C, func(id uint64) ipc.Message {
+	defer k.signing.release()
+	l, err := k.service.connected()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := l.ask(ctx, l.channel.Send, func(id uint64) ipc.Message {
 		return &query.Sign{ID: id, Scheme: scheme, Message: message}
 	})
 	if err != nil {
@@ -70,37 +78,31 @@ func (r *keeperClient) sign(scheme uint16, message []byte) ([]byte, error) {
 	return nil, errUnsigned
 }
 
-// verify asks the keeper to verify a token's signature, and waits for at most
+// Verify asks the keeper to verify a token's signature, and waits for at most
 // verifyTimeout. If there is no keeper, it returns auth.Unknown immediately.
-func (r *keeperClient) verify(ctx context.Context, s auth.Signature) auth.Answer {
+func (k *Keeper) Verify(ctx context.Context, s auth.Signature) auth.Answer {
 	question := &query.Verify{Signed: []byte(s.Signed)}
 	if len(s.Bytes) != len(question.MAC) {
 		return auth.Bad
 	}
 	copy(question.MAC[:], s.Bytes)
-	l := r.link.Load()
-	if l == nil {
+	l, err := k.service.connected()
+	if err != nil {
 		return auth.Unknown
 	}
-	timer := time.NewTimer(verifyTimeout)
-	defer timer.Stop()
-	select {
-	case r.verifySem <- struct{}{}:
-		defer func() { <-r.verifySem }()
-	case <-l.closed:
-		return auth.Unknown
-	case <-timer.C:
-		return auth.Unknown
-	case <-ctx.Done():
+	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
+	defer cancel()
+	if k.verifying.acquire(ctx) != nil {
 		return auth.Unknown
 	}
-	answer, err := l.ask(ctx, l.channel.TrySend, timer.C, func(id uint64) ipc.Message {
+	defer k.verifying.release()
+	answer, err := l.ask(ctx, l.channel.TrySend, func(id uint64) ipc.Message {
 		question.ID = id
 		return question
 	})
 	if verified, ok := answer.(*query.Verified); ok && err == nil {
 		if verified.Verdict == query.Outdated {
-			r.outdated.Store(true)
+			k.outdated.Store(true)
 		}
 		return map[query.Verdict]auth.Answer{query.Genuine: auth.Good, query.Forged: auth.Bad}[verified.Verdict]
 	}

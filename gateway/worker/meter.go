@@ -135,11 +135,11 @@ func (m *meter) extraCounters(c *counters) []extra {
 	return []extra{
 		{m.Received.Cell(), traffic.received.Load()}, {m.Sent.Cell(), traffic.sent.Load()},
 		{m.Denied.Cell(table.DeniedUnauthenticated), c.unauthenticated.Load()}, {m.Denied.Cell(table.DeniedBlocked), c.paused.Load()},
-		{m.Denied.Cell(table.DeniedRate), c.limited.Load()}, {m.Denied.Cell(table.DeniedShare), c.share.Load()},
+		{m.Denied.Cell(table.DeniedRate), c.limited.Load() + c.audit.Limited.Load()}, {m.Denied.Cell(table.DeniedShare), c.share.Load()},
 		{m.Denied.Cell(table.DeniedFull), c.overloaded.Load()},
 		{m.Malformed.Cell(table.MalformedRequest), c.badRequests.Load()}, {m.Malformed.Cell(table.MalformedHandshake), c.handshakes.Load()},
 		{m.Malformed.Cell(table.MalformedFrames), c.frames.Load()}, {m.Stalled.Cell(), c.stalled.Load()},
-		{m.Changes.Cell(), c.changes.Load()}, {m.Unrecorded.Cell(), c.unrecorded.Load()},
+		{m.Changes.Cell(), c.audit.Changes.Load()}, {m.Unrecorded.Cell(), c.audit.Unrecorded.Load()},
 	}
 }
 

@@ -50,7 +50,7 @@ func TestMeter(t *testing.T) {
 	observeRequest(rest.Observation{Method: "PROPFIND", Status: 418})
 	observeRequest(rest.Observation{Page: "readyz", Method: http.MethodHead, Status: 503, Duration: time.Hour})
 	observeCalls(true)(message.AccountingGetJobs)(client.TimedOut)
-	var c counters
+	c := counters{audit: new(AuditCounts)}
 	c.limited.Add(4)
 	m.extras = func() []extra { return m.extraCounters(&c) }
 	m.flush()

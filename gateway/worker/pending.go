@@ -8,8 +8,8 @@ import "sync"
 // waiting, it gets the answer from the method forget. Otherwise the caller of
 // the method answer must handle the answer. The zero value holds no questions.
 type pending[T any] struct {
-	mu      sync.Mutex
-	last    uint64 // number of the last question
+	mu      sync.Mutex // guards the fields below
+	last    uint64     // number of the last question
 	waiting map[uint64]chan T
 }
 

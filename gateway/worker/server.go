@@ -15,8 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"schedrestd/auth"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -67,7 +65,7 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, to
 		stall:        l.Stall,
 		drain:        l.Drain,
 		arrivalGrace: arrivalGrace,
-		counts:       new(counters),
+		counts:       &counters{audit: new(AuditCounts)},
 		exit:         make(chan int, 2),
 	}
 	s.handshakeCtx, s.cancelHandshakes = context.WithCancel(context.Background())
@@ -75,7 +73,7 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, to
 	s.offences = newOffences(setup.Admission, s.tracker, s.counts)
 	s.offences.outOfDate, s.offences.userClaim = tokens.authenticator.IsOutOfDate, setup.UserClaim
 	if broker != nil {
-		broker.audit.counts = s.counts
+		s.counts.audit = broker.AuditCounts()
 	}
 	s.badRequests.offences = s.offences
 	s.limiter = newRequestLimiter(s, setup, handler)
@@ -116,7 +114,7 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 		case *http2Conn:
 			ctx, c = context.WithValue(ctx, http2Key{}, v), v.NetConn()
 		case *conn:
-			ctx = context.WithValue(ctx, connectionKey{}, cmp.Or(v.id, v.stdioID))
+			ctx = WithConnection(ctx, cmp.Or(v.id, v.stdioID))
 			return auth.WithPeer(context.WithValue(ctx, connKey{}, v), v.peer)
 		case interface{ NetConn() net.Conn }:
 			c = v.NetConn()
@@ -166,12 +164,8 @@ func (s *server) handleMessages() {
 			}
 		case *ipc.StdioConnection:
 			s.serveStdio(m.FDs[0], m.FDs[1], msg)
-		case *work.Dialed, *work.DialFailed:
-			s.broker.deliver(m)
-		case *work.DialedBatch:
-			s.broker.pool.upstream(msg.DialBatch).put(m.FDs, ipc.NoID, time.Now())
-		case *work.ConnectedBatch:
-			s.broker.pool.upstream(msg.DialBatch).put(m.FDs, msg.Server, time.Now())
+		case *work.Dialed, *work.DialFailed, *work.DialedBatch, *work.ConnectedBatch:
+			s.broker.Deliver(m)
 		case *work.ServiceChannel:
 			err = s.connectService(msg.Service, m.FDs[0])
 		case *work.Keys:
@@ -199,16 +193,10 @@ func (s *server) handleMessages() {
 
 // connectService makes the descriptor fd this worker's channel to a service.
 func (s *server) connectService(service ipc.Role, fd int) error {
-	switch service {
-	case ipc.Keeper:
+	if service == ipc.Keeper {
 		return s.tokens.connect(fd)
-	case ipc.Resolver:
-		return s.broker.resolver.connect(fd)
-	case ipc.Auditor:
-		return s.broker.audit.connect(fd)
 	}
-	_ = unix.Close(fd)
-	return fmt.Errorf("channel to an unknown service: %s", service)
+	return s.broker.Connect(service, fd)
 }
 
 // loadKeys loads the certificates and public keys of this worker's generation.

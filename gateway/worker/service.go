@@ -13,10 +13,10 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// A remoteService is this worker's channel to a service. When a service exits,
-// the dispatcher replaces the service and all workers that use it. Until a
-// worker is replaced, it gets no answers from the service.
-type remoteService struct {
+// A service is this worker's channel to a service. When a service exits, the
+// dispatcher replaces the service and all workers that use it. Until a worker
+// is replaced, it gets no answers from the service.
+type service struct {
 	role   ipc.Role
 	onLate func(*link, ipc.Message) // handles an answer that arrives too late; may be nil
 	link   atomic.Pointer[link]     // nil if there is no channel
@@ -30,22 +30,22 @@ type link struct {
 	onLate  func(*link, ipc.Message)
 }
 
-func newRemoteService(role ipc.Role) *remoteService { return &remoteService{role: role} }
+func newService(role ipc.Role) *service { return &service{role: role} }
 
 // connect makes the descriptor fd the channel to the service.
-func (r *remoteService) connect(fd int) error {
-	channel, err := ipc.Open(fd, ipc.Worker, r.role)
+func (s *service) connect(fd int) error {
+	channel, err := ipc.Open(fd, ipc.Worker, s.role)
 	if err != nil {
 		return err
 	}
-	l := &link{channel: channel, closed: make(chan struct{}), onLate: r.onLate}
-	r.link.Store(l)
-	go r.listen(l)
+	l := &link{channel: channel, closed: make(chan struct{}), onLate: s.onLate}
+	s.link.Store(l)
+	go s.listen(l)
 	return nil
 }
 
 // listen handles the answers of a link until its channel closes.
-func (r *remoteService) listen(l *link) {
+func (s *service) listen(l *link) {
 	defer close(l.closed)
 	defer l.channel.Close() // also ends a Send that waits for space
 	for {
@@ -73,26 +73,19 @@ func (r *remoteService) listen(l *link) {
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				slog.Error("channel to the "+r.role.String()+" failed", "error", err)
+				slog.Error("channel to the "+s.role.String()+" failed", "error", err)
 			}
 			return
 		}
 	}
 }
 
-// ask asks the service a question and waits for the answer. The function sender
-// chooses the Send method of the link. If the service has exited, the error is
-// errGone. If the timer behind expired fires before the service answers, the
-// error is errNoService. Any other error comes from sending the question, or
-// from ctx.
-func (r *remoteService) ask(ctx context.Context, sender func(*link) sendFunc, expired <-chan time.Time,
-	question func(id uint64) ipc.Message,
-) (ipc.Message, error) {
-	l := r.link.Load()
-	if l == nil {
-		return nil, errGone
+// connected returns the link to the service, or errGone if there is none.
+func (s *service) connected() (*link, error) {
+	if l := s.link.Load(); l != nil {
+		return l, nil
 	}
-	return l.ask(ctx, sender(l), expired, question)
+	return nil, errGone
 }
 
 // sendFunc is the type of the methods Channel.Send and Channel.TrySend of
@@ -104,10 +97,17 @@ var (
 	errNoService = errors.New("the service did not answer in time")
 )
 
+// within returns a context for a question that the service must answer within
+// the time limit. The end of a client's request does not end it.
+func within(limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(context.Background(), limit, errNoService)
+}
+
 // ask assigns a number to a question, sends the question, and waits for the
 // answer. The question function returns the message for the number, and the
-// function send sends it.
-func (l *link) ask(ctx context.Context, send sendFunc, expired <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
+// function send sends it. If the service has exited, the error is errGone. Any
+// other error comes from send, or is the cause for which ctx ended.
+func (l *link) ask(ctx context.Context, send sendFunc, question func(id uint64) ipc.Message) (ipc.Message, error) {
 	id, answer := l.pending.register()
 	defer func() {
 		if late, ok := l.pending.forget(id, answer); ok {
@@ -125,10 +125,8 @@ func (l *link) ask(ctx context.Context, send sendFunc, expired <-chan time.Time,
 		return m, nil
 	case <-l.closed:
 		return nil, errGone
-	case <-expired:
-		return nil, errNoService
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
 }
 

@@ -19,33 +19,33 @@ func TestServiceGone(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		role ipc.Role
-		make func() (*remoteService, func() error)
+		make func() (*service, func() error)
 	}{
-		{"a change", ipc.Auditor, func() (*remoteService, func() error) {
-			c := newAuditClient()
-			return c.remoteService, func() error { _, err := c.Intend(context.Background(), rest.Change{}); return err }
+		{"a change", ipc.Auditor, func() (*service, func() error) {
+			a := newAuditor()
+			return a.service, func() error { _, err := a.Intend(context.Background(), rest.Change{}); return err }
 		}},
-		{"a handshake", ipc.Keeper, func() (*remoteService, func() error) {
-			r := newKeeperClient()
-			return r.remoteService, func() error { _, err := r.sign(1, []byte("handshake")); return err }
+		{"a handshake", ipc.Keeper, func() (*service, func() error) {
+			k := NewKeeper()
+			return k.service, func() error { _, err := k.Sign(1, []byte("handshake")); return err }
 		}},
-		{"a token", ipc.Keeper, func() (*remoteService, func() error) {
-			r := newKeeperClient()
-			return r.remoteService, func() error {
-				if r.verify(context.Background(), signature) != auth.Unknown {
+		{"a token", ipc.Keeper, func() (*service, func() error) {
+			k := NewKeeper()
+			return k.service, func() error {
+				if k.Verify(context.Background(), signature) != auth.Unknown {
 					return nil
 				}
 				return errGone // before the time limit, Unknown can only mean that the service is gone
 			}
 		}},
-		{"a name", ipc.Resolver, func() (*remoteService, func() error) {
-			e := NewBroker(nil)
-			return e.resolver, func() error { _, err := e.Name(false, 1); return err }
+		{"a name", ipc.Resolver, func() (*service, func() error) {
+			r := newResolver()
+			return r.service, func() error { _, err := r.name(false, 1); return err }
 		}},
 	} {
 		// The clock of the synctest bubble advances only when all goroutines
 		// wait. So if it advances, the question has waited for a time limit.
-		run := func(name string, f func(t *testing.T, service *remoteService, ask func() error) error) {
+		run := func(name string, f func(t *testing.T, service *service, ask func() error) error) {
 			t.Run(tt.name+", "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					service, ask := tt.make()
@@ -56,20 +56,20 @@ func TestServiceGone(t *testing.T) {
 				})
 			})
 		}
-		connect := func(t *testing.T, service *remoteService) *ipc.Channel {
+		connect := func(t *testing.T, service *service) *ipc.Channel {
 			t.Helper()
 			c, fd, err := ipc.Pair(tt.role, ipc.Worker)
 			must(t, err)
 			must(t, service.connect(fd))
 			return c
 		}
-		run("absent", func(_ *testing.T, _ *remoteService, ask func() error) error { return ask() })
-		run("exited", func(t *testing.T, service *remoteService, ask func() error) error {
+		run("absent", func(_ *testing.T, _ *service, ask func() error) error { return ask() })
+		run("exited", func(t *testing.T, service *service, ask func() error) error {
 			must(t, connect(t, service).Close())
 			<-service.link.Load().closed
 			return ask()
 		})
-		run("exits when asked", func(t *testing.T, service *remoteService, ask func() error) error {
+		run("exits when asked", func(t *testing.T, service *service, ask func() error) error {
 			c := connect(t, service)
 			failed := make(chan error, 1)
 			go func() { failed <- ask() }()

@@ -19,14 +19,13 @@ import (
 // A socketPool holds the TCP sockets that the dispatcher prepared for later
 // connections.
 type socketPool struct {
-	mu        sync.Mutex
-	upstreams map[work.DialBatch]*upstreamPool
+	mu      sync.Mutex // guards the sockets of all daemons
+	sockets map[work.DialBatch]*daemonSockets
 }
 
-// upstreamPool has the sockets for one daemon.
-type upstreamPool struct {
-	mu          sync.Mutex
-	sockets     []pooledSocket // oldest first
+// daemonSockets has the sockets for one daemon.
+type daemonSockets struct {
+	list        []pooledSocket // oldest first
 	requestedAt time.Time      // when sockets were last requested
 	windowStart time.Time      // start of the one-second window in which connections are counted
 	count       int            // number of connections since windowStart
@@ -58,102 +57,77 @@ const (
 	requestTimeout = 50 * time.Millisecond
 )
 
-// upstream returns the pool of sockets for one daemon. The pool may be empty.
-func (s *socketPool) upstream(key work.DialBatch) *upstreamPool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.upstreams[key]
-	if p == nil {
-		if s.upstreams == nil {
-			s.upstreams = map[work.DialBatch]*upstreamPool{}
+// of returns the sockets for one daemon. The caller must hold p.mu.
+func (p *socketPool) of(daemon work.DialBatch) *daemonSockets {
+	s := p.sockets[daemon]
+	if s == nil {
+		if p.sockets == nil {
+			p.sockets = map[work.DialBatch]*daemonSockets{}
 		}
-		p = new(upstreamPool)
-		s.upstreams[key] = p
+		s = new(daemonSockets)
+		p.sockets[daemon] = s
 	}
-	return p
+	return s
 }
 
 // put adds sockets from the dispatcher. The server argument is the uid of the
 // daemon that the sockets are connected to, or ipc.NoID if they are not
 // connected.
-func (p *upstreamPool) put(fds []int, server uint32, now time.Time) {
+func (p *socketPool) put(daemon work.DialBatch, fds []int, server uint32, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	s := p.of(daemon)
 	for _, fd := range fds {
-		p.sockets = append(p.sockets, pooledSocket{fd, now, server})
+		s.list = append(s.list, pooledSocket{fd, now, server})
 	}
-	p.requestedAt = time.Time{}
-	p.low = len(fds) / 2
+	s.requestedAt = time.Time{}
+	s.low = len(fds) / 2
 	limit := maxAge
 	if server != ipc.NoID {
 		limit = maxAgeConnected
 	}
-	time.AfterFunc(limit, func() { p.expire(now) })
+	time.AfterFunc(limit, func() { p.expire(daemon, now) })
 }
 
 // expire closes the sockets that arrived at or before the given time.
-func (p *upstreamPool) expire(cutoff time.Time) {
+func (p *socketPool) expire(daemon work.DialBatch, cutoff time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(p.sockets) > 0 && !p.sockets[0].addedAt.After(cutoff) {
-		unix.Close(p.sockets[0].fd)
-		p.sockets = p.sockets[1:]
+	s := p.of(daemon)
+	for len(s.list) > 0 && !s.list[0].addedAt.After(cutoff) {
+		unix.Close(s.list[0].fd)
+		s.list = s.list[1:]
 	}
 }
 
 // take returns a socket if the pool has one. If more is true, the caller should
 // request more sockets.
-func (p *upstreamPool) take(now time.Time) (s pooledSocket, ok, more bool) {
+func (p *socketPool) take(daemon work.DialBatch, now time.Time) (socket pooledSocket, ok, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now.Sub(p.windowStart) > time.Second {
-		p.windowStart, p.count = now, 0
+	s := p.of(daemon)
+	if now.Sub(s.windowStart) > time.Second {
+		s.windowStart, s.count = now, 0
 	}
-	p.count++
-	if len(p.sockets) > 0 {
-		s, ok = p.sockets[0], true
-		p.sockets = p.sockets[1:]
+	s.count++
+	if len(s.list) > 0 {
+		socket, ok = s.list[0], true
+		s.list = s.list[1:]
 	}
-	more = !p.disabled && p.count >= busyRate && len(p.sockets) <= p.low && now.Sub(p.requestedAt) > requestTimeout
+	more = !s.disabled && s.count >= busyRate && len(s.list) <= s.low && now.Sub(s.requestedAt) > requestTimeout
 	if more {
-		p.requestedAt = now
+		s.requestedAt = now
 	}
-	return s, ok, more
+	return socket, ok, more
 }
 
-// disable closes the sockets of the pool, and makes the pool request no more.
-func (p *upstreamPool) disable() {
+// disable closes the sockets for one daemon, and makes the pool request no more
+// of them.
+func (p *socketPool) disable(daemon work.DialBatch) {
 	p.mu.Lock()
-	p.disabled = true
+	p.of(daemon).disabled = true
 	p.mu.Unlock()
-	p.expire(time.Now())
-}
-
-// pooledConn takes a socket from the pool for one daemon, and returns a
-// connection that uses it. It returns nil if the pool is empty, or if its
-// sockets do not connect with the first write.
-func (b *Broker) pooledConn(ctx context.Context, batch work.DialBatch, a client.Address) (net.Conn, error) {
-	pool := b.pool.upstream(batch)
-	for {
-		s, ok, more := pool.take(time.Now())
-		if more {
-			_ = b.send(&batch) // without sockets, the worker sends a Dial for each connection
-		}
-		switch {
-		case !ok:
-			return nil, nil
-		case s.server == ipc.NoID:
-			nc, err := startConnect(ctx, s.fd, a)
-			if err == errNotStarted {
-				pool.disable()
-				return nil, nil
-			}
-			return nc, err
-		case isIdle(s.fd):
-			return newDaemonConn(s.fd, s.server, a), nil
-		}
-		unix.Close(s.fd)
-	}
+	p.expire(daemon, time.Now())
 }
 
 // isIdle reports whether the daemon has neither closed the connection nor sent

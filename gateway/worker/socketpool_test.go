@@ -44,10 +44,10 @@ func brokerWithPool(t *testing.T, address string, make func() int) (e *Broker, d
 			for range ipc.DialBatchSize {
 				fds = append(fds, make())
 			}
-			e.pool.upstream(*m).put(fds, ipc.NoID, time.Now())
+			e.Deliver(ipc.Received{Message: &work.DialedBatch{DialBatch: *m}, FDs: fds})
 		case *work.Dial:
 			dials.Add(1)
-			go e.deliver(ipc.Received{Message: &work.Dialed{ID: m.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connectingSocket(t, address)}})
+			go e.Deliver(ipc.Received{Message: &work.Dialed{ID: m.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connectingSocket(t, address)}})
 		}
 		return nil
 	})
@@ -74,7 +74,7 @@ func echo(t *testing.T) string {
 // echoHello sends hello over a new connection and expects it back.
 func echoHello(t *testing.T, e *Broker, address string) {
 	t.Helper()
-	nc, _, err := e.open(context.Background(), work.UpstreamController, 0, client.Address{Network: "tcp", Address: address})
+	nc, _, err := e.dialer.open(context.Background(), work.UpstreamController, 0, client.Address{Network: "tcp", Address: address})
 	must(t, err)
 	defer nc.Close()
 	_, err = nc.Write([]byte("hello"))
@@ -97,10 +97,10 @@ func TestPool(t *testing.T) {
 	if d, o := dials.Load(), orders.Load(); d != busyRate-1 || o != 0 {
 		t.Fatalf("below busyRate: %d requests for a connection and %d for sockets", d, o)
 	}
-	h := e.pool.upstream(work.DialBatch{})
-	h.mu.Lock()
-	h.windowStart = time.Now().Add(time.Hour) // keeps the test within one window, even on a slow machine
-	h.mu.Unlock()
+	p := &e.dialer.pool
+	p.mu.Lock()
+	p.of(work.DialBatch{}).windowStart = time.Now().Add(time.Hour) // keeps the test within one window, even on a slow machine
+	p.mu.Unlock()
 	const more = 100
 	for range more {
 		echoHello(t, e, address)
@@ -108,16 +108,17 @@ func TestPool(t *testing.T) {
 	if d, o := dials.Load(), orders.Load(); d > busyRate || o < more/ipc.DialBatchSize || o > more/ipc.DialBatchSize+2 {
 		t.Errorf("%d requests for a connection and %d for sockets", d, o)
 	}
-	h.expire(time.Now())
-	if len(h.sockets) != 0 {
-		t.Errorf("%d expired sockets are left", len(h.sockets))
+	p.expire(work.DialBatch{}, time.Now())
+	if left := len(p.of(work.DialBatch{}).list); left != 0 {
+		t.Errorf("%d expired sockets are left", left)
 	}
 }
 
 // TestPoolExpires checks that sockets that have been in the pool for too long
 // are closed, and that newer ones are not.
 func TestPoolExpires(t *testing.T) {
-	var h upstreamPool
+	var p socketPool
+	daemon := work.DialBatch{Index: 1}
 	now := time.Now()
 	var fds []int
 	for range 2 {
@@ -125,16 +126,16 @@ func TestPoolExpires(t *testing.T) {
 		must(t, err)
 		fds = append(fds, fd)
 	}
-	h.put(fds[:1], ipc.NoID, now)
-	h.put(fds[1:], ipc.NoID, now.Add(time.Nanosecond))
-	h.expire(now)
+	p.put(daemon, fds[:1], ipc.NoID, now)
+	p.put(daemon, fds[1:], ipc.NoID, now.Add(time.Nanosecond))
+	p.expire(daemon, now)
 	if _, err := unix.FcntlInt(uintptr(fds[0]), unix.F_GETFD, 0); err != unix.EBADF {
 		t.Errorf("the expired socket: %v", err)
 	}
 	if _, err := unix.FcntlInt(uintptr(fds[1]), unix.F_GETFD, 0); err != nil {
 		t.Errorf("the new socket: %v", err)
 	}
-	if s, ok, _ := h.take(now); !ok || s.fd != fds[1] {
+	if s, ok, _ := p.take(daemon, now); !ok || s.fd != fds[1] {
 		t.Errorf("took %d, %t", s.fd, ok)
 	}
 	unix.Close(fds[1])
@@ -159,9 +160,9 @@ func TestPoolConnected(t *testing.T) {
 	daemon.Close()
 	open, daemon := connected()
 	e := NewBroker(func(m ipc.Message, _ ...int) error { t.Errorf("the dispatcher was sent %T", m); return nil })
-	h := e.pool.upstream(work.DialBatch{})
-	h.put([]int{closed, open}, 4711, time.Now())
-	nc, _, err := e.open(context.Background(), work.UpstreamController, 0, client.Address{Network: "tcp", Address: address})
+	connectedTo := func(fds ...int) { e.Deliver(ipc.Received{Message: &work.ConnectedBatch{Server: 4711}, FDs: fds}) }
+	connectedTo(closed, open)
+	nc, _, err := e.dialer.open(context.Background(), work.UpstreamController, 0, client.Address{Network: "tcp", Address: address})
 	must(t, err)
 	defer nc.Close()
 	if uid, known := nc.(peer.BrokeredConn).Server(); uid != 4711 || !known {
@@ -178,7 +179,7 @@ func TestPoolConnected(t *testing.T) {
 	}
 
 	unused, daemon := connected()
-	h.put([]int{unused}, 4711, time.Now())
+	connectedTo(unused)
 	must(t, daemon.SetReadDeadline(time.Now().Add(time.Minute)))
 	if _, err := daemon.Read(b); err != io.EOF {
 		t.Errorf("a socket that was not used in time: %v", err)
@@ -210,8 +211,8 @@ func TestPoolRefused(t *testing.T) {
 	closedAddr := l.Addr().String()
 	l.Close()
 	e := NewBroker(func(ipc.Message, ...int) error { t.Error("the dispatcher was asked"); return nil })
-	e.pool.upstream(work.DialBatch{}).put([]int{deferredSocket(t, closedAddr)}, ipc.NoID, time.Now())
-	_, _, err = e.open(context.Background(), work.UpstreamController, 0, client.Address{Network: "tcp", Address: closedAddr})
+	e.Deliver(ipc.Received{Message: new(work.DialedBatch), FDs: []int{deferredSocket(t, closedAddr)}})
+	_, _, err = e.dialer.open(context.Background(), work.UpstreamController, 0, client.Address{Network: "tcp", Address: closedAddr})
 	if op := (*net.OpError)(nil); !errors.Is(err, unix.ECONNREFUSED) || !errors.As(err, &op) || op.Op != "dial" {
 		t.Errorf("%v", err)
 	}

@@ -26,7 +26,7 @@ import (
 // public certificates, the keys for session tickets, and a channel to the
 // keeper, which has the private key.
 type tlsServer struct {
-	keeper *keeperClient
+	keeper *Keeper
 	config atomic.Pointer[tls.Config] // nil without a certificate
 }
 
@@ -129,7 +129,7 @@ func (s *tlsServer) wrap(c net.Conn) (*tls.Conn, error) {
 // A remoteKey is a private key that the keeper holds. The keeper signs only
 // messages, not digests.
 type remoteKey struct {
-	keeper *keeperClient
+	keeper *Keeper
 	public crypto.PublicKey
 	facts  *handshakeFacts // of the handshake that uses this key; may be nil
 }
@@ -150,7 +150,7 @@ func (k remoteKey) SignMessage(_ io.Reader, message []byte, o crypto.SignerOpts)
 	if err != nil {
 		return nil, err
 	}
-	signature, err := k.keeper.sign(uint16(scheme), message)
+	signature, err := k.keeper.Sign(uint16(scheme), message)
 	if err != nil && k.facts != nil {
 		k.facts.unsigned = true
 	}

@@ -15,7 +15,7 @@ import (
 // dispatcher sends it the public keys and a channel to the keeper.
 type Tokens struct {
 	keys          atomic.Pointer[publicKeys]
-	keeper        *keeperClient
+	keeper        *Keeper
 	authenticator *auth.Authenticator
 	singleClient  bool // whether the worker serves only one client; if so, the parent does not watch the key files
 }
@@ -28,8 +28,8 @@ type publicKeys struct {
 
 // NewTokens returns Tokens that can't verify anything yet.
 func NewTokens() *Tokens {
-	t := &Tokens{keeper: newKeeperClient()}
-	t.authenticator = &auth.Authenticator{RS256: t.verifyPublic, HS256: t.keeper.verify}
+	t := &Tokens{keeper: NewKeeper()}
+	t.authenticator = &auth.Authenticator{RS256: t.verifyPublic, HS256: t.keeper.Verify}
 	return t
 }
 
@@ -42,20 +42,20 @@ func (t *Tokens) Authenticator() *auth.Authenticator { return t.authenticator }
 // token key is outdated. A keeper always gives the same answer to this
 // signature, so connect sends it only once.
 func (t *Tokens) connect(fd int) error {
-	if err := t.keeper.connect(fd); err != nil {
+	if err := t.keeper.Connect(fd); err != nil {
 		return err
 	}
-	go t.keeper.verify(context.Background(), auth.Signature{Bytes: make([]byte, sha256.Size)})
+	go t.keeper.Verify(context.Background(), auth.Signature{Bytes: make([]byte, sha256.Size)})
 	return nil
 }
 
 // problems returns the reasons why this worker can't use keys that it should
 // have.
 func (t *Tokens) problems() (list []string) {
-	if t.keeper.isLost() {
+	if t.keeper.IsLost() {
 		list = append(list, "keys: the keeper exited; see the log")
 	}
-	if t.keeper.outdated.Load() {
+	if t.keeper.IsOutdated() {
 		list = append(list, "keys: the file of jwt_key can't be used any more; see the log")
 	}
 	if keys := t.keys.Load(); keys != nil && !keys.followed && !t.singleClient {

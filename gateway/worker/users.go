@@ -2,7 +2,10 @@ package worker
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"schedrestd/api"
@@ -10,27 +13,31 @@ import (
 	"schedrestd/ipc"
 )
 
-// The type users looks up the names of users and groups through the resolver.
-// Answers are cached, because the rows of a list need the same few names again
-// and again. If a directory service does not answer, only one row of a list
-// waits for the timeout. For lookupPause after that, ids that are not in the
-// cache are shown as numbers.
-type users struct {
-	user, group names
-
-	lookupID   func(ctx context.Context, group bool, name string) (uint32, error)
-	resolveSem chan struct{} // has an element while a name that a client sent is looked up
+// Users looks up the names and ids of users and groups through the resolver. It
+// implements api.Users and handlers.Resolver.
+type Users struct {
+	names    names
+	resolver *resolver
+	byName   slots // limits the look-ups of names that clients sent
 }
 
-// The type names caches the names of one database, by id.
+// The type names caches the names of users and groups, because the rows of a
+// list need the same few names again and again. If a directory service does not
+// answer, only one row of a list waits for the timeout. For lookupPause after
+// that, ids that are not in the cache are shown as numbers.
 type names struct {
-	lookup   func(uint32) (string, error)
-	fallback func(uint32) string // returns the text for an id that has no name
-	now      func() time.Time
+	lookup func(group bool, number uint32) (string, error)
+	now    func() time.Time
 
-	mu      sync.Mutex
-	cache   map[uint32]name
+	mu      sync.Mutex // guards the fields below
+	cache   map[id]name
 	retryAt time.Time // when names may be looked up again after a failure
+}
+
+// An id is the number of a user or a group.
+type id struct {
+	group  bool
+	number uint32
 }
 
 type name struct {
@@ -44,74 +51,86 @@ const (
 	maxNames    = 10_000 // maximum number of entries; a full cache is cleared
 )
 
-func newUsers(b *Broker) *users {
-	userName := func(uid uint32) (string, error) { return b.Name(false, uid) }
-	groupName := func(gid uint32) (string, error) { return b.Name(true, gid) }
-	return &users{
-		lookupID:   b.lookupID,
-		resolveSem: make(chan struct{}, 1),
-		user:       names{lookup: userName, fallback: api.Numbers{}.User, now: time.Now},
-		group:      names{lookup: groupName, fallback: api.Numbers{}.Group, now: time.Now},
-	}
+func newUsers(r *resolver) *Users {
+	return &Users{names: names{lookup: r.name, now: time.Now}, resolver: r, byName: make(slots, 1)}
 }
 
 // User returns the name of uid, or uid in decimal if it has no known name.
-func (u *users) User(uid uint32) string { return u.user.get(uid) }
+func (u *Users) User(uid uint32) string { return u.names.get(id{false, uid}) }
 
 // Group returns the name of gid, or gid in decimal if it has no known name.
-func (u *users) Group(gid uint32) string { return u.group.get(gid) }
+func (u *Users) Group(gid uint32) string { return u.names.get(id{true, gid}) }
 
 // maxNameLength is the maximum length, in bytes, of a name that the resolver
 // looks up.
 const maxNameLength = 255
 
 // UserID returns the uid of a user, or errs.NotFound.
-func (u *users) UserID(ctx context.Context, name string) (uint32, error) {
+func (u *Users) UserID(ctx context.Context, name string) (uint32, error) {
 	return u.resolve(ctx, false, name)
 }
 
 // GroupID returns the gid of a group, or errs.NotFound.
-func (u *users) GroupID(ctx context.Context, name string) (uint32, error) {
+func (u *Users) GroupID(ctx context.Context, name string) (uint32, error) {
 	return u.resolve(ctx, true, name)
 }
 
 // resolve looks up a name that a client sent. Only one such look-up runs at a
 // time, so that clients can't use up the look-ups that other answers need.
-func (u *users) resolve(ctx context.Context, group bool, name string) (uint32, error) {
+func (u *Users) resolve(ctx context.Context, group bool, name string) (uint32, error) {
 	if name == "" || len(name) > maxNameLength {
 		return 0, errs.New(errs.NotFound, "not a name")
 	}
-	select {
-	case u.resolveSem <- struct{}{}:
-		defer func() { <-u.resolveSem }()
-	case <-ctx.Done():
-		return 0, errs.Wrap(ctx.Err(), errs.Unavailable, "the user database is unavailable")
+	if err := u.byName.acquire(ctx); err != nil {
+		return 0, errs.Wrap(err, errs.Unavailable, "the user database is unavailable")
 	}
-	id, err := u.lookupID(ctx, group, name)
+	defer u.byName.release()
+	number, err := u.resolver.id(ctx, group, name)
 	switch {
 	case err != nil:
 		return 0, errs.Wrap(err, errs.Unavailable, "the user database is unavailable")
-	case id == ipc.NoID:
+	case number == ipc.NoID:
 		return 0, errs.New(errs.NotFound, "not a name")
 	}
-	return id, nil
+	return number, nil
 }
 
-func (n *names) get(id uint32) string {
+// OwnName returns a function that returns the name of the worker's own user.
+// That function returns "" if the uid has no name or if the user database is
+// unavailable.
+func (u *Users) OwnName(uid uint32) func() string {
+	var cached atomic.Pointer[name]
+	return func() string {
+		if n := cached.Load(); n != nil && time.Now().Before(n.expires) {
+			return n.text
+		}
+		text, err := u.resolver.name(false, uid)
+		if err != nil {
+			slog.Warn("worker's user name not found; requests with a name header get 401", "uid", uid, "error", err,
+				"hint", fmt.Sprintf("getent passwd %d", uid))
+		}
+		if text != "" {
+			cached.Store(&name{text, time.Now().Add(nameTTL)})
+		}
+		return text
+	}
+}
+
+func (n *names) get(i id) string {
 	now := n.now()
 	n.mu.Lock()
-	cached, ok := n.cache[id]
+	cached, ok := n.cache[i]
 	paused := now.Before(n.retryAt)
 	n.mu.Unlock()
 	if ok && now.Before(cached.expires) {
 		return cached.text
 	}
 	if paused {
-		return n.fallback(id)
+		return i.text()
 	}
-	text, err := n.lookup(id)
+	text, err := n.lookup(i.group, i.number)
 	if err != nil || text == "" {
-		text = n.fallback(id)
+		text = i.text()
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -120,8 +139,16 @@ func (n *names) get(id uint32) string {
 		return text
 	}
 	if n.cache == nil || len(n.cache) >= maxNames {
-		n.cache = map[uint32]name{}
+		n.cache = map[id]name{}
 	}
-	n.cache[id] = name{text, now.Add(nameTTL)}
+	n.cache[i] = name{text, now.Add(nameTTL)}
 	return text
+}
+
+// text returns the text for an id that has no name.
+func (i id) text() string {
+	if i.group {
+		return api.Numbers{}.Group(i.number)
+	}
+	return api.Numbers{}.User(i.number)
 }

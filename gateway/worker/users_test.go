@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"schedrestd/api"
 	"schedrestd/internal/errs"
 )
 
@@ -16,7 +15,7 @@ import (
 func TestNames(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var lookups []string
-	n := names{fallback: api.Numbers{}.User, now: func() time.Time { return now }, lookup: func(id uint32) (string, error) {
+	n := names{now: func() time.Time { return now }, lookup: func(_ bool, id uint32) (string, error) {
 		lookups = append(lookups, fmt.Sprint(id))
 		switch id {
 		case 1:
@@ -28,8 +27,8 @@ func TestNames(t *testing.T) {
 	}}
 	var got []string
 	ask := func(ids ...uint32) {
-		for _, id := range ids {
-			got = append(got, n.get(id))
+		for _, number := range ids {
+			got = append(got, n.get(id{number: number}))
 		}
 	}
 	ask(1, 2, 1, 2) // looks up each id once

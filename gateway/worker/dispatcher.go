@@ -1,0 +1,75 @@
+package worker
+
+import (
+	"context"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+	"schedrestd/ipc/work"
+)
+
+// The type dispatcher stands for the dispatcher process, from which the worker
+// requests descriptors.
+type dispatcher struct {
+	send     func(ipc.Message, ...int) error
+	requests slots
+	pending  pending[ipc.Received]
+}
+
+// maxRequests limits the pending requests to the dispatcher. The channel has
+// space for maxRequests messages, so that send waits only if the dispatcher
+// does not read.
+const maxRequests = 48
+
+func newDispatcher(send func(ipc.Message, ...int) error) *dispatcher {
+	return &dispatcher{send: send, requests: make(slots, maxRequests)}
+}
+
+// ask sends one request to the dispatcher and waits for the answer. The
+// function question returns the message for the request with the number id. The
+// caller must close the descriptors in the answer.
+func (d *dispatcher) ask(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
+	if err := d.requests.acquire(ctx); err != nil {
+		return ipc.Received{}, err
+	}
+	defer d.requests.release()
+	id, answer := d.pending.register()
+	if err := d.send(question(id)); err != nil {
+		d.pending.forget(id, answer)
+		return ipc.Received{}, err
+	}
+	select {
+	case r := <-answer:
+		return r, nil
+	case <-ctx.Done():
+		received, _ := d.pending.forget(id, answer)
+		closeAll(received.FDs)
+		return ipc.Received{}, context.Cause(ctx)
+	}
+}
+
+// deliver passes an answer to the goroutine that waits for it. If no goroutine
+// waits for it, deliver closes the answer's descriptors.
+func (d *dispatcher) deliver(r ipc.Received) {
+	if !d.pending.answer(answeredID(r.Message), r) {
+		closeAll(r.FDs)
+	}
+}
+
+// closeAll closes the descriptors of an answer that is no longer needed.
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
+}
+
+func answeredID(m ipc.Message) uint64 {
+	switch m := m.(type) {
+	case *work.Dialed:
+		return m.ID
+	case *work.DialFailed:
+		return m.ID
+	}
+	return 0
+}
