@@ -41,7 +41,7 @@ var floors = [][]string{
 	{"gateway/confinement", "security/self"},
 	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message"},
 	{"auth", "gateway/dispatcher/dial", "gateway/dispatcher/process", "handlers", "metric/table", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},
-	{"gateway/dispatcher/inetd", "gateway/dispatcher/service"},
+	{"gateway/dispatcher/inetd", "gateway/dispatcher/service", "gateway/worker/broker"},
 	{"gateway/dispatcher/pool"},
 	{"bundled/daemon", "gateway/dispatcher/auditlog", "gateway/dispatcher/dispatch"}, // daemon contains the code that ctld and dbd share, so that neither has a copy
 	{"bundled/ctld", "bundled/dbd", "gateway/auditor", "gateway/dispatcher", "gateway/exporter", "gateway/keeper", "gateway/plan", "gateway/resolver", "gateway/worker", "privsep"},
@@ -88,6 +88,7 @@ var allowedImports = map[string][]string{
 	"gateway/proof":                {"gateway/confinement", "internal/errs", "ipc", "security", "security/self"},                        // runs with the rights of a worker
 	"gateway/resolver":             {"become", "gateway/service", "internal/errs", "internal/rate", "ipc", "security", "security/self"}, // parses answers of a directory service
 	"gateway/service":              {"ipc", "security", "security/self"},
+	"gateway/worker/broker":        {"api", "auth", "become", "handlers", "internal/errs", "internal/fdpass", "internal/rate", "ipc", "rpc/client", "rpc/munge", "rpc/sack", "security"},
 	"internal/completion":          {"internal/errs"},
 	"internal/exitstatus":          {}, // linked into a program that runs as root
 	"internal/fdpass":              {}, // linked into a program that runs as root

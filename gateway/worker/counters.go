@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"schedrestd/gateway/worker/broker"
 )
 
 // counters counts events since this worker started. Only workers read requests,
@@ -21,7 +23,7 @@ type counters struct {
 	stalled                         atomic.Uint64 // streams that were reset because the client did not read the answer
 	reported, unreported            atomic.Uint64 // offences reported to the dispatcher, and offences not reported because there were too many
 
-	audit *AuditCounts // what the auditor's client counts
+	audit *broker.AuditCounts // what the auditor's client counts
 }
 
 // logCounters writes the counters to the log.

@@ -11,6 +11,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/auth"
+	"schedrestd/gateway/worker/broker"
 	"schedrestd/handlers"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/feature"
@@ -25,7 +26,7 @@ import (
 // with which they call the site's daemons. If b is nil, the process dials
 // by itself and looks up no names. Benchmarks pass nil, because they run
 // without a dispatcher and without a sandbox.
-func NewHandler(setup work.Setup, tokens *Tokens, b *Broker) (http.Handler, error) {
+func NewHandler(setup work.Setup, tokens *Tokens, b *broker.Broker) (http.Handler, error) {
 	daemons := client.Config{
 		Controllers:    controllers(setup),
 		Accounting:     addresses(setup.Accounting),
@@ -128,7 +129,7 @@ type noAccounting struct{ handlers.Accounting }
 // commands, the client tries the controllers in order. If the controllers share
 // an address, the client uses only this address. The exception is a ping, which
 // uses each controller's own address.
-func controller(setup work.Setup, daemons client.Config, b *Broker) reachableController {
+func controller(setup work.Setup, daemons client.Config, b *broker.Broker) reachableController {
 	each := client.New(daemons)
 	if len(setup.Front) == 0 {
 		return each

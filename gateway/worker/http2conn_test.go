@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/gateway/worker/broker"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
@@ -294,7 +295,7 @@ func TestPausedFrames(t *testing.T) {
 
 // refusingKey returns a remoteKey for key. Its keeper refuses to sign.
 func refusingKey(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
-	client := NewKeeper()
+	client := broker.NewKeeper()
 	channel := keeperEnd(t, client)
 	go func() {
 		for {

@@ -26,6 +26,7 @@ import (
 	"syscall"
 	"time"
 
+	"schedrestd/gateway/worker/broker"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/zone"
 	"schedrestd/ipc"
@@ -41,7 +42,7 @@ import (
 // that the sandbox forbids. The worker calls Build after it has dropped its
 // privileges, and before it enters its sandbox. So Build can open files, but
 // only those that the worker's user may open. Build logs to slog.Default.
-type Build func(work.Setup, *Tokens, *Broker) (http.Handler, error)
+type Build func(work.Setup, *Tokens, *broker.Broker) (http.Handler, error)
 
 // Rename sets the name of the process to its role. It must be called from an
 // init function.
@@ -121,8 +122,8 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if setup.Metrics {
 		processMeter.Store(newMeter(channel.Send))
 	}
-	tokens, broker := NewTokens(), NewBroker(channel.Send)
-	handler, err := build(setup, tokens, broker)
+	tokens, b := NewTokens(), broker.New(channel.Send)
+	handler, err := build(setup, tokens, b)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +134,7 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := channel.Send((*ipc.Ready)(&enforced)); err != nil {
 		return nil, err
 	}
-	return newServer(channel, &setup, handler, tokens, broker), nil
+	return newServer(channel, &setup, handler, tokens, b), nil
 }
 
 // The sandbox identifies the channel by its descriptor. This line compiles only

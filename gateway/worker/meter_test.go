@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"schedrestd/api"
+	"schedrestd/gateway/worker/broker"
 	"schedrestd/handlers"
 	"schedrestd/handlers/rest"
 	"schedrestd/ipc"
@@ -50,7 +51,7 @@ func TestMeter(t *testing.T) {
 	observeRequest(rest.Observation{Method: "PROPFIND", Status: 418})
 	observeRequest(rest.Observation{Page: "readyz", Method: http.MethodHead, Status: 503, Duration: time.Hour})
 	observeCalls(true)(message.AccountingGetJobs)(client.TimedOut)
-	c := counters{audit: new(AuditCounts)}
+	c := counters{audit: new(broker.AuditCounts)}
 	c.limited.Add(4)
 	m.extras = func() []extra { return m.extraCounters(&c) }
 	m.flush()

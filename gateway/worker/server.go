@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"schedrestd/auth"
+	"schedrestd/gateway/worker/broker"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -31,7 +32,7 @@ type server struct {
 	badRequests *badRequests
 	tlsServer   tlsServer
 	tokens      *Tokens
-	broker      *Broker
+	broker      *broker.Broker
 	tracker     *connTracker
 
 	limiter      *requestLimiter
@@ -51,7 +52,7 @@ type server struct {
 	cancelHandshakes context.CancelFunc
 }
 
-func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, tokens *Tokens, broker *Broker) *server {
+func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, tokens *Tokens, b *broker.Broker) *server {
 	l := setup.Limits
 	s := &server{
 		channel:      channel,
@@ -59,21 +60,21 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, to
 		queue2:       newQueue(),
 		badRequests:  newBadRequests(setup),
 		tokens:       tokens,
-		broker:       broker,
+		broker:       b,
 		tlsServer:    tlsServer{keeper: tokens.keeper},
 		inetd:        setup.Inetd,
 		stall:        l.Stall,
 		drain:        l.Drain,
 		arrivalGrace: arrivalGrace,
-		counts:       &counters{audit: new(AuditCounts)},
+		counts:       &counters{audit: new(broker.AuditCounts)},
 		exit:         make(chan int, 2),
 	}
 	s.handshakeCtx, s.cancelHandshakes = context.WithCancel(context.Background())
 	s.tracker = newConnTracker(func(m ipc.Message) error { return channel.Send(m) })
 	s.offences = newOffences(setup.Admission, s.tracker, s.counts)
 	s.offences.outOfDate, s.offences.userClaim = tokens.authenticator.IsOutOfDate, setup.UserClaim
-	if broker != nil {
-		s.counts.audit = broker.AuditCounts()
+	if b != nil {
+		s.counts.audit = b.AuditCounts()
 	}
 	s.badRequests.offences = s.offences
 	s.limiter = newRequestLimiter(s, setup, handler)
@@ -114,7 +115,7 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 		case *http2Conn:
 			ctx, c = context.WithValue(ctx, http2Key{}, v), v.NetConn()
 		case *conn:
-			ctx = WithConnection(ctx, cmp.Or(v.id, v.stdioID))
+			ctx = broker.WithConnection(ctx, cmp.Or(v.id, v.stdioID))
 			return auth.WithPeer(context.WithValue(ctx, connKey{}, v), v.peer)
 		case interface{ NetConn() net.Conn }:
 			c = v.NetConn()

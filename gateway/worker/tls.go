@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"schedrestd/gateway/worker/broker"
 	"schedrestd/ipc/work"
 )
 
@@ -26,7 +27,7 @@ import (
 // public certificates, the keys for session tickets, and a channel to the
 // keeper, which has the private key.
 type tlsServer struct {
-	keeper *Keeper
+	keeper *broker.Keeper
 	config atomic.Pointer[tls.Config] // nil without a certificate
 }
 
@@ -129,7 +130,7 @@ func (s *tlsServer) wrap(c net.Conn) (*tls.Conn, error) {
 // A remoteKey is a private key that the keeper holds. The keeper signs only
 // messages, not digests.
 type remoteKey struct {
-	keeper *Keeper
+	keeper *broker.Keeper
 	public crypto.PublicKey
 	facts  *handshakeFacts // of the handshake that uses this key; may be nil
 }

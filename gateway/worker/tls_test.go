@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/gateway/worker/broker"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
@@ -146,7 +147,7 @@ func TestHandshake(t *testing.T) {
 	for name, key := range map[string]crypto.Signer{"P-256": p256, "P-384": p384, "RSA": oneRSA(), "Ed25519": edwards} {
 		for version, label := range map[uint16]string{tls.VersionTLS13: "1.3", tls.VersionTLS12: "1.2"} {
 			t.Run(name+" "+label, func(t *testing.T) {
-				s, keeper := &tlsServer{keeper: NewKeeper()}, newFakeKeeper(t, key)
+				s, keeper := &tlsServer{keeper: broker.NewKeeper()}, newFakeKeeper(t, key)
 				go keeper.answer(keeper.link(s))
 				leaf, text := selfSigned(t, key)
 				loadCertificates(t, s, work.Keys{PublicKeys: ipc.PublicKeys{TLS12: true}}, text, nil)
@@ -166,7 +167,7 @@ func TestHandshake(t *testing.T) {
 // TestOldVersion checks that TLS 1.2 is not served by default.
 func TestOldVersion(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	s, keeper := &tlsServer{keeper: NewKeeper()}, newFakeKeeper(t, key)
+	s, keeper := &tlsServer{keeper: broker.NewKeeper()}, newFakeKeeper(t, key)
 	go keeper.answer(keeper.link(s))
 	leaf, text := selfSigned(t, key)
 	loadCertificates(t, s, work.Keys{}, text, nil)
@@ -179,7 +180,7 @@ func TestOldVersion(t *testing.T) {
 // exits during the handshake. No handshake may hang.
 func TestKeeperGone(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	s, keeper := &tlsServer{keeper: NewKeeper()}, newFakeKeeper(t, key)
+	s, keeper := &tlsServer{keeper: broker.NewKeeper()}, newFakeKeeper(t, key)
 	channel := keeper.link(s)
 	leaf, text := selfSigned(t, key)
 	loadCertificates(t, s, work.Keys{}, text, nil)
@@ -243,7 +244,7 @@ func TestBadFiles(t *testing.T) {
 		{"no authorities required", work.Keys{}, good, nil, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &tlsServer{keeper: NewKeeper()}
+			s := &tlsServer{keeper: broker.NewKeeper()}
 			if _, err := s.wrap(nil); err == nil {
 				t.Error("TLS is served without a certificate")
 			}

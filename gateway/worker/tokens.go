@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"schedrestd/auth"
+	"schedrestd/gateway/worker/broker"
 )
 
 // Tokens verifies tokens. It uses public keys in the worker itself, or asks the
@@ -15,7 +16,7 @@ import (
 // dispatcher sends it the public keys and a channel to the keeper.
 type Tokens struct {
 	keys          atomic.Pointer[publicKeys]
-	keeper        *Keeper
+	keeper        *broker.Keeper
 	authenticator *auth.Authenticator
 	singleClient  bool // whether the worker serves only one client; if so, the parent does not watch the key files
 }
@@ -28,7 +29,7 @@ type publicKeys struct {
 
 // NewTokens returns Tokens that can't verify anything yet.
 func NewTokens() *Tokens {
-	t := &Tokens{keeper: NewKeeper()}
+	t := &Tokens{keeper: broker.NewKeeper()}
 	t.authenticator = &auth.Authenticator{RS256: t.verifyPublic, HS256: t.keeper.Verify}
 	return t
 }

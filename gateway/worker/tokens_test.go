@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/auth"
+	"schedrestd/gateway/worker/broker"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -125,7 +126,7 @@ func TestKeys(t *testing.T) {
 }
 
 // keeperEnd connects client to a new channel, and returns the keeper's end.
-func keeperEnd(t *testing.T, client *Keeper) *ipc.Channel {
+func keeperEnd(t *testing.T, client *broker.Keeper) *ipc.Channel {
 	t.Helper()
 	c, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/auth"
+	"schedrestd/gateway/worker/broker"
 	"schedrestd/internal/fdpass/unixconn"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -154,7 +155,7 @@ func TestStartedByHand(t *testing.T) {
 		t.Skip("descriptor 3 of the tests is a socket")
 	}
 	built := false
-	if status := Main(func(work.Setup, *Tokens, *Broker) (http.Handler, error) { built = true; return nil, nil }); status != 2 || built {
+	if status := Main(func(work.Setup, *Tokens, *broker.Broker) (http.Handler, error) { built = true; return nil, nil }); status != 2 || built {
 		t.Errorf("status %d, built %v", status, built)
 	}
 }

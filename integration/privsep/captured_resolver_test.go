@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	program "schedrestd/gateway/worker"
+	"schedrestd/gateway/worker/broker"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
@@ -111,7 +111,7 @@ func asksTheResolver(t *testing.T, as user, c testConfig) {
 
 // nameHandler answers requests with the name of a user. It asks the resolver as
 // a real worker does.
-func nameHandler(b *program.Broker) http.HandlerFunc {
+func nameHandler(b *broker.Broker) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var uid uint32
 		fmt.Sscan(r.FormValue("uid"), &uid)

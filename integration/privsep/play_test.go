@@ -19,6 +19,7 @@ import (
 
 	"schedrestd/auth"
 	program "schedrestd/gateway/worker"
+	"schedrestd/gateway/worker/broker"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
@@ -43,7 +44,7 @@ func playWorker(part string) int {
 		}
 		return program.Main(goodHandler)
 	case "can't build its handlers":
-		return program.Main(func(work.Setup, *program.Tokens, *program.Broker) (http.Handler, error) {
+		return program.Main(func(work.Setup, *program.Tokens, *broker.Broker) (http.Handler, error) {
 			return nil, fmt.Errorf("no\x1bhandlers")
 		})
 	case "intruder":
@@ -92,7 +93,7 @@ const refusedCluster = "refused"
 // token. The worker answers requests for its pid with this token (see pidOf).
 const workerStartedMsg = "a worker is here"
 
-func goodHandler(s work.Setup, tokens *program.Tokens, broker *program.Broker) (http.Handler, error) {
+func goodHandler(s work.Setup, tokens *program.Tokens, b *broker.Broker) (http.Handler, error) {
 	if s.Cluster == refusedCluster {
 		return nil, fmt.Errorf("not for this cluster")
 	}
@@ -103,7 +104,7 @@ func goodHandler(s work.Setup, tokens *program.Tokens, broker *program.Broker) (
 	mux := http.NewServeMux()
 	mux.HandleFunc("/pid", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, pid) })
 	mux.HandleFunc("/setup", func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(s) })
-	mux.HandleFunc("/name", nameHandler(broker))
+	mux.HandleFunc("/name", nameHandler(b))
 	mux.HandleFunc("/verdict", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, verdict(r, tokens.Authenticator())) })
 	mux.HandleFunc("/peer", func(w http.ResponseWriter, r *http.Request) {
 		p, _ := auth.PeerFrom(r.Context())

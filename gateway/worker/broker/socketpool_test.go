@@ -1,4 +1,4 @@
-package worker
+package broker
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func deferredSocket(t *testing.T, address string) int {
 // dials counts Dial messages, and orders counts DialBatch messages.
 func brokerWithPool(t *testing.T, address string, make func() int) (e *Broker, dials, orders *atomic.Int32) {
 	dials, orders = new(atomic.Int32), new(atomic.Int32)
-	e = NewBroker(func(m ipc.Message, _ ...int) error {
+	e = New(func(m ipc.Message, _ ...int) error {
 		switch m := m.(type) {
 		case *work.DialBatch:
 			orders.Add(1)
@@ -159,7 +159,7 @@ func TestPoolConnected(t *testing.T) {
 	closed, daemon := connected()
 	daemon.Close()
 	open, daemon := connected()
-	e := NewBroker(func(m ipc.Message, _ ...int) error { t.Errorf("the dispatcher was sent %T", m); return nil })
+	e := New(func(m ipc.Message, _ ...int) error { t.Errorf("the dispatcher was sent %T", m); return nil })
 	connectedTo := func(fds ...int) { e.Deliver(ipc.Received{Message: &work.ConnectedBatch{Server: 4711}, FDs: fds}) }
 	connectedTo(closed, open)
 	nc, _, err := e.dialer.open(context.Background(), work.UpstreamController, 0, client.Address{Network: "tcp", Address: address})
@@ -210,7 +210,7 @@ func TestPoolRefused(t *testing.T) {
 	must(t, err)
 	closedAddr := l.Addr().String()
 	l.Close()
-	e := NewBroker(func(ipc.Message, ...int) error { t.Error("the dispatcher was asked"); return nil })
+	e := New(func(ipc.Message, ...int) error { t.Error("the dispatcher was asked"); return nil })
 	e.Deliver(ipc.Received{Message: new(work.DialedBatch), FDs: []int{deferredSocket(t, closedAddr)}})
 	_, _, err = e.dialer.open(context.Background(), work.UpstreamController, 0, client.Address{Network: "tcp", Address: closedAddr})
 	if op := (*net.OpError)(nil); !errors.Is(err, unix.ECONNREFUSED) || !errors.As(err, &op) || op.Op != "dial" {

@@ -1,4 +1,4 @@
-package worker
+package broker
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 // TestCredentialClients checks that there is a client for MUNGE or auth/slurm
 // only if it is configured, and that it uses the configured socket.
 func TestCredentialClients(t *testing.T) {
-	b := NewBroker(nil)
+	b := New(nil)
 	if got := b.Munge(work.Munge{}, work.UpstreamMunge, ""); got != nil {
 		t.Errorf("no daemon verifies tokens, and %+v is asked", got)
 	}

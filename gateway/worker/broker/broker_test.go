@@ -1,4 +1,4 @@
-package worker
+package broker
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 // answered by f.
 func brokerWithDispatcher(f func(ipc.Message) ipc.Received) *Broker {
 	var e *Broker
-	e = NewBroker(func(m ipc.Message, _ ...int) error {
+	e = New(func(m ipc.Message, _ ...int) error {
 		if r := f(m); r.Message != nil {
 			go e.Deliver(r)
 		}
@@ -36,7 +36,7 @@ func brokerWithDispatcher(f func(ipc.Message) ipc.Received) *Broker {
 // brokerWithResolver returns a Broker whose look-ups are answered by f.
 func brokerWithResolver(t *testing.T, f func(*work.Lookup) *work.LookupResult) *Broker {
 	t.Helper()
-	e := NewBroker(nil)
+	e := New(nil)
 	resolver, fd, err := ipc.Pair(ipc.Resolver, ipc.Worker)
 	must(t, err)
 	t.Cleanup(func() { resolver.Close() })
@@ -133,7 +133,7 @@ func TestDialFails(t *testing.T) {
 	}
 
 	var delayed ipc.Received
-	e = NewBroker(func(m ipc.Message, _ ...int) error {
+	e = New(func(m ipc.Message, _ ...int) error {
 		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 		must(t, err)
 		delayed = ipc.Received{Message: &work.Dialed{ID: m.(*work.Dial).ID}, FDs: []int{fd}}

@@ -1,4 +1,4 @@
-package worker
+package broker
 
 import (
 	"bytes"
@@ -15,6 +15,18 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 )
+
+// keeperEnd connects client to a new channel, and returns the keeper's end.
+func keeperEnd(t *testing.T, client *Keeper) *ipc.Channel {
+	t.Helper()
+	c, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	must(t, client.Connect(fd))
+	return c
+}
 
 // TestKeeperVerifies checks that answers may arrive in any order, and that each
 // answer is matched to its question by number.

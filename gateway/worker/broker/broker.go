@@ -1,4 +1,12 @@
-package worker
+// Package broker asks other processes to do what a worker can't do: it may open
+// no connections and no files, and has no secret keys. The keeper signs and
+// verifies, the resolver looks up names, the auditor records changes, and the
+// dispatcher opens connections to the site's daemons.
+//
+// Each of these processes has a file of its own here, and a type that owns the
+// channel to it. If a process does not answer, its callers get an error after a
+// time limit, or at once if it has exited. Broker joins the types.
+package broker
 
 import (
 	"context"
@@ -26,9 +34,9 @@ type Broker struct {
 	resolver *resolver
 }
 
-// NewBroker returns a Broker that calls send for each message to the
+// New returns a Broker that calls send for each message to the
 // dispatcher.
-func NewBroker(send func(ipc.Message, ...int) error) *Broker {
+func New(send func(ipc.Message, ...int) error) *Broker {
 	return &Broker{dialer: dialer{dispatcher: newDispatcher(send)}, auditor: newAuditor(), resolver: newResolver()}
 }
 
