@@ -166,7 +166,7 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 // messages.
 func TestEveryRowIsHeard(t *testing.T) {
 	handled := map[ipc.Role]map[string]bool{}
-	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*"}, ipc.Dispatcher: {"../gateway/service", "../gateway/dispatcher", "../gateway/dispatcher/*"}, ipc.Worker: {"../gateway/worker", "../gateway/worker/*"}, ipc.Keeper: {"../gateway/keeper"}, ipc.Config: {"../gateway/plan"}, ipc.Resolver: {"../gateway/service", "../gateway/resolver"}, ipc.Auditor: {"../gateway/service", "../gateway/auditor"}, ipc.Exporter: {"../gateway/service", "../gateway/exporter"}} {
+	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*"}, ipc.Dispatcher: {"../gateway/service", "../gateway/dispatcher", "../gateway/dispatcher/*"}, ipc.Worker: {"../gateway/worker", "../gateway/worker/*"}, ipc.Keeper: {"../gateway/service", "../gateway/keeper"}, ipc.Config: {"../gateway/plan"}, ipc.Resolver: {"../gateway/service", "../gateway/resolver"}, ipc.Auditor: {"../gateway/service", "../gateway/auditor"}, ipc.Exporter: {"../gateway/service", "../gateway/exporter"}} {
 		handled[role] = map[string]bool{"Attributes": true} // ReceiveSetup does
 		var files []string
 		for _, dir := range dirs {

@@ -1,76 +1,55 @@
 package keeper
 
 import (
-	"errors"
-	"io"
 	"log/slog"
 	"math/bits"
 	"time"
 
+	"schedrestd/gateway/service"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
-	"schedrestd/ipc/work"
 )
 
 // client is a worker that the keeper serves.
 type client struct {
+	*service.Client
 	keeper  *keeper
-	number  uint32 // the dispatcher's number for the worker
-	channel *ipc.Channel
 	refused uint         // number of refused signatures
 	budget  *rate.Bucket // budget for questions
 }
 
-// admit starts to serve the worker at the other end of the channel fd.
-func (k *keeper) admit(fd int, number uint32) error {
-	channel, err := ipc.Open(fd, ipc.Keeper, ipc.Worker)
-	if err != nil {
-		return err
-	}
-	c := &client{keeper: k, number: number, channel: channel, budget: rate.New(budgetPerSecond, budgetPerSecond, time.Now())}
-	go c.serve()
-	return nil
+func newClient(k *keeper, c *service.Client) *client {
+	return &client{Client: c, keeper: k, budget: rate.New(budgetPerSecond, budgetPerSecond, time.Now())}
 }
 
 // serve answers the worker's questions one by one. The kernel limits the number
 // of questions that wait in the channel, so a worker that asks too many
-// questions fills only its own channel. A worker that violates the protocol is
-// reported to the dispatcher and gets no further answer.
+// questions, or does not read its answers, fills only its own channel.
 func (c *client) serve() {
-	defer c.channel.Close()
 	counts := &c.keeper.counts
 	counts.clients.Add(1)
 	defer counts.clients.Add(-1)
-	for {
-		m, err := c.channel.Receive()
-		if _, isViolation := errors.AsType[*ipc.Violation](err); isViolation {
-			c.report(err.Error())
-			return
-		}
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				slog.Warn("channel to a worker failed", "client", c.number, "error", err)
-			}
-			return
-		}
-		var answer ipc.Message
-		switch msg := m.Message.(type) {
-		case *query.Sign:
-			p := c.keeper.pair.Load()
-			c.throttle(p.cost())
-			answer = c.sign(msg, p)
-		case *query.Verify:
-			c.throttle(verifyCost)
-			answer = counts.countVerdict(c.keeper.verifyToken(msg))
-		default:
-			c.report(ipc.Unhandled(msg).Error())
-			return
-		}
-		if err := c.channel.Send(answer); err != nil {
-			return // the worker has exited
-		}
+	if c.EachMessage(c.handle) != nil {
+		counts.violations.Add(1)
 	}
+}
+
+func (c *client) handle(m ipc.Message) (handled bool, err error) {
+	var answer ipc.Message
+	switch msg := m.(type) {
+	case *query.Sign:
+		p := c.keeper.pair.Load()
+		c.throttle(p.cost())
+		answer = c.sign(msg, p)
+	case *query.Verify:
+		c.throttle(verifyCost)
+		answer = c.keeper.counts.countVerdict(c.keeper.verifyToken(msg))
+	default:
+		return false, nil
+	}
+	c.AnswerInTurn(answer)
+	return true, nil
 }
 
 // throttle delays a worker that asks too fast.
@@ -78,15 +57,6 @@ func (c *client) throttle(cost float64) {
 	if wait := c.budget.Charge(time.Now(), cost); wait > 0 {
 		c.keeper.counts.slowed.Add(1)
 		time.Sleep(wait)
-	}
-}
-
-// report asks the dispatcher to kill the worker.
-func (c *client) report(reason string) {
-	c.keeper.counts.violations.Add(1)
-	slog.Error("worker violated the protocol and is no longer served", "client", c.number, "error", reason)
-	if err := c.keeper.channel.Send(&work.WorkerViolation{Number: c.number, Reason: ipc.TruncateReason(reason)}); err != nil {
-		slog.Warn("report not sent to the dispatcher", "client", c.number, "error", err)
 	}
 }
 
@@ -118,7 +88,7 @@ func (c *client) logRefusal(reason string, req *query.Sign) {
 	c.refused++
 	c.keeper.counts.unsigned.Add(1)
 	if bits.OnesCount(c.refused) == 1 {
-		slog.Warn("signature refused", "client", c.number, "error", reason,
+		slog.Warn("signature refused", "client", c.Number, "error", reason,
 			"scheme", scheme(req.Scheme).String(), "bytes", len(req.Message), "refused_so_far", c.refused)
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/gateway/service"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 )
 
 // TestCost checks that a worker gets immediate answers until it has used up one
@@ -45,7 +47,7 @@ func TestQuestionsWait(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &client{keeper: k, channel: must(ipc.Open(fd, ipc.Keeper, ipc.Worker)), budget: rate.New(budgetPerSecond, budgetPerSecond, time.Now())}
+		c := newClient(k, service.NewClient(work.WorkerChannel{}, must(ipc.Open(fd, ipc.Keeper, ipc.Worker))))
 		const owed = 200 * time.Millisecond
 		start := time.Now()
 		c.budget.Charge(start, budgetPerSecond+budgetPerSecond*owed.Seconds())

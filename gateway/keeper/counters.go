@@ -2,11 +2,7 @@ package keeper
 
 import (
 	"log/slog"
-	"os"
-	"os/signal"
 	"sync/atomic"
-	"syscall"
-	"time"
 
 	"schedrestd/ipc/query"
 )
@@ -33,18 +29,10 @@ func (c *counters) countVerdict(v *query.Verified) *query.Verified {
 	return v
 }
 
-// logOnSignal logs the counters when the parent sends SIGUSR1, at most once
-// per second.
-func (c *counters) logOnSignal() {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGUSR1)
-	go func() {
-		for range signals {
-			slog.Info("counters", "clients", c.clients.Load(),
-				slog.Group("handshakes", "signed", c.signed.Load(), "unsigned", c.unsigned.Load()),
-				slog.Group("tokens", "genuine", c.genuine.Load(), "forged", c.forged.Load(), "unknown", c.unknown.Load()),
-				"slowed", c.slowed.Load(), "violations", c.violations.Load())
-			time.Sleep(time.Second)
-		}
-	}()
+// list returns the counters for the log.
+func (c *counters) list() []any {
+	return []any{"clients", c.clients.Load(),
+		slog.Group("handshakes", "signed", c.signed.Load(), "unsigned", c.unsigned.Load()),
+		slog.Group("tokens", "genuine", c.genuine.Load(), "forged", c.forged.Load(), "unknown", c.unknown.Load()),
+		"slowed", c.slowed.Load(), "violations", c.violations.Load()}
 }

@@ -1,57 +1,43 @@
 package keeper
 
 import (
-	"errors"
-	"io"
-	"log/slog"
 	"os"
 	"sync/atomic"
 
+	"schedrestd/gateway/service"
 	"schedrestd/ipc"
-	"schedrestd/ipc/work"
 )
 
 // keeper holds the state of the process: the channel to the dispatcher, the
 // counters and the keys.
 type keeper struct {
-	channel *ipc.Channel
-	counts  counters
+	dispatcher *ipc.Channel
+	counts     counters
 
 	pair  atomic.Pointer[pair]     // nil for none
 	token atomic.Pointer[tokenKey] // nil for none
 }
 
-func newKeeper(channel *ipc.Channel) *keeper { return &keeper{channel: channel} }
+func newKeeper(dispatcher *ipc.Channel) *keeper { return &keeper{dispatcher: dispatcher} }
 
-// run handles messages from the parent and the dispatcher until the channel
-// closes, and returns the exit status.
-func (k *keeper) run() int {
-	k.counts.logOnSignal()
-	for {
-		m, err := k.channel.Receive()
-		switch {
-		case errors.Is(err, io.EOF):
-			return 0
-		case err != nil:
-			slog.Error("channel to the dispatcher failed", "error", err)
-			return 1
-		}
-		switch msg := m.Message.(type) {
-		case *ipc.Ping:
-			err = k.channel.Send(&ipc.Pong{Number: msg.Number})
-		case *ipc.SecretKeys:
-			err = k.channel.Send(k.loadKeys(msg, m.FDs))
-		case *work.WorkerChannel:
-			err = k.admit(m.FDs[0], msg.Number)
-		default:
-			err = ipc.Unhandled(msg)
-		}
-		if err != nil {
-			slog.Error("channel to the dispatcher failed", "error", err)
-			return 1
-		}
+// Handle handles a message from the parent.
+func (k *keeper) Handle(m ipc.Received) (handled bool, err error) {
+	switch msg := m.Message.(type) {
+	case *ipc.SecretKeys:
+		return true, k.dispatcher.Send(k.loadKeys(msg, m.FDs))
 	}
+	return false, nil
 }
+
+// Serve answers the questions of one worker.
+func (k *keeper) Serve(c *service.Client) { newClient(k, c).serve() }
+
+// Counters returns the keeper's counters since its start.
+func (k *keeper) Counters() []any { return k.counts.list() }
+
+// Close does nothing, because each answer is complete before the next question
+// is read.
+func (*keeper) Close() {}
 
 // loadKeys loads new keys. If it can't use one of them, it keeps all old keys,
 // and its answer names the key and the reason.

@@ -146,9 +146,7 @@ func TestVerifiedSaysNoMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fds[0])
-	if err := k.admit(fds[1], 9); err != nil {
-		t.Fatal(err)
-	}
+	serve(t, k, fds[1], 9)
 	forged := make([]byte, 32)
 	question := append([]byte{byte(ipc.KindOf(new(query.Verify))), 5, 0, 0, 0, 0, 0, 0, 0, 3, 0}, "a.b"...)
 	if _, err := unix.Write(fds[0], append(question, forged...)); err != nil {

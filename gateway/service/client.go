@@ -52,8 +52,9 @@ func serveClient(role ipc.Role, fd int, worker *work.WorkerChannel, dispatcher *
 // is closed or the worker violates the protocol. If the worker violates the
 // protocol, EachMessage reports the worker to the dispatcher. It is also a
 // violation if handle returns an error, or returns false because the service
-// does not handle messages of this type.
-func (c *Client) EachMessage(handle func(ipc.Message) (handled bool, err error)) {
+// does not handle messages of this type. EachMessage returns the violation, or
+// nil if the channel was closed.
+func (c *Client) EachMessage(handle func(ipc.Message) (handled bool, err error)) (violation error) {
 	select {
 	case c.reading <- struct{}{}:
 	default: // EachMessage was called before, or c was made by NewClient
@@ -62,13 +63,13 @@ func (c *Client) EachMessage(handle func(ipc.Message) (handled bool, err error))
 		m, err := c.channel.Receive()
 		if _, violated := errors.AsType[*ipc.Violation](err); violated {
 			c.reportViolation(err)
-			return
+			return err
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
 				slog.Warn("channel to a worker failed", "client", c.Number, "error", err)
 			}
-			return
+			return nil
 		}
 		handled, err := handle(m.Message)
 		if !handled {
@@ -76,7 +77,7 @@ func (c *Client) EachMessage(handle func(ipc.Message) (handled bool, err error))
 		}
 		if err != nil {
 			c.reportViolation(err)
-			return
+			return err
 		}
 	}
 }
@@ -85,6 +86,15 @@ func (c *Client) EachMessage(handle func(ipc.Message) (handled bool, err error))
 // does not read it, the worker gets no answer.
 func (c *Client) Answer(m ipc.Message) {
 	if err := c.channel.TrySend(m); err != nil && !errors.Is(err, ipc.ErrFull) {
+		slog.Debug("answer not sent", "client", c.Number, "error", err)
+	}
+}
+
+// AnswerInTurn sends m, and waits while the channel is full. It is for services
+// that answer before they read the next message, so that a worker that does not
+// read its answers is not served until it does.
+func (c *Client) AnswerInTurn(m ipc.Message) {
+	if err := c.channel.Send(m); err != nil {
 		slog.Debug("answer not sent", "client", c.Number, "error", err)
 	}
 }

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -83,6 +84,15 @@ func TestWorkerIsKnown(t *testing.T) {
 	must(t, dispatcher.Send(&work.WorkerExited{Worker: 7}))
 	if !<-r.known {
 		t.Error("the exit of a worker was handled before the worker was known")
+	}
+}
+
+// TestLog checks that a line of the log begins with its level and has no time.
+func TestLog(t *testing.T) {
+	var b strings.Builder
+	newLog(&b, slog.LevelInfo).Info("ready", slog.Group("g", "time", 1))
+	if got, want := b.String(), "level=INFO msg=ready g.time=1\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
