@@ -36,7 +36,7 @@ const module = "schedrestd/"
 // its own folder. A folder stands for all packages in it, except packages that
 // have an entry of their own.
 var floors = [][]string{
-	{"internal/errs", "internal/exitstatus", "internal/fdpass", "internal/loglevel", "internal/origin", "internal/printable", "internal/release", "internal/sockaddr", "internal/typo", "metric", "model"},
+	{"internal/errs", "internal/exitstatus", "internal/fdpass", "internal/keystate", "internal/loglevel", "internal/origin", "internal/printable", "internal/release", "internal/sockaddr", "internal/typo", "metric", "model"},
 	{"api/schema", "become", "gateway/endpoint", "internal/completion", "internal/feature", "internal/guard", "internal/hmackey", "internal/http1", "internal/notify", "internal/penalty", "internal/rate", "internal/semaphore", "internal/sockdiag", "internal/socket", "internal/thread", "internal/throttle", "internal/zone", "ipc", "metric/cluster", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/wire", "security"},
 	{"gateway/confinement", "security/self"},
 	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message"},
@@ -69,7 +69,7 @@ var allowedImports = map[string][]string{
 	"auth":                         {"internal/errs", "internal/guard", "internal/hmackey"},
 	"become/subuid":                {"internal/errs", "internal/guard", "ipc"},
 	"conf":                         {"internal/errs", "internal/guard", "internal/typo"},
-	"gateway/auditor":              {"gateway/service", "internal/rate", "ipc", "security", "security/self"}, // writes reports of workers
+	"gateway/auditor":              {"gateway/service", "internal/keystate", "internal/rate", "ipc", "security", "security/self"}, // writes reports of workers
 	"gateway/confinement":          {"ipc", "security"},
 	"gateway/dispatcher":           {"gateway/confinement", "gateway/dispatcher/auditlog", "gateway/dispatcher/dial", "gateway/dispatcher/dispatch", "gateway/dispatcher/inetd", "gateway/dispatcher/pool", "gateway/dispatcher/process", "gateway/dispatcher/relay", "gateway/dispatcher/service", "gateway/service", "internal/errs", "internal/loglevel", "internal/rate", "internal/sockdiag", "internal/thread", "ipc", "security", "security/self"},
 	"gateway/dispatcher/admission": {"internal/penalty", "ipc"}, // makes decisions, and has no other effects
@@ -88,7 +88,7 @@ var allowedImports = map[string][]string{
 	"gateway/proof":                {"gateway/confinement", "internal/errs", "ipc", "security", "security/self"},                        // runs with the rights of a worker
 	"gateway/resolver":             {"become", "gateway/service", "internal/errs", "internal/rate", "ipc", "security", "security/self"}, // parses answers of a directory service
 	"gateway/service":              {"ipc", "security", "security/self"},
-	"gateway/worker/broker":        {"api", "auth", "become", "handlers", "internal/errs", "internal/fdpass", "internal/rate", "ipc", "rpc/client", "rpc/munge", "rpc/sack", "security"},
+	"gateway/worker/broker":        {"api", "auth", "become", "handlers", "internal/errs", "internal/fdpass", "internal/keystate", "internal/rate", "ipc", "rpc/client", "rpc/munge", "rpc/sack", "security"},
 	"internal/completion":          {"internal/errs"},
 	"internal/exitstatus":          {}, // linked into a program that runs as root
 	"internal/fdpass":              {}, // linked into a program that runs as root
@@ -96,6 +96,7 @@ var allowedImports = map[string][]string{
 	"internal/guard":               {"internal/errs"},
 	"internal/hmackey":             {},
 	"internal/http1":               {}, // can be reviewed without other packages
+	"internal/keystate":            {},
 	"internal/loglevel":            {}, // linked into a program that runs as root
 	"internal/notify":              {}, // linked into a program that runs as root
 	"internal/penalty":             {},
@@ -106,7 +107,7 @@ var allowedImports = map[string][]string{
 	"internal/socket":              {"internal/errs", "internal/fdpass", "internal/guard"},
 	"internal/thread":              {},
 	"internal/typo":                {},
-	"ipc":                          {"internal/errs"},
+	"ipc":                          {"internal/errs", "internal/keystate"},
 	"metric":                       {},
 	"metric/cluster":               {"internal/errs", "metric", "model"},
 	"metric/table":                 {"api", "api/schema", "metric", "rpc/message"},

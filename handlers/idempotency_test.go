@@ -12,6 +12,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/keystate"
 )
 
 // keyMemory stores keys like the auditor.
@@ -23,28 +24,28 @@ type keyMemory struct {
 
 type keyEntry struct {
 	body   [32]byte
-	state  rest.KeyState
+	state  keystate.State
 	answer []byte
 }
 
-func (m *keyMemory) Claim(_ context.Context, k rest.KeyClaim) (rest.KeyState, []byte, func(rest.KeyState, []byte), error) {
+func (m *keyMemory) Claim(_ context.Context, k rest.KeyClaim) (keystate.State, []byte, func(keystate.State, []byte), error) {
 	m.claims = append(m.claims, k)
 	if m.err != nil {
 		return 0, nil, nil, m.err
 	}
 	switch e := m.states[k.Key]; {
-	case e == nil || e.state == rest.KeyNotDone:
+	case e == nil || e.state == keystate.NotDone:
 	case e.body != k.Body:
-		return rest.KeyOther, nil, nil, nil
+		return keystate.Mismatch, nil, nil, nil
 	default:
 		return e.state, e.answer, nil, nil
 	}
-	e := &keyEntry{body: k.Body, state: rest.KeyRunning}
+	e := &keyEntry{body: k.Body, state: keystate.Running}
 	if m.states == nil {
 		m.states = map[[32]byte]*keyEntry{}
 	}
 	m.states[k.Key] = e
-	return rest.KeyFresh, nil, func(state rest.KeyState, answer []byte) { e.state, e.answer = state, answer }, nil
+	return keystate.Fresh, nil, func(state keystate.State, answer []byte) { e.state, e.answer = state, answer }, nil
 }
 
 const keyedBody = `{"job": {"script": "x", "name": "n", "colour": "red"}}`
@@ -171,8 +172,8 @@ func TestIdempotencyKeyRefused(t *testing.T) {
 // full can't store any key.
 type full struct{}
 
-func (full) Claim(context.Context, rest.KeyClaim) (rest.KeyState, []byte, func(rest.KeyState, []byte), error) {
-	return rest.KeyFull, nil, nil, nil
+func (full) Claim(context.Context, rest.KeyClaim) (keystate.State, []byte, func(keystate.State, []byte), error) {
+	return keystate.Full, nil, nil, nil
 }
 
 // busy implements Keys. It returns KeyRunning as many times as the field
@@ -182,9 +183,9 @@ type busy struct {
 	keyMemory
 }
 
-func (b *busy) Claim(ctx context.Context, k rest.KeyClaim) (rest.KeyState, []byte, func(rest.KeyState, []byte), error) {
+func (b *busy) Claim(ctx context.Context, k rest.KeyClaim) (keystate.State, []byte, func(keystate.State, []byte), error) {
 	if b.remaining--; b.remaining >= 0 {
-		return rest.KeyRunning, nil, nil, nil
+		return keystate.Running, nil, nil, nil
 	}
 	return b.keyMemory.Claim(ctx, k)
 }

@@ -11,6 +11,7 @@ import (
 
 	"schedrestd/gateway/auditor/claims"
 	"schedrestd/gateway/service"
+	"schedrestd/internal/keystate"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -39,10 +40,6 @@ const (
 	claimBurst = 2000
 	claimRate  = 1000 // per second
 )
-
-// This line compiles only if the longest answer that the protocol allows fits
-// into the file.
-const _ = uint(claims.MaxAnswer - query.MaxClaimAnswer)
 
 func newClaimer(l *ledger, c *service.Client, perWorker bool) *claimer {
 	return &claimer{Client: c, ledger: l, perWorker: perWorker, maxOpen: 2*int(c.Requests) + 16,
@@ -85,26 +82,26 @@ func (c *claimer) claim(m *query.Claim) error {
 	case flood:
 		return errors.New("sent Claim too often")
 	case tooOften:
-		c.answer(m.ID, 0, claims.Full, nil)
+		c.answer(m.ID, 0, keystate.Full, nil)
 		return nil
 	}
 	c.ledger.enqueue(func(fileErr error) func(error) {
 		if fileErr != nil {
-			return func(error) { c.answer(m.ID, 0, claims.Full, nil) }
+			return func(error) { c.answer(m.ID, 0, keystate.Full, nil) }
 		}
 		key, share := c.keyAndShare(m)
 		number, state, answer, claimErr := c.ledger.store.Claim(key, share, m.Body, c.claimCount)
-		if state == claims.Full && claimErr == nil {
+		if state == keystate.Full && claimErr == nil {
 			c.warnFull()
 		}
-		if state == claims.Fresh || claimErr != nil {
+		if state == keystate.Fresh || claimErr != nil {
 			c.ledger.noteWrite(claimErr)
 		}
 		return func(err error) {
 			if err != nil || claimErr != nil {
-				number, state, answer = 0, claims.Full, nil
+				number, state, answer = 0, keystate.Full, nil
 			}
-			if state == claims.Fresh {
+			if state == keystate.Fresh {
 				c.claimCount++
 			}
 			c.answer(m.ID, number, state, answer)
@@ -137,29 +134,29 @@ func (c *claimer) warnFull() {
 
 // answer sends the worker the state of an Idempotency-Key. It runs in the
 // ledger's goroutine, or in the goroutine that handles the worker's messages.
-func (c *claimer) answer(id, number uint64, state claims.State, answer []byte) {
+func (c *claimer) answer(id, number uint64, state keystate.State, answer []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	counts := &c.ledger.counts
 	switch {
-	case state != claims.Fresh:
+	case state != keystate.Fresh:
 		delete(c.open, id)
 	case c.hasExited: // the worker never got the answer, so it has not sent the request
 		delete(c.open, id)
-		c.recordEnd(number, claims.NotDone, nil, nil)
+		c.recordEnd(number, keystate.NotDone, nil, nil)
 		return
 	default:
 		c.open[id] = number
 	}
 	switch state {
-	case claims.Fresh:
+	case keystate.Fresh:
 		counts.claimed.add(1)
-	case claims.Answered:
+	case keystate.Answered:
 		counts.replayed.add(1)
-	case claims.Full:
+	case keystate.Full:
 		counts.refused.add(1)
 	}
-	c.Answer(&query.Claimed{ID: id, State: query.ClaimState(state), Answer: answer})
+	c.Answer(&query.Claimed{ID: id, State: state, Answer: answer})
 }
 
 // settle queues the final state of a claimed Idempotency-Key.
@@ -173,14 +170,14 @@ func (c *claimer) settle(m *query.Settle) error {
 	if number == 0 {
 		return fmt.Errorf("sent Settle for claim %d, which it does not have", m.Claim)
 	}
-	c.recordEnd(number, claims.State(m.State), m.Answer, func() { c.Answer(&query.Settled{ID: m.ID}) })
+	c.recordEnd(number, m.State, m.Answer, func() { c.Answer(&query.Settled{ID: m.ID}) })
 	return nil
 }
 
 // recordEnd queues a record of the final state of a claim, and tries again
 // until the record is written. If done is not nil, recordEnd calls it after the
 // first attempt, whether or not the attempt succeeds.
-func (c *claimer) recordEnd(number uint64, state claims.State, answer []byte, done func()) {
+func (c *claimer) recordEnd(number uint64, state keystate.State, answer []byte, done func()) {
 	c.ledger.enqueue(func(endErr error) func(error) {
 		if endErr == nil {
 			endErr = c.ledger.store.Settle(number, state, answer)
@@ -207,7 +204,7 @@ func (c *claimer) handleExit() {
 	for id, number := range c.open {
 		if number != 0 {
 			delete(c.open, id)
-			c.recordEnd(number, claims.Unknown, nil, nil)
+			c.recordEnd(number, keystate.Unknown, nil, nil)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"schedrestd/gateway/auditor/claims"
 	"schedrestd/gateway/service"
+	"schedrestd/internal/keystate"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -121,14 +122,14 @@ func TestClaims(t *testing.T) {
 	for _, step := range []struct {
 		by    peer
 		body  byte
-		want  query.ClaimState
+		want  keystate.State
 		after ipc.Message
 	}{
-		{one, 1, query.ClaimFresh, nil},
-		{two, 1, query.ClaimRunning, &query.Settle{ID: 100, Claim: 1, State: query.ClaimNotDone}},
-		{two, 1, query.ClaimFresh, nil},
-		{one, 1, query.ClaimRunning, nil},
-		{one, 2, query.ClaimMismatch, nil},
+		{one, 1, keystate.Fresh, nil},
+		{two, 1, keystate.Running, &query.Settle{ID: 100, Claim: 1, State: keystate.NotDone}},
+		{two, 1, keystate.Fresh, nil},
+		{one, 1, keystate.Running, nil},
+		{one, 2, keystate.Mismatch, nil},
 	} {
 		id := uint64(1)
 		if got := step.by.sendClaim(t, id, 7, step.body); got.State != step.want || got.ID != id {
@@ -138,10 +139,10 @@ func TestClaims(t *testing.T) {
 			one.exchange(t, step.after)
 		}
 	}
-	if s := two.exchange(t, &query.Settle{ID: 5, Claim: 1, State: query.ClaimAnswered, Answer: []byte("17")}).(*query.Settled); s.ID != 5 {
+	if s := two.exchange(t, &query.Settle{ID: 5, Claim: 1, State: keystate.Answered, Answer: []byte("17")}).(*query.Settled); s.ID != 5 {
 		t.Errorf("%+v", s)
 	}
-	if got := one.sendClaim(t, 3, 7, 1); got.State != query.ClaimAnswered || string(got.Answer) != "17" {
+	if got := one.sendClaim(t, 3, 7, 1); got.State != keystate.Answered || string(got.Answer) != "17" {
 		t.Errorf("%+v", got)
 	}
 	l.close()
@@ -160,11 +161,11 @@ func TestClaimsOfTheDead(t *testing.T) {
 	must(t, err)
 	dead.handleExit()
 	close(b.hang)
-	if got := other.sendClaim(t, 1, 1, 1); got.State != query.ClaimUnknown {
+	if got := other.sendClaim(t, 1, 1, 1); got.State != keystate.Unknown {
 		t.Errorf("%+v", got)
 	}
-	for got := other.sendClaim(t, 2, 2, 0); got.State != query.ClaimFresh; got = other.sendClaim(t, 2, 2, 0) {
-		if got.State != query.ClaimRunning { // the ledger has processed the dead worker's claim, but perhaps not yet its end
+	for got := other.sendClaim(t, 2, 2, 0); got.State != keystate.Fresh; got = other.sendClaim(t, 2, 2, 0) {
+		if got.State != keystate.Running { // the ledger has processed the dead worker's claim, but perhaps not yet its end
 			t.Fatalf("%+v", got)
 		}
 	}
@@ -176,7 +177,7 @@ func TestClaimsOfTheDead(t *testing.T) {
 func TestClaimsOfUsers(t *testing.T) {
 	l := startLedger(t, new(keysFile))
 	one, two := connectWorker(t, l, 1, true), connectWorker(t, l, 2, true)
-	if a, b := one.sendClaim(t, 1, 7, 1), two.sendClaim(t, 1, 7, 2); a.State != query.ClaimFresh || b.State != query.ClaimFresh {
+	if a, b := one.sendClaim(t, 1, 7, 1), two.sendClaim(t, 1, 7, 2); a.State != keystate.Fresh || b.State != keystate.Fresh {
 		t.Errorf("%+v, %+v", a, b)
 	}
 	_, first := one.keyAndShare(&query.Claim{User: [32]byte{1}})
@@ -198,17 +199,17 @@ func TestClaimsDiskFull(t *testing.T) {
 	w.sendClaim(t, 1, 1, 1)
 	b.set(true, nil)
 	for id := range uint64(3) {
-		if got := w.sendClaim(t, 10+id, 2, 1); got.State != query.ClaimFull {
+		if got := w.sendClaim(t, 10+id, 2, 1); got.State != keystate.Full {
 			t.Errorf("%+v", got)
 		}
 	}
-	w.exchange(t, &query.Settle{ID: 20, Claim: 1, State: query.ClaimAnswered, Answer: []byte("1")})
-	if got := w.sendClaim(t, 21, 1, 1); got.State != query.ClaimRunning {
+	w.exchange(t, &query.Settle{ID: 20, Claim: 1, State: keystate.Answered, Answer: []byte("1")})
+	if got := w.sendClaim(t, 21, 1, 1); got.State != keystate.Running {
 		t.Errorf("%+v", got)
 	}
 	b.set(false, nil)
-	await(t, "the answer", func() bool { return w.sendClaim(t, 22, 1, 1).State == query.ClaimAnswered })
-	if got := w.sendClaim(t, 23, 2, 1); got.State != query.ClaimFresh {
+	await(t, "the answer", func() bool { return w.sendClaim(t, 22, 1, 1).State == keystate.Answered })
+	if got := w.sendClaim(t, 23, 2, 1); got.State != keystate.Fresh {
 		t.Errorf("%+v", got)
 	}
 	l.close()
@@ -225,12 +226,12 @@ func TestClaimsIll(t *testing.T) {
 	l := startLedger(t, b)
 	w := connectWorker(t, l, 1, false)
 	for id := range uint64(3) {
-		if got := w.sendClaim(t, id, 2, 1); got.State != query.ClaimFull {
+		if got := w.sendClaim(t, id, 2, 1); got.State != keystate.Full {
 			t.Errorf("%+v", got)
 		}
 	}
 	b.set(false, nil)
-	await(t, "a claim", func() bool { return w.sendClaim(t, 9, 2, 1).State == query.ClaimFresh })
+	await(t, "a claim", func() bool { return w.sendClaim(t, 9, 2, 1).State == keystate.Fresh })
 	l.close()
 }
 
@@ -260,12 +261,12 @@ func TestClaimsLiars(t *testing.T) {
 			return err
 		},
 		"which it does not have": func(p peer) error {
-			_, err := p.handle(&query.Settle{Claim: 1, State: query.ClaimAnswered})
+			_, err := p.handle(&query.Settle{Claim: 1, State: keystate.Answered})
 			return err
 		},
 		"claim 3, which it does not have": func(p peer) error { // the worker sends Settle before it gets the answer to its Claim
 			_, _ = p.handle(claim(3))
-			_, err := p.handle(&query.Settle{Claim: 3, State: query.ClaimAnswered})
+			_, err := p.handle(&query.Settle{Claim: 3, State: keystate.Answered})
 			return err
 		},
 	} {

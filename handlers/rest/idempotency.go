@@ -9,6 +9,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/keystate"
 	"schedrestd/model"
 )
 
@@ -51,24 +52,24 @@ func SubmitOnce(c *Call, do func() (*model.Submitted, error)) (*model.Submitted,
 		return nil, err
 	}
 	switch state {
-	case KeyFresh:
+	case keystate.Fresh:
 		return submitAndSettle(settle, do)
-	case KeyAnswered:
+	case keystate.Answered:
 		if submitted := decodeAnswer(answer); submitted != nil {
 			c.w.Header().Set(api.HeaderReplayed, "true")
 			return submitted, nil
 		}
-	case KeyRunning:
+	case keystate.Running:
 		e := errs.New(errs.Conflict, "a request with this Idempotency-Key is being answered").
 			WithHint("send the same request again in a moment")
 		e.Code = codeInProgress
 		return nil, &RetryAfterError{e, time.Second}
-	case KeyOther:
+	case keystate.Mismatch:
 		e := errs.New(errs.Invalid, "the Idempotency-Key belongs to a different request; nothing was submitted").
 			WithHint("use a new key for each job").WithSource(api.HeaderKey)
 		e.Code = codeKeyReused
 		return nil, e
-	case KeyFull:
+	case keystate.Full:
 		return nil, errs.New(errs.Unavailable, "the Idempotency-Key can't be kept now; nothing was submitted")
 	}
 	e := errs.New(errs.BadAnswer, "the first request with this Idempotency-Key may have submitted a job; nothing more was submitted").
@@ -79,7 +80,7 @@ func SubmitOnce(c *Call, do func() (*model.Submitted, error)) (*model.Submitted,
 
 // claim claims the request's key. If another request with this key is in
 // progress, claim waits for it, but at most for keyWait.
-func (c *Call) claim() (state KeyState, answer []byte, settle func(KeyState, []byte), err error) {
+func (c *Call) claim() (state keystate.State, answer []byte, settle func(keystate.State, []byte), err error) {
 	user := fmt.Sprintf("uid %d", c.client.UID)
 	if !c.client.Local {
 		user = fmt.Sprintf("user %q as %q", c.client.Claims.User, c.client.ActAs)
@@ -88,7 +89,7 @@ func (c *Call) claim() (state KeyState, answer []byte, settle func(KeyState, []b
 		Body: c.requestHash}
 	for pause := keyWait / 64; ; pause *= 2 {
 		state, answer, settle, err = c.server.Keys.Claim(c.ctx, k)
-		if err != nil || state != KeyRunning || pause > keyWait/2 {
+		if err != nil || state != keystate.Running || pause > keyWait/2 {
 			return state, answer, settle, err
 		}
 		select {
@@ -101,15 +102,15 @@ func (c *Call) claim() (state KeyState, answer []byte, settle func(KeyState, []b
 
 // submitAndSettle submits a job for a request whose key has been claimed, and
 // stores the result for the key.
-func submitAndSettle(settle func(KeyState, []byte), do func() (*model.Submitted, error)) (submitted *model.Submitted, err error) {
-	state, answer := KeyUnknown, []byte(nil) // stored if do panics
+func submitAndSettle(settle func(keystate.State, []byte), do func() (*model.Submitted, error)) (submitted *model.Submitted, err error) {
+	state, answer := keystate.Unknown, []byte(nil) // stored if do panics
 	defer func() { settle(state, answer) }()
 	submitted, err = do()
 	switch {
 	case err == nil:
-		state, answer = KeyAnswered, encodeAnswer(submitted)
+		state, answer = keystate.Answered, encodeAnswer(submitted)
 	case FailureResult(err).Code != errs.OutcomeUnknown:
-		state = KeyNotDone
+		state = keystate.NotDone
 	}
 	return submitted, err
 }
@@ -141,7 +142,7 @@ func encodeAnswer(s *model.Submitted) []byte {
 	}
 	for {
 		b, err := json.Marshal(k)
-		if err == nil && len(b) <= MaxKept {
+		if err == nil && len(b) <= keystate.MaxAnswer {
 			return b
 		}
 		k.Message = strings.ToValidUTF8(k.Message[:len(k.Message)*3/4], "")

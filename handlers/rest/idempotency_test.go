@@ -9,18 +9,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/keystate"
 	"schedrestd/model"
 )
 
 // TestIdempotencyKeyPanics checks that the outcome of a submission that panics
 // is stored as unknown.
 func TestIdempotencyKeyPanics(t *testing.T) {
-	var got KeyState
+	var got keystate.State
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = submitAndSettle(func(s KeyState, _ []byte) { got = s }, func() (*model.Submitted, error) { panic("x") })
+		_, _ = submitAndSettle(func(s keystate.State, _ []byte) { got = s }, func() (*model.Submitted, error) { panic("x") })
 	}()
-	if got != KeyUnknown {
+	if got != keystate.Unknown {
 		t.Errorf("state %d", got)
 	}
 }
@@ -38,7 +39,7 @@ func TestRemember(t *testing.T) {
 		}
 	}
 	long := encodeAnswer(&model.Submitted{StepID: model.StepID{JobID: 7}, UserMessage: strings.Repeat("\x01ü", 4000)})
-	if got := decodeAnswer(long); len(long) > MaxKept || got == nil || len(got.UserMessage) < 200 {
+	if got := decodeAnswer(long); len(long) > keystate.MaxAnswer || got == nil || len(got.UserMessage) < 200 {
 		t.Errorf("%d bytes, %+v", len(long), got)
 	}
 	for _, bad := range []string{"", "{}", `{"v":2,"job":7}`, `{"v":1}`, `{"v":1,"job":-1}`} {
@@ -55,6 +56,6 @@ func TestRemember(t *testing.T) {
 // can't be decoded.
 type answered struct{}
 
-func (answered) Claim(context.Context, KeyClaim) (KeyState, []byte, func(KeyState, []byte), error) {
-	return KeyAnswered, []byte("?"), func(KeyState, []byte) { panic(errors.New("settled")) }, nil
+func (answered) Claim(context.Context, KeyClaim) (keystate.State, []byte, func(keystate.State, []byte), error) {
+	return keystate.Answered, []byte("?"), func(keystate.State, []byte) { panic(errors.New("settled")) }, nil
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"schedrestd/internal/keystate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
@@ -43,7 +44,7 @@ func claimFrame() func() []byte {
 
 // settleFrame returns a function that encodes a Settle, the message with the
 // result of a change whose Idempotency-Key was reserved.
-func settleFrame(claim uint64, state query.ClaimState) func() []byte {
+func settleFrame(claim uint64, state keystate.State) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(query.Settle)))}, make([]byte, 19)...)
 		little.LittleEndian.PutUint64(raw[9:], claim)
@@ -55,11 +56,11 @@ func settleFrame(claim uint64, state query.ClaimState) func() []byte {
 var auditorAttacks = []serviceAttack{
 	{name: "a claim of an Idempotency-Key, for an invented user", frame: claimFrame()},
 	{name: "the same claim twice", frame: zeroFrame(ipc.KindOf(new(query.Claim)), 104), times: 2, neverReads: true, breaksProtocol: true},
-	{name: "the end of a claim that the worker does not have", frame: settleFrame(7, query.ClaimAnswered), breaksProtocol: true},
-	{name: "the end of a claim, with an invalid state", frame: settleFrame(7, query.ClaimRunning), breaksProtocol: true},
+	{name: "the end of a claim that the worker does not have", frame: settleFrame(7, keystate.Answered), breaksProtocol: true},
+	{name: "the end of a claim, with an invalid state", frame: settleFrame(7, keystate.Running), breaksProtocol: true},
 	{name: "Claim cut short", frame: zeroFrame(ipc.KindOf(new(query.Claim)), 103), breaksProtocol: true},
 	{name: "Claim with trailing bytes", frame: zeroFrame(ipc.KindOf(new(query.Claim)), 105), breaksProtocol: true},
-	{name: "Settle with more than the longest answer", frame: zeroFrame(ipc.KindOf(new(query.Settle)), 20+query.MaxClaimAnswer), breaksProtocol: true},
+	{name: "Settle with more than the longest answer", frame: zeroFrame(ipc.KindOf(new(query.Settle)), 20+keystate.MaxAnswer), breaksProtocol: true},
 	{name: "a confirmation that it has a claim (Claimed)", frame: zeroFrame(ipc.KindOf(new(query.Claimed)), 11), breaksProtocol: true},
 	{name: "a confirmation that the end of a claim was recorded (Settled)", frame: zeroFrame(ipc.KindOf(new(query.Settled)), 8), breaksProtocol: true},
 	{name: "a file of its own for Idempotency-Keys (ClaimsFD)", frame: zeroFrame(ipc.KindOf(new(ipc.ClaimsFD)), 1), breaksProtocol: true},

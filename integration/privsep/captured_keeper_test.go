@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/internal/keystate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
@@ -262,7 +263,7 @@ func receive(fd int) string {
 			}
 			return fmt.Sprintf("is answered: %q", raw[12:12+int(raw[10])])
 		case raw[0] == byte(ipc.KindOf(new(query.Claimed))):
-			return map[byte]string{byte(query.ClaimFresh): "gets the key"}[raw[9]]
+			return map[byte]string{byte(keystate.Fresh): "gets the key"}[raw[9]]
 		case raw[0] == byte(ipc.KindOf(new(query.Verified))):
 			return "is answered: " + map[byte]string{byte(query.Genuine): "genuine", byte(query.Forged): "forged"}[raw[9]]
 		}

@@ -4,7 +4,11 @@
 // package.
 package query
 
-import "schedrestd/ipc"
+import (
+	"schedrestd/ipc"
+
+	"schedrestd/internal/keystate"
+)
 
 // Rows are this package's rows of the protocol table. The comment above a row
 // is its description in docs/generated/MESSAGES.md.
@@ -30,9 +34,9 @@ var Rows = ipc.Register(
 	ipc.Of[Claim](23, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 104, 104, 0, ipc.Initial),
 	// whether the key is now claimed for this request; if an earlier request
 	// with the key was answered, also that answer
-	ipc.Of[Claimed](24, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 11, 11+MaxClaimAnswer, 0, ipc.Initial),
+	ipc.Of[Claimed](24, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 11, 11+keystate.MaxAnswer, 0, ipc.Initial),
 	// the result of the request for which a key was claimed, sent once
-	ipc.Of[Settle](25, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 19, 19+MaxClaimAnswer, 0, ipc.Initial),
+	ipc.Of[Settle](25, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 19, 19+keystate.MaxAnswer, 0, ipc.Initial),
 	// the Settle was handled and, if possible, written to the disk
 	ipc.Of[Settled](26, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 8, 8, 0, ipc.Initial),
 	// what a worker has counted since its previous Counts, and the numbers of

@@ -6,6 +6,8 @@ import (
 	"hash/crc32"
 	"math/bits"
 	"time"
+
+	"schedrestd/internal/keystate"
 )
 
 // The file consists of Slots slots of slotSize bytes each. A slot begins with a
@@ -19,10 +21,10 @@ const (
 	endOffset = 512
 	claimSize = 4 + 4 + 8 + 8 + 8 + 8 + 3*32
 	endSize   = 4 + 8 + 1 + 2 // before the text of the answer
-
-	// MaxAnswer is the maximum length of an answer in the file, in bytes.
-	MaxAnswer = 1400
 )
+
+// This line compiles only if the longest answer fits into a slot.
+const _ = uint(slotSize - endOffset - endSize - keystate.MaxAnswer)
 
 // Each claim begins with magic. The last byte of magic is the version of the
 // format.
@@ -107,7 +109,7 @@ func decodeClaim(b []byte) (c *claim, newer bool) {
 }
 
 // encodeEnd returns the end record of a claim: its final state and answer.
-func encodeEnd(number uint64, state State, answer []byte) []byte {
+func encodeEnd(number uint64, state keystate.State, answer []byte) []byte {
 	b := order.AppendUint64(make([]byte, 4, endSize+len(answer)), number)
 	b = order.AppendUint16(append(b, byte(state)), uint16(len(answer)))
 	b = append(b, answer...)
@@ -117,7 +119,7 @@ func encodeEnd(number uint64, state State, answer []byte) []byte {
 
 // decodeEnd decodes the end record of the claim with the given number. ok is
 // false if b contains no such record.
-func decodeEnd(b []byte, number uint64) (state State, answer []byte, ok bool) {
+func decodeEnd(b []byte, number uint64) (state keystate.State, answer []byte, ok bool) {
 	size := endSize + int(order.Uint16(b[13:]))
 	if size > len(b) {
 		return 0, nil, false
@@ -128,5 +130,5 @@ func decodeEnd(b []byte, number uint64) (state State, answer []byte, ok bool) {
 	if crc32.Checksum(b, castagnoli) != sum || order.Uint64(b[4:]) != number {
 		return 0, nil, false
 	}
-	return State(b[12]), b[endSize:], true
+	return keystate.State(b[12]), b[endSize:], true
 }

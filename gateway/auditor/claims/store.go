@@ -22,20 +22,8 @@ import (
 	"fmt"
 	"io"
 	"time"
-)
 
-// State is the state of a claim.
-type State uint8
-
-// States of a claim.
-const (
-	Fresh    State = iota + 1 // the caller has claimed the key
-	Running                   // another request with this key is still being answered
-	Answered                  // the answer to the first request is known
-	Unknown                   // the first request may have been carried out
-	Other                     // the key was used for a different request
-	Full                      // no more keys can be stored for this user
-	NotDone                   // the first request was not carried out, so the key is free again
+	"schedrestd/internal/keystate"
 )
 
 const (
@@ -139,7 +127,7 @@ func (s *Store) undo() {
 	}
 	for _, c := range s.renewed {
 		delete(s.open, c.number)
-		_, _ = s.file.WriteAt(encodeEnd(c.number, NotDone, nil), slotOffset(c.number)+endOffset)
+		_, _ = s.file.WriteAt(encodeEnd(c.number, keystate.NotDone, nil), slotOffset(c.number)+endOffset)
 	}
 	if len(s.unsynced) > 0 {
 		s.live, s.next = s.live[:len(s.live)-len(s.unsynced)], s.unsynced[0].number
@@ -149,17 +137,17 @@ func (s *Store) undo() {
 // Claim claims a key for a request. The share argument is the hash of the user
 // whose limit the claim counts against, and body is the hash of the request.
 // workerClaims is the number of claims that the worker has made so far.
-func (s *Store) Claim(key, share, body [32]byte, workerClaims int) (uint64, State, []byte, error) {
+func (s *Store) Claim(key, share, body [32]byte, workerClaims int) (uint64, keystate.State, []byte, error) {
 	if c := s.byKey[key]; c != nil {
 		state, answer, err := s.refresh(c)
 		switch {
 		case err != nil:
-			return 0, Full, nil, err
-		case state == NotDone && s.now().Sub(c.placedAt) < renewal:
+			return 0, keystate.Full, nil, err
+		case state == keystate.NotDone && s.now().Sub(c.placedAt) < renewal:
 			return s.renew(c, body)
-		case state == NotDone:
+		case state == keystate.NotDone:
 		case c.body != body:
-			return 0, Other, nil, nil
+			return 0, keystate.Mismatch, nil, nil
 		default:
 			return 0, state, answer, nil
 		}
@@ -170,32 +158,32 @@ func (s *Store) Claim(key, share, body [32]byte, workerClaims int) (uint64, Stat
 	}
 	userClaims := s.users[share]
 	if free <= 0 || userClaims >= MaxPerUser || userClaims > 0 && userClaims >= free || workerClaims > 0 && workerClaims >= free {
-		return 0, Full, nil, nil
+		return 0, keystate.Full, nil, nil
 	}
 	now := s.now()
 	c := &claim{number: s.next, placedAt: now, claimedAt: now, process: s.process, key: key, share: share, body: body}
 	if err := s.write(c); err != nil {
-		return 0, Full, nil, err
+		return 0, keystate.Full, nil, err
 	}
 	s.add(c)
 	s.open[c.number] = true
 	s.unsynced = append(s.unsynced, c)
-	return c.number, Fresh, nil, nil
+	return c.number, keystate.Fresh, nil, nil
 }
 
 // renew claims the key of c for another request. The earlier request was not
 // carried out, so the new claim overwrites the old one.
-func (s *Store) renew(c *claim, body [32]byte) (uint64, State, []byte, error) {
+func (s *Store) renew(c *claim, body [32]byte) (uint64, keystate.State, []byte, error) {
 	next := *c
 	next.claimedAt, next.process, next.body = s.now(), s.process, body
 	if err := s.write(&next); err != nil {
-		_, _ = s.file.WriteAt(encodeEnd(c.number, NotDone, nil), slotOffset(c.number)+endOffset)
-		return 0, Full, nil, err
+		_, _ = s.file.WriteAt(encodeEnd(c.number, keystate.NotDone, nil), slotOffset(c.number)+endOffset)
+		return 0, keystate.Full, nil, err
 	}
 	*c = next
 	s.open[c.number] = true
 	s.renewed = append(s.renewed, c)
-	return c.number, Fresh, nil, nil
+	return c.number, keystate.Fresh, nil, nil
 }
 
 // write writes a claim whose request is still running. It first reserves disk
@@ -213,7 +201,7 @@ func (s *Store) write(c *claim) error {
 // Settle writes the final state of a claim that this process has made. The
 // state is Answered, Unknown or NotDone. If Settle fails, the claim keeps the
 // state Running.
-func (s *Store) Settle(number uint64, state State, answer []byte) error {
+func (s *Store) Settle(number uint64, state keystate.State, answer []byte) error {
 	if !s.open[number] {
 		return nil // the claim has expired
 	}
@@ -228,30 +216,30 @@ func (s *Store) Settle(number uint64, state State, answer []byte) error {
 // refresh returns the state of the claim c. It first reads c again from the
 // file, because another process may have renewed the claim. If the claim has
 // expired, refresh returns NotDone, which means that the key is free.
-func (s *Store) refresh(c *claim) (State, []byte, error) {
+func (s *Store) refresh(c *claim) (keystate.State, []byte, error) {
 	current, err := s.read(c.number)
 	switch {
 	case err != nil:
 		return 0, nil, err
 	case current == nil: // the disk has damaged the claim, which was valid before
-		return Unknown, nil, nil
+		return keystate.Unknown, nil, nil
 	case current.number != c.number || current.key != c.key: // another claim has overwritten it
-		return NotDone, nil, nil
+		return keystate.NotDone, nil, nil
 	}
 	c.claimedAt, c.process, c.body = current.claimedAt, current.process, current.body
 	if s.now().Sub(c.claimedAt) >= Lifetime {
-		return NotDone, nil, nil
+		return keystate.NotDone, nil, nil
 	}
 	return s.state(c)
 }
 
 // state returns the state of a claim that has not expired.
-func (s *Store) state(c *claim) (State, []byte, error) {
+func (s *Store) state(c *claim) (keystate.State, []byte, error) {
 	b := make([]byte, slotSize-endOffset)
 	if _, err := s.file.ReadAt(b, slotOffset(c.number)+endOffset); err != nil && err != io.EOF {
 		return 0, nil, err
 	}
-	if state, answer, ok := decodeEnd(b, c.number); ok && (state == Answered || state == Unknown || state == NotDone) {
+	if state, answer, ok := decodeEnd(b, c.number); ok && (state == keystate.Answered || state == keystate.Unknown || state == keystate.NotDone) {
 		return state, answer, nil
 	}
 	running := s.open[c.number]
@@ -259,9 +247,9 @@ func (s *Store) state(c *claim) (State, []byte, error) {
 		running = c.claimedAt.After(s.liveSince) && s.now().Sub(c.claimedAt).Abs() < foreignLimit
 	}
 	if running {
-		return Running, nil, nil
+		return keystate.Running, nil, nil
 	}
-	return Unknown, nil, nil
+	return keystate.Unknown, nil, nil
 }
 
 // readNew reads the claims that were written since its last call. On its first

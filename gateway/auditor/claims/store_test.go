@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/internal/keystate"
 )
 
 // A memory is an in-memory File whose writes can fail.
@@ -77,7 +79,7 @@ func store(f File, c *clock, process byte) *Store { return New(f, [8]byte{proces
 func hash(text string) [32]byte { return sha256.Sum256([]byte(text)) }
 
 // claimKey claims a key between Begin and Commit.
-func claimKey(t *testing.T, s *Store, key, user, body string) (uint64, State, string) {
+func claimKey(t *testing.T, s *Store, key, user, body string) (uint64, keystate.State, string) {
 	t.Helper()
 	must(t, s.Begin())
 	number, state, answer, err := s.Claim(hash(user+key), hash(user), hash(body), 0)
@@ -88,7 +90,7 @@ func claimKey(t *testing.T, s *Store, key, user, body string) (uint64, State, st
 
 // wantClaim claims a key, and fails the test unless it gets the given state and
 // answer.
-func wantClaim(t *testing.T, s *Store, key, user, body string, state State, answer string) uint64 {
+func wantClaim(t *testing.T, s *Store, key, user, body string, state keystate.State, answer string) uint64 {
 	t.Helper()
 	number, got, text := claimKey(t, s, key, user, body)
 	if got != state || text != answer {
@@ -97,7 +99,7 @@ func wantClaim(t *testing.T, s *Store, key, user, body string, state State, answ
 	return number
 }
 
-func settle(t *testing.T, s *Store, number uint64, state State, answer string) {
+func settle(t *testing.T, s *Store, number uint64, state keystate.State, answer string) {
 	t.Helper()
 	must(t, s.Begin())
 	must(t, s.Settle(number, state, []byte(answer)))
@@ -110,39 +112,39 @@ func settle(t *testing.T, s *Store, number uint64, state State, answer string) {
 func TestClaim(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{now: startTime}
 	s, other := store(f, c, 1), store(f, c, 2)
-	a := wantClaim(t, s, "k", "alice", "body", Fresh, "")
-	wantClaim(t, s, "k", "alice", "body", Running, "")
-	wantClaim(t, other, "k", "alice", "body", Running, "")
-	wantClaim(t, s, "k", "alice", "another", Other, "")
-	b := wantClaim(t, other, "k", "bob", "body", Fresh, "")
-	settle(t, s, a, Answered, "job 17")
-	settle(t, other, b, NotDone, "")
+	a := wantClaim(t, s, "k", "alice", "body", keystate.Fresh, "")
+	wantClaim(t, s, "k", "alice", "body", keystate.Running, "")
+	wantClaim(t, other, "k", "alice", "body", keystate.Running, "")
+	wantClaim(t, s, "k", "alice", "another", keystate.Mismatch, "")
+	b := wantClaim(t, other, "k", "bob", "body", keystate.Fresh, "")
+	settle(t, s, a, keystate.Answered, "job 17")
+	settle(t, other, b, keystate.NotDone, "")
 	for _, reader := range []*Store{s, other, store(f, c, 3)} {
-		wantClaim(t, reader, "k", "alice", "body", Answered, "job 17")
-		wantClaim(t, reader, "k", "alice", "another", Other, "")
+		wantClaim(t, reader, "k", "alice", "body", keystate.Answered, "job 17")
+		wantClaim(t, reader, "k", "alice", "another", keystate.Mismatch, "")
 	}
-	b = wantClaim(t, s, "k", "bob", "corrected", Fresh, "")
-	settle(t, s, b, Unknown, "")
-	wantClaim(t, other, "k", "bob", "corrected", Unknown, "")
-	settle(t, s, b, Answered, "settled twice")
-	settle(t, other, a, Answered, "settled by another process")
-	wantClaim(t, other, "k", "bob", "corrected", Unknown, "")
-	wantClaim(t, other, "k", "alice", "body", Answered, "job 17")
+	b = wantClaim(t, s, "k", "bob", "corrected", keystate.Fresh, "")
+	settle(t, s, b, keystate.Unknown, "")
+	wantClaim(t, other, "k", "bob", "corrected", keystate.Unknown, "")
+	settle(t, s, b, keystate.Answered, "settled twice")
+	settle(t, other, a, keystate.Answered, "settled by another process")
+	wantClaim(t, other, "k", "bob", "corrected", keystate.Unknown, "")
+	wantClaim(t, other, "k", "alice", "body", keystate.Answered, "job 17")
 }
 
 // TestExpires checks that a key is kept for its lifetime and no longer.
 func TestExpires(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{now: startTime}
 	s := store(f, c, 1)
-	settle(t, s, wantClaim(t, s, "k", "alice", "body", Fresh, ""), Answered, "17")
+	settle(t, s, wantClaim(t, s, "k", "alice", "body", keystate.Fresh, ""), keystate.Answered, "17")
 	c.now = startTime.Add(Lifetime - 1)
-	wantClaim(t, s, "k", "alice", "body", Answered, "17")
-	wantClaim(t, store(f, c, 2), "k", "alice", "body", Answered, "17")
+	wantClaim(t, s, "k", "alice", "body", keystate.Answered, "17")
+	wantClaim(t, store(f, c, 2), "k", "alice", "body", keystate.Answered, "17")
 	c.now = startTime.Add(Lifetime)
 	reopened := store(f, c, 3)
-	wantClaim(t, reopened, "k", "alice", "other", Fresh, "")
+	wantClaim(t, reopened, "k", "alice", "other", keystate.Fresh, "")
 	c.now = startTime.Add(Lifetime + renewal)
-	wantClaim(t, s, "k", "alice", "other", Unknown, "")
+	wantClaim(t, s, "k", "alice", "other", keystate.Unknown, "")
 	if len(s.live) != 1 || len(s.byKey) != 1 || s.users[hash("alice")] != 1 {
 		t.Errorf("%d claims, %d keys", len(s.live), len(s.byKey))
 	}
@@ -167,25 +169,25 @@ func TestWrongClock(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f, c := &memory{space: -1}, &clock{now: startTime}
 			other := store(f, c, 1) // it has read the file before the clock is wrong
-			settle(t, other, wantClaim(t, other, "first", "alice", "body", Fresh, ""), Answered, "1")
+			settle(t, other, wantClaim(t, other, "first", "alice", "body", keystate.Fresh, ""), keystate.Answered, "1")
 			c.wrong = tt.claimed
 			s := store(f, c, 2)
 			number := uint64(0)
 			if tt.claimed == 0 {
-				wantClaim(t, s, "first", "alice", "body", Answered, "1")
+				wantClaim(t, s, "first", "alice", "body", keystate.Answered, "1")
 			}
-			number = wantClaim(t, s, "second", "alice", "body", Fresh, "")
-			settle(t, s, number, Answered, "2")
+			number = wantClaim(t, s, "second", "alice", "body", keystate.Fresh, "")
+			settle(t, s, number, keystate.Answered, "2")
 			c.wrong = tt.now
 			for _, r := range []*Store{s, other} {
-				wantClaim(t, r, "second", "alice", "body", Answered, "2")
-				wantClaim(t, r, "during "+fmt.Sprint(r.process), "alice", "body", Fresh, "")
+				wantClaim(t, r, "second", "alice", "body", keystate.Answered, "2")
+				wantClaim(t, r, "during "+fmt.Sprint(r.process), "alice", "body", keystate.Fresh, "")
 			}
 			c.wrong, c.now = tt.reopened, c.now.Add(Lifetime-time.Minute)
 			for _, r := range []*Store{s, other, store(f, c, 3)} {
-				wantClaim(t, r, "second", "alice", "body", Answered, "2")
+				wantClaim(t, r, "second", "alice", "body", keystate.Answered, "2")
 			}
-			wantClaim(t, other, "first", "alice", "body", Answered, "1")
+			wantClaim(t, other, "first", "alice", "body", keystate.Answered, "1")
 		})
 	}
 }
@@ -199,27 +201,27 @@ func TestRenewed(t *testing.T) {
 	var last uint64
 	for i := range 60 {
 		current := []*Store{s, other}[i%2]
-		last = wantClaim(t, current, "k", "alice", fmt.Sprint(i), Fresh, "")
+		last = wantClaim(t, current, "k", "alice", fmt.Sprint(i), keystate.Fresh, "")
 		if i < 59 {
-			settle(t, current, last, NotDone, "")
+			settle(t, current, last, keystate.NotDone, "")
 		}
 		c.now = c.now.Add(renewal / 60)
 	}
 	if last != 1 || s.Live() != 1 || s.users[hash("alice")] != 1 {
 		t.Errorf("%d places, %d claims", last, s.Live())
 	}
-	wantClaim(t, s, "k", "alice", "59", Running, "")
-	settle(t, other, last, Answered, "17")
+	wantClaim(t, s, "k", "alice", "59", keystate.Running, "")
+	settle(t, other, last, keystate.Answered, "17")
 	for _, reader := range []*Store{s, other, store(f, c, 3)} {
-		wantClaim(t, reader, "k", "alice", "58", Other, "")
+		wantClaim(t, reader, "k", "alice", "58", keystate.Mismatch, "")
 		c.now = startTime.Add(Lifetime + renewal/2)
-		wantClaim(t, reader, "k", "alice", "59", Answered, "17")
+		wantClaim(t, reader, "k", "alice", "59", keystate.Answered, "17")
 		c.now = startTime.Add(renewal)
 	}
-	number := wantClaim(t, s, "late", "alice", "1", Fresh, "")
-	settle(t, s, number, NotDone, "")
+	number := wantClaim(t, s, "late", "alice", "1", keystate.Fresh, "")
+	settle(t, s, number, keystate.NotDone, "")
 	c.now = c.now.Add(renewal)
-	if next := wantClaim(t, other, "late", "alice", "2", Fresh, ""); next != number+1 {
+	if next := wantClaim(t, other, "late", "alice", "2", keystate.Fresh, ""); next != number+1 {
 		t.Errorf("place %d, then %d", number, next)
 	}
 }
@@ -229,10 +231,10 @@ func TestRenewed(t *testing.T) {
 func TestRenewedNotSynced(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{now: startTime}
 	s := store(f, c, 1)
-	settle(t, s, wantClaim(t, s, "k", "alice", "1", Fresh, ""), NotDone, "")
+	settle(t, s, wantClaim(t, s, "k", "alice", "1", keystate.Fresh, ""), keystate.NotDone, "")
 	must(t, s.Begin())
 	_, state, _, err := s.Claim(hash("alicek"), hash("alice"), hash("2"), 0)
-	if must(t, err); state != Fresh {
+	if must(t, err); state != keystate.Fresh {
 		t.Fatal(state)
 	}
 	f.syncErr = unix.EIO
@@ -240,7 +242,7 @@ func TestRenewedNotSynced(t *testing.T) {
 		t.Errorf("%v, %v, %d claims", err, s.open, s.Live())
 	}
 	f.syncErr = nil
-	wantClaim(t, store(f, c, 2), "k", "alice", "3", Fresh, "")
+	wantClaim(t, store(f, c, 2), "k", "alice", "3", keystate.Fresh, "")
 }
 
 // TestForsaken tests claims that are never settled. If the process that made a
@@ -248,14 +250,14 @@ func TestRenewedNotSynced(t *testing.T) {
 // process may still be running, the claim must become unknown after a while.
 func TestForsaken(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{now: startTime}
-	wantClaim(t, store(f, c, 1), "k", "alice", "body", Fresh, "")
+	wantClaim(t, store(f, c, 1), "k", "alice", "body", keystate.Fresh, "")
 	c.now = startTime.Add(time.Second)
 	other := store(f, c, 2)
-	wantClaim(t, other, "k", "alice", "body", Running, "")
+	wantClaim(t, other, "k", "alice", "body", keystate.Running, "")
 	f.onlyUser = true
-	wantClaim(t, store(f, c, 3), "k", "alice", "body", Unknown, "")
+	wantClaim(t, store(f, c, 3), "k", "alice", "body", keystate.Unknown, "")
 	c.now = startTime.Add(foreignLimit)
-	wantClaim(t, other, "k", "alice", "body", Unknown, "")
+	wantClaim(t, other, "k", "alice", "body", keystate.Unknown, "")
 }
 
 // TestTorn interrupts the write of a claim, or of its end record, at each byte.
@@ -264,22 +266,22 @@ func TestForsaken(t *testing.T) {
 func TestTorn(t *testing.T) {
 	whole, c := &memory{space: -1}, &clock{now: startTime}
 	s := store(whole, c, 1)
-	settle(t, s, wantClaim(t, s, "first", "alice", "body", Fresh, ""), Answered, "1")
+	settle(t, s, wantClaim(t, s, "first", "alice", "body", keystate.Fresh, ""), keystate.Answered, "1")
 	before := bytes.Clone(whole.text)
-	number := wantClaim(t, s, "second", "alice", "body", Fresh, "")
+	number := wantClaim(t, s, "second", "alice", "body", keystate.Fresh, "")
 	claimed := bytes.Clone(whole.text)
-	settle(t, s, number, Answered, "2")
+	settle(t, s, number, keystate.Answered, "2")
 	settled := bytes.Clone(whole.text)
 	for cut := len(before); cut < len(before)+claimSize; cut++ {
 		f := &memory{text: append(bytes.Clone(before), claimed[len(before):cut]...), space: -1}
 		reopened := store(f, c, 2)
-		wantClaim(t, reopened, "first", "alice", "body", Answered, "1")
-		wantClaim(t, reopened, "second", "alice", "body", Fresh, "")
+		wantClaim(t, reopened, "first", "alice", "body", keystate.Answered, "1")
+		wantClaim(t, reopened, "second", "alice", "body", keystate.Fresh, "")
 	}
 	at := len(before) + endOffset
 	for cut := at; cut < at+endSize+1; cut++ {
 		f := &memory{text: append(bytes.Clone(settled[:cut]), claimed[cut:]...), space: -1}
-		wantClaim(t, store(f, c, 2), "second", "alice", "body", Running, "")
+		wantClaim(t, store(f, c, 2), "second", "alice", "body", keystate.Running, "")
 	}
 	for flip, old := range settled {
 		if old == 0 && flip%32 > 0 {
@@ -295,7 +297,7 @@ func TestTorn(t *testing.T) {
 			}
 			r.file = f
 			for _, key := range []string{"first", "second"} {
-				if _, state, _ := claimKey(t, r, key, "alice", "body"); state == Fresh {
+				if _, state, _ := claimKey(t, r, key, "alice", "body"); state == keystate.Fresh {
 					t.Fatalf("byte %d: %s has state %d", flip, key, state)
 				}
 			}
@@ -306,7 +308,7 @@ func TestTorn(t *testing.T) {
 		}
 		must(t, reopened.Commit())
 		for key, answer := range map[string]string{"first": "1", "second": "2"} {
-			if _, state, got := claimKey(t, reopened, key, "alice", "body"); state == Answered && got != answer || state == Running {
+			if _, state, got := claimKey(t, reopened, key, "alice", "body"); state == keystate.Answered && got != answer || state == keystate.Running {
 				t.Fatalf("byte %d: %s has state %d, %q", flip, key, state, got)
 			}
 		}
@@ -316,7 +318,7 @@ func TestTorn(t *testing.T) {
 // TestNewer checks that a file in a later version of the format is not used.
 func TestNewer(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{now: startTime}
-	wantClaim(t, store(f, c, 1), "k", "alice", "body", Fresh, "")
+	wantClaim(t, store(f, c, 1), "k", "alice", "body", keystate.Fresh, "")
 	f.text[slotSize+3] = 2
 	if err := store(f, c, 2).Begin(); err == nil || f.locked {
 		t.Errorf("%v, locked: %v", err, f.locked)
@@ -330,20 +332,20 @@ func TestDiskFull(t *testing.T) {
 	for space := 0; space < slotSize; space += 7 {
 		f, c := &memory{space: -1}, &clock{now: startTime}
 		s := store(f, c, 1)
-		number := wantClaim(t, s, "first", "alice", "body", Fresh, "")
+		number := wantClaim(t, s, "first", "alice", "body", keystate.Fresh, "")
 		f.space = space
 		must(t, s.Begin())
-		if _, state, _, err := s.Claim(hash("alicesecond"), hash("alice"), hash("body"), 0); space < slotSize-endOffset+claimSize && (!errors.Is(err, unix.ENOSPC) || state != Full) {
+		if _, state, _, err := s.Claim(hash("alicesecond"), hash("alice"), hash("body"), 0); space < slotSize-endOffset+claimSize && (!errors.Is(err, unix.ENOSPC) || state != keystate.Full) {
 			t.Fatalf("bytes left %d: state %d, %v", space, state, err)
 		}
 		must(t, s.Commit())
 		f.space = -1
-		settle(t, s, number, Answered, "1")
+		settle(t, s, number, keystate.Answered, "1")
 		reopened := store(f, c, 2)
-		wantClaim(t, reopened, "first", "alice", "body", Answered, "1")
+		wantClaim(t, reopened, "first", "alice", "body", keystate.Answered, "1")
 		if space < slotSize-endOffset+claimSize {
-			wantClaim(t, reopened, "second", "alice", "body", Fresh, "")
-			wantClaim(t, s, "second", "alice", "body", Running, "")
+			wantClaim(t, reopened, "second", "alice", "body", keystate.Fresh, "")
+			wantClaim(t, s, "second", "alice", "body", keystate.Running, "")
 		}
 	}
 }
@@ -353,11 +355,11 @@ func TestDiskFull(t *testing.T) {
 func TestNotSynced(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{now: startTime}
 	s := store(f, c, 1)
-	wantClaim(t, s, "first", "alice", "body", Fresh, "")
+	wantClaim(t, s, "first", "alice", "body", keystate.Fresh, "")
 	must(t, s.Begin())
 	for _, key := range []string{"2", "3"} {
 		_, state, _, err := s.Claim(hash("alice"+key), hash("alice"), hash("body"), 0)
-		if must(t, err); state != Fresh {
+		if must(t, err); state != keystate.Fresh {
 			t.Fatal(state)
 		}
 	}
@@ -369,10 +371,10 @@ func TestNotSynced(t *testing.T) {
 	if len(s.live) != 1 || s.users[hash("alice")] != 1 || len(s.open) != 1 {
 		t.Errorf("%d claims, %v, %v", len(s.live), s.users, s.open)
 	}
-	wantClaim(t, store(f, c, 2), "3", "alice", "body", Fresh, "")
-	wantClaim(t, s, "3", "alice", "body", Running, "")
-	wantClaim(t, s, "2", "alice", "body", Fresh, "")
-	wantClaim(t, s, "first", "alice", "body", Running, "")
+	wantClaim(t, store(f, c, 2), "3", "alice", "body", keystate.Fresh, "")
+	wantClaim(t, s, "3", "alice", "body", keystate.Running, "")
+	wantClaim(t, s, "2", "alice", "body", keystate.Fresh, "")
+	wantClaim(t, s, "first", "alice", "body", keystate.Running, "")
 }
 
 // TestBounds checks that a user can occupy only part of the file. Many users
@@ -387,7 +389,7 @@ func TestBounds(t *testing.T) {
 		for ; ; n++ {
 			_, state, _, err := s.Claim(hash(fmt.Sprint(user, n)), hash(user), [32]byte{}, workerClaims(n))
 			must(t, err)
-			if state == Full {
+			if state == keystate.Full {
 				return n
 			}
 		}
@@ -415,19 +417,19 @@ func TestBounds(t *testing.T) {
 		t.Errorf("an honest worker has %d", n)
 	}
 	for i := 0; s.next <= Slots; i++ {
-		wantClaim(t, s, "k", fmt.Sprint("one more ", i), "", Fresh, "")
+		wantClaim(t, s, "k", fmt.Sprint("one more ", i), "", keystate.Fresh, "")
 	}
-	wantClaim(t, s, "k", "too late", "", Full, "")
-	wantClaim(t, store(f, c, 2), "k", "too late", "", Full, "")
+	wantClaim(t, s, "k", "too late", "", keystate.Full, "")
+	wantClaim(t, store(f, c, 2), "k", "too late", "", keystate.Full, "")
 	if len(f.text) != Slots*slotSize {
 		t.Errorf("the file has %d bytes", len(f.text))
 	}
 	c.now = c.now.Add(Lifetime + renewal)
-	wantClaim(t, s, "k", "too late", "", Fresh, "")
+	wantClaim(t, s, "k", "too late", "", keystate.Fresh, "")
 	if s.Live() != 1 || len(f.text) != Slots*slotSize {
 		t.Errorf("%d claims, %d bytes", s.Live(), len(f.text))
 	}
-	wantClaim(t, store(f, c, 3), "k", "too late", "", Running, "")
+	wantClaim(t, store(f, c, 3), "k", "too late", "", keystate.Running, "")
 }
 
 // TestLapped checks that a process still reads the current claims after other
@@ -435,26 +437,26 @@ func TestBounds(t *testing.T) {
 func TestLapped(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{now: startTime}
 	sleeper, s := store(f, c, 1), store(f, c, 2)
-	wantClaim(t, sleeper, "k", "alice", "body", Fresh, "")
+	wantClaim(t, sleeper, "k", "alice", "body", keystate.Fresh, "")
 	for lap := range 5 {
 		c.now = c.now.Add(Lifetime + renewal)
 		must(t, s.Begin())
 		for i := range Slots / 4 {
 			_, state, _, err := s.Claim(hash(fmt.Sprint(lap, i)), hash(fmt.Sprint(i)), [32]byte{}, 0)
-			if must(t, err); state != Fresh {
+			if must(t, err); state != keystate.Fresh {
 				t.Fatal(lap, i, state)
 			}
 		}
 		must(t, s.Commit())
 	}
-	wantClaim(t, sleeper, "", "nobody", "", Fresh, "")
+	wantClaim(t, sleeper, "", "nobody", "", keystate.Fresh, "")
 	must(t, sleeper.Begin())
 	_, state, _, err := sleeper.Claim(hash("4 3"), hash("3"), [32]byte{}, 0)
-	if must(t, err); state != Running {
+	if must(t, err); state != keystate.Running {
 		t.Errorf("state %d", state)
 	}
 	must(t, sleeper.Commit())
-	wantClaim(t, s, "", "nobody", "", Running, "")
+	wantClaim(t, s, "", "nobody", "", keystate.Running, "")
 }
 
 // TestLock checks that a lock belongs to the process, not to the descriptor. It
@@ -465,7 +467,7 @@ func TestLock(t *testing.T) {
 	must(t, err)
 	c := &clock{now: startTime}
 	s := store(Open(fd), c, 1)
-	settle(t, s, wantClaim(t, s, "k", "alice", "body", Fresh, ""), Answered, "17")
+	settle(t, s, wantClaim(t, s, "k", "alice", "body", keystate.Fresh, ""), keystate.Answered, "17")
 	if s.liveSince != startTime {
 		t.Error("the only process is not alone")
 	}
@@ -475,7 +477,7 @@ func TestLock(t *testing.T) {
 	}
 	fd, err = unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	must(t, err)
-	wantClaim(t, store(Open(fd), c, 2), "k", "alice", "body", Answered, "17")
+	wantClaim(t, store(Open(fd), c, 2), "k", "alice", "body", keystate.Answered, "17")
 }
 
 // FuzzClaims reads files with arbitrary content. The store must not crash, and
@@ -489,7 +491,7 @@ func FuzzClaims(f *testing.F) {
 	must(f, s.Commit())
 	f.Add(bytes.Clone(m.text))
 	must(f, s.Begin())
-	must(f, s.Settle(n, Answered, []byte("17")))
+	must(f, s.Settle(n, keystate.Answered, []byte("17")))
 	must(f, s.Commit())
 	f.Add(m.text)
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -498,7 +500,7 @@ func FuzzClaims(f *testing.F) {
 			return
 		}
 		_, state, _, err := s.Claim(hash("a"), hash("b"), hash("c"), 0)
-		if must(t, err); state != Fresh && state != Full {
+		if must(t, err); state != keystate.Fresh && state != keystate.Full {
 			t.Errorf("state %d", state)
 		}
 		must(t, s.Commit())

@@ -8,6 +8,7 @@ import (
 
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/keystate"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -176,8 +177,8 @@ func decline(l *link, m ipc.Message) {
 			report(l, m.ID, rest.Result{Status: 503, Code: "not_made"})
 		}
 	case *query.Claimed:
-		if m.State == query.ClaimFresh {
-			_ = l.channel.Send(&query.Settle{ID: m.ID, Claim: m.ID, State: query.ClaimNotDone})
+		if m.State == keystate.Fresh {
+			_ = l.channel.Send(&query.Settle{ID: m.ID, Claim: m.ID, State: keystate.NotDone})
 		}
 	}
 }

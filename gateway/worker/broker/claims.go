@@ -7,6 +7,7 @@ import (
 
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/keystate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 )
@@ -24,13 +25,9 @@ const (
 	settleTimeout = 5 * time.Second
 )
 
-// This line compiles only if the longest answer that package handlers stores
-// fits into a message.
-const _ = uint(query.MaxClaimAnswer - rest.MaxKept)
-
 // Claim implements rest.Keys. It waits even if the client disconnects,
 // because every granted claim must be settled.
-func (k claims) Claim(_ context.Context, claim rest.KeyClaim) (rest.KeyState, []byte, func(rest.KeyState, []byte), error) {
+func (k claims) Claim(_ context.Context, claim rest.KeyClaim) (keystate.State, []byte, func(keystate.State, []byte), error) {
 	limit, cancel := within(claimTimeout)
 	defer cancel()
 	var number uint64
@@ -47,21 +44,21 @@ func (k claims) Claim(_ context.Context, claim rest.KeyClaim) (rest.KeyState, []
 	}
 	claimed, ok := answer.(*query.Claimed)
 	if !ok {
-		return rest.KeyFull, nil, nil, nil
+		return keystate.Full, nil, nil, nil
 	}
-	settle := func(state rest.KeyState, answer []byte) { settleClaim(l, number, state, answer) }
-	return rest.KeyState(claimed.State), claimed.Answer, settle, nil
+	settle := func(state keystate.State, answer []byte) { settleClaim(l, number, state, answer) }
+	return claimed.State, claimed.Answer, settle, nil
 }
 
 // settleClaim sends the outcome of a claimed request to the auditor, and waits
 // until the auditor has stored it. If this fails, the client still gets its
 // answer. But the answer to later requests with the same key says that the
 // outcome is unknown.
-func settleClaim(l *link, claim uint64, state rest.KeyState, answer []byte) {
+func settleClaim(l *link, claim uint64, state keystate.State, answer []byte) {
 	limit, cancel := within(settleTimeout)
 	defer cancel()
 	_, err := l.ask(limit, l.channel.Send, func(id uint64) ipc.Message {
-		return &query.Settle{ID: id, Claim: claim, State: query.ClaimState(state), Answer: answer}
+		return &query.Settle{ID: id, Claim: claim, State: state, Answer: answer}
 	})
 	if err != nil {
 		slog.Warn("answer for an Idempotency-Key not kept", "error", err)
