@@ -13,6 +13,7 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/metric"
+	"schedrestd/metric/label"
 	"schedrestd/metric/table"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/message"
@@ -152,7 +153,7 @@ func observeRequest(o rest.Observation) {
 	route, version := "none", 0
 	switch {
 	case o.Endpoint != nil:
-		route, version = table.Route(o.Endpoint), m.Version(o.Version)
+		route, version = label.Route(o.Endpoint), m.Version(o.Version.String())
 	case o.Page != "":
 		route = "/" + o.Page
 	}
@@ -175,7 +176,7 @@ func observeCalls(accounting bool) func(message.Type) func(client.Outcome) {
 		m.scheduleFlush()
 		return func(o client.Outcome) {
 			m.calls.Add(-1)
-			i := m.Call(accounting, kind)
+			i := m.Call(label.RPC(accounting, kind))
 			m.observe(m.CallDurations.Cell(i), time.Since(start))
 			if o != client.OK {
 				m.add(m.CallErrors.Cell(i, failures[o]), 1)

@@ -1,19 +1,17 @@
 // Package table builds the complete table of the gateway's metrics. It adds the
-// metrics about requests to those of package metric. The labels of the added
-// metrics come from package api, and from the messages to daemons. Workers and
-// the exporter build the same table.
+// metrics about requests to those of package metric. Workers and the exporter
+// build the same table. The values of labels that come from the API, and from
+// the messages to daemons, are a generated list (labels.go), so that the
+// exporter links only their names. Package metric/label gives a worker the
+// values for a request.
 package table
 
 import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
-	"schedrestd/api"
-	"schedrestd/api/schema"
 	"schedrestd/metric"
-	"schedrestd/rpc/message"
 )
 
 // Pages are the paths that do not belong to the API.
@@ -67,32 +65,20 @@ type Table struct {
 	Changes, Unrecorded       *metric.Family
 	CallDurations, CallErrors *metric.Family
 
-	operations map[operation]int
-	versions   map[schema.Version]int
+	operations map[[2]string]int // by route and method
+	versions   map[string]int
 	status     map[int]int
-	calls      map[call]int
-}
-
-// operation is a route with a method.
-type operation struct {
-	route  string
-	method string
-}
-
-// call is a kind of request to a daemon.
-type call struct {
-	accounting bool
-	kind       message.Type
+	calls      map[[2]string]int // by daemon and kind of request
 }
 
 // New returns the table.
 func New() *Table {
 	t := &Table{
 		Table:      *metric.Gateway(),
-		operations: map[operation]int{},
-		versions:   map[schema.Version]int{},
+		operations: map[[2]string]int{},
+		versions:   map[string]int{},
 		status:     map[int]int{},
-		calls:      map[call]int{},
+		calls:      map[[2]string]int{},
 	}
 	routes := t.routeLabel()
 	label := func(name string, values ...string) []metric.Label {
@@ -132,45 +118,33 @@ func New() *Table {
 }
 
 // routeLabel returns the label with all combinations of a route and a method.
-// In the label, each path has this project's spelling (/sched), even if the
-// client used Slurm's spelling (/slurm).
 func (t *Table) routeLabel() metric.Label {
-	l := metric.Label{Names: []string{"route", "method"}}
-	add := func(route, method string) {
-		o := operation{route, method}
-		if _, known := t.operations[o]; !known {
-			t.operations[o] = len(l.Values)
-			l.Values = append(l.Values, []string{route, method})
-		}
-	}
-	for _, e := range api.Endpoints {
-		add(Route(e), e.Method)
-		if e.Method == http.MethodGet && !e.ChangingGET {
-			add(Route(e), http.MethodHead)
-		}
-	}
+	list := slices.Clone(operations)
 	for _, page := range Pages {
-		add("/"+page, http.MethodGet)
-		add("/"+page, http.MethodHead)
+		list = append(list, [2]string{"/" + page, http.MethodGet}, [2]string{"/" + page, http.MethodHead})
 	}
 	for _, method := range methods {
-		add("none", method)
+		list = append(list, [2]string{"none", method})
+	}
+	return pairLabel("route", "method", list, t.operations)
+}
+
+// pairLabel returns a label with two names and their combinations of values. It
+// sets the index of each combination in indices.
+func pairLabel(first, second string, list [][2]string, indices map[[2]string]int) metric.Label {
+	l := metric.Label{Names: []string{first, second}}
+	for i, pair := range list {
+		indices[pair] = i
+		l.Values = append(l.Values, pair[:])
 	}
 	return l
 }
 
-// Route returns the label value for the route of an endpoint.
-func Route(e *api.Endpoint) string {
-	return "/" + e.Segment(schema.Sched) + "/" + strings.TrimSuffix(e.Path, "/")
-}
-
 func (t *Table) versionLabel() metric.Label {
-	words := []string{""}
-	for i, v := range api.Versions {
-		words = append(words, v.String())
+	for i, v := range versions {
 		t.versions[v] = i + 1
 	}
-	return metric.Labelled("version", words...)
+	return metric.Labelled("version", append([]string{""}, versions...)...)
 }
 
 func (t *Table) statusLabel() metric.Label {
@@ -184,38 +158,26 @@ func (t *Table) statusLabel() metric.Label {
 }
 
 func (t *Table) rpcLabel() metric.Label {
-	l := metric.Label{Names: []string{"daemon", "rpc"}}
-	for _, r := range rpcs {
-		daemon := "controller"
-		if r.accounting {
-			daemon = "accounting"
-		}
-		t.calls[r.call] = len(l.Values)
-		l.Values = append(l.Values, []string{daemon, r.name})
-	}
-	for i, daemon := range []string{"controller", "accounting"} {
-		t.calls[call{accounting: i == 1}] = len(l.Values)
-		l.Values = append(l.Values, []string{daemon, "other"})
-	}
-	return l
+	list := append(slices.Clone(calls), [2]string{"controller", "other"}, [2]string{"accounting", "other"})
+	return pairLabel("daemon", "rpc", list, t.calls)
 }
 
 // Operation returns the index of the label value for a route and a method. If
 // the route is unknown or lacks the method, Operation returns an index for
 // requests without a route.
 func (t *Table) Operation(route, method string) int {
-	if i, ok := t.operations[operation{route, method}]; ok {
+	if i, ok := t.operations[[2]string{route, method}]; ok {
 		return i
 	}
 	if !slices.Contains(methods, method) {
 		method = "other"
 	}
-	return t.operations[operation{"none", method}]
+	return t.operations[[2]string{"none", method}]
 }
 
-// Version returns the index of the label value for an API version. For an
-// unknown version it returns 0.
-func (t *Table) Version(v schema.Version) int { return t.versions[v] }
+// Version returns the index of the label value for an API version, such as
+// v0.0.40. For an unknown version it returns 0.
+func (t *Table) Version(v string) int { return t.versions[v] }
 
 // Status returns the index of a status.
 func (t *Table) Status(status int) int {
@@ -226,9 +188,10 @@ func (t *Table) Status(status int) int {
 }
 
 // Call returns the index of the label value for a kind of request to a daemon.
-func (t *Table) Call(accounting bool, kind message.Type) int {
-	if i, ok := t.calls[call{accounting, kind}]; ok {
+// If the kind is unknown, Call returns the index for other kinds.
+func (t *Table) Call(daemon, rpc string) int {
+	if i, ok := t.calls[[2]string{daemon, rpc}]; ok {
 		return i
 	}
-	return t.calls[call{accounting: accounting}]
+	return t.calls[[2]string{daemon, "other"}]
 }
