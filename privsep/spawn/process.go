@@ -40,21 +40,17 @@ func pipe() (*os.File, int, error) {
 
 // wait waits until the process has exited, and reads its exit status, so that
 // no zombie remains.
-//
-// The kernel reports the exit before the process's last thread has removed its
-// entries in /proc. A call of wait4 busy-waits for this thread, often on the
-// thread's processor. So wait first lets the thread run.
 func (p *Process) wait() {
 	defer close(p.Exited)
 	defer p.pidfd.Close()
-	if raw, err := p.pidfd.SyscallConn(); err == nil {
-		_ = raw.Read(func(uintptr) bool {
-			var exit unix.Siginfo // Signo is 0 while the process runs
-			return unix.Waitid(unix.P_PID, p.PID, &exit, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) != nil || exit.Signo != 0
-		})
+	raw, err := p.pidfd.SyscallConn()
+	if err != nil {
+		return
 	}
-	time.Sleep(time.Millisecond)
-	_, _ = unix.Wait4(p.PID, &p.Status, 0, nil)
+	_ = raw.Read(func(uintptr) bool {
+		pid, err := unix.Wait4(p.PID, &p.Status, unix.WNOHANG, nil)
+		return err != unix.EINTR && (err != nil || pid != 0)
+	})
 }
 
 // Kill ends the process.
