@@ -207,3 +207,29 @@ func TestPageTokens(t *testing.T) {
 		}
 	}
 }
+
+// TestMemoryOfPages checks that the entries of a page reserve what they take: a
+// page of jobs with long texts may be too long, and a shorter one is not. In the
+// end, nothing is reserved.
+func TestMemoryOfPages(t *testing.T) {
+	f := demo()
+	f.jobs = nil
+	for i := range uint32(300) { // the last ones come first, so entries are also removed from the page
+		f.jobs = append(f.jobs, model.Job{StepID: model.StepID{JobID: 1000 - i}, Dependency: strings.Repeat("x", 128<<10)})
+	}
+	const free = 16 << 20
+	memory := &lockedPot{pot: pot{free}}
+	cfg := config(f)
+	cfg.Memory = memory
+	h := New(cfg)
+	for limit, want := range map[int]int{200: http.StatusServiceUnavailable, 100: http.StatusOK} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, request(http.MethodGet, fmt.Sprintf("/sched/v0.0.45/jobs?fields=job_id&limit=%d", limit), ""))
+		if w.Code != want {
+			t.Errorf("limit %d: status %d: %.300s", limit, w.Code, w.Body)
+		}
+		if memory.free != free {
+			t.Errorf("limit %d: %d bytes are still reserved", limit, free-memory.free)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,6 @@ type part struct {
 
 const (
 	hashSize   = 8                   // length of part.query in bytes
-	entrySize  = 16 << 10            // memory that is reserved for an entry of a page; most entries take less
 	tokenStart = "\x01"              // version of the token's format
 	pageNext   = `<?%s>; rel="next"` // RFC 8288; the reference keeps the path of the request, which a proxy may have changed
 )
@@ -123,6 +123,7 @@ func Paged[T any](c *Call, meta *api.Meta, key func(*T) string, list schema.Stre
 		type entry struct {
 			key   string
 			value T
+			size  int // memory
 		}
 		var entries []*entry // those with the lowest keys so far, sorted
 		more := false
@@ -137,12 +138,15 @@ func Paged[T any](c *Call, meta *api.Meta, key func(*T) string, list schema.Stre
 				if k >= entries[last].key {
 					return nil
 				}
+				memory.release(entries[last].size)
 				entries = entries[:last]
-			} else if !memory.hold(entrySize) {
+			}
+			size := memoryOf(reflect.ValueOf(value))
+			if !memory.hold(size) {
 				return errs.New(errs.Unavailable, "server busy: too many pages are being collected").WithHint("try again, or set a lower limit")
 			}
 			at, _ := slices.BinarySearchFunc(entries, k, func(e *entry, k string) int { return strings.Compare(e.key, k) })
-			entries = slices.Insert(entries, at, &entry{k, *value})
+			entries = slices.Insert(entries, at, &entry{k, *value, size})
 			return nil
 		})
 		if err != nil {
@@ -158,6 +162,33 @@ func Paged[T any](c *Call, meta *api.Meta, key func(*T) string, list schema.Stre
 		}
 		return nil
 	})
+}
+
+// memoryOf returns the memory of what v refers to. An entry of a list contains
+// texts of users, such as the dependency of a job, so the entries of a page may
+// take a thousand times as much as usual.
+func memoryOf(v reflect.Value) (n int) {
+	switch v.Kind() {
+	case reflect.String:
+		return v.Len()
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return int(v.Type().Elem().Size()) + memoryOf(v.Elem())
+		}
+	case reflect.Slice:
+		n = v.Cap() * int(v.Type().Elem().Size())
+		switch v.Type().Elem().Kind() {
+		case reflect.String, reflect.Pointer, reflect.Slice, reflect.Struct:
+			for i := range v.Len() {
+				n += memoryOf(v.Index(i))
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			n += memoryOf(v.Field(i))
+		}
+	}
+	return n
 }
 
 // setNext adds the next page to the answer. The argument last is the last key of
