@@ -20,7 +20,7 @@ func TestMemoryOf(t *testing.T) {
 		none  *part
 		n     [4]int
 	}
-	e := entry{name: "12345", bytes: make([]byte, 100), parts: []part{{"1"}, {"22"}}, names: []string{"333"}, one: &part{"4444"}}
+	e := entry{name: "12345", bytes: make([]byte, 100), parts: []part{{"1"}, {"22"}}, names: []string{"333"}, one: &part{"4444"}, none: nil, n: [4]int{}}
 	want := int(reflect.TypeFor[entry]().Size()) + 5 + 100 + 2*16 + 3 + 16 + 3 + 16 + 4
 	if got := memoryOf(reflect.ValueOf(&e)); got != want {
 		t.Errorf("%d bytes, want %d", got, want)
