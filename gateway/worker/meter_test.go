@@ -59,7 +59,7 @@ func TestMeter(t *testing.T) {
 	job, ready := m.Operation("/sched/job/{job_id}", http.MethodGet), m.Operation("/readyz", http.MethodHead)
 	call := m.Call("accounting", "DBD_GET_JOBS_COND")
 	for cell, want := range map[int]uint64{
-		m.Requests.Cell(job, m.Version("v0.0.43"), m.Status(200)):          1,
+		m.Requests.Cell(job, m.Version("v0.0.43"), m.Status(200)):        1,
 		m.Requests.Cell(m.Operation("none", "other"), 0, m.Status(1000)): 1,
 		m.Requests.Cell(ready, 0, m.Status(503)):                         1,
 		m.Durations.Cell(job) + 2:                                        1, // 5 ms
