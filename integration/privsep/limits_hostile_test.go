@@ -20,9 +20,9 @@ import (
 
 	"schedrestd/bundled/demo/thread"
 	"schedrestd/internal/printable"
-	locked "schedrestd/internal/thread"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
+	programs "schedrestd/privsep/program"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 	workerself "schedrestd/security/self"
@@ -109,42 +109,51 @@ func startThreads(n int) int {
 	return n
 }
 
-// TestNoThreadLeft checks a parent that has reached the kernel's limit on
-// processes and threads. It must continue to serve, and log why it can't start
-// a worker. When the limit is raised, it must start one.
+// TestNoThreadLeft checks a parent and a dispatcher that have reached the
+// kernel's limit on processes and threads. They must continue to serve many
+// clients with the threads that they have, and the parent must log why it can't
+// start a worker. When the limit is raised, it must start one.
 func TestNoThreadLeft(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{})
 	parent := g.cmd.Process.Pid
+	dispatcher := childrenNamed(parent, programs.Name(ipc.Dispatcher))[0]
 	first := g.workerPID()
-	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", parent))
-	must(t, err)
-	if len(threads) <= locked.SpareCount {
-		t.Errorf("the parent has made %d threads", len(threads))
-	}
 	before := limitTasksOf(t, plainUser(t), parent, 1)
+	limitTasksOf(t, plainUser(t), dispatcher, 1)
 	must(t, syscall.Kill(first, syscall.SIGKILL))
 	r := g.await("worker not started", nil)
 	if hint := fmt.Sprint(r["hint"]); !strings.Contains(fmt.Sprint(r["error"]), "a limit of processes and threads is reached") || !strings.Contains(hint, "TasksMax=") {
 		t.Errorf("%v, hint %q", r["error"], hint)
 	}
+	threads := func() string { return fmt.Sprint(threadsOf(parent), threadsOf(dispatcher)) }
+	count := threads()
 	var clients sync.WaitGroup
-	for range 16 {
+	for range 64 {
 		clients.Go(func() {
-			for range 20 {
+			for range 50 {
 				g.mustGet("/log?text=x")
 			}
 		})
 	}
-	for range 5 {
+	for range 50 {
 		must(t, syscall.Kill(parent, syscall.SIGUSR1))
 		must(t, syscall.Kill(parent, syscall.SIGHUP))
 		time.Sleep(10 * time.Millisecond)
 	}
 	clients.Wait()
 	g.awaitMany("counters", 1)
+	if now := threads(); now != count {
+		t.Errorf("the parent and the dispatcher had %s threads, and have %s", count, now)
+	}
 	limitTasksOf(t, plainUser(t), parent, before)
 	g.await("worker ready", func(r map[string]any) bool { return r["worker"].(float64) > 2 })
+}
+
+// threadsOf returns the number of threads of a process, or 0 if it has exited.
+func threadsOf(pid int) int {
+	list, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	return len(list)
 }
 
 // limitTasksOf sets RLIMIT_NPROC of process pid to limit, and returns the

@@ -16,13 +16,13 @@ import (
 // another thread. If the kernel does not permit that, Go ends the process. So a
 // worker that creates threads up to the limit of the service or user could end
 // the parent or the dispatcher. Spare threads prevent this, because Go keeps
-// idle threads and uses them first.
+// idle threads and uses them first. docs/design/PRIVSEP.md explains why no limit
+// on the workers prevents it.
 //
-// The parent needs about twelve threads concurrently: one that runs Go code,
-// two for the runtime, one that receives signals, one for each spawner, one for
-// the audit log's file, and those that open keys and reread the configuration.
-// On a busy machine even a short call may occupy its thread for a long time.
-const SpareCount = 32
+// Both processes run Go code on one thread at a time. On an overloaded machine
+// the parent needed at most 2 threads more than it had at its start, and the
+// dispatcher at most 4, however many workers there were.
+const SpareCount = 8
 
 // Reserve makes n threads, which Go keeps.
 func Reserve(n int) {
