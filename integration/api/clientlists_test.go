@@ -55,8 +55,9 @@ func TestCommonLists(t *testing.T) {
 	}
 	partitions := &message.PartitionInfo{LastUpdate: 7}
 	partitions.Partitions.List = []model.Partition{{Name: "all", Nodes: "n[1-3]"}, {Name: "small", Nodes: "n3"}}
+	allJobs := encode(message.ResponseJobInfo, jobs)
 	s.answers = map[message.Type][]byte{
-		message.RequestJobUserInfo: encode(message.ResponseJobInfo, jobs), message.RequestNodeInfo: encode(message.ResponseNodeInfo, nodes),
+		message.RequestJobInfo: allJobs, message.RequestJobUserInfo: allJobs, message.RequestNodeInfo: encode(message.ResponseNodeInfo, nodes),
 		message.RequestPartitionInfo: encode(message.ResponsePartitionInfo, partitions),
 	}
 	k := startGatewayFor(l, t, s, "SCHEDRESTD_NAMES=both")
@@ -72,7 +73,7 @@ func TestCommonLists(t *testing.T) {
 				continue
 			}
 			text := strings.NewReplacer("http://127.0.0.1:6820", "http://"+k.Address, "sched/v", spelling+"/v", "scheddb/v", spelling+"db/v",
-				"sleep 2", "sleep 0", "sleep(2)", "sleep(0)").Replace(b.Text)
+				"sleep 2", "sleep 0", "sleep(2)", "sleep(0)", "limit=100", "limit=2").Replace(b.Text)
 			program, out := []string{"bash", "-e"}, &sh
 			if b.Language == "python" {
 				program, out = []string{"python3", "-"}, &python
@@ -93,7 +94,7 @@ func TestCommonLists(t *testing.T) {
 				t.Errorf("%s: not once: %q in\n%s", spelling, want, &sh)
 			}
 		}
-		want := fmt.Sprintf("running: 7 train on n1\nfailed: %d bad FAILED\ndown: n2 DOWN+NOT_RESPONDING disk fails\nfree GPUs: all 5\nfree GPUs: small 2\nchanged 2\nnot changed 2\nnot changed 2\n", failed)
+		want := fmt.Sprintf("running: 7 train on n1\nfailed: %d bad FAILED\ndown: n2 DOWN+NOT_RESPONDING disk fails\nfree GPUs: all 5\nfree GPUs: small 2\njob: 7 train\njob: 8 next\njob: 9 other\nchanged 2\nnot changed 2\nnot changed 2\n", failed)
 		if python.String() != want {
 			t.Errorf("%s: the program printed\n%swant\n%s", spelling, &python, want)
 		}
