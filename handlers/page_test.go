@@ -233,3 +233,28 @@ func TestMemoryOfPages(t *testing.T) {
 		}
 	}
 }
+
+// TestNextPageKeepsTheQuery checks that the URL of the next page contains the
+// other parameters as the client has written them, and nothing that ends it.
+func TestNextPageKeepsTheQuery(t *testing.T) {
+	f := demo()
+	f.jobs = append(f.jobs, model.Job{StepID: model.StepID{JobID: 100}})
+	for query, want := range map[string]string{
+		"limit=1":                                "<?limit=1&continue=TOKEN>; rel=\"next\"",
+		"fields=job_id,name&limit=1":             "<?fields=job_id,name&limit=1&continue=TOKEN>; rel=\"next\"",
+		"limit=1&flags=ALL&&%66ields=job_id":     "<?flags=ALL&%66ields=job_id&limit=1&continue=TOKEN>; rel=\"next\"",
+		"%6cimit=1&color=a>,rel=\"x\"&flags=ALL": "<?color=a%3E,rel=%22x%22&flags=ALL&limit=1&continue=TOKEN>; rel=\"next\"",
+	} {
+		r := request(http.MethodGet, "/sched/v0.0.45/jobs", "")
+		r.URL.RawQuery = query
+		w := httptest.NewRecorder()
+		New(config(f)).ServeHTTP(w, r)
+		got := w.Header().Get("Link")
+		if i := strings.Index(got, "continue="); i >= 0 {
+			got = got[:i] + "continue=TOKEN" + got[strings.LastIndex(got, ">"):]
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s (status %d)", query, got, want, w.Code)
+		}
+	}
+}

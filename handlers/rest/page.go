@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -195,8 +196,17 @@ func memoryOf(v reflect.Value) (n int) {
 // this page.
 func (c *Call) setNext(meta *api.Meta, last string) {
 	meta.Continue = base64.RawURLEncoding.EncodeToString(slices.Concat([]byte(tokenStart), c.part.query, []byte(last)))
-	query := c.r.URL.Query()
-	query.Set(api.LimitParameter.Name, strconv.Itoa(c.part.limit))
-	query.Set(api.ContinueParameter.Name, meta.Continue)
-	c.Header().Set("Link", fmt.Sprintf(pageNext, query.Encode()))
+	var query []string // the other parameters, as the client has written them, because another spelling could be too long
+	for parameter := range strings.SplitSeq(c.r.URL.RawQuery, "&") {
+		name, _, _ := strings.Cut(parameter, "=")
+		name, err := url.QueryUnescape(name)
+		if err == nil && parameter != "" && name != api.LimitParameter.Name && name != api.ContinueParameter.Name {
+			query = append(query, noDelimiters.Replace(parameter))
+		}
+	}
+	query = append(query, fmt.Sprintf("%s=%d", api.LimitParameter.Name, c.part.limit), api.ContinueParameter.Name+"="+meta.Continue)
+	c.Header().Set("Link", fmt.Sprintf(pageNext, strings.Join(query, "&")))
 }
+
+// noDelimiters escapes what would end the URL in the header Link.
+var noDelimiters = strings.NewReplacer("<", "%3C", ">", "%3E", `"`, "%22", " ", "%20")

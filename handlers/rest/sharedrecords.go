@@ -117,7 +117,7 @@ func (s *sink) releaseShared() {
 	if s.build != nil {
 		if !s.shared.whole && !s.build.over {
 			s.c.server.renderings.publish(s.shared)
-			s.c.server.renderings.empty(s.shared)
+			s.c.server.renderings.discard(s.shared)
 		}
 		s.build.close()
 	}
