@@ -44,7 +44,7 @@ func (m *membership) add(node, partition string) {
 }
 
 // allPartitions is a query for all partitions, including hidden ones.
-var allPartitions = model.Query{Flags: model.ShowAll}
+var allPartitions = model.Query{Flags: model.ShowAll, Undated: true}
 
 // membership requests the partitions from the controller, and returns the
 // partitions of each node.

@@ -35,6 +35,10 @@ type Query struct {
 	// arrives, and need not be held in memory.
 	Prompt bool
 
+	// Undated says that the caller does not use the time of the list. The
+	// list may then be one that was read earlier and has not changed since.
+	Undated bool
+
 	// Without are parts of jobs that the caller does not need. They may be
 	// missing or incomplete.
 	Without JobParts

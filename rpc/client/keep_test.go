@@ -263,7 +263,7 @@ func TestUnchangedPartitions(t *testing.T) {
 		t.Helper()
 		now = now.Add(time.Second)
 		got := ""
-		_, err := c.Partitions(context.Background(), cred, model.Query{Flags: flags}, func(p *model.Partition) error { got = p.Name; return nil })
+		_, err := c.Partitions(context.Background(), cred, model.Query{Flags: flags, Undated: true}, func(p *model.Partition) error { got = p.Name; return nil })
 		if err != nil || got != want || lists.Load() != wantLists || unchanged.Load() != wantUnchanged {
 			t.Errorf("%s, %v, after %d lists and %d times no change, expected %s, %d, %d", got, err, lists.Load(), unchanged.Load(), want, wantLists, wantUnchanged)
 		}

@@ -16,7 +16,7 @@ func (c *Client) Partitions(ctx context.Context, cred model.Credential, q model.
 	req := message.PartitionInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	answer := message.PartitionInfo{Partitions: codec.Stream[model.Partition]{Each: wrapCallback(each)}}
 	r := request{kind: message.RequestPartitionInfo, body: &req, repeatable: true, list: true}
-	if q.Since == 0 {
+	if q.Undated && q.Since == 0 {
 		r.dated = func(since model.Time) message.Body {
 			return &message.PartitionInfoRequest{LastUpdate: since, ShowFlags: uint16(q.Flags)}
 		}

@@ -31,6 +31,7 @@ type roundKey struct {
 	owner owner // the credential; its daemon is not set
 	kind  message.Type
 	body  string // of the request, in the newest protocol
+	dated bool   // whether the answer may have an earlier time
 }
 
 // A series is the rounds with one key, one after the other.
@@ -74,7 +75,7 @@ func (c *Client) ask(ctx context.Context, cred model.Credential, r request) (*re
 	if e.Finish() != nil {
 		return c.askAlone(ctx, cred, r) // which reports the error
 	}
-	key, data := roundKey{ownerOf(nil, cred), r.kind, string(e.Bytes())}, origin.From(ctx)
+	key, data := roundKey{ownerOf(nil, cred), r.kind, string(e.Bytes()), r.dated != nil}, origin.From(ctx)
 	if answer := c.rounds.recall(key, c.now(), data.Accepts); answer != nil {
 		return answer, nil
 	}
