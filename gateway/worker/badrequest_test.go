@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/gateway/worker/http1server"
 	"schedrestd/internal/http1"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -58,9 +59,8 @@ func newTestServer(t *testing.T, setup work.Setup, h http.Handler) *testServer {
 	}
 	setup.Names, setup.Cluster = work.NamesSched, "tiny"
 	st.server = newServer(nil, &setup, h, NewTokens(), nil)
-	go st.http.Serve(st.queue)
-	go st.http2.Serve(st.queue2)
-	t.Cleanup(func() { st.http.Close(); st.http2.Close(); draining.Store(false) })
+	go st.http2.Serve(st.queue)
+	t.Cleanup(func() { st.http1.Close(); st.http2.Close(); draining.Store(false) })
 	return st
 }
 
@@ -69,7 +69,7 @@ func newTestServer(t *testing.T, setup work.Setup, h http.Handler) *testServer {
 func (st *testServer) connect() *net.TCPConn {
 	st.t.Helper()
 	client, c := st.pair()
-	go st.queue.put(st.badRequests.wrap(c, c.peer))
+	go st.newHTTP1Conn(c, c).Serve()
 	return client
 }
 
@@ -398,39 +398,26 @@ func TestReclaim(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, `{"meta":{},"errors":[{}],"warnings":[]}`)
 	}))
-	conns := make(chan *http1Conn, 1)
-	state := st.http.ConnState
-	st.http.ConnState = func(c net.Conn, s http.ConnState) {
-		if state(c, s); s == http.StateNew {
-			conns <- c.(*http1Conn)
-		}
-	}
-	awaitRead := func(v *http1Conn) { // waits until some bytes of a request have been read
-		for {
-			v.mu.Lock()
-			begun := !v.requestStart.IsZero()
-			v.mu.Unlock()
-			if begun {
-				return
-			}
-			time.Sleep(time.Millisecond)
-		}
+	serve := func() (client *net.TCPConn, v *http1server.Conn) {
+		client, c := st.pair()
+		v = st.newHTTP1Conn(c, c)
+		go v.Serve()
+		return client, v
 	}
 
-	silent := st.connect()
-	if v := <-conns; !v.reclaim() {
+	silent, v := serve()
+	if !v.Reclaim() {
 		t.Error("a connection without a request stays open")
 	}
 	if got := readAnswers(t, silent); got != nil {
 		t.Errorf("answered %v", got)
 	}
 
-	half := st.connect()
-	v := <-conns
+	half, v := serve()
 	io.WriteString(half, get+"Ho")
-	awaitRead(v)
+	eventually(t, v.HasBegun)
 	for range 2 { // a second call returns the same result
-		if !v.reclaim() {
+		if !v.Reclaim() {
 			t.Error("a connection with a part of a header stays open")
 		}
 	}
@@ -438,10 +425,9 @@ func TestReclaim(t *testing.T) {
 		t.Errorf("answered %v", got)
 	}
 
-	busy := st.connect()
-	v = <-conns
+	busy, v := serve()
 	io.WriteString(busy, get+host+"Connection: close\r\n\r\n")
-	if <-entered; v.reclaim() {
+	if <-entered; v.Reclaim() {
 		t.Error("a connection whose request is being answered is closed")
 	}
 	release <- true
@@ -483,19 +469,16 @@ func TestRequestAfterReclaim(t *testing.T) {
 	} {
 		client, c := st.pair()
 		u := &hookedConn{Conn: c, pieces: tt.pieces}
-		h := st.badRequests.wrap(u, c.peer)
+		h := st.newHTTP1Conn(u, c)
 		for range tt.pieces {
 			u.during = append(u.during, func() {})
 		}
 		u.during[len(u.during)-1] = func() {
-			if !h.reclaim() {
+			if !h.Reclaim() {
 				t.Errorf("%s: the connection stays open", name)
 			}
 		}
-		if n, err := h.Read(make([]byte, 4096)); n != 0 || err != io.EOF {
-			t.Errorf("%s: read %d bytes, %v", name, n, err)
-		}
-		h.Close()
+		h.Serve()
 		if got := readAnswers(t, client); tt.want == 0 && got != nil || tt.want != 0 && (len(got) != 1 || got[0].StatusCode != tt.want) {
 			t.Errorf("%s: answered %v", name, got)
 		}

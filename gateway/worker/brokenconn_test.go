@@ -241,7 +241,7 @@ func TestBrokenConnection(t *testing.T) {
 						st.tracker.track(1)
 						if tr.tls != nil {
 							st.tracker.setConn(1, c, nil)
-							go st.handshake(c, tls.Server(c, serverConfig(t, tr.tls)), st.http.ReadHeaderTimeout)
+							go st.handshake(c, tls.Server(c, serverConfig(t, tr.tls)), st.http1.HeadTimeout)
 						} else {
 							st.inetd = tr.inetd
 							st.servePlain(c)

@@ -142,33 +142,36 @@ func (c *conn) hasUnread() (unread bool) {
 	return unread
 }
 
-// waitHangup waits until the client can neither send nor receive, and then
-// returns an error. It does not return if the client has only shut down its
-// sending side, because such a client may still read its answer. The kernel
-// reports a hangup when a reset has arrived, when both directions are closed,
-// or when a UNIX peer has closed its socket. At the read deadline, waitHangup
-// times out, as a read does.
-func (c *conn) waitHangup() error {
-	socket, ok := c.Conn.(syscall.Conn)
-	if !ok {
-		return net.ErrClosed
-	}
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return err
-	}
-	if err := raw.Read(func(fd uintptr) bool { return isHungUp(int(fd)) }); err != nil {
-		return err
-	}
-	return syscall.ECONNRESET
+// isHungUp reports whether the client can neither send nor receive. It returns
+// false if the client has only shut down its sending side, because such a
+// client may still read its answer. The kernel reports a hangup when a reset
+// has arrived, when both directions are closed, or when a UNIX peer has closed
+// its socket.
+func (c *conn) isHungUp() bool {
+	events := c.poll(0)
+	return events&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
 }
 
-// isHungUp reports whether the kernel reports a hangup or an error for the
-// connection with descriptor fd.
-func isHungUp(fd int) bool {
-	fds := []unix.PollFd{{Fd: int32(fd)}}
-	n, err := unix.Poll(fds, 0)
-	return err == nil && n == 1 && fds[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
+// poll returns the events of the connection that have happened. If it is not a
+// socket, the result is 0.
+func (c *conn) poll(events int16) (happened int16) {
+	socket, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return 0
+	}
+	raw, err := socket.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) {
+			fds := []unix.PollFd{{Fd: int32(fd), Events: events}}
+			if n, err := unix.Poll(fds, 0); err == nil && n == 1 {
+				happened = fds[0].Revents
+			}
+		})
+	}
+	if err != nil { // the connection was closed
+		return unix.POLLNVAL
+	}
+	return happened
 }
 
 // connKey is the context key of a request's conn.
@@ -180,29 +183,13 @@ type connKey struct{}
 // answer. So only a few kinds of requests may be abandoned for this reason. For
 // standard input, the result is always false, because the input may end before
 // the answer is sent.
-func hasHalfClosed(ctx context.Context) (halfClosed bool) {
+func hasHalfClosed(ctx context.Context) bool {
 	c, ok := ctx.Value(connKey{}).(*conn)
-	if !ok || c.id == 0 {
-		return false
-	}
-	socket, ok := c.Conn.(syscall.Conn)
-	if !ok {
-		return false
-	}
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return false
-	}
-	err = raw.Control(func(fd uintptr) {
-		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
-		n, err := unix.Poll(fds, 0)
-		halfClosed = err == nil && n == 1 && fds[0].Revents != 0
-	})
-	return halfClosed || err != nil
+	return ok && c.id != 0 && c.poll(unix.POLLRDHUP) != 0
 }
 
-// CloseWrite shuts down the sending side. http.Server calls it, so that the
-// client can read an error before the connection is reset.
+// CloseWrite shuts down the sending side, so that the client can read an error
+// before the connection is reset.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

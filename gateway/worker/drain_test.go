@@ -21,7 +21,7 @@ func TestDrainReadsWholeRequest(t *testing.T) {
 		client, c := st.pair()
 		st.openConns.Add(1)
 		c.done = st.openConns.Done
-		go st.queue.put(st.badRequests.wrap(c, c.peer))
+		go st.newHTTP1Conn(c, c).Serve()
 		client.SetDeadline(time.Now().Add(30 * time.Second))
 		return client
 	}

@@ -54,7 +54,7 @@ func (st *testServer) overTCP() net.Conn { return st.connect() }
 
 func (st *testServer) overUnix() net.Conn {
 	c, client := connPair(st.t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() {})
-	go st.queue.put(st.badRequests.wrap(c, c.peer))
+	go st.newHTTP1Conn(c, c).Serve()
 	return client
 }
 

@@ -9,12 +9,13 @@ import (
 	"net"
 	"time"
 
+	"schedrestd/gateway/worker/http1server"
 	"schedrestd/ipc/work"
 )
 
-// handshake performs the TLS handshake of a connection, and queues the
-// connection for HTTP/1 or HTTP/2. If the client sends plain HTTP, it gets an
-// error.
+// handshake performs the TLS handshake of a connection, and serves the
+// connection with HTTP/1, or queues it for HTTP/2. If the client sends plain
+// HTTP, it gets an error.
 func (s *server) handshake(raw *conn, tlsConn *tls.Conn, limit time.Duration) {
 	_ = raw.SetReadDeadline(time.Now().Add(limit))
 	facts := new(handshakeFacts)
@@ -23,15 +24,11 @@ func (s *server) handshake(raw *conn, tlsConn *tls.Conn, limit time.Duration) {
 	plain, ok := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case err == nil && tlsConn.ConnectionState().NegotiatedProtocol == "h2":
-		s.queue2.put(newHTTP2Conn(tlsConn, s.offences))
+		s.queue.put(newHTTP2Conn(tlsConn, s.offences))
 	case err == nil:
-		s.queue.put(s.badRequests.wrap(tlsConn, raw.peer))
+		s.newHTTP1Conn(tlsConn, raw).Serve()
 	case ok && plain.Conn != nil && beginsLikeHTTP(plain.RecordHeader[:]):
-		c := s.badRequests.wrap(raw, raw.peer)
-		c.mu.Lock()
-		_ = c.refuse(errPlainHTTP)
-		c.mu.Unlock()
-		_ = raw.Close()
+		s.newHTTP1Conn(raw, raw).Refuse(http1server.ErrPlainHTTP)
 	case s.handshakeCtx.Err() != nil:
 		_ = raw.Close()
 	default:

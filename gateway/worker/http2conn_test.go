@@ -40,10 +40,10 @@ func collectOffences(t *testing.T, patience time.Duration, config *tls.Config, a
 	c.id, c.done = 1, func() { close(closed) }
 	st.tracker.track(1)
 	if config == nil {
-		st.queue.put(st.badRequests.wrap(c, c.peer))
+		go st.newHTTP1Conn(c, c).Serve()
 	} else {
 		st.tracker.setConn(1, c, nil)
-		go st.handshake(c, tls.Server(c, config), st.http.ReadHeaderTimeout)
+		go st.handshake(c, tls.Server(c, config), st.http1.HeadTimeout)
 	}
 	act(client)
 	_ = client.Close()
@@ -204,31 +204,6 @@ func TestOffences(t *testing.T) {
 				t.Errorf("the dispatcher receives %v about a slow client", got)
 			}
 		})
-	}
-}
-
-// TestRefusedByNetHTTP checks that a request is reported as malformed if
-// net/http itself refuses it. Since net/http refuses nothing that the lexer
-// accepts, this test lowers net/http's limit on the size of a header.
-func TestRefusedByNetHTTP(t *testing.T) {
-	st := newTestServer(t, work.Setup{Admission: testAdmission}, nil)
-	st.http.MaxHeaderBytes = 1 // net/http adds 4096 to this limit
-	reports, closed := make(chan work.OffenceKind, 10), make(chan bool)
-	st.tracker.send = func(m ipc.Message) error {
-		if o, ok := m.(*work.Offence); ok {
-			reports <- o.Kind
-		}
-		return nil
-	}
-	client, c := st.pair()
-	st.openConns.Add(1)
-	c.id, c.done = 1, func() { st.closeFunc(1)(); close(closed) } // later reports are ignored
-	st.tracker.track(1)
-	go st.queue.put(st.badRequests.wrap(c, c.peer))
-	sends("GET / HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 6<<10)+"\r\n\r\n", "")(client)
-	<-closed
-	if offence := <-reports; offence != work.BadRequest {
-		t.Errorf("the dispatcher receives %v", offence)
 	}
 }
 

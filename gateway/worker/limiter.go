@@ -68,7 +68,7 @@ func (l *requestLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	timer.Stop()
 	if err != nil {
 		l.server.counts.overloaded.Add(1)
-		l.refuse(w, r, errOverloaded)
+		l.server.answerError(w, r, errOverloaded)
 		return
 	}
 	defer place.Release()
@@ -89,15 +89,7 @@ func (l *requestLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // refusePaused answers a request of a blocked client.
 func (l *requestLimiter) refusePaused(w http.ResponseWriter, r *http.Request, wait time.Duration) {
 	l.server.counts.paused.Add(1)
-	l.refuse(w, r, withRetryAfter(errPaused, wait))
-}
-
-// refuse answers a request that is not admitted.
-func (l *requestLimiter) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	l.server.badRequests.answerError(w, r, err)
-	if r.ContentLength != 0 && r.ProtoMajor == 1 {
-		limitUnreadBody(http.NewResponseController(w))
-	}
+	l.server.answerError(w, r, withRetryAfter(errPaused, wait))
 }
 
 func (l *requestLimiter) serve(w http.ResponseWriter, r *http.Request, c *connState) {
@@ -125,15 +117,12 @@ func (s *server) connContext(ctx context.Context, outer net.Conn) context.Contex
 	return withPeer(ctx, outer)
 }
 
-// connStateChanged implements http.Server.ConnState.
+// connStateChanged implements http.Server.ConnState for HTTP/2.
 func (s *server) connStateChanged(outer net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
-		s.tracker.setConn(idOf(outer), outer, outer)
+		s.tracker.setConn(idOf(outer), outer, nil)
 	case http.StateIdle:
-		if h, ok := outer.(*http1Conn); ok {
-			h.finishRequest()
-		}
 		if raw := connOf(outer); raw != nil {
 			raw.restore()
 		}
@@ -143,22 +132,8 @@ func (s *server) connStateChanged(outer net.Conn, state http.ConnState) {
 	}
 }
 
-// The context keys of a request's http1Conn and http2Conn.
-type (
-	http1Key struct{}
-	http2Key struct{}
-)
-
-// markHandled returns a handler that calls h. Before that, it tells the
-// connection that the request has reached its handler.
-func markHandled(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, ok := r.Context().Value(http1Key{}).(*http1Conn); ok {
-			c.setHandled()
-		}
-		h.ServeHTTP(w, r)
-	})
-}
+// http2Key is the context key of a request's http2Conn.
+type http2Key struct{}
 
 // idOf returns the number of the connection that c wraps, or 0 if it has none.
 func idOf(c net.Conn) uint64 {

@@ -19,7 +19,7 @@ import (
 func newLimitedHandler(requests uint32, patience time.Duration, h http.HandlerFunc) http.Handler {
 	setup := work.Setup{Setup: ipc.Setup{Requests: requests}, Limits: testLimits}
 	setup.Limits.Call = patience
-	return newServer(nil, &setup, h, NewTokens(), nil).http.Handler
+	return newServer(nil, &setup, h, NewTokens(), nil).handler
 }
 
 func serveGet(h http.Handler, path string) *httptest.ResponseRecorder {

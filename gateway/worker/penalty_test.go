@@ -93,7 +93,7 @@ func TestForwardedPenalties(t *testing.T) {
 	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), NewTokens(), nil)
 	ask := func(forwarded string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		s.http.Handler.ServeHTTP(w, withGuess(requestFrom("192.0.2.1:5", forwarded)))
+		s.handler.ServeHTTP(w, withGuess(requestFrom("192.0.2.1:5", forwarded)))
 		return w
 	}
 	for i := range 4 {
@@ -121,7 +121,7 @@ func TestPausedConnectionEnds(t *testing.T) {
 		r := withGuess(requestFrom(addr, forwarded...))
 		r.URL.Path = path
 		w := httptest.NewRecorder()
-		s.http.Handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), connStateKey{}, s.tracker.lookup(id))))
+		s.handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), connStateKey{}, s.tracker.lookup(id))))
 		return w.Code, w.Header().Get("Connection")
 	}
 	s.tracker.track(1)
@@ -160,7 +160,7 @@ func TestPausedInTheQueue(t *testing.T) {
 			s.tracker.track(id)
 			go func() {
 				r, w := requestFrom("203.0.113.9:5"), httptest.NewRecorder()
-				s.http.Handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), connStateKey{}, s.tracker.lookup(id))))
+				s.handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), connStateKey{}, s.tracker.lookup(id))))
 				answers <- w
 			}()
 			synctest.Wait()

@@ -17,6 +17,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/gateway/worker/broker"
+	"schedrestd/gateway/worker/http1server"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -25,11 +26,11 @@ import (
 // it gets from the dispatcher to http.Server.
 type server struct {
 	channel     *ipc.Channel
-	http        *http.Server // for HTTP/1 connections
-	queue       *queue
-	http2       *http.Server // for HTTP/2 connections
-	queue2      *queue
-	badRequests *badRequests
+	handler     http.Handler
+	http1       *http1server.Server
+	http2       *http.Server
+	queue       *queue // HTTP/2 connections for http2
+	answerError answerError
 	tlsServer   tlsServer
 	tokens      *Tokens
 	broker      *broker.Broker
@@ -43,9 +44,8 @@ type server struct {
 	drain        time.Duration
 	arrivalGrace time.Duration // how long a drain waits for a request that is arriving
 	inetd        bool
-	inetdConn    atomic.Pointer[http1Conn] // the only connection of a server that was started by inetd
-	openConns    sync.WaitGroup            // connections that were accepted and not closed
-	refused      atomic.Int32              // number of refused connections that are not closed yet
+	openConns    sync.WaitGroup // connections that were accepted and not closed
+	refused      atomic.Int32   // number of refused connections that are not closed yet
 	exit         chan int
 
 	handshakeCtx     context.Context // context of TLS handshakes; a drain cancels it
@@ -57,8 +57,7 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, to
 	s := &server{
 		channel:      channel,
 		queue:        newQueue(),
-		queue2:       newQueue(),
-		badRequests:  newBadRequests(setup),
+		answerError:  newAnswerError(setup),
 		tokens:       tokens,
 		broker:       b,
 		tlsServer:    tlsServer{keeper: tokens.keeper},
@@ -76,22 +75,32 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, to
 	if b != nil {
 		s.counts.audit = b.AuditCounts()
 	}
-	s.badRequests.offences = s.offences
 	s.limiter = newRequestLimiter(s, setup, handler)
-	h := countRequests(markHandled(s.limiter))
+	s.handler = countRequests(s.limiter)
 	if m := processMeter.Load(); m != nil {
 		m.extras = func() []extra { return m.extraCounters(s.counts) }
 	}
-	s.http, s.http2 = s.newHTTPServer(&l, h), s.newHTTPServer(&l, h)
-	s.http2.HTTP2, s.http2.Protocols = http2Config(setup.Requests), new(http.Protocols)
-	s.http2.Protocols.SetUnencryptedHTTP2(true) // http.Server can't see that the connection uses TLS
+	s.http1 = &http1server.Server{
+		Handler:     s.handler,
+		Refuse:      s.answerError,
+		HeadTimeout: l.ReadHeader,
+		IdleTimeout: l.Idle,
+		MaxHead:     int(l.Header),
+		MaxBody:     int64(l.Body),
+		Interactive: setup.Inetd,
+	}
+	s.http2 = s.newHTTP2Server(setup)
 	return s
 }
 
-// newHTTPServer returns an http.Server of this worker.
-func (s *server) newHTTPServer(l *work.Limits, h http.Handler) *http.Server {
+// newHTTP2Server returns the server of HTTP/2 connections.
+func (s *server) newHTTP2Server(setup *work.Setup) *http.Server {
+	l, protocols := &setup.Limits, new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true) // http.Server can't see that the connection uses TLS
 	return &http.Server{
-		Handler:           h,
+		HTTP2:             http2Config(setup.Requests),
+		Protocols:         protocols,
+		Handler:           s.handler,
 		ReadHeaderTimeout: l.ReadHeader,
 		IdleTimeout:       l.Idle,
 		MaxHeaderBytes:    int(l.Header),
@@ -110,8 +119,6 @@ func (s *server) newHTTPServer(l *work.Limits, h http.Handler) *http.Server {
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	for {
 		switch v := c.(type) {
-		case *http1Conn:
-			ctx, c = context.WithValue(ctx, http1Key{}, v), v.NetConn()
 		case *http2Conn:
 			ctx, c = context.WithValue(ctx, http2Key{}, v), v.NetConn()
 		case *conn:
@@ -129,15 +136,14 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 // connection of inetd mode ends. It returns the exit status.
 func (s *server) run() int {
 	go s.handleMessages()
-	go s.serve(s.http, s.queue)
-	go s.serve(s.http2, s.queue2)
+	go s.serveHTTP2()
 	status := <-s.exit
 	processMeter.Load().flush()
 	return status
 }
 
-func (s *server) serve(srv *http.Server, listener *queue) {
-	if err := srv.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+func (s *server) serveHTTP2() {
+	if err := s.http2.Serve(s.queue); !errors.Is(err, http.ErrServerClosed) {
 		slog.Error("worker can't serve", "error", err)
 		s.exit <- 1
 	}
@@ -216,7 +222,7 @@ func (s *server) loadKeys(m *work.Keys, fds []int) *ipc.KeysResult {
 	return &ipc.KeysResult{OK: true}
 }
 
-// queueConn gives a connection from the dispatcher to http.Server.
+// queueConn serves a connection from the dispatcher.
 func (s *server) queueConn(fd int, m *ipc.Connection) {
 	s.openConns.Add(1)
 	s.tracker.track(m.ID)
@@ -237,45 +243,38 @@ func (s *server) queueConn(fd int, m *ipc.Connection) {
 		return
 	}
 	s.tracker.setConn(m.ID, c, nil)
-	go s.handshake(c, tlsConn, s.http.ReadHeaderTimeout)
+	go s.handshake(c, tlsConn, s.http1.HeadTimeout)
 }
 
 // arrivalGrace is how long a draining worker waits for a request that is
-// arriving. After Shutdown is called, http.Server would drop a request that it
-// has just read, and the client would have to retry.
+// arriving. Otherwise its client would have to retry.
 const arrivalGrace = 500 * time.Millisecond
 
 // shutdown answers the requests in progress, closes idle connections, and ends
 // the worker.
 func (s *server) shutdown() {
 	draining.Store(true)
-	s.cancelHandshakes() // http.Server does not track connections in a handshake, and their clients may send nothing
-	inetdConn := s.inetdConn.Load()
-	if inetdConn != nil {
-		inetdConn.closeUnused()
-	}
+	s.cancelHandshakes()
 	ctx, cancel := context.WithTimeout(context.Background(), s.drain)
 	defer cancel()
 	http2Done := make(chan error, 1)
 	go func() { http2Done <- s.http2.Shutdown(ctx) }()
 	closed := make(chan struct{})
-	go func() { s.openConns.Wait(); close(closed) }() // Shutdown does not wait for a connection that http.Server is just accepting
-	s.http.SetKeepAlivesEnabled(false)                // closes idle connections, and makes each answer the last on its connection
+	go func() { s.openConns.Wait(); close(closed) }()
+	s.http1.Drain()
 	select {
 	case <-closed:
 	case <-time.After(s.arrivalGrace):
-		if inetdConn != nil {
-			inetdConn.reclaim()
-		}
 	}
-	if err := errors.Join(s.http.Shutdown(ctx), <-http2Done); err != nil {
-		slog.Warn("unfinished requests abandoned", "limit", s.drain)
-		_ = s.http.Close()
-		_ = s.http2.Close()
-	}
+	s.http1.StopReading()
 	select {
 	case <-closed:
 	case <-ctx.Done():
+	}
+	if err := errors.Join(ctx.Err(), <-http2Done); err != nil {
+		slog.Warn("unfinished requests abandoned", "limit", s.drain)
+		s.http1.Close()
+		_ = s.http2.Close()
 	}
 	s.exit <- 0
 }

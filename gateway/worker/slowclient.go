@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"io"
 	"net/http"
 	"sync"
@@ -28,11 +27,6 @@ const (
 	chunk     = portion / 4
 	stallTime = portionTime / 4
 )
-
-// unreadBodyTimeout is how long the server reads the rest of a body that no
-// handler has read. A client may send the whole body before it reads the
-// answer.
-const unreadBodyTimeout = time.Second
 
 // slowClient enforces the deadlines of a client in one request.
 type slowClient struct {
@@ -78,7 +72,6 @@ func (l *requestLimiter) newSlowClient(w http.ResponseWriter, r *http.Request, c
 	}
 	if r.Body != nil && r.Body != http.NoBody {
 		p.body = &slowBody{ReadCloser: r.Body, client: p}
-		p.body.conn, _ = r.Context().Value(http1Key{}).(*http1Conn)
 		p.body.frames, _ = r.Context().Value(http2Key{}).(*http2Conn)
 		r.Body = p.body
 	}
@@ -101,17 +94,6 @@ func (l *requestLimiter) finish(p *slowClient) {
 		_ = p.limitReads(time.Time{})
 		_ = p.limitWrites(time.Time{})
 	}
-	if p.body != nil && !p.body.ended && !p.http2 {
-		limitUnreadBody(p.control)
-	}
-}
-
-// limitUnreadBody limits the time for the rest of a body that no handler reads.
-// When a handler has returned, net/http reads this rest before it closes the
-// connection, by default without a time limit. A client that sends half a body
-// could then keep its slot permanently, even without a token.
-func limitUnreadBody(control *http.ResponseController) {
-	_ = control.SetReadDeadline(time.Now().Add(unreadBodyTimeout))
 }
 
 // shortenDeadlines shortens the deadlines of the requests of c, or of all
@@ -365,7 +347,6 @@ func (p *slowClient) setWriteStart(since time.Time) {
 type slowBody struct {
 	io.ReadCloser
 	client *slowClient
-	conn   *http1Conn // nil for HTTP/2
 	frames *http2Conn // nil for HTTP/1
 	ended  bool       // all of it was read; guarded by client.mu
 }
@@ -376,9 +357,6 @@ func (b *slowBody) Read(buf []byte) (int, error) {
 	n, err := b.ReadCloser.Read(buf)
 	if b.frames != nil {
 		b.frames.budget.took(n)
-	}
-	if err != nil && err != io.EOF && b.conn != nil {
-		err = cmp.Or(b.conn.bodyError(), err) // http.Server does not return some errors
 	}
 	b.client.mu.Lock()
 	defer b.client.mu.Unlock()

@@ -247,20 +247,47 @@ func TestWholeHeaderStays(t *testing.T) {
 		partial: false, partial + "\r": false, partial + "\r\n": true, partial + "\n": true, "\r\n\r\n" + partial: false, "GET / HTTP/1.0\n\n": true,
 	} {
 		for _, size := range []int{1, 2, 7, len(text)} {
-			st := newTestServer(t, work.Setup{}, nil)
+			entered, release := make(chan bool), make(chan bool)
+			st := newTestServer(t, work.Setup{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+				close(entered)
+				<-release
+			}))
 			_, c := st.pair()
-			h := st.badRequests.wrap(c, c.peer)
-			for piece := range slices.Chunk([]byte(text), size) {
-				h.mu.Lock()
-				h.in = append(h.in, piece...)
-				if err := h.advance(); err != nil {
-					t.Error(err)
-				}
-				h.mu.Unlock()
+			read := make(chan bool)
+			h := st.newHTTP1Conn(&piecesConn{Conn: c, pieces: slices.Collect(slices.Chunk([]byte(text), size)), read: read}, c)
+			go h.Serve()
+			if whole {
+				<-entered
+			} else {
+				<-read
 			}
-			if reclaimed := h.reclaim(); reclaimed == whole {
+			if reclaimed := h.Reclaim(); reclaimed == whole {
 				t.Errorf("%q in pieces of %d: reclaimed: %t", text, size, reclaimed)
 			}
+			close(release)
 		}
 	}
 }
+
+// A piecesConn is a connection from which some pieces arrive. It closes read
+// when there are no more.
+type piecesConn struct {
+	net.Conn
+	pieces [][]byte
+	read   chan bool
+}
+
+func (c *piecesConn) Read(p []byte) (int, error) {
+	if len(c.pieces) == 0 {
+		if c.read != nil {
+			close(c.read)
+			c.read = nil
+		}
+		return c.Conn.Read(p)
+	}
+	n := copy(p, c.pieces[0])
+	c.pieces = c.pieces[1:]
+	return n, nil
+}
+
+func (c *piecesConn) NetConn() net.Conn { return c.Conn }

@@ -43,13 +43,7 @@ func (s *server) closeFunc(id uint64) func() {
 
 // servePlain serves a connection without TLS.
 func (s *server) servePlain(c *conn) {
-	h := s.badRequests.wrap(c, c.peer)
-	if s.inetd {
-		s.inetdConn.Store(h)
-		go s.serveInetd(h)
-		return
-	}
-	s.queue.put(h)
+	go s.newHTTP1Conn(c, c).Serve()
 }
 
 // The type streams is a connection that consists of standard input and output.

@@ -33,7 +33,7 @@ func startInetd(t *testing.T, st *testServer) (in, out *os.File) {
 		must(t, err)
 		f.Close()
 	}
-	st.inetd, st.badRequests.typed = true, true
+	st.inetd, st.http1.Interactive = true, true
 	st.openConns.Add(1)
 	c := &conn{Conn: newStreams(fds[0], fds[1]), stall: testLimits.Stall, peer: auth.Peer{Network: "stdio"}, done: st.openConns.Done}
 	st.servePlain(c)

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"schedrestd/gateway/worker/http1server"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -40,8 +41,8 @@ type connState struct {
 	requests int  // number of requests in progress
 	closed   bool // whether the connection is closed
 
-	outer net.Conn // the connection that http.Server reads; nil before http.Server gets it
-	inner net.Conn // the connection itself; nil before it is made
+	conn  net.Conn          // the connection, with the layers around it that exist so far; nil before it is made
+	http1 *http1server.Conn // nil if it is not an HTTP/1 connection, or not yet
 }
 
 const (
@@ -53,7 +54,7 @@ const (
 // isLasting reports whether c's stage has lasted so long that c may be closed.
 func (c *connState) isLasting(now time.Time) bool {
 	limit := reportDelay
-	if h, ok := c.outer.(*http1Conn); c.stage == work.Waiting && !(ok && h.inRequest.Load()) {
+	if c.stage == work.Waiting && !(c.http1 != nil && c.http1.HasBegun()) {
 		limit = silentReportDelay
 	}
 	return now.Sub(c.since) >= limit
@@ -202,7 +203,7 @@ func (t *connTracker) reclaimID(id uint64) {
 		t.mu.Unlock()
 		return
 	}
-	answering, young, outer, inner := c.stage == work.Answering, !c.isLasting(time.Now()), c.outer, c.inner
+	answering, young, conn, http1 := c.stage == work.Answering, !c.isLasting(time.Now()), c.conn, c.http1
 	// A connection is young if it was accepted, or its last request was
 	// answered, only a moment ago. The dispatcher chooses a young connection
 	// only if it has found no other to close. The connection then ends with its
@@ -219,7 +220,7 @@ func (t *connTracker) reclaimID(id uint64) {
 	}
 	// reclaim runs in another goroutine, because it locks t.reportMu, which
 	// this goroutine holds.
-	go t.reclaim(c, outer, inner)
+	go t.reclaim(c, conn, http1)
 }
 
 // closeAfterAnswer makes the next answer of c its last, and tells the
@@ -246,27 +247,24 @@ func (t *connTracker) closeAfterAnswer(c *connState) {
 // normally freed before the error is sent. But if maxDetached other connections
 // without a slot are still open, the slot is freed only when the connection is
 // closed.
-func (t *connTracker) reclaim(c *connState, outer, inner net.Conn) {
-	h, isHTTP1 := outer.(*http1Conn)
-	raw := connOf(inner)
+func (t *connTracker) reclaim(c *connState, conn net.Conn, http1 *http1server.Conn) {
+	raw := connOf(conn)
 	switch {
 	case raw != nil && raw.hasUnread(): // a request has just arrived
 		t.reportMu.Lock()
 		t.closeAfterAnswer(c)
 		t.reportMu.Unlock()
-	case isHTTP1:
+	case http1 != nil:
 		detached := t.detach(c.id)
-		if !h.reclaim() { // a request has just arrived
+		if !http1.Reclaim() { // a request has just arrived
 			t.reportMu.Lock()
 			t.closeAfterAnswer(c)
 			t.reportMu.Unlock()
 		} else if detached {
 			t.reportDone(c.id)
 		}
-	case outer != nil: // HTTP/2
-		_ = outer.Close()
-	case inner != nil: // in its handshake, so no request has arrived
-		_ = inner.Close()
+	case conn != nil: // HTTP/2, or in its handshake
+		_ = conn.Close()
 	}
 }
 
@@ -290,7 +288,7 @@ const maxDetached = 64
 func (t *connTracker) rawConn(c *connState) *conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return connOf(c.inner)
+	return connOf(c.conn)
 }
 
 // isClosing reports whether c must end with its next answer.
@@ -300,16 +298,13 @@ func (t *connTracker) isClosing(c *connState) bool {
 	return c.closing
 }
 
-// setConn records the connection itself (inner), and the wrapper around it that
-// http.Server reads from (outer).
-func (t *connTracker) setConn(id uint64, inner, outer net.Conn) {
+// setConn records the layers around connection id that exist now. The argument
+// http1 is nil unless it is an HTTP/1 connection.
+func (t *connTracker) setConn(id uint64, conn net.Conn, http1 *http1server.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c := t.list[id]
-	if c == nil {
-		return
-	}
-	if c.inner, c.outer = inner, outer; outer != nil {
+	if c := t.list[id]; c != nil {
+		c.conn, c.http1 = conn, http1
 		t.setStage(c, work.Waiting) // the time in the stage Waiting starts again after a handshake
 	}
 }

@@ -1,0 +1,50 @@
+package worker
+
+import (
+	"context"
+	"net"
+
+	"schedrestd/gateway/worker/http1server"
+	"schedrestd/ipc/work"
+)
+
+// An http1Client tells the worker what happens on an HTTP/1 connection. It
+// implements http1server.Client.
+type http1Client struct {
+	server *server
+	conn   *conn
+	state  *connState // nil if the connection is not tracked
+}
+
+// newHTTP1Conn returns c as an HTTP/1 connection. The argument outer is c
+// itself, or a TLS connection over c.
+func (s *server) newHTTP1Conn(outer net.Conn, c *conn) *http1server.Conn {
+	client := &http1Client{server: s, conn: c, state: s.tracker.lookup(c.id)}
+	h := s.http1.NewConn(s.connContext(context.Background(), outer), outer, client)
+	s.tracker.setConn(c.id, outer, h)
+	return h
+}
+
+func (c *http1Client) Answered() {
+	c.conn.restore()
+	if c.state != nil {
+		c.server.tracker.updateStage(c.state, work.Idle)
+	}
+}
+
+func (c *http1Client) Refused(malformed bool) {
+	c.server.counts.badRequests.Add(1)
+	if malformed {
+		c.server.offences.reportMalformed(c.conn.id)
+	}
+}
+
+func (c *http1Client) ReadFailed(err error) {
+	if isGarbled(err) {
+		c.server.offences.reportMalformed(c.conn.id)
+	}
+}
+
+func (c *http1Client) HungUp() bool { return c.conn.isHungUp() }
+
+func (c *http1Client) HasUnread() bool { return c.conn.hasUnread() }

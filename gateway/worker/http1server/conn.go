@@ -1,0 +1,357 @@
+package http1server
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"schedrestd/internal/errs"
+	"schedrestd/internal/http1"
+)
+
+// A Conn is an HTTP/1 connection, plain or over TLS. Only the goroutine that
+// runs Serve uses its fields, except for the constant ones, stage and current.
+type Conn struct {
+	server     *Server
+	conn       net.Conn
+	client     Client
+	ctx        context.Context // of all its requests
+	remoteAddr string
+
+	stage   stage
+	current atomic.Pointer[request] // the request that is being answered, or nil
+
+	lexer   http1.Lexer
+	in      []byte // bytes that have been read and not yet used
+	bodyErr error  // why the rest of the current body can't be read
+	reused  bool   // whether an earlier request was answered
+}
+
+// A request is a request that is being answered.
+type request struct {
+	client Client
+	cancel context.CancelFunc
+}
+
+// A stage says what a connection does. The goroutine that runs Serve and those
+// that end the connection agree by compare-and-swap: a request whose head is
+// complete is answered, unless the connection was ended before.
+type stage struct{ atomic.Int32 }
+
+const (
+	fresh     int32 = iota // no byte of a request has arrived yet
+	head                   // a part of a head has arrived
+	answering              // the head is complete; the body may still arrive
+	idle                   // at least one request was answered, and none has begun
+	reclaimed              // another client needs the slot: a part of a head gets an answer
+	stopped                // the worker stops: a part of a head gets an answer
+	ended                  // nothing more is read
+)
+
+// The errors for input that is not a request, apart from those of the lexer.
+// Each of them closes the connection, because it is unknown where the next
+// request starts.
+var (
+	errIncomplete  = errs.New(errs.Malformed, "incomplete request header: it must end with an empty line")
+	errHeadTimeout = errs.New(errs.RequestTimeout, "request header not received in time")
+	errStopping    = errs.New(errs.Unavailable, "connection closed before the request was complete")
+
+	// ErrPlainHTTP is the error for a client that does not use TLS where it has
+	// to.
+	ErrPlainHTTP = errs.New(errs.Malformed, "received plain HTTP where TLS is served; use https://")
+)
+
+// errEnded means that the connection ends without an answer.
+var errEnded = errors.New("the connection has ended")
+
+// NewConn returns a connection that Serve serves. The contexts of its requests
+// are derived from ctx.
+func (s *Server) NewConn(ctx context.Context, c net.Conn, client Client) *Conn {
+	return &Conn{server: s, conn: c, client: client, ctx: ctx, remoteAddr: c.RemoteAddr().String(),
+		lexer: http1.Lexer{MaxHead: s.MaxHead, MaxBody: s.MaxBody, Interactive: s.Interactive}}
+}
+
+// Serve answers one request after the other until the connection ends, and
+// closes it.
+func (c *Conn) Serve() {
+	c.server.add(c)
+	defer c.server.remove(c)
+	defer c.conn.Close()
+	defer c.stage.Store(ended)
+	limit := c.server.HeadTimeout
+	if c.server.stopping.Load() {
+		return
+	}
+	for {
+		_ = c.conn.SetReadDeadline(time.Now().Add(limit))
+		r, err := c.readRequest()
+		switch {
+		case err == errEnded:
+			return
+		case err != nil:
+			c.refuse(err)
+			return
+		case !c.answer(r):
+			return
+		}
+		limit = c.server.IdleTimeout
+	}
+}
+
+// Refuse answers the client with err, as the only answer on the connection. It
+// takes the place of Serve.
+func (c *Conn) Refuse(err error) {
+	defer c.conn.Close()
+	c.refuse(err)
+}
+
+// readRequest reads the head of a request. The body of the request reads from
+// the connection.
+func (c *Conn) readRequest() (*http.Request, error) {
+	n, err := c.readHead()
+	if err != nil {
+		return nil, err
+	}
+	text := &message{c: c, head: c.in[:n]}
+	c.in = c.in[n:]
+	in := parsers.Get().(*bufio.Reader)
+	in.Reset(text)
+	r, err := http.ReadRequest(in)
+	if err != nil { // the lexer accepts nothing that net/http refuses
+		return nil, errs.New(errs.Malformed, "invalid HTTP/1.1 request")
+	}
+	r.RemoteAddr = c.remoteAddr
+	if r.Body == http.NoBody {
+		parsers.Put(in)
+	}
+	return r, nil
+}
+
+// parsers holds the buffers from which heads are parsed.
+var parsers = sync.Pool{New: func() any { return bufio.NewReader(nil) }}
+
+// readHead reads until the lexer accepts a head, and returns its length. The
+// head is at the beginning of c.in.
+func (c *Conn) readHead() (n int, err error) {
+	for begun := false; ; {
+		c.in = c.in[c.lexer.Skip(c.in):]
+		first := !begun && len(c.in) > 0
+		if first {
+			begun = true
+			if c.stage.Load() != head && !c.stage.CompareAndSwap(fresh, head) && !c.stage.CompareAndSwap(idle, head) {
+				return 0, errEnded
+			}
+		}
+		if begun {
+			n, err := c.lexer.Head(c.in)
+			switch {
+			case err != nil:
+				return 0, lexerError(err)
+			case n > 0 && c.stage.CompareAndSwap(head, answering):
+				return n, nil
+			case n > 0:
+				return 0, c.endReason()
+			case first && c.reused: // the connection was idle before
+				_ = c.conn.SetReadDeadline(time.Now().Add(c.server.HeadTimeout))
+			}
+		}
+		if err := c.readMore(begun); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// readMore reads more of a head. The argument begun says whether a part of it
+// has arrived.
+func (c *Conn) readMore(begun bool) error {
+	if err := c.endReason(); err != nil { // end may have set a deadline that readHead has just replaced
+		return err
+	}
+	n, err := c.conn.Read(c.room())
+	if n > 0 || err == nil { // the next read returns the error again
+		c.in = c.in[:len(c.in)+n]
+		return nil
+	}
+	if err != io.EOF {
+		c.client.ReadFailed(err)
+	}
+	switch reason := c.endReason(); {
+	case reason != nil:
+		return reason
+	case begun && errors.Is(err, os.ErrDeadlineExceeded):
+		return errHeadTimeout
+	case begun && (err == io.EOF || err == io.ErrUnexpectedEOF):
+		return errIncomplete
+	}
+	return errEnded
+}
+
+// The sizes of the buffer for input, and of the free space for a read.
+const (
+	bufferSize = 4 << 10
+	minRead    = 512
+)
+
+// room returns free space behind c.in.
+func (c *Conn) room() []byte {
+	if len(c.in) == 0 && cap(c.in) != bufferSize { // also releases a long buffer
+		c.in = make([]byte, 0, bufferSize)
+	}
+	if cap(c.in)-len(c.in) < minRead {
+		c.in = append(make([]byte, 0, 2*(len(c.in)+minRead)), c.in...)
+	}
+	return c.in[len(c.in):cap(c.in)]
+}
+
+// endReason returns the error for a request that has not been read completely,
+// if the connection was ended in the meantime.
+func (c *Conn) endReason() error {
+	switch c.stage.Load() {
+	case reclaimed:
+		return errHeadTimeout
+	case stopped:
+		return errStopping
+	case ended:
+		return errEnded
+	}
+	return nil
+}
+
+// answer answers r, and reports whether another request may follow.
+func (c *Conn) answer(r *http.Request) (more bool) {
+	ctx, cancel := context.WithCancel(c.ctx)
+	defer cancel()
+	r = r.WithContext(ctx)
+	w := newResponse(c, r)
+	defer w.release()
+	w.cancel = cancel
+	if r.Body != http.NoBody {
+		_ = c.conn.SetReadDeadline(time.Time{})
+		b := &body{ReadCloser: r.Body, c: c, w: w, expected: w.expects}
+		defer b.closed.Store(true)
+		r.Body = b
+	}
+	c.current.Store(&request{c.client, cancel})
+	c.server.scheduleWatch()
+	returned := call(func() { c.server.Handler.ServeHTTP(w, r) })
+	c.current.Store(nil)
+	switch {
+	case !returned:
+		_ = w.out.flush() // so that the client sees that the answer is incomplete
+		return false
+	case w.finish() != nil:
+		return false
+	case w.closes || !c.discardBody():
+		if !c.lexer.Done() || len(c.in) > 0 {
+			c.linger(unreadTime)
+		}
+		return false
+	}
+	c.reused = true
+	c.lexer.Next()
+	next := idle
+	if c.in = c.in[c.lexer.Skip(c.in):]; len(c.in) > 0 {
+		next = head
+	}
+	c.stage.Store(next)
+	c.client.Answered()
+	return !c.server.draining.Load() || next == head || !c.stage.CompareAndSwap(idle, ended)
+}
+
+// call calls f, and reports whether f returned. It logs a panic, unless the
+// handler only aborts the answer.
+func call(f func()) (returned bool) {
+	defer func() {
+		if p := recover(); p != nil && p != http.ErrAbortHandler {
+			slog.Error("handler panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+	}()
+	f()
+	return true
+}
+
+// refuse sends err as the answer to a client whose input is not a request, and
+// gives the client time to read it.
+func (c *Conn) refuse(err error) {
+	c.stage.Store(ended)
+	c.client.Refused(isMalformed(err))
+	r := (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, URL: new(url.URL), Header: http.Header{}, Body: http.NoBody}).WithContext(c.ctx)
+	w := newResponse(c, r)
+	defer w.release()
+	w.closes = true
+	if call(func() { c.server.Refuse(w, r, err) }) && w.finish() == nil {
+		c.linger(lingerTime)
+	}
+}
+
+const (
+	lingerTime = 500 * time.Millisecond // how long a refused client may take to read the answer
+	unreadTime = time.Second            // how long the rest of a body is read that no handler has read
+	maxUnread  = 256 << 10              // how much of it is read, in bytes
+)
+
+// linger gives the client a moment to read its answer. A client may still be
+// sending, and closing a connection with unread data resets it.
+func (c *Conn) linger(limit time.Duration) {
+	half, ok := c.conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	_ = c.conn.SetReadDeadline(time.Now().Add(limit))
+	_, _ = io.CopyN(io.Discard, c.conn, maxUnread)
+}
+
+// Reclaim frees the connection's slot for another client. It ends the
+// connection unless a complete head has arrived, and reports whether the
+// connection will close. A connection without a request closes at once. If a
+// part of a head has arrived, the client first gets an error.
+func (c *Conn) Reclaim() bool { return c.end(reclaimed) }
+
+// HasBegun reports whether a part of a request has arrived that was not
+// answered yet.
+func (c *Conn) HasBegun() bool { s := c.stage.Load(); return s == head || s == answering }
+
+// end ends the connection unless a request is being answered, and reports
+// whether it has ended. If a part of a head has arrived, its stage becomes why.
+func (c *Conn) end(why int32) bool {
+	switch {
+	case c.stage.CompareAndSwap(fresh, ended), c.stage.CompareAndSwap(idle, ended):
+		_ = c.conn.Close()
+	case c.stage.CompareAndSwap(head, why):
+		_ = c.conn.SetReadDeadline(time.Now()) // interrupts the read
+	}
+	return c.stage.Load() > idle
+}
+
+// lexerError returns the error for a request that the lexer refuses.
+func lexerError(err error) error {
+	e, ok := errors.AsType[*http1.Error](err)
+	switch {
+	case !ok || e.Status == http.StatusBadRequest:
+		return errs.New(errs.Malformed, "invalid HTTP/1.1 request: %v", err)
+	case e.Status == http.StatusRequestURITooLong:
+		return errs.New(errs.URITooLong, "%s", e.Reason)
+	case e.Status == http.StatusRequestHeaderFieldsTooLarge:
+		return errs.New(errs.HeaderTooLarge, "%s", e.Reason)
+	}
+	return errs.Wrap(&http1.Error{Status: e.Status, Reason: http.StatusText(e.Status)}, errs.Unsupported, "%s", e.Reason)
+}
+
+// isMalformed reports whether an error proves that the client broke the HTTP
+// protocol. A slow client proves nothing. Neither does a connection that breaks
+// within a header.
+func isMalformed(err error) bool {
+	kind := errs.KindOf(err)
+	return err != error(errIncomplete) && kind != errs.RequestTimeout && kind != errs.Unavailable
+}
