@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"strconv"
@@ -82,10 +81,6 @@ func playWorker(part string) int {
 	return playHostile(part)
 }
 
-// keptConns keeps the garbage collector from closing connections. Tests request
-// one at a time.
-var keptConns []net.Conn
-
 // refusedCluster is a cluster name that makes workers refuse to serve.
 const refusedCluster = "refused"
 
@@ -130,10 +125,9 @@ func goodHandler(s work.Setup, tokens *program.Tokens, b *broker.Broker) (http.H
 		}
 	})
 	mux.HandleFunc("/keep", func(w http.ResponseWriter, _ *http.Request) { // keeps the connection permanently
-		if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
-			keptConns = append(keptConns, c)
-			fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nkept")
-		}
+		fmt.Fprint(w, "kept")
+		_ = http.NewResponseController(w).Flush()
+		select {}
 	})
 	mux.HandleFunc("/attack", capture)
 	mux.HandleFunc("/connects", connects)

@@ -78,8 +78,12 @@ var errEnded = errors.New("the connection has ended")
 // NewConn returns a connection that Serve serves. The contexts of its requests
 // are derived from ctx.
 func (s *Server) NewConn(ctx context.Context, c net.Conn, client Client) *Conn {
-	return &Conn{server: s, conn: c, client: client, ctx: ctx, remoteAddr: c.RemoteAddr().String(),
+	conn := &Conn{server: s, conn: c, client: client, ctx: ctx,
 		lexer: http1.Lexer{MaxHead: s.MaxHead, MaxBody: s.MaxBody, Interactive: s.Interactive}}
+	if addr := c.RemoteAddr(); addr != nil { // it is nil if the client has already disconnected
+		conn.remoteAddr = addr.String()
+	}
+	return conn
 }
 
 // Serve answers one request after the other until the connection ends, and
@@ -89,23 +93,22 @@ func (c *Conn) Serve() {
 	defer c.server.remove(c)
 	defer c.conn.Close()
 	defer c.stage.Store(ended)
-	limit := c.server.HeadTimeout
-	if c.server.stopping.Load() {
-		return
-	}
-	for {
+	call(c.serve)
+}
+
+func (c *Conn) serve() {
+	for limit := c.server.HeadTimeout; !c.server.stopping.Load(); limit = c.server.IdleTimeout {
 		_ = c.conn.SetReadDeadline(time.Now().Add(limit))
 		r, err := c.readRequest()
-		switch {
-		case err == errEnded:
-			return
-		case err != nil:
-			c.refuse(err)
-			return
-		case !c.answer(r):
+		if err != nil {
+			if err != errEnded {
+				c.refuse(err)
+			}
 			return
 		}
-		limit = c.server.IdleTimeout
+		if !c.answer(r) {
+			return
+		}
 	}
 }
 
@@ -270,7 +273,7 @@ func (c *Conn) answer(r *http.Request) (more bool) {
 }
 
 // call calls f, and reports whether f returned. It logs a panic, unless the
-// handler only aborts the answer.
+// handler only aborts the answer. One connection must not end all others.
 func call(f func()) (returned bool) {
 	defer func() {
 		if p := recover(); p != nil && p != http.ErrAbortHandler {

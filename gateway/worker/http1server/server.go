@@ -49,8 +49,8 @@ type Server struct {
 	conns map[*Conn]*request // open connections; each with the request that it was answering when watchHangups last looked
 }
 
-// Client is told what happens on a connection, and knows the client at its
-// other end. Only the goroutine that runs Serve calls it, except for HungUp and
+// Client learns what happens on a connection, and knows the client at its other
+// end. Only the goroutine that runs Serve calls it, except for HungUp and
 // HasUnread.
 type Client interface {
 	// Answered is called after each answer.
