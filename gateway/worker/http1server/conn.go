@@ -251,7 +251,9 @@ func (c *Conn) answer(r *http.Request) (more bool) {
 	c.current.Store(nil)
 	switch {
 	case !returned:
-		_ = w.out.flush() // so that the client sees that the answer is incomplete
+		if w.framed { // the client must see that the answer is incomplete
+			_ = w.out.flush()
+		}
 		return false
 	case w.finish() != nil:
 		return false
