@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -29,10 +30,9 @@ type conn struct {
 	once    sync.Once
 	err     error
 
-	mu            sync.Mutex
 	shortStall    time.Duration // stall limit while other clients wait
-	shortened     bool          // whether shortStall applies
-	pendingWrites int
+	shortened     atomic.Bool   // whether shortStall applies
+	pendingWrites atomic.Int32
 }
 
 // newConn returns a conn for the descriptor fd. The conn's Close closes fd, and
@@ -59,18 +59,13 @@ func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn
 // take as long as the client keeps reading, but a client that stops reading
 // can't keep its slot.
 func (c *conn) Write(p []byte) (n int, err error) {
-	c.mu.Lock()
-	c.pendingWrites++
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		c.pendingWrites--
-		c.mu.Unlock()
-	}()
+	c.pendingWrites.Add(1)
+	defer c.pendingWrites.Add(-1)
 	for {
-		c.mu.Lock()
-		err = c.Conn.SetWriteDeadline(time.Now().Add(c.pieceTimeout()))
-		c.mu.Unlock()
+		limit := c.pieceTimeout()
+		if err = c.Conn.SetWriteDeadline(time.Now().Add(limit)); err == nil && c.pieceTimeout() != limit { // shorten was called in between
+			err = c.Conn.SetWriteDeadline(time.Now().Add(c.pieceTimeout()))
+		}
 		if err != nil {
 			return n, err
 		}
@@ -91,10 +86,9 @@ func (c *conn) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// pieceTimeout returns the time limit for each piece of an answer. The caller
-// holds c.mu.
+// pieceTimeout returns the time limit for each piece of an answer.
 func (c *conn) pieceTimeout() time.Duration {
-	if c.shortened {
+	if c.shortened.Load() {
 		return c.shortStall
 	}
 	return c.stall
@@ -103,26 +97,15 @@ func (c *conn) pieceTimeout() time.Duration {
 // shorten shortens the time limit for each piece of the answer, because other
 // clients are waiting. The method restore undoes this.
 func (c *conn) shorten() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.shortened && c.pendingWrites > 0 {
+	if !c.shortened.Swap(true) && c.isWriting() {
 		_ = c.Conn.SetWriteDeadline(time.Now().Add(c.shortStall))
 	}
-	c.shortened = true
 }
 
 // isWriting reports whether a Write is in progress.
-func (c *conn) isWriting() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.pendingWrites > 0
-}
+func (c *conn) isWriting() bool { return c.pendingWrites.Load() > 0 }
 
-func (c *conn) restore() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.shortened = false
-}
+func (c *conn) restore() { c.shortened.Store(false) }
 
 // hasUnread reports whether the client has sent bytes that have not been read
 // yet.

@@ -45,8 +45,6 @@ func admit(ctx context.Context, user string) error {
 		p.limiter.server.counts.limited.Add(1)
 		return withRetryAfter(errRate, wait)
 	}
-	timer := time.AfterFunc(shortenDelay, func() { p.limiter.shortenDeadlines(nil) })
-	defer timer.Stop()
 	if p.Claim(ctx, user) != nil {
 		p.limiter.server.counts.share.Add(1)
 		return withRetryAfter(errShare, shareRetryAfter)

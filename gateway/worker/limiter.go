@@ -37,6 +37,7 @@ func newRequestLimiter(s *server, setup *work.Setup, handlers http.Handler) *req
 		active:   map[*slowClient]struct{}{},
 	}
 	s.tracker.shorten = l.shortenDeadlines
+	l.places.OnSlow(shortenDelay, func() { l.shortenDeadlines(nil) })
 	return l
 }
 
@@ -63,9 +64,7 @@ func (l *requestLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.refusePaused(w, r, wait)
 		return
 	}
-	timer := time.AfterFunc(shortenDelay, func() { l.shortenDeadlines(nil) })
 	place, err := l.places.Acquire(r.Context(), "")
-	timer.Stop()
 	if err != nil {
 		l.server.counts.overloaded.Add(1)
 		l.server.answerError(w, r, errOverloaded)

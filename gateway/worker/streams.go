@@ -5,7 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -56,10 +56,9 @@ type streams struct {
 	in, out int
 	input   net.Conn // pipe end that Read reads; the goroutine writes to the other end
 
-	mu            sync.Mutex
-	writeDeadline time.Time
-	closed        bool
-	writeErr      error // error of the last Write that failed
+	writeDeadline atomic.Int64 // in nanoseconds since 1970, or 0
+	closed        atomic.Bool
+	writeErr      atomic.Pointer[error] // error of the last Write that failed
 }
 
 func newStreams(in, out int) *streams {
@@ -90,12 +89,11 @@ func (s *streams) Read(p []byte) (int, error) { return s.input.Read(p) }
 // status returns the exit status in inetd mode. It lets a script notice that an
 // answer was lost.
 func (s *streams) status() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.writeErr == nil {
+	err := s.writeErr.Load()
+	if err == nil {
 		return 0
 	}
-	slog.Error("response not written to standard output", "error", s.writeErr, "hint", "the request may have been carried out")
+	slog.Error("response not written to standard output", "error", *err, "hint", "the request may have been carried out")
 	return 1
 }
 
@@ -127,9 +125,7 @@ const piece = 4096
 func (s *streams) Write(p []byte) (n int, err error) {
 	defer func() {
 		if err != nil {
-			s.mu.Lock()
-			s.writeErr = err
-			s.mu.Unlock()
+			s.writeErr.Store(&err)
 		}
 	}()
 	for len(p) > 0 {
@@ -151,14 +147,11 @@ func (s *streams) Write(p []byte) (n int, err error) {
 // waitWritable waits until standard output has space, or its reader is gone.
 func (s *streams) waitWritable() error {
 	for {
-		s.mu.Lock()
-		deadline, closed := s.writeDeadline, s.closed
-		s.mu.Unlock()
 		wait := -1
-		if !deadline.IsZero() {
-			wait = int(max(0, time.Until(deadline).Milliseconds()))
+		if deadline := s.writeDeadline.Load(); deadline != 0 {
+			wait = int(max(0, time.Until(time.Unix(0, deadline)).Milliseconds()))
 		}
-		if closed {
+		if s.closed.Load() {
 			return net.ErrClosed
 		}
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(s.out), Events: unix.POLLOUT}}, wait)
@@ -184,12 +177,9 @@ func (timeoutError) Temporary() bool { return true }
 // Close closes standard output, so that its reader notices the end. It leaves
 // standard input open, because a goroutine may be reading it.
 func (s *streams) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed.Swap(true) {
 		return net.ErrClosed
 	}
-	s.closed = true
 	_ = s.input.Close()
 	return unix.Close(s.out)
 }
@@ -212,8 +202,10 @@ func (s *streams) SetReadDeadline(t time.Time) error { return s.input.SetReadDea
 
 // SetWriteDeadline sets the deadline of each Write.
 func (s *streams) SetWriteDeadline(t time.Time) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.writeDeadline = t
+	if t.IsZero() {
+		s.writeDeadline.Store(0)
+	} else {
+		s.writeDeadline.Store(t.UnixNano())
+	}
 	return nil
 }

@@ -20,6 +20,9 @@ type Semaphore[K comparable] struct {
 	lend         bool // a key can hold more than its share as long as no other key waits
 	maxWait      time.Duration
 
+	slowWait time.Duration
+	onSlow   func() // called when a caller has waited for slowWait; may be nil
+
 	mu      sync.Mutex // guards the fields below, and the fields of each Place
 	inUse   int
 	heldBy  map[K]int   // number of held places, by key
@@ -42,6 +45,10 @@ func NewLending[K comparable](total, share int, maxWait time.Duration) *Semaphor
 	s.lend = true
 	return s
 }
+
+// OnSlow makes the Semaphore call f when a caller has waited for the time d. It
+// must be called before Acquire.
+func (s *Semaphore[K]) OnSlow(d time.Duration, f func()) { s.slowWait, s.onSlow = d, f }
 
 // Place is a place of a Semaphore that a caller holds or waits for.
 type Place[K comparable] struct {
@@ -100,6 +107,10 @@ func (p *Place[K]) wait(ctx context.Context) error {
 	}
 	timer := time.NewTimer(s.maxWait)
 	defer timer.Stop()
+	if s.onSlow != nil {
+		slow := time.AfterFunc(s.slowWait, s.onSlow)
+		defer slow.Stop()
+	}
 	select {
 	case <-p.ready:
 		return nil

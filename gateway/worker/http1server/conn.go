@@ -134,7 +134,7 @@ func (c *Conn) readRequest() (*http.Request, error) {
 	if err != nil { // the lexer accepts nothing that net/http refuses
 		return nil, errs.New(errs.Malformed, "invalid HTTP/1.1 request")
 	}
-	r.RemoteAddr = c.remoteAddr
+	r.RemoteAddr, r.Trailer = c.remoteAddr, nil // answer copies r, so the trailer that net/http sets later has no effect
 	if r.Body == http.NoBody {
 		parsers.Put(in)
 	}

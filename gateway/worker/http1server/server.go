@@ -12,7 +12,7 @@
 //     context of a request ends when the client can neither send nor receive.
 //
 // Input that is not a valid request gets an answer from the function Refuse.
-// The package never upgrades a connection, sends no trailers, and closes the
+// The package never upgrades a connection, has no trailers, and closes the
 // connection after each HTTP/1.0 request.
 //
 // A Server is made by its fields. Each connection is served with
