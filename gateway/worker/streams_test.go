@@ -33,7 +33,9 @@ func startInetd(t *testing.T, st *testServer) (in, out *os.File) {
 		must(t, err)
 		f.Close()
 	}
-	st.inetd, st.http1.Interactive = true, true
+	if !st.inetd {
+		st.inetd, st.http1.Interactive = true, true
+	}
 	st.openConns.Add(1)
 	c := &conn{Conn: newStreams(fds[0], fds[1]), stall: testLimits.Stall, peer: auth.Peer{Network: "stdio"}, done: st.openConns.Done}
 	st.servePlain(c)

@@ -301,6 +301,9 @@ func FuzzAgainstNetHTTP(f *testing.F) {
 			if i >= len(theirs.answers) || theirs.answers[i] != ours.answers[i] && !strings.Contains(ours.answers[i], "400 ") {
 				t.Fatalf("answer %d to %q: the client gets\n%q, from net/http\n%q", i, text, ours.answers, theirs.answers)
 			}
+			if strings.Contains(strings.ToLower(r), "close") { // net/http also closes the connection if "close" is only a part of a value
+				return
+			}
 		}
 	})
 }
