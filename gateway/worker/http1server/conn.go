@@ -40,8 +40,9 @@ type Conn struct {
 
 // A request is a request that is being answered.
 type request struct {
-	client Client
-	cancel context.CancelFunc
+	client    Client
+	cancel    context.CancelFunc
+	intervals int // how often watchHangups has seen it
 }
 
 // A stage says what a connection does. The goroutine that runs Serve and those
@@ -245,7 +246,7 @@ func (c *Conn) answer(r *http.Request) (more bool) {
 		defer b.closed.Store(true)
 		r.Body = b
 	}
-	c.current.Store(&request{c.client, cancel})
+	c.current.Store(&request{client: c.client, cancel: cancel})
 	c.server.scheduleWatch()
 	returned := call(func() { c.server.Handler.ServeHTTP(w, r) })
 	c.current.Store(nil)

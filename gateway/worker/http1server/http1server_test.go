@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"schedrestd/internal/http1"
@@ -22,6 +23,8 @@ type watcher struct {
 	mu       sync.Mutex
 	answered int
 	refused  int
+	polls    int
+	gone     bool
 }
 
 func (w *watcher) Answered() { w.mu.Lock(); w.answered++; w.mu.Unlock() }
@@ -30,7 +33,7 @@ func (w *watcher) Refused(bool) { w.mu.Lock(); w.refused++; w.mu.Unlock() }
 
 func (*watcher) ReadFailed(error) {}
 
-func (*watcher) HungUp() bool { return false }
+func (w *watcher) HungUp() bool { w.mu.Lock(); defer w.mu.Unlock(); w.polls++; return w.gone }
 
 func (*watcher) HasUnread() bool { return false }
 
@@ -188,6 +191,41 @@ func TestPanic(t *testing.T) {
 	if len(s.conns) > 0 {
 		t.Errorf("%d connections are open", len(s.conns))
 	}
+}
+
+// TestHangup checks when the server examines whether a client is gone, and that
+// it then cancels the request.
+func TestHangup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := new(watcher)
+		polls := func() int { w.mu.Lock(); defer w.mu.Unlock(); return w.polls }
+		var took time.Duration
+		s := newServer(func(_ http.ResponseWriter, r *http.Request) {
+			for _, tt := range []struct {
+				wait time.Duration
+				want int
+			}{{60 * time.Millisecond, 0}, {50 * time.Millisecond, 1}, {910 * time.Millisecond, 5}, {time.Second, 7}, {time.Minute, 72}} {
+				if time.Sleep(tt.wait); polls() != tt.want {
+					t.Errorf("%d polls, want %d", polls(), tt.want)
+				}
+			}
+			w.mu.Lock()
+			w.gone = true
+			w.mu.Unlock()
+			begin := time.Now()
+			<-r.Context().Done()
+			took = time.Since(begin)
+		})
+		c := &script{in: &pieces{text: get + host + "\r\n", size: 100}}
+		s.NewConn(t.Context(), c, w).Serve()
+		if took > time.Second {
+			t.Errorf("cancelled after %s", took)
+		}
+		time.Sleep(time.Minute)
+		if s.watching.Load() {
+			t.Error("the server examines requests although there are none")
+		}
+	})
 }
 
 // TestLongBuffer checks that a connection does not keep the memory for a long

@@ -45,8 +45,8 @@ type Server struct {
 	stopping atomic.Bool
 	watching atomic.Bool // whether the next call of watchHangups is scheduled
 
-	mu    sync.Mutex         // guards conns
-	conns map[*Conn]*request // open connections; each with the request that it was answering when watchHangups last looked
+	mu    sync.Mutex // guards conns, and the field intervals of each request
+	conns map[*Conn]struct{}
 }
 
 // Client learns what happens on a connection, and knows the client at its other
@@ -106,9 +106,9 @@ func (s *Server) add(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conns == nil {
-		s.conns = map[*Conn]*request{}
+		s.conns = map[*Conn]struct{}{}
 	}
-	s.conns[c] = nil
+	s.conns[c] = struct{}{}
 }
 
 func (s *Server) remove(c *Conn) {
@@ -117,9 +117,13 @@ func (s *Server) remove(c *Conn) {
 	delete(s.conns, c)
 }
 
-// hangupInterval is the time after which a request is cancelled if its client
-// is gone. Most requests are answered earlier, and cost no system call.
+// hangupInterval is how often requests in progress are examined. Most requests
+// are answered earlier, and cost no system call.
 const hangupInterval = 50 * time.Millisecond
+
+// isDue reports whether a request must be examined after the given number of
+// intervals: at first each time, and later at least once in a second.
+func isDue(intervals int) bool { return intervals&(intervals-1) == 0 || intervals%20 == 0 }
 
 // scheduleWatch schedules watchHangups.
 func (s *Server) scheduleWatch() {
@@ -128,27 +132,28 @@ func (s *Server) scheduleWatch() {
 	}
 }
 
-// watchHangups cancels each request whose client is gone. It examines only
-// requests that were already being answered when it was last called. It
-// schedules its next call if requests are being answered.
+// watchHangups cancels each request whose client is gone. It schedules its next
+// call if a request is being answered.
 func (s *Server) watchHangups() {
 	s.watching.Store(false) // a request that begins from now on schedules a call itself
-	var old []*request
+	var due []*request
 	busy := false
 	s.mu.Lock()
-	for c, last := range s.conns {
+	for c := range s.conns {
 		r := c.current.Load()
-		busy = busy || r != nil
-		if r != nil && r == last {
-			old = append(old, r)
+		if r == nil {
+			continue
 		}
-		s.conns[c] = r
+		busy = true
+		if r.intervals++; r.intervals > 1 && isDue(r.intervals) {
+			due = append(due, r)
+		}
 	}
 	s.mu.Unlock()
 	if busy {
 		s.scheduleWatch()
 	}
-	for _, r := range old {
+	for _, r := range due {
 		if r.client.HungUp() {
 			r.cancel()
 		}
