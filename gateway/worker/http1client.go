@@ -25,6 +25,22 @@ func (s *server) newHTTP1Conn(outer net.Conn, c *conn) *http1server.Conn {
 	return h
 }
 
+// closeFunc returns the function that must be called when connection id is
+// closed. That function frees the slot. In inetd mode, it also stops the
+// server.
+func (s *server) closeFunc(id uint64) func() {
+	return func() {
+		s.tracker.recordClose(id)
+		s.openConns.Done()
+		if s.inetd {
+			s.exit <- 0
+		}
+	}
+}
+
+// servePlain serves a connection without TLS.
+func (s *server) servePlain(c *conn) { go s.newHTTP1Conn(c, c).Serve() }
+
 func (c *http1Client) Answered() {
 	c.conn.restore()
 	if c.state != nil {

@@ -1,58 +1,23 @@
-package worker
+// Package stdio makes a connection of standard input and output, for inetd mode.
+package stdio
 
 import (
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"schedrestd/auth"
-	"schedrestd/ipc"
 )
 
-// serveStdio serves standard input and output as one connection, in inetd mode.
-func (s *server) serveStdio(in, out int, m *ipc.StdioConnection) {
-	s.openConns.Add(1)
-	s.tracker.track(m.ID)
-	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener,
-		UID: m.UID, GID: m.GID, PID: m.PID, Verified: m.Verified}
-	client := newStreams(in, out)
-	s.servePlain(&conn{Conn: client, stdioID: m.ID, peer: p, stall: s.stall, done: func() {
-		s.tracker.recordClose(m.ID)
-		s.openConns.Done()
-		s.exit <- client.status()
-	}})
-}
-
-// closeFunc returns the function that must be called when connection id is
-// closed. That function frees the slot. In inetd mode, it also stops the
-// server.
-func (s *server) closeFunc(id uint64) func() {
-	return func() {
-		s.tracker.recordClose(id)
-		s.openConns.Done()
-		if s.inetd {
-			s.exit <- 0
-		}
-	}
-}
-
-// servePlain serves a connection without TLS.
-func (s *server) servePlain(c *conn) {
-	go s.newHTTP1Conn(c, c).Serve()
-}
-
-// The type streams is a connection that consists of standard input and output.
+// Conn is a connection that consists of standard input and output.
 // Both stay blocking, because the shell that started us, and other children of
 // that shell, may share them. O_NONBLOCK would affect all these processes. Even
 // so, Read has a deadline, because a separate goroutine reads the input, at
 // most one buffer ahead. That goroutine may be blocked in a read until the
 // process exits.
-type streams struct {
+type Conn struct {
 	in, out int
 	input   net.Conn // pipe end that Read reads; the goroutine writes to the other end
 
@@ -61,8 +26,10 @@ type streams struct {
 	writeErr      atomic.Pointer[error] // error of the last Write that failed
 }
 
-func newStreams(in, out int) *streams {
-	s := &streams{in: in, out: out}
+// New returns the connection that reads the descriptor in and writes the
+// descriptor out.
+func New(in, out int) *Conn {
+	s := &Conn{in: in, out: out}
 	var feed net.Conn
 	s.input, feed = net.Pipe()
 	go s.readAhead(feed)
@@ -70,7 +37,7 @@ func newStreams(in, out int) *streams {
 }
 
 // readAhead passes standard input on to Read.
-func (s *streams) readAhead(feed net.Conn) {
+func (s *Conn) readAhead(feed net.Conn) {
 	defer feed.Close()
 	buf := make([]byte, 32<<10)
 	for {
@@ -84,22 +51,19 @@ func (s *streams) readAhead(feed net.Conn) {
 	}
 }
 
-func (s *streams) Read(p []byte) (int, error) { return s.input.Read(p) }
+func (s *Conn) Read(p []byte) (int, error) { return s.input.Read(p) }
 
-// status returns the exit status in inetd mode. It lets a script notice that an
-// answer was lost.
-func (s *streams) status() int {
-	err := s.writeErr.Load()
-	if err == nil {
-		return 0
+// WriteError returns the error of the last Write that failed, or nil.
+func (s *Conn) WriteError() error {
+	if err := s.writeErr.Load(); err != nil {
+		return *err
 	}
-	slog.Error("response not written to standard output", "error", *err, "hint", "the request may have been carried out")
-	return 1
+	return nil
 }
 
 // readInput reads standard input. If it is a terminal, a hangup counts as the
 // end of the input.
-func (s *streams) readInput(p []byte) (int, error) {
+func (s *Conn) readInput(p []byte) (int, error) {
 	for {
 		n, err := unix.Read(s.in, p)
 		switch {
@@ -122,7 +86,7 @@ const piece = 4096
 
 // Write writes p to standard output in pieces. It writes each piece when
 // standard output has space for it.
-func (s *streams) Write(p []byte) (n int, err error) {
+func (s *Conn) Write(p []byte) (n int, err error) {
 	defer func() {
 		if err != nil {
 			s.writeErr.Store(&err)
@@ -145,7 +109,7 @@ func (s *streams) Write(p []byte) (n int, err error) {
 }
 
 // waitWritable waits until standard output has space, or its reader is gone.
-func (s *streams) waitWritable() error {
+func (s *Conn) waitWritable() error {
 	for {
 		wait := -1
 		if deadline := s.writeDeadline.Load(); deadline != 0 {
@@ -176,7 +140,7 @@ func (timeoutError) Temporary() bool { return true }
 
 // Close closes standard output, so that its reader notices the end. It leaves
 // standard input open, because a goroutine may be reading it.
-func (s *streams) Close() error {
+func (s *Conn) Close() error {
 	if s.closed.Swap(true) {
 		return net.ErrClosed
 	}
@@ -186,22 +150,22 @@ func (s *streams) Close() error {
 
 // CloseWrite fails, because standard output can't be shut down without closing
 // it.
-func (s *streams) CloseWrite() error { return unix.ENOTSOCK }
+func (s *Conn) CloseWrite() error { return unix.ENOTSOCK }
 
-func (s *streams) LocalAddr() net.Addr { return &net.UnixAddr{Name: "stdout", Net: "stdio"} }
+func (s *Conn) LocalAddr() net.Addr { return &net.UnixAddr{Name: "stdout", Net: "stdio"} }
 
-func (s *streams) RemoteAddr() net.Addr { return &net.UnixAddr{Name: "stdin", Net: "stdio"} }
+func (s *Conn) RemoteAddr() net.Addr { return &net.UnixAddr{Name: "stdin", Net: "stdio"} }
 
 // SetDeadline sets the deadlines of reads and writes.
-func (s *streams) SetDeadline(t time.Time) error {
+func (s *Conn) SetDeadline(t time.Time) error {
 	return errors.Join(s.SetReadDeadline(t), s.SetWriteDeadline(t))
 }
 
 // SetReadDeadline sets the deadline of Read.
-func (s *streams) SetReadDeadline(t time.Time) error { return s.input.SetReadDeadline(t) }
+func (s *Conn) SetReadDeadline(t time.Time) error { return s.input.SetReadDeadline(t) }
 
 // SetWriteDeadline sets the deadline of each Write.
-func (s *streams) SetWriteDeadline(t time.Time) error {
+func (s *Conn) SetWriteDeadline(t time.Time) error {
 	if t.IsZero() {
 		s.writeDeadline.Store(0)
 	} else {

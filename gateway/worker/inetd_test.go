@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/auth"
+	"schedrestd/gateway/worker/stdio"
 	"schedrestd/ipc/work"
 )
 
@@ -37,7 +38,7 @@ func startInetd(t *testing.T, st *testServer) (in, out *os.File) {
 		st.inetd, st.http1.Interactive = true, true
 	}
 	st.openConns.Add(1)
-	c := &conn{Conn: newStreams(fds[0], fds[1]), stall: testLimits.Stall, peer: auth.Peer{Network: "stdio"}, done: st.openConns.Done}
+	c := &conn{Conn: stdio.New(fds[0], fds[1]), stall: testLimits.Stall, peer: auth.Peer{Network: "stdio"}, done: st.openConns.Done}
 	st.servePlain(c)
 	return in, out
 }
@@ -175,28 +176,5 @@ func TestInetdDrains(t *testing.T) {
 	}
 	if status := <-st.exit; status != 0 {
 		t.Errorf("exit status %d", status)
-	}
-}
-
-// TestStreamsStayBlocking checks that the flags of standard streams do not
-// change, because other processes may share them.
-func TestStreamsStayBlocking(t *testing.T) {
-	r, w, err := os.Pipe()
-	must(t, err)
-	defer r.Close()
-	defer w.Close()
-	fds := []int{int(r.Fd()), int(w.Fd())} // Fd makes them blocking
-	s := newStreams(fds[0], fds[1])
-	if n, err := s.Write([]byte("abc")); n != 3 || err != nil {
-		t.Fatal(n, err)
-	}
-	buf := make([]byte, 9)
-	if n, err := s.Read(buf); n != 3 || err != nil {
-		t.Fatal(n, err)
-	}
-	for _, fd := range fds {
-		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK != 0 {
-			t.Errorf("descriptor %d has flags %#x, %v", fd, flags, err)
-		}
 	}
 }
