@@ -17,7 +17,7 @@ import (
 type response struct {
 	c       *Conn
 	r       *http.Request
-	cancel  context.CancelFunc // cancels the request; may be nil
+	cancel  context.CancelFunc // cancels the request
 	header  http.Header
 	out     *outBuffer
 	expects bool // whether the client expects 100 Continue
@@ -69,12 +69,11 @@ func (w *response) WriteHeader(status int) {
 		w.length = n
 	}
 	w.closes = w.closes || strings.EqualFold(w.header.Get("Connection"), "close")
-	o := w.out
-	o.WriteString("HTTP/1.1 ")
+	o, version := w.out, "HTTP/1.1 "
 	if !w.r.ProtoAtLeast(1, 1) {
-		o.Truncate(o.Len() - 2)
-		o.WriteString("0 ")
+		version = "HTTP/1.0 "
 	}
+	o.WriteString(version)
 	o.Write(strconv.AppendInt(o.AvailableBuffer(), int64(status), 10))
 	o.WriteString(" " + http.StatusText(status) + "\r\n")
 	omitted := framing
@@ -112,9 +111,8 @@ func (w *response) endHeader() {
 		w.chunked = w.r.ProtoAtLeast(1, 1)
 		w.closes = w.closes || !w.chunked // otherwise the body has no end
 	}
-	// If a body was not sent because it was expected to be refused, the next
-	// bytes may be the body or another request. And the rest of a long body is
-	// not worth reading.
+	// A client that gets this answer instead of 100 Continue may send the body or
+	// another request. And the rest of a long body is not worth reading.
 	unread := !w.c.lexer.Done()
 	w.closes = w.closes || w.c.server.draining.Load() || unread && (w.r.ContentLength > maxUnread || w.expects && !w.c.server.Interactive)
 	o := w.out
