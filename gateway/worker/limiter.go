@@ -22,7 +22,7 @@ type requestLimiter struct {
 	places   *semaphore.Semaphore[string]
 	rates    *rate.Buckets[string]
 
-	mu           sync.Mutex
+	mu           sync.Mutex               // guards the fields below
 	active       map[*slowClient]struct{} // requests that are being answered
 	waitingSince time.Time                // when connections began to wait for a slot, as far as is known
 	lastWait     time.Time                // last time at which a connection was known to be waiting

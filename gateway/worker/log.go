@@ -54,7 +54,7 @@ const (
 // The type lines buffers whole lines and writes them together.
 type lines struct {
 	out            io.Writer
-	mu             sync.Mutex
+	mu             sync.Mutex // guards the fields below
 	buf            []byte
 	flushScheduled bool
 }

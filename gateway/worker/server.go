@@ -22,8 +22,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// A server is a worker that is ready to serve. It passes the connections that
-// it gets from the dispatcher to http.Server.
+// A server is a worker that is ready to serve. It serves the connections that it
+// gets from the dispatcher: HTTP/1 with http1server, and HTTP/2 with net/http.
 type server struct {
 	channel     *ipc.Channel
 	handler     http.Handler

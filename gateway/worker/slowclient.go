@@ -41,7 +41,7 @@ type slowClient struct {
 	http2     bool      // whether the request is an HTTP/2 stream, which has its own limits because it can stall while its connection does not
 	offend    func()    // called when the stream has stalled while other clients wait
 
-	mu           sync.Mutex
+	mu           sync.Mutex  // guards the fields below
 	readTimer    *time.Timer // makes the reads of an HTTP/2 stream fail at their deadline; nil if no deadline was set
 	writeTimer   *time.Timer // the same for its writes
 	stall        time.Duration

@@ -20,7 +20,7 @@ type connTracker struct {
 
 	reportMu sync.Mutex // held while a state is read and reported, so that ConnectionClosed is the last report about a connection
 
-	mu              sync.Mutex
+	mu              sync.Mutex // guards the fields below, and each connState; reportMu is locked first
 	list            map[uint64]*connState
 	changed         []*connState        // connections whose stage may have to be reported
 	reportScheduled bool                // whether the next call of reportStages is scheduled
