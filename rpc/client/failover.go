@@ -28,6 +28,10 @@ type request struct {
 	// answer is kept for a while, and transferred again only if it has changed.
 	dated func(since model.Time) message.Body
 
+	// perform takes the place of sending the request, if it is not nil. It is for
+	// calls that ask all daemons, and share the result. It must call sending.
+	perform func(ctx context.Context, sending func()) (*reply, error)
+
 	sending func() // called before the request is sent, each time; nil for none
 
 	since codec.Version // the oldest version that has this request

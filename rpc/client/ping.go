@@ -16,8 +16,26 @@ var ping = request{kind: message.RequestPing, body: message.Empty{}, repeatable:
 
 // Ping pings all controllers concurrently. The results begin with the primary.
 // A backup on standby counts as responding. Ping returns an error only if the
-// credential is not accepted or can't be created.
+// credential is not accepted or can't be created. Calls at about the same time
+// share the results.
 func (c *Client) Ping(ctx context.Context, cred model.Credential) ([]model.Ping, error) {
+	r := ping
+	r.perform = func(ctx context.Context, sending func()) (*reply, error) {
+		sending()
+		pings, err := c.pingEach(ctx, cred)
+		if err != nil {
+			return nil, err
+		}
+		return &reply{pings: pings}, nil
+	}
+	answer, err := c.ask(ctx, cred, r)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Clone(answer.pings), nil
+}
+
+func (c *Client) pingEach(ctx context.Context, cred model.Credential) ([]model.Ping, error) {
 	return c.pingAll(ctx, func(ctx context.Context, _ int, d *daemon) (time.Duration, error) {
 		if _, f := c.findVersion(ctx, d, cred); f != nil { // probed before the ping, so that the latency does not include the probe
 			return 0, f

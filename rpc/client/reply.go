@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/model"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/wire"
@@ -28,7 +29,8 @@ type reply struct {
 	place      *place      // in the gate; nil if not streaming
 	daemonKind string      // kind of daemon, for messages
 	age        time.Duration
-	content    *content // shared by the replies with the same content; nil for none
+	pings      []model.Ping // the answer is these results instead of a message; nil otherwise
+	content    *content     // shared by the replies with the same content; nil for none
 }
 
 // A pieceSource returns the pieces of a message one by one. Each piece is valid

@@ -32,6 +32,7 @@ type roundKey struct {
 	kind  message.Type
 	body  string // of the request, in the newest protocol
 	dated bool   // whether the answer may have an earlier time
+	all   bool   // whether all daemons are asked
 }
 
 // A series is the rounds with one key, one after the other.
@@ -75,7 +76,7 @@ func (c *Client) ask(ctx context.Context, cred model.Credential, r request) (*re
 	if e.Finish() != nil {
 		return c.askAlone(ctx, cred, r) // which reports the error
 	}
-	key, data := roundKey{ownerOf(nil, cred), r.kind, string(e.Bytes()), r.dated != nil}, origin.From(ctx)
+	key, data := roundKey{ownerOf(nil, cred), r.kind, string(e.Bytes()), r.dated != nil, r.perform != nil}, origin.From(ctx)
 	if answer := c.rounds.recall(key, c.now(), data.Accepts); answer != nil {
 		return answer, nil
 	}
@@ -172,6 +173,9 @@ func (c *Client) run(one *round, s *series, idle <-chan struct{}, key roundKey, 
 				one.panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
 			}
 		}()
+		if r.perform != nil {
+			return r.perform(one.ctx, r.sending)
+		}
 		return c.askDated(one.ctx, key, cred, r)
 	}()
 	r.sending() // even if the request could not be sent
@@ -267,7 +271,7 @@ func (a *reply) share(n int) []*reply {
 
 // copy returns a reply with the same content, except the pieces.
 func (a *reply) copy() *reply {
-	return &reply{version: a.version, kind: a.kind, first: a.first, remaining: a.remaining, daemonKind: a.daemonKind, content: a.content}
+	return &reply{version: a.version, kind: a.kind, first: a.first, remaining: a.remaining, daemonKind: a.daemonKind, content: a.content, pings: a.pings}
 }
 
 // another returns a reply with the same content, which is used independently.

@@ -365,3 +365,42 @@ func TestPollersWithoutMemory(t *testing.T) {
 	}
 	t.Logf("%d polls, %d lists, at most %d at a time", clients*polls, lists.Load(), most.Load())
 }
+
+// TestSharedPings sends many pings, and checks that no result is older than its
+// call, and that calls at the same time share one ping.
+func TestSharedPings(t *testing.T) {
+	t.Parallel()
+	var pings, underWay, most atomic.Int32
+	k := script(t, "ctl", func(nc net.Conn, r message.Header) {
+		pings.Add(1)
+		if n := underWay.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		time.Sleep(time.Millisecond)
+		underWay.Add(-1)
+		rc(nc, r.Version, 0)
+	})
+	c := client.New(client.Config{Controllers: []client.Address{k.Address}})
+	if err := c.Verify(context.Background(), ann); err != nil {
+		t.Fatal(err)
+	}
+	var wait sync.WaitGroup
+	const calls = 200
+	for i := range calls {
+		wait.Go(func() {
+			time.Sleep(rand.N(20 * time.Millisecond))
+			before := pings.Load()
+			results, err := c.Ping(context.Background(), ann)
+			if err != nil || len(results) != 1 || !results[0].Responding {
+				t.Errorf("call %d: %v, %v", i, results, err)
+			}
+			if pings.Load() == before {
+				t.Errorf("call %d got an old result", i)
+			}
+		})
+	}
+	wait.Wait()
+	if n := pings.Load(); n >= calls || most.Load() > 1 {
+		t.Errorf("%d pings reached the controller, %d at the same time", n, most.Load())
+	}
+}
