@@ -95,6 +95,25 @@ token always sends its request to the controller of a configuration.`,
 		"configuration of the cluster (default: $SCHED_CONF, or the usual path)")
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	cmd.CompletionOptions.HiddenDefaultCmd = true
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		usage := errs.New(errs.Malformed, "%s", err)
+		if cmd.HasParent() {
+			return usage.WithHint("see %s --help", cmd.CommandPath())
+		}
+		return usage.WithHint("the options of a command follow its name, as in schedctl jobs --verbose")
+	})
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.Args = func(cmd *cobra.Command, words []string) error {
+		if len(words) == 0 {
+			return nil
+		}
+		err := errs.New(errs.Malformed, "unknown command %q", words[0])
+		if similar := cmd.SuggestionsFor(words[0]); len(similar) > 0 {
+			return err.WithHint("did you mean %s?", similar[0])
+		}
+		return err.WithHint("schedctl --help lists the commands")
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() } // without a function to run, cobra ignores Args
 	dial := func() (*direct.Cluster, error) { return direct.Open(configPath, tokenFromEnv, cmd.ErrOrStderr()) }
 	cmd.AddCommand(tokenCommand(dial), demoCommand())
 	cmd.AddCommand(cli.Commands()...)
