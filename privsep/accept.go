@@ -105,13 +105,6 @@ func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 // before it checks which are open.
 const maxPeersInTransit = 10_000
 
-// parentNice is the nice value of this process if root starts it. The kernel
-// refuses connections while its queue is full. If this process had only as much
-// processor time as each of a client's threads, a client with a few threads
-// could open connections faster than this process accepts and closes them. The
-// processes that this process starts have the nice value 0 (package stage).
-const parentNice = -10
-
 // Limits on the connections of each local user to UNIX sockets. Sending a
 // connection to the dispatcher takes this process much longer than connecting
 // takes the client. Without the limits, a single client could fill the kernel's

@@ -69,7 +69,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	if service.Root {
-		thread.SetNice(parentNice)
+		thread.SetNice(thread.AcceptorNice)
 	}
 	m := newMonitor(c, service)
 	defer m.close()

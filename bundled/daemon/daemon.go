@@ -25,6 +25,7 @@ import (
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/guard"
+	"schedrestd/internal/thread"
 )
 
 // CloseOnExec marks all inherited descriptors close-on-exec. Otherwise job
@@ -41,6 +42,7 @@ func CloseOnExec() error {
 // process, and from dumping it.
 func Harden() error {
 	unix.Umask(0o077)
+	thread.SetNice(thread.AcceptorNice)
 	return errs.Wrap(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0), errs.Internal, "disable tracing and core dumps")
 }
 

@@ -48,13 +48,14 @@ func TestWorkerAttributes(t *testing.T) {
 	}
 }
 
-// TestNice checks that the parent, which accepts the connections, has a higher
-// priority than other programs if root starts it, and that none of its processes
-// has one. Otherwise clients could use the gateway to slow down other programs.
+// TestNice checks that the processes that accept connections, the parent and
+// schedctld, have a higher priority than other programs if root starts them, and
+// that neither the gateway's other processes nor jobs have one. Otherwise
+// clients could use the gateway to slow down other programs.
 func TestNice(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
-	l := harness.NewDaemons(t)
+	l := harness.NewLab(t)
 	g := startAsRoot(l, t, nil, "-u", harness.OrdinaryUser(t).Name, "127.0.0.1:0")
 	check := func(name string, pid, want int) {
 		t.Helper()
@@ -79,6 +80,12 @@ func TestNice(t *testing.T) {
 		t.Skip("the gateway inherits another nice value, or may not change it")
 	}
 	check("the parent", g.PID(), -10)
+	check("schedctld", l.Daemons["schedctld"].PID(), -10)
+	id := l.Submit("nice", nil, "X-SCHED-USER-NAME: "+harness.OrdinaryUser(t).Name)
+	l.AwaitEnd(id)
+	if got := l.Output(t, id); got != "0\n" {
+		t.Errorf("a job has the nice value %q, want 0", got)
+	}
 	list, err := process.Descendants(g.PID())
 	harness.Must(t, err)
 	checked := 0

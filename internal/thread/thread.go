@@ -51,6 +51,15 @@ func SetNice(nice int) {
 	}
 }
 
+// AcceptorNice is the nice value of the processes that accept connections, if
+// root starts them: the gateway's parent and the bundled daemons. The kernel
+// refuses connections while a socket's queue is full. If such a process had
+// only as much processor time as each of a client's threads, a client with a
+// few threads could open connections faster than the process accepts and
+// closes them. Users' processes that it starts have the nice value 0 (package
+// stage).
+const AcceptorNice = -10
+
 // NoNice is the value of getpriority(2) for the nice value 0. The system call
 // returns higher values for threads with a higher priority.
 const NoNice = 20
