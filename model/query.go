@@ -39,6 +39,11 @@ type Query struct {
 	// list may then be one that was read earlier and has not changed since.
 	Undated bool
 
+	// Digest is set before each record of a list is passed on, unless it is nil:
+	// to a hash of everything that the daemon has sent about the record. Each
+	// process has other hashes.
+	Digest *uint64
+
 	// Without are parts of jobs that the caller does not need. They may be
 	// missing or incomplete.
 	Without JobParts

@@ -12,15 +12,24 @@ import (
 // Jobs calls each(j) for every job j, under the same rules as Nodes.
 func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
 	answer := message.JobInfo{Without: q.Without}
+	answer.Jobs.Digest = q.Digest
 	answer.Jobs.Each = wrapCallback(func(j *model.Job) error {
 		if err := unchanged(answer.LastUpdate, q); err != nil { // a controller does not compare the times when it lists one user's jobs
 			return err
 		}
-		markBackfillTried(j, answer.LastBackfill)
+		if markBackfillTried(j, answer.LastBackfill) && q.Digest != nil {
+			*q.Digest = ^*q.Digest
+		}
 		return each(j)
 	})
 	r := request{kind: message.RequestJobInfo, body: &message.JobInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}, repeatable: true, list: true, prompt: q.Prompt}
+	if q.Undated && q.Since == 0 {
+		r.dated = func(since model.Time) message.Body {
+			return &message.JobInfoRequest{LastUpdate: since, ShowFlags: uint16(q.Flags)}
+		}
+	}
 	if q.User.Set {
+		r.dated = nil
 		r.kind, r.body = message.RequestJobUserInfo, &message.JobUserInfoRequest{UserID: q.User.Number, ShowFlags: uint16(q.Flags)}
 	}
 	err := c.query(ctx, cred, r, message.ResponseJobInfo, &answer)
@@ -34,12 +43,15 @@ func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query,
 func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
 	found := false
 	answer := message.JobInfo{Without: q.Without}
+	answer.Jobs.Digest = q.Digest
 	answer.Jobs.Each = wrapCallback(func(j *model.Job) error {
 		if err := unchanged(answer.LastUpdate, q); err != nil {
 			return err
 		}
 		found = true
-		markBackfillTried(j, answer.LastBackfill)
+		if markBackfillTried(j, answer.LastBackfill) && q.Digest != nil {
+			*q.Digest = ^*q.Digest
+		}
 		return each(j)
 	})
 	req := message.JobInfoSingleRequest{JobID: model.Some(id), ShowFlags: uint16(q.Flags)}
@@ -56,8 +68,10 @@ func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q mo
 // markBackfillTried sets JobBackfillTriedLast for a pending job if the last run
 // of backfill scheduling has examined the job. Controllers do not set this
 // flag.
-func markBackfillTried(j *model.Job, last model.Time) {
-	if last != 0 && j.State.Base() == model.JobPending && j.Flags&model.JobBackfillTried != 0 && j.LastSchedEval >= last {
+func markBackfillTried(j *model.Job, last model.Time) (marked bool) {
+	marked = last != 0 && j.State.Base() == model.JobPending && j.Flags&model.JobBackfillTried != 0 && j.LastSchedEval >= last
+	if marked {
 		j.Flags |= model.JobBackfillTriedLast
 	}
+	return marked
 }

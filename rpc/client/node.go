@@ -21,8 +21,13 @@ func (c *Client) Nodes(ctx context.Context, cred model.Credential, q model.Query
 			return nil // the node is hidden from the client: controllers before 24.11 send a blank record for it
 		}
 		return each(n)
-	})}}
+	}), Digest: q.Digest}}
 	r := request{kind: message.RequestNodeInfo, body: &req, repeatable: true, list: true, prompt: q.Prompt}
+	if q.Undated && q.Since == 0 {
+		r.dated = func(since model.Time) message.Body {
+			return &message.NodeInfoRequest{LastUpdate: since, ShowFlags: uint16(q.Flags)}
+		}
+	}
 	err = c.query(ctx, cred, r, message.ResponseNodeInfo, &answer)
 	return answer.LastUpdate, err
 }

@@ -14,7 +14,7 @@ import (
 // Nodes.
 func (c *Client) Partitions(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Partition) error) (lastUpdate model.Time, err error) {
 	req := message.PartitionInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
-	answer := message.PartitionInfo{Partitions: codec.Stream[model.Partition]{Each: wrapCallback(each)}}
+	answer := message.PartitionInfo{Partitions: codec.Stream[model.Partition]{Each: wrapCallback(each), Digest: q.Digest}}
 	r := request{kind: message.RequestPartitionInfo, body: &req, repeatable: true, list: true}
 	if q.Undated && q.Since == 0 {
 		r.dated = func(since model.Time) message.Body {

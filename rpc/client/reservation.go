@@ -15,8 +15,11 @@ import (
 // no others for reservations.
 func (c *Client) Reservations(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Reservation) error) (lastUpdate model.Time, err error) {
 	req := message.ReservationInfoRequest{LastUpdate: q.Since}
-	answer := message.ReservationInfo{Reservations: codec.Stream[model.Reservation]{Each: wrapCallback(each)}}
+	answer := message.ReservationInfo{Reservations: codec.Stream[model.Reservation]{Each: wrapCallback(each), Digest: q.Digest}}
 	r := request{kind: message.RequestReservationInfo, body: &req, repeatable: true, list: true}
+	if q.Undated && q.Since == 0 {
+		r.dated = func(since model.Time) message.Body { return &message.ReservationInfoRequest{LastUpdate: since} }
+	}
 	err = c.query(ctx, cred, r, message.ResponseReservationInfo, &answer)
 	return answer.LastUpdate, err
 }

@@ -211,6 +211,10 @@ type Stream[T any] struct {
 	List []T            // encoding: the elements to send; decoding without Each: the received elements
 	Each func(*T) error // decoding: called with each element, which is valid only during the call
 
+	// Digest is set before each call of Each to a hash of the element's bytes,
+	// unless it is nil. Each process has other hashes.
+	Digest *uint64
+
 	// Pull is used instead of List when encoding. It is called Len times, and
 	// returns the elements one after the other. Each element is valid until the
 	// next call.
@@ -252,7 +256,13 @@ func Next[T any](c *Codec, name, table string, s *Stream[T], walk func(*Codec, *
 		var zero T
 		s.element = zero
 		saved := c.listMemory
+		if s.Digest != nil {
+			c.pieces.beginDigest(c.off)
+		}
 		if Record(c, name, table, &s.element, walk); c.err == nil {
+			if s.Digest != nil {
+				*s.Digest = c.pieces.endDigest(c.buf[:c.off])
+			}
 			c.err = s.Each(&s.element)
 		}
 		c.listMemory = saved

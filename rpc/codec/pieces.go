@@ -1,12 +1,44 @@
 package codec
 
+import "hash/maphash"
+
 // pieces holds the part of a decoder's input that is not in buf.
 type pieces struct {
 	next      func() ([]byte, error)
 	offset    int    // bytes of earlier pieces
 	remaining int    // bytes of later pieces
 	joined    []byte // copy of a value that spans several pieces
+	digest    *digest
 }
+
+// digest hashes the bytes of an element.
+type digest struct {
+	hash  maphash.Hash
+	begin int // where the rest of the element begins in the current piece
+}
+
+// beginDigest starts to hash an element, which begins at the given place of the
+// current piece.
+func (p *pieces) beginDigest(at int) {
+	if p.digest == nil {
+		p.digest = new(digest)
+		p.digest.hash.SetSeed(seed)
+	}
+	p.digest.hash.Reset()
+	p.digest.begin = at
+}
+
+// endDigest returns the hash of an element. The argument is the current piece
+// up to the end of the element.
+func (p *pieces) endDigest(piece []byte) uint64 {
+	d := p.digest
+	_, _ = d.hash.Write(piece[d.begin:])
+	return d.hash.Sum64()
+}
+
+// seed makes the hashes of this process unpredictable. A client who does not
+// know it can't make two elements with the same hash.
+var seed = maphash.MakeSeed()
 
 // NewPiecesDecoder returns a Codec whose input consists of several pieces:
 // first, and those that next returns. The argument remaining is the total
@@ -38,6 +70,10 @@ func (c *Codec) join(name string, n int) []byte {
 	}
 	b := append(p.joined[:0], c.buf[c.off:]...)
 	for len(b) < n {
+		if p.digest != nil {
+			_, _ = p.digest.hash.Write(c.buf[p.digest.begin:])
+			p.digest.begin = 0
+		}
 		p.offset += len(c.buf)
 		c.buf, c.off = nil, 0
 		piece, err := p.next()
