@@ -1,0 +1,118 @@
+package feed
+
+import (
+	"sync"
+
+	"github.com/klauspost/compress/s2"
+
+	"schedrestd/internal/errs"
+)
+
+// A Snapshot is all records of a view at one time. Clients share it. It is
+// compressed, because slow clients may need it for long.
+type Snapshot struct {
+	memory Memory
+	piece  []byte   // of the last, unfinished piece
+	pieces [][]byte // compressed; each is records, separated by commas
+	state  string
+	number uint64
+
+	mu    sync.Mutex
+	users int
+	held  int
+	full  bool // there was no memory for it
+}
+
+// snapshotPiece is the size from which a piece of a snapshot is finished, in
+// bytes.
+const snapshotPiece = 32 << 10
+
+// add adds a record.
+func (s *Snapshot) add(shown []byte) {
+	if s.full {
+		return
+	}
+	if len(s.piece) > 0 {
+		s.piece = append(s.piece, ',')
+	}
+	if s.piece = append(s.piece, shown...); len(s.piece) >= snapshotPiece {
+		s.cut()
+	}
+}
+
+func (s *Snapshot) cut() {
+	compressed := s2.Encode(nil, s.piece)
+	s.piece = s.piece[:0]
+	if s.memory != nil && !s.memory.Hold(cap(compressed)) {
+		s.full = true
+		return
+	}
+	s.held += cap(compressed)
+	s.pieces = append(s.pieces, compressed)
+}
+
+// Pieces calls each with the records, a piece at a time: rendered, and separated
+// by commas. The argument more is false for the last piece. If there are no
+// records, each is called once, without any.
+func (s *Snapshot) Pieces(each func(records []byte, more bool) error) error {
+	var buffer []byte
+	for i, piece := range s.pieces {
+		records, err := s2.Decode(buffer, piece)
+		if err != nil {
+			return err
+		}
+		buffer = records[:cap(records)]
+		if err := each(records, i < len(s.pieces)-1); err != nil {
+			return err
+		}
+	}
+	if len(s.pieces) == 0 {
+		return each(nil, false)
+	}
+	return nil
+}
+
+// State identifies the state of the view, like Batch.State.
+func (s *Snapshot) State() string { return s.state }
+
+// Release ends a client's use of the snapshot.
+func (s *Snapshot) Release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users--; s.users == 0 && s.memory != nil {
+		s.memory.Release(s.held)
+		s.held = 0
+	}
+}
+
+// finishSnapshot publishes the snapshot that the pass has made. The caller holds
+// the lock.
+func (v *View[R]) finishSnapshot(complete bool) {
+	s := v.building
+	v.building = nil
+	if len(s.piece) > 0 {
+		s.cut()
+	}
+	if !complete { // the next pass tries again
+		s.Release()
+		return
+	}
+	s.piece, s.state, s.number = nil, v.state.String(), v.number
+	v.wanted = false
+	v.dropSnapshot()
+	v.snapshot = s
+	close(v.news)
+	v.news = make(chan struct{})
+}
+
+// dropSnapshot ends the view's own use of its snapshot. The caller holds the
+// lock.
+func (v *View[R]) dropSnapshot() {
+	if v.snapshot != nil {
+		v.snapshot.Release()
+		v.snapshot = nil
+	}
+}
+
+// errNoMemory ends a stream for whose snapshot there is no memory.
+var errNoMemory = errs.New(errs.Unavailable, "server busy: too many lists are being sent").WithHint("try again, or select fewer records")

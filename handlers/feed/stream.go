@@ -1,0 +1,106 @@
+package feed
+
+import (
+	"context"
+	"time"
+)
+
+// A Stream is a client that follows the changes of a view.
+type Stream[R any] struct {
+	view *View[R]
+	at   uint64 // number of the last change that the client has
+	lost bool   // the client needs a snapshot first
+}
+
+// Follow returns a stream of the view's changes. If state identifies a state of
+// the view that is still known, the stream begins with the changes after it, and
+// resumed is true. Otherwise it begins with a snapshot. The caller must call
+// Close.
+func (v *View[R]) Follow(state string) (s *Stream[R], resumed bool) {
+	v.feed.mu.Lock()
+	defer v.feed.mu.Unlock()
+	v.streams++
+	s = &Stream[R]{view: v, lost: true}
+	if state == "" {
+		return s, false
+	}
+	if state == v.current.String() {
+		s.at, s.lost = v.number, false
+		return s, true
+	}
+	for i := len(v.log) - 1; i >= 0; i-- {
+		if v.log[i].State == state {
+			s.at, s.lost = v.log[i].number, false
+			return s, true
+		}
+	}
+	return s, false
+}
+
+// Close ends the stream.
+func (s *Stream[R]) Close() {
+	s.view.feed.mu.Lock()
+	defer s.view.feed.mu.Unlock()
+	if s.view.streams--; s.view.streams == 0 {
+		s.view.followed = time.Now()
+	}
+}
+
+// Next waits for what the client does not have yet. It returns either a snapshot,
+// which the caller must release, or the changes since the last call. A client
+// that is too far behind for the changes gets a snapshot.
+func (s *Stream[R]) Next(ctx context.Context) (*Snapshot, []Batch, error) {
+	for {
+		snapshot, changes, news, err := s.take()
+		if err != nil || snapshot != nil || len(changes) > 0 {
+			return snapshot, changes, err
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		}
+	}
+}
+
+// take returns what the client does not have yet, if anything.
+func (s *Stream[R]) take() (*Snapshot, []Batch, <-chan struct{}, error) {
+	v := s.view
+	v.feed.mu.Lock()
+	defer v.feed.mu.Unlock()
+	if v.err != nil {
+		return nil, nil, nil, v.err
+	}
+	if !s.lost && s.at < v.number && (len(v.log) == 0 || v.log[0].number > s.at+1) {
+		s.lost = true
+	}
+	if !s.lost {
+		i := len(v.log) - int(v.number-s.at)
+		s.at = v.number
+		return nil, v.log[i:len(v.log):len(v.log)], v.news, nil
+	}
+	if v.snapshot == nil {
+		if !v.wanted {
+			v.wanted = true
+			v.feed.hurry()
+		}
+		return nil, nil, v.news, nil
+	}
+	if v.snapshot.full {
+		v.dropSnapshot()
+		return nil, nil, nil, errNoMemory
+	}
+	one := v.snapshot
+	one.mu.Lock()
+	one.users++
+	one.mu.Unlock()
+	s.at, s.lost = one.number, false
+	return one, nil, v.news, nil
+}
+
+// Lost reports whether the stream continues with a snapshot.
+func (s *Stream[R]) Lost() bool {
+	s.view.feed.mu.Lock()
+	defer s.view.feed.mu.Unlock()
+	return s.lost
+}

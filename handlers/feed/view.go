@@ -1,0 +1,338 @@
+package feed
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"math/bits"
+	"time"
+
+	"schedrestd/internal/errs"
+)
+
+// An Interest is what some clients want to see of a list.
+type Interest[R any] struct {
+	Key    string                          // interests of a credential with the same key are the same
+	Match  func(*R) bool                   // whether the clients see a record
+	Render func(to []byte, r *R) []byte    // appends a record, as the clients see it
+	Gone   func(key string) (named []byte) // what names a record that they no longer see
+	Memory Memory                          // for what the view remembers; nil for no limit
+}
+
+// Memory is a limit on memory. Hold reserves n bytes, or returns false.
+type Memory interface {
+	Hold(n int) bool
+	Release(n int)
+}
+
+// A View is the records of a list that some clients see. Its clients share it.
+type View[R any] struct {
+	Interest[R]
+	feed *feed[R]
+
+	// The goroutine of the feed alone uses these fields.
+	shown    map[string]sum
+	state    sum
+	batch    []Event // changes in the current pass
+	changes  int     // their number, also if they are not recorded
+	wantsAll bool    // the current pass gives all records to the view
+	building *Snapshot
+	record   bool // the current pass records changes as events
+	buffer   []byte
+	held     int // reserved memory
+
+	// The lock of the feed guards these fields.
+	users    int
+	left     time.Time     // when the last user left
+	streams  int           // users that want events
+	followed time.Time     // when the last of them left
+	snapshot *Snapshot     // of the state after the last batch; nil for none
+	wanted   bool          // the next pass makes a snapshot
+	ready    chan struct{} // closed when the view has its first state, or has failed
+	news     chan struct{} // closed at the next change, and replaced
+	err      error         // why the view has failed
+	number   uint64        // of changes so far
+	current  sum           // the state after the last one
+	last     Change        // the last change
+	log      []Batch       // the last changes that were recorded
+	logSize  int           // bytes in log
+}
+
+// Event is the change of a record.
+type Event struct {
+	Kind Kind
+	Data []byte // the record as it is shown; for Removed, what names it
+}
+
+// Kind is the kind of an Event.
+type Kind string
+
+// The kinds of events.
+const (
+	Added   Kind = "added"
+	Changed Kind = "changed"
+	Removed Kind = "removed"
+)
+
+// Batch is the changes that one pass has found.
+type Batch struct {
+	Events []Event
+	State  string // identifies the state of the view after the changes, in each worker
+
+	number uint64
+	size   int
+}
+
+// maxLog limits the memory for recorded changes of a view, in bytes. A client
+// that is further behind begins again with a snapshot.
+const maxLog = 256 << 10
+
+// sum is a hash of a record, or the sum of the hashes of all records of a view.
+// The sum does not depend on their order. So equal views have equal sums, in each
+// worker, and a client can go on at another worker.
+type sum [2]uint64
+
+func hashRecord(key string, shown []byte) sum {
+	h := sha256.New()
+	_, _ = h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(key))))
+	_, _ = h.Write([]byte(key))
+	_, _ = h.Write(shown)
+	digest := h.Sum(nil)
+	return sum{binary.BigEndian.Uint64(digest), binary.BigEndian.Uint64(digest[8:])}
+}
+
+func (s sum) plus(o sum) sum {
+	low, carry := bits.Add64(s[1], o[1], 0)
+	high, _ := bits.Add64(s[0], o[0], carry)
+	return sum{high, low}
+}
+
+func (s sum) minus(o sum) sum {
+	low, borrow := bits.Sub64(s[1], o[1], 0)
+	high, _ := bits.Sub64(s[0], o[0], borrow)
+	return sum{high, low}
+}
+
+func (s sum) String() string {
+	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, s[0]), s[1]))
+}
+
+// isNew reports whether the view has no state yet. The caller holds the lock.
+func (v *View[R]) isNew() bool {
+	select {
+	case <-v.ready:
+		return false
+	default:
+		return true
+	}
+}
+
+// linger is how long a view without clients goes on. A client that comes back
+// meanwhile misses nothing.
+const linger = 10 * time.Second
+
+// isAbandoned reports whether clients are no longer expected. The caller holds
+// the lock.
+func (v *View[R]) isAbandoned() bool { return v.users == 0 && time.Since(v.left) >= linger }
+
+// begin prepares a pass. It returns whether the view needs all records. The
+// caller holds the lock.
+func (v *View[R]) begin() bool {
+	v.record = (v.streams > 0 || time.Since(v.followed) < linger) && !v.isNew()
+	v.building = nil
+	if v.wanted {
+		v.building = &Snapshot{memory: v.Memory, users: 1}
+	}
+	v.wantsAll = v.wanted || v.isNew()
+	return v.wantsAll
+}
+
+// take compares a record with what the view remembers.
+func (v *View[R]) take(key string, r *R) {
+	if !v.Match(r) {
+		v.remove(key)
+		return
+	}
+	v.buffer = v.Render(v.buffer[:0], r)
+	now := hashRecord(key, v.buffer)
+	old, existed := v.shown[key]
+	if v.building != nil {
+		v.building.add(v.buffer)
+	}
+	if existed && old == now {
+		return
+	}
+	v.shown[key] = now
+	v.state = v.state.minus(old).plus(now)
+	kind := Changed
+	if !existed {
+		kind = Added
+	}
+	v.note(kind, v.buffer)
+}
+
+// remove removes a record if the view shows it.
+func (v *View[R]) remove(key string) {
+	old, existed := v.shown[key]
+	if !existed {
+		return
+	}
+	delete(v.shown, key)
+	v.state = v.state.minus(old)
+	if v.record {
+		v.note(Removed, v.Gone(key))
+	} else {
+		v.changes++
+	}
+}
+
+func (v *View[R]) note(kind Kind, data []byte) {
+	v.changes++
+	if v.record {
+		v.batch = append(v.batch, Event{kind, append([]byte(nil), data...)})
+	}
+}
+
+// commit publishes what a pass has found. It reports whether something has
+// changed. The caller holds the lock.
+func (v *View[R]) commit(pass Change, err error, complete bool) (changed bool) {
+	first := v.isNew()
+	if err == nil && !v.hold() {
+		err = errNoMemory
+	}
+	switch {
+	case err != nil && (first || err == errNoMemory || errs.KindOf(err) == errs.Unauthenticated):
+		v.end(err)
+		return false
+	case first && complete:
+		v.last, v.current = pass, v.state
+		close(v.ready)
+	case v.changes > 0:
+		v.publish(pass)
+		changed = true
+	}
+	v.batch, v.changes = nil, 0
+	if v.building != nil {
+		v.finishSnapshot(complete)
+	}
+	return changed
+}
+
+// publish adds the changes of a pass to the log, and wakes the clients.
+func (v *View[R]) publish(pass Change) {
+	v.number++
+	v.last, v.current = pass, v.state
+	v.dropSnapshot()
+	if v.record {
+		b := Batch{Events: v.batch, State: v.state.String(), number: v.number}
+		for _, e := range b.Events {
+			b.size += len(e.Data) + 64
+		}
+		v.log = append(v.log, b)
+		v.logSize += b.size
+	} else {
+		v.log, v.logSize = nil, 0
+	}
+	for v.logSize > maxLog {
+		v.logSize -= v.log[0].size
+		v.log = v.log[1:]
+	}
+	close(v.news)
+	v.news = make(chan struct{})
+}
+
+// entrySize is the memory for the hash of a record, with its key, in bytes.
+const entrySize = 128
+
+// hold reserves the memory for what the view remembers.
+func (v *View[R]) hold() bool {
+	if v.Memory == nil {
+		return true
+	}
+	need := len(v.shown)*entrySize + maxLog/8
+	if v.streams > 0 {
+		need += maxLog
+	}
+	if more := need - v.held; more > 0 && !v.Memory.Hold(more) {
+		return false
+	} else if more < 0 {
+		v.Memory.Release(-more)
+	}
+	v.held = need
+	return true
+}
+
+// end ends the view, with an error for its clients. The caller holds the lock.
+func (v *View[R]) end(err error) {
+	if v.err != nil {
+		return
+	}
+	v.err = err
+	if v.isNew() {
+		close(v.ready)
+	}
+	delete(v.feed.views, v.Key)
+	if v.building != nil {
+		v.building.Release()
+		v.building = nil
+	}
+	v.dropSnapshot()
+	if v.Memory != nil {
+		v.Memory.Release(v.held)
+	}
+	v.held, v.log, v.shown = 0, nil, nil
+	close(v.news)
+	v.news = make(chan struct{})
+}
+
+// Leave ends a use of the view.
+func (v *View[R]) Leave() {
+	v.feed.mu.Lock()
+	defer v.feed.mu.Unlock()
+	if v.users--; v.users == 0 {
+		v.left = time.Now()
+	}
+}
+
+// Change is a position among the changes of a view: after one of them, or before
+// the first.
+type Change struct {
+	Asked time.Time // what the Source reads contains the change, if it was requested after this time
+	Found time.Time // any data contains the change that was requested after this time
+
+	number uint64
+}
+
+// Now returns the position after the last change.
+func (v *View[R]) Now() Change {
+	v.feed.mu.Lock()
+	defer v.feed.mu.Unlock()
+	return v.position()
+}
+
+func (v *View[R]) position() Change {
+	at := v.last
+	at.number = v.number
+	return at
+}
+
+// Wait waits for a change after the position, and returns the position after it.
+func (v *View[R]) Wait(ctx context.Context, at Change) (Change, error) {
+	for {
+		v.feed.mu.Lock()
+		now, news, err := v.position(), v.news, v.err
+		v.feed.mu.Unlock()
+		if err != nil || now.number > at.number {
+			return now, err
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return at, context.Cause(ctx)
+		}
+	}
+}
+
+// Reads reports whether the view's feed reads this source.
+func (v *View[R]) Reads(s *Source[R]) bool { return v.feed.source.Name == s.Name }
