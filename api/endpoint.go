@@ -30,6 +30,8 @@ type Endpoint struct {
 	Until       schema.Version // first version that lacks the operation; 0 for none
 	ChangingGET bool           // a GET that changes something
 	Paged       bool           // a GET whose answer is a list that clients can get in pages
+	Collection  string         // name of the list in the answer, if clients can follow its changes; otherwise ""
+	Ending      bool           // a request about one job, which may wait until the job runs or has ended
 	NoFields    bool           // a GET whose answer describes a daemon, so it lacks the FieldsParameter
 	Keyed       bool           // the operation accepts an Idempotency-Key
 	SlurmSince  schema.Version // first version in which slurmrestd also has the operation; 0 for all, SlurmNever for none
@@ -110,6 +112,28 @@ var (
 	}
 )
 
+// The parameters with which a client waits for a change. They are none of
+// slurmrestd's.
+var (
+	WaitParameter = schema.Property{
+		Name: "wait", Undocumented: true, Shape: &schema.Shape{Kind: "string"},
+		Doc: "Time to wait for a change, such as \"30s\", if the client has the current answer already, according to If-None-Match or update_time. If nothing that the answer shows has changed by then, the answer is 304",
+	}
+	UntilParameter = schema.Property{
+		Name: "until", Undocumented: true, Shape: &schema.Shape{Kind: "string", Enum: []string{UntilEnded, UntilRunning}},
+		Doc: "State of the job to wait for, together with wait: \"running\" if a task or component has started, \"ended\" if all have ended",
+	}
+)
+
+// The values of UntilParameter.
+const (
+	UntilEnded   = "ended"
+	UntilRunning = "running"
+)
+
+// Waits reports whether the endpoint has the WaitParameter.
+func (e *Endpoint) Waits() bool { return e.HasFields() && !e.Accounting && !e.Util || e.Ending }
+
 // HasFields reports whether the endpoint has the FieldsParameter.
 func (e *Endpoint) HasFields() bool {
 	return e.Method == http.MethodGet && !e.ChangingGET && !e.NoFields
@@ -123,6 +147,12 @@ func (e *Endpoint) Parameters(v schema.View) []schema.Property {
 	}
 	if e.Paged {
 		list = append(slices.Clip(list), LimitParameter, ContinueParameter)
+	}
+	if e.Waits() {
+		list = append(slices.Clip(list), WaitParameter)
+	}
+	if e.Ending {
+		list = append(slices.Clip(list), UntilParameter)
 	}
 	return list
 }

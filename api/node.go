@@ -152,7 +152,7 @@ var nodeListParams = schema.Object("", func() schema.Fields[NodeListParams] {
 
 // GetNodes lists the nodes.
 var GetNodes = declare(nodeListParams, Endpoint{
-	Method: http.MethodGet, Path: "nodes/", ID: "get_nodes", Paged: true,
+	Method: http.MethodGet, Path: "nodes/", ID: "get_nodes", Paged: true, Collection: "nodes",
 	Doc: "List the nodes", Answer: Nodes,
 	Description: "Returns all nodes that the user may see, in the controller's order. A client that polls can send update_time and gets an empty answer if nothing has changed.",
 	AnswerDoc:   "The nodes",

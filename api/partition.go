@@ -244,7 +244,7 @@ var partitionListParams = schema.Object("", func() schema.Fields[PartitionListPa
 
 // GetPartitions lists the partitions.
 var GetPartitions = declare(partitionListParams, Endpoint{
-	Method: http.MethodGet, Path: "partitions/", ID: "get_partitions", Paged: true,
+	Method: http.MethodGet, Path: "partitions/", ID: "get_partitions", Paged: true, Collection: "partitions",
 	Doc: "List the partitions", Answer: Partitions,
 	Description: "Returns the partitions that the user may use, in the controller's order. The flag ALL adds hidden partitions and those of other users.",
 	AnswerDoc:   "The partitions",

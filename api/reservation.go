@@ -132,7 +132,7 @@ var reservationListParams = schema.Object("", func() schema.Fields[ReservationLi
 
 // GetReservations lists the reservations.
 var GetReservations = declare(reservationListParams, Endpoint{
-	Method: http.MethodGet, Path: "reservations/", ID: "get_reservations", Paged: true,
+	Method: http.MethodGet, Path: "reservations/", ID: "get_reservations", Paged: true, Collection: "reservations",
 	Doc: "List the reservations", Answer: Reservations,
 	Description: "Returns all current and future reservations that the user may see, in the controller's order.",
 	AnswerDoc:   "The reservations",

@@ -40,6 +40,7 @@ type Config struct {
 type handler struct {
 	Config
 	document *rest.Cached // the OpenAPI document
+	feeds    *feeds
 }
 
 func newHandler(cfg Config) *handler {
@@ -49,5 +50,6 @@ func newHandler(cfg Config) *handler {
 	}
 	h := &handler{Config: cfg}
 	h.document = h.newDocument()
+	h.feeds = h.newFeeds()
 	return h
 }

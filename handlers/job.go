@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/handlers/feed"
 	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
@@ -17,6 +18,13 @@ import (
 // getJobs returns the jobs that the filters of the request select. It passes
 // them on one at a time, while it reads the controller's answer.
 func (h *handler) getJobs(c *rest.Call, p *api.JobListParams) error {
+	if c.Watches() {
+		row := api.JobRow{Users: h.Users}
+		match := func(j *model.Job) bool { row.Job = j; return p.Match(&row) }
+		if done, err := h.watchJobs(c, match, h.jobSources(c, p)...); done || err != nil {
+			return err
+		}
+	}
 	body := api.JobsAnswer{Envelope: c.Envelope()}
 	row := api.JobRow{Users: h.Users}
 	jobs := rest.Paged(c, &body.Meta, jobKey, func(each func(*model.Job) error) error {
@@ -63,6 +71,7 @@ func (h *handler) eachJob(c *rest.Call, p *api.JobListParams, each func(*model.J
 func jobQuery(c *rest.Call, q model.Query) model.Query {
 	q = q.Or(defaultShowFlags)
 	q.Without = model.JobNodeIndexes
+	q.Undated = c.Undated()
 	if !c.Shows("jobs", "job_resources") {
 		q.Without |= model.JobAllocation
 	}
@@ -90,6 +99,24 @@ func (h *handler) userID(c *rest.Call, user string) model.Opt[uint32] {
 // at a time, because an array may have a million of them.
 func (h *handler) getJob(c *rest.Call, p *api.JobParams) error {
 	name, matches := partOf(p.Job)
+	if c.Watches() {
+		ofJob := func(j *model.Job) bool {
+			return (j.StepID.JobID == p.Job.JobID || j.ArrayJobID == p.Job.JobID || j.HetJobID == p.Job.JobID) && matches(j)
+		}
+		sources := []feed.Source[model.Job]{h.jobSource(c, p.Query, p.Job.JobID), h.allJobs(c, p.Query)}
+		if _, err := h.watchJobs(c, ofJob, sources...); err != nil {
+			return err
+		}
+	}
+	if c.Until() != "" {
+		recorded, err := h.awaitJob(c, p, matches)
+		if err != nil {
+			return err
+		}
+		if len(recorded) > 0 {
+			return h.sendRecorded(c, recorded)
+		}
+	}
 	body := api.JobsAnswer{Envelope: c.Envelope()}
 	body.Jobs = func(each func(*api.JobRow) error) error {
 		row := api.JobRow{Users: h.Users}

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"slices"
 
 	"schedrestd/handlers/rest"
@@ -55,9 +56,13 @@ func (h *handler) membership(c *rest.Call) (*membership, error) {
 // members returns the same as membership. It also calls the function each for
 // every partition.
 func (h *handler) members(c *rest.Call, each func(*model.Partition) error) (*membership, error) {
+	return h.membersOf(c.Context(), c.Credential(), each)
+}
+
+func (h *handler) membersOf(ctx context.Context, cred model.Credential, each func(*model.Partition) error) (*membership, error) {
 	m := &membership{sets: [][]string{nil}, setIndex: map[string]int{}, extended: map[extension]int{}}
 	members := 0
-	_, err := h.Controller.Partitions(c.Context(), c.Credential(), allPartitions, func(p *model.Partition) error {
+	_, err := h.Controller.Partitions(ctx, cred, allPartitions, func(p *model.Partition) error {
 		for node := range model.Hosts(p.Nodes) {
 			m.add(node, p.Name)
 			if members++; members > maxMembers || len(m.setIndex) > maxNodes {

@@ -20,12 +20,17 @@ const defaultShowFlags = model.ShowAll | model.ShowDetail
 // getNodes returns the nodes that the filters of the request select, one at a
 // time. If the filter is one node, it asks the controller only for this node.
 func (h *handler) getNodes(c *rest.Call, p *api.NodeListParams) error {
+	if c.Watches() {
+		if done, err := h.watchNodes(c, p.Query, p.Match); done || err != nil {
+			return err
+		}
+	}
 	members, err := h.membership(c)
 	if err != nil {
 		return err
 	}
 	body := api.NodesAnswer{Envelope: c.Envelope()}
-	query := p.Or(defaultShowFlags | model.ShowMixed)
+	query := nodeQuery(c, p.Query)
 	row := api.NodeRow{Users: h.Users, Unmixed: query.Flags&model.ShowMixed == 0}
 	nodes := rest.Paged(c, &body.Meta, func(n *model.Node) string { return n.Name }, func(each func(*model.Node) error) error {
 		matching := func(n *model.Node) error {
@@ -59,6 +64,11 @@ func (h *handler) getNodes(c *rest.Call, p *api.NodeListParams) error {
 }
 
 func (h *handler) getNode(c *rest.Call, p *api.NodeParams) error {
+	if c.Watches() {
+		if _, err := h.watchNodes(c, p.Query, func(n *api.NodeRow) bool { return n.Name == p.Name }); err != nil {
+			return err
+		}
+	}
 	query := p.Or(defaultShowFlags | model.ShowMixed)
 	node, lastUpdate, err := h.Controller.Node(c.Context(), c.Credential(), p.Name, query)
 	if e, ok := errors.AsType[*errs.Error](err); ok && e.Kind == errs.NotFound && c.Lenient(api.NodeQueryText) {

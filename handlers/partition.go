@@ -13,6 +13,12 @@ import (
 // getPartitions returns the partitions that the filter of the request selects,
 // one at a time.
 func (h *handler) getPartitions(c *rest.Call, p *api.PartitionListParams) error {
+	p.Undated = c.Undated()
+	if c.Watches() {
+		if done, err := h.watchPartitions(c, p.Query, func(one *model.Partition) bool { return p.Match(one.Nodes) }); done || err != nil {
+			return err
+		}
+	}
 	body := api.PartitionsAnswer{Envelope: c.Envelope()}
 	body.Partitions = rest.Paged(c, &body.Meta, func(p *model.Partition) string { return p.Name }, func(each func(*model.Partition) error) (err error) {
 		body.LastUpdate, err = h.Controller.Partitions(c.Context(), c.Credential(), p.Query, func(one *model.Partition) error {
@@ -27,6 +33,12 @@ func (h *handler) getPartitions(c *rest.Call, p *api.PartitionListParams) error 
 }
 
 func (h *handler) getPartition(c *rest.Call, p *api.PartitionParams) error {
+	p.Undated = c.Undated()
+	if c.Watches() {
+		if _, err := h.watchPartitions(c, p.Or(model.ShowAll), func(one *model.Partition) bool { return one.Name == p.Name }); err != nil {
+			return err
+		}
+	}
 	partition, lastUpdate, err := h.Controller.Partition(c.Context(), c.Credential(), p.Name, p.Or(model.ShowAll))
 	if err != nil {
 		return err

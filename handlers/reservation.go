@@ -15,6 +15,12 @@ import (
 // getReservations returns the reservations that the filter of the request selects,
 // one at a time.
 func (h *handler) getReservations(c *rest.Call, p *api.ReservationListParams) error {
+	p.Undated = c.Undated()
+	if c.Watches() {
+		if done, err := h.watchReservations(c, func(one *model.Reservation) bool { return p.Match(one.Nodes) }); done || err != nil {
+			return err
+		}
+	}
 	body := api.ReservationsAnswer{Envelope: c.Envelope()}
 	body.Reservations = rest.Paged(c, &body.Meta, func(r *model.Reservation) string { return r.Name }, func(each func(*model.Reservation) error) (err error) {
 		body.LastUpdate, err = h.Controller.Reservations(c.Context(), c.Credential(), p.Query, func(one *model.Reservation) error {
@@ -29,6 +35,12 @@ func (h *handler) getReservations(c *rest.Call, p *api.ReservationListParams) er
 }
 
 func (h *handler) getReservation(c *rest.Call, p *api.ReservationParams) error {
+	p.Undated = c.Undated()
+	if c.Watches() {
+		if _, err := h.watchReservations(c, func(one *model.Reservation) bool { return one.Name == p.Name }); err != nil {
+			return err
+		}
+	}
 	reservation, lastUpdate, err := h.Controller.Reservation(c.Context(), c.Credential(), p.Name, p.Query)
 	if err != nil {
 		return err

@@ -47,8 +47,9 @@ var variables = []variable{
 	{"SCHEDRESTD_IDEMPOTENCY_FILE", setClaims},
 	{"SCHEDRESTD_LISTEN", setListen},
 	{"SCHEDRESTD_LOG", setLog},
-	{"SCHEDRESTD_MAX_AGE", setMaxAge},
+	{"SCHEDRESTD_MAX_AGE", setTime(func(o *options) *time.Duration { return &o.maxAge }, "SCHEDRESTD_MAX_AGE", 0, time.Minute, "2s")},
 	{"SCHEDRESTD_MAX_CONNECTIONS", setConnections},
+	{"SCHEDRESTD_MAX_WAIT", setTime(func(o *options) *time.Duration { return &o.maxWait }, "SCHEDRESTD_MAX_WAIT", 0, time.Hour, "60s")},
 	{"SCHEDRESTD_METRICS", setMetrics},
 	{"SCHEDRESTD_NETNS", setNetns(func(o *options) *string { return &o.netns }, "SCHEDRESTD_NETNS")},
 	{"SCHEDRESTD_PENALTIES", setPenalties},
@@ -56,6 +57,7 @@ var variables = []variable{
 	{"SCHEDRESTD_RESPONSE_STATUS_CODES", setStatuses},
 	{"SCHEDRESTD_SECURITY", setSwitches},
 	{"SCHEDRESTD_TRUSTED_PROXIES", setProxies},
+	{"SCHEDRESTD_WATCH_INTERVAL", setTime(func(o *options) *time.Duration { return &o.watchInterval }, "SCHEDRESTD_WATCH_INTERVAL", 100*time.Millisecond, time.Minute, "1s")},
 	{"TZ", ignore}, // zone.Environment reads it
 	{"SCHEDRESTD_NAMES", func(o *options, v string) error { o.names = v; return nil }},
 }
@@ -211,18 +213,17 @@ func setAnswerMemory(o *options, v string) error {
 	return nil
 }
 
-// setMaxAge sets how old the controller's data in a list may be.
-func setMaxAge(o *options, v string) error {
-	d, err := time.ParseDuration(v)
-	if err != nil || d < 0 || d > maxAgeLimit {
-		return errs.New(errs.Invalid, "environment: SCHEDRESTD_MAX_AGE=%s is not a time of 0s to %v, such as 2s", v, maxAgeLimit)
+// setTime returns a function that sets a time.
+func setTime(at func(*options) *time.Duration, name string, least, most time.Duration, example string) func(*options, string) error {
+	return func(o *options, v string) error {
+		d, err := time.ParseDuration(v)
+		if err != nil || d < least || d > most {
+			return errs.New(errs.Invalid, "environment: %s=%s is not a time of %v to %v, such as %s", name, v, least, most, example)
+		}
+		*at(o) = d
+		return nil
 	}
-	o.maxAge = d
-	return nil
 }
-
-// maxAgeLimit is the highest value of SCHEDRESTD_MAX_AGE.
-const maxAgeLimit = time.Minute
 
 // setStatuses sets the responses that the OpenAPI document lists for each
 // operation.

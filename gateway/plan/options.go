@@ -39,21 +39,23 @@ type options struct {
 	checkConfinement bool // --check-confinement
 
 	// Only the environment sets the fields below.
-	switches     switches
-	names        string        // SCHEDRESTD_NAMES
-	log          string        // SCHEDRESTD_LOG, with the path of the socket
-	noDocs       bool          // SCHEDRESTD_DOCS
-	jwt          string        // SCHED_JWT; it is printed only if it is "daemon"
-	sackSocket   string        // SCHED_SACK_SOCKET
-	debug        level         // SCHEDRESTD_DEBUG
-	answerMemory size          // SCHEDRESTD_ANSWER_MEMORY
-	maxAge       time.Duration // SCHEDRESTD_MAX_AGE
-	audit        ipc.Audit     // SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_AUDIT_FAIL, SCHEDRESTD_AUDIT_SYNC, SCHEDRESTD_IDEMPOTENCY_FILE
-	auditSetting string        // SCHEDRESTD_AUDIT_FAIL and SCHEDRESTD_AUDIT_SYNC as written
-	debugFlags   []string      // SCHED_DEBUG_FLAGS; nil for those of the configuration
-	json, yaml   work.Layout
-	statuses     []string // SCHEDRESTD_RESPONSE_STATUS_CODES
-	admission    work.Admission
+	switches      switches
+	names         string        // SCHEDRESTD_NAMES
+	log           string        // SCHEDRESTD_LOG, with the path of the socket
+	noDocs        bool          // SCHEDRESTD_DOCS
+	jwt           string        // SCHED_JWT; it is printed only if it is "daemon"
+	sackSocket    string        // SCHED_SACK_SOCKET
+	debug         level         // SCHEDRESTD_DEBUG
+	answerMemory  size          // SCHEDRESTD_ANSWER_MEMORY
+	maxAge        time.Duration // SCHEDRESTD_MAX_AGE
+	maxWait       time.Duration // SCHEDRESTD_MAX_WAIT
+	watchInterval time.Duration // SCHEDRESTD_WATCH_INTERVAL
+	audit         ipc.Audit     // SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_AUDIT_FAIL, SCHEDRESTD_AUDIT_SYNC, SCHEDRESTD_IDEMPOTENCY_FILE
+	auditSetting  string        // SCHEDRESTD_AUDIT_FAIL and SCHEDRESTD_AUDIT_SYNC as written
+	debugFlags    []string      // SCHED_DEBUG_FLAGS; nil for those of the configuration
+	json, yaml    work.Layout
+	statuses      []string // SCHEDRESTD_RESPONSE_STATUS_CODES
+	admission     work.Admission
 
 	netns, controllerNetns string // SCHEDRESTD_NETNS, SCHEDRESTD_CONTROLLER_NETNS
 }
@@ -64,6 +66,7 @@ func (o *options) reader() conf.Reader { return conf.Reader{Files: o.host} }
 func (o *options) addFlags(f *pflag.FlagSet) {
 	o.yaml = work.NoTag // the default, which users of YAML expect
 	o.admission = defaultAdmission()
+	o.maxWait, o.watchInterval = time.Minute, time.Second
 	f.SortFlags = false
 	f.StringVarP(&o.conf, "config", "f", "", "read the cluster's configuration from `FILE`")
 	f.StringVarP(&o.user, "user", "u", "", "serve as `USER`; required if started as root")

@@ -58,7 +58,7 @@ func NewHandler(setup work.Setup, tokens *Tokens, b *broker.Broker) (http.Handle
 	cfg.MaxBody = min(cfg.MaxBody, rest.MaxBody(int64(setup.Limits.Answers)))
 	cfg.MaxParsed = int64(setup.Limits.Answers) / 2 // a user's share of the budget
 	cfg.Authenticator, tokens.singleClient = tokens.Authenticator(), setup.Inetd
-	cfg.Admit, cfg.HalfClosed = admit, hasHalfClosed
+	cfg.Admit, cfg.Park, cfg.HalfClosed = admit, park, hasHalfClosed
 	cfg.Ready = readiness(tokens, ctl.Reachable)
 	if cfg.Content != 0 && cfg.Content&feature.Controller == 0 {
 		cfg.Ready = readiness(tokens, nil)
@@ -93,22 +93,24 @@ func handlerConfig(setup work.Setup) handlers.Config {
 		Statuses: setup.Statuses,
 		Docs:     setup.Docs,
 		Config: rest.Config{
-			Names:      spellings(setup.Names),
-			Parsers:    parsers(setup.Parsers),
-			JSON:       schema.Layout(setup.JSON),
-			YAML:       schema.Layout(setup.YAML),
-			Cluster:    setup.Cluster,
-			Release:    release.Version,
-			ErrorText:  fault.Text,
-			SendLength: setup.Inetd,
-			MaxAge:     setup.MaxAge,
-			Renderings: int(setup.Limits.Answers) / 8,
-			MaxBody:    int64(setup.Limits.Body),
-			ReadBody:   setup.Limits.ReadBody,
-			Strict:     setup.StrictBodies,
-			Log:        slog.Default(),
-			Lines:      requestLines(),
-			Observe:    observeRequest,
+			Names:         spellings(setup.Names),
+			Parsers:       parsers(setup.Parsers),
+			JSON:          schema.Layout(setup.JSON),
+			YAML:          schema.Layout(setup.YAML),
+			Cluster:       setup.Cluster,
+			Release:       release.Version,
+			ErrorText:     fault.Text,
+			SendLength:    setup.Inetd,
+			MaxAge:        setup.MaxAge,
+			MaxWait:       setup.MaxWait,
+			WatchInterval: setup.WatchInterval,
+			Renderings:    int(setup.Limits.Answers) / 8,
+			MaxBody:       int64(setup.Limits.Body),
+			ReadBody:      setup.Limits.ReadBody,
+			Strict:        setup.StrictBodies,
+			Log:           slog.Default(),
+			Lines:         requestLines(),
+			Observe:       observeRequest,
 		},
 	}
 	if len(setup.Accounting) > 0 {

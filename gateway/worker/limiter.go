@@ -21,6 +21,7 @@ type requestLimiter struct {
 	handlers http.Handler
 	places   *semaphore.Semaphore[string]
 	rates    *rate.Buckets[string]
+	parked   *semaphore.Semaphore[string] // requests that wait for a change
 
 	mu           sync.Mutex               // guards the fields below
 	active       map[*slowClient]struct{} // requests that are being answered
@@ -34,6 +35,7 @@ func newRequestLimiter(s *server, setup *work.Setup, handlers http.Handler) *req
 		handlers: handlers,
 		places:   newPlaces(setup.Requests, setup.Limits.Call),
 		rates:    newRates(setup.Admission),
+		parked:   semaphore.New[string](maxParked, maxParked/2, 0),
 		active:   map[*slowClient]struct{}{},
 	}
 	s.tracker.shorten = l.shortenDeadlines
@@ -70,7 +72,8 @@ func (l *requestLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.server.answerError(w, r, errOverloaded)
 		return
 	}
-	defer place.Release()
+	one := &inflight{Place: place, limiter: l}
+	defer func() { one.Release() }() // a request that has waited for a change has another place now
 	// The client may have been blocked while the request waited. The request's
 	// place in the semaphore is freed before the answer is sent, because the
 	// client might never read the answer.
@@ -82,7 +85,7 @@ func (l *requestLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.refusePaused(w, r, wait)
 		return
 	}
-	l.serve(w, r.WithContext(context.WithValue(r.Context(), inflightKey{}, &inflight{Place: place, limiter: l})), c)
+	l.serve(w, r.WithContext(context.WithValue(r.Context(), inflightKey{}, one)), c)
 }
 
 // refusePaused answers a request of a blocked client.
@@ -164,6 +167,7 @@ func (s *server) reclaim(id uint64) { s.tracker.reclaimID(id) }
 // when all connections are closed.
 func (s *server) retire() {
 	s.retired.Store(true)
+	s.stopWaiting("the gateway has new settings")
 	go func() {
 		s.openConns.Wait()
 		s.exit <- 0

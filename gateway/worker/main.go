@@ -134,7 +134,11 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := channel.Send((*ipc.Ready)(&enforced)); err != nil {
 		return nil, err
 	}
-	return newServer(channel, &setup, handler, tokens, b), nil
+	s := newServer(channel, &setup, handler, tokens, b)
+	if waits, ok := handler.(interface{ StopWaiting(reason string) }); ok {
+		s.stopWaiting = waits.StopWaiting
+	}
+	return s, nil
 }
 
 // The sandbox identifies the channel by its descriptor. This line compiles only

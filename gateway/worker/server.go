@@ -42,7 +42,8 @@ type server struct {
 	retired      atomic.Bool
 	stall        time.Duration
 	drain        time.Duration
-	arrivalGrace time.Duration // how long a drain waits for a request that is arriving
+	stopWaiting  func(reason string) // makes the requests that wait for changes answer
+	arrivalGrace time.Duration       // how long a drain waits for a request that is arriving
 	inetd        bool
 	openConns    sync.WaitGroup // connections that were accepted and not closed
 	refused      atomic.Int32   // number of refused connections that are not closed yet
@@ -65,6 +66,7 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, to
 		stall:        l.Stall,
 		drain:        l.Drain,
 		arrivalGrace: arrivalGrace,
+		stopWaiting:  func(string) {},
 		counts:       &counters{audit: new(broker.AuditCounts)},
 		exit:         make(chan int, 2),
 	}
@@ -254,6 +256,7 @@ const arrivalGrace = 500 * time.Millisecond
 // the worker.
 func (s *server) shutdown() {
 	draining.Store(true)
+	s.stopWaiting("the gateway stops")
 	s.cancelHandshakes()
 	ctx, cancel := context.WithTimeout(context.Background(), s.drain)
 	defer cancel()

@@ -32,10 +32,22 @@ func (c *Call) setOrigin() {
 	case c.route.Paged:
 		limit.Accept = c.server.MaxAge
 	}
-	if limit.Keep = min(limit.Accept, maxLifetime); c.part != nil {
-		limit.Keep = pageLifetime
+	if c.Undated() && c.waiting.listens {
+		limit.Accept = time.Since(c.waiting.after)
 	}
-	c.ctx = origin.With(c.ctx, limit)
+	switch limit.Keep = min(limit.Accept, maxLifetime); {
+	case c.part != nil:
+		limit.Keep = pageLifetime
+	case c.Undated():
+		limit.Keep = max(limit.Keep, c.server.WatchInterval)
+	}
+	c.ctx = origin.With(c.r.Context(), limit)
+}
+
+// AcceptSince lets the rest of the request use data of the controller that was
+// requested after this time.
+func (c *Call) AcceptSince(t time.Time) {
+	c.ctx = origin.With(c.r.Context(), &origin.Origin{Digest: c.route.Paged, Accept: time.Since(t)})
 }
 
 // maxAge returns the maximum age of an answer according to the Cache-Control

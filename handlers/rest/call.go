@@ -29,6 +29,8 @@ type Call struct {
 	match
 	only        *schema.Selection // what the answer shows; nil for everything
 	part        *part             // the page of the list; nil for the whole list
+	follows     bool              // the client follows the changes of a list
+	waiting     *waiting          // how the request waits for a change; nil if it does not
 	out         *sink             // the answer that is being rendered
 	selective   bool              // whether the query has parameters beside those for fields and pages
 	media       string            // media type of the answer

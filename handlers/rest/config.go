@@ -29,6 +29,8 @@ type Config struct {
 	Memory        Memory              // limits the memory for large bodies and stored answers; nil for no limit
 	Renderings    int                 // memory for records that several requests share, in bytes; 0 for none
 	MaxAge        time.Duration       // age of lists that is accepted if a request does not say; 0 for none
+	MaxWait       time.Duration       // maximum time for which a request waits for a change; 0 if none waits
+	WatchInterval time.Duration       // minimum time between two requests to the controller for all that wait; 0 for a second
 	MaxBody       int64               // maximum length of a request's body; 0 if no body is allowed
 	MaxParsed     int64               // maximum memory for a body with the values that are parsed from it; 0 for no limit
 	ReadBody      time.Duration       // maximum time to wait for the next bytes of a body
@@ -41,9 +43,25 @@ type Config struct {
 	// Observe, if not nil, is called after each request has been answered.
 	Observe func(Observation)
 
+	// Park is called before a request waits for a change. It may refuse that with
+	// an error. The request calls the function resume before it goes on, and
+	// leave when it no longer waits. If Park is nil, all requests may wait.
+	Park func(ctx context.Context, who string) (parked Parked, err error)
+
 	// Admit returns an error if a request from an authenticated user must be
 	// refused. If Admit is nil, all requests are admitted.
 	Admit func(ctx context.Context, who string) error
+}
+
+// Parked is a request that waits for a change. While it waits, it holds nothing
+// that other requests need.
+type Parked interface {
+	// Resume is called before the request goes on. It returns an error if the
+	// request can't go on.
+	Resume(ctx context.Context) error
+
+	// Leave ends the wait. It may be called instead of Resume, or after it.
+	Leave()
 }
 
 // SetDefaults replaces nil values by their defaults.
@@ -59,6 +77,9 @@ func (cfg *Config) SetDefaults() {
 	}
 	if cfg.Authenticator == nil {
 		cfg.Authenticator = new(auth.Authenticator)
+	}
+	if cfg.WatchInterval == 0 {
+		cfg.WatchInterval = time.Second
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))

@@ -25,6 +25,7 @@ func (c *Call) Negotiate(offers []string) error {
 	accept := preferences(c.r.Header.Values("Accept"))
 	c.media = choose(accept, offers)
 	found := c.media != ""
+	c.follows = c.media == MediaEvents
 	if !found {
 		c.media = choose(accept, BodyMedia)
 	}

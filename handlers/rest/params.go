@@ -32,6 +32,9 @@ func readParams[P any](c *Call, table *schema.ObjectType[P]) (*P, error) {
 	if err := c.readPage(doc); err != nil {
 		return nil, err
 	}
+	if err := c.readWait(doc); err != nil {
+		return nil, err
+	}
 	c.selective = len(doc.Items) > len(c.params)
 	var report schema.Report
 	params := new(P)

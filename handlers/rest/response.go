@@ -41,17 +41,29 @@ func (c *Call) render(status int, tagged bool, write func(schema.Encoder)) error
 	}
 	to.whole = c.w.status == 0
 	if to.shared == nil && to.whole && tagged && c.setTag(out.Marked()) {
-		c.setAge()
-		c.w.WriteHeader(http.StatusNotModified)
-		return nil
+		return c.sendUnchanged()
 	}
 	err := out.Flush()
 	if err == nil {
 		err = to.finish()
 	}
+	if err == errHeld {
+		return err
+	}
 	if err != nil {
 		c.abort(err)
 	}
+	return nil
+}
+
+// sendUnchanged answers a client that has the current answer already, unless the
+// request waits for a change.
+func (c *Call) sendUnchanged() error {
+	if c.holds() {
+		return errHeld
+	}
+	c.setAge()
+	c.w.WriteHeader(http.StatusNotModified)
 	return nil
 }
 

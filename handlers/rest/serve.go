@@ -61,7 +61,7 @@ func (c *Call) serve() error {
 	if c.page != nil {
 		return c.servePage()
 	}
-	err := c.Negotiate(BodyMedia)
+	err := c.Negotiate(c.offers())
 	if c.err != nil {
 		return c.err
 	}
@@ -75,8 +75,7 @@ func (c *Call) serve() error {
 	if err != nil {
 		return err
 	}
-	c.setOrigin()
-	return c.answerNotFound(c.forgetIfRefused(do()))
+	return c.answerNotFound(c.forgetIfRefused(c.answer(do)))
 }
 
 // servePage answers a request for a page.

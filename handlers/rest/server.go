@@ -41,13 +41,20 @@ type Server struct {
 	parseSlots chan struct{} // contains an element for each large body that is being parsed
 	renderings renderings
 	shapes     sync.Map // *schema.Shape of request bodies, by routeView
+
+	stopped     context.Context // ends when no request may wait any longer; its cause says why
+	stopWaiting context.CancelCauseFunc
 }
 
 // NewServer returns a Server, which replaces the nil values in cfg by their
 // defaults.
 func NewServer(service Service, cfg Config) *Server {
 	cfg.SetDefaults()
+	stopped, stop := context.WithCancelCause(context.Background())
 	return &Server{
+		stopped:     stopped,
+		stopWaiting: stop,
+
 		Config:     cfg,
 		service:    service,
 		router:     newRouter(service.Routes, service.Pages, cfg.Names, cfg.Parsers),

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"net/http"
 	"strconv"
 
 	"schedrestd/api/schema"
@@ -87,9 +86,7 @@ func (s *sink) Mark(rest []byte) bool {
 func (s *sink) finishShared() error {
 	c := s.c
 	if c.matchTag(s.shared.tag) {
-		c.setAge()
-		c.w.WriteHeader(http.StatusNotModified)
-		return nil
+		return c.sendUnchanged()
 	}
 	end := s.shared.ending(s.own)
 	c.SetContentType(c.media)

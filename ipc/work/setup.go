@@ -38,6 +38,8 @@ type Setup struct {
 	Docs            bool          // the page at /docs is served
 	Metrics         bool          // events are counted for the exporter
 	MaxAge          time.Duration // age that a list's data may have if the request does not say; 0 for none
+	MaxWait         time.Duration // maximum time for which a request waits for a change; 0 if none waits
+	WatchInterval   time.Duration // minimum time between two requests to the controller for all that wait for the same list
 	Zone            []byte        // the local time zone, in the format TZif; empty: UTC
 	UserClaim       string        // additional claim that may contain the user's name; "": only the standard claims
 	Names           Names
@@ -65,7 +67,7 @@ func (s *settings) Walk(w *ipc.Walker) {
 	w.Text(ipc.MaxAddress, &s.AuthSocket)
 	s.Munge.Walk(w)
 	ipc.List(w, &s.Sack, maxAddresses, 2, func(t *string) { w.Text(ipc.MaxAddress, t) })
-	w.Fields(&s.RequireUserName, &s.StrictBodies, &s.Docs, &s.Metrics, &s.MaxAge)
+	w.Fields(&s.RequireUserName, &s.StrictBodies, &s.Docs, &s.Metrics, &s.MaxAge, &s.MaxWait, &s.WatchInterval)
 	w.Blob(&s.Zone, maxZone)
 	w.Text(maxName, &s.UserClaim)
 	ipc.Enum(w, &s.Names, "spelling", 0, NamesSched|NamesSlurm)

@@ -1,0 +1,57 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"schedrestd/handlers/rest"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/semaphore"
+)
+
+// maxParked is the number of requests of a worker that may wait for a change, or
+// follow changes. Half of them may be of one user.
+const maxParked = 4096
+
+// A parkedRequest is a request that waits for a change. Its place among the
+// requests in progress is free meanwhile.
+type parkedRequest struct {
+	*semaphore.Place[string]
+	request *inflight
+	user    string
+}
+
+var errParked = errs.New(errs.TooMany, "server busy: too many requests wait for changes").
+	WithHint("send the request without wait, or follow fewer lists")
+
+// park implements rest.Config.Park.
+func park(ctx context.Context, user string) (rest.Parked, error) {
+	one, ok := ctx.Value(inflightKey{}).(*inflight)
+	if !ok { // a test
+		return nil, nil
+	}
+	place, err := one.limiter.parked.Acquire(ctx, user)
+	if err != nil {
+		return nil, withRetryAfter(errParked, parkedRetryAfter)
+	}
+	one.Release()
+	return &parkedRequest{place, one, user}, nil
+}
+
+// parkedRetryAfter is the Retry-After for a client that can't wait.
+const parkedRetryAfter = 10 * time.Second
+
+// Resume waits for a place among the requests in progress.
+func (p *parkedRequest) Resume(ctx context.Context) error {
+	p.Release()
+	place, err := p.request.limiter.places.Acquire(ctx, p.user)
+	if err != nil {
+		p.request.limiter.server.counts.overloaded.Add(1)
+		return errOverloaded
+	}
+	p.request.Place = place
+	return nil
+}
+
+// Leave ends the wait.
+func (p *parkedRequest) Leave() { p.Release() }

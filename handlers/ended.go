@@ -1,0 +1,115 @@
+package handlers
+
+import (
+	"net/http"
+	"time"
+
+	"schedrestd/api"
+	"schedrestd/handlers/rest"
+	"schedrestd/internal/errs"
+	"schedrestd/model"
+)
+
+// awaitJob returns an error unless the job has reached the state that the request
+// waits for, or the time is over. If the job has left the controller's memory,
+// awaitJob returns its records from accounting.
+func (h *handler) awaitJob(c *rest.Call, p *api.JobParams, matches func(*model.Job) bool) (recorded []model.Job, err error) {
+	begun := time.Now()
+	ended, running, found := true, false, false
+	_, err = h.Controller.Job(c.Context(), c.Credential(), p.Job.JobID, jobQuery(c, model.Query{Flags: p.Flags}), func(j *model.Job) error {
+		if matches(j) {
+			found = true
+			ended = ended && hasEnded(j.State)
+			running = running || hasStarted(j.State)
+		}
+		return nil
+	})
+	if errs.KindOf(err) == errs.NotFound || err == nil && !found {
+		if recorded, err = h.recordedJob(c, p.Job); len(recorded) == 0 || err != nil {
+			return nil, err
+		}
+		c.Warn(rest.InPath+"job_id", "the controller no longer has this job; the answer is from accounting, which lacks some fields")
+		for i := range recorded {
+			if !hasEnded(recorded[i].State) { // the accounting daemon has not heard of its end yet
+				return recorded, c.Hold()
+			}
+		}
+		return recorded, nil
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case ended || c.Until() == api.UntilRunning && running:
+		c.AcceptSince(begun)
+		return nil, nil
+	}
+	return nil, c.Hold()
+}
+
+// hasEnded reports whether a job in this state has ended for good, and its nodes
+// are free.
+func hasEnded(s model.JobState) bool {
+	return s.Ended() && s&(model.JobCompleting|model.JobRequeued|model.JobRequeueHold|model.JobRequeueFed|model.JobStageOut) == 0
+}
+
+// hasStarted reports whether a job in this state has run.
+func hasStarted(s model.JobState) bool {
+	return s.Base() == model.JobRunning && s&model.JobConfiguring == 0 || s.Base() == model.JobSuspended || s.Ended()
+}
+
+// recordedJob returns the records of a job in accounting, as far as they have the
+// fields of a job of the controller.
+func (h *handler) recordedJob(c *rest.Call, job model.JobSelection) (jobs []model.Job, err error) {
+	if h.Accounting == nil || h.Cluster == "" {
+		return nil, nil
+	}
+	r, err := h.records(c)
+	if err != nil {
+		return nil, err
+	}
+	filter := model.AccountingJobFilter{Flags: defaultJobFlags, JobFlags: model.Some(api.AnySchedule), Clusters: []string{h.Cluster},
+		Steps: []model.SelectedStep{{Step: model.StepID{JobID: job.JobID}, ArrayTaskID: job.ArrayTaskID, HetOffset: job.HetOffset}}}
+	err = recordsOf[model.AccountingJob](h, c, filter)(func(j *model.AccountingJob) error {
+		if len(jobs) == maxRecorded {
+			return errs.New(errs.TooLarge, "the job has more than %d records in accounting", maxRecorded)
+		}
+		jobs = append(jobs, jobOfRecord(j, r))
+		return nil
+	})
+	return jobs, err
+}
+
+// sendRecorded answers with jobs from accounting.
+func (h *handler) sendRecorded(c *rest.Call, jobs []model.Job) error {
+	body := api.JobsAnswer{LastUpdate: model.At(time.Now()), Envelope: c.Envelope()}
+	body.Jobs = func(each func(*api.JobRow) error) error {
+		row := api.JobRow{Users: h.Users}
+		for i := range jobs {
+			row.Job = &jobs[i]
+			if err := each(&row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return rest.Send(c, http.StatusOK, api.Jobs, &body)
+}
+
+// maxRecorded is the maximum number of records of one job from accounting that an
+// answer about a job of the controller contains.
+const maxRecorded = 1000
+
+// jobOfRecord returns a job with the fields that accounting has.
+func jobOfRecord(j *model.AccountingJob, r *api.Records) model.Job {
+	return model.Job{
+		StepID: model.StepID{JobID: j.JobID}, Account: j.Account, AdminComment: j.AdminComment.String(), ArrayJobID: j.ArrayJobID,
+		ArrayTaskID: j.ArrayTaskID, ArrayTasks: j.ArrayTasks, AssocID: j.AssocID, Cluster: j.Cluster, Comment: j.DerivedExitText.String(),
+		Container: j.Container, DerivedExitCode: j.DerivedExitCode, EligibleTime: j.EligibleTime, EndTime: j.EndTime, ExitCode: j.ExitCode,
+		Extra: j.Extra.String(), FailedNode: j.FailedNode, GroupID: j.GroupID, HetJobID: j.HetJobID, HetJobOffset: j.HetJobOffset.Number,
+		Licenses: j.Licenses, MCSLabel: j.MCSLabel, Name: j.Name, Nice: model.NiceOffset, Nodes: j.Nodes, Partition: j.Partition,
+		Priority: j.Priority.Number, QOS: r.QOS[j.QOSID], Reservation: j.Reservation, RestartCnt: j.RestartCnt, SiteFactor: model.NiceOffset,
+		StartTime: j.StartTime, State: j.State, StateReason: j.StateReason, StdErr: j.StdErr, StdIn: j.StdIn, StdOut: j.StdOut,
+		SubmitLine: j.SubmitLine, SubmitTime: j.SubmitTime, SystemComment: j.SystemComment.String(), TimeLimit: j.TimeLimit,
+		UserID: j.UserID, UserName: j.User, WCKey: j.WCKey.String(), WorkDir: j.WorkDir,
+	}
+}

@@ -1,0 +1,235 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"schedrestd/handlers/feed"
+	"schedrestd/internal/errs"
+)
+
+// A client that follows a list gets events in the format of the HTML standard
+// (server-sent events): first the list, in pieces, then each change. An event
+// that completes a state of the list has an id, from which a client that comes
+// back can go on, at any worker.
+
+// MediaEvents is the media type of a stream of events.
+const MediaEvents = "text/event-stream"
+
+// The names of events, beside those of package feed.
+const (
+	eventSnapshot = "snapshot" // a piece of the list
+	eventReset    = "reset"    // what the client knows is out of date; a snapshot follows
+	eventEnd      = "end"      // the last event, with a reason
+)
+
+const (
+	heartbeat   = 15 * time.Second  // time between comments, so that proxies do not close an idle stream
+	retryEvents = "retry: 2000\n\n" // in milliseconds: when a client comes back after a stream has broken
+)
+
+// A stopReason says why the server ends all requests that wait. It is the cause
+// of their contexts.
+type stopReason struct{ error }
+
+// StopWaiting makes all requests that wait answer now, and ends all streams of
+// events. Their last event has the reason.
+func (s *Server) StopWaiting(reason string) { s.stopWaiting(stopReason{errors.New(reason)}) }
+
+// untilStop returns a context that ends when StopWaiting is called.
+func (s *Server) untilStop(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.stopped, func() { cancel(context.Cause(s.stopped)) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// offers returns the media types that the answer can have.
+func (c *Call) offers() []string {
+	if c.route != nil && c.route.Collection != "" {
+		return append(BodyMedia[:len(BodyMedia):len(BodyMedia)], MediaEvents)
+	}
+	return BodyMedia
+}
+
+// follow sends the records of a view, and then their changes, until the client
+// leaves or the server ends the stream.
+func follow[R any](c *Call, view *feed.View[R]) error {
+	if c.server.Park != nil {
+		parked, err := c.server.Park(c.r.Context(), c.client.User())
+		if err != nil {
+			return err
+		}
+		if parked != nil {
+			defer parked.Leave()
+		}
+	}
+	ctx, cancel := c.server.untilStop(c.r.Context())
+	defer cancel()
+	if expires := c.client.Claims.Expires; !expires.IsZero() {
+		ctx, cancel = context.WithDeadlineCause(ctx, expires, stopReason{errors.New("the token has expired")})
+		defer cancel()
+	}
+	id := c.r.Header.Get("Last-Event-ID")
+	stream, resumed := view.Follow(id)
+	defer stream.Close()
+	out := &eventWriter{c: c, flush: http.NewResponseController(c.w).Flush}
+	first, changes, err := out.next(ctx, stream.Next, 0)
+	if err != nil {
+		return err // nothing has been sent
+	}
+	h := c.Header()
+	h.Set("Content-Type", MediaEvents)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // for nginx, which would collect events
+	h.Set("X-Content-Type-Options", "nosniff")
+	c.w.WriteHeader(http.StatusOK)
+	if c.r.Method == http.MethodHead {
+		if first != nil {
+			first.Release()
+		}
+		return nil
+	}
+	out.text(retryEvents)
+	if id != "" && !resumed {
+		out.event(eventReset, "", nil)
+	}
+	for {
+		switch {
+		case err != nil && ctx.Err() == nil || isStop(context.Cause(ctx)):
+			out.end(err, context.Cause(ctx))
+			return nil
+		case err != nil: // the client has left
+			return nil
+		case first != nil:
+			err = out.snapshot(c.route.Collection, first)
+			first.Release()
+		default:
+			out.changes(changes)
+		}
+		if out.err != nil {
+			return nil // the client has left
+		}
+		if err != nil {
+			continue
+		}
+		wasLost := stream.Lost()
+		first, changes, err = out.next(ctx, stream.Next, heartbeat)
+		if first != nil && !wasLost {
+			out.event(eventReset, "", nil)
+		}
+	}
+}
+
+func isStop(err error) bool {
+	_, ok := err.(stopReason)
+	return ok
+}
+
+// eventWriter writes events to a client.
+type eventWriter struct {
+	c     *Call
+	flush func() error
+	err   error
+	buf   []byte
+}
+
+// next returns what comes next, and sends a comment whenever nothing has come for
+// the given time; 0 means never.
+func (w *eventWriter) next(ctx context.Context, next func(context.Context) (*feed.Snapshot, []feed.Batch, error), idle time.Duration) (*feed.Snapshot, []feed.Batch, error) {
+	for {
+		limited, cancel := ctx, context.CancelFunc(func() {})
+		if idle > 0 {
+			limited, cancel = context.WithTimeoutCause(ctx, idle, errIdle)
+		}
+		snapshot, changes, err := next(limited)
+		cancel()
+		if err != errIdle {
+			return snapshot, changes, err
+		}
+		w.text(":\n\n")
+		if w.send(); w.err != nil {
+			return nil, nil, w.err
+		}
+	}
+}
+
+var errIdle = errs.New(errs.Internal, "nothing has changed")
+
+func (w *eventWriter) text(s string) { w.buf = append(w.buf, s...) }
+
+// event adds an event. The data is one line; nil stands for an empty object,
+// because an event without data is ignored.
+func (w *eventWriter) event(name, id string, data []byte) {
+	w.text("event: " + name + "\n")
+	if id != "" {
+		w.text("id: " + id + "\n")
+	}
+	w.text("data: ")
+	if data == nil {
+		w.text("{}")
+	}
+	w.buf = append(w.buf, data...)
+	w.text("\n\n")
+}
+
+// send sends what was added.
+func (w *eventWriter) send() {
+	if w.err == nil && len(w.buf) > 0 {
+		if _, w.err = w.c.w.Write(w.buf); w.err == nil {
+			w.err = w.flush()
+		}
+	}
+	if w.buf = w.buf[:0]; cap(w.buf) > 4<<10 {
+		w.buf = nil // a stream is mostly idle
+	}
+}
+
+// snapshot sends the list in pieces. Only the last one has an id.
+func (w *eventWriter) snapshot(collection string, s *feed.Snapshot) error {
+	return s.Pieces(func(records []byte, more bool) error {
+		id := s.State()
+		data := append([]byte(`{"`+collection+`":[`), records...)
+		if more {
+			id = ""
+			data = append(data, `],"more":true}`...)
+		} else {
+			data = append(data, `],"more":false}`...)
+		}
+		w.event(eventSnapshot, id, data)
+		w.send()
+		return w.err
+	})
+}
+
+// changes sends changes. Only the last one of a batch has an id, because only
+// then the client has a state that the list had.
+func (w *eventWriter) changes(batches []feed.Batch) {
+	for _, b := range batches {
+		for i, e := range b.Events {
+			id := ""
+			if i == len(b.Events)-1 {
+				id = b.State
+			}
+			w.event(string(e.Kind), id, e.Data)
+			if len(w.buf) >= 32<<10 {
+				w.send()
+			}
+		}
+	}
+	w.send()
+}
+
+// end sends the last event, with the reason.
+func (w *eventWriter) end(err, cause error) {
+	reason := strings.TrimSpace(Problem(err).Description)
+	if stop, ok := cause.(stopReason); ok {
+		reason = stop.Error()
+	}
+	data, _ := json.Marshal(map[string]string{"reason": reason})
+	w.event(eventEnd, "", data)
+	w.send()
+}

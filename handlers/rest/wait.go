@@ -1,0 +1,258 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/internal/errs"
+)
+
+// A client that has the current answer already can wait for the next one. Its
+// request is then carried out again whenever something has changed that it may
+// show, until its answer differs from the client's, or the time is over. So a
+// request that waits has the same answers as one that does not.
+//
+// Most operations tell the request what to wait for (Watch). The others are
+// carried out again at intervals.
+
+// waiting is how a request waits.
+type waiting struct {
+	deadline time.Time
+	until    string // api.UntilEnded, api.UntilRunning, or "" for any change
+	last     bool   // the time is over: the request is answered in any case
+	listens  bool   // the request listens for changes from now on
+	changes  listener
+	after    time.Time // data that was requested after this time is new enough
+	parked   Parked
+}
+
+// A listener waits for changes of what a request shows.
+type listener interface {
+	// next waits for the next change. Data that is requested after the time that
+	// it returns contains the change.
+	next(ctx context.Context) (after time.Time, err error)
+	leave()
+}
+
+// errHeld is the result of a request that waits for a change.
+var errHeld = errors.New("the answer has not changed")
+
+// readWait removes the parameters for waiting from the other parameters, and sets
+// c.waiting.
+func (c *Call) readWait(doc *schema.Value) error {
+	if !c.route.Waits() {
+		return nil
+	}
+	until, hasUntil := "", false
+	if c.route.Ending {
+		var err error
+		if until, hasUntil, err = takeText(doc, api.UntilParameter.Name); err != nil {
+			return err
+		}
+		if hasUntil && until != api.UntilEnded && until != api.UntilRunning {
+			return errs.New(errs.Invalid, "expected %q or %q, got %q", api.UntilEnded, api.UntilRunning, schema.Shorten(until)).
+				WithSource(InQuery + api.UntilParameter.Name)
+		}
+	}
+	text, ok, err := takeText(doc, api.WaitParameter.Name)
+	if err != nil {
+		return err
+	}
+	limit, preferred := preferredWait(c.r.Header.Values("Prefer"))
+	switch {
+	case ok:
+		if limit, err = parseWait(text); err != nil {
+			return err
+		}
+	case preferred:
+		c.Header().Set("Preference-Applied", "wait="+strconv.Itoa(int(min(limit, c.server.MaxWait)/time.Second)))
+		c.Header().Add("Vary", "Prefer")
+	case hasUntil:
+		return errs.New(errs.Invalid, "the parameter has an effect only together with wait").WithSource(InQuery + api.UntilParameter.Name).
+			WithHint("add wait=30s, for example")
+	default:
+		return nil
+	}
+	if limit = min(limit, c.server.MaxWait); limit <= 0 {
+		c.waiting = &waiting{until: until, last: true}
+		return nil
+	}
+	// Clients that have begun to wait together do not all come back together.
+	limit -= rand.N(limit/16 + 1)
+	c.waiting = &waiting{until: until, deadline: c.startedAt.Add(limit)}
+	c.dropFutureTime(doc)
+	return nil
+}
+
+// parseWait parses a time with a unit, or a number of seconds.
+func parseWait(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if n, notNumber := strconv.ParseUint(text, 10, 31); notNumber == nil {
+		d, err = time.Duration(n)*time.Second, nil
+	}
+	if err != nil || d < 0 {
+		return 0, errs.New(errs.Invalid, "expected a time such as \"30s\", got %q", schema.Shorten(text)).WithSource(InQuery + api.WaitParameter.Name)
+	}
+	return d, nil
+}
+
+// preferredWait returns the time that a client prefers to wait (RFC 7240, 4.3).
+func preferredWait(lines []string) (limit time.Duration, ok bool) {
+	for _, line := range lines {
+		for preference := range splitUnquoted(line, ',') {
+			name, value, _ := strings.Cut(strings.Trim(preference, " \t"), "=")
+			n, err := strconv.ParseUint(strings.Trim(value, ` "`), 10, 31)
+			if strings.EqualFold(strings.TrimRight(name, " "), "wait") && err == nil {
+				return time.Duration(n) * time.Second, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// clockMargin is how far the controller's clock may be ahead of this one.
+const clockMargin = time.Minute
+
+// dropFutureTime removes the parameter update_time if it is in the future. A
+// request that waited for a change after this time would wait in vain.
+func (c *Call) dropFutureTime(doc *schema.Value) {
+	for i, v := range doc.Items {
+		n, err := strconv.ParseInt(v.Text, 10, 64)
+		if v.Key == "update_time" && err == nil && time.Unix(n, 0).After(c.startedAt.Add(clockMargin)) {
+			doc.Items = append(doc.Items[:i:i], doc.Items[i+1:]...)
+			c.Warn(InQuery+"update_time", "ignored: the time is in the future")
+			return
+		}
+	}
+}
+
+// Until returns the state of the job for which the request waits:
+// api.UntilEnded, api.UntilRunning, or "" for none.
+func (c *Call) Until() string {
+	if c.waiting == nil {
+		return ""
+	}
+	return c.waiting.until
+}
+
+// Hold returns an error if the request waits, because what it waits for has not
+// happened. The operation must return this error. If the time is over, Hold
+// returns nil, and the operation answers.
+func (c *Call) Hold() error {
+	if c.holds() {
+		return errHeld
+	}
+	return nil
+}
+
+// holds reports whether an answer that the client has already is not sent yet.
+func (c *Call) holds() bool { return c.waiting != nil && !c.waiting.last }
+
+// Undated reports whether the request does not need the time of a list, so that
+// it can use what others have read (model.Query.Undated).
+func (c *Call) Undated() bool { return c.waiting != nil }
+
+// answer carries out the request. If the request waits, answer carries it out
+// again until there is something to answer.
+func (c *Call) answer(do func() error) error {
+	w := c.waiting
+	if w == nil {
+		c.setOrigin()
+		return do()
+	}
+	defer w.end()
+	header, warnings := c.Header().Clone(), len(c.warnings)
+	for {
+		c.setOrigin()
+		err := do()
+		if !c.holds() || err != errHeld && errs.KindOf(err) != errs.Unchanged {
+			return err
+		}
+		if !w.listens { // a change before the request listens must not be missed
+			w.listens, w.after = true, c.startedAt
+		} else if err := c.wait(); err != nil {
+			return err
+		}
+		c.resetHeader(header)
+		c.KeepWarnings(warnings)
+	}
+}
+
+// resetHeader undoes changes of the header of the answer.
+func (c *Call) resetHeader(to http.Header) {
+	h := c.Header()
+	clear(h)
+	for name, values := range to {
+		h[name] = values
+	}
+}
+
+// wait waits until something may have changed, or the time is over.
+func (c *Call) wait() error {
+	w := c.waiting
+	if w.parked == nil && c.server.Park != nil {
+		var err error
+		if w.parked, err = c.server.Park(c.r.Context(), c.client.User()); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithDeadline(c.r.Context(), w.deadline)
+	defer cancel()
+	after, err := w.next(ctx, c.server)
+	switch {
+	case c.r.Context().Err() != nil: // the client has left
+		return cancelled(context.Cause(c.r.Context()))
+	case err != nil && errs.KindOf(err) == errs.Unauthenticated:
+		return err
+	case err != nil: // the time is over, or the controller can't be asked; the last attempt finds out
+		w.last, w.after = true, time.Now()
+	default:
+		w.newer(after)
+	}
+	if w.parked != nil {
+		defer func() { w.parked = nil }()
+		return w.parked.Resume(c.r.Context())
+	}
+	return nil
+}
+
+// newer says that data must have been requested after this time.
+func (w *waiting) newer(than time.Time) {
+	if than.After(w.after) {
+		w.after = than
+	}
+}
+
+// next waits for the next change. Without a listener, it waits for an interval.
+func (w *waiting) next(ctx context.Context, s *Server) (time.Time, error) {
+	ctx, cancel := s.untilStop(ctx)
+	defer cancel()
+	if w.changes != nil {
+		return w.changes.next(ctx)
+	}
+	select {
+	case <-time.After(s.WatchInterval + rand.N(s.WatchInterval/8+1)):
+		return time.Now().Add(-s.WatchInterval), nil
+	case <-ctx.Done():
+		return time.Time{}, context.Cause(ctx)
+	}
+}
+
+// end ends the wait.
+func (w *waiting) end() {
+	if w.changes != nil {
+		w.changes.leave()
+		w.changes = nil
+	}
+	if w.parked != nil {
+		w.parked.Leave()
+		w.parked = nil
+	}
+}

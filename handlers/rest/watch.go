@@ -1,0 +1,143 @@
+package rest
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/handlers/feed"
+	"schedrestd/model"
+)
+
+// Watched says what a client waits for, or follows, in a list.
+type Watched[R any] struct {
+	Match func(*R) bool                      // whether the answer shows a record
+	Show  func(schema.Encoder, *R)           // writes a record as the answer shows it
+	Gone  func(e schema.Encoder, key string) // writes what names a record that the answer no longer shows
+}
+
+// Watches reports whether the request waits for changes, or follows them. Only
+// then must the operation call Watch.
+func (c *Call) Watches() bool {
+	return c.follows || c.waiting != nil && c.waiting.listens && c.waiting.changes == nil
+}
+
+// Watch lets the request find out about changes of a list, before it reads the
+// list. The sources are lists that contain what the answer shows: first the one
+// that the operation reads, last a whole list. If the client follows the changes,
+// Watch answers the request, and done is true.
+func Watch[R any](c *Call, set *feed.Set[R], w Watched[R], sources ...feed.Source[R]) (done bool, err error) {
+	interest := feed.Interest[R]{
+		Key:    c.interestKey(),
+		Match:  w.Match,
+		Render: func(to []byte, r *R) []byte { return renderRecord(to, func(e schema.Encoder) { w.Show(e, r) }) },
+		Gone:   func(key string) []byte { return renderRecord(nil, func(e schema.Encoder) { w.Gone(e, key) }) },
+		Memory: feedMemory{c.server.Memory, c.cred},
+	}
+	if c.server.Memory == nil {
+		interest.Memory = nil
+	}
+	view, err := set.Join(c.r.Context(), ownerOf(c.cred), interest, sources...)
+	if err != nil {
+		return c.follows, err
+	}
+	if c.follows {
+		defer view.Leave()
+		return true, follow(c, view)
+	}
+	l := &viewListener[R]{view: view, at: view.Now(), exact: view.Reads(&sources[0])}
+	c.waiting.changes = l
+	c.waiting.newer(l.after())
+	c.setOrigin()
+	return false, nil
+}
+
+// Entries returns the function that writes an entry of the answer's list with
+// this name, as the answer shows it.
+func Entries[T any](c *Call, list string, entry schema.Type[T]) func(schema.Encoder, *T) {
+	view := c.view
+	view.Only = c.only
+	return entry.Renderer(view.In(list))
+}
+
+// ownerOf identifies the credential with which a feed reads.
+func ownerOf(cred model.Credential) string {
+	sum := sha256.Sum256([]byte(cred.Token))
+	return string(sum[:]) + cred.ActAs
+}
+
+// interestKey identifies what the answer shows.
+func (c *Call) interestKey() string {
+	query, _ := url.ParseQuery(c.r.URL.RawQuery)
+	for _, name := range []string{api.WaitParameter.Name, api.UntilParameter.Name, api.LimitParameter.Name, api.ContinueParameter.Name, "update_time"} {
+		query.Del(name)
+	}
+	return fmt.Sprintf("%s %q %q", c.route.ID, c.view.Version.String()+strings.Join(slices.Sorted(maps.Values(c.params)), "/"), query.Encode()) +
+		fmt.Sprint(c.view.Spelling)
+}
+
+// viewListener is a listener for the changes of a view.
+type viewListener[R any] struct {
+	view  *feed.View[R]
+	at    feed.Change
+	exact bool // the operation reads what the feed reads
+}
+
+func (l *viewListener[R]) next(ctx context.Context) (time.Time, error) {
+	at, err := l.view.Wait(ctx, l.at)
+	l.at = at
+	return l.after(), err
+}
+
+// after returns the time after which data must have been requested to contain
+// the last change.
+func (l *viewListener[R]) after() time.Time {
+	if l.exact {
+		return l.at.Asked
+	}
+	return l.at.Found
+}
+
+func (l *viewListener[R]) leave() { l.view.Leave() }
+
+// feedMemory is the feed.Memory of a credential.
+type feedMemory struct {
+	Memory
+	cred model.Credential
+}
+
+func (m feedMemory) Hold(n int) bool { return m.Memory.Hold(m.cred, n) }
+func (m feedMemory) Release(n int)   { m.Memory.Release(m.cred, n) }
+
+// recordWriters are the writers of single records.
+var recordWriters = sync.Pool{New: func() any { return schema.NewJSONWriter(nil, schema.Compact) }}
+
+// renderRecord appends the JSON that the function write writes, which is one
+// line.
+func renderRecord(to []byte, write func(schema.Encoder)) []byte {
+	out := recordWriters.Get().(*schema.JSONWriter)
+	b := appender(to)
+	out.Reset(&b)
+	write(out)
+	_ = out.Flush()
+	if out.Reset(nil); out.Capacity() <= maxPooled {
+		recordWriters.Put(out)
+	}
+	return b
+}
+
+// appender is an io.Writer that appends to a slice.
+type appender []byte
+
+func (a *appender) Write(b []byte) (int, error) {
+	*a = append(*a, b...)
+	return len(b), nil
+}
