@@ -34,13 +34,14 @@ func (h *handler) awaitJob(c *rest.Call, p *api.JobParams, matches func(*model.J
 				return recorded, c.Hold()
 			}
 		}
+		c.Reached(begun)
 		return recorded, nil
 	}
 	switch {
 	case err != nil:
 		return nil, err
 	case ended || c.Until() == api.UntilRunning && running:
-		c.AcceptSince(begun)
+		c.Reached(begun)
 		return nil, nil
 	}
 	return nil, c.Hold()

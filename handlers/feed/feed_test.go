@@ -31,7 +31,6 @@ type controller struct {
 	items  map[string]item
 	reads  int
 	fail   error // of the next reads, after half of the records
-	hidden int   // items of this group are invisible
 }
 
 func (c *controller) change(f func(map[string]item)) {

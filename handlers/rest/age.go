@@ -44,12 +44,6 @@ func (c *Call) setOrigin() {
 	c.ctx = origin.With(c.r.Context(), limit)
 }
 
-// AcceptSince lets the rest of the request use data of the controller that was
-// requested after this time.
-func (c *Call) AcceptSince(t time.Time) {
-	c.ctx = origin.With(c.r.Context(), &origin.Origin{Digest: c.route.Paged, Accept: time.Since(t)})
-}
-
 // maxAge returns the maximum age of an answer according to the Cache-Control
 // header of a request. It ignores directives that it does not know.
 func maxAge(lines []string) (age time.Duration, stated bool) {

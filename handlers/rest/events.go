@@ -69,18 +69,13 @@ func follow[R any](c *Call, view *feed.View[R]) error {
 	}
 	ctx, cancel := c.server.untilStop(c.r.Context())
 	defer cancel()
-	if expires := c.client.Claims.Expires; !expires.IsZero() {
-		ctx, cancel = context.WithDeadlineCause(ctx, expires, stopReason{errors.New("the token has expired")})
+	if left, ok := c.untilExpiry(); ok {
+		ctx, cancel = context.WithTimeoutCause(ctx, left, stopReason{errors.New("the token has expired")})
 		defer cancel()
 	}
 	id := c.r.Header.Get("Last-Event-ID")
 	stream, resumed := view.Follow(id)
 	defer stream.Close()
-	out := &eventWriter{c: c, flush: http.NewResponseController(c.w).Flush}
-	first, changes, err := out.next(ctx, stream.Next, 0)
-	if err != nil {
-		return err // nothing has been sent
-	}
 	h := c.Header()
 	h.Set("Content-Type", MediaEvents)
 	h.Set("Cache-Control", "no-store")
@@ -88,45 +83,46 @@ func follow[R any](c *Call, view *feed.View[R]) error {
 	h.Set("X-Content-Type-Options", "nosniff")
 	c.w.WriteHeader(http.StatusOK)
 	if c.r.Method == http.MethodHead {
-		if first != nil {
-			first.Release()
-		}
 		return nil
 	}
+	out := &eventWriter{c: c, flush: http.NewResponseController(c.w).Flush}
 	out.text(retryEvents)
 	if id != "" && !resumed {
 		out.event(eventReset, "", nil)
 	}
-	for {
+	for begun := false; ; begun = true {
+		out.send()
+		wasLost := stream.Lost()
+		snapshot, changes, err := out.next(ctx, stream.Next)
 		switch {
-		case err != nil && ctx.Err() == nil || isStop(context.Cause(ctx)):
+		case out.err != nil || c.r.Context().Err() != nil: // the client has left
+			return nil
+		case err != nil:
 			out.end(err, context.Cause(ctx))
 			return nil
-		case err != nil: // the client has left
-			return nil
-		case first != nil:
-			err = out.snapshot(c.route.Collection, first)
-			first.Release()
+		case snapshot != nil:
+			if begun && !wasLost { // the client was too slow for the changes
+				out.event(eventReset, "", nil)
+			}
+			err = out.snapshot(c.route.Collection, snapshot)
+			snapshot.Release()
+			if err != nil {
+				return nil
+			}
 		default:
 			out.changes(changes)
-		}
-		if out.err != nil {
-			return nil // the client has left
-		}
-		if err != nil {
-			continue
-		}
-		wasLost := stream.Lost()
-		first, changes, err = out.next(ctx, stream.Next, heartbeat)
-		if first != nil && !wasLost {
-			out.event(eventReset, "", nil)
 		}
 	}
 }
 
-func isStop(err error) bool {
-	_, ok := err.(stopReason)
-	return ok
+// untilExpiry returns the time until the token of the request expires.
+func (c *Call) untilExpiry() (left time.Duration, ok bool) {
+	now := time.Now
+	if c.server.Auth.Now != nil {
+		now = c.server.Auth.Now
+	}
+	expires := c.client.Claims.Expires
+	return expires.Sub(now()), !expires.IsZero()
 }
 
 // eventWriter writes events to a client.
@@ -138,13 +134,10 @@ type eventWriter struct {
 }
 
 // next returns what comes next, and sends a comment whenever nothing has come for
-// the given time; 0 means never.
-func (w *eventWriter) next(ctx context.Context, next func(context.Context) (*feed.Snapshot, []feed.Batch, error), idle time.Duration) (*feed.Snapshot, []feed.Batch, error) {
+// a while.
+func (w *eventWriter) next(ctx context.Context, next func(context.Context) (*feed.Snapshot, []feed.Batch, error)) (*feed.Snapshot, []feed.Batch, error) {
 	for {
-		limited, cancel := ctx, context.CancelFunc(func() {})
-		if idle > 0 {
-			limited, cancel = context.WithTimeoutCause(ctx, idle, errIdle)
-		}
+		limited, cancel := context.WithTimeoutCause(ctx, heartbeat, errIdle)
 		snapshot, changes, err := next(limited)
 		cancel()
 		if err != errIdle {

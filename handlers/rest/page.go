@@ -200,13 +200,16 @@ func (c *Call) setNext(meta *api.Meta, last string) {
 	for parameter := range strings.SplitSeq(c.r.URL.RawQuery, "&") {
 		name, _, _ := strings.Cut(parameter, "=")
 		name, err := url.QueryUnescape(name)
-		if err == nil && parameter != "" && name != api.LimitParameter.Name && name != api.ContinueParameter.Name {
+		if err == nil && parameter != "" && !slices.Contains(aboutPage, name) {
 			query = append(query, noDelimiters.Replace(parameter))
 		}
 	}
 	query = append(query, fmt.Sprintf("%s=%d", api.LimitParameter.Name, c.part.limit), api.ContinueParameter.Name+"="+meta.Continue)
 	c.Header().Set("Link", fmt.Sprintf(pageNext, strings.Join(query, "&")))
 }
+
+// aboutPage are the parameters of one page, which the URL of the next one lacks.
+var aboutPage = []string{api.LimitParameter.Name, api.ContinueParameter.Name, api.WaitParameter.Name, api.UntilParameter.Name}
 
 // noDelimiters escapes what would end the URL in the header Link.
 var noDelimiters = strings.NewReplacer("<", "%3C", ">", "%3E", `"`, "%22", " ", "%20")

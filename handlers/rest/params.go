@@ -29,10 +29,10 @@ func readParams[P any](c *Call, table *schema.ObjectType[P]) (*P, error) {
 	if err := c.selectFields(doc); err != nil {
 		return nil, err
 	}
-	if err := c.readPage(doc); err != nil {
+	if err := c.readWait(doc); err != nil {
 		return nil, err
 	}
-	if err := c.readWait(doc); err != nil {
+	if err := c.readPage(doc); err != nil {
 		return nil, err
 	}
 	c.selective = len(doc.Items) > len(c.params)

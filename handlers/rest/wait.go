@@ -12,6 +12,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/origin"
 )
 
 // A client that has the current answer already can wait for the next one. Its
@@ -86,6 +87,9 @@ func (c *Call) readWait(doc *schema.Value) error {
 	}
 	// Clients that have begun to wait together do not all come back together.
 	limit -= rand.N(limit/16 + 1)
+	if left, ok := c.untilExpiry(); ok {
+		limit = min(limit, left) // then the controller refuses the token
+	}
 	c.waiting = &waiting{until: until, deadline: c.startedAt.Add(limit)}
 	c.dropFutureTime(doc)
 	return nil
@@ -150,6 +154,15 @@ func (c *Call) Hold() error {
 		return errHeld
 	}
 	return nil
+}
+
+// Reached ends the wait, because the controller has sent what the request waits
+// for, after the given time. The rest of the request uses this data.
+func (c *Call) Reached(asked time.Time) {
+	if c.waiting != nil {
+		c.waiting.last = true
+		c.ctx = origin.With(c.r.Context(), &origin.Origin{Digest: c.route.Paged, Accept: time.Since(asked)})
+	}
 }
 
 // holds reports whether an answer that the client has already is not sent yet.
