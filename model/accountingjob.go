@@ -1,5 +1,7 @@
 package model
 
+import "cmp"
+
 // AccountingJob is a job in the records of the accounting daemon. Each CPU time
 // is the sum of two fields, one in seconds and one in microseconds.
 type AccountingJob struct {
@@ -173,6 +175,41 @@ type AccountingJobFilter struct {
 }
 
 func (AccountingJobFilter) selects(AccountingJob) {}
+
+// AccountingJobPage selects at most Limit of the jobs that match the filter:
+// those that follow the key After, in the order of their keys. A daemon that
+// can't do this returns all jobs that match the filter, in any order.
+type AccountingJobPage struct {
+	AccountingJobFilter
+	After AccountingJobKey // the zero value for the first page
+	Limit uint32           // at least 1
+}
+
+// AccountingJobKey identifies the record of a job. Keys are ordered by the
+// number of the job, then by the name of the cluster, then by Run.
+type AccountingJobKey struct {
+	JobID   uint32
+	Cluster string
+	Run     uint64 // distinguishes the jobs of a cluster that have the same number
+}
+
+// Key returns the key of the job's record. It never changes. Run is the index of
+// the record, or the time of submission if the daemon has no such index.
+func (j *AccountingJob) Key() AccountingJobKey {
+	return AccountingJobKey{j.JobID, j.Cluster, cmp.Or(j.DBIndex, uint64(j.SubmitTime)^signBit)}
+}
+
+// Submitted returns the time of submission that is in k.
+func (k AccountingJobKey) Submitted() Time { return Time(k.Run ^ signBit) }
+
+// signBit makes the order of a time's bits that of the times.
+const signBit = 1 << 63
+
+// Compare returns a negative number if k precedes other, and a positive one if
+// k follows other.
+func (k AccountingJobKey) Compare(other AccountingJobKey) int {
+	return cmp.Or(cmp.Compare(k.JobID, other.JobID), cmp.Compare(k.Cluster, other.Cluster), cmp.Compare(k.Run, other.Run))
+}
 
 // JobFilterFlags are flags that select jobs and the details to return.
 type JobFilterFlags uint32

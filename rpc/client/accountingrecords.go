@@ -62,6 +62,9 @@ func (q *question) since() codec.Version {
 // encode encodes q as a message for s. It fails if the daemon's version does
 // not have this message.
 func (q *question) encode(s *session) ([]byte, *failure) {
+	if page, ok := q.body.(*message.GetAccountingJobPage); ok && !s.pages {
+		q = &question{message.AccountingGetJobs, &message.GetAccountingJobs{AccountingJobFilter: page.AccountingJobFilter}, q.want}
+	}
 	if since := q.since(); s.version < since {
 		return nil, newFailure(stageAnswered, errs.New(errs.Unsupported,
 			"the accounting daemon speaks the protocol of Slurm %s, but the request needs that of %s or later", s.version.Release(), since.Release()))

@@ -184,3 +184,69 @@ func replier(t *testing.T, reply func(v codec.Version) []byte) client.Address {
 		}
 	})
 }
+
+// TestJobPages checks that a daemon is asked for a page of jobs only if it has
+// offered this, in every protocol and after a failover, also within a
+// transaction. All others are asked for the whole list.
+func TestJobPages(t *testing.T) {
+	t.Parallel()
+	want := model.AccountingJobPage{AccountingJobFilter: model.AccountingJobFilter{Names: []string{"x"}},
+		After: model.AccountingJobKey{JobID: 7, Cluster: "c1", Run: 9}, Limit: 3}
+	daemon := func(v codec.Version, greeting string) *server.Server {
+		s := accountingRecords()
+		s.Newest, s.Greeting = v, greeting
+		s.Persistent[message.AccountingFini] = decoded(message.AccountingRC, func(*message.AccountingEnd) (message.Body, error) {
+			return &message.PersistRC{Info: uint16(message.AccountingFini)}, nil
+		})
+		s.Persistent[message.AccountingGetJobPage] = decoded(message.AccountingGotJobs, func(r *message.GetAccountingJobPage) (message.Body, error) {
+			if !cmp.Equal(want, r.AccountingJobPage) {
+				return nil, errs.New(errs.Internal, "page %+v", r)
+			}
+			return &message.AccountingJobs{ListResponse: listResponse([]string{"page"}, func(s string) model.AccountingJob { return model.AccountingJob{Name: s} })}, nil
+		})
+		return s
+	}
+	for v := codec.Oldest; v <= codec.Newest; v++ {
+		for _, tt := range []struct {
+			greeting, want string
+		}{
+			{message.PagesOffered, "page"},
+			{"", "x"},
+			{"Success", "x"},
+			{message.PagesOffered + " ", "x"},
+		} {
+			s := daemon(v, tt.greeting)
+			address := serve(t, "tcp", s)
+			a := client.NewAccounting(client.Config{Accounting: []client.Address{address}})
+			for _, reused := range []bool{false, true} {
+				var got []string
+				each := collect(&got, func(j *model.AccountingJob) string { return j.Name })
+				if err := client.Records(t.Context(), a, ann, want, each); err != nil || !cmp.Equal([]string{tt.want}, got) {
+					t.Errorf("%s, %q, session reused %t: %q, %v; want %s", v.Release(), tt.greeting, reused, got, err, tt.want)
+				}
+			}
+			var got []string
+			err := a.Edit(t.Context(), ann, func(tx model.Editor) error {
+				return tx.List(model.List(want, collect(&got, func(j *model.AccountingJob) string { return j.Name })))
+			})
+			if err != nil || !cmp.Equal([]string{tt.want}, got) {
+				t.Errorf("%s, %q, transaction: %q, %v; want %s", v.Release(), tt.greeting, got, err, tt.want)
+			}
+		}
+	}
+
+	gone := serve(t, "tcp", daemon(codec.Newest, message.PagesOffered))
+	gone.Name = "primary"
+	backup := serve(t, "tcp", daemon(codec.V2411, ""))
+	backup.Name = "backup"
+	a := client.NewAccounting(client.Config{Accounting: []client.Address{gone, backup}, Dial: func(ctx context.Context, a client.Address) (net.Conn, error) {
+		if a.Name == gone.Name {
+			return nil, errors.New("gone")
+		}
+		return (&net.Dialer{}).DialContext(ctx, a.Network, a.Address)
+	}})
+	var got []string
+	if err := client.Records(t.Context(), a, ann, want, collect(&got, func(j *model.AccountingJob) string { return j.Name })); err != nil || !cmp.Equal([]string{"x"}, got) {
+		t.Errorf("backup: %q, %v", got, err)
+	}
+}

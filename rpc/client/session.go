@@ -21,6 +21,7 @@ type session struct {
 	nc      net.Conn
 	version codec.Version
 	latency time.Duration // time from the first message to its answer
+	pages   bool          // the daemon accepts a GetAccountingJobPage
 
 	owner     owner
 	expires   time.Time       // of the token; zero if unknown
@@ -77,7 +78,7 @@ func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credentia
 	s := &session{caller: &a.caller, nc: nc, close: done, version: v, owner: ownerOf(d, cred), expires: cred.Expires}
 	s.setContext(ctx)
 	start := time.Now()
-	f := s.exchange(opening, message.AccountingRC, nil)
+	f := s.open(opening)
 	s.latency = time.Since(start)
 	if f != nil {
 		s.discard()
@@ -87,6 +88,21 @@ func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credentia
 		return nil, f
 	}
 	return s, nil
+}
+
+// open sends the first message of s, and reads the answer.
+func (s *session) open(opening []byte) *failure {
+	answer, f := s.fetch(opening, message.AccountingRC, nil, request{whole: true})
+	if f != nil {
+		return f
+	}
+	defer answer.release()
+	var rc message.PersistRC
+	if err := answer.decode(&rc); err != nil {
+		return newFailure(stageDecode, err)
+	}
+	s.pages = rc.Comment == message.PagesOffered
+	return nil
 }
 
 // unspecifiedRC is the error number that Slurm 22.05 sends with every refusal.

@@ -44,7 +44,33 @@ func (m *GetAccountingJobs) Walk(c *codec.Codec) {
 var _ = recordList(RecordList{Get: AccountingGetJobs, Got: AccountingGotJobs},
 	func(f model.AccountingJobFilter) Body { return &GetAccountingJobs{f} }, func() *AccountingJobs { return new(AccountingJobs) })
 
-// AccountingJobs is the answer to GetAccountingJobs.
+// GetAccountingJobPage requests a page of recorded jobs from the bundled
+// accounting daemon. It is not a message of Slurm's: its number is outside the
+// range of Slurm's numbers. A client sends it only to a daemon whose answer to
+// the client's PersistInit has the comment PagesOffered. slurmdbd sends no
+// comment in such an answer.
+type GetAccountingJobPage struct{ model.AccountingJobPage }
+
+// PagesOffered is the comment by which a daemon reports that it accepts a
+// GetAccountingJobPage.
+const PagesOffered = "schedrestd: pages of jobs"
+
+// Walk encodes or decodes the fields in wire order.
+func (m *GetAccountingJobPage) Walk(c *codec.Codec) {
+	filter := GetAccountingJobs{m.AccountingJobFilter}
+	if filter.Walk(c); c.Storing() {
+		m.AccountingJobFilter = filter.AccountingJobFilter
+	}
+	c.Uint32("after_job_id", &m.After.JobID)
+	c.String("after_cluster", &m.After.Cluster)
+	c.Uint64("after_run", &m.After.Run)
+	c.Uint32("limit", &m.Limit)
+}
+
+var _ = recordList(RecordList{Get: AccountingGetJobPage, Got: AccountingGotJobs},
+	func(p model.AccountingJobPage) Body { return &GetAccountingJobPage{p} }, func() *AccountingJobs { return new(AccountingJobs) })
+
+// AccountingJobs is the answer to GetAccountingJobs and GetAccountingJobPage.
 type AccountingJobs struct {
 	ListResponse[model.AccountingJob]
 }

@@ -131,6 +131,7 @@ const (
 	AccountingGetStats        Type = 1489
 	AccountingGotStats        Type = 1490
 	AccountingRecordJobs      Type = 30001 // a message of this project, from schedctld to scheddbd
+	AccountingGetJobPage      Type = 30002 // a message of this project, to scheddbd; answered by an AccountingGotJobs
 )
 
 // Empty is the body of a message that consists only of its type.

@@ -47,6 +47,7 @@ var messages = map[string]func() Body{
 	"PersistRC":            func() Body { return new(PersistRC) },
 	"AccountingStats":      func() Body { return new(AccountingStats) },
 	"RecordJobs":           func() Body { return new(RecordJobs) },
+	"GetAccountingJobPage": func() Body { return new(GetAccountingJobPage) },
 }
 
 var comparable = cmp.Options{

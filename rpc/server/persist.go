@@ -24,7 +24,7 @@ func (c *conn) servePersistent(opening []byte) error {
 		c.logLimited(slog.LevelInfo, "connection refused", "error", err)
 		return s.sendRC(uint16(s.version)<<8, number, text)
 	}
-	if err := s.sendRC(uint16(init.Version)<<8, 0, ""); err != nil {
+	if err := s.sendRC(uint16(init.Version)<<8, 0, c.server.Greeting); err != nil {
 		return err
 	}
 	defer func() {

@@ -47,6 +47,7 @@ type Handler func(ctx context.Context, r *Request) (message.Type, message.Body, 
 type Server struct {
 	Handlers   map[message.Type]Handler // for connections with one request
 	Persistent map[message.Type]Handler // for persistent connections; nil if these are not supported
+	Greeting   string                   // comment in the answer that opens a persistent connection
 
 	// Verify verifies a token and returns the identity for a request. The
 	// argument actAs is the name of the user to act as, or "" for the token's
