@@ -23,6 +23,7 @@ const (
 	bySubmit = "job INDEXED BY job_by_submit"
 	byUse    = "job INDEXED BY job_by_use"
 	byColumn = "job INDEXED BY job_by_" // followed by the name of the column
+	byNumber = byColumn + "job_id"
 	allJobs  = bySubmit
 )
 

@@ -4,8 +4,10 @@
 // the requests that it receives.
 //
 // The daemon speaks slurmdbd's protocol over persistent connections, so the
-// gateway uses the same client for this daemon and for slurmdbd. Jobs arrive in
-// a message that slurmdbd does not have (message.RecordJobs).
+// gateway uses the same client for this daemon and for slurmdbd. Two messages
+// are not in slurmdbd's protocol: message.RecordJobs, in which jobs arrive, and
+// message.GetAccountingJobPage, which a client sends if the daemon has offered it
+// at the beginning of the connection.
 //
 // The daemon enforces no limits, computes no usage and has no workload keys. It
 // refuses requests that need these features, because its answers would be
@@ -66,6 +68,7 @@ func (d *Daemon) Handlers() map[message.Type]server.Handler {
 		message.AccountingFini:       d.handleFini,
 
 		message.AccountingGetJobs:     d.handleJobs,
+		message.AccountingGetJobPage:  d.handleJobPage,
 		message.AccountingGetTRES:     d.handleTRES,
 		message.AccountingGetClusters: list(d.handleClusters),
 		message.AccountingGetAssocs:   list(d.handleAssociations),

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"io"
-	"strings"
 	"time"
 
 	"schedrestd/internal/errs"
@@ -24,25 +23,50 @@ const defaultQueryTimeout = 30 * time.Second
 // Jobs finds the jobs that f selects. If owner is set, it finds only jobs of
 // that user. It calls visit(n, next) once. n is the number of jobs, and each
 // call of next returns one of them. A job is valid until next is called again.
+func (s *Store) Jobs(ctx context.Context, f *model.AccountingJobFilter, owner model.Opt[uint32], visit visitor) error {
+	return s.find(ctx, visit, func(ctx context.Context, tx *sql.Tx) (query string, args []any, err error) {
+		list := conditions(f, owner)
+		from, err := cheapest(ctx, tx, list)
+		query, args = selection(from, list, f.Flags&model.JobFilterDuplicates != 0, s.maxJobs)
+		return query, args, err
+	})
+}
+
+// JobPage finds the jobs of the page p, in the order of their keys. Otherwise it
+// works like Jobs.
+func (s *Store) JobPage(ctx context.Context, p *model.AccountingJobPage, owner model.Opt[uint32], visit visitor) error {
+	if limit := s.maxJobs; p.Limit == 0 || int64(p.Limit) > int64(limit) {
+		return errs.New(errs.Invalid, "a page has at least 1 and at most %d jobs, not %d", limit, p.Limit)
+	}
+	return s.find(ctx, visit, func(ctx context.Context, tx *sql.Tx) (query string, args []any, err error) {
+		list := conditions(&p.AccountingJobFilter, owner)
+		from, err := cheapestForPage(ctx, tx, list)
+		query, args = pageSelection(from, list, p)
+		return query, args, err
+	})
+}
+
+type visitor = func(n int, next func() (cluster string, j *model.Job, err error)) error
+
+// find calls visit with the jobs whose keys a statement returns. The statement is
+// that of selection or pageSelection.
 //
-// Jobs has a time limit. But a statement can be interrupted only until it has
+// find has a time limit. But a statement can be interrupted only until it has
 // returned its first row. So the first statement returns the keys of all
 // selected jobs in a single row, and a second statement reads the jobs with
 // these keys. Both statements run in one transaction, so they see the same
 // jobs.
-func (s *Store) Jobs(ctx context.Context, f *model.AccountingJobFilter, owner model.Opt[uint32],
-	visit func(n int, next func() (cluster string, j *model.Job, err error)) error) error {
+func (s *Store) find(ctx context.Context, visit visitor,
+	statement func(context.Context, *sql.Tx) (query string, args []any, err error)) error {
 	const hint = "select fewer jobs by time, user or name"
 	errTimeout := errs.New(errs.Timeout, "the query exceeded its time limit of %v", s.queryTimeout).WithHint(hint)
 	ctx, cancel := context.WithTimeoutCause(ctx, s.queryTimeout, errTimeout)
 	defer cancel()
 	err := s.inSnapshot(ctx, func(tx *sql.Tx) error {
-		list := conditions(f, owner)
-		from, err := cheapest(ctx, tx, list)
+		query, args, err := statement(ctx, tx)
 		if err != nil {
 			return err
 		}
-		query, args := selection(from, list, f.Flags&model.JobFilterDuplicates != 0, s.maxJobs)
 		var found, n int
 		var keys string
 		if err := tx.QueryRowContext(ctx, query, args...).Scan(&found, &n, &keys); err != nil {
@@ -88,19 +112,43 @@ func (s *Store) inSnapshot(ctx context.Context, f func(tx *sql.Tx) error) error 
 // the number of jobs found, the number of jobs selected, and the sorted keys of
 // the jobs selected.
 func selection(from string, list []condition, duplicates bool, limit int) (query string, args []any) {
-	where := []string{"1"}
-	for _, c := range list {
-		where, args = append(where, c.sql), append(args, c.args...)
-	}
+	where, args := all(list)
 	counted := "found"
 	if !duplicates {
 		counted = "(SELECT id, cluster, job_id, max(submit_time) AS submit_time FROM found GROUP BY cluster, job_id)"
 	}
 	const order = "submit_time, cluster, job_id"
 	query = "WITH found AS MATERIALIZED (SELECT id, cluster, job_id, submit_time FROM " + from +
-		" WHERE " + strings.Join(where, " AND ") + " ORDER BY " + order + " LIMIT ?)" +
+		" WHERE " + where + " ORDER BY " + order + " LIMIT ?)" +
 		" SELECT (SELECT count(*) FROM found), count(*), json_group_array(id ORDER BY " + order + ") FROM " + counted
 	return query, append(args, limit+1)
+}
+
+// pageSelection is like selection, but the statement selects the jobs of the page
+// p, and ends when it has found them.
+func pageSelection(from string, list []condition, p *model.AccountingJobPage) (query string, args []any) {
+	where, args := all(list)
+	if p.Flags&model.JobFilterDuplicates == 0 {
+		where += " AND NOT EXISTS (SELECT 1 FROM job AS later WHERE later.cluster = job.cluster AND later.job_id = job.job_id" +
+			" AND later.submit_time > job.submit_time AND " + where + ")"
+		args = append(args, args...)
+	}
+	const order = "job_id, cluster, submit_time"
+	query = "WITH found AS MATERIALIZED (SELECT id, job_id, cluster, submit_time FROM " + from +
+		" WHERE job_id >= ? AND (" + order + ") > (?, ?, ?) AND " + where + " ORDER BY " + order + " LIMIT ?)" +
+		" SELECT 0, count(*), json_group_array(id ORDER BY " + order + ") FROM found"
+	after := []any{int64(p.After.JobID), int64(p.After.JobID), p.After.Cluster, int64(p.After.Submitted())}
+	return query, append(append(after, args...), int64(p.Limit))
+}
+
+// all returns the WHERE clause that requires all conditions, and its arguments.
+func all(list []condition) (where string, args []any) {
+	where = "1"
+	for _, c := range list {
+		where += " AND " + c.sql
+		args = append(args, c.args...)
+	}
+	return where, args
 }
 
 // selectRecords is a statement that selects the jobs with the given keys, in
@@ -137,11 +185,12 @@ func decode(v codec.Version, record []byte) (*model.Job, error) {
 	return &m.Jobs[0], nil
 }
 
-// The cheapest function counts jobs up to a limit. The limit begins at
-// firstProbe and is at most lastProbe.
+// The functions cheapest and cheapestForPage count jobs up to a limit. The limit
+// begins at firstProbe, and is at most lastProbe or lastPageProbe.
 const (
-	firstProbe = 100
-	lastProbe  = 1_000_000
+	firstProbe    = 100
+	lastProbe     = 1_000_000
+	lastPageProbe = 10_000
 )
 
 // cheapest returns the FROM clause of a query. The clause makes the query read
@@ -154,22 +203,54 @@ const (
 // limit. So the cost of counting is proportional to the cost of the query
 // itself.
 func cheapest(ctx context.Context, tx *sql.Tx, list []condition) (from string, err error) {
-	var candidates []condition
+	candidates, from := indexed(list)
+	switch {
+	case from != "":
+		return from, nil
+	case len(candidates) == 0:
+		return allJobs, nil
+	case len(candidates) == 1:
+		return candidates[0].from, nil
+	}
+	if from, err = fewest(ctx, tx, candidates, lastProbe); from == "" {
+		from = candidates[0].from
+	}
+	return from, err
+}
+
+// cheapestForPage is like cheapest, but for a page. To read through the index of
+// a condition, a query must read and sort all jobs that meet the condition, for
+// each page. So if these are many, the query reads the jobs in the order of their
+// numbers instead, until the page is full.
+func cheapestForPage(ctx context.Context, tx *sql.Tx, list []condition) (from string, err error) {
+	candidates, from := indexed(list)
+	if from != "" {
+		return from, nil
+	}
+	if from, err = fewest(ctx, tx, candidates, lastPageProbe); from == "" {
+		from = byNumber
+	}
+	return from, err
+}
+
+// indexed returns the conditions that have an index. If one of them is met by
+// very few jobs, it returns the FROM clause of that one instead.
+func indexed(list []condition) (candidates []condition, from string) {
 	for _, c := range list {
 		if c.from == byID {
-			return byID, nil
+			return nil, byID
 		}
 		if c.from != "" {
 			candidates = append(candidates, c)
 		}
 	}
-	switch len(candidates) {
-	case 0:
-		return allJobs, nil
-	case 1:
-		return candidates[0].from, nil
-	}
-	for limit := firstProbe; limit <= lastProbe; limit *= 10 {
+	return candidates, ""
+}
+
+// fewest returns the FROM clause of the condition that the fewest jobs meet. If
+// each condition is met by at least maxLimit jobs, it returns "".
+func fewest(ctx context.Context, tx *sql.Tx, candidates []condition, maxLimit int) (from string, err error) {
+	for limit := firstProbe; limit <= maxLimit; limit *= 10 {
 		minCount := limit
 		for _, c := range candidates {
 			var n int
@@ -186,7 +267,7 @@ func cheapest(ctx context.Context, tx *sql.Tx, list []condition) (from string, e
 			return from, nil
 		}
 	}
-	return candidates[0].from, nil
+	return "", nil
 }
 
 // selectClusters is a statement that selects the names of all clusters that

@@ -12,14 +12,33 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleJobs answers AccountingGetJobs (DBD_GET_JOBS_COND). It searches only
-// among the jobs that the client may see.
+// handleJobs answers AccountingGetJobs (DBD_GET_JOBS_COND).
 func (d *Daemon) handleJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetAccountingJobs
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	f := &q.AccountingJobFilter
+	return d.sendJobs(ctx, r, &q.AccountingJobFilter, func(owner model.Opt[uint32], visit visitor) error {
+		return d.store.Jobs(ctx, &q.AccountingJobFilter, owner, visit)
+	})
+}
+
+// handleJobPage answers AccountingGetJobPage.
+func (d *Daemon) handleJobPage(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
+	var q message.GetAccountingJobPage
+	if err := r.Decode(&q); err != nil {
+		return 0, nil, err
+	}
+	return d.sendJobs(ctx, r, &q.AccountingJobFilter, func(owner model.Opt[uint32], visit visitor) error {
+		return d.store.JobPage(ctx, &q.AccountingJobPage, owner, visit)
+	})
+}
+
+// sendJobs returns the answer with the jobs that the function find passes to its
+// argument visit. The argument owner of find is the user whose jobs the client
+// may see; if it is not set, the client may see all jobs.
+func (d *Daemon) sendJobs(ctx context.Context, r *server.Request, f *model.AccountingJobFilter,
+	find func(owner model.Opt[uint32], visit visitor) error) (message.Type, message.Body, error) {
 	if err := checkFilter(f); err != nil {
 		return 0, nil, err
 	}
@@ -31,7 +50,7 @@ func (d *Daemon) handleJobs(ctx context.Context, r *server.Request) (message.Typ
 	var answer message.AccountingJobs
 	var body message.Body
 	owner := d.privacy.OwnerFilter(r.Identity.UID, conf.PrivateJobs)
-	err = d.store.Jobs(ctx, f, owner, func(n int, next func() (string, *model.Job, error)) error {
+	err = find(owner, func(n int, next func() (string, *model.Job, error)) error {
 		var record model.AccountingJob
 		answer.Records.Len = n
 		answer.Records.Pull = func() (*model.AccountingJob, error) {

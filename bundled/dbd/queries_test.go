@@ -14,6 +14,7 @@ import (
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
+	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 )
 
@@ -21,7 +22,7 @@ import (
 // result connect returns a new client of the server.
 func serveTokens(t *testing.T, d *Daemon) (connect func() *client.Accounting) {
 	t.Helper()
-	s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: d.privacy.Super,
+	s := &server.Server{Persistent: d.Handlers(), Greeting: message.PagesOffered, SpoolDir: t.TempDir(), Log: quiet, Super: d.privacy.Super,
 		Verify: func(token, _ string) (server.Identity, error) {
 			uid, err := strconv.ParseUint(token, 10, 32)
 			return server.Identity{UID: uint32(uid), Name: token}, err
@@ -154,6 +155,28 @@ func TestPrivateJobs(t *testing.T) {
 			if err != nil || !slices.Equal(got, ids) {
 				t.Errorf("%s, asked by uid %s: %v, %v; want %v", name, uid, got, err, ids)
 			}
+			if got = followPages(t, connect(), model.Credential{Token: uid}, f); !slices.Equal(got, ids) {
+				t.Errorf("%s, pages, asked by uid %s: %v; want %v", name, uid, got, ids)
+			}
+		}
+	}
+}
+
+// followPages returns the numbers of the jobs on the pages of one job.
+func followPages(t *testing.T, conn *client.Accounting, cred model.Credential, f model.AccountingJobFilter) (ids []uint32) {
+	t.Helper()
+	for p := (model.AccountingJobPage{AccountingJobFilter: f, Limit: 1}); ; {
+		n := 0
+		err := client.Records(t.Context(), conn, cred, p, func(j *model.AccountingJob) error {
+			ids, p.After = append(ids, j.JobID), j.Key()
+			n++
+			return nil
+		})
+		if err != nil || n > 1 || len(ids) > 100 {
+			t.Fatalf("%+v: %d jobs, %v", p, n, err)
+		}
+		if n == 0 {
+			return ids
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"schedrestd/bundled/daemon"
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
+	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 )
 
@@ -52,7 +53,7 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	privacy := daemon.Privacy{Hidden: c.PrivateData, Super: super}
 	privacy.Log(log, conf.PrivateJobs|conf.PrivateUsers|conf.PrivateAccounts)
 	d := New(store, privacy, log)
-	s := &server.Server{Persistent: d.Handlers(), Limit: d.Limit, Verify: keys.WithTickets(), Super: super, Owner: daemon.Owners(log), Log: log,
+	s := &server.Server{Persistent: d.Handlers(), Greeting: message.PagesOffered, Limit: d.Limit, Verify: keys.WithTickets(), Super: super, Owner: daemon.Owners(log), Log: log,
 		SpoolDir: filepath.Dir(c.StorageLoc)}
 	return daemon.Serve(ctx, s, listeners, log, nil)
 }

@@ -231,6 +231,57 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
+// BenchmarkPage reads pages of 100 jobs, as the daemon's own user, and at last the longest list that
+// the daemon sends without pages.
+func BenchmarkPage(b *testing.B) {
+	n := benchJobs(b, 500_000)
+	c := startCluster(b, n, 200)
+	all := model.AccountingJobFilter{Flags: model.JobFilterDuplicates}
+	user, recent, first := all, all, all
+	user.UserIDs = []string{fmt.Sprint(c.users[1].UID)}
+	recent.UsageStart = model.Time(1_700_000_000 + n - 20_000)
+	first.UsageEnd = 1_700_000_000 + 50_000 - 1
+	after := func(id int) model.AccountingJobKey {
+		return model.AccountingJobKey{JobID: uint32(id), Cluster: "c1", Run: 1<<64 - 1}
+	}
+	for _, tt := range []struct {
+		name string
+		page model.AccountingJobPage // of the whole list if the limit is 0
+		want int
+	}{
+		{"first", model.AccountingJobPage{AccountingJobFilter: all, Limit: 101}, 101},
+		{"middle", model.AccountingJobPage{AccountingJobFilter: all, After: after(n / 2), Limit: 101}, 101},
+		{"last", model.AccountingJobPage{AccountingJobFilter: all, After: after(n - 100), Limit: 101}, 100},
+		{"latest of each number", model.AccountingJobPage{After: after(n / 2), Limit: 101}, 101},
+		{"a thousandth of the jobs", model.AccountingJobPage{AccountingJobFilter: user, Limit: 101}, 101},
+		{"the last 20000", model.AccountingJobPage{AccountingJobFilter: recent, Limit: 101}, 101},
+		{"list of 50000", model.AccountingJobPage{AccountingJobFilter: first}, 50_000},
+	} {
+		b.Run(tt.name, func(b *testing.B) {
+			accounting := client.NewAccounting(client.Config{Cluster: "c1", Accounting: []client.Address{{Name: "dbd", Network: "unix", Address: c.socket}}})
+			var durations []time.Duration
+			for b.Loop() {
+				found := 0
+				each := func(*model.AccountingJob) error { found++; return nil }
+				durations = append(durations, elapsed(func() {
+					list := model.List(tt.page, each)
+					if tt.page.Limit == 0 {
+						list = model.List(tt.page.AccountingJobFilter, each)
+					}
+					if err := accounting.List(context.Background(), model.Credential{}, list); err != nil {
+						b.Fatal(err)
+					}
+				}))
+				if found != tt.want {
+					b.Fatalf("%d jobs, want %d", found, tt.want)
+				}
+			}
+			reportLatencies(b, durations)
+			b.ReportMetric(c.peak(b), "peak-MB")
+		})
+	}
+}
+
 // BenchmarkUnreadLists measures how long it takes to look up one job, first
 // without other requests. Then it repeats the measurement while another user
 // requests long lists on 60 connections and does not read the answers.
