@@ -48,15 +48,24 @@ func (h *handler) getAccountingJobs(c *rest.Call, p *api.AccountingJobsParams) e
 	// resolve names to ids. If the client sent names, the gateway compares them
 	// with the names in the records instead.
 	users, groups := extractNames(&filter.UserIDs), extractNames(&filter.GroupIDs)
-	list := func(each func(*model.AccountingJob) error) error {
+	wants := func(j *model.AccountingJob) bool {
+		return inList(users, j.User, j.UserID, h.Users.User) && inList(groups, "", j.GroupID, h.Users.Group)
+	}
+	if after, limit := c.Page(); limit > 0 {
+		page := model.AccountingJobPage{AccountingJobFilter: filter, Limit: uint32(limit) + 1} // one more, to see whether there is a next page
+		if page.After, err = parseRecordedJobKey(after); err != nil {
+			return err
+		}
+		return h.sendAccountingJobs(c, r, h.pagesOf(c, page, limit, wants))
+	}
+	return h.sendAccountingJobs(c, r, func(each func(*model.AccountingJob) error) error {
 		return recordsOf[model.AccountingJob](h, c, filter)(func(j *model.AccountingJob) error {
-			if !inList(users, j.User, j.UserID, h.Users.User) || !inList(groups, "", j.GroupID, h.Users.Group) {
+			if !wants(j) {
 				return nil
 			}
 			return each(j)
 		})
-	}
-	return h.sendAccountingJobs(c, r, list)
+	})
 }
 
 // completeRange completes a range that has only a minimum or only a maximum.
@@ -142,12 +151,6 @@ func isPart(j *model.AccountingJob, selected model.SelectedStep) bool {
 		return j.HetJobID == selected.Step.JobID && j.HetJobOffset == selected.HetOffset
 	}
 	return j.ArrayTaskID == selected.ArrayTaskID || api.InTaskList(j.ArrayTasks, selected.ArrayTaskID.Number)
-}
-
-// recordedJobKey returns the key of a job's record. Several clusters use the
-// same job numbers, and a cluster may use a number again.
-func recordedJobKey(j *model.AccountingJob) string {
-	return numberKey(uint64(j.JobID)) + j.Cluster + "/" + numberKey(j.DBIndex)
 }
 
 func (h *handler) sendAccountingJobs(c *rest.Call, r *api.Records, list func(each func(*model.AccountingJob) error) error) error {

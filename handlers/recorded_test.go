@@ -33,6 +33,7 @@ type lists struct {
 	wckeys       []model.WCKey
 	conf         model.AccountingConf
 	more         []recordLookup // records that only one test uses
+	pages        bool           // whether the daemon selects the jobs of a page
 }
 
 // listRecords calls the listing's function with those records of list for which
@@ -70,6 +71,17 @@ func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing
 		return listRecords(a, "recorded jobs", cred, l, a.recorded.jobs, func(j *model.AccountingJob) bool {
 			return (len(f.Steps) == 0 || f.Steps[0].Step.JobID == j.JobID) && oneOf(f.Clusters, j.Cluster)
 		})
+	case model.AccountingJobPage:
+		list := a.recorded.jobs
+		if a.recorded.pages {
+			list = slices.Clone(list)
+			slices.SortFunc(list, func(x, y model.AccountingJob) int { return x.Key().Compare(y.Key()) })
+			list = slices.DeleteFunc(list, func(j model.AccountingJob) bool {
+				return j.Key().Compare(f.After) <= 0 || !oneOf(f.Clusters, j.Cluster)
+			})
+			list = list[:min(len(list), int(f.Limit))]
+		}
+		return listRecords(a, "recorded jobs", cred, l, list, func(j *model.AccountingJob) bool { return oneOf(f.Clusters, j.Cluster) })
 	case model.AssocFilter:
 		return listRecords(a, "associations", cred, l, a.recorded.associations, func(r *model.Association) bool {
 			return oneOf(f.IDs, fmt.Sprint(r.ID)) && oneOf(f.Users, r.User) && oneOf(f.Accounts, r.Account) && oneOf(f.Clusters, r.Cluster) && oneOf(f.Partitions, r.Partition)

@@ -73,6 +73,16 @@ func (c *Call) readPage(doc *schema.Value) error {
 	return nil
 }
 
+// Page returns the key after which the page that the request asks for begins, and
+// the maximum number of its entries. If the request asks for no page, the limit
+// is 0.
+func (c *Call) Page() (after string, limit int) {
+	if c.part == nil {
+		return "", 0
+	}
+	return c.part.after, c.part.limit
+}
+
 // takeText removes a parameter from the others and returns its value. It
 // returns an error if the parameter was sent several times.
 func takeText(doc *schema.Value, name string) (text string, ok bool, err error) {
