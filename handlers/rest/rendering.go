@@ -27,6 +27,7 @@ import (
 type rendering struct {
 	key     renderingKey
 	coding  string
+	owner   string // the user whose request creates it
 	created time.Time
 
 	// The request that creates the rendering sets these fields. They are final
@@ -69,7 +70,7 @@ var errShared = errors.New("records are rendered already")
 // get returns the rendering with this key. If there was none, build is true, and
 // the caller must create it and call publish. In any case, the caller must call
 // release.
-func (all *renderings) get(key renderingKey, coding string, memory reservation) (r *rendering, build bool) {
+func (all *renderings) get(key renderingKey, coding, owner string, memory reservation) (r *rendering, build bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if r = all.byKey[key]; r == nil || time.Since(r.created) > maxRenderingAge {
@@ -79,7 +80,7 @@ func (all *renderings) get(key renderingKey, coding string, memory reservation) 
 		if r != nil && r.users == 0 {
 			all.forget(r)
 		}
-		r, build = &rendering{key: key, coding: coding, created: time.Now(), ready: make(chan struct{}), memory: memory}, true
+		r, build = &rendering{key: key, coding: coding, owner: owner, created: time.Now(), ready: make(chan struct{}), memory: memory}, true
 		all.byKey[key] = r
 	}
 	if r.users++; r.expiry != nil {
@@ -156,8 +157,15 @@ func (all *renderings) grow(r *rendering) bool {
 	if (len(r.pieces)+1)*renderingPiece > all.limit/share {
 		return false
 	}
-	for all.size+renderingPiece > all.limit || !r.memory.hold(renderingPiece) {
-		if !all.evict() {
+	for all.size+renderingPiece > all.limit {
+		if !all.evict(all.largestOwner()) {
+			return false
+		}
+	}
+	for !r.memory.hold(renderingPiece) {
+		// Usually it is this user who may not have more memory. The renderings of
+		// others would not help.
+		if !all.evict(r.owner) {
 			return false
 		}
 	}
@@ -166,16 +174,38 @@ func (all *renderings) grow(r *rendering) bool {
 	return true
 }
 
-// evict removes a rendering that is not in use. The caller holds the lock.
-func (all *renderings) evict() bool {
+// largestOwner returns the user with the largest renderings in sum, of those who
+// have one that is not in use. So a user with many lists does not remove the
+// renderings of all others. The caller holds the lock.
+func (all *renderings) largestOwner() (largest string) {
+	sizes := map[string]int{}
 	for _, r := range all.byKey {
-		if r.users == 0 && len(r.pieces) > 0 {
+		sizes[r.owner] += len(r.pieces)
+	}
+	most := 0
+	for _, r := range all.byKey {
+		if r.isUnused() && sizes[r.owner] > most {
+			largest, most = r.owner, sizes[r.owner]
+		}
+	}
+	return largest
+}
+
+// evict removes a rendering of a user that is not in use. It returns false if
+// there is none. The caller holds the lock.
+func (all *renderings) evict(owner string) bool {
+	for _, r := range all.byKey {
+		if r.owner == owner && r.isUnused() {
 			all.forget(r)
 			return true
 		}
 	}
 	return false
 }
+
+// isUnused reports whether r takes memory that nothing uses. The caller holds the
+// lock.
+func (r *rendering) isUnused() bool { return r.users == 0 && len(r.pieces) > 0 }
 
 // renderingKey returns the key of the answer's records. It returns false if they
 // can't be shared.

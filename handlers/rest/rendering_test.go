@@ -100,7 +100,7 @@ func TestRenderingsFreeMemory(t *testing.T) {
 				time.AfterFunc(rand.N(10*time.Millisecond), cancel)
 			}
 			for {
-				r, first := all.get(renderingKey{byte(key)}, []string{"", "gzip", "zstd"}[key%3], reservation{memory: memory})
+				r, first := all.get(renderingKey{byte(key)}, []string{"", "gzip", "zstd"}[key%3], []string{"ann", "bob"}[key%2], reservation{memory: memory})
 				if first {
 					build(r, contents[key])
 					return
@@ -149,7 +149,7 @@ func TestRenderingsAge(t *testing.T) {
 		key := renderingKey{1}
 		builds := 0
 		use := func() *rendering {
-			r, build := all.get(key, "", reservation{memory: memory})
+			r, build := all.get(key, "", "ann", reservation{memory: memory})
 			if build {
 				builds++
 				b := newBuilder(all, r, io.Discard, nil)
@@ -173,4 +173,47 @@ func TestRenderingsAge(t *testing.T) {
 		all.release(slow)
 		expectNothingHeld(t, all, memory)
 	})
+}
+
+// TestRenderingsOfOthersStay checks that a user who asks for many lists, or who may
+// not have more memory, removes only their own renderings.
+func TestRenderingsOfOthersStay(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		limit, bobs int // memory of all renderings, and of those of bob
+	}{
+		{"the renderings are full", 16, 100},
+		{"the user's memory is full", 100, 3},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			memory := map[string]*meter{"ann": {limit: 100 * renderingPiece}, "bob": {limit: tt.bobs * renderingPiece}}
+			all := &renderings{limit: tt.limit * renderingPiece}
+			ask := func(owner string, key byte) (kept bool) {
+				r, build := all.get(renderingKey{key}, "zstd", owner, reservation{memory: memory[owner]})
+				defer all.release(r)
+				if build {
+					for range 2 {
+						if !all.grow(r) {
+							t.Errorf("%s: no memory for rendering %d of %s", tt.name, key, owner)
+						}
+					}
+					r.whole = true
+					all.publish(r)
+				}
+				return !build
+			}
+			for key := range byte(3) {
+				ask("ann", key)
+			}
+			for key := range byte(50) {
+				ask("bob", 100+key)
+			}
+			for key := range byte(3) {
+				if !ask("ann", key) {
+					t.Errorf("%s: rendering %d was removed", tt.name, key)
+				}
+			}
+			time.Sleep(unusedRendering + time.Second)
+		})
+	}
 }
