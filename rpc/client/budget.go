@@ -26,7 +26,7 @@ import (
 type Budget struct {
 	size int
 
-	reclaim []func() bool // each frees memory that is not needed, and returns false if there is none; set before use
+	reclaim []func(of reclaimable) bool // each frees memory that is not needed, and returns false if there is none; set before use
 
 	mu      sync.Mutex
 	used    int
@@ -61,21 +61,28 @@ func (c *caller) allowance(cred model.Credential) *allowance {
 	return &allowance{budget: c.cfg.Answers, owner: ownerOf(nil, cred)}
 }
 
+// reclaimable reports whether the memory of a credential may be freed.
+type reclaimable = func(owner) bool
+
+func anyOwner(owner) bool { return true }
+
 // acquire reserves n more bytes, if necessary in place of answers that are only
-// kept for later (store). It does not wait, and reports whether it succeeded.
+// kept for later (store). If the credential has reached its own limit, these are
+// its own answers, because those of others would not help. It does not wait, and
+// reports whether it succeeded.
 func (r *allowance) acquire(n int) bool {
-	if r.tryAcquire(n) {
-		return true
-	}
+	ok, of := r.tryAcquire(n)
 	for _, reclaim := range r.budget.reclaim {
-		if reclaim() && r.tryAcquire(n) {
-			return true
+		for !ok && reclaim(of) {
+			ok, of = r.tryAcquire(n)
 		}
 	}
-	return false
+	return ok
 }
 
-func (r *allowance) tryAcquire(n int) bool {
+// tryAcquire reserves n more bytes. If there is no memory for them, of reports of
+// which credentials memory would have to be freed.
+func (r *allowance) tryAcquire(n int) (ok bool, of reclaimable) {
 	b := r.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,11 +91,14 @@ func (r *allowance) tryAcquire(n int) bool {
 		limit -= b.shortReserve()
 	}
 	others := b.byOwner[r.owner] - r.held
-	if b.used+n > limit || others > 0 && others+r.held+n > b.size/2 {
-		return false
+	switch {
+	case others > 0 && others+r.held+n > b.size/2:
+		return false, func(o owner) bool { return o == r.owner }
+	case b.used+n > limit:
+		return false, anyOwner
 	}
 	b.add(r, n)
-	return true
+	return true, nil
 }
 
 // release frees n bytes.

@@ -67,7 +67,11 @@ func (all *rounds) keep(key roundKey, answer *reply, asked time.Time, lifetime t
 	limit := maxKept * budget.size
 	one := &kept{key: key, answer: answer, size: len(answer.first) + answer.remaining, asked: asked, memory: allowance{budget: budget}}
 	all.discard(all.kept.answers[key])
-	for all.kept.size+one.size > limit || !one.memory.tryAcquire(cap(answer.first)+keptOverhead) { // acquire would lock rounds
+	hasMemory := func() bool { // acquire would lock rounds
+		ok, _ := one.memory.tryAcquire(cap(answer.first) + keptOverhead)
+		return ok
+	}
+	for all.kept.size+one.size > limit || !hasMemory() {
 		if len(all.kept.answers) == 0 {
 			answer.release()
 			return
@@ -107,16 +111,19 @@ func (all *rounds) changed() {
 	all.mu.Lock()
 	all.kept.changes++
 	all.mu.Unlock()
-	all.free()
+	all.free(anyOwner)
 }
 
-// free discards all answers. It returns false if there are none.
-func (all *rounds) free() bool {
+// free discards all answers to the credentials for which the function of returns
+// true. It returns false if there are none.
+func (all *rounds) free(of reclaimable) (some bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	some := len(all.kept.answers) > 0
 	for _, one := range all.kept.answers {
-		all.discard(one)
+		if of(one.key.owner) {
+			all.discard(one)
+			some = true
+		}
 	}
 	return some
 }

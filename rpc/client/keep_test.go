@@ -210,6 +210,39 @@ func TestKeptAnswersGiveWay(t *testing.T) {
 	}
 }
 
+// TestKeptAnswersOfOthersStay checks that a credential that may not have more
+// memory discards only its own kept answers.
+func TestKeptAnswersOfOthersStay(t *testing.T) {
+	t.Parallel()
+	answer := incompressible(t, 3<<20)
+	peer := script(t, "ctl", func(nc net.Conn, r message.Header) {
+		if r.Type == message.RequestPing {
+			rc(nc, r.Version, 0)
+			return
+		}
+		nc.Write(answer)
+	})
+	c := client.New(client.Config{Controllers: []client.Address{peer.Address}, Answers: client.NewBudget(16 << 20)})
+	ask := func(cred model.Credential, flags model.Show) (age time.Duration) {
+		limit := &origin.Origin{Accept: time.Hour, Keep: time.Hour}
+		if _, err := c.Jobs(origin.With(context.Background(), limit), cred, model.Query{Flags: flags}, func(*model.Job) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		return limit.Age()
+	}
+	ask(ann, 0)
+	second := model.Credential{Token: "second"}
+	for flags := range model.Show(8) { // each is another request
+		ask(second, flags)
+	}
+	if ask(second, 0) != 0 {
+		t.Error("the second user keeps more than half of the memory")
+	}
+	if ask(ann, 0) == 0 {
+		t.Error("the answer of the first user was discarded")
+	}
+}
+
 // incompressible returns a list of jobs of about n bytes that can't be
 // compressed.
 func incompressible(t *testing.T, n int) []byte {
