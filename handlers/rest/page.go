@@ -108,7 +108,7 @@ func (c *Call) hashQuery(doc *schema.Value) []byte {
 		if v.Key == "update_time" { // a client may send the time of each page's answer
 			continue
 		}
-		fmt.Fprintf(h, "%q%q", v.Key, v.Text)
+		fmt.Fprintf(h, "%q%q%d", v.Key, v.Text, len(v.Items)) // the number, because the next parameter looks like two items
 		for j := range v.Items {
 			fmt.Fprintf(h, "%q", v.Items[j].Text)
 		}

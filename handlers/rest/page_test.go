@@ -1,10 +1,13 @@
 package rest
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
 
+	"schedrestd/api"
 	"schedrestd/model"
 )
 
@@ -35,5 +38,22 @@ func BenchmarkMemoryOf(b *testing.B) {
 	job := &model.Job{Name: "a job"}
 	for b.Loop() {
 		memoryOf(reflect.ValueOf(job))
+	}
+}
+
+// TestHashOfQuery checks that the tokens of different lists differ.
+func TestHashOfQuery(t *testing.T) {
+	seen := map[string]string{}
+	for _, query := range []string{"", "a=", "a=b", "a=b&a=c", "a=&b=c", "a=b&b=c", "a=&a=b&a=c", "a=&b=&c=", "a=&a=b&c=", "a=%22b", "a=%22&b=%22", "b=a"} {
+		c := &Call{match: match{route: &Route{Endpoint: &api.Endpoint{ID: "get_jobs"}}}, r: httptest.NewRequest(http.MethodGet, "/jobs?"+query, nil)}
+		doc, err := c.paramsAsDocument()
+		if err != nil {
+			t.Fatal(err)
+		}
+		hash := string(c.hashQuery(doc))
+		if other, ok := seen[hash]; ok {
+			t.Errorf("%s has the hash of %s", query, other)
+		}
+		seen[hash] = query
 	}
 }
