@@ -15,10 +15,18 @@ import (
 // (package origin). The lock of rounds guards it.
 type store struct {
 	answers map[roundKey]*kept
-	order   list.List // of *kept; the one that was kept first is at the front
-	size    int       // bytes of all answers, as the controller sent them
-	changes int       // changes that this Client has made; an answer that was requested before the last one is not kept
+	owners  map[owner]*keptOf // those that have answers
+	size    int               // bytes of all answers, as the controller sent them
+	changes int               // changes that this Client has made; an answer that was requested before the last one is not kept
 }
+
+// keptOf is the answers to a credential that are kept.
+type keptOf struct {
+	order list.List // of *kept; the one that was kept first is at the front
+	size  int       // bytes of these answers, with keptOverhead
+}
+
+func (of *keptOf) first() *kept { return of.order.Front().Value.(*kept) }
 
 // kept is an answer that is kept.
 type kept struct {
@@ -28,7 +36,7 @@ type kept struct {
 	memory allowance // for the first piece, which needs none before, and for keptOverhead
 	asked  time.Time // when it was requested
 	expiry *time.Timer
-	at     *list.Element // in the order
+	at     *list.Element // in the order of its owner
 }
 
 // maxKept limits the sum of the answers that are kept, relative to the budget.
@@ -62,7 +70,9 @@ func (all *rounds) recall(key roundKey, now time.Time, accepts func(age time.Dur
 
 // keep keeps an answer for the given time after it was requested. It takes over
 // the answer, and discards it if it is too long, or if there is no memory for it
-// in the budget. The caller holds the lock.
+// in the budget. If others have to make room, these are answers to the credential
+// that has most, so that one with many requests does not remove the answers to
+// all others. The caller holds the lock.
 func (all *rounds) keep(key roundKey, answer *reply, asked time.Time, lifetime time.Duration, budget *Budget) {
 	limit := maxKept * budget.size
 	one := &kept{key: key, answer: answer, size: len(answer.first) + answer.remaining, asked: asked, memory: allowance{budget: budget}}
@@ -76,10 +86,15 @@ func (all *rounds) keep(key roundKey, answer *reply, asked time.Time, lifetime t
 			answer.release()
 			return
 		}
-		all.discard(all.kept.order.Front().Value.(*kept))
+		all.discard(all.kept.largest().first())
 	}
 	if all.kept.answers == nil {
-		all.kept.answers = map[roundKey]*kept{}
+		all.kept.answers, all.kept.owners = map[roundKey]*kept{}, map[owner]*keptOf{}
+	}
+	of := all.kept.owners[key.owner]
+	if of == nil {
+		of = new(keptOf)
+		all.kept.owners[key.owner] = of
 	}
 	one.expiry = time.AfterFunc(time.Until(asked.Add(lifetime)), func() {
 		all.mu.Lock()
@@ -87,8 +102,21 @@ func (all *rounds) keep(key roundKey, answer *reply, asked time.Time, lifetime t
 		all.discard(one)
 	})
 	all.kept.answers[key] = one
-	one.at = all.kept.order.PushBack(one)
+	one.at = of.order.PushBack(one)
+	of.size += one.size + keptOverhead
 	all.kept.size += one.size
+}
+
+// largest returns the answers to the credential that has most, and of those that
+// have as much, to the one whose first answer is the oldest. There must be
+// answers.
+func (s *store) largest() (most *keptOf) {
+	for _, of := range s.owners {
+		if most == nil || of.size > most.size || of.size == most.size && of.first().asked.Before(most.first().asked) {
+			most = of
+		}
+	}
+	return most
 }
 
 // discard discards an answer that is kept, unless that has happened already. The
@@ -99,8 +127,12 @@ func (all *rounds) discard(one *kept) {
 	}
 	one.expiry.Stop()
 	delete(all.kept.answers, one.key)
-	all.kept.order.Remove(one.at)
 	all.kept.size -= one.size
+	of := all.kept.owners[one.key.owner]
+	of.order.Remove(one.at)
+	if of.size -= one.size + keptOverhead; of.order.Len() == 0 {
+		delete(all.kept.owners, one.key.owner)
+	}
 	one.memory.release(one.memory.held)
 	one.answer.release()
 }

@@ -184,6 +184,36 @@ func TestShortAnswersAreCounted(t *testing.T) {
 	}
 }
 
+// TestManyKeptAnswers checks that a credential with many requests discards only its
+// own kept answers.
+func TestManyKeptAnswers(t *testing.T) {
+	t.Parallel()
+	c := client.New(client.Config{Controllers: []client.Address{newClock(t, func() {}).Address}, Answers: client.NewBudget(1 << 20)})
+	ask := func(cred model.Credential, flags model.Show) time.Duration {
+		limit := &origin.Origin{Accept: time.Hour, Keep: time.Hour}
+		_, err := c.Jobs(origin.With(context.Background(), limit), cred, model.Query{Flags: flags}, func(*model.Job) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return limit.Age()
+	}
+	for flags := range model.Show(3) {
+		ask(ann, flags)
+	}
+	second := model.Credential{Token: "second"}
+	for flags := range model.Show(500) {
+		ask(second, flags)
+	}
+	if ask(second, 499) == 0 || ask(second, 0) != 0 {
+		t.Error("others than the last answers of the second user are kept")
+	}
+	for flags := range model.Show(3) {
+		if ask(ann, flags) == 0 {
+			t.Errorf("answer %d of the first user was discarded", flags)
+		}
+	}
+}
+
 // TestKeptAnswersGiveWay checks that kept answers leave their memory to others
 // that need it.
 func TestKeptAnswersGiveWay(t *testing.T) {

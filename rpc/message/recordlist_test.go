@@ -58,7 +58,7 @@ func addRecordLists() {
 		}
 	}
 	slices.Sort(more)
-	fuzzed = append(fuzzed, more...)
+	fuzzed = append(append(fuzzed, more...), "GetAccountingJobPage")
 }
 
 // named returns the name of the type of a body.
