@@ -121,7 +121,7 @@ var (
 	}
 	UntilParameter = schema.Property{
 		Name: "until", Undocumented: true, Shape: &schema.Shape{Kind: "string", Enum: []string{UntilEnded, UntilRunning}},
-		Doc: "State of the job to wait for, together with wait: \"running\" if a task or component has started, \"ended\" if all have ended",
+		Doc: "State of the job to wait for, together with wait: \"running\" if a task or component has started, \"ended\" if all have ended. A submission with wait waits for \"ended\" by default",
 	}
 )
 

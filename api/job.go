@@ -260,6 +260,11 @@ var GetJobs = declare(jobListParams, Endpoint{
 	AnswerDoc:   "The jobs",
 })
 
+// JobURL returns the path of a job.
+func JobURL(v schema.View, id uint32) string {
+	return strings.Replace(GetJob.URL(v), "{job_id}", strconv.FormatUint(uint64(id), 10), 1)
+}
+
 type JobParams struct {
 	Job model.JobSelection
 	model.Query

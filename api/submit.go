@@ -79,7 +79,8 @@ func components(job *model.JobDesc, list []model.JobDesc, listField string) (des
 // SubmitAnswer is the answer to a submission.
 type SubmitAnswer struct {
 	model.Submitted
-	ErrorName string // name of ErrorCode
+	ErrorName string                // name of ErrorCode
+	Jobs      schema.Stream[JobRow] // the job after the wait; nil if the request does not wait
 	Envelope
 }
 
@@ -92,6 +93,8 @@ var Submit = enveloped("openapi_job_submit_response", func(a *SubmitAnswer) *Env
 		submittedMessage,
 	}, schema.Until(V42), schema.Deprecated(V41)),
 	submittedID, submittedStep, submittedMessage,
+	schema.F("jobs", schema.StreamOf(Job.Type), func(a *SubmitAnswer) *schema.Stream[JobRow] { return &a.Jobs }, "The job as it was at the end of the wait; absent without the parameter wait", schema.Extension).
+		OmitIf(func(a *SubmitAnswer) bool { return a.Jobs == nil }),
 )
 
 var (
@@ -124,8 +127,8 @@ var PostJobSubmit = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "job/submit", ID: "post_job_submit",
 	Doc: "Submit a batch job", Request: SubmissionBody, Answer: Submit,
 	Example:     `{"job": {"name": "hello", "script": "#!/bin/sh\necho Hello from job $SLURM_JOB_ID\n", "current_working_directory": "/tmp", "standard_output": "/tmp/hello-%u-%j.out", "environment": ["PATH=/usr/bin:/bin"], "time_limit": {"set": true, "number": 5}}}`,
-	Description: "Submits a batch job or, if jobs is set, a heterogeneous job of at most 128 components. The job must have a script, current_working_directory, and an environment with at least one variable. If the controller rejects the job, the status is usually 422. If the outcome is unknown, the error's code says so; check whether the job exists before you submit it again, or send an Idempotency-Key.",
-	Keyed:       true,
-	RequestDoc:  "The job; its script is a field of the job or of the request",
-	AnswerDoc:   "The number of the job",
+	Description: "Submits a batch job or, if jobs is set, a heterogeneous job of at most 128 components. The job must have a script, current_working_directory, and an environment with at least one variable. If the controller rejects the job, the status is usually 422. If the outcome is unknown, the error's code says so; check whether the job exists before you submit it again, or send an Idempotency-Key. With wait, the header comes at once, and Location contains the path of the job; the body follows when the job has ended, or the time is over.",
+	Keyed:       true, Ending: true,
+	RequestDoc: "The job; its script is a field of the job or of the request",
+	AnswerDoc:  "The number of the job",
 })

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
@@ -82,8 +83,12 @@ func (h *handler) recordedJob(c *rest.Call, job model.JobSelection) (jobs []mode
 
 // sendRecorded answers with jobs from accounting.
 func (h *handler) sendRecorded(c *rest.Call, jobs []model.Job) error {
-	body := api.JobsAnswer{LastUpdate: model.At(time.Now()), Envelope: c.Envelope()}
-	body.Jobs = func(each func(*api.JobRow) error) error {
+	return rest.Send(c, http.StatusOK, api.Jobs, &api.JobsAnswer{Jobs: h.jobRows(jobs), LastUpdate: model.At(time.Now()), Envelope: c.Envelope()})
+}
+
+// jobRows returns the rows of an answer with these jobs.
+func (h *handler) jobRows(jobs []model.Job) schema.Stream[api.JobRow] {
+	return func(each func(*api.JobRow) error) error {
 		row := api.JobRow{Users: h.Users}
 		for i := range jobs {
 			row.Job = &jobs[i]
@@ -93,7 +98,6 @@ func (h *handler) sendRecorded(c *rest.Call, jobs []model.Job) error {
 		}
 		return nil
 	}
-	return rest.Send(c, http.StatusOK, api.Jobs, &body)
 }
 
 // maxRecorded is the maximum number of records of one job from accounting that an

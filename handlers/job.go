@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"schedrestd/api"
-	"schedrestd/handlers/feed"
 	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
@@ -21,7 +20,7 @@ func (h *handler) getJobs(c *rest.Call, p *api.JobListParams) error {
 	if c.Watches() {
 		row := api.JobRow{Users: h.Users}
 		match := func(j *model.Job) bool { row.Job = j; return p.Match(&row) }
-		if done, err := h.watchJobs(c, match, h.jobSources(c, p)...); done || err != nil {
+		if done, err := h.watchJobs(c, "", match, h.jobSources(c, p)...); done || err != nil {
 			return err
 		}
 	}
@@ -99,14 +98,8 @@ func (h *handler) userID(c *rest.Call, user string) model.Opt[uint32] {
 // at a time, because an array may have a million of them.
 func (h *handler) getJob(c *rest.Call, p *api.JobParams) error {
 	name, matches := partOf(p.Job)
-	if c.Watches() {
-		ofJob := func(j *model.Job) bool {
-			return (j.StepID.JobID == p.Job.JobID || j.ArrayJobID == p.Job.JobID || j.HetJobID == p.Job.JobID) && matches(j)
-		}
-		sources := []feed.Source[model.Job]{h.jobSource(c, p.Query, p.Job.JobID), h.allJobs(c, p.Query)}
-		if _, err := h.watchJobs(c, ofJob, sources...); err != nil {
-			return err
-		}
+	if err := h.listenToJob(c, p, matches); err != nil {
+		return err
 	}
 	if c.Until() != "" {
 		recorded, err := h.awaitJob(c, p, matches)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
@@ -47,7 +48,46 @@ func (h *handler) postJobSubmit(c *rest.Call, _ *api.NoParams) error {
 		return annotateComponents(c, err, descs, at)
 	}
 	h.warnOfSubmission(c, submitted, at)
-	return rest.Send(c, http.StatusOK, api.Submit, &api.SubmitAnswer{Submitted: *submitted, Envelope: c.Envelope()})
+	answer := api.SubmitAnswer{Submitted: *submitted}
+	if c.Waits() {
+		if answer.Jobs, err = h.followSubmitted(c, submitted.StepID.JobID); err != nil {
+			return err
+		}
+	}
+	answer.Envelope = c.Envelope()
+	return rest.Send(c, http.StatusOK, api.Submit, &answer)
+}
+
+// followSubmitted tells the client that the job was submitted, waits until the job
+// has ended, or runs, and returns its records. A failure becomes a warning,
+// because the job was submitted.
+func (h *handler) followSubmitted(c *rest.Call, id uint32) (schema.Stream[api.JobRow], error) {
+	c.Header().Set("Location", api.JobURL(c.View(), id))
+	if err := c.SendHeader(http.StatusOK); err != nil {
+		return nil, err
+	}
+	params := &api.JobParams{Job: model.JobSelection{JobID: id}}
+	_, matches := partOf(params.Job)
+	var recorded []model.Job
+	err := c.Await(func() (err error) {
+		if err := h.listenToJob(c, params, matches); err != nil {
+			return err
+		}
+		recorded, err = h.awaitJob(c, params, matches)
+		return err
+	})
+	if err == nil && len(recorded) == 0 {
+		_, err = h.Controller.Job(c.Context(), c.Credential(), id, jobQuery(c, model.Query{}), func(j *model.Job) error {
+			if recorded = append(recorded, *j); len(recorded) == maxRecorded {
+				return errs.New(errs.TooLarge, "only the first %d records of the job are shown", maxRecorded)
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		c.Warn(rest.InQuery+api.WaitParameter.Name, "the job was submitted, but the wait failed: %s", rest.Problem(err).Description)
+	}
+	return h.jobRows(recorded), nil
 }
 
 // warnOfSubmission adds the controller's remark about a job that it accepted,

@@ -455,3 +455,54 @@ func TestManyWait(t *testing.T) {
 	l.change(func(f *fake) { f.jobs[0].State = model.JobComplete })
 	clients.Wait()
 }
+
+// Submit adds a running job.
+func (l *living) Submit(context.Context, model.Credential, *model.JobDesc) (*model.Submitted, error) {
+	l.change(func(f *fake) {
+		f.jobs = append(f.jobs, model.Job{StepID: model.StepID{JobID: 99}, Name: "new", State: model.JobRunning})
+	})
+	return &model.Submitted{StepID: model.StepID{JobID: 99}}, nil
+}
+
+// TestSubmitAndWait checks that a submission that waits sends the job's path
+// before the job has ended, and the job afterwards.
+func TestSubmitAndWait(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, query string
+		ends        bool
+		contains    string
+	}{
+		{"ended", "?wait=60s", true, `"jobs":[{`},
+		{"running", "?wait=60s&until=running", false, `"RUNNING"`},
+		{"the time is over", "?wait=100ms", false, `"RUNNING"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			l, _, url := newLiving(t)
+			r, err := http.NewRequest(http.MethodPost, url+"/slurm/v0.0.43/job/submit"+tt.query,
+				strings.NewReader(`{"job":{"script":"#!/bin/sh","current_working_directory":"/","environment":["A=b"]}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("X-SLURM-USER-TOKEN", token)
+			r.Header.Set("Content-Type", "application/json")
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			if got, want := answer.Header.Get("Location"), "/slurm/v0.0.43/job/99"; got != want || answer.StatusCode != 200 {
+				t.Errorf("status %d, Location %q, want %q", answer.StatusCode, got, want)
+			}
+			if tt.ends { // the header has arrived before
+				l.change(func(f *fake) { f.jobs[len(f.jobs)-1].State = model.JobComplete })
+			}
+			body, err := io.ReadAll(answer.Body)
+			if err != nil || !strings.Contains(string(body), tt.contains) || !strings.Contains(string(body), `"job_id":99`) ||
+				strings.Contains(string(body), "COMPLETED") != tt.ends {
+				t.Errorf("body %s, error %v, want %q", body, err, tt.contains)
+			}
+		})
+	}
+}

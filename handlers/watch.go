@@ -46,10 +46,11 @@ func watchQuery(q model.Query, digest *uint64) model.Query {
 }
 
 // watchJobs lets the request wait for changes of the jobs that match, or follow
-// them.
-func (h *handler) watchJobs(c *rest.Call, match func(*model.Job) bool, sources ...feed.Source[model.Job]) (done bool, err error) {
+// them. The name says which jobs match, if the path and the query do not.
+func (h *handler) watchJobs(c *rest.Call, name string, match func(*model.Job) bool, sources ...feed.Source[model.Job]) (done bool, err error) {
 	show, row := rest.Entries(c, "jobs", api.Job.Type()), api.JobRow{Users: h.Users}
 	return rest.Watch(c, &h.feeds.jobs, rest.Watched[model.Job]{
+		Name:  name,
 		Match: match,
 		Show: func(e schema.Encoder, j *model.Job) {
 			row.Job = j
@@ -63,6 +64,19 @@ func (h *handler) watchJobs(c *rest.Call, match func(*model.Job) bool, sources .
 			e.EndObject()
 		},
 	}, sources...)
+}
+
+// listenToJob lets the request wait for changes of the records of one job that
+// match, if it waits.
+func (h *handler) listenToJob(c *rest.Call, p *api.JobParams, matches func(*model.Job) bool) error {
+	if !c.Watches() {
+		return nil
+	}
+	ofJob := func(j *model.Job) bool {
+		return (j.StepID.JobID == p.Job.JobID || j.ArrayJobID == p.Job.JobID || j.HetJobID == p.Job.JobID) && matches(j)
+	}
+	_, err := h.watchJobs(c, fmt.Sprint(p.Job), ofJob, h.jobSource(c, p.Query, p.Job.JobID), h.allJobs(c, p.Query))
+	return err
 }
 
 // jobSources returns the lists with the jobs that the filter selects.

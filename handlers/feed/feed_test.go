@@ -27,10 +27,10 @@ type item struct {
 
 // controller is a simulated controller. It remembers all its states.
 type controller struct {
-	mu     sync.Mutex
-	items  map[string]item
-	reads  int
-	fail   error // of the next reads, after half of the records
+	mu    sync.Mutex
+	items map[string]item
+	reads int
+	fail  error // of the next reads, after half of the records
 }
 
 func (c *controller) change(f func(map[string]item)) {

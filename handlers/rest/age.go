@@ -19,7 +19,7 @@ const (
 // configuration says. A page may contain data that was requested for the page
 // before it.
 func (c *Call) setOrigin() {
-	if c.route.Accounting || c.route.Util || c.r.Method != http.MethodGet && c.r.Method != http.MethodHead || c.route.Changing() {
+	if c.waiting == nil && (c.route.Accounting || c.route.Util || c.r.Method != http.MethodGet && c.r.Method != http.MethodHead || c.route.Changing()) {
 		return
 	}
 	limit := &origin.Origin{Digest: c.route.Paged}

@@ -173,18 +173,29 @@ func (c *Call) holds() bool { return c.waiting != nil && !c.waiting.last }
 func (c *Call) Undated() bool { return c.waiting != nil }
 
 // answer carries out the request. If the request waits, answer carries it out
-// again until there is something to answer.
+// again until there is something to answer. A request that changes something is
+// carried out once, and waits itself.
 func (c *Call) answer(do func() error) error {
-	w := c.waiting
-	if w == nil {
+	if c.waiting == nil || c.r.Method == http.MethodPost {
 		c.setOrigin()
 		return do()
 	}
-	defer w.end()
 	header, warnings := c.Header().Clone(), len(c.warnings)
+	return c.Await(func() error {
+		c.resetHeader(header)
+		c.KeepWarnings(warnings)
+		return do()
+	})
+}
+
+// Await calls attempt until its result is not that of Hold. Between the calls, it
+// waits for changes.
+func (c *Call) Await(attempt func() error) error {
+	w := c.waiting
+	defer w.end()
 	for {
 		c.setOrigin()
-		err := do()
+		err := attempt()
 		if !c.holds() || err != errHeld && errs.KindOf(err) != errs.Unchanged {
 			return err
 		}
@@ -193,9 +204,18 @@ func (c *Call) answer(do func() error) error {
 		} else if err := c.wait(); err != nil {
 			return err
 		}
-		c.resetHeader(header)
-		c.KeepWarnings(warnings)
 	}
+}
+
+// Waits reports whether the request waits for a change.
+func (c *Call) Waits() bool { return c.waiting != nil }
+
+// SendHeader sends the header of an answer whose body follows later. The body is
+// then not compressed, and its length is not announced.
+func (c *Call) SendHeader(status int) error {
+	c.SetContentType(c.media)
+	c.w.WriteHeader(status)
+	return http.NewResponseController(c.w).Flush()
 }
 
 // resetHeader undoes changes of the header of the answer.

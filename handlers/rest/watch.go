@@ -19,6 +19,7 @@ import (
 
 // Watched says what a client waits for, or follows, in a list.
 type Watched[R any] struct {
+	Name  string                             // what the answer shows, if the path and the query of the request do not say it
 	Match func(*R) bool                      // whether the answer shows a record
 	Show  func(schema.Encoder, *R)           // writes a record as the answer shows it
 	Gone  func(e schema.Encoder, key string) // writes what names a record that the answer no longer shows
@@ -36,7 +37,7 @@ func (c *Call) Watches() bool {
 // Watch answers the request, and done is true.
 func Watch[R any](c *Call, set *feed.Set[R], w Watched[R], sources ...feed.Source[R]) (done bool, err error) {
 	interest := feed.Interest[R]{
-		Key:    c.interestKey(),
+		Key:    c.interestKey() + w.Name,
 		Match:  w.Match,
 		Render: func(to []byte, r *R) []byte { return renderRecord(to, func(e schema.Encoder) { w.Show(e, r) }) },
 		Gone:   func(key string) []byte { return renderRecord(nil, func(e schema.Encoder) { w.Gone(e, key) }) },
