@@ -1,20 +1,22 @@
-// Package semaphore limits concurrent work, in total and for each key, such as
-// a user. Keys take turns, so that a key with many requests does not delay the
-// others.
+// Package semaphore limits concurrent work and stored bytes, in total and for
+// each key, such as a user. Keys take turns, so that a key with many requests
+// does not delay the others.
+//
+// A Queue decides which key comes next. A Semaphore is a Queue whose callers
+// wait in their goroutines.
 package semaphore
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
 	"schedrestd/internal/errs"
 )
 
-// Semaphore has a number of places, each for one caller. A caller that does not
-// know its key yet passes the zero key to Acquire, and sets the key later
-// (Place.Claim).
+// Semaphore has a number of places. A caller holds one of them, or several:
+// a place can stand for a byte. A caller that does not know its key yet passes
+// the zero key to Acquire, and sets the key later (Place.Claim).
 type Semaphore[K comparable] struct {
 	total, share int
 	lend         bool // a key can hold more than its share as long as no other key waits
@@ -23,17 +25,17 @@ type Semaphore[K comparable] struct {
 	slowWait time.Duration
 	onSlow   func() // called when a caller has waited for slowWait; may be nil
 
-	mu      sync.Mutex // guards the fields below, and the fields of each Place
-	inUse   int
-	heldBy  map[K]int   // number of held places, by key
-	waiters []*Place[K] // places with the same key are in the order in which they were requested
+	mu    sync.Mutex // guards the queue, and the fields of each Place
+	queue *Queue[K, *Place[K]]
 }
 
 // New returns a Semaphore. The argument total is the number of its places, and
 // share is the number of places that one key can hold. No caller waits longer
 // than maxWait.
 func New[K comparable](total, share int, maxWait time.Duration) *Semaphore[K] {
-	return &Semaphore[K]{total: total, share: share, maxWait: maxWait, heldBy: map[K]int{}}
+	s := &Semaphore[K]{total: total, share: share, maxWait: maxWait}
+	s.queue = NewQueue(total, s.rank)
+	return s
 }
 
 // NewLending works like New, but the Semaphore lends places. As long as all
@@ -50,12 +52,12 @@ func NewLending[K comparable](total, share int, maxWait time.Duration) *Semaphor
 // must be called before Acquire.
 func (s *Semaphore[K]) OnSlow(d time.Duration, f func()) { s.slowWait, s.onSlow = d, f }
 
-// Place is a place of a Semaphore that a caller holds or waits for.
+// Place is what one caller holds or waits for.
 type Place[K comparable] struct {
-	sem   *Semaphore[K]
-	key   K
-	held  bool
-	ready chan struct{} // closed when the place is held; nil before the wait
+	sem    *Semaphore[K]
+	key    K
+	weight int           // number of held places; 0 while the caller waits
+	ready  chan struct{} // closed when the place is held; nil before the wait
 }
 
 // Acquire waits for a place. The caller must call Release when it no longer
@@ -63,10 +65,66 @@ type Place[K comparable] struct {
 // the time limit of the Semaphore, or if ctx ends first, for example because
 // the client closes its connection.
 func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
-	p := &Place[K]{sem: s, key: key}
+	p := s.Empty(key)
 	s.mu.Lock()
+	if s.queue.Len() == 0 && s.queue.Free() > 0 && s.rank(key, s.queue.Held(key), p) >= 0 {
+		p.weight = 1
+		s.queue.Hold(key, 1)
+		s.mu.Unlock()
+		return p, nil
+	}
 	return p, p.wait(ctx)
 }
+
+// Empty returns a Place that holds nothing yet (Place.Grow).
+func (s *Semaphore[K]) Empty(key K) *Place[K] { return &Place[K]{sem: s, key: key} }
+
+// Grow adds n to the places that p holds, unless fewer than spare places would
+// then be free, or the key would exceed its share. If the Semaphore lends
+// places, a Place that is the key's only one may exceed the share. Grow does not
+// wait. It reports whether it succeeded, and if not, whether the share is the
+// reason.
+func (p *Place[K]) Grow(n, spare int) (ok, overShare bool) {
+	s := p.sem
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch held := s.queue.Held(p.key); {
+	case held+n > s.share && !(s.lend && held == p.weight):
+		return false, true
+	case n > s.queue.Free()-spare:
+		return false, false
+	}
+	p.weight += n
+	s.queue.Hold(p.key, n)
+	return true, false
+}
+
+// Shrink releases n of the places that p holds.
+func (p *Place[K]) Shrink(n int) {
+	p.sem.mu.Lock()
+	defer p.sem.mu.Unlock()
+	p.shrink(n)
+}
+
+// shrink does the work of Shrink. The caller holds p.sem.mu.
+func (p *Place[K]) shrink(n int) {
+	p.weight -= n
+	p.sem.queue.Hold(p.key, -n)
+	p.sem.startNext()
+}
+
+// Release releases everything that p holds. Only the first call has an effect.
+func (p *Place[K]) Release() {
+	p.sem.mu.Lock()
+	defer p.sem.mu.Unlock()
+	if p.weight > 0 {
+		p.shrink(p.weight)
+	}
+}
+
+// Free releases n places that the key holds, for a caller that has not kept the
+// Place.
+func (s *Semaphore[K]) Free(key K, n int) { (&Place[K]{sem: s, key: key, weight: n}).Shrink(n) }
 
 // Claim sets the key of a place that was acquired with the zero key. If the key
 // already holds its share, Claim releases the place and waits for another one.
@@ -77,19 +135,18 @@ func (p *Place[K]) Claim(ctx context.Context, key K) error {
 	var unknown K
 	s := p.sem
 	s.mu.Lock()
-	if !p.held || p.key != unknown {
+	if p.weight == 0 || p.key != unknown {
 		s.mu.Unlock()
 		return nil
 	}
-	s.count(p.key, -1)
+	s.queue.Hold(p.key, -1)
 	p.key = key
-	if s.heldBy[key] < s.share || s.lend && !slices.ContainsFunc(s.waiters, func(w *Place[K]) bool { return w.key != key }) {
-		s.count(key, 1)
+	if s.queue.Held(key) < s.share || s.lend && len(s.queue.Waiting(key)) == s.queue.Len() {
+		s.queue.Hold(key, 1)
 		s.mu.Unlock()
 		return nil
 	}
-	p.held = false
-	s.inUse--
+	p.weight = 0
 	return p.wait(ctx)
 }
 
@@ -98,9 +155,9 @@ func (p *Place[K]) Claim(ctx context.Context, key K) error {
 func (p *Place[K]) wait(ctx context.Context) error {
 	s := p.sem
 	p.ready = make(chan struct{})
-	s.waiters = append(s.waiters, p)
+	s.queue.Push(p.key, p)
 	s.startNext()
-	held := p.held
+	held := p.weight > 0
 	s.mu.Unlock()
 	if held {
 		return nil
@@ -119,24 +176,11 @@ func (p *Place[K]) wait(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.held { // p got the place just before s.mu was locked
+	if p.weight > 0 { // p got the place just before s.mu was locked
 		return nil
 	}
-	s.waiters = slices.DeleteFunc(s.waiters, func(w *Place[K]) bool { return w == p })
+	s.queue.Remove(p.key, p)
 	return errs.New(errs.TooMany, "too many concurrent queries")
-}
-
-// Release releases the place. Only the first call has an effect.
-func (p *Place[K]) Release() {
-	p.sem.mu.Lock()
-	defer p.sem.mu.Unlock()
-	if !p.held {
-		return
-	}
-	p.held = false
-	p.sem.inUse--
-	p.sem.count(p.key, -1)
-	p.sem.startNext()
 }
 
 // IsOverShare reports whether the place's key holds more than its share.
@@ -144,83 +188,47 @@ func (p *Place[K]) IsOverShare() bool {
 	var unknown K
 	p.sem.mu.Lock()
 	defer p.sem.mu.Unlock()
-	return p.key != unknown && p.sem.heldBy[p.key] > p.sem.share
+	return p.key != unknown && p.sem.queue.Held(p.key) > p.sem.share
 }
 
 // Counts returns the number of held places, and the number of waiting callers.
 func (s *Semaphore[K]) Counts() (inUse, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.inUse, len(s.waiters)
+	return s.total - s.queue.Free(), s.queue.Len()
 }
 
-// count adds n to the number of places that a key holds. The caller holds s.mu.
-func (s *Semaphore[K]) count(key K, n int) {
-	if s.heldBy[key] += n; s.heldBy[key] == 0 {
-		delete(s.heldBy, key)
-	}
+// Held returns the number of places that the key holds.
+func (s *Semaphore[K]) Held(key K) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queue.Held(key)
 }
 
-// startNext assigns free places to waiting callers, in this order:
-//   - Callers whose key holds less than its share. The key that holds the
-//     fewest places comes first.
-//   - Callers without a key, if the Semaphore lends places. If it does not lend
-//     places, the zero key is treated like any other key.
-//   - Callers whose key holds its share or more, if the Semaphore lends places.
-//     If it does not lend places, they get no place.
-//
-// When a key gets a place, its other callers move behind those of all other
-// keys. The caller of startNext holds s.mu.
+// startNext gives free places to waiting callers. The caller holds s.mu.
 func (s *Semaphore[K]) startNext() {
-	for s.inUse < s.total {
-		best, least := -1, 0
-		for i, w := range s.waiters {
-			if rank := s.rank(w); (s.lend || rank < 2*s.total) && (best < 0 || rank < least) {
-				best, least = i, rank
-			}
-		}
-		if best < 0 {
-			return
-		}
-		p := s.waiters[best]
-		s.waiters = slices.Delete(s.waiters, best, best+1)
-		s.sendBack(p.key)
-		s.inUse++
-		s.count(p.key, 1)
-		p.held = true
+	for p, ok := s.queue.Next(); ok; p, ok = s.queue.Next() {
+		p.weight = 1
 		close(p.ready)
 	}
 }
 
-// rank returns a number that orders the waiting callers: the lowest comes
-// first. The caller of rank holds s.mu.
-func (s *Semaphore[K]) rank(w *Place[K]) int {
+// rank orders the keys of waiting callers:
+//   - Keys that hold less than their share. The key that holds the fewest places
+//     comes first.
+//   - Callers without a key, if the Semaphore lends places. If it does not lend
+//     places, the zero key is treated like any other key.
+//   - Keys that hold their share or more, if the Semaphore lends places. If it
+//     does not lend places, they get no place.
+func (s *Semaphore[K]) rank(key K, held int, _ *Place[K]) int {
 	var unknown K
-	held := s.heldBy[w.key]
 	switch {
-	case w.key == unknown && s.lend:
+	case key == unknown && s.lend:
 		return s.total
-	case held >= s.share:
-		return 2*s.total + held
+	case held < s.share:
+		return held
+	case s.lend:
+		return s.total + held
 	}
-	return held
-}
-
-// sendBack moves the waiting callers of a key behind all others. If places are
-// lent, callers without a key keep their position. The caller of sendBack holds
-// s.mu.
-func (s *Semaphore[K]) sendBack(key K) {
-	var unknown K
-	if key == unknown && s.lend {
-		return
-	}
-	var others, own []*Place[K]
-	for _, w := range s.waiters {
-		if w.key == key {
-			own = append(own, w)
-		} else {
-			others = append(others, w)
-		}
-	}
-	s.waiters = append(others, own...)
+	return -1
 }

@@ -2,7 +2,9 @@ package semaphore
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -61,7 +63,7 @@ func TestUsersTakeTurns(t *testing.T) {
 	}
 	releases[0]()
 	releases[1]()
-	if s.inUse != 0 || len(s.heldBy) != 0 || len(s.waiters) != 0 {
+	if s.queue.Free() != s.total || s.queue.Keys() != 0 || s.queue.Len() != 0 {
 		t.Errorf("left behind: %+v", s)
 	}
 }
@@ -149,7 +151,7 @@ func TestShareIsLent(t *testing.T) {
 			release("alice")
 		}
 		wg.Wait()
-		if s.inUse != 0 || len(s.heldBy) != 0 || len(s.waiters) != 0 {
+		if s.queue.Free() != s.total || s.queue.Keys() != 0 || s.queue.Len() != 0 {
 			t.Errorf("left behind: %+v", s)
 		}
 	})
@@ -182,8 +184,56 @@ func TestClaimInVain(t *testing.T) {
 		if _, err := s.Acquire(canceled, ""); err == nil {
 			t.Error("a caller that has gone got a place")
 		}
-		if s.inUse != 2 || s.heldBy["alice"] != 1 || len(s.waiters) != 0 {
-			t.Errorf("taken %d, %v, %d wait", s.inUse, s.heldBy, len(s.waiters))
+		if s.queue.Free() != 0 || s.queue.Held("alice") != 1 || s.queue.Len() != 0 {
+			t.Errorf("taken %d, %v, %d wait", 2-s.queue.Free(), s.queue.Held("alice"), s.queue.Len())
 		}
 	})
+}
+
+// TestGrow checks how many places one Place can hold. The letters in a step name
+// a key, and the number is what its Place grows or shrinks by.
+func TestGrow(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		sem   *Semaphore[string]
+		steps string // for each step: Place, number, spare places
+		want  string // whether each step succeeds, and if not, which limit is the reason
+	}{
+		{"up to the share", New[string](100, 40, 0), "a 30 0, a 20 0, a 10 0, b 40 0, c 30 0, c 20 0", "yes share yes yes full yes"},
+		{"two of one key", New[string](100, 40, 0), "a1 30 0, a2 20 0, a2 10 0", "yes share yes"},
+		{"an only one may exceed a lent share", NewLending[string](100, 40, 0), "a1 70 0, a2 1 0, b1 20 0, a1 -40 0, a2 10 0, a2 1 0, a1 1 0", "yes share yes yes yes share share"},
+		{"some are kept free", New[string](100, 100, 0), "a 80 20, b 1 20, b 1 0", "yes full yes"},
+	} {
+		places := map[string]*Place[string]{}
+		var got []string
+		for step := range strings.SplitSeq(tt.steps, ", ") {
+			var name string
+			var n, spare int
+			fmt.Sscan(step, &name, &n, &spare)
+			if places[name] == nil {
+				places[name] = tt.sem.Empty(name[:1])
+			}
+			ok, overShare := true, false
+			if n < 0 {
+				places[name].Shrink(-n)
+			} else {
+				ok, overShare = places[name].Grow(n, spare)
+			}
+			got = append(got, map[[2]bool]string{{true, false}: "yes", {false, true}: "share", {false, false}: "full"}[[2]bool{ok, overShare}])
+		}
+		if got := strings.Join(got, " "); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+		for _, p := range places {
+			p.Release()
+		}
+		if tt.sem.queue.Free() != 100 || tt.sem.queue.Keys() != 0 {
+			t.Errorf("%s: left behind: %+v", tt.name, tt.sem.queue)
+		}
+	}
+	s := New[string](100, 40, 0)
+	s.Empty("a").Grow(30, 0)
+	if s.Free("a", 20); s.Held("a") != 10 || s.queue.Free() != 90 {
+		t.Errorf("the key holds %d", s.Held("a"))
+	}
 }
