@@ -1,8 +1,7 @@
 package client
 
 import (
-	"sync"
-
+	"schedrestd/internal/semaphore"
 	"schedrestd/model"
 )
 
@@ -28,9 +27,7 @@ type Budget struct {
 
 	reclaim []func(of reclaimable) bool // each frees memory that is not needed, and returns false if there is none; set before use
 
-	mu      sync.Mutex
-	used    int
-	byOwner map[owner]int // memory of each credential
+	bytes *semaphore.Semaphore[owner] // a place is a byte
 }
 
 const (
@@ -40,7 +37,7 @@ const (
 
 // NewBudget returns a Budget of size bytes.
 func NewBudget(size int) *Budget {
-	return &Budget{size: size, byOwner: map[owner]int{}}
+	return &Budget{size: size, bytes: semaphore.NewLending[owner](size, size/2, noLimit)}
 }
 
 // shortReserve returns the number of bytes that long answers may not use.
@@ -53,12 +50,14 @@ func (b *Budget) short(n int) bool { return n <= min(maxShort, b.shortReserve()/
 type allowance struct {
 	budget *Budget
 	owner  owner // the credential; its daemon is not set
-	short  bool  // the answer may use the reserve for short answers
-	held   int   // bytes; guarded by the budget's lock
+	memory *semaphore.Place[owner]
+	short  bool // the answer may use the reserve for short answers
 }
 
-func (c *caller) allowance(cred model.Credential) *allowance {
-	return &allowance{budget: c.cfg.Answers, owner: ownerOf(nil, cred)}
+// allowance returns an allowance for an answer to the credential of o.
+func (b *Budget) allowance(o owner) *allowance {
+	o.daemon = nil
+	return &allowance{budget: b, owner: o, memory: b.bytes.Empty(o)}
 }
 
 // reclaimable reports whether the memory of a credential may be freed.
@@ -83,39 +82,19 @@ func (r *allowance) acquire(n int) bool {
 // tryAcquire reserves n more bytes. If there is no memory for them, of reports of
 // which credentials memory would have to be freed.
 func (r *allowance) tryAcquire(n int) (ok bool, of reclaimable) {
-	b := r.budget
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	limit := b.size
-	if !r.short {
-		limit -= b.shortReserve()
+	spare := r.budget.shortReserve()
+	if r.short {
+		spare = 0
 	}
-	others := b.byOwner[r.owner] - r.held
-	switch {
-	case others > 0 && others+r.held+n > b.size/2:
+	ok, overShare := r.memory.Grow(n, spare)
+	if overShare {
 		return false, func(o owner) bool { return o == r.owner }
-	case b.used+n > limit:
-		return false, anyOwner
 	}
-	b.add(r, n)
-	return true, nil
+	return ok, anyOwner
 }
 
 // release frees n bytes.
-func (r *allowance) release(n int) {
-	r.budget.mu.Lock()
-	defer r.budget.mu.Unlock()
-	r.budget.add(r, -n)
-}
-
-// add adds n bytes to the memory of r. The caller holds the lock.
-func (b *Budget) add(r *allowance, n int) {
-	r.held += n
-	b.used += n
-	if b.byOwner[r.owner] += n; b.byOwner[r.owner] == 0 {
-		delete(b.byOwner, r.owner)
-	}
-}
+func (r *allowance) release(n int) { r.memory.Shrink(n) }
 
 // Hold reserves n bytes for data that this package does not store, such as the
 // body of a client's request or of the gateway's answer. The bytes count
@@ -123,14 +102,11 @@ func (b *Budget) add(r *allowance, n int) {
 // gets the reserve for short answers, because long data may be held in small
 // parts. Hold does not wait, and reports whether it succeeded.
 func (b *Budget) Hold(cred model.Credential, n int) bool {
-	r := &allowance{budget: b, owner: ownerOf(nil, cred)}
-	b.mu.Lock()
-	r.short = b.short(b.byOwner[r.owner] + n)
-	b.mu.Unlock()
+	o := ownerOf(nil, cred)
+	r := b.allowance(o)
+	r.short = b.short(b.bytes.Held(o) + n)
 	return r.acquire(n)
 }
 
 // Release frees the memory that Hold reserved.
-func (b *Budget) Release(cred model.Credential, n int) {
-	(&allowance{budget: b, owner: ownerOf(nil, cred), held: n}).release(n)
-}
+func (b *Budget) Release(cred model.Credential, n int) { b.bytes.Free(ownerOf(nil, cred), n) }

@@ -141,5 +141,5 @@ func newCaller(cfg Config, kind string, addresses []Address) caller {
 			return unixconn.DialContext(ctx, a.Network, a.Address)
 		}
 	}
-	return caller{cfg, group(kind, addresses), &longAnswers{}, &gate{}}
+	return caller{cfg, group(kind, addresses), &longAnswers{}, newGate()}
 }

@@ -13,16 +13,15 @@ func (c *Client) Clock(now func() time.Time) { c.now = now }
 
 // Free returns the number of bytes of b that are not in use.
 func (b *Budget) Free() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.size - b.used
+	used, _ := b.bytes.Counts()
+	return b.size - used
 }
 
 // Waiting returns the number of requests that wait for a place in the gate.
 func (c *Client) Waiting() int {
-	c.gate.mu.Lock()
-	defer c.gate.mu.Unlock()
-	return len(c.gate.queue)
+	_, conns := c.gate.conns.Counts()
+	_, requests := c.gate.requests.Counts()
+	return conns + requests
 }
 
 // Limits of failed probes, for tests.

@@ -2,11 +2,12 @@ package client
 
 import (
 	"context"
-	"slices"
+	"math"
 	"sync"
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/semaphore"
 	"schedrestd/rpc/message"
 )
 
@@ -28,110 +29,57 @@ const (
 
 // A gate limits the connections for long answers. A request enters the gate
 // before it connects, and leaves the gate when its answer has been read from
-// the connection. The next request that the gate admits is one whose credential
-// has the fewest connections. So a client that requests a hundred lists delays
-// other clients by at most one list.
+// the connection. Credentials take turns, so a client that requests a hundred
+// lists delays other clients by at most one list.
 type gate struct {
-	mu        sync.Mutex
-	byOwner   map[owner]int
-	requested int // connections whose answer has not begun
-	conns     int
-	queue     []*place
+	conns    *semaphore.Semaphore[owner]
+	requests *semaphore.Semaphore[owner]
+}
+
+// noLimit is the time limit of the gate's semaphores: a context ends each wait.
+const noLimit = time.Duration(math.MaxInt64)
+
+func newGate() *gate {
+	return &gate{semaphore.New[owner](maxLongConns, maxOwnerConns, noLimit), semaphore.New[owner](maxLongRequests, maxLongRequests, noLimit)}
 }
 
 // A place is the place of one request in the gate. A nil *place stands for a
 // request that needs none.
 type place struct {
-	gate     *gate
-	owner    owner
-	streams  bool          // the answer has begun, and stays on the connection
-	admitted chan struct{} // closed when the request is admitted
-	left     bool
+	conn    *semaphore.Place[owner]
+	request *semaphore.Place[owner] // nil if the answer had begun before the request entered
 }
 
 // enter waits until the gate admits a request with the owner's credential. If
 // ctx ends first, enter returns errs.Unavailable. The argument streams says that
 // the request has been sent already, and its answer has begun.
-func (g *gate) enter(ctx context.Context, owner owner, streams bool) (*place, error) {
-	p := &place{gate: g, owner: owner, streams: streams, admitted: make(chan struct{})}
-	g.mu.Lock()
-	g.queue = append(g.queue, p)
-	g.admit()
-	g.mu.Unlock()
-	select {
-	case <-p.admitted:
-		return p, nil
-	case <-ctx.Done():
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	i := slices.Index(g.queue, p)
-	if i < 0 {
-		return p, nil // the request was admitted just now
-	}
-	g.queue = slices.Delete(g.queue, i, i+1)
-	return nil, errs.Wrap(context.Cause(ctx), errs.Unavailable, "server busy: limit of concurrent long answers reached")
-}
-
-// admit admits waiting requests up to the limits. The caller holds the lock.
-func (g *gate) admit() {
-	if g.byOwner == nil {
-		g.byOwner = map[owner]int{}
-	}
-	for g.conns < maxLongConns {
-		var next *place
-		for _, p := range g.queue {
-			n := g.byOwner[p.owner]
-			if n < maxOwnerConns && (p.streams || g.requested < maxLongRequests) && (next == nil || n < g.byOwner[next.owner]) {
-				next = p
-			}
+func (g *gate) enter(ctx context.Context, owner owner, streams bool) (p *place, err error) {
+	p = new(place)
+	p.conn, err = g.conns.Acquire(ctx, owner)
+	if err == nil && !streams {
+		if p.request, err = g.requests.Acquire(ctx, owner); err != nil {
+			p.conn.Release()
 		}
-		if next == nil {
-			return
-		}
-		i := slices.Index(g.queue, next)
-		g.queue = slices.Delete(g.queue, i, i+1)
-		g.conns++
-		g.byOwner[next.owner]++
-		if !next.streams {
-			g.requested++
-		}
-		close(next.admitted)
 	}
+	if err != nil {
+		return nil, errs.Wrap(context.Cause(ctx), errs.Unavailable, "server busy: limit of concurrent long answers reached")
+	}
+	return p, nil
 }
 
 // stream records that the answer has begun, and stays on the connection.
 func (p *place) stream() {
-	g := p.gate
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !p.streams {
-		p.streams = true
-		g.requested--
-		g.admit()
+	if p.request != nil {
+		p.request.Release()
 	}
 }
 
 // leave leaves the gate. It may be called twice.
 func (p *place) leave() {
-	if p == nil {
-		return
+	if p != nil {
+		p.stream()
+		p.conn.Release()
 	}
-	g := p.gate
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if p.left {
-		return
-	}
-	p.left = true
-	g.conns--
-	if !p.streams {
-		g.requested--
-	}
-	if g.byOwner[p.owner]--; g.byOwner[p.owner] == 0 {
-		delete(g.byOwner, p.owner)
-	}
-	g.admit()
 }
 
 // admitRequest waits until the gate admits r, if the answer to r may be long.

@@ -33,8 +33,8 @@ type kept struct {
 	key    roundKey
 	answer *reply // only shared, never read
 	size   int
-	memory allowance // for the first piece, which needs none before, and for keptOverhead
-	asked  time.Time // when it was requested
+	memory *allowance // for the first piece, which needs none before, and for keptOverhead
+	asked  time.Time  // when it was requested
 	expiry *time.Timer
 	at     *list.Element // in the order of its owner
 }
@@ -75,7 +75,7 @@ func (all *rounds) recall(key roundKey, now time.Time, accepts func(age time.Dur
 // all others. The caller holds the lock.
 func (all *rounds) keep(key roundKey, answer *reply, asked time.Time, lifetime time.Duration, budget *Budget) {
 	limit := maxKept * budget.size
-	one := &kept{key: key, answer: answer, size: len(answer.first) + answer.remaining, asked: asked, memory: allowance{budget: budget}}
+	one := &kept{key: key, answer: answer, size: len(answer.first) + answer.remaining, asked: asked, memory: budget.allowance(owner{})}
 	all.discard(all.kept.answers[key])
 	hasMemory := func() bool { // acquire would lock rounds
 		ok, _ := one.memory.tryAcquire(cap(answer.first) + keptOverhead)
@@ -133,7 +133,7 @@ func (all *rounds) discard(one *kept) {
 	if of.size -= one.size + keptOverhead; of.order.Len() == 0 {
 		delete(all.kept.owners, one.key.owner)
 	}
-	one.memory.release(one.memory.held)
+	one.memory.memory.Release()
 	one.answer.release()
 }
 

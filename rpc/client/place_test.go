@@ -10,13 +10,26 @@ import (
 	"schedrestd/rpc/message"
 )
 
+// waiting returns the number of requests that wait to enter.
+func (g *gate) waiting() int {
+	_, conns := g.conns.Counts()
+	_, requests := g.requests.Counts()
+	return conns + requests
+}
+
+func (g *gate) isEmpty() bool {
+	conns, _ := g.conns.Counts()
+	requests, _ := g.requests.Counts()
+	return conns+requests+g.waiting() == 0
+}
+
 // TestGateIsShared checks many requests with one credential and a single
 // request with another credential. The gate must admit the single request as
 // soon as one of the many has ended.
 func TestGateIsShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var g gate
+		g := newGate()
 		many, other := owner{actAs: "ann"}, owner{actAs: "bob"}
 		admitted := make(chan *place, 20)
 		for _, o := range append(make([]owner, 10), other) {
@@ -40,13 +53,13 @@ func TestGateIsShared(t *testing.T) {
 		for range maxLongRequests {
 			places = append(places, <-admitted)
 		}
-		if places[maxLongRequests-1].owner != other {
+		if g.requests.Held(other) != 1 {
 			t.Error("this request is behind all earlier ones")
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if _, err := g.enter(ctx, other, false); errs.KindOf(err) != errs.Unavailable || len(g.queue) != 6 {
-			t.Errorf("%v, %d wait", err, len(g.queue))
+		if _, err := g.enter(ctx, other, false); errs.KindOf(err) != errs.Unavailable || g.waiting() != 6 {
+			t.Errorf("%v, %d wait", err, g.waiting())
 		}
 		for _, p := range places {
 			p.leave()
@@ -54,8 +67,8 @@ func TestGateIsShared(t *testing.T) {
 		for range 6 {
 			(<-admitted).leave()
 		}
-		if g.conns != 0 || g.requested != 0 || len(g.byOwner)+len(g.queue) != 0 {
-			t.Errorf("afterwards: %+v", &g)
+		if !g.isEmpty() {
+			t.Errorf("afterwards: %+v", g)
 		}
 	})
 }
@@ -66,7 +79,7 @@ func TestGateIsShared(t *testing.T) {
 func TestGateLimitsConnections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var g gate
+		g := newGate()
 		tryEnter := func(user string, streams bool) *place {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
@@ -100,8 +113,8 @@ func TestGateLimitsConnections(t *testing.T) {
 		for _, p := range places {
 			p.leave()
 		}
-		if g.conns != 0 || g.requested != 0 || len(g.byOwner)+len(g.queue) != 0 {
-			t.Errorf("afterwards: %+v", &g)
+		if !g.isEmpty() {
+			t.Errorf("afterwards: %+v", g)
 		}
 	})
 }

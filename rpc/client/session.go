@@ -154,11 +154,7 @@ func (s *session) exchange(b []byte, want message.Type, answer message.Body) *fa
 }
 
 // allowance returns an allowance for an answer to the session's credential.
-func (s *session) allowance() *allowance {
-	owner := s.owner
-	owner.daemon = nil
-	return &allowance{budget: s.caller.cfg.Answers, owner: owner}
-}
+func (s *session) allowance() *allowance { return s.caller.cfg.Answers.allowance(s.owner) }
 
 // fetch sends b and returns the answer without decoding it. The answer's type
 // must be want. The last two arguments are those of caller.receive.
