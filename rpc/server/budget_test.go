@@ -7,7 +7,7 @@ import (
 )
 
 func TestBudget(t *testing.T) {
-	b := &budget{maxTotal: 100, maxPerUser: 40, super: func(uid uint32) bool { return uid == 0 }, perUser: map[uint32]int{}}
+	b := newBudget(100, 40, func(uid uint32) bool { return uid == 0 }, "bytes")
 	release, err := b.reserve(1, 30)
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +22,7 @@ func TestBudget(t *testing.T) {
 		}
 	}
 	release()
-	if b.total != 70 || b.perUser[1] != 10 {
-		t.Errorf("%d bytes, %d of one user, after some were given back", b.total, b.perUser[1])
+	if total, _ := b.bytes.Counts(); total != 70 || b.bytes.Held(1) != 10 {
+		t.Errorf("%d bytes, %d of one user, after some were given back", total, b.bytes.Held(1))
 	}
 }

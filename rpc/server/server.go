@@ -167,10 +167,8 @@ func (s *Server) start() {
 		if s.Super == nil {
 			s.Super = func(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 		}
-		s.requestBudget = budget{maxTotal: cmp.Or(s.MaxBytes, defaultMaxBytes), maxPerUser: cmp.Or(s.MaxUserBytes, defaultMaxUserBytes),
-			super: s.Super, perUser: map[uint32]int{}, resource: "large requests"}
-		s.spoolBudget = budget{maxTotal: cmp.Or(s.MaxSpool, defaultMaxSpool), maxPerUser: cmp.Or(s.MaxUserSpool, defaultMaxUserSpool),
-			super: s.Super, perUser: map[uint32]int{}, resource: "unread long answers"}
+		s.requestBudget = newBudget(cmp.Or(s.MaxBytes, defaultMaxBytes), cmp.Or(s.MaxUserBytes, defaultMaxUserBytes), s.Super, "large requests")
+		s.spoolBudget = newBudget(cmp.Or(s.MaxSpool, defaultMaxSpool), cmp.Or(s.MaxUserSpool, defaultMaxUserSpool), s.Super, "unread long answers")
 	}
 }
 

@@ -249,9 +249,8 @@ func TestSpoolWithoutDisk(t *testing.T) {
 			// received the answer.
 			awaitRelease := func() {
 				used := func() int {
-					f.requestBudget.mu.Lock()
-					defer f.requestBudget.mu.Unlock()
-					return f.requestBudget.total
+					n, _ := f.requestBudget.bytes.Counts()
+					return n
 				}
 				for end := time.Now().Add(30 * time.Second); used() > 0 && time.Now().Before(end); {
 					time.Sleep(5 * time.Millisecond)
