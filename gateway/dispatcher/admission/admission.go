@@ -13,13 +13,12 @@
 //     is refused (package penalty).
 //   - A source may have every slot while no other source waits. But if
 //     Config.PerSource is set, a source never has more slots than that.
-//   - A connection that finds no free slot enters the waiting room, which has
-//     space for Config.Waiting connections. One source can fill at most half of
-//     the waiting room. When the waiting room is full, the newest connection of
-//     the source with the most waiting connections is refused.
+//   - A connection that finds no free slot waits. At most Config.Waiting
+//     connections wait: if there are more, the newest connection of the source
+//     with the most waiting connections is refused. So a source can't keep other
+//     sources out.
 //   - A free slot goes to the waiting source that has the fewest slots. Sources
-//     with only a few slots are treated as if they had none, and are served in the
-//     order of arrival.
+//     with equally many take turns.
 //   - To make room for a waiting connection, another connection is asked to
 //     yield, that is, to close soon (reclaim.go). It is asked at once if the
 //     source of the waiting connection has less than half of the slots, and
@@ -31,6 +30,7 @@ package admission
 
 import (
 	"container/list"
+	"slices"
 	"time"
 
 	"schedrestd/internal/penalty"
@@ -60,14 +60,13 @@ type Conn struct {
 
 	hasSlot bool      // it has a slot
 	excused bool      // its worker is silent, so its slot was given to another connection
-	arrival uint64    // orders waiting connections
+	arrival uint64    // orders connections that had to wait
 	expires time.Time // when to refuse it if it waits for other connections of its source to end; otherwise zero
 
 	stage        work.Stage // as the worker reports it; zero until a worker has the connection
 	queue        *list.List // reclaim.resting or reclaim.busy; nil until a worker has it
 	elem         *list.Element
-	round        int       // the last round (see reclaim) in which it was asked to yield
-	asked        bool      // it was asked to yield, and its stage has not changed since
+	asked        bool      // it was asked to yield since the last Tick, and its stage has not changed since
 	firstAskedAt time.Time // when AskToYield asked it for the first time
 }
 
@@ -75,22 +74,18 @@ type Conn struct {
 type State struct {
 	waitLimit time.Duration // Config.WaitLimit
 	shutDown  bool
-	shares
+	*shares
 	reclaim
 	penalties
 }
 
 // New returns a State without connections.
 func New(c Config) *State {
-	s := &State{waitLimit: c.WaitLimit, shares: newShares(c.Slots, c.PerSource, c.Waiting), penalties: newPenalties(c.Penalties)}
-	s.round = 1
-	return s
+	return &State{waitLimit: c.WaitLimit, shares: newShares(c.Slots, c.PerSource, c.Waiting), penalties: newPenalties(c.Penalties)}
 }
 
 // Arrived reports a new connection. The State admits the connection, refuses
-// it, or lets it wait. If the waiting room is full, the newest connection of
-// the source with the most waiting connections is refused. So a source that
-// fills the waiting room can't keep other sources out.
+// it, or lets it wait.
 func (s *State) Arrived(now time.Time, c *Conn) {
 	if wait := s.BlockedFor(now, c); wait > 0 {
 		s.decide(Decision{Action: Refuse, Conn: c, Reason: Blocked, Wait: wait})
@@ -100,31 +95,22 @@ func (s *State) Arrived(now time.Time, c *Conn) {
 		s.decide(Decision{Action: Refuse, Conn: c, Reason: ShutDown})
 		return
 	}
-	a := s.account(c.Source)
-	defer s.closeAccount(c.Source)
-	full := s.atLimit(c)
-	if s.free > 0 && !full && len(a.waiting) == 0 {
-		s.grant(c)
+	s.queue.Push(c.Source, c)
+	s.admitNext()
+	if c.hasSlot {
 		return
 	}
-	sourceLimit := max(1, s.maxWaiting/2) // each source leaves space for others
-	if full {                             // other connections of c's own source must end first, which may never happen
-		sourceLimit = min(sourceLimit, s.half())
+	s.parked++
+	c.arrival = s.parked
+	if s.atLimit(c) { // other connections of c's own source must end first, which may never happen
 		c.expires = now.Add(s.waitLimit)
 	}
-	crowded := len(a.waiting) >= sourceLimit
-	if !crowded && s.waitCount >= s.maxWaiting {
+	if s.queue.Len() > s.maxWaiting {
 		last := s.last()
-		if crowded = len(s.sources[last.Source].waiting) <= len(a.waiting)+1; !crowded {
-			s.unpark(last)
-			s.decide(Decision{Action: Refuse, Conn: last, Reason: TooManyWaiting})
+		if s.refuse(last, TooManyWaiting); last == c {
+			return
 		}
 	}
-	if crowded {
-		s.decide(Decision{Action: Refuse, Conn: c, Reason: TooManyWaiting})
-		return
-	}
-	s.park(c)
 	s.askForSlots(false)
 	s.askOwnSource(c)
 }
@@ -170,9 +156,7 @@ func (s *State) Release(c *Conn) {
 func (s *State) Unresponsive(conns []*Conn) {
 	for _, c := range conns {
 		if c.hasSlot && !c.excused && s.excused < s.size {
-			c.excused = true
-			s.excused++
-			s.free++
+			s.excuse(c)
 		}
 	}
 	s.admitNext()
@@ -181,9 +165,8 @@ func (s *State) Unresponsive(conns []*Conn) {
 // Tick reports that TickInterval has passed while connections wait.
 func (s *State) Tick(now time.Time) {
 	s.expire(func(c *Conn) bool { return !c.expires.IsZero() && now.After(c.expires) }, TimedOut)
-	if s.waitCount > 0 {
-		s.askedCount = 0 // a new round: do not count connections asked in earlier rounds
-		s.round++
+	if s.Waiting() {
+		s.forgetAsked()
 		s.askForSlots(true)
 	}
 }
@@ -196,13 +179,10 @@ func (s *State) Close() {
 
 // expire refuses the waiting connections for which match returns true.
 func (s *State) expire(match func(*Conn) bool, reason Reason) {
-	for _, a := range s.waiting {
-		for i := 0; i < len(a.waiting); {
-			if c := a.waiting[i]; match(c) {
-				s.unpark(c)
-				s.decide(Decision{Action: Refuse, Conn: c, Reason: reason})
-			} else {
-				i++
+	for _, waiting := range s.queue.All {
+		for _, c := range slices.Clone(waiting) {
+			if match(c) {
+				s.refuse(c, reason)
 			}
 		}
 	}
@@ -210,8 +190,8 @@ func (s *State) expire(match func(*Conn) bool, reason Reason) {
 
 // Waiting reports whether connections are waiting. If so, the caller must call
 // Tick.
-func (s *State) Waiting() bool { return s.waitCount > 0 }
+func (s *State) Waiting() bool { return s.queue.Len() > 0 }
 
 // IsFull reports whether no slot is free and no connection waits. In this
 // state, the next connection that arrives makes another one yield.
-func (s *State) IsFull() bool { return s.free <= 0 && s.waitCount == 0 }
+func (s *State) IsFull() bool { return s.queue.Free() <= 0 && s.queue.Len() == 0 }

@@ -101,7 +101,7 @@ type Stats struct {
 func (s *State) Stats() Stats {
 	debts, evicted := s.debts.Len()
 	return Stats{
-		Slots: s.size, Held: s.size - s.free + s.excused, Waiting: s.waitCount, Sources: len(s.sources), Waited: s.parked,
+		Slots: s.size, Held: s.size - s.queue.Free() + s.excused, Waiting: s.queue.Len(), Sources: s.queue.Keys(), Waited: s.parked,
 		Offences: s.offences, Blocks: s.blocks, Debts: debts, Evicted: evicted,
 	}
 }

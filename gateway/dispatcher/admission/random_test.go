@@ -33,7 +33,7 @@ func TestRandom(t *testing.T) {
 			r.leave(0)
 		}
 		if got := r.Stats(); got.Held != 0 || got.Waiting != 0 || got.Sources != 0 || len(r.waiting) != 0 ||
-			r.free != config.Slots || r.excused != 0 || r.resting.Len() != 0 || r.busy.Len() != 0 || r.askedCount != 0 {
+			r.queue.Free() != config.Slots || r.excused != 0 || r.resting.Len() != 0 || r.busy.Len() != 0 || r.askedCount != 0 {
 			t.Fatalf("seed %d: at the end %+v", seed, got)
 		}
 	}
@@ -120,7 +120,7 @@ func (r *run) check(c Config) {
 		r.fault = "more connections than slots"
 	case len(r.held) > 2*c.Slots || r.excused > c.Slots:
 		r.fault = "more excused connections than slots"
-	case got.Held != len(r.held) || got.Waiting != len(r.waiting) || r.free != c.Slots-withSlot:
+	case got.Held != len(r.held) || got.Waiting != len(r.waiting) || r.queue.Free() != c.Slots-withSlot:
 		r.fault = "the counts are wrong"
 	case got.Waiting > c.Waiting:
 		r.fault = "more wait than there is room"
@@ -129,7 +129,7 @@ func (r *run) check(c Config) {
 	}
 	for conn := range r.waiting {
 		limited := c.PerSource > 0 && !conn.Proxy
-		if r.free > 0 && (!limited || bySource[conn.Source] < c.PerSource) {
+		if r.queue.Free() > 0 && (!limited || bySource[conn.Source] < c.PerSource) {
 			r.fault = "a connection waits while a slot is free"
 		}
 	}

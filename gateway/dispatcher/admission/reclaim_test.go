@@ -79,10 +79,10 @@ func TestOldestIsAsked(t *testing.T) {
 	}
 }
 
-// TestAskedBefore checks that in each round, only one connection is asked to
-// yield for each waiting connection. If a connection that was asked in this
-// round changes its stage, another one must be asked. If a connection that was
-// asked in an earlier round changes its stage, no other may be asked.
+// TestAskedBefore checks that between two Ticks, only one connection is asked to
+// yield for each waiting connection. If a connection that was asked since the
+// last Tick changes its stage, another one must be asked. If a connection that
+// was asked before that changes its stage, no other may be asked.
 func TestAskedBefore(t *testing.T) {
 	f := newFive(5)
 	for _, c := range f.list[:4] {
@@ -113,8 +113,8 @@ func TestCrowdGivesWay(t *testing.T) {
 	f.wantAsked(t, 0)
 	f.Release(f.list[0])
 	f.wantAsked(t)
-	if f.free != 0 || !third.hasSlot {
-		t.Errorf("%d slots are free", f.free)
+	if f.queue.Free() != 0 || !third.hasSlot {
+		t.Errorf("%d slots are free", f.queue.Free())
 	}
 }
 

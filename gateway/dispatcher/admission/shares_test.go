@@ -83,9 +83,9 @@ func TestShares(t *testing.T) {
 		{"silent: count against their source", withSlots(4, 2, 8), "a a b b !a !a a c", "+a +a +b +b +c owed 0 of 0"},
 		{"silent: free no slot when they end", withSlots(2, 1, 8), "a b c !a -a d", "+a +b +c owed 1 of 1"},
 		{"silent: not more than there are slots", withSlots(2, 1, 8), "a b !a !b c d !c e", "+a +b +c +d owed 1 of 1"},
-		{"one source does not fill the waiting room", withSlots(1, 0, 4), "a a a a b b b", "+a refused a refused b owed 1 of 4"},
-		{"a full waiting room accepts another source", withSlots(1, 0, 4), "a a a b b c c c", "+a refused b refused c refused c owed 2 of 4"},
-		{"a full waiting room with one of each source", withSlots(1, 0, 2), "a b c d", "+a refused d owed 2 of 2"},
+		{"one source does not keep others out", withSlots(1, 0, 4), "a a a a b b b", "+a refused a refused b owed 1 of 4"},
+		{"as many as may wait, and another source", withSlots(1, 0, 4), "a a a b b c c c", "+a refused b refused c refused c owed 2 of 4"},
+		{"as many as may wait, one of each source", withSlots(1, 0, 2), "a b c d", "+a refused d owed 2 of 2"},
 	} {
 		if got := strings.Join(play(tt.state, tt.script), " "); got != tt.want {
 			t.Errorf("%s: %s", tt.name, cmp.Diff(tt.want, got))

@@ -82,8 +82,8 @@ func (s *Slots) tick() {
 
 // carryOut carries out a decision about c. If the channel of c's worker is
 // full, a message to that worker is dropped. If the message is a
-// ReclaimConnection, package admission will ask other connections in its next
-// round. If the worker stays silent, other connections get its slots.
+// ReclaimConnection, package admission asks other connections at the next Tick.
+// If the worker stays silent, other connections get its slots.
 func (s *Slots) carryOut(d admission.Decision, c *Connection) {
 	switch d.Action {
 	case admission.Admit:
