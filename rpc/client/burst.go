@@ -2,8 +2,9 @@ package client
 
 import (
 	"context"
-	"sync"
 	"time"
+
+	"schedrestd/internal/semaphore"
 )
 
 // Limits on a burst of requests to a controller. A controller that has more
@@ -16,25 +17,23 @@ const (
 )
 
 // burstLimit limits the unanswered requests to a controller. When their number
-// reaches burst, further requests wait, and are sent in the order of their
-// arrival. A request counts only until it is burstTime old, so a slow
-// controller gets more than burst requests at a time.
-type burstLimit chan struct{}
+// reaches burst, further requests wait, and credentials take turns. A request
+// counts only until it is burstTime old, so a slow controller gets more than
+// burst requests at a time.
+type burstLimit struct{ *semaphore.Semaphore[owner] }
 
-func newBurstLimit() burstLimit { return make(burstLimit, burst) }
+func newBurstLimit() burstLimit { return burstLimit{semaphore.New[owner](burst, burst, noLimit)} }
 
 // enter waits until the request may be sent. The caller must call leave when it
 // has the answer. If ctx ends first, enter returns the cause of ctx.
-func (l burstLimit) enter(ctx context.Context) (leave func(), err error) {
-	select {
-	case l <- struct{}{}:
-	case <-ctx.Done():
+func (l burstLimit) enter(ctx context.Context, o owner) (leave func(), err error) {
+	p, err := l.Acquire(ctx, o)
+	if err != nil {
 		return nil, context.Cause(ctx)
 	}
-	free := sync.OnceFunc(func() { <-l })
-	timer := time.AfterFunc(burstTime, free)
+	timer := time.AfterFunc(burstTime, p.Release)
 	return func() {
 		timer.Stop()
-		free()
+		p.Release()
 	}, nil
 }

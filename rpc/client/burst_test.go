@@ -15,7 +15,7 @@ func enterAll(t *testing.T, l burstLimit, n int) (leave []func()) {
 	t.Helper()
 	start := time.Now()
 	for range n {
-		f, err := l.enter(t.Context())
+		f, err := l.enter(t.Context(), ann)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,16 +27,20 @@ func enterAll(t *testing.T, l burstLimit, n int) (leave []func()) {
 	return leave
 }
 
-// TestBurst checks that requests beyond the limit wait, in the order of their
-// arrival, until others are answered.
+// Two credentials.
+var ann, bob = owner{actAs: "ann"}, owner{actAs: "bob"}
+
+// TestBurst checks that requests beyond the limit wait until others are
+// answered. The requests of one credential must be sent in the order of their
+// arrival, and must not delay one of another credential.
 func TestBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newBurstLimit()
 		leave := enterAll(t, l, burst)
 		var entered []int
-		for i := range 3 {
+		for i, o := range []owner{ann, ann, bob} {
 			go func() {
-				if _, err := l.enter(t.Context()); err != nil {
+				if _, err := l.enter(t.Context(), o); err != nil {
 					t.Error(err)
 				}
 				entered = append(entered, i)
@@ -44,13 +48,13 @@ func TestBurst(t *testing.T) {
 			synctest.Wait()
 		}
 		for i := range 3 {
-			if want := []int{0, 1, 2}[:i]; !slices.Equal(entered, want) {
+			if want := []int{2, 0, 1}[:i]; !slices.Equal(entered, want) {
 				t.Errorf("after %d answers the requests %d were sent, not %d", i, entered, want)
 			}
 			leave[i]()
 			synctest.Wait()
 		}
-		if !slices.Equal(entered, []int{0, 1, 2}) {
+		if !slices.Equal(entered, []int{2, 0, 1}) {
 			t.Errorf("after 3 answers the requests %d were sent", entered)
 		}
 	})
@@ -63,15 +67,15 @@ func TestBurstOfSlowRequests(t *testing.T) {
 		l := newBurstLimit()
 		slow := enterAll(t, l, burst)
 		start := time.Now()
-		if _, err := l.enter(t.Context()); err != nil || time.Since(start) != burstTime {
+		if _, err := l.enter(t.Context(), ann); err != nil || time.Since(start) != burstTime {
 			t.Fatalf("request %d waited for %s: %v", burst+1, time.Since(start), err)
 		}
 		for _, leave := range slow {
 			leave()
 		}
 		enterAll(t, l, burst-1)
-		if len(l) != burst {
-			t.Errorf("%d requests count, not %d", len(l), burst)
+		if n, _ := l.Counts(); n != burst {
+			t.Errorf("%d requests count, not %d", n, burst)
 		}
 	})
 }
@@ -85,7 +89,7 @@ func TestBurstWaitEnds(t *testing.T) {
 		cause := errors.New("the client is gone")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(cause)
-		if _, err := l.enter(ctx); err != cause {
+		if _, err := l.enter(ctx, ann); err != cause {
 			t.Errorf("error %v", err)
 		}
 		for _, f := range leave {
