@@ -24,7 +24,9 @@ import (
 // offence to the dispatcher, which decides whether to block the client. But a
 // client behind a trusted proxy can be identified only by a header, and the
 // dispatcher reads no headers. So the worker itself decides whether to block
-// such a client.
+// such a client. If the dispatcher did this, too, the worker would have to name
+// addresses, and an attacker who controls one worker could block every client
+// of the proxy.
 type offences struct {
 	tracker   *connTracker
 	admission work.Admission
