@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"schedrestd/gateway/worker/broker"
+	"schedrestd/gateway/worker/logger"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/zone"
 	"schedrestd/ipc"
@@ -68,8 +69,8 @@ func Main(build Build) int {
 		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")
 		return 2
 	}
-	log := &lines{out: os.Stderr}
-	defer log.flush()
+	log := logger.NewLines(os.Stderr)
+	defer log.Flush()
 	s, err := begin(channel, build, log)
 	if err != nil {
 		slog.Error("worker not started", "error", err)
@@ -93,7 +94,7 @@ func reason(err error) string {
 // begin performs all steps from the start of the process to the message Ready.
 // The process sets up its namespaces, receives the setup, drops privileges,
 // verifies its attributes, builds the handlers, and enters its sandbox.
-func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
+func begin(channel *ipc.Channel, build Build, log *logger.Lines) (*server, error) {
 	if err := self.SetUpNamespaces(); err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	slog.SetDefault(slog.New(newLog(log, slog.Level(packed.LogLevel))))
+	slog.SetDefault(slog.New(logger.New(log, slog.Level(packed.LogLevel))))
 	setup, err := work.Unpack(*packed)
 	if err != nil {
 		return nil, err

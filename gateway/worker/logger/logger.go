@@ -1,4 +1,6 @@
-package worker
+// Package logger writes a worker's log lines to its standard error, which the
+// dispatcher reads.
+package logger
 
 import (
 	"context"
@@ -14,36 +16,37 @@ import (
 // truncates lines at 2 KiB.
 const maxText = 1500
 
-// logger writes each record as one line that begins with its level. The
+// A handler writes each record as one line that begins with its level. The
 // dispatcher adds the time and the identity of the worker, because a worker
 // could forge them (gateway/dispatcher/relay).
 //
 // Waking the dispatcher for each request would cost more than the line itself.
 // So lines are collected for a moment and written together. A line of level
 // Warn or above is written immediately, together with all buffered lines.
-type logger struct {
+type handler struct {
 	slog.Handler
-	lines *lines
+	lines *Lines
 }
 
-func newLog(out *lines, level slog.Level) logger {
-	return logger{slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: replaceAttr}), out}
+// New returns a handler that writes the records from the given level on to out.
+func New(out *Lines, level slog.Level) slog.Handler {
+	return handler{slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: replaceAttr}), out}
 }
 
-func (l logger) Handle(ctx context.Context, r slog.Record) error {
-	err := l.Handler.Handle(ctx, r)
+func (h handler) Handle(ctx context.Context, r slog.Record) error {
+	err := h.Handler.Handle(ctx, r)
 	if r.Level >= slog.LevelWarn {
-		l.lines.flush()
+		h.lines.Flush()
 	}
 	return err
 }
 
-func (l logger) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return logger{l.Handler.WithAttrs(attrs), l.lines}
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handler{h.Handler.WithAttrs(attrs), h.lines}
 }
 
-func (l logger) WithGroup(name string) slog.Handler {
-	return logger{l.Handler.WithGroup(name), l.lines}
+func (h handler) WithGroup(name string) slog.Handler {
+	return handler{h.Handler.WithGroup(name), h.lines}
 }
 
 const (
@@ -51,16 +54,20 @@ const (
 	maxBuffered = 8 << 10 // maximum number of buffered bytes
 )
 
-// The type lines buffers whole lines and writes them together.
-type lines struct {
-	out            io.Writer
-	mu             sync.Mutex // guards the fields below
+// Lines buffers whole lines and writes them together.
+type Lines struct {
+	out io.Writer
+
+	mu             sync.Mutex // guards the fields below, and the order of writes to out
 	buf            []byte
 	flushScheduled bool
 }
 
+// NewLines returns Lines that are written to out.
+func NewLines(out io.Writer) *Lines { return &Lines{out: out} }
+
 // Write buffers one line.
-func (l *lines) Write(p []byte) (int, error) {
+func (l *Lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.buf = append(l.buf, p...)
@@ -69,12 +76,13 @@ func (l *lines) Write(p []byte) (int, error) {
 		l.send()
 	case !l.flushScheduled:
 		l.flushScheduled = true
-		time.AfterFunc(maxWait, l.flush)
+		time.AfterFunc(maxWait, l.Flush)
 	}
 	return len(p), nil
 }
 
-func (l *lines) flush() {
+// Flush writes the buffered lines.
+func (l *Lines) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.flushScheduled = false
@@ -83,7 +91,7 @@ func (l *lines) flush() {
 
 // send writes the buffered lines. It drops errors, because there is no place to
 // report them. The caller holds the lock.
-func (l *lines) send() {
+func (l *Lines) send() {
 	if len(l.buf) > 0 {
 		_, _ = l.out.Write(l.buf)
 		l.buf = l.buf[:0]
