@@ -41,8 +41,8 @@ var floors = [][]string{
 	{"gateway/confinement", "security/self"},
 	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "gateway/worker/http1server", "metric/table", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message"},
 	{"auth", "gateway/dispatcher/dial", "gateway/dispatcher/process", "handlers", "metric/label", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},
-	{"gateway/dispatcher/inetd", "gateway/dispatcher/service", "gateway/worker/broker"},
-	{"gateway/dispatcher/pool"},
+	{"gateway/dispatcher/inetd", "gateway/dispatcher/service", "gateway/worker/broker", "gateway/worker/clientconn"},
+	{"gateway/dispatcher/pool", "gateway/worker/meter"},
 	{"bundled/daemon", "gateway/dispatcher/auditlog", "gateway/dispatcher/dispatch"}, // daemon contains the code that ctld and dbd share, so that neither has a copy
 	{"bundled/ctld", "bundled/dbd", "gateway/auditor", "gateway/dispatcher", "gateway/exporter", "gateway/keeper", "gateway/plan", "gateway/resolver", "gateway/worker", "privsep"},
 	{"bundled/demo", "cli"},
@@ -88,8 +88,9 @@ var allowedImports = map[string][]string{
 	"gateway/proof":                {"gateway/confinement", "internal/errs", "ipc", "security", "security/self"},                        // runs with the rights of a worker
 	"gateway/resolver":             {"become", "gateway/service", "internal/errs", "internal/rate", "ipc", "security", "security/self"}, // parses answers of a directory service
 	"gateway/service":              {"ipc", "security", "security/self"},
-	"gateway/worker/broker":        {"api", "auth", "become", "handlers", "internal/errs", "internal/fdpass", "internal/keystate", "internal/rate", "ipc", "rpc/client", "rpc/munge", "rpc/sack", "security"},
+	"gateway/worker/broker":        {"api", "auth", "become", "gateway/worker/count", "handlers", "internal/errs", "internal/fdpass", "internal/keystate", "internal/rate", "ipc", "rpc/client", "rpc/munge", "rpc/sack", "security"},
 	"gateway/worker/http1server":   {"internal/errs", "internal/http1"}, // can be reviewed without other packages
+	"gateway/worker/clientconn":    {"auth", "gateway/worker/count", "internal/fdpass", "ipc"},
 	"gateway/worker/count":         {},
 	"gateway/worker/logger":        {},
 	"gateway/worker/stdio":         {},

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/gateway/worker/http1server"
 	"schedrestd/internal/http1"
 	"schedrestd/ipc"
@@ -82,7 +83,7 @@ func (st *testServer) connectTLS(id uint64, protocols ...string) *net.TCPConn {
 	must(st.t, err)
 	leaf, _ := selfSigned(st.t, key)
 	client, c := st.pair()
-	if c.id = id; id != 0 {
+	if c.ID = id; id != 0 {
 		st.tracker.track(id)
 		st.tracker.setConn(id, c, nil)
 	}
@@ -93,7 +94,7 @@ func (st *testServer) connectTLS(id uint64, protocols ...string) *net.TCPConn {
 
 // pair returns a new TCP connection: the client's end, and the server's end as
 // a conn.
-func (st *testServer) pair() (*net.TCPConn, *conn) {
+func (st *testServer) pair() (*net.TCPConn, *clientconn.Conn) {
 	st.t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(st.t, err)
@@ -110,7 +111,7 @@ func (st *testServer) pair() (*net.TCPConn, *conn) {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	must(st.t, err)
 	m := &ipc.Connection{Network: ipc.TCP, Addr: client.LocalAddr().String()}
-	c, err := newConn(fd, m, time.Minute, func() {})
+	c, err := clientconn.New(fd, m, time.Minute)
 	must(st.t, err)
 	return client.(*net.TCPConn), c
 }

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -228,13 +229,14 @@ func TestBrokenConnection(t *testing.T) {
 					for {
 						st, freed := newBreakingServer(t, limit)
 						var raw net.Conn
-						var c *conn
+						var c *clientconn.Conn
 						if tr.unix {
-							c, raw = connPair(t, ipc.Connection{ID: 1, Network: ipc.Unix}, st.stall, st.closeFunc(1))
+							c, raw = connPair(t, ipc.Connection{ID: 1, Network: ipc.Unix}, st.stall)
 						} else {
 							raw, c = st.pair()
-							c.id, c.stall, c.done = 1, st.stall, st.closeFunc(1)
+							c.ID, c.Stall = 1, st.stall
 						}
+						c.Closed = st.closeFunc(1)
 						broken := &faultyConn{Conn: c.Conn}
 						c.Conn = broken
 						st.openConns.Add(1)
@@ -287,7 +289,7 @@ func (p point) reach(client net.Conn, protocols []string) error {
 
 // awaitFreed waits until the slot of a connection is free, and checks that the
 // connection is closed.
-func awaitFreed(t *testing.T, c *conn, broken *faultyConn, freed <-chan bool) {
+func awaitFreed(t *testing.T, c *clientconn.Conn, broken *faultyConn, freed <-chan bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; broken.interrupt() {
 		select {

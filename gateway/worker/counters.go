@@ -4,41 +4,23 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"sync/atomic"
 	"syscall"
 	"time"
-
-	"schedrestd/gateway/worker/broker"
 )
-
-// counters counts events since this worker started. Only workers read requests,
-// so each worker logs its own counters when it receives SIGUSR1.
-type counters struct {
-	requests               atomic.Uint64 // well-formed requests
-	unauthenticated        atomic.Uint64 // requests that were answered 401
-	paused, limited, share atomic.Uint64 // requests that were answered 429: source blocked, rate limit, concurrency limit of the user
-	overloaded             atomic.Uint64 // requests that were answered 503: concurrency limit of the worker
-
-	badRequests, handshakes, frames atomic.Uint64 // malformed input of HTTP/1, TLS and HTTP/2
-	stalled                         atomic.Uint64 // streams that were reset because the client did not read the answer
-	reported, unreported            atomic.Uint64 // offences reported to the dispatcher, and offences not reported because there were too many
-
-	audit *broker.AuditCounts // what the auditor's client counts
-}
 
 // logCounters writes the counters to the log.
 func (s *server) logCounters() {
-	c, o := s.counts, s.offences
+	c, audit, o := s.counts, s.auditCounts, s.offences
 	forwarded, forgotten := o.forwarded.Len()
 	slog.Info("counters",
-		slog.Group("requests", "read", c.requests.Load(), "unauthenticated", c.unauthenticated.Load(), "paused", c.paused.Load(),
-			"rate", c.limited.Load()+c.audit.Limited.Load(), "share", c.share.Load(), "overloaded", c.overloaded.Load()),
-		slog.Group("malformed", "requests", c.badRequests.Load(), "handshakes", c.handshakes.Load(), "frames", c.frames.Load(),
-			"stalled", c.stalled.Load()),
-		slog.Group("offences", "reported", c.reported.Load(), "unreported", c.unreported.Load(),
+		slog.Group("requests", "read", c.Requests.Total(), "unauthenticated", c.Unauthenticated.Total(), "paused", c.Paused.Total(),
+			"rate", c.Limited.Total()+audit.Limited.Total(), "share", c.Share.Total(), "overloaded", c.Overloaded.Total()),
+		slog.Group("malformed", "requests", c.BadRequests.Total(), "handshakes", c.Handshakes.Total(), "frames", c.Frames.Total(),
+			"stalled", c.Stalled.Total()),
+		slog.Group("offences", "reported", c.Reported.Total(), "unreported", c.Unreported.Total(),
 			"forwarded_sources", forwarded, "forwarded_forgotten", forgotten),
 		slog.Group("rates", "identities", s.limiter.rates.Len()),
-		slog.Group("audit", "changes", c.audit.Changes.Load(), "unrecorded", c.audit.Unrecorded.Load()))
+		slog.Group("audit", "changes", audit.Changes.Total(), "unrecorded", audit.Unrecorded.Total()))
 }
 
 // counterLogPause is the minimum time between two log lines with the counters.

@@ -20,7 +20,7 @@ func TestDrainReadsWholeRequest(t *testing.T) {
 	connect := func() net.Conn {
 		client, c := st.pair()
 		st.openConns.Add(1)
-		c.done = st.openConns.Done
+		c.Closed = st.openConns.Done
 		go st.newHTTP1Conn(c, c).Serve()
 		client.SetDeadline(time.Now().Add(30 * time.Second))
 		return client

@@ -146,7 +146,7 @@ func TestNoFrameIsFree(t *testing.T) {
 	}
 	server := newTestServer(t, work.Setup{Limits: testLimits, Admission: testAdmission}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" {
-			channel(&begun, r.Context().Value(connKey{}).(*conn).id) <- true
+			channel(&begun, r.Context().Value(connStateKey{}).(*connState).id) <- true
 			<-r.Context().Done()
 		}
 	}))

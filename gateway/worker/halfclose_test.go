@@ -53,7 +53,7 @@ func reset(c net.Conn) error {
 func (st *testServer) overTCP() net.Conn { return st.connect() }
 
 func (st *testServer) overUnix() net.Conn {
-	c, client := connPair(st.t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() {})
+	c, client := connPair(st.t, ipc.Connection{Network: ipc.Unix}, time.Minute)
 	go st.newHTTP1Conn(c, c).Serve()
 	return client
 }
@@ -178,29 +178,5 @@ func TestHalfCloseInLine(t *testing.T) {
 	must(t, err)
 	if resp.StatusCode != http.StatusOK {
 		t.Errorf("status %s", resp.Status)
-	}
-}
-
-// TestHasHalfClosed checks that hasHalfClosed returns true if a client has shut
-// down its sending side, but never for standard input.
-func TestHasHalfClosed(t *testing.T) {
-	for name, tt := range map[string]struct {
-		number uint64
-		want   bool
-	}{"a connection": {7, true}, "standard input": {0, false}} {
-		t.Run(name, func(t *testing.T) {
-			c, client := connPair(t, ipc.Connection{ID: tt.number, Network: ipc.Unix}, time.Minute, func() {})
-			ctx := withPeer(t.Context(), c)
-			if _, err := io.WriteString(client, "unread"); err != nil {
-				t.Fatal(err)
-			}
-			if hasHalfClosed(ctx) {
-				t.Error("a client that may send has left")
-			}
-			must(t, closeWrite(client))
-			if hasHalfClosed(ctx) != tt.want {
-				t.Errorf("after it shut down sending: left %v, want %v", !tt.want, tt.want)
-			}
-		})
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"schedrestd/api/schema"
 	"schedrestd/auth"
 	"schedrestd/gateway/worker/broker"
+	"schedrestd/gateway/worker/clientconn"
+	"schedrestd/gateway/worker/meter"
 	"schedrestd/handlers"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/feature"
@@ -40,7 +42,7 @@ func NewHandler(setup work.Setup, tokens *Tokens, b *broker.Broker) (http.Handle
 		Sack:           b.Sack(setup.Sack, setup.SchedUID),
 		Dial:           b.Dialer(work.UpstreamController, setup.Controllers, setup.AuthSocket),
 		MungeUID:       setup.SchedUID,
-		Observe:        observeCalls(false),
+		Observe:        meter.ObserveCalls(false),
 		Log:            slog.Default(),
 	}
 	cfg := handlerConfig(setup)
@@ -58,7 +60,7 @@ func NewHandler(setup work.Setup, tokens *Tokens, b *broker.Broker) (http.Handle
 	cfg.MaxBody = min(cfg.MaxBody, rest.MaxBody(int64(setup.Limits.Answers)))
 	cfg.MaxParsed = int64(setup.Limits.Answers) / 2 // a user's share of the budget
 	cfg.Authenticator, tokens.singleClient = tokens.Authenticator(), setup.Inetd
-	cfg.Admit, cfg.Park, cfg.HalfClosed = admit, park, hasHalfClosed
+	cfg.Admit, cfg.Park, cfg.HalfClosed = admit, park, clientconn.HasHalfClosed
 	cfg.Ready = readiness(tokens, ctl.Reachable)
 	if cfg.Content != 0 && cfg.Content&feature.Controller == 0 {
 		cfg.Ready = readiness(tokens, nil)
@@ -78,7 +80,7 @@ func NewHandler(setup work.Setup, tokens *Tokens, b *broker.Broker) (http.Handle
 			daemons.Munge = b.Munge(setup.Munge, work.UpstreamAccountingMunge, socket)
 		}
 		daemons.Dial = b.Dialer(work.UpstreamAccounting, setup.Accounting, "")
-		daemons.Observe = observeCalls(true)
+		daemons.Observe = meter.ObserveCalls(true)
 		cfg.Accounting = client.NewAccounting(daemons)
 	}
 	return handlers.New(cfg), nil
@@ -110,7 +112,7 @@ func handlerConfig(setup work.Setup) handlers.Config {
 			Strict:        setup.StrictBodies,
 			Log:           slog.Default(),
 			Lines:         requestLines(),
-			Observe:       observeRequest,
+			Observe:       meter.ObserveRequest,
 		},
 	}
 	if len(setup.Accounting) > 0 {

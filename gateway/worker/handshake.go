@@ -9,6 +9,7 @@ import (
 	"net"
 	"time"
 
+	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/gateway/worker/http1server"
 	"schedrestd/ipc/work"
 )
@@ -16,7 +17,7 @@ import (
 // handshake performs the TLS handshake of a connection, and serves the
 // connection with HTTP/1, or queues it for HTTP/2. If the client sends plain
 // HTTP, it gets an error.
-func (s *server) handshake(raw *conn, tlsConn *tls.Conn, limit time.Duration) {
+func (s *server) handshake(raw *clientconn.Conn, tlsConn *tls.Conn, limit time.Duration) {
 	_ = raw.SetReadDeadline(time.Now().Add(limit))
 	facts := new(handshakeFacts)
 	err := tlsConn.HandshakeContext(context.WithValue(s.handshakeCtx, handshakeKey{}, facts))
@@ -32,12 +33,12 @@ func (s *server) handshake(raw *conn, tlsConn *tls.Conn, limit time.Duration) {
 	case s.handshakeCtx.Err() != nil:
 		_ = raw.Close()
 	default:
-		s.counts.handshakes.Add(1)
+		s.counts.Handshakes.Add(1)
 		if s.offences.mayLog() {
-			slog.Info("TLS handshake failed", "peer", raw.peer.String(), "error", err)
+			slog.Info("TLS handshake failed", "peer", raw.Peer.String(), "error", err)
 		}
 		if !facts.unsigned {
-			s.offences.reportHandshake(raw.id, err)
+			s.offences.reportHandshake(raw.ID, err)
 		}
 		_ = raw.Close()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 
+	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/gateway/worker/http1server"
 	"schedrestd/ipc/work"
 )
@@ -12,16 +13,16 @@ import (
 // implements http1server.Client.
 type http1Client struct {
 	server *server
-	conn   *conn
+	conn   *clientconn.Conn
 	state  *connState // nil if the connection is not tracked
 }
 
 // newHTTP1Conn returns c as an HTTP/1 connection. The argument outer is c
 // itself, or a TLS connection over c.
-func (s *server) newHTTP1Conn(outer net.Conn, c *conn) *http1server.Conn {
-	client := &http1Client{server: s, conn: c, state: s.tracker.lookup(c.id)}
+func (s *server) newHTTP1Conn(outer net.Conn, c *clientconn.Conn) *http1server.Conn {
+	client := &http1Client{server: s, conn: c, state: s.tracker.lookup(c.ID)}
 	h := s.http1.NewConn(s.connContext(context.Background(), outer), outer, client)
-	s.tracker.setConn(c.id, outer, h)
+	s.tracker.setConn(c.ID, outer, h)
 	return h
 }
 
@@ -39,28 +40,28 @@ func (s *server) closeFunc(id uint64) func() {
 }
 
 // servePlain serves a connection without TLS.
-func (s *server) servePlain(c *conn) { go s.newHTTP1Conn(c, c).Serve() }
+func (s *server) servePlain(c *clientconn.Conn) { go s.newHTTP1Conn(c, c).Serve() }
 
 func (c *http1Client) Answered() {
-	c.conn.restore()
+	c.conn.Restore()
 	if c.state != nil {
 		c.server.tracker.updateStage(c.state, work.Idle)
 	}
 }
 
 func (c *http1Client) Refused(malformed bool) {
-	c.server.counts.badRequests.Add(1)
+	c.server.counts.BadRequests.Add(1)
 	if malformed {
-		c.server.offences.reportMalformed(c.conn.id)
+		c.server.offences.reportMalformed(c.conn.ID)
 	}
 }
 
 func (c *http1Client) ReadFailed(err error) {
 	if isGarbled(err) {
-		c.server.offences.reportMalformed(c.conn.id)
+		c.server.offences.reportMalformed(c.conn.ID)
 	}
 }
 
-func (c *http1Client) HungUp() bool { return c.conn.isHungUp() }
+func (c *http1Client) HungUp() bool { return c.conn.IsHungUp() }
 
-func (c *http1Client) HasUnread() bool { return c.conn.hasUnread() }
+func (c *http1Client) HasUnread() bool { return c.conn.HasUnread() }

@@ -8,6 +8,8 @@ import (
 	"net"
 	"sync/atomic"
 	"time"
+
+	"schedrestd/gateway/worker/clientconn"
 )
 
 // An http2Conn is an HTTP/2 connection over TLS from which net/http reads.
@@ -32,7 +34,7 @@ import (
 // connection as HTTP/2 with prior knowledge.
 type http2Conn struct {
 	net.Conn
-	raw      *conn
+	raw      *clientconn.Conn
 	offences *offences
 
 	prefaceRead int  // number of bytes of the preface that arrived and matched
@@ -44,7 +46,7 @@ type http2Conn struct {
 
 // newHTTP2Conn wraps c for net/http. It reports the client's offences to o.
 func newHTTP2Conn(c net.Conn, o *offences) *http2Conn {
-	return &http2Conn{Conn: c, raw: connOf(c), offences: o, budget: newBudget(time.Now())}
+	return &http2Conn{Conn: c, raw: clientconn.Of(c), offences: o, budget: newBudget(time.Now())}
 }
 
 // NetConn returns the wrapped connection.
@@ -87,7 +89,7 @@ func (c *http2Conn) Read(p []byte) (int, error) {
 	if !c.budget.spend(time.Now(), cost) {
 		c.offend()
 		if c.offences.mayLog() {
-			slog.Info("HTTP/2 connection closed", "peer", c.raw.peer.String(), "cause", errFlood)
+			slog.Info("HTTP/2 connection closed", "peer", c.raw.Peer.String(), "cause", errFlood)
 		}
 		return 0, errFlood
 	}
@@ -112,13 +114,13 @@ func (c *http2Conn) inspectSent(f frame) {
 
 func (c *http2Conn) offend() {
 	c.offended.Store(true)
-	c.offences.counts.frames.Add(1)
-	c.offences.reportMalformed(c.raw.id)
+	c.offences.counts.Frames.Add(1)
+	c.offences.reportMalformed(c.raw.ID)
 }
 
 // isPaused reports whether the client is blocked for its offences.
 func (c *http2Conn) isPaused() bool {
-	state := c.offences.tracker.lookup(c.raw.id)
+	state := c.offences.tracker.lookup(c.raw.ID)
 	return state != nil && c.offences.tracker.blockedFor(state) > 0
 }
 

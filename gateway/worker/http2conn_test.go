@@ -37,7 +37,7 @@ func collectOffences(t *testing.T, patience time.Duration, config *tls.Config, a
 		return nil
 	}
 	client, c := st.pair()
-	c.id, c.done = 1, func() { close(closed) }
+	c.ID, c.Closed = 1, func() { close(closed) }
 	st.tracker.track(1)
 	if config == nil {
 		go st.newHTTP1Conn(c, c).Serve()
@@ -252,7 +252,7 @@ func TestPausedFrames(t *testing.T) {
 	st.tracker.send = func(ipc.Message) error { return nil }
 	st.tracker.track(1)
 	client, c := st.pair()
-	c.id = 1
+	c.ID = 1
 	f := newHTTP2Conn(c, st.offences)
 	go io.WriteString(client, preface+rawFrame(6, 0, 0, "12345678"))
 	read := func() error { _, err := f.Read(make([]byte, 10)); return err }

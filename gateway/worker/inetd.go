@@ -3,7 +3,7 @@ package worker
 import (
 	"log/slog"
 
-	"schedrestd/auth"
+	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/gateway/worker/stdio"
 	"schedrestd/ipc"
 )
@@ -11,15 +11,15 @@ import (
 // serveStdio serves standard input and output as one connection, in inetd mode.
 func (s *server) serveStdio(in, out int, m *ipc.StdioConnection) {
 	s.openConns.Add(1)
-	s.tracker.track(m.ID)
-	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener,
-		UID: m.UID, GID: m.GID, PID: m.PID, Verified: m.Verified}
+	s.tracker.trackConn(&connState{id: m.ID, silent: true})
 	client := stdio.New(in, out)
-	s.servePlain(&conn{Conn: client, stdioID: m.ID, peer: p, stall: s.stall, done: func() {
+	c := clientconn.Wrap(client, &m.Connection, s.stall)
+	c.IsStdio, c.Counts, c.Closed = true, s.counts, func() {
 		s.tracker.recordClose(m.ID)
 		s.openConns.Done()
 		s.exit <- exitStatus(client.WriteError())
-	}})
+	}
+	s.servePlain(c)
 }
 
 // exitStatus returns the exit status in inetd mode. It lets a script notice that

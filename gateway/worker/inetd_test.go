@@ -13,8 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/auth"
+	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/gateway/worker/stdio"
+	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
 
@@ -38,7 +39,8 @@ func startInetd(t *testing.T, st *testServer) (in, out *os.File) {
 		st.inetd, st.http1.Interactive = true, true
 	}
 	st.openConns.Add(1)
-	c := &conn{Conn: stdio.New(fds[0], fds[1]), stall: testLimits.Stall, peer: auth.Peer{Network: "stdio"}, done: st.openConns.Done}
+	c := clientconn.Wrap(stdio.New(fds[0], fds[1]), &ipc.Connection{Network: ipc.Stdio}, testLimits.Stall)
+	c.IsStdio, c.Closed = true, st.openConns.Done
 	st.servePlain(c)
 	return in, out
 }

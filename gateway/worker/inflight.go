@@ -42,11 +42,11 @@ func admit(ctx context.Context, user string) error {
 		return nil // a page that needs no place, a request that is already admitted, or a test
 	}
 	if wait := p.limiter.rates.Take(time.Now(), user); wait > 0 {
-		p.limiter.server.counts.limited.Add(1)
+		p.limiter.server.counts.Limited.Add(1)
 		return withRetryAfter(errRate, wait)
 	}
 	if p.Claim(ctx, user) != nil {
-		p.limiter.server.counts.share.Add(1)
+		p.limiter.server.counts.Share.Add(1)
 		return withRetryAfter(errShare, shareRetryAfter)
 	}
 	p.claimed = true

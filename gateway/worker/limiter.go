@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/internal/rate"
 	"schedrestd/internal/semaphore"
 	"schedrestd/ipc/work"
@@ -44,7 +45,7 @@ func newRequestLimiter(s *server, setup *work.Setup, handlers http.Handler) *req
 }
 
 func (l *requestLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	l.server.counts.requests.Add(1)
+	l.server.counts.Requests.Add(1)
 	r = l.server.offences.withProxyData(r)
 	c, ok := r.Context().Value(connStateKey{}).(*connState)
 	if ok {
@@ -68,7 +69,7 @@ func (l *requestLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	place, err := l.places.Acquire(r.Context(), "")
 	if err != nil {
-		l.server.counts.overloaded.Add(1)
+		l.server.counts.Overloaded.Add(1)
 		l.server.answerError(w, r, errOverloaded)
 		return
 	}
@@ -90,7 +91,7 @@ func (l *requestLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // refusePaused answers a request of a blocked client.
 func (l *requestLimiter) refusePaused(w http.ResponseWriter, r *http.Request, wait time.Duration) {
-	l.server.counts.paused.Add(1)
+	l.server.counts.Paused.Add(1)
 	l.server.answerError(w, r, withRetryAfter(errPaused, wait))
 }
 
@@ -99,7 +100,7 @@ func (l *requestLimiter) serve(w http.ResponseWriter, r *http.Request, c *connSt
 	defer l.finish(p)
 	l.handlers.ServeHTTP(p, r)
 	if p.status == http.StatusUnauthorized { // reported before the answer is sent, because the dispatcher accepts no offences on closed connections
-		l.server.counts.unauthenticated.Add(1)
+		l.server.counts.Unauthenticated.Add(1)
 		l.server.offences.recordUnauthenticated(r, c)
 	}
 	p.flush()
@@ -116,6 +117,9 @@ func (s *server) connContext(ctx context.Context, outer net.Conn) context.Contex
 	if c := s.tracker.lookup(idOf(outer)); c != nil {
 		ctx = context.WithValue(ctx, connStateKey{}, c)
 	}
+	if f, ok := outer.(*http2Conn); ok {
+		ctx = context.WithValue(ctx, http2Key{}, f)
+	}
 	return withPeer(ctx, outer)
 }
 
@@ -125,8 +129,8 @@ func (s *server) connStateChanged(outer net.Conn, state http.ConnState) {
 	case http.StateNew:
 		s.tracker.setConn(idOf(outer), outer, nil)
 	case http.StateIdle:
-		if raw := connOf(outer); raw != nil {
-			raw.restore()
+		if raw := clientconn.Of(outer); raw != nil {
+			raw.Restore()
 		}
 		if c := s.tracker.lookup(idOf(outer)); c != nil {
 			s.tracker.updateStage(c, work.Idle)
@@ -139,24 +143,10 @@ type http2Key struct{}
 
 // idOf returns the number of the connection that c wraps, or 0 if it has none.
 func idOf(c net.Conn) uint64 {
-	if raw := connOf(c); raw != nil {
-		return raw.id
+	if raw := clientconn.Of(c); raw != nil {
+		return raw.ID
 	}
 	return 0
-}
-
-// connOf returns the conn that c wraps, or nil if there is none.
-func connOf(c net.Conn) *conn {
-	for {
-		switch v := c.(type) {
-		case *conn:
-			return v
-		case interface{ NetConn() net.Conn }:
-			c = v.NetConn()
-		default:
-			return nil
-		}
-	}
 }
 
 // reclaim closes connection id if possible, because other clients are waiting

@@ -28,6 +28,7 @@ import (
 
 	"schedrestd/gateway/worker/broker"
 	"schedrestd/gateway/worker/logger"
+	"schedrestd/gateway/worker/meter"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/zone"
 	"schedrestd/ipc"
@@ -121,7 +122,7 @@ func begin(channel *ipc.Channel, build Build, log *logger.Lines) (*server, error
 		return nil, err
 	}
 	if setup.Metrics {
-		processMeter.Store(newMeter(channel.Send))
+		meter.Start(channel.Send)
 	}
 	tokens, b := NewTokens(), broker.New(channel.Send)
 	handler, err := build(setup, tokens, b)

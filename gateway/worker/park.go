@@ -46,7 +46,7 @@ func (p *parkedRequest) Resume(ctx context.Context) error {
 	p.Release()
 	place, err := p.request.limiter.places.Acquire(ctx, p.user)
 	if err != nil {
-		p.request.limiter.server.counts.overloaded.Add(1)
+		p.request.limiter.server.counts.Overloaded.Add(1)
 		return errOverloaded
 	}
 	p.request.Place = place

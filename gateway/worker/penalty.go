@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"schedrestd/auth"
+	"schedrestd/gateway/worker/count"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/penalty"
@@ -30,7 +31,7 @@ import (
 type offences struct {
 	tracker   *connTracker
 	admission work.Admission
-	counts    *counters
+	counts    *count.Counters
 	outOfDate func(context.Context, auth.Rejection) bool // reports whether a token is only out of date; may be nil
 	userClaim string
 
@@ -56,7 +57,7 @@ const (
 	maxRejected  = 16_384 // number of credentials; 20 bytes each
 )
 
-func newOffences(a work.Admission, tracker *connTracker, counts *counters) *offences {
+func newOffences(a work.Admission, tracker *connTracker, counts *count.Counters) *offences {
 	rules := penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{penalty.Auth: a.Auth}}
 	return &offences{
 		tracker:   tracker,
@@ -76,7 +77,7 @@ func (o *offences) reportMalformed(id uint64) { o.report(&work.Offence{ID: id, K
 // reportStalled reports that the client of connection id stopped reading an
 // answer while other requests waited for their turn.
 func (o *offences) reportStalled(id uint64) {
-	o.counts.stalled.Add(1)
+	o.counts.Stalled.Add(1)
 	o.reportMalformed(id)
 }
 
@@ -106,10 +107,10 @@ func (o *offences) report(m *work.Offence) {
 	ok := o.reports.Take(time.Now(), 1)
 	o.mu.Unlock()
 	if !ok {
-		o.counts.unreported.Add(1)
+		o.counts.Unreported.Add(1)
 		return
 	}
-	o.counts.reported.Add(1)
+	o.counts.Reported.Add(1)
 	o.tracker.report(m)
 }
 
@@ -282,7 +283,7 @@ func withRetryAfter(err error, wait time.Duration) error {
 func (t *connTracker) report(m *work.Offence) {
 	t.reportMu.Lock()
 	defer t.reportMu.Unlock()
-	if t.lookup(m.ID) != nil {
+	if c := t.lookup(m.ID); c != nil && !c.silent {
 		_ = t.send(m)
 	}
 }

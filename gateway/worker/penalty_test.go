@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"schedrestd/auth"
+	"schedrestd/gateway/worker/count"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -57,7 +58,7 @@ func withGuess(r *http.Request) *http.Request {
 // address in X-Forwarded-For that does not belong to a proxy. If the request
 // does not come from a trusted proxy, the header must be ignored.
 func TestForwardedFor(t *testing.T) {
-	o := newOffences(testAdmission, newConnTracker(nil), new(counters))
+	o := newOffences(testAdmission, newConnTracker(nil), new(count.Counters))
 	for _, tt := range []struct {
 		name, addr string
 		forwarded  []string
@@ -193,7 +194,7 @@ func TestReports(t *testing.T) {
 			return nil
 		})
 		w.track(1)
-		o := newOffences(testAdmission, w, new(counters))
+		o := newOffences(testAdmission, w, new(count.Counters))
 		want := func(name string, n int) {
 			t.Helper()
 			if reports != n {
@@ -214,7 +215,7 @@ func TestReports(t *testing.T) {
 			o.reportMalformed(1)
 		}
 		want("after a second", reportRate)
-		newOffences(work.Admission{}, w, new(counters)).reportMalformed(1)
+		newOffences(work.Admission{}, w, new(count.Counters)).reportMalformed(1)
 		want("without penalties", 0)
 
 		w.pause(1, time.Minute)
@@ -257,7 +258,7 @@ func TestRejectedCredentials(t *testing.T) {
 			return nil
 		})
 		w.track(1)
-		o := newOffences(testAdmission, w, new(counters))
+		o := newOffences(testAdmission, w, new(count.Counters))
 		o.outOfDate = lapsed
 		for _, token := range tt.tokens {
 			r := requestFrom("203.0.113.9:5")
@@ -284,7 +285,7 @@ func TestRejectedCertificates(t *testing.T) {
 		return nil
 	})
 	w.track(1)
-	o := newOffences(testAdmission, w, new(counters))
+	o := newOffences(testAdmission, w, new(count.Counters))
 	certError := func(raw string) error {
 		return &tls.CertificateVerificationError{UnverifiedCertificates: []*x509.Certificate{{Raw: []byte(raw)}}}
 	}
@@ -314,7 +315,7 @@ func TestClosedWhileAnswered(t *testing.T) {
 		w.beginRequest(c)
 		w.recordClose(1)
 		w.finishRequest(c)
-		newOffences(testAdmission, w, new(counters)).reportMalformed(1)
+		newOffences(testAdmission, w, new(count.Counters)).reportMalformed(1)
 		w.finishRequest(c)
 		w.recordClose(1)
 		if want := []ipc.Kind{ipc.KindOf(new(work.ConnectionTaken)), ipc.KindOf(new(work.Offence)), ipc.KindOf(new(work.ConnectionClosed))}; !slices.Equal(sent, want) {

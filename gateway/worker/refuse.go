@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/errs/errcode"
 	"schedrestd/ipc"
@@ -55,7 +56,7 @@ const (
 // refuseConn answers and closes a connection that the dispatcher refuses. The
 // dispatcher does not count the connection, so nothing is reported about it.
 func (s *server) refuseConn(fd int, m *ipc.Connection) {
-	c, err := newConn(fd, m, refusedLinger, func() {})
+	c, err := clientconn.New(fd, m, refusedLinger)
 	if err != nil {
 		return
 	}

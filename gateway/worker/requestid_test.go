@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"schedrestd/auth"
+	"schedrestd/gateway/worker/count"
 )
 
 // TestProxyID checks that only a trusted proxy can set the id of a request. An
@@ -13,7 +14,7 @@ import (
 func TestProxyID(t *testing.T) {
 	const proxy, client, trace = "192.0.2.1:5", "203.0.113.1:5", "4bf92f3577b34da6a3ce929d0e0e4736"
 	const parent = "00-" + trace + "-00f067aa0ba902b7-01"
-	o := newOffences(testAdmission, newConnTracker(nil), new(counters))
+	o := newOffences(testAdmission, newConnTracker(nil), new(count.Counters))
 	for _, tt := range []struct {
 		name, addr  string
 		ids, traces []string

@@ -81,7 +81,7 @@ func (g *generator) head(n int64) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(1_700_000_000+n))
 }
 
-func count(now, most *atomic.Int64) (done func()) {
+func concurrent(now, most *atomic.Int64) (done func()) {
 	for n, m := now.Add(1), most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 	}
 	return func() { now.Add(-1) }
@@ -89,7 +89,7 @@ func count(now, most *atomic.Int64) (done func()) {
 
 func (g *generator) serve(b testing.TB, nc net.Conn) {
 	defer nc.Close()
-	defer count(&g.open, &g.mostOpen)()
+	defer concurrent(&g.open, &g.mostOpen)()
 	request, err := wire.Read(nc, 1<<20)
 	if err != nil {
 		return
@@ -102,7 +102,7 @@ func (g *generator) serve(b testing.TB, nc net.Conn) {
 		return
 	}
 	n := g.lists.Add(1)
-	sent := count(&g.sending, &g.mostLists)
+	sent := concurrent(&g.sending, &g.mostLists)
 	defer func() { sent() }()
 	front, err := message.Front(codec.V2605, 0, message.ResponseJobInfo, nil, g.length)
 	must(b, err)

@@ -1,10 +1,8 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"log/slog"
@@ -15,9 +13,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"schedrestd/auth"
 	"schedrestd/gateway/worker/broker"
+	"schedrestd/gateway/worker/clientconn"
+	"schedrestd/gateway/worker/count"
 	"schedrestd/gateway/worker/http1server"
+	"schedrestd/gateway/worker/meter"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -38,7 +38,8 @@ type server struct {
 
 	limiter      *requestLimiter
 	offences     *offences
-	counts       *counters
+	counts       *count.Counters
+	auditCounts  *broker.AuditCounts
 	retired      atomic.Bool
 	stall        time.Duration
 	drain        time.Duration
@@ -67,7 +68,8 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, to
 		drain:        l.Drain,
 		arrivalGrace: arrivalGrace,
 		stopWaiting:  func(string) {},
-		counts:       &counters{audit: new(broker.AuditCounts)},
+		counts:       new(count.Counters),
+		auditCounts:  new(broker.AuditCounts),
 		exit:         make(chan int, 2),
 	}
 	s.handshakeCtx, s.cancelHandshakes = context.WithCancel(context.Background())
@@ -75,12 +77,12 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, to
 	s.offences = newOffences(setup.Admission, s.tracker, s.counts)
 	s.offences.outOfDate, s.offences.userClaim = tokens.authenticator.IsOutOfDate, setup.UserClaim
 	if b != nil {
-		s.counts.audit = b.AuditCounts()
+		s.auditCounts = b.AuditCounts()
 	}
 	s.limiter = newRequestLimiter(s, setup, handler)
-	s.handler = countRequests(s.limiter)
-	if m := processMeter.Load(); m != nil {
-		m.extras = func() []extra { return m.extraCounters(s.counts) }
+	s.handler = meter.CountRequests(s.limiter)
+	if m := meter.Process(); m != nil {
+		m.Include(s.counts, s.auditCounts)
 	}
 	s.http1 = &http1server.Server{
 		Handler:     s.handler,
@@ -114,24 +116,11 @@ func (s *server) newHTTP2Server(setup *work.Setup) *http.Server {
 	}
 }
 
-// withPeer adds the kernel's facts about the client to the context of a
-// connection's requests. Every connection of a worker is a conn, possibly
-// inside other types. Any other type indicates a bug. A connection of such a
-// type must not be served as if the kernel had reported no facts.
-func withPeer(ctx context.Context, c net.Conn) context.Context {
-	for {
-		switch v := c.(type) {
-		case *http2Conn:
-			ctx, c = context.WithValue(ctx, http2Key{}, v), v.NetConn()
-		case *conn:
-			ctx = broker.WithConnection(ctx, cmp.Or(v.id, v.stdioID))
-			return auth.WithPeer(context.WithValue(ctx, connKey{}, v), v.peer)
-		case interface{ NetConn() net.Conn }:
-			c = v.NetConn()
-		default:
-			panic(fmt.Sprintf("a connection of type %T", c))
-		}
-	}
+// withPeer adds the facts about the client to the context of a connection's
+// requests.
+func withPeer(ctx context.Context, outer net.Conn) context.Context {
+	ctx = clientconn.WithPeer(ctx, outer)
+	return broker.WithConnection(ctx, clientconn.Of(outer).ID)
 }
 
 // run serves until the dispatcher sends Drain, the channel closes, or the
@@ -140,7 +129,7 @@ func (s *server) run() int {
 	go s.handleMessages()
 	go s.serveHTTP2()
 	status := <-s.exit
-	processMeter.Load().flush()
+	meter.Process().Flush()
 	return status
 }
 
@@ -228,12 +217,13 @@ func (s *server) loadKeys(m *work.Keys, fds []int) *ipc.KeysResult {
 func (s *server) queueConn(fd int, m *ipc.Connection) {
 	s.openConns.Add(1)
 	s.tracker.track(m.ID)
-	c, err := newConn(fd, m, s.stall, s.closeFunc(m.ID))
+	c, err := clientconn.New(fd, m, s.stall)
 	if err != nil {
 		slog.Warn("connection not usable", "error", err)
 		s.closeFunc(m.ID)()
 		return
 	}
+	c.Counts, c.Closed = s.counts, s.closeFunc(m.ID)
 	if !m.TLS {
 		s.servePlain(c)
 		return

@@ -5,27 +5,18 @@ import (
 	"net/http"
 	"sync"
 	"time"
-)
 
-// A client determines how fast it sends a body and reads an answer. This is
-// harmless while no other client waits. While another connection waits to be
-// admitted, or another request waits for its turn, the client must make
-// progress: it must send or read one portion in each portionTime. If this were
-// not required, a few clients that hardly make progress could keep all others
-// out. With HTTP/2, even one client could.
-const (
-	portion     = 64 << 10 // in bytes
-	portionTime = 5 * time.Second
+	"schedrestd/gateway/worker/clientconn"
 )
 
 // An HTTP/2 client can give a stream no window. It then reads nothing of the
 // answer, but its connection never fills up. To tell such a stream from one
 // that is read slowly, an answer is written in chunks. A client that reads one
-// portion in each portionTime reads a chunk within stallTime, and also sends a
-// window update.
+// clientconn.Portion in each clientconn.PortionTime reads a chunk within
+// stallTime, and also sends a window update.
 const (
-	chunk     = portion / 4
-	stallTime = portionTime / 4
+	chunk     = clientconn.Portion / 4
+	stallTime = clientconn.PortionTime / 4
 )
 
 // slowClient enforces the deadlines of a client in one request.
@@ -35,11 +26,11 @@ type slowClient struct {
 	connState *connState
 	inflight  *inflight // nil if the request needs no place
 	start     time.Time
-	conn      *conn     // nil if the connection did not come from the dispatcher
-	body      *slowBody // nil if the request has no body
-	status    int       // status of the answer; 0 before its header is sent
-	http2     bool      // whether the request is an HTTP/2 stream, which has its own limits because it can stall while its connection does not
-	offend    func()    // called when the stream has stalled while other clients wait
+	conn      *clientconn.Conn // nil if the connection did not come from the dispatcher
+	body      *slowBody        // nil if the request has no body
+	status    int              // status of the answer; 0 before its header is sent
+	http2     bool             // whether the request is an HTTP/2 stream, which has its own limits because it can stall while its connection does not
+	offend    func()           // called when the stream has stalled while other clients wait
 
 	mu           sync.Mutex  // guards the fields below
 	readTimer    *time.Timer // makes the reads of an HTTP/2 stream fail at their deadline; nil if no deadline was set
@@ -116,25 +107,25 @@ func (l *requestLimiter) shortenDeadlines(c *connState) {
 }
 
 // underPressure records that a connection waits for a slot. It reports whether
-// connections have been waiting for at least portionTime.
+// connections have been waiting for at least clientconn.PortionTime.
 func (l *requestLimiter) underPressure() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if now.Sub(l.lastWait) > portionTime {
+	if now.Sub(l.lastWait) > clientconn.PortionTime {
 		l.waitingSince = now
 	}
 	l.lastWait = now
-	return now.Sub(l.waitingSince) >= portionTime
+	return now.Sub(l.waitingSince) >= clientconn.PortionTime
 }
 
 // abortOverShare aborts at most one request in list. The request must be older
-// than portionTime, and its user must hold more than half of the places for
+// than clientconn.PortionTime, and its user must hold more than half of the places for
 // requests. Without this rule, a user with many requests that are just fast
 // enough could keep all slots permanently.
 func abortOverShare(list []*slowClient) {
 	for _, p := range list {
-		if p.inflight != nil && time.Since(p.start) >= portionTime && p.inflight.IsOverShare() {
+		if p.inflight != nil && time.Since(p.start) >= clientconn.PortionTime && p.inflight.IsOverShare() {
 			p.abort()
 			return
 		}
@@ -159,7 +150,7 @@ func (p *slowClient) abort() {
 
 func (p *slowClient) shorten() {
 	if p.conn != nil {
-		p.conn.shorten()
+		p.conn.Shorten()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,7 +164,7 @@ func (p *slowClient) shorten() {
 	if !p.bodyDeadline.IsZero() {
 		return
 	}
-	p.stall = min(p.stall, portionTime)
+	p.stall = min(p.stall, clientconn.PortionTime)
 	p.bodyDeadline = time.Now().Add(p.stall)
 	if !p.readDeadline.IsZero() {
 		_ = p.limitReads(earlier(p.readDeadline, p.bodyDeadline))
@@ -236,7 +227,7 @@ func (p *slowClient) setStreamDeadline(timer **time.Timer, expire func(time.Time
 func (p *slowClient) dropStalled(since time.Time) {
 	p.mu.Lock()
 	drop := !p.finished && !p.aborted && p.writeStart.Equal(since) &&
-		!(p.conn != nil && (p.conn.isWriting() || p.conn.hasUnread()))
+		!(p.conn != nil && (p.conn.IsWriting() || p.conn.HasUnread()))
 	p.aborted = p.aborted || drop
 	p.mu.Unlock()
 	if !drop {
@@ -291,7 +282,7 @@ func (p *slowClient) Write(b []byte) (n int, err error) {
 	for err == nil && len(b) > 0 {
 		var m int
 		err = p.withDeadline(func() (err error) {
-			m, err = p.writeChunks(b[:min(len(b), portion)])
+			m, err = p.writeChunks(b[:min(len(b), clientconn.Portion)])
 			return err
 		})
 		n, b = n+m, b[m:]
@@ -362,7 +353,7 @@ func (b *slowBody) Read(buf []byte) (int, error) {
 	defer b.client.mu.Unlock()
 	b.ended = b.ended || err == io.EOF
 	if !b.client.bodyDeadline.IsZero() && !b.client.aborted {
-		b.client.bodyDeadline = b.client.bodyDeadline.Add(portionTime * time.Duration(n) / portion)
+		b.client.bodyDeadline = b.client.bodyDeadline.Add(clientconn.PortionTime * time.Duration(n) / clientconn.Portion)
 	}
 	return n, err
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -147,14 +148,14 @@ func wantAnswerAndEnd(t *testing.T, c net.Conn) *http.Response {
 func TestBodyThatContinues(t *testing.T) {
 	setup := work.Setup{Limits: testLimits}
 	g := newRequestLimiter(newServer(nil, &setup, nil, NewTokens(), nil), &setup, nil)
-	r := httptest.NewRequest("POST", "/", io.LimitReader(zeros{}, 10*portion))
+	r := httptest.NewRequest("POST", "/", io.LimitReader(zeros{}, 10*clientconn.Portion))
 	p := g.newSlowClient(httptest.NewRecorder(), r, nil)
 	g.shortenDeadlines(nil)
 	begun := p.bodyDeadline
-	if n, err := io.Copy(io.Discard, r.Body); n != 10*portion || err != nil {
+	if n, err := io.Copy(io.Discard, r.Body); n != 10*clientconn.Portion || err != nil {
 		t.Fatal(n, err)
 	}
-	if got := p.bodyDeadline.Sub(begun); got < 9*portionTime || got > 10*portionTime {
+	if got := p.bodyDeadline.Sub(begun); got < 9*clientconn.PortionTime || got > 10*clientconn.PortionTime {
 		t.Errorf("ten portions extend the deadline by %s", got)
 	}
 	g.finish(p)
@@ -164,33 +165,6 @@ func TestBodyThatContinues(t *testing.T) {
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
-
-// TestShortenedWrite checks that shorten reduces the time that a Write may wait
-// for the client. This applies to a Write in progress and to later ones.
-func TestShortenedWrite(t *testing.T) {
-	c, _ := connPair(t, ipc.Connection{Network: ipc.Unix}, time.Hour, func() {})
-	c.shortStall = 20 * time.Millisecond
-	ended := make(chan error)
-	go func() {
-		_, err := c.Write(make([]byte, 16<<20))
-		ended <- err
-		_, err = c.Write(make([]byte, 16<<20))
-		ended <- err
-	}()
-	for !c.isWriting() {
-		time.Sleep(time.Millisecond)
-	}
-	c.shorten()
-	for range 2 {
-		if err := <-ended; !os.IsTimeout(err) {
-			t.Errorf("got %v, want a timeout", err)
-		}
-	}
-	c.restore()
-	if c.pieceTimeout() != time.Hour {
-		t.Error("the deadline stays short")
-	}
-}
 
 // TestStalledOrSlow checks that a stream is dropped if its client gives it no
 // window. It must not be dropped if the connection is full, if the write has
@@ -205,17 +179,17 @@ func TestStalledOrSlow(t *testing.T) {
 		{"no window", func(*testing.T, *slowClient, net.Conn) {}, true},
 		{"the connection is full", func(t *testing.T, p *slowClient, _ net.Conn) {
 			go p.conn.Write(make([]byte, 16<<20))
-			eventually(t, p.conn.isWriting)
+			eventually(t, p.conn.IsWriting)
 		}, false},
 		{"unread input", func(t *testing.T, p *slowClient, far net.Conn) {
 			io.WriteString(far, "WINDOW_UPDATE")
-			eventually(t, p.conn.hasUnread)
+			eventually(t, p.conn.HasUnread)
 		}, false},
 		{"the write has progressed", func(_ *testing.T, p *slowClient, _ net.Conn) { p.setWriteStart(begun.Add(time.Second)) }, false},
 		{"no write waits", func(_ *testing.T, p *slowClient, _ net.Conn) { p.setWriteStart(time.Time{}) }, false},
 		{"the request is finished", func(_ *testing.T, p *slowClient, _ net.Conn) { p.finished = true }, false},
 	} {
-		c, far := connPair(t, ipc.Connection{Network: ipc.Unix}, time.Hour, func() {})
+		c, far := connPair(t, ipc.Connection{Network: ipc.Unix}, time.Hour)
 		offences := 0
 		w := httptest.NewRecorder()
 		p := &slowClient{ResponseWriter: w, control: http.NewResponseController(w), http2: true, conn: c, offend: func() { offences++ }, writeStart: begun}

@@ -269,7 +269,7 @@ func TestDrainEndsHandshakes(t *testing.T) {
 	for _, order := range []string{"before", "after"} {
 		client, c := st.pair()
 		st.openConns.Add(1)
-		c.done = st.openConns.Done
+		c.Closed = st.openConns.Done
 		tlsConn, err := st.tlsServer.wrap(c)
 		must(t, err)
 		go st.handshake(c, tlsConn, time.Hour)

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/gateway/worker/http1server"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -35,6 +36,7 @@ type connState struct {
 	reported  work.Stage // stage that was last reported to the dispatcher
 	inChanged bool       // whether it is in connTracker.changed
 	closing   bool       // whether the next answer is the connection's last
+	silent    bool       // whether neither its stages nor its offences are reported, because it is the worker's only client
 
 	pausedUntil time.Time // time until which its client is blocked
 
@@ -66,15 +68,17 @@ func newConnTracker(send func(ipc.Message) error) *connTracker {
 
 // track informs the dispatcher that this worker has taken connection id, and
 // starts to track the connection.
-func (t *connTracker) track(id uint64) {
+func (t *connTracker) track(id uint64) { t.trackConn(&connState{id: id}) }
+
+func (t *connTracker) trackConn(c *connState) {
 	t.reportMu.Lock()
 	defer t.reportMu.Unlock()
 	t.mu.Lock()
-	c := &connState{id: id, reported: work.Answering}
-	t.list[id] = c
+	c.reported = work.Answering
+	t.list[c.id] = c
 	t.setStage(c, work.Waiting)
 	t.mu.Unlock()
-	_ = t.send(&work.ConnectionTaken{ID: id}) // an error means that the dispatcher has exited
+	_ = t.send(&work.ConnectionTaken{ID: c.id}) // an error means that the dispatcher has exited
 }
 
 // recordClose records that a connection is closed. With HTTP/2, its requests
@@ -145,7 +149,7 @@ func (t *connTracker) updateStage(c *connState, stage work.Stage) {
 // setStage sets the stage of c. The caller holds t.mu.
 func (t *connTracker) setStage(c *connState, stage work.Stage) {
 	c.stage, c.since = stage, time.Now()
-	if c.inChanged {
+	if c.inChanged || c.silent {
 		return
 	}
 	c.inChanged = true
@@ -248,9 +252,9 @@ func (t *connTracker) closeAfterAnswer(c *connState) {
 // without a slot are still open, the slot is freed only when the connection is
 // closed.
 func (t *connTracker) reclaim(c *connState, conn net.Conn, http1 *http1server.Conn) {
-	raw := connOf(conn)
+	raw := clientconn.Of(conn)
 	switch {
-	case raw != nil && raw.hasUnread(): // a request has just arrived
+	case raw != nil && raw.HasUnread(): // a request has just arrived
 		t.reportMu.Lock()
 		t.closeAfterAnswer(c)
 		t.reportMu.Unlock()
@@ -285,10 +289,10 @@ func (t *connTracker) detach(id uint64) bool {
 const maxDetached = 64
 
 // rawConn returns the conn inside c.
-func (t *connTracker) rawConn(c *connState) *conn {
+func (t *connTracker) rawConn(c *connState) *clientconn.Conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return connOf(c.conn)
+	return clientconn.Of(c.conn)
 }
 
 // isClosing reports whether c must end with its next answer.

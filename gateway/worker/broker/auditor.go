@@ -3,9 +3,9 @@ package broker
 import (
 	"context"
 	"strconv"
-	"sync/atomic"
 	"time"
 
+	"schedrestd/gateway/worker/count"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/keystate"
@@ -25,9 +25,9 @@ type auditor struct {
 
 // AuditCounts counts changes since the start of this worker.
 type AuditCounts struct {
-	Changes    atomic.Uint64 // changes that had to be recorded
-	Limited    atomic.Uint64 // changes refused because of the limit of their user
-	Unrecorded atomic.Uint64 // changes refused because they could not be recorded
+	Changes    count.Counter // changes that had to be recorded
+	Limited    count.Counter // changes refused because of the limit of their user
+	Unrecorded count.Counter // changes refused because they could not be recorded
 }
 
 func newAuditor() *auditor {

@@ -1,4 +1,4 @@
-package worker
+package meter
 
 import (
 	"math"
@@ -8,6 +8,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/gateway/worker/broker"
+	"schedrestd/gateway/worker/count"
 	"schedrestd/handlers"
 	"schedrestd/handlers/rest"
 	"schedrestd/ipc"
@@ -20,7 +21,7 @@ import (
 
 // collectingMeter returns a meter, the sums of the counts that the meter has
 // sent, and the number of messages that it has sent.
-func collectingMeter(t *testing.T) (m *meter, sums map[int]uint64, messages *int) {
+func collectingMeter(t *testing.T) (m *Meter, sums map[int]uint64, messages *int) {
 	sums, messages = map[int]uint64{}, new(int)
 	m = newMeter(func(msg ipc.Message, _ ...int) error {
 		if n := len(msg.(*query.Counts).Cells); n > query.MaxCounts {
@@ -45,17 +46,18 @@ func collectingMeter(t *testing.T) (m *meter, sums map[int]uint64, messages *int
 // and that these counts are sent once.
 func TestMeter(t *testing.T) {
 	m, sums, _ := collectingMeter(t)
-	processMeter.Store(m)
-	defer processMeter.Store(nil)
-	observeRequest(rest.Observation{Endpoint: api.GetJob.Endpoint, Version: api.V43, Method: http.MethodGet, Status: 200, Duration: 3 * time.Millisecond})
-	observeRequest(rest.Observation{Method: "PROPFIND", Status: 418})
-	observeRequest(rest.Observation{Page: "readyz", Method: http.MethodHead, Status: 503, Duration: time.Hour})
-	observeCalls(true)(message.AccountingGetJobs)(client.TimedOut)
-	c := counters{audit: new(broker.AuditCounts)}
-	c.limited.Add(4)
-	m.extras = func() []extra { return m.extraCounters(&c) }
-	m.flush()
-	m.flush()
+	process.Store(m)
+	defer process.Store(nil)
+	ObserveRequest(rest.Observation{Endpoint: api.GetJob.Endpoint, Version: api.V43, Method: http.MethodGet, Status: 200, Duration: 3 * time.Millisecond})
+	ObserveRequest(rest.Observation{Method: "PROPFIND", Status: 418})
+	ObserveRequest(rest.Observation{Page: "readyz", Method: http.MethodHead, Status: 503, Duration: time.Hour})
+	ObserveCalls(true)(message.AccountingGetJobs)(client.TimedOut)
+	c, audit := new(count.Counters), new(broker.AuditCounts)
+	c.Limited.Add(3)
+	audit.Limited.Add(1)
+	m.Include(c, audit)
+	m.Flush()
+	m.Flush()
 	job, ready := m.Operation("/sched/job/{job_id}", http.MethodGet), m.Operation("/readyz", http.MethodHead)
 	call := m.Call("accounting", "DBD_GET_JOBS_COND")
 	for cell, want := range map[int]uint64{
@@ -86,8 +88,8 @@ func TestMeterSplits(t *testing.T) {
 	}
 	m.add(metric.FromWorkers, math.MaxUint32)
 	all += math.MaxUint32
-	m.flush()
-	m.flush()
+	m.Flush()
+	m.Flush()
 	var got uint64
 	for _, n := range sums {
 		got += n

@@ -1,0 +1,237 @@
+// Package clientconn has the connections between clients and a worker: those
+// that the dispatcher passes to the worker, and standard input and output.
+package clientconn
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/auth"
+	"schedrestd/gateway/worker/count"
+	"schedrestd/internal/fdpass/unixconn"
+	"schedrestd/ipc"
+)
+
+// A Conn is a connection to a client. Write fails if the client stops reading
+// for too long. The exported fields must not change once the connection is used.
+type Conn struct {
+	net.Conn
+	ID      uint64 // the number that the dispatcher gave it
+	IsStdio bool   // whether it is standard input and output
+	Peer    auth.Peer
+	Stall   time.Duration // how long a Write may wait for the client to read one Portion
+	Counts  *count.Counters
+	Closed  func() // called by the first call of Close, after the descriptor was closed
+
+	once sync.Once
+	err  error
+
+	shortStall    time.Duration // stall limit while other clients wait
+	shortened     atomic.Bool   // whether shortStall applies
+	pendingWrites atomic.Int32
+}
+
+// A client determines how fast it sends a body and reads an answer. This is
+// harmless while no other client waits. While another connection waits to be
+// admitted, or another request waits for its turn, the client must make
+// progress: it must send or read one Portion in each PortionTime. If this were
+// not required, a few clients that hardly make progress could keep all others
+// out. With HTTP/2, even one client could.
+const (
+	Portion     = 64 << 10 // in bytes
+	PortionTime = 5 * time.Second
+)
+
+// New returns a Conn for the descriptor fd, with the facts in m. The Conn's
+// Close closes fd.
+func New(fd int, m *ipc.Connection, stall time.Duration) (*Conn, error) {
+	f := os.NewFile(uintptr(fd), "connection")
+	c, err := net.FileConn(f) // duplicates fd; the duplicate is non-blocking, with TCP_NODELAY and keepalive
+	f.Close()
+	if err != nil {
+		return nil, fmt.Errorf("take over a connection: %w", err)
+	}
+	if local, ok := c.(*net.UnixConn); ok {
+		if c, err = unixconn.Wrap(local); err != nil {
+			local.Close()
+			return nil, fmt.Errorf("take over a connection: %w", err)
+		}
+	}
+	return Wrap(c, m, stall), nil
+}
+
+// Wrap returns a Conn for c, with the facts in m.
+func Wrap(c net.Conn, m *ipc.Connection, stall time.Duration) *Conn {
+	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener,
+		UID: m.UID, GID: m.GID, PID: m.PID, Verified: m.Verified}
+	return &Conn{Conn: c, ID: m.ID, Peer: p, Stall: stall, Counts: new(count.Counters), Closed: func() {}, shortStall: min(stall, PortionTime)}
+}
+
+// Of returns the Conn that c wraps, or nil if there is none.
+func Of(c net.Conn) *Conn {
+	for {
+		switch v := c.(type) {
+		case *Conn:
+			return v
+		case interface{ NetConn() net.Conn }:
+			c = v.NetConn()
+		default:
+			return nil
+		}
+	}
+}
+
+// WithPeer adds the kernel's facts about the client to the context of a
+// connection's requests. Every connection of a worker is a Conn, possibly
+// inside other types. Any other type indicates a bug. A connection of such a
+// type must not be served as if the kernel had reported no facts.
+func WithPeer(ctx context.Context, outer net.Conn) context.Context {
+	c := Of(outer)
+	if c == nil {
+		panic(fmt.Sprintf("a connection of type %T", outer))
+	}
+	return auth.WithPeer(context.WithValue(ctx, connKey{}, c), c.Peer)
+}
+
+// Write writes p in pieces, and sets a deadline for each. So a long answer may
+// take as long as the client keeps reading, but a client that stops reading
+// can't keep its slot.
+func (c *Conn) Write(p []byte) (n int, err error) {
+	c.pendingWrites.Add(1)
+	defer c.pendingWrites.Add(-1)
+	for {
+		limit := c.pieceTimeout()
+		if err = c.Conn.SetWriteDeadline(time.Now().Add(limit)); err == nil && c.pieceTimeout() != limit { // Shorten was called in between
+			err = c.Conn.SetWriteDeadline(time.Now().Add(c.pieceTimeout()))
+		}
+		if err != nil {
+			return n, err
+		}
+		m, err := c.Conn.Write(p[:min(len(p), Portion)])
+		c.Counts.Sent.Add(uint64(max(0, m)))
+		n, p = n+m, p[m:]
+		if err != nil || len(p) == 0 {
+			return n, err
+		}
+	}
+}
+
+// Read counts the bytes that the client sends.
+func (c *Conn) Read(p []byte) (n int, err error) {
+	n, err = c.Conn.Read(p)
+	c.Counts.ReceivedBytes(n)
+	return n, err
+}
+
+// pieceTimeout returns the time limit for each piece of an answer.
+func (c *Conn) pieceTimeout() time.Duration {
+	if c.shortened.Load() {
+		return c.shortStall
+	}
+	return c.Stall
+}
+
+// Shorten shortens the time limit for each piece of the answer, because other
+// clients are waiting. The method Restore undoes this.
+func (c *Conn) Shorten() {
+	if !c.shortened.Swap(true) && c.IsWriting() {
+		_ = c.Conn.SetWriteDeadline(time.Now().Add(c.shortStall))
+	}
+}
+
+// IsWriting reports whether a Write is in progress.
+func (c *Conn) IsWriting() bool { return c.pendingWrites.Load() > 0 }
+
+// Restore ends the effect of Shorten.
+func (c *Conn) Restore() { c.shortened.Store(false) }
+
+// HasUnread reports whether the client has sent bytes that have not been read
+// yet.
+func (c *Conn) HasUnread() (unread bool) {
+	socket, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return false
+	}
+	_ = raw.Control(func(fd uintptr) {
+		n, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		unread = err == nil && n > 0
+	})
+	return unread
+}
+
+// IsHungUp reports whether the client can neither send nor receive. It returns
+// false if the client has only shut down its sending side, because such a
+// client may still read its answer. The kernel reports a hangup when a reset
+// has arrived, when both directions are closed, or when a UNIX peer has closed
+// its socket.
+func (c *Conn) IsHungUp() bool {
+	events := c.poll(0)
+	return events&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
+}
+
+// poll returns the events of the connection that have happened. If it is not a
+// socket, the result is 0.
+func (c *Conn) poll(events int16) (happened int16) {
+	socket, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return 0
+	}
+	raw, err := socket.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) {
+			fds := []unix.PollFd{{Fd: int32(fd), Events: events}}
+			if n, err := unix.Poll(fds, 0); err == nil && n == 1 {
+				happened = fds[0].Revents
+			}
+		})
+	}
+	if err != nil { // the connection was closed
+		return unix.POLLNVAL
+	}
+	return happened
+}
+
+// connKey is the context key of a request's Conn.
+type connKey struct{}
+
+// HasHalfClosed reports whether the client of a request has shut down the
+// sending side of its connection. This does not prove that the client is gone.
+// It may have closed the TCP connection, but it may also be waiting for its
+// answer. So only a few kinds of requests may be abandoned for this reason. For
+// standard input, the result is always false, because the input may end before
+// the answer is sent.
+func HasHalfClosed(ctx context.Context) bool {
+	c, ok := ctx.Value(connKey{}).(*Conn)
+	return ok && !c.IsStdio && c.poll(unix.POLLRDHUP) != 0
+}
+
+// CloseWrite shuts down the sending side, so that the client can read an error
+// before the connection is reset.
+func (c *Conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// Close closes the connection, and then calls Closed. The order ensures that the
+// slot is not freed before the descriptor.
+func (c *Conn) Close() error {
+	c.once.Do(func() {
+		c.err = c.Conn.Close()
+		c.Closed()
+	})
+	return c.err
+}
