@@ -42,7 +42,7 @@ var floors = [][]string{
 	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "gateway/worker/http1server", "metric/table", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message"},
 	{"auth", "gateway/dispatcher/dial", "gateway/dispatcher/process", "handlers", "metric/label", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},
 	{"gateway/dispatcher/inetd", "gateway/dispatcher/service", "gateway/worker/broker", "gateway/worker/clientconn"},
-	{"gateway/dispatcher/pool", "gateway/worker/meter"},
+	{"gateway/dispatcher/pool", "gateway/worker/keys", "gateway/worker/meter"},
 	{"bundled/daemon", "gateway/dispatcher/auditlog", "gateway/dispatcher/dispatch"}, // daemon contains the code that ctld and dbd share, so that neither has a copy
 	{"bundled/ctld", "bundled/dbd", "gateway/auditor", "gateway/dispatcher", "gateway/exporter", "gateway/keeper", "gateway/plan", "gateway/resolver", "gateway/worker", "privsep"},
 	{"bundled/demo", "cli"},
@@ -92,6 +92,7 @@ var allowedImports = map[string][]string{
 	"gateway/worker/http1server":   {"internal/errs", "internal/http1"}, // can be reviewed without other packages
 	"gateway/worker/clientconn":    {"auth", "gateway/worker/count", "internal/fdpass", "ipc"},
 	"gateway/worker/count":         {},
+	"gateway/worker/keys":          {"auth", "gateway/worker/broker", "ipc"},
 	"gateway/worker/logger":        {},
 	"gateway/worker/stdio":         {},
 	"internal/completion":          {"internal/errs"},

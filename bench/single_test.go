@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"schedrestd/gateway/worker"
+	"schedrestd/gateway/worker/keys"
 	"schedrestd/ipc/work"
 )
 
@@ -28,7 +29,7 @@ func serveSingle(text string) {
 	err := json.Unmarshal([]byte(text), &s)
 	if err == nil {
 		var handler http.Handler
-		if handler, err = worker.NewHandler(s.Setup, worker.NewTokens(), nil); err == nil {
+		if handler, err = worker.NewHandler(s.Setup, keys.New(), nil); err == nil {
 			server := http.Server{Addr: s.Listen, Handler: handler, ReadHeaderTimeout: s.Setup.Limits.ReadHeader, IdleTimeout: s.Setup.Limits.Idle}
 			err = server.ListenAndServe()
 		}

@@ -24,6 +24,7 @@ import (
 
 	"schedrestd/bundled/demo/site"
 	"schedrestd/gateway/worker"
+	"schedrestd/gateway/worker/keys"
 )
 
 // handshakes is a table that compares the TLS handshakes of two servers. The
@@ -52,7 +53,7 @@ func serveSecure(text, dir string) error {
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return err
 	}
-	handler, err := worker.NewHandler(s.Setup, worker.NewTokens(), nil)
+	handler, err := worker.NewHandler(s.Setup, keys.New(), nil)
 	if err != nil {
 		return err
 	}

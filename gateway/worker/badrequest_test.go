@@ -23,6 +23,7 @@ import (
 
 	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/gateway/worker/http1server"
+	"schedrestd/gateway/worker/keys"
 	"schedrestd/internal/http1"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -59,7 +60,7 @@ func newTestServer(t *testing.T, setup work.Setup, h http.Handler) *testServer {
 		setup.Limits = testLimits
 	}
 	setup.Names, setup.Cluster = work.NamesSched, "tiny"
-	st.server = newServer(nil, &setup, h, NewTokens(), nil)
+	st.server = newServer(nil, &setup, h, keys.New(), nil)
 	go st.http2.Serve(st.queue)
 	t.Cleanup(func() { st.http1.Close(); st.http2.Close(); draining.Store(false) })
 	return st

@@ -2,9 +2,12 @@ package worker
 
 import (
 	"bufio"
+	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -46,5 +49,30 @@ func TestDrainReadsWholeRequest(t *testing.T) {
 	}
 	if status := <-st.exit; status != 0 {
 		t.Errorf("exit status %d", status)
+	}
+}
+
+// TestDrainEndsHandshakes checks that a drain does not wait for a client that
+// has connected but not begun its handshake.
+func TestDrainEndsHandshakes(t *testing.T) {
+	st := newTestServer(t, work.Setup{}, nil)
+	config := loadedKeys(t, st.keys).TLS()
+	for _, order := range []string{"before", "after"} {
+		client, c := st.pair()
+		st.openConns.Add(1)
+		c.Closed = st.openConns.Done
+		go st.handshake(c, tls.Server(c, config), time.Hour)
+		if order == "before" {
+			go st.shutdown()
+		}
+		client.SetReadDeadline(time.Now().Add(30 * time.Second))
+		if n, err := client.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("a handshake that begins %s the drain: %d, %v", order, n, err)
+		}
+		if order == "before" {
+			if status := <-st.exit; status != 0 {
+				t.Errorf("status %d", status)
+			}
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"schedrestd/auth"
 	"schedrestd/gateway/worker/broker"
 	"schedrestd/gateway/worker/clientconn"
+	"schedrestd/gateway/worker/keys"
 	"schedrestd/gateway/worker/meter"
 	"schedrestd/handlers"
 	"schedrestd/handlers/rest"
@@ -28,7 +29,7 @@ import (
 // with which they call the site's daemons. If b is nil, the process dials
 // by itself and looks up no names. Benchmarks pass nil, because they run
 // without a dispatcher and without a sandbox.
-func NewHandler(setup work.Setup, tokens *Tokens, b *broker.Broker) (http.Handler, error) {
+func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler, error) {
 	daemons := client.Config{
 		Controllers:    controllers(setup),
 		Accounting:     addresses(setup.Accounting),
@@ -59,11 +60,11 @@ func NewHandler(setup work.Setup, tokens *Tokens, b *broker.Broker) (http.Handle
 	cfg.Memory = daemons.Answers
 	cfg.MaxBody = min(cfg.MaxBody, rest.MaxBody(int64(setup.Limits.Answers)))
 	cfg.MaxParsed = int64(setup.Limits.Answers) / 2 // a user's share of the budget
-	cfg.Authenticator, tokens.singleClient = tokens.Authenticator(), setup.Inetd
+	cfg.Authenticator, k.SingleClient = k.Authenticator(), setup.Inetd
 	cfg.Admit, cfg.Park, cfg.HalfClosed = admit, park, clientconn.HasHalfClosed
-	cfg.Ready = readiness(tokens, ctl.Reachable)
+	cfg.Ready = readiness(k, ctl.Reachable)
 	if cfg.Content != 0 && cfg.Content&feature.Controller == 0 {
-		cfg.Ready = readiness(tokens, nil)
+		cfg.Ready = readiness(k, nil)
 	}
 	cfg.Users, cfg.Resolver = users, users
 	if setup.Audit && b != nil {

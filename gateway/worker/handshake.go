@@ -1,17 +1,14 @@
 package worker
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"log/slog"
-	"net"
 	"time"
 
 	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/gateway/worker/http1server"
-	"schedrestd/ipc/work"
+	"schedrestd/gateway/worker/keys"
 )
 
 // handshake performs the TLS handshake of a connection, and serves the
@@ -19,8 +16,7 @@ import (
 // HTTP, it gets an error.
 func (s *server) handshake(raw *clientconn.Conn, tlsConn *tls.Conn, limit time.Duration) {
 	_ = raw.SetReadDeadline(time.Now().Add(limit))
-	facts := new(handshakeFacts)
-	err := tlsConn.HandshakeContext(context.WithValue(s.handshakeCtx, handshakeKey{}, facts))
+	unsigned, err := keys.Handshake(s.handshakeCtx, tlsConn)
 	_ = raw.SetReadDeadline(time.Time{})
 	plain, ok := errors.AsType[tls.RecordHeaderError](err)
 	switch {
@@ -37,19 +33,12 @@ func (s *server) handshake(raw *clientconn.Conn, tlsConn *tls.Conn, limit time.D
 		if s.offences.mayLog() {
 			slog.Info("TLS handshake failed", "peer", raw.Peer.String(), "error", err)
 		}
-		if !facts.unsigned {
+		if !unsigned {
 			s.offences.reportHandshake(raw.ID, err)
 		}
 		_ = raw.Close()
 	}
 }
-
-// handshakeFacts holds facts about a handshake that the handshake's error does
-// not contain.
-type handshakeFacts struct{ unsigned bool } // the keeper did not sign, which is not the client's fault
-
-// handshakeKey is the context key for a handshake's handshakeFacts.
-type handshakeKey struct{}
 
 // beginsLikeHTTP reports whether the client sent a method in capital letters
 // where a TLS record header should be.
@@ -60,30 +49,4 @@ func beginsLikeHTTP(b []byte) bool {
 		}
 	}
 	return true
-}
-
-// isGarbled reports whether err is due to the received bytes, and not to the
-// connection. For such an error, crypto/tls sends an alert and returns a "local
-// error".
-func isGarbled(err error) bool {
-	op, ok := errors.AsType[*net.OpError](err)
-	return ok && op.Op == "local error"
-}
-
-// handshakeOffence returns the offence of a client whose handshake failed, if
-// there is one. A connection that breaks or takes too long is not an offence,
-// because health checks of load balancers cause such connections. An alert from
-// the client is not an offence either, because it usually means that the client
-// does not trust our certificate.
-func handshakeOffence(err error) (offence work.OffenceKind, found bool) {
-	if isGarbled(err) {
-		return work.BadRequest, true
-	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok { // the client's certificate is not trusted or has expired
-		return work.BadCredential, true
-	}
-	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return 0, false
-	}
-	return work.BadRequest, true
 }

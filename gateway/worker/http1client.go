@@ -6,6 +6,7 @@ import (
 
 	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/gateway/worker/http1server"
+	"schedrestd/gateway/worker/keys"
 	"schedrestd/ipc/work"
 )
 
@@ -57,7 +58,7 @@ func (c *http1Client) Refused(malformed bool) {
 }
 
 func (c *http1Client) ReadFailed(err error) {
-	if isGarbled(err) {
+	if keys.IsGarbled(err) {
 		c.server.offences.reportMalformed(c.conn.ID)
 	}
 }

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync/atomic"
 	"time"
 
 	"schedrestd/gateway/worker/clientconn"
+	"schedrestd/gateway/worker/keys"
 )
 
 // An http2Conn is an HTTP/2 connection over TLS from which net/http reads.
@@ -71,7 +73,7 @@ func (c *http2Conn) Read(p []byte) (int, error) {
 		return 0, errBlocked
 	}
 	n, err := c.Conn.Read(p)
-	if err != nil && isGarbled(err) {
+	if err != nil && keys.IsGarbled(err) {
 		c.offend()
 	}
 	i := 0
@@ -214,3 +216,22 @@ func (s *frameScanner) scan(p []byte, fn func(frame)) {
 
 // length returns the length of the frame's payload.
 func (s *frameScanner) length() int { return int(s.head[0])<<16 | int(s.head[1])<<8 | int(s.head[2]) }
+
+// http2Config returns the limits of an HTTP/2 connection. Each stream carries
+// one request. A connection may have at most 100 concurrent requests, and at
+// most a quarter of the number that this worker answers concurrently. The
+// client must delay further requests.
+func http2Config(requests uint32) *http.HTTP2Config {
+	if requests == 0 {
+		requests = 100
+	}
+	return &http.HTTP2Config{
+		MaxConcurrentStreams:          int(max(1, min(requests/4, 100))),
+		MaxReadFrameSize:              64 << 10,
+		MaxReceiveBufferPerConnection: 1 << 20,
+		MaxReceiveBufferPerStream:     256 << 10,
+		SendPingTimeout:               30 * time.Second, // otherwise a client that has vanished would hold a slot
+		PingTimeout:                   15 * time.Second,
+		MaxEncoderHeaderTableSize:     1, // no dynamic table, so that isTooLarge can read the status of an answer
+	}
+}

@@ -2,19 +2,24 @@ package worker
 
 import (
 	"bytes"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"io"
+	"math/big"
 	"net"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"schedrestd/gateway/worker/broker"
+	"golang.org/x/sys/unix"
+
+	"schedrestd/gateway/worker/keys"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
@@ -110,8 +115,7 @@ func TestOffences(t *testing.T) {
 	server := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS13}
 	clientAuth := server.Clone()
 	clientAuth.ClientAuth, clientAuth.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
-	unsigned := server.Clone()
-	unsigned.Certificates, unsigned.GetCertificate = nil, certificateFunc(tls.Certificate{Certificate: cert.Certificate, PrivateKey: refusingKey(t, key)})
+	unsigned := loadedKeys(t, refusingKeeper(t)).TLS()
 
 	trusting := &tls.Config{InsecureSkipVerify: true}
 	stranger := &tls.Config{ServerName: "gateway", RootCAs: x509.NewCertPool()}
@@ -268,22 +272,6 @@ func TestPausedFrames(t *testing.T) {
 	}
 }
 
-// refusingKey returns a remoteKey for key. Its keeper refuses to sign.
-func refusingKey(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
-	client := broker.NewKeeper()
-	channel := keeperEnd(t, client)
-	go func() {
-		for {
-			m, err := channel.Receive()
-			if err != nil {
-				return
-			}
-			_ = channel.Send(&query.Signed{ID: m.Message.(*query.Sign).ID})
-		}
-	}()
-	return remoteKey{keeper: client, public: key.Public()}
-}
-
 // FuzzFrames checks that the scanner finds exactly the frames that contain an
 // error code, no matter how the input is split.
 func FuzzFrames(f *testing.F) {
@@ -314,4 +302,57 @@ func FuzzFrames(f *testing.F) {
 			t.Errorf("%d of %d; in the middle of a frame: %d, %d", seen, want, out.skip, out.have)
 		}
 	})
+}
+
+// refusingKeeper returns Keys whose keeper refuses to sign.
+func refusingKeeper(t *testing.T) *keys.Keys {
+	t.Helper()
+	keeper, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)
+	must(t, err)
+	t.Cleanup(func() { keeper.Close() })
+	k := keys.New()
+	must(t, k.Connect(fd))
+	go func() {
+		for {
+			m, err := keeper.Receive()
+			if err != nil {
+				return
+			}
+			if question, ok := m.Message.(*query.Sign); ok {
+				_ = keeper.Send(&query.Signed{ID: question.ID})
+			}
+		}
+	}()
+	return k
+}
+
+// loadedKeys makes k load a new certificate, and returns k.
+func loadedKeys(t *testing.T, k *keys.Keys) *keys.Keys {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	leaf, _ := selfSigned(t, key)
+	var fds []int
+	for _, text := range [][]byte{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Raw}), nil, nil} {
+		fd, err := unix.MemfdCreate("keys", unix.MFD_CLOEXEC)
+		must(t, err)
+		_, err = unix.Write(fd, text)
+		must(t, err)
+		fds = append(fds, fd)
+	}
+	if r := k.Load(&work.Keys{PublicKeys: ipc.PublicKeys{TLS: true}}, fds); !r.OK {
+		t.Fatal(r.Reason)
+	}
+	return k
+}
+
+// selfSigned returns a certificate for key, in two forms.
+func selfSigned(t *testing.T, key crypto.Signer) (*x509.Certificate, tls.Certificate) {
+	t.Helper()
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"gateway"}, NotAfter: time.Now().AddDate(1, 0, 0)}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	must(t, err)
+	leaf, err := x509.ParseCertificate(der)
+	must(t, err)
+	return leaf, tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/gateway/worker/keys"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -19,7 +20,7 @@ import (
 func newLimitedHandler(requests uint32, patience time.Duration, h http.HandlerFunc) http.Handler {
 	setup := work.Setup{Setup: ipc.Setup{Requests: requests}, Limits: testLimits}
 	setup.Limits.Call = patience
-	return newServer(nil, &setup, h, NewTokens(), nil).handler
+	return newServer(nil, &setup, h, keys.New(), nil).handler
 }
 
 func serveGet(h http.Handler, path string) *httptest.ResponseRecorder {

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/gateway/worker/keys"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 	"schedrestd/model"
@@ -221,7 +222,7 @@ func listHandler(b testing.TB, controller work.Address) http.Handler {
 		Controllers: []work.Address{controller}, Names: work.NamesSched, Parsers: []work.Parser{{Version: 43}},
 		Content: work.ContentController, Limits: work.Limits{Call: time.Minute, Connect: time.Minute, Stall: time.Minute, Body: 1 << 20, Answers: 256 << 20},
 	}
-	h, err := NewHandler(setup, NewTokens(), nil)
+	h, err := NewHandler(setup, keys.New(), nil)
 	must(b, err)
 	return h
 }

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"schedrestd/gateway/worker/broker"
+	"schedrestd/gateway/worker/keys"
 	"schedrestd/gateway/worker/logger"
 	"schedrestd/gateway/worker/meter"
 	"schedrestd/internal/errs"
@@ -40,11 +41,11 @@ import (
 )
 
 // Build returns the handler that the worker serves. Its arguments are the
-// worker's Setup, the Tokens that verify tokens, and a Broker for operations
+// worker's Setup, the Keys of its generation, and a Broker for operations
 // that the sandbox forbids. The worker calls Build after it has dropped its
 // privileges, and before it enters its sandbox. So Build can open files, but
 // only those that the worker's user may open. Build logs to slog.Default.
-type Build func(work.Setup, *Tokens, *broker.Broker) (http.Handler, error)
+type Build func(work.Setup, *keys.Keys, *broker.Broker) (http.Handler, error)
 
 // Rename sets the name of the process to its role. It must be called from an
 // init function.
@@ -124,8 +125,8 @@ func begin(channel *ipc.Channel, build Build, log *logger.Lines) (*server, error
 	if setup.Metrics {
 		meter.Start(channel.Send)
 	}
-	tokens, b := NewTokens(), broker.New(channel.Send)
-	handler, err := build(setup, tokens, b)
+	k, b := keys.New(), broker.New(channel.Send)
+	handler, err := build(setup, k, b)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +137,7 @@ func begin(channel *ipc.Channel, build Build, log *logger.Lines) (*server, error
 	if err := channel.Send((*ipc.Ready)(&enforced)); err != nil {
 		return nil, err
 	}
-	s := newServer(channel, &setup, handler, tokens, b)
+	s := newServer(channel, &setup, handler, k, b)
 	if waits, ok := handler.(interface{ StopWaiting(reason string) }); ok {
 		s.stopWaiting = waits.StopWaiting
 	}

@@ -2,8 +2,6 @@ package worker
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -13,6 +11,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/gateway/worker/count"
+	"schedrestd/gateway/worker/keys"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/penalty"
@@ -84,18 +83,12 @@ func (o *offences) reportStalled(id uint64) {
 // reportHandshake reports the offence of a client whose handshake failed with
 // err.
 func (o *offences) reportHandshake(id uint64, err error) {
-	offence, found := handshakeOffence(err)
-	if !found {
+	offence, found := keys.Offence(err)
+	if !found || offence.Kind == work.BadCredential && offence.Credential != 0 && !o.isNew(offence.Credential) {
 		return
 	}
-	m := &work.Offence{ID: id, Kind: offence}
-	if certErr, ok := errors.AsType[*tls.CertificateVerificationError](err); ok && len(certErr.UnverifiedCertificates) > 0 {
-		m.Credential = auth.CertificateHash(certErr.UnverifiedCertificates[0].Raw)
-		if !o.isNew(m.Credential) {
-			return
-		}
-	}
-	o.report(m)
+	offence.ID = id
+	o.report(&offence)
 }
 
 // report sends an offence to the dispatcher.

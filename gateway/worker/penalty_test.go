@@ -21,6 +21,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/gateway/worker/count"
+	"schedrestd/gateway/worker/keys"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -91,7 +92,7 @@ func TestForwardedFor(t *testing.T) {
 // invalid credentials must be blocked, and the other must not.
 func TestForwardedPenalties(t *testing.T) {
 	setup := work.Setup{Setup: ipc.Setup{Requests: 4}, Limits: testLimits, Admission: testAdmission}
-	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), NewTokens(), nil)
+	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), keys.New(), nil)
 	ask := func(forwarded string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		s.handler.ServeHTTP(w, withGuess(requestFrom("192.0.2.1:5", forwarded)))
@@ -116,7 +117,7 @@ func TestForwardedPenalties(t *testing.T) {
 // to the proxy, and must stay open.
 func TestPausedConnectionEnds(t *testing.T) {
 	setup := work.Setup{Setup: ipc.Setup{Requests: 4}, Limits: testLimits, Admission: testAdmission}
-	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), NewTokens(), nil)
+	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), keys.New(), nil)
 	s.tracker.send = func(ipc.Message) error { return nil }
 	ask := func(id uint64, addr, path string, forwarded ...string) (int, string) {
 		r := withGuess(requestFrom(addr, forwarded...))
@@ -154,7 +155,7 @@ func TestPausedInTheQueue(t *testing.T) {
 		s := newServer(nil, &setup, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			served++
 			<-release
-		}), NewTokens(), nil)
+		}), keys.New(), nil)
 		s.tracker.send = func(ipc.Message) error { return nil }
 		answers := make(chan *httptest.ResponseRecorder, 2)
 		for id := range uint64(2) {

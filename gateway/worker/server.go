@@ -2,13 +2,13 @@ package worker
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +17,7 @@ import (
 	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/gateway/worker/count"
 	"schedrestd/gateway/worker/http1server"
+	"schedrestd/gateway/worker/keys"
 	"schedrestd/gateway/worker/meter"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -31,8 +32,7 @@ type server struct {
 	http2       *http.Server
 	queue       *queue // HTTP/2 connections for http2
 	answerError answerError
-	tlsServer   tlsServer
-	tokens      *Tokens
+	keys        *keys.Keys
 	broker      *broker.Broker
 	tracker     *connTracker
 
@@ -54,15 +54,14 @@ type server struct {
 	cancelHandshakes context.CancelFunc
 }
 
-func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, tokens *Tokens, b *broker.Broker) *server {
+func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, k *keys.Keys, b *broker.Broker) *server {
 	l := setup.Limits
 	s := &server{
 		channel:      channel,
 		queue:        newQueue(),
 		answerError:  newAnswerError(setup),
-		tokens:       tokens,
+		keys:         k,
 		broker:       b,
-		tlsServer:    tlsServer{keeper: tokens.keeper},
 		inetd:        setup.Inetd,
 		stall:        l.Stall,
 		drain:        l.Drain,
@@ -75,7 +74,7 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, to
 	s.handshakeCtx, s.cancelHandshakes = context.WithCancel(context.Background())
 	s.tracker = newConnTracker(func(m ipc.Message) error { return channel.Send(m) })
 	s.offences = newOffences(setup.Admission, s.tracker, s.counts)
-	s.offences.outOfDate, s.offences.userClaim = tokens.authenticator.IsOutOfDate, setup.UserClaim
+	s.offences.outOfDate, s.offences.userClaim = k.Authenticator().IsOutOfDate, setup.UserClaim
 	if b != nil {
 		s.auditCounts = b.AuditCounts()
 	}
@@ -167,7 +166,7 @@ func (s *server) handleMessages() {
 		case *work.ServiceChannel:
 			err = s.connectService(msg.Service, m.FDs[0])
 		case *work.Keys:
-			err = s.channel.Send(s.loadKeys(msg, m.FDs))
+			err = s.channel.Send(s.keys.Load(msg, m.FDs))
 		case *work.Pause:
 			s.tracker.pause(msg.ID, time.Duration(msg.Seconds)*time.Second)
 		case *work.ReclaimConnection:
@@ -192,25 +191,9 @@ func (s *server) handleMessages() {
 // connectService makes the descriptor fd this worker's channel to a service.
 func (s *server) connectService(service ipc.Role, fd int) error {
 	if service == ipc.Keeper {
-		return s.tokens.connect(fd)
+		return s.keys.Connect(fd)
 	}
 	return s.broker.Connect(service, fd)
-}
-
-// loadKeys loads the certificates and public keys of this worker's generation.
-// It returns the answer for the dispatcher.
-func (s *server) loadKeys(m *work.Keys, fds []int) *ipc.KeysResult {
-	var files []*os.File
-	for _, fd := range fds {
-		f := os.NewFile(uintptr(fd), "keys")
-		defer f.Close()
-		files = append(files, f)
-	}
-	s.tlsServer.load(m, files[0], files[1])
-	if err := s.tokens.load(files[2], m.Current); err != nil {
-		return &ipc.KeysResult{Token: true, Reason: ipc.TruncateReason(err.Error())}
-	}
-	return &ipc.KeysResult{OK: true}
 }
 
 // queueConn serves a connection from the dispatcher.
@@ -228,14 +211,14 @@ func (s *server) queueConn(fd int, m *ipc.Connection) {
 		s.servePlain(c)
 		return
 	}
-	tlsConn, err := s.tlsServer.wrap(c)
-	if err != nil {
-		slog.Error("https connection closed", "error", err)
+	config := s.keys.TLS()
+	if config == nil {
+		slog.Error("https connection closed", "error", "no certificate loaded")
 		_ = c.Close()
 		return
 	}
 	s.tracker.setConn(m.ID, c, nil)
-	go s.handshake(c, tlsConn, s.http1.HeadTimeout)
+	go s.handshake(c, tls.Server(c, config), s.http1.HeadTimeout)
 }
 
 // arrivalGrace is how long a draining worker waits for a request that is

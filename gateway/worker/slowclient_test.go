@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"schedrestd/gateway/worker/clientconn"
+	"schedrestd/gateway/worker/keys"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -147,7 +148,7 @@ func wantAnswerAndEnd(t *testing.T, c net.Conn) *http.Response {
 // more time, in proportion to the bytes that it sends.
 func TestBodyThatContinues(t *testing.T) {
 	setup := work.Setup{Limits: testLimits}
-	g := newRequestLimiter(newServer(nil, &setup, nil, NewTokens(), nil), &setup, nil)
+	g := newRequestLimiter(newServer(nil, &setup, nil, keys.New(), nil), &setup, nil)
 	r := httptest.NewRequest("POST", "/", io.LimitReader(zeros{}, 10*clientconn.Portion))
 	p := g.newSlowClient(httptest.NewRecorder(), r, nil)
 	g.shortenDeadlines(nil)

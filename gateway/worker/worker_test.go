@@ -13,6 +13,7 @@ import (
 
 	"schedrestd/gateway/worker/broker"
 	"schedrestd/gateway/worker/clientconn"
+	"schedrestd/gateway/worker/keys"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 	"schedrestd/security/self"
@@ -51,7 +52,7 @@ func TestStartedByHand(t *testing.T) {
 		t.Skip("descriptor 3 of the tests is a socket")
 	}
 	built := false
-	if status := Main(func(work.Setup, *Tokens, *broker.Broker) (http.Handler, error) { built = true; return nil, nil }); status != 2 || built {
+	if status := Main(func(work.Setup, *keys.Keys, *broker.Broker) (http.Handler, error) { built = true; return nil, nil }); status != 2 || built {
 		t.Errorf("status %d, built %v", status, built)
 	}
 }

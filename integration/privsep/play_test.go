@@ -19,6 +19,7 @@ import (
 	"schedrestd/auth"
 	program "schedrestd/gateway/worker"
 	"schedrestd/gateway/worker/broker"
+	"schedrestd/gateway/worker/keys"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
@@ -43,7 +44,7 @@ func playWorker(part string) int {
 		}
 		return program.Main(goodHandler)
 	case "can't build its handlers":
-		return program.Main(func(work.Setup, *program.Tokens, *broker.Broker) (http.Handler, error) {
+		return program.Main(func(work.Setup, *keys.Keys, *broker.Broker) (http.Handler, error) {
 			return nil, fmt.Errorf("no\x1bhandlers")
 		})
 	case "intruder":
@@ -88,7 +89,7 @@ const refusedCluster = "refused"
 // token. The worker answers requests for its pid with this token (see pidOf).
 const workerStartedMsg = "a worker is here"
 
-func goodHandler(s work.Setup, tokens *program.Tokens, b *broker.Broker) (http.Handler, error) {
+func goodHandler(s work.Setup, tokens *keys.Keys, b *broker.Broker) (http.Handler, error) {
 	if s.Cluster == refusedCluster {
 		return nil, fmt.Errorf("not for this cluster")
 	}

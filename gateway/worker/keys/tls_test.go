@@ -1,4 +1,4 @@
-package worker
+package keys
 
 import (
 	"bytes"
@@ -49,7 +49,7 @@ func newFakeKeeper(t *testing.T, key crypto.Signer) *fakeKeeper {
 
 // link connects s to the fake keeper, and returns the keeper's end of the
 // channel. If a test closes this end, the keeper seems to have exited.
-func (k *fakeKeeper) link(s *tlsServer) *ipc.Channel {
+func (k *fakeKeeper) link(s *Keys) *ipc.Channel {
 	k.t.Helper()
 	return keeperEnd(k.t, s.keeper)
 }
@@ -85,10 +85,10 @@ func memFile(t *testing.T, text []byte) *os.File {
 }
 
 // loadCertificates makes s load files with the given contents.
-func loadCertificates(t *testing.T, s *tlsServer, m work.Keys, certificate, authorities []byte) {
+func loadCertificates(t *testing.T, s *Keys, m work.Keys, certificate, authorities []byte) {
 	t.Helper()
 	m.TLS = true
-	s.load(&m, memFile(t, certificate), memFile(t, authorities))
+	s.loadTLS(&m, memFile(t, certificate), memFile(t, authorities))
 }
 
 func selfSigned(t *testing.T, key crypto.Signer) (*x509.Certificate, []byte) {
@@ -106,15 +106,12 @@ func selfSigned(t *testing.T, key crypto.Signer) (*x509.Certificate, []byte) {
 }
 
 // handshake performs a client's handshake with s.
-func handshake(t *testing.T, s *tlsServer, leaf *x509.Certificate, maxVersion uint16) (tls.ConnectionState, error) {
+func handshake(t *testing.T, s *Keys, leaf *x509.Certificate, maxVersion uint16) (tls.ConnectionState, error) {
 	t.Helper()
 	near, far := net.Pipe()
 	defer near.Close()
 	defer far.Close()
-	server, err := s.wrap(far)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := tls.Server(far, s.TLS())
 	go func() {
 		if server.HandshakeContext(t.Context()) != nil {
 			far.Close() // as server.handshake does
@@ -125,7 +122,7 @@ func handshake(t *testing.T, s *tlsServer, leaf *x509.Certificate, maxVersion ui
 	client := tls.Client(near, &tls.Config{RootCAs: roots, ServerName: "gateway", MaxVersion: maxVersion, NextProtos: []string{"h2"}})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	err = client.HandshakeContext(ctx)
+	err := client.HandshakeContext(ctx)
 	return client.ConnectionState(), err
 }
 
@@ -147,7 +144,7 @@ func TestHandshake(t *testing.T) {
 	for name, key := range map[string]crypto.Signer{"P-256": p256, "P-384": p384, "RSA": oneRSA(), "Ed25519": edwards} {
 		for version, label := range map[uint16]string{tls.VersionTLS13: "1.3", tls.VersionTLS12: "1.2"} {
 			t.Run(name+" "+label, func(t *testing.T) {
-				s, keeper := &tlsServer{keeper: broker.NewKeeper()}, newFakeKeeper(t, key)
+				s, keeper := New(), newFakeKeeper(t, key)
 				go keeper.answer(keeper.link(s))
 				leaf, text := selfSigned(t, key)
 				loadCertificates(t, s, work.Keys{PublicKeys: ipc.PublicKeys{TLS12: true}}, text, nil)
@@ -167,7 +164,7 @@ func TestHandshake(t *testing.T) {
 // TestOldVersion checks that TLS 1.2 is not served by default.
 func TestOldVersion(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	s, keeper := &tlsServer{keeper: broker.NewKeeper()}, newFakeKeeper(t, key)
+	s, keeper := New(), newFakeKeeper(t, key)
 	go keeper.answer(keeper.link(s))
 	leaf, text := selfSigned(t, key)
 	loadCertificates(t, s, work.Keys{}, text, nil)
@@ -180,7 +177,7 @@ func TestOldVersion(t *testing.T) {
 // exits during the handshake. No handshake may hang.
 func TestKeeperGone(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	s, keeper := &tlsServer{keeper: broker.NewKeeper()}, newFakeKeeper(t, key)
+	s, keeper := New(), newFakeKeeper(t, key)
 	channel := keeper.link(s)
 	leaf, text := selfSigned(t, key)
 	loadCertificates(t, s, work.Keys{}, text, nil)
@@ -244,46 +241,34 @@ func TestBadFiles(t *testing.T) {
 		{"no authorities required", work.Keys{}, good, nil, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &tlsServer{keeper: broker.NewKeeper()}
-			if _, err := s.wrap(nil); err == nil {
+			s := New()
+			if s.TLS() != nil {
 				t.Error("TLS is served without a certificate")
 			}
 			loadCertificates(t, s, tt.keys, tt.certificate, tt.authorities)
-			if _, err := s.wrap(nil); (err == nil) != tt.want {
-				t.Fatalf("a connection is served: %t, want %t", err == nil, tt.want)
+			c := s.TLS()
+			if (c != nil) != tt.want {
+				t.Fatalf("a connection is served: %t, want %t", c != nil, tt.want)
 			}
-			if c := s.config.Load(); tt.want && (c.ClientAuth == tls.RequireAndVerifyClientCert && c.ClientCAs != nil) != tt.keys.Authorities {
+			if tt.want && (c.ClientAuth == tls.RequireAndVerifyClientCert && c.ClientCAs != nil) != tt.keys.Authorities {
 				t.Errorf("client certificates: %s", c.ClientAuth)
 			}
 		})
 	}
 }
 
-// TestDrainEndsHandshakes checks that a drain does not wait for a client that
-// has connected but not begun its handshake.
-func TestDrainEndsHandshakes(t *testing.T) {
-	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	st := newTestServer(t, work.Setup{}, nil)
-	_, text := selfSigned(t, key)
-	loadCertificates(t, &st.tlsServer, work.Keys{}, text, nil)
-	for _, order := range []string{"before", "after"} {
-		client, c := st.pair()
-		st.openConns.Add(1)
-		c.Closed = st.openConns.Done
-		tlsConn, err := st.tlsServer.wrap(c)
-		must(t, err)
-		go st.handshake(c, tlsConn, time.Hour)
-		if order == "before" {
-			go st.shutdown()
-		}
-		client.SetReadDeadline(time.Now().Add(30 * time.Second))
-		if n, err := client.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("a handshake that begins %s the drain: %d, %v", order, n, err)
-		}
-		if order == "before" {
-			if status := <-st.exit; status != 0 {
-				t.Errorf("status %d", status)
+// refusingKey returns a remoteKey for key. Its keeper refuses to sign.
+func refusingKey(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
+	client := broker.NewKeeper()
+	channel := keeperEnd(t, client)
+	go func() {
+		for {
+			m, err := channel.Receive()
+			if err != nil {
+				return
 			}
+			_ = channel.Send(&query.Signed{ID: m.Message.(*query.Sign).ID})
 		}
-	}
+	}()
+	return remoteKey{keeper: client, public: key.Public()}
 }

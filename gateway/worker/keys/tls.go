@@ -1,4 +1,4 @@
-package worker
+package keys
 
 import (
 	"crypto"
@@ -12,29 +12,17 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"slices"
-	"sync/atomic"
-	"time"
 
 	"schedrestd/gateway/worker/broker"
 	"schedrestd/ipc/work"
 )
 
-// tlsServer holds everything that a worker needs for https:// listeners: the
-// public certificates, the keys for session tickets, and a channel to the
-// keeper, which has the private key.
-type tlsServer struct {
-	keeper *broker.Keeper
-	config atomic.Pointer[tls.Config] // nil without a certificate
-}
-
-// load loads the server's certificate, and the CAs for client certificates. If
-// a file can't be used, the worker serves no https:// connections. Only a bug
+// loadTLS loads the server's certificate, and the CAs for client certificates.
+// If a file can't be used, the worker serves no https:// connections. Only a bug
 // can cause this, because the keeper has already checked the files.
-func (s *tlsServer) load(m *work.Keys, certificate, authorities *os.File) {
+func (k *Keys) loadTLS(m *work.Keys, certificate, authorities *os.File) {
 	if !m.TLS {
 		return
 	}
@@ -45,12 +33,11 @@ func (s *tlsServer) load(m *work.Keys, certificate, authorities *os.File) {
 	}
 	if err != nil {
 		slog.Error("certificates from the parent rejected", "error", err)
-		certUnusable.Store(true)
+		k.certUnusable.Store(true)
 		return
 	}
-	servedCert.Store(list[0])
-	certUnusable.Store(false)
-	c := tls.Certificate{Leaf: list[0], PrivateKey: remoteKey{keeper: s.keeper, public: list[0].PublicKey}}
+	k.certUnusable.Store(false)
+	c := tls.Certificate{Leaf: list[0], PrivateKey: remoteKey{keeper: k.keeper, public: list[0].PublicKey}}
 	for _, cert := range list {
 		c.Certificate = append(c.Certificate, cert.Raw)
 	}
@@ -68,7 +55,24 @@ func (s *tlsServer) load(m *work.Keys, certificate, authorities *os.File) {
 	if len(m.Tickets) > 0 {
 		config.SetSessionTicketKeys(m.Tickets)
 	}
-	s.config.Store(config)
+	k.tls.Store(&serverTLS{config, list[0]})
+}
+
+// serverTLS is what the worker needs for https:// listeners, except for the
+// private key, which only the keeper has.
+type serverTLS struct {
+	config *tls.Config
+	leaf   *x509.Certificate
+}
+
+// TLS returns the configuration for https:// listeners, with the public
+// certificates and the keys for session tickets. It returns nil if there is no
+// certificate.
+func (k *Keys) TLS() *tls.Config {
+	if s := k.tls.Load(); s != nil {
+		return s.config
+	}
+	return nil
 }
 
 // readClientCAs reads the CAs of clients.
@@ -107,24 +111,15 @@ func readCertificates(f *os.File) (list []*x509.Certificate, err error) {
 // certificateFunc returns a function that crypto/tls calls to get the
 // certificate for each handshake. That function returns c with a new remoteKey
 // for the handshake. If the keeper does not sign, this remoteKey records the
-// failure in the handshakeFacts of the handshake's context.
+// failure in the facts of the handshake's context.
 func certificateFunc(c tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	key, _ := c.PrivateKey.(remoteKey)
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		cert, signer := c, key
-		signer.facts, _ = hello.Context().Value(handshakeKey{}).(*handshakeFacts)
+		signer.facts, _ = hello.Context().Value(factsKey{}).(*facts)
 		cert.PrivateKey = signer
 		return &cert, nil
 	}
-}
-
-// wrap wraps c in TLS, without performing the handshake.
-func (s *tlsServer) wrap(c net.Conn) (*tls.Conn, error) {
-	config := s.config.Load()
-	if config == nil {
-		return nil, errors.New("no certificate loaded")
-	}
-	return tls.Server(c, config), nil
 }
 
 // A remoteKey is a private key that the keeper holds. The keeper signs only
@@ -132,7 +127,7 @@ func (s *tlsServer) wrap(c net.Conn) (*tls.Conn, error) {
 type remoteKey struct {
 	keeper *broker.Keeper
 	public crypto.PublicKey
-	facts  *handshakeFacts // of the handshake that uses this key; may be nil
+	facts  *facts // of the handshake that uses this key; may be nil
 }
 
 // Public returns the public key of the certificate.
@@ -179,23 +174,4 @@ func schemeOf(public crypto.PublicKey, o crypto.SignerOpts) (tls.SignatureScheme
 		return 0, fmt.Errorf("no signature scheme for a %T with %v", public, o.HashFunc())
 	}
 	return schemes[i], nil
-}
-
-// http2Config returns the limits of an HTTP/2 connection. Each stream carries
-// one request. A connection may have at most 100 concurrent requests, and at
-// most a quarter of the number that this worker answers concurrently. The
-// client must delay further requests.
-func http2Config(requests uint32) *http.HTTP2Config {
-	if requests == 0 {
-		requests = 100
-	}
-	return &http.HTTP2Config{
-		MaxConcurrentStreams:          int(max(1, min(requests/4, 100))),
-		MaxReadFrameSize:              64 << 10,
-		MaxReceiveBufferPerConnection: 1 << 20,
-		MaxReceiveBufferPerStream:     256 << 10,
-		SendPingTimeout:               30 * time.Second, // otherwise a client that has vanished would hold a slot
-		PingTimeout:                   15 * time.Second,
-		MaxEncoderHeaderTableSize:     1, // no dynamic table, so that isTooLarge can read the status of an answer
-	}
 }

@@ -1,4 +1,4 @@
-package worker
+package keys
 
 import (
 	"crypto"
@@ -47,10 +47,10 @@ func signatureOf(t *testing.T, key *rsa.PrivateKey, text string) auth.Signature 
 }
 
 // tokensWithKeys returns Tokens with the given key set.
-func tokensWithKeys(t *testing.T, text string, followed bool) *Tokens {
+func tokensWithKeys(t *testing.T, text string, followed bool) *Keys {
 	t.Helper()
-	tokens := NewTokens()
-	must(t, tokens.load(memFile(t, []byte(text)), followed))
+	tokens := New()
+	must(t, tokens.loadTokenKeys(memFile(t, []byte(text)), followed))
 	return tokens
 }
 
@@ -60,7 +60,7 @@ func tokensWithKeys(t *testing.T, text string, followed bool) *Tokens {
 // newer set. Without a usable set, the answer must also be Unknown.
 func TestKeySet(t *testing.T) {
 	one, other := signatureOf(t, oneRSA(), "a.b"), signatureOf(t, otherRSA(), "a.b")
-	want := func(name string, tokens *Tokens, first, second auth.Answer) {
+	want := func(name string, tokens *Keys, first, second auth.Answer) {
 		t.Helper()
 		for i, s := range []auth.Signature{one, other} {
 			if got := tokens.authenticator.RS256(t.Context(), s); got != []auth.Answer{first, second}[i] {
@@ -68,13 +68,13 @@ func TestKeySet(t *testing.T) {
 			}
 		}
 	}
-	want("no set", NewTokens(), auth.Unknown, auth.Unknown)
+	want("no set", New(), auth.Unknown, auth.Unknown)
 	want("followed", tokensWithKeys(t, setOf(oneRSA()), true), auth.Good, auth.Bad)
 	want("not followed", tokensWithKeys(t, setOf(oneRSA()), false), auth.Good, auth.Unknown)
 	want("another set", tokensWithKeys(t, setOf(otherRSA()), true), auth.Bad, auth.Good)
 	want("an empty file", tokensWithKeys(t, "", true), auth.Unknown, auth.Unknown)
 	for _, broken := range []string{"no set", `{"keys":[]}`, `{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`} {
-		if NewTokens().load(memFile(t, []byte(broken)), true) == nil {
+		if New().loadTokenKeys(memFile(t, []byte(broken)), true) == nil {
 			t.Errorf("%s is used", broken)
 		}
 	}
@@ -97,14 +97,14 @@ func TestKeys(t *testing.T) {
 		{"none", work.Keys{PublicKeys: ipc.PublicKeys{Current: true}}, [3]string{}, false, auth.Unknown, auth.Unknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			st := newTestServer(t, work.Setup{}, nil)
+			k := New()
 			var fds []int
 			for _, text := range tt.files {
 				fd, err := unix.Dup(int(memFile(t, []byte(text)).Fd()))
 				must(t, err)
 				fds = append(fds, fd)
 			}
-			if answer := st.loadKeys(&tt.keys, fds); !answer.OK {
+			if answer := k.Load(&tt.keys, fds); !answer.OK {
 				t.Errorf("refused: %s", answer.Reason)
 			}
 			for i, fd := range fds {
@@ -112,13 +112,13 @@ func TestKeys(t *testing.T) {
 					t.Errorf("file %d is still open: %v", i, err)
 				}
 			}
-			if _, err := st.tlsServer.wrap(nil); (err == nil) != tt.tls {
-				t.Errorf("TLS is served: %t", err == nil)
+			if served := k.TLS() != nil; served != tt.tls {
+				t.Errorf("TLS is served: %t", served)
 			}
-			if got := st.tokens.authenticator.RS256(t.Context(), one); got != tt.good {
+			if got := k.authenticator.RS256(t.Context(), one); got != tt.good {
 				t.Errorf("answer %d to its own signature", got)
 			}
-			if got := st.tokens.authenticator.RS256(t.Context(), other); got != tt.foreign {
+			if got := k.authenticator.RS256(t.Context(), other); got != tt.foreign {
 				t.Errorf("answer %d to another key's", got)
 			}
 		})
@@ -135,4 +135,11 @@ func keeperEnd(t *testing.T, client *broker.Keeper) *ipc.Channel {
 	t.Cleanup(func() { c.Close() })
 	must(t, client.Connect(fd))
 	return c
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -1,0 +1,105 @@
+// Package keys has the keys of a worker's generation, which the dispatcher sends
+// after the worker has dropped its privileges: the certificates for TLS, the
+// public keys of tokens, and a channel to the keeper, which has the secret keys.
+package keys
+
+import (
+	"context"
+	"crypto/sha256"
+	"io"
+	"os"
+	"sync/atomic"
+
+	"schedrestd/auth"
+	"schedrestd/gateway/worker/broker"
+	"schedrestd/ipc"
+	"schedrestd/ipc/work"
+)
+
+// Keys verifies tokens and makes TLS connections. A token is verified with
+// public keys in the worker itself, or by the keeper.
+type Keys struct {
+	// SingleClient is set if the worker serves only one client. The parent then
+	// does not watch the key files.
+	SingleClient bool
+
+	public        atomic.Pointer[publicKeys] // nil without keys for tokens
+	keeper        *broker.Keeper
+	authenticator *auth.Authenticator
+	tls           atomic.Pointer[serverTLS] // nil without a certificate
+	certUnusable  atomic.Bool               // whether a certificate is configured but can't be used
+}
+
+// publicKeys is a key set that the dispatcher sent.
+type publicKeys struct {
+	set      *auth.KeySet
+	followed bool // whether the parent reloads the file when it changes; if so, a token that the set does not verify is forged
+}
+
+// New returns Keys that can't verify anything yet.
+func New() *Keys {
+	k := &Keys{keeper: broker.NewKeeper()}
+	k.authenticator = &auth.Authenticator{RS256: k.verifyPublic, HS256: k.keeper.Verify}
+	return k
+}
+
+// Authenticator returns the authenticator for the handlers. Until there are
+// keys, the authenticator asks the daemons to verify tokens.
+func (k *Keys) Authenticator() *auth.Authenticator { return k.authenticator }
+
+// Connect makes the descriptor fd the channel to the keeper. It also sends the
+// keeper an invalid signature, because the keeper's answer shows whether its
+// token key is outdated. A keeper always gives the same answer to this
+// signature, so Connect sends it only once.
+func (k *Keys) Connect(fd int) error {
+	if err := k.keeper.Connect(fd); err != nil {
+		return err
+	}
+	go k.keeper.Verify(context.Background(), auth.Signature{Bytes: make([]byte, sha256.Size)})
+	return nil
+}
+
+// Load loads the files that the dispatcher has sent: the certificates, the CAs
+// for client certificates, and the public keys of tokens. It closes their
+// descriptors, and returns the answer for the dispatcher.
+func (k *Keys) Load(m *work.Keys, fds []int) *ipc.KeysResult {
+	var files []*os.File
+	for _, fd := range fds {
+		f := os.NewFile(uintptr(fd), "keys")
+		defer f.Close()
+		files = append(files, f)
+	}
+	k.loadTLS(m, files[0], files[1])
+	if err := k.loadTokenKeys(files[2], m.Current); err != nil {
+		return &ipc.KeysResult{Token: true, Reason: ipc.TruncateReason(err.Error())}
+	}
+	return &ipc.KeysResult{OK: true}
+}
+
+// loadTokenKeys loads the public keys from the dispatcher. If this fails, this worker
+// gets no connections. The gateway then keeps the previous generation, or does
+// not start.
+func (k *Keys) loadTokenKeys(f *os.File, followed bool) error {
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, auth.MaxKeySet))
+	if err != nil || len(data) == 0 { // no keys
+		return err
+	}
+	set, err := auth.ParseKeySet(data)
+	if err == nil {
+		k.public.Store(&publicKeys{set, followed})
+	}
+	return err
+}
+
+// verifyPublic verifies a signature with the public keys.
+func (k *Keys) verifyPublic(_ context.Context, s auth.Signature) auth.Answer {
+	public := k.public.Load()
+	if public == nil {
+		return auth.Unknown
+	}
+	answer := public.set.Answer(s)
+	if answer == auth.Bad && !public.followed {
+		return auth.Unknown
+	}
+	return answer
+}
