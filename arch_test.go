@@ -39,7 +39,7 @@ var floors = [][]string{
 	{"internal/errs", "internal/exitstatus", "internal/fdpass", "internal/keystate", "internal/loglevel", "internal/origin", "internal/printable", "internal/release", "internal/sockaddr", "internal/typo", "metric", "model"},
 	{"api/schema", "become", "gateway/endpoint", "gateway/worker/count", "gateway/worker/logger", "gateway/worker/stdio", "internal/completion", "internal/feature", "internal/guard", "internal/hmackey", "internal/http1", "internal/notify", "internal/penalty", "internal/rate", "internal/semaphore", "internal/sockdiag", "internal/socket", "internal/thread", "internal/throttle", "internal/zone", "ipc", "metric/cluster", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/wire", "security"},
 	{"gateway/confinement", "security/self"},
-	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "gateway/worker/http1server", "metric/table", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message"},
+	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "gateway/worker/http1server", "gateway/worker/http2server", "metric/table", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message"},
 	{"auth", "gateway/dispatcher/dial", "gateway/dispatcher/process", "handlers", "metric/label", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},
 	{"gateway/dispatcher/inetd", "gateway/dispatcher/service", "gateway/worker/broker", "gateway/worker/clientconn"},
 	{"gateway/dispatcher/pool", "gateway/worker/keys", "gateway/worker/meter"},
@@ -92,6 +92,7 @@ var allowedImports = map[string][]string{
 	"gateway/worker/http1server":   {"internal/errs", "internal/http1"}, // can be reviewed without other packages
 	"gateway/worker/clientconn":    {"auth", "gateway/worker/count", "internal/fdpass", "ipc"},
 	"gateway/worker/count":         {},
+	"gateway/worker/http2server":   {"internal/rate"},
 	"gateway/worker/keys":          {"auth", "gateway/worker/broker", "ipc"},
 	"gateway/worker/logger":        {},
 	"gateway/worker/stdio":         {},

@@ -61,7 +61,7 @@ func newTestServer(t *testing.T, setup work.Setup, h http.Handler) *testServer {
 	}
 	setup.Names, setup.Cluster = work.NamesSched, "tiny"
 	st.server = newServer(nil, &setup, h, keys.New(), nil)
-	go st.http2.Serve(st.queue)
+	go st.http2.Run()
 	t.Cleanup(func() { st.http1.Close(); st.http2.Close(); draining.Store(false) })
 	return st
 }

@@ -21,7 +21,7 @@ func (s *server) handshake(raw *clientconn.Conn, tlsConn *tls.Conn, limit time.D
 	plain, ok := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case err == nil && tlsConn.ConnectionState().NegotiatedProtocol == "h2":
-		s.queue.put(newHTTP2Conn(tlsConn, s.offences))
+		s.serveHTTP2(tlsConn, raw)
 	case err == nil:
 		s.newHTTP1Conn(tlsConn, raw).Serve()
 	case ok && plain.Conn != nil && beginsLikeHTTP(plain.RecordHeader[:]):

@@ -112,34 +112,13 @@ const shortenDelay = 200 * time.Millisecond
 
 type connStateKey struct{}
 
-// connContext implements http.Server.ConnContext.
+// connContext returns the context for the requests of a connection.
 func (s *server) connContext(ctx context.Context, outer net.Conn) context.Context {
 	if c := s.tracker.lookup(idOf(outer)); c != nil {
 		ctx = context.WithValue(ctx, connStateKey{}, c)
 	}
-	if f, ok := outer.(*http2Conn); ok {
-		ctx = context.WithValue(ctx, http2Key{}, f)
-	}
 	return withPeer(ctx, outer)
 }
-
-// connStateChanged implements http.Server.ConnState for HTTP/2.
-func (s *server) connStateChanged(outer net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		s.tracker.setConn(idOf(outer), outer, nil)
-	case http.StateIdle:
-		if raw := clientconn.Of(outer); raw != nil {
-			raw.Restore()
-		}
-		if c := s.tracker.lookup(idOf(outer)); c != nil {
-			s.tracker.updateStage(c, work.Idle)
-		}
-	}
-}
-
-// http2Key is the context key of a request's http2Conn.
-type http2Key struct{}
 
 // idOf returns the number of the connection that c wraps, or 0 if it has none.
 func idOf(c net.Conn) uint64 {

@@ -176,13 +176,11 @@ func (o *offences) mayLog() bool {
 	return o.lines.Take(time.Now(), 1)
 }
 
-// Write logs a line of net/http. Such a line is nearly always about input that
-// net/http refuses.
-func (o *offences) Write(line []byte) (int, error) {
+// logLine logs a line of net/http.
+func (o *offences) logLine(line string) {
 	if o.mayLog() {
-		slog.Warn(strings.TrimSpace(string(line)))
+		slog.Warn(strings.TrimSpace(line))
 	}
-	return len(line), nil
 }
 
 // isFromProxy reports whether r comes from a trusted proxy.

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,6 +16,7 @@ import (
 	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/gateway/worker/count"
 	"schedrestd/gateway/worker/http1server"
+	"schedrestd/gateway/worker/http2server"
 	"schedrestd/gateway/worker/keys"
 	"schedrestd/gateway/worker/meter"
 	"schedrestd/ipc"
@@ -24,13 +24,13 @@ import (
 )
 
 // A server is a worker that is ready to serve. It serves the connections that it
-// gets from the dispatcher: HTTP/1 with http1server, and HTTP/2 with net/http.
+// gets from the dispatcher: HTTP/1 with http1server, and HTTP/2 with
+// http2server.
 type server struct {
 	channel     *ipc.Channel
 	handler     http.Handler
 	http1       *http1server.Server
-	http2       *http.Server
-	queue       *queue // HTTP/2 connections for http2
+	http2       *http2server.Server
 	answerError answerError
 	keys        *keys.Keys
 	broker      *broker.Broker
@@ -58,7 +58,6 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, k 
 	l := setup.Limits
 	s := &server{
 		channel:      channel,
-		queue:        newQueue(),
 		answerError:  newAnswerError(setup),
 		keys:         k,
 		broker:       b,
@@ -92,27 +91,15 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, k 
 		MaxBody:     int64(l.Body),
 		Interactive: setup.Inetd,
 	}
-	s.http2 = s.newHTTP2Server(setup)
+	s.http2 = http2server.New(http2server.Options{
+		Handler:     s.handler,
+		Log:         s.offences.logLine,
+		HeadTimeout: l.ReadHeader,
+		IdleTimeout: l.Idle,
+		MaxHead:     int(l.Header),
+		Requests:    int(setup.Requests),
+	})
 	return s
-}
-
-// newHTTP2Server returns the server of HTTP/2 connections.
-func (s *server) newHTTP2Server(setup *work.Setup) *http.Server {
-	l, protocols := &setup.Limits, new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true) // http.Server can't see that the connection uses TLS
-	return &http.Server{
-		HTTP2:             http2Config(setup.Requests),
-		Protocols:         protocols,
-		Handler:           s.handler,
-		ReadHeaderTimeout: l.ReadHeader,
-		IdleTimeout:       l.Idle,
-		MaxHeaderBytes:    int(l.Header),
-		ErrorLog:          log.New(s.offences, "", 0),
-		ConnContext:       s.connContext,
-		ConnState:         s.connStateChanged,
-
-		DisableGeneralOptionsHandler: true, // the handlers also answer "OPTIONS *"
-	}
 }
 
 // withPeer adds the facts about the client to the context of a connection's
@@ -126,14 +113,14 @@ func withPeer(ctx context.Context, outer net.Conn) context.Context {
 // connection of inetd mode ends. It returns the exit status.
 func (s *server) run() int {
 	go s.handleMessages()
-	go s.serveHTTP2()
+	go s.runHTTP2()
 	status := <-s.exit
 	meter.Process().Flush()
 	return status
 }
 
-func (s *server) serveHTTP2() {
-	if err := s.http2.Serve(s.queue); !errors.Is(err, http.ErrServerClosed) {
+func (s *server) runHTTP2() {
+	if err := s.http2.Run(); err != nil {
 		slog.Error("worker can't serve", "error", err)
 		s.exit <- 1
 	}

@@ -32,9 +32,7 @@ type slowClient struct {
 	http2     bool             // whether the request is an HTTP/2 stream, which has its own limits because it can stall while its connection does not
 	offend    func()           // called when the stream has stalled while other clients wait
 
-	mu           sync.Mutex  // guards the fields below
-	readTimer    *time.Timer // makes the reads of an HTTP/2 stream fail at their deadline; nil if no deadline was set
-	writeTimer   *time.Timer // the same for its writes
+	mu           sync.Mutex // guards the fields below
 	stall        time.Duration
 	readDeadline time.Time // when the next piece of the body is due; zero if the handler does not wait for it
 	writeStart   time.Time // when the current write began to wait for the client; zero if no write is in progress
@@ -63,7 +61,6 @@ func (l *requestLimiter) newSlowClient(w http.ResponseWriter, r *http.Request, c
 	}
 	if r.Body != nil && r.Body != http.NoBody {
 		p.body = &slowBody{ReadCloser: r.Body, client: p}
-		p.body.frames, _ = r.Context().Value(http2Key{}).(*http2Conn)
 		r.Body = p.body
 	}
 	l.mu.Lock()
@@ -81,10 +78,6 @@ func (l *requestLimiter) finish(p *slowClient) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.finished = true
-	if p.http2 {
-		_ = p.limitReads(time.Time{})
-		_ = p.limitWrites(time.Time{})
-	}
 }
 
 // shortenDeadlines shortens the deadlines of the requests of c, or of all
@@ -167,58 +160,11 @@ func (p *slowClient) shorten() {
 	p.stall = min(p.stall, clientconn.PortionTime)
 	p.bodyDeadline = time.Now().Add(p.stall)
 	if !p.readDeadline.IsZero() {
-		_ = p.limitReads(earlier(p.readDeadline, p.bodyDeadline))
+		_ = p.control.SetReadDeadline(earlier(p.readDeadline, p.bodyDeadline))
 	}
 	if !p.writeStart.IsZero() {
-		_ = p.limitWrites(p.bodyDeadline)
+		_ = p.control.SetWriteDeadline(p.bodyDeadline)
 	}
-}
-
-// limitReads makes reads of the body fail from t on, or removes this limit if t
-// is zero. The caller holds p.mu.
-func (p *slowClient) limitReads(t time.Time) error {
-	if p.http2 {
-		p.setStreamDeadline(&p.readTimer, p.control.SetReadDeadline, t)
-		return nil
-	}
-	return p.control.SetReadDeadline(t)
-}
-
-// limitWrites does the same for writes of the answer. The caller holds p.mu.
-func (p *slowClient) limitWrites(t time.Time) error {
-	if p.http2 {
-		p.setStreamDeadline(&p.writeTimer, p.control.SetWriteDeadline, t)
-		return nil
-	}
-	return p.control.SetWriteDeadline(t)
-}
-
-// setStreamDeadline makes timer call expire at t, or stops timer if t is zero.
-// The caller holds p.mu.
-//
-// net/http has timers for the deadlines of a stream, too. But it starts such a
-// timer even if the stream has been closed since the handler set the deadline,
-// and then nothing stops the timer. Until the deadline, the timer keeps the
-// memory of the whole connection, which may already be closed, with all frames
-// that the connection had not sent. A client could open connections faster than
-// these timers expire. So net/http gets only deadlines that have passed.
-func (p *slowClient) setStreamDeadline(timer **time.Timer, expire func(time.Time) error, t time.Time) {
-	if *timer != nil {
-		(*timer).Stop()
-		*timer = nil
-	}
-	if t.IsZero() {
-		return
-	}
-	var mine *time.Timer
-	mine = time.AfterFunc(time.Until(t), func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if *timer == mine { // otherwise another deadline has replaced this one
-			_ = expire(t)
-		}
-	})
-	*timer = mine
 }
 
 // dropStalled resets the stream if its current write has been waiting for the
@@ -260,7 +206,7 @@ func (p *slowClient) SetReadDeadline(t time.Time) error {
 	if !t.IsZero() && !p.bodyDeadline.IsZero() {
 		t = earlier(t, p.bodyDeadline)
 	}
-	return p.limitReads(t)
+	return p.control.SetReadDeadline(t)
 }
 
 // Unwrap returns the wrapped writer, for http.ResponseController.
@@ -317,13 +263,13 @@ func (p *slowClient) withDeadline(write func() error) error {
 	now := time.Now()
 	p.mu.Lock()
 	p.writeStart = now
-	_ = p.limitWrites(now.Add(p.stall))
+	_ = p.control.SetWriteDeadline(now.Add(p.stall))
 	p.mu.Unlock()
 	err := write()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.writeStart = time.Time{}
-	_ = p.limitWrites(time.Time{})
+	_ = p.control.SetWriteDeadline(time.Time{})
 	return err
 }
 
@@ -338,17 +284,13 @@ func (p *slowClient) setWriteStart(since time.Time) {
 type slowBody struct {
 	io.ReadCloser
 	client *slowClient
-	frames *http2Conn // nil for HTTP/1
-	ended  bool       // all of it was read; guarded by client.mu
+	ended  bool // all of it was read; guarded by client.mu
 }
 
 // Read reads from the body. The bytes that arrive extend the deadline, in
 // proportion to their number.
 func (b *slowBody) Read(buf []byte) (int, error) {
 	n, err := b.ReadCloser.Read(buf)
-	if b.frames != nil {
-		b.frames.budget.took(n)
-	}
 	b.client.mu.Lock()
 	defer b.client.mu.Unlock()
 	b.ended = b.ended || err == io.EOF

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -18,25 +17,6 @@ import (
 	"schedrestd/ipc/work"
 	"schedrestd/security/self"
 )
-
-func TestQueue(t *testing.T) {
-	q := newQueue()
-	a, b := net.Pipe()
-	defer b.Close()
-	go q.put(a)
-	if c, err := q.Accept(); err != nil || c != a {
-		t.Errorf("got %v, %v", c, err)
-	}
-	q.Close()
-	q.Close()
-	if _, err := q.Accept(); err == nil {
-		t.Error("a closed queue returns a connection")
-	}
-	q.put(a) // put must neither block nor leave the connection open
-	if _, err := a.Write(nil); err != io.ErrClosedPipe {
-		t.Errorf("a connection that arrived too late is left open: %v", err)
-	}
-}
 
 func TestProveNamesTheDifference(t *testing.T) {
 	err := self.VerifyAttributes(&ipc.Attributes{UID: 4711}, 1, 1)

@@ -206,6 +206,12 @@ func (c *Conn) poll(events int16) (happened int16) {
 // connKey is the context key of a request's Conn.
 type connKey struct{}
 
+// From returns the connection of a request with the context ctx, or nil.
+func From(ctx context.Context) *Conn {
+	c, _ := ctx.Value(connKey{}).(*Conn)
+	return c
+}
+
 // HasHalfClosed reports whether the client of a request has shut down the
 // sending side of its connection. This does not prove that the client is gone.
 // It may have closed the TCP connection, but it may also be waiting for its
@@ -213,8 +219,8 @@ type connKey struct{}
 // standard input, the result is always false, because the input may end before
 // the answer is sent.
 func HasHalfClosed(ctx context.Context) bool {
-	c, ok := ctx.Value(connKey{}).(*Conn)
-	return ok && !c.IsStdio && c.poll(unix.POLLRDHUP) != 0
+	c := From(ctx)
+	return c != nil && !c.IsStdio && c.poll(unix.POLLRDHUP) != 0
 }
 
 // CloseWrite shuts down the sending side, so that the client can read an error

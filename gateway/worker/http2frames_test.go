@@ -13,119 +13,30 @@ import (
 	"time"
 	"weak"
 
+	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
 
-// TestFrameBudget checks that the frames of an honest client stay within the
-// budget for a minute, and that a flood exceeds it.
-func TestFrameBudget(t *testing.T) {
-	const headers, data, ping, window, reset = headersFrame, dataFrame, 6, windowFrame, resetFrame
-	type client struct {
-		b      *budget
-		now    time.Time
-		stream uint32
-		ok     bool
-	}
-	sendFrame := func(c *client, f frame) {
-		if f.kind == headers {
-			c.stream += 2
-		}
-		f.stream = c.stream
-		c.ok = c.b.spend(c.now, c.b.received(f)) && c.ok
-	}
-	sends := func(c *client, kinds ...byte) {
-		for _, kind := range kinds {
-			sendFrame(c, frame{kind: kind, length: 4})
-		}
-	}
-	body := func(c *client, n, length int) {
-		sendFrame(c, frame{kind: headers})
-		for range n {
-			sendFrame(c, frame{kind: data, length: length})
-		}
-		sendFrame(c, frame{kind: data, flags: endStream})
-	}
-	answer := func(c *client, pieces, length int) {
-		c.b.sent(frame{kind: headers, length: 20})
-		for range pieces {
-			c.b.sent(frame{kind: data, length: length})
-		}
-		c.b.sent(frame{kind: data, flags: endStream, stream: c.stream})
-	}
-	minute := func(each time.Duration, act func(*client)) func(*client) {
-		return func(c *client) {
-			for d := time.Duration(0); d < time.Minute; d += each {
-				act(c)
-				c.now = c.now.Add(each)
-			}
-		}
-	}
-	for _, tt := range []struct {
-		name   string
-		act    func(*client)
-		honest bool
-	}{
-		{"10,000 short answers a second", minute(100*time.Microsecond, func(c *client) {
-			sends(c, headers)
-			answer(c, 1, 500)
-			sends(c, window, window)
-		}), true},
-		{"a long answer, with two updates for each 4 KiB", minute(time.Second, func(c *client) {
-			sends(c, headers)
-			answer(c, 10_000, 4<<10)
-			for range 10_000 {
-				sends(c, window, window)
-			}
-		}), true},
-		{"a body in 4000 frames of 64 bytes, all sent before the handler reads it", minute(time.Second, func(c *client) {
-			body(c, 4000, 64)
-			c.b.took(4000 * 64)
-			answer(c, 1, 100)
-		}), true},
-		{"a body of 256 KiB that the handler does not read", minute(time.Second, func(c *client) {
-			body(c, 16, 16<<10)
-			answer(c, 1, 100)
-		}), true},
-		{"small bodies that the handler does not read", minute(time.Second, func(c *client) {
-			body(c, 1000, 64)
-			answer(c, 1, 100)
-		}), false},
-		{"bytes that a handler has read pay only once", minute(time.Second, func(c *client) {
-			body(c, 1000, 64)
-			answer(c, 1, 100)
-			body(c, 1000, 64)
-			c.b.took(1000 * 64)
-			answer(c, 1, 100)
-		}), false},
-		{"30 requests a second that are cancelled, with a PING each", minute(time.Second, func(c *client) {
-			for range 30 {
-				sends(c, headers, reset, ping)
-			}
-		}), true},
-		{"a PING each second", minute(time.Second, func(c *client) { sends(c, ping) }), true},
-		{"100 requests a second that are reset", minute(10*time.Millisecond, func(c *client) { sends(c, headers, reset) }), false},
-		{"1000 PINGs a second", minute(time.Millisecond, func(c *client) { sends(c, ping) }), false},
-		{"an answer byte by byte", minute(10*time.Millisecond, func(c *client) {
-			c.b.sent(frame{kind: data, length: 1})
-			sends(c, window, window)
-		}), false},
-		{"credit that was saved up", func(c *client) {
-			sends(c, headers)
-			answer(c, 1000, 16<<10)
-			sends(c, headers)
-			for range 2 * frameBurst {
-				sends(c, ping)
-			}
-		}, false},
-	} {
-		now := time.Unix(1_700_000_000, 0)
-		c := &client{b: newBudget(now), now: now, ok: true}
-		if tt.act(c); c.ok != tt.honest {
-			t.Errorf("%s: within the budget: %t", tt.name, c.ok)
-		}
-	}
+// Names of package http2server, which it does not export.
+const (
+	preface     = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+	frameHeader = 9
+	frameBurst  = 1000
+	smallData   = 32
+
+	dataFrame    = 0
+	headersFrame = 1
+	resetFrame   = 3
+	goAwayFrame  = 7
+	windowFrame  = 8
+	endStream    = 1
+	isPadded     = 8
+)
+
+func rawFrame(kind, flags byte, stream uint32, payload string) string {
+	return string([]byte{0, byte(len(payload) >> 8), byte(len(payload)), kind, flags, byte(stream >> 24), byte(stream >> 16), byte(stream >> 8), byte(stream)}) + payload
 }
 
 // TestNoFrameIsFree sends many frames of each type on a stream in each state.
@@ -260,10 +171,9 @@ func awaitEnd(t *testing.T, c net.Conn, stream uint32) {
 // connection after it has been closed. The client resets its stream before the
 // handler answers, so that the handler sets deadlines for a closed stream.
 func TestClosedConnectionIsFreed(t *testing.T) {
-	conns, reset := make(chan weak.Pointer[http2Conn], 1), make(chan bool)
+	conns, reset := make(chan weak.Pointer[clientconn.Conn], 1), make(chan bool)
 	st := newTestServer(t, work.Setup{Limits: testLimits, Admission: testAdmission}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := r.Context().Value(http2Key{}).(*http2Conn)
-		conns <- weak.Make(c)
+		conns <- weak.Make(clientconn.From(r.Context()))
 		<-r.Context().Done()
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Hour))
 		_, _ = io.WriteString(w, "an answer that arrives too late")

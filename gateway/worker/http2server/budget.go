@@ -1,4 +1,4 @@
-package worker
+package http2server
 
 import (
 	"sync"

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"log/slog"
 	"net"
 
 	"schedrestd/gateway/worker/clientconn"
@@ -66,3 +67,46 @@ func (c *http1Client) ReadFailed(err error) {
 func (c *http1Client) HungUp() bool { return c.conn.IsHungUp() }
 
 func (c *http1Client) HasUnread() bool { return c.conn.HasUnread() }
+
+// An http2Client tells the worker what happens on an HTTP/2 connection. It
+// implements http2server.Client.
+type http2Client struct {
+	server *server
+	conn   *clientconn.Conn
+	state  *connState // nil if the connection is not tracked
+}
+
+// serveHTTP2 serves outer, a TLS connection over c, with HTTP/2.
+func (s *server) serveHTTP2(outer net.Conn, c *clientconn.Conn) {
+	client := &http2Client{server: s, conn: c, state: s.tracker.lookup(c.ID)}
+	s.tracker.setConn(c.ID, outer, nil)
+	s.http2.Serve(s.connContext(context.Background(), outer), outer, client)
+}
+
+func (c *http2Client) Idle() {
+	c.conn.Restore()
+	if c.state != nil {
+		c.server.tracker.updateStage(c.state, work.Idle)
+	}
+}
+
+func (c *http2Client) Offended() {
+	c.server.counts.Frames.Add(1)
+	c.server.offences.reportMalformed(c.conn.ID)
+}
+
+func (c *http2Client) Refused(err error) {
+	if c.server.offences.mayLog() {
+		slog.Info("HTTP/2 connection closed", "peer", c.conn.Peer.String(), "cause", err)
+	}
+}
+
+func (c *http2Client) ReadFailed(err error) {
+	if keys.IsGarbled(err) {
+		c.Offended()
+	}
+}
+
+func (c *http2Client) IsBlocked() bool {
+	return c.state != nil && c.server.tracker.blockedFor(c.state) > 0
+}

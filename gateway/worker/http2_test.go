@@ -99,10 +99,6 @@ func withTLS(config *tls.Config, act func(net.Conn)) func(net.Conn) {
 	}
 }
 
-func rawFrame(kind, flags byte, stream uint32, payload string) string {
-	return string([]byte{0, byte(len(payload) >> 8), byte(len(payload)), kind, flags, byte(stream >> 24), byte(stream >> 16), byte(stream >> 8), byte(stream)}) + payload
-}
-
 // TestOffences checks that the worker reports behaviour that no honest client
 // shows. It must not report a connection that breaks or is slow, a client that
 // rejects our certificate, or a handshake that fails because the keeper does
@@ -247,61 +243,6 @@ func TestFloods(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestPausedFrames checks that a blocked source loses only the connections on
-// which it committed an offence.
-func TestPausedFrames(t *testing.T) {
-	st := newTestServer(t, work.Setup{Admission: testAdmission}, nil)
-	st.tracker.send = func(ipc.Message) error { return nil }
-	st.tracker.track(1)
-	client, c := st.pair()
-	c.ID = 1
-	f := newHTTP2Conn(c, st.offences)
-	go io.WriteString(client, preface+rawFrame(6, 0, 0, "12345678"))
-	read := func() error { _, err := f.Read(make([]byte, 10)); return err }
-	for _, tt := range []struct{ offended, paused, want bool }{{false, false, false}, {false, true, false}, {true, false, false}, {true, true, true}} {
-		f.offended.Store(tt.offended)
-		st.tracker.pause(1, 0)
-		if tt.paused {
-			st.tracker.pause(1, time.Hour)
-		}
-		if err := read(); (err != nil) != tt.want {
-			t.Errorf("offended %t, paused %t: %v", tt.offended, tt.paused, err)
-		}
-	}
-}
-
-// FuzzFrames checks that the scanner finds exactly the frames that contain an
-// error code, no matter how the input is split.
-func FuzzFrames(f *testing.F) {
-	f.Add("", byte(1), byte(3))
-	f.Add(strings.Repeat("x", 300), byte(0x2), byte(1))
-	f.Add("\x00\x00\x04\x03", byte(0xb), byte(16))
-	f.Fuzz(func(t *testing.T, data string, code, size byte) {
-		data = data[:min(len(data), 60_000)]
-		text := rawFrame(0, 0, 1, data) + rawFrame(3, 0, 1, "\x00\x00\x00"+string([]byte{code})) + rawFrame(4, 0, 0, "") +
-			rawFrame(7, 0, 0, "\x00\x00\x00\x01\x00\x00\x00"+string([]byte{code})+data) + rawFrame(0, 0, 1, data)
-		seen := 0
-		var out frameScanner
-		see := func(f frame) {
-			if f.kind == resetFrame && isOffence(f.code(0)) || f.kind == goAwayFrame && isOffence(f.code(4)) {
-				seen++
-			}
-		}
-		for rest := text; rest != ""; {
-			n := min(len(rest), int(size)+1)
-			out.scan([]byte(rest[:n]), see)
-			rest = rest[n:]
-		}
-		want := 0
-		if isOffence(uint32(code)) {
-			want = 2
-		}
-		if seen != want || out.skip != 0 || out.have != 0 {
-			t.Errorf("%d of %d; in the middle of a frame: %d, %d", seen, want, out.skip, out.have)
-		}
-	})
 }
 
 // refusingKeeper returns Keys whose keeper refuses to sign.

@@ -1,0 +1,131 @@
+// Package http2server serves HTTP/2 connections. It is net/http's server of
+// HTTP/2, with limits that net/http lacks:
+//
+//   - Frames that make no progress are counted, and a client that sends too many
+//     of them is refused (type budget).
+//   - The caller learns of a client that breaks the protocol (type conn).
+//   - The deadlines of a stream keep no memory after the stream is closed, and
+//     can be set at any time (type stream).
+//
+// A Server is made with New. Each connection is served with
+//
+//	server.Serve(ctx, conn, client)
+package http2server
+
+import (
+	"context"
+	"errors"
+	"log"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Options holds what all connections have in common.
+type Options struct {
+	Handler http.Handler
+	Log     func(line string) // logs a line of net/http, which is nearly always about input that it refuses
+
+	HeadTimeout time.Duration // limit for a header
+	IdleTimeout time.Duration // limit for the time without a request
+	MaxHead     int           // maximum length of a header, in bytes
+	Requests    int           // how many requests the worker answers concurrently; 0: no limit
+}
+
+// Client learns what happens on a connection, and knows the client at its other
+// end. Its methods may be called concurrently.
+type Client interface {
+	// Idle is called when no request is being answered any longer.
+	Idle()
+	// Offended is called when the client has broken the protocol.
+	Offended()
+	// Refused is called before the connection is closed because of its frames.
+	Refused(err error)
+	// ReadFailed is called when a read fails.
+	ReadFailed(err error)
+	// IsBlocked reports whether the requests of the client are refused at
+	// present.
+	IsBlocked() bool
+}
+
+// Server serves HTTP/2 connections.
+type Server struct {
+	handler http.Handler
+	http    *http.Server
+	queue   *queue
+}
+
+// New returns a Server. The caller must call Run in a goroutine.
+func New(o Options) *Server {
+	s := &Server{handler: o.Handler, queue: newQueue()}
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true) // http.Server can't see that the connection uses TLS
+	s.http = &http.Server{
+		HTTP2:             http2Config(o.Requests),
+		Protocols:         protocols,
+		Handler:           http.HandlerFunc(s.serveStream),
+		ReadHeaderTimeout: o.HeadTimeout,
+		IdleTimeout:       o.IdleTimeout,
+		MaxHeaderBytes:    o.MaxHead,
+		ErrorLog:          log.New(lineWriter(o.Log), "", 0),
+		ConnContext:       func(_ context.Context, c net.Conn) context.Context { return c.(*conn).requestContext() },
+		ConnState: func(c net.Conn, state http.ConnState) {
+			if state == http.StateIdle {
+				c.(*conn).client.Idle()
+			}
+		},
+
+		DisableGeneralOptionsHandler: true, // the handlers also answer "OPTIONS *"
+	}
+	return s
+}
+
+// Run serves until Shutdown or Close is called.
+func (s *Server) Run() error {
+	if err := s.http.Serve(s.queue); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Serve serves c, on which the client has agreed to HTTP/2. The contexts of its
+// requests are derived from ctx. After Shutdown, Serve closes c.
+func (s *Server) Serve(ctx context.Context, c net.Conn, client Client) {
+	s.queue.put(newConn(ctx, c, client))
+}
+
+// Shutdown closes idle connections, and waits until the requests in progress
+// are answered, or until ctx ends.
+func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
+
+// Close closes all connections.
+func (s *Server) Close() error { return s.http.Close() }
+
+// A lineWriter is called for each line.
+type lineWriter func(string)
+
+func (w lineWriter) Write(line []byte) (int, error) {
+	if w != nil {
+		w(string(line))
+	}
+	return len(line), nil
+}
+
+// http2Config returns the limits of an HTTP/2 connection. Each stream carries
+// one request. A connection may have at most 100 concurrent requests, and at
+// most a quarter of the number that this worker answers concurrently. The
+// client must delay further requests.
+func http2Config(requests int) *http.HTTP2Config {
+	if requests == 0 {
+		requests = 100
+	}
+	return &http.HTTP2Config{
+		MaxConcurrentStreams:          max(1, min(requests/4, 100)),
+		MaxReadFrameSize:              64 << 10,
+		MaxReceiveBufferPerConnection: 1 << 20,
+		MaxReceiveBufferPerStream:     256 << 10,
+		SendPingTimeout:               30 * time.Second, // otherwise a client that has vanished would hold a slot
+		PingTimeout:                   15 * time.Second,
+		MaxEncoderHeaderTableSize:     1, // no dynamic table, so that isTooLarge can read the status of an answer
+	}
+}
