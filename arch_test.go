@@ -41,9 +41,9 @@ var floors = [][]string{
 	{"gateway/confinement", "security/self"},
 	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "gateway/worker/http1server", "gateway/worker/http2server", "metric/table", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message"},
 	{"auth", "gateway/dispatcher/dial", "gateway/dispatcher/process", "handlers", "metric/label", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},
-	{"gateway/dispatcher/inetd", "gateway/dispatcher/service", "gateway/worker/broker", "gateway/worker/clientconn"},
-	{"gateway/dispatcher/pool", "gateway/worker/keys", "gateway/worker/meter"},
-	{"bundled/daemon", "gateway/dispatcher/auditlog", "gateway/dispatcher/dispatch"}, // daemon contains the code that ctld and dbd share, so that neither has a copy
+	{"gateway/dispatcher/inetd", "gateway/dispatcher/service", "gateway/worker/broker", "gateway/worker/clientconn", "gateway/worker/proxy"},
+	{"gateway/dispatcher/pool", "gateway/worker/conns", "gateway/worker/keys", "gateway/worker/meter"},
+	{"bundled/daemon", "gateway/dispatcher/auditlog", "gateway/dispatcher/dispatch", "gateway/worker/limiter"}, // daemon contains the code that ctld and dbd share, so that neither has a copy
 	{"bundled/ctld", "bundled/dbd", "gateway/auditor", "gateway/dispatcher", "gateway/exporter", "gateway/keeper", "gateway/plan", "gateway/resolver", "gateway/worker", "privsep"},
 	{"bundled/demo", "cli"},
 	{"bench", "cmd", "integration", "tools/lint", "tools/packaging"},
@@ -91,10 +91,13 @@ var allowedImports = map[string][]string{
 	"gateway/worker/broker":        {"api", "auth", "become", "gateway/worker/count", "handlers", "internal/errs", "internal/fdpass", "internal/keystate", "internal/rate", "ipc", "rpc/client", "rpc/munge", "rpc/sack", "security"},
 	"gateway/worker/http1server":   {"internal/errs", "internal/http1"}, // can be reviewed without other packages
 	"gateway/worker/clientconn":    {"auth", "gateway/worker/count", "internal/fdpass", "ipc"},
+	"gateway/worker/conns":         {"gateway/worker/clientconn", "gateway/worker/count", "internal/penalty", "internal/rate", "ipc"},
 	"gateway/worker/count":         {},
 	"gateway/worker/http2server":   {"internal/rate"},
 	"gateway/worker/keys":          {"auth", "gateway/worker/broker", "ipc"},
+	"gateway/worker/limiter":       {"auth", "gateway/worker/conns", "gateway/worker/count", "gateway/worker/proxy", "handlers", "internal/errs", "internal/rate", "internal/semaphore", "ipc"},
 	"gateway/worker/logger":        {},
+	"gateway/worker/proxy":         {"auth", "internal/penalty", "ipc"},
 	"gateway/worker/stdio":         {},
 	"internal/completion":          {"internal/errs"},
 	"internal/exitstatus":          {}, // linked into a program that runs as root

@@ -16,12 +16,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"schedrestd/gateway/worker/clientconn"
+	"schedrestd/gateway/worker/conns"
 	"schedrestd/gateway/worker/http1server"
 	"schedrestd/gateway/worker/keys"
 	"schedrestd/internal/http1"
@@ -61,8 +63,12 @@ func newTestServer(t *testing.T, setup work.Setup, h http.Handler) *testServer {
 	}
 	setup.Names, setup.Cluster = work.NamesSched, "tiny"
 	st.server = newServer(nil, &setup, h, keys.New(), nil)
+	st.report = func(ipc.Message) error { return nil }
+	if setup.Limits.ReadHeader == testLimits.ReadHeader {
+		st.handshakeLimit = time.Minute // a handshake takes longer than reading input that has arrived
+	}
 	go st.http2.Run()
-	t.Cleanup(func() { st.http1.Close(); st.http2.Close(); draining.Store(false) })
+	t.Cleanup(func() { st.table.Close(); st.http2.Close(); draining.Store(false) })
 	return st
 }
 
@@ -71,26 +77,34 @@ func newTestServer(t *testing.T, setup work.Setup, h http.Handler) *testServer {
 func (st *testServer) connect() *net.TCPConn {
 	st.t.Helper()
 	client, c := st.pair()
-	go st.newHTTP1Conn(c, c).Serve()
+	go st.newHTTP1Conn(c, c, st.add(c)).Serve()
 	return client
 }
 
 // connectTLS returns the client's end of a TCP connection. At the other end,
 // the server performs a TLS handshake in which it accepts the given protocols.
-// If id is not 0, it tracks the connection under this number.
+// The number of the connection is id, unless id is 0.
 func (st *testServer) connectTLS(id uint64, protocols ...string) *net.TCPConn {
 	st.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(st.t, err)
 	leaf, _ := selfSigned(st.t, key)
 	client, c := st.pair()
-	if c.ID = id; id != 0 {
-		st.tracker.track(id)
-		st.tracker.setConn(id, c, nil)
+	if id != 0 {
+		c.ID = id
 	}
+	added := st.add(c)
+	added.Attach(c, nil)
 	config := &tls.Config{NextProtos: protocols, Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}}
-	go st.handshake(c, tls.Server(c, config), time.Minute)
+	go st.handshake(c, added, tls.Server(c, config))
 	return client
+}
+
+// add adds a connection to the table, until it is closed.
+func (st *testServer) add(raw *clientconn.Conn) *conns.Conn {
+	c := st.table.Add(raw.ID)
+	raw.Closed = c.Closed
+	return c
 }
 
 // pair returns a new TCP connection: the client's end, and the server's end as
@@ -111,11 +125,14 @@ func (st *testServer) pair() (*net.TCPConn, *clientconn.Conn) {
 	defer f.Close()
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	must(st.t, err)
-	m := &ipc.Connection{Network: ipc.TCP, Addr: client.LocalAddr().String()}
-	c, err := clientconn.New(fd, m, time.Minute)
+	m := &ipc.Connection{ID: nextID.Add(1), Network: ipc.TCP, Addr: client.LocalAddr().String()}
+	c, err := clientconn.New(fd, m, st.limits.Stall)
 	must(st.t, err)
 	return client.(*net.TCPConn), c
 }
+
+// nextID is the number of the last connection. The tests also use lower numbers.
+var nextID = func() *atomic.Uint64 { n := new(atomic.Uint64); n.Store(1 << 20); return n }()
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -402,7 +419,7 @@ func TestReclaim(t *testing.T) {
 	}))
 	serve := func() (client *net.TCPConn, v *http1server.Conn) {
 		client, c := st.pair()
-		v = st.newHTTP1Conn(c, c)
+		v = st.newHTTP1Conn(c, c, st.add(c))
 		go v.Serve()
 		return client, v
 	}
@@ -471,7 +488,7 @@ func TestRequestAfterReclaim(t *testing.T) {
 	} {
 		client, c := st.pair()
 		u := &hookedConn{Conn: c, pieces: tt.pieces}
-		h := st.newHTTP1Conn(u, c)
+		h := st.newHTTP1Conn(u, c, st.add(c))
 		for range tt.pieces {
 			u.during = append(u.during, func() {})
 		}

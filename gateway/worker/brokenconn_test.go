@@ -231,22 +231,21 @@ func TestBrokenConnection(t *testing.T) {
 						var raw net.Conn
 						var c *clientconn.Conn
 						if tr.unix {
-							c, raw = connPair(t, ipc.Connection{ID: 1, Network: ipc.Unix}, st.stall)
+							c, raw = connPair(t, ipc.Connection{ID: 1, Network: ipc.Unix}, st.limits.Stall)
 						} else {
 							raw, c = st.pair()
-							c.ID, c.Stall = 1, st.stall
+							c.ID, c.Stall = 1, st.limits.Stall
 						}
-						c.Closed = st.closeFunc(1)
 						broken := &faultyConn{Conn: c.Conn}
 						c.Conn = broken
-						st.openConns.Add(1)
-						st.tracker.track(1)
+						added := st.table.Add(1)
+						c.Closed = func() { st.closed(added) }
 						if tr.tls != nil {
-							st.tracker.setConn(1, c, nil)
-							go st.handshake(c, tls.Server(c, serverConfig(t, tr.tls)), st.http1.HeadTimeout)
+							added.Attach(c, nil)
+							go st.handshake(c, added, tls.Server(c, serverConfig(t, tr.tls)))
 						} else {
 							st.inetd = tr.inetd
-							st.servePlain(c)
+							go st.newHTTP1Conn(c, c, added).Serve()
 						}
 						err := p.reach(raw, tr.tls)
 						if err == nil && f.act != nil {
@@ -361,7 +360,7 @@ func newBreakingServer(t *testing.T, limit time.Duration) (*testServer, chan boo
 		_, _ = io.WriteString(w, "answer")
 	}))
 	freed := make(chan bool, 1)
-	st.tracker.send = func(m ipc.Message) error {
+	st.report = func(m ipc.Message) error {
 		if _, done := m.(*work.ConnectionClosed); done {
 			freed <- true
 		}

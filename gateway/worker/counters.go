@@ -10,8 +10,8 @@ import (
 
 // logCounters writes the counters to the log.
 func (s *server) logCounters() {
-	c, audit, o := s.counts, s.auditCounts, s.offences
-	forwarded, forgotten := o.forwarded.Len()
+	c, audit := s.counts, s.auditCounts
+	forwarded, forgotten := s.table.ForwardedSources()
 	slog.Info("counters",
 		slog.Group("requests", "read", c.Requests.Total(), "unauthenticated", c.Unauthenticated.Total(), "paused", c.Paused.Total(),
 			"rate", c.Limited.Total()+audit.Limited.Total(), "share", c.Share.Total(), "overloaded", c.Overloaded.Total()),
@@ -19,7 +19,7 @@ func (s *server) logCounters() {
 			"stalled", c.Stalled.Total()),
 		slog.Group("offences", "reported", c.Reported.Total(), "unreported", c.Unreported.Total(),
 			"forwarded_sources", forwarded, "forwarded_forgotten", forgotten),
-		slog.Group("rates", "identities", s.limiter.rates.Len()),
+		slog.Group("rates", "identities", s.limiter.Identities()),
 		slog.Group("audit", "changes", audit.Changes.Total(), "unrecorded", audit.Unrecorded.Total()))
 }
 

@@ -22,9 +22,7 @@ func TestDrainReadsWholeRequest(t *testing.T) {
 	st.arrivalGrace = time.Minute
 	connect := func() net.Conn {
 		client, c := st.pair()
-		st.openConns.Add(1)
-		c.Closed = st.openConns.Done
-		go st.newHTTP1Conn(c, c).Serve()
+		go st.newHTTP1Conn(c, c, st.add(c)).Serve()
 		client.SetDeadline(time.Now().Add(30 * time.Second))
 		return client
 	}
@@ -55,13 +53,15 @@ func TestDrainReadsWholeRequest(t *testing.T) {
 // TestDrainEndsHandshakes checks that a drain does not wait for a client that
 // has connected but not begun its handshake.
 func TestDrainEndsHandshakes(t *testing.T) {
-	st := newTestServer(t, work.Setup{}, nil)
+	limits := testLimits
+	limits.ReadHeader = time.Hour
+	st := newTestServer(t, work.Setup{Limits: limits}, nil)
 	config := loadedKeys(t, st.keys).TLS()
 	for _, order := range []string{"before", "after"} {
 		client, c := st.pair()
-		st.openConns.Add(1)
-		c.Closed = st.openConns.Done
-		go st.handshake(c, tls.Server(c, config), time.Hour)
+		added := st.add(c)
+		added.Attach(c, nil)
+		go st.handshake(c, added, tls.Server(c, config))
 		if order == "before" {
 			go st.shutdown()
 		}

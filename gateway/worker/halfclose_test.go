@@ -53,8 +53,8 @@ func reset(c net.Conn) error {
 func (st *testServer) overTCP() net.Conn { return st.connect() }
 
 func (st *testServer) overUnix() net.Conn {
-	c, client := connPair(st.t, ipc.Connection{Network: ipc.Unix}, time.Minute)
-	go st.newHTTP1Conn(c, c).Serve()
+	c, client := connPair(st.t, ipc.Connection{ID: nextID.Add(1), Network: ipc.Unix}, time.Minute)
+	go st.newHTTP1Conn(c, c, st.add(c)).Serve()
 	return client
 }
 
@@ -147,7 +147,7 @@ func TestHalfCloseInLine(t *testing.T) {
 	waiting := func(n int) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-			_, now := st.limiter.places.Counts()
+			_, now := st.limiter.Places()
 			switch {
 			case now == n:
 				return

@@ -7,36 +7,46 @@ import (
 	"time"
 
 	"schedrestd/gateway/worker/clientconn"
+	"schedrestd/gateway/worker/conns"
 	"schedrestd/gateway/worker/http1server"
 	"schedrestd/gateway/worker/keys"
 )
 
 // handshake performs the TLS handshake of a connection, and serves the
-// connection with HTTP/1, or queues it for HTTP/2. If the client sends plain
-// HTTP, it gets an error.
-func (s *server) handshake(raw *clientconn.Conn, tlsConn *tls.Conn, limit time.Duration) {
-	_ = raw.SetReadDeadline(time.Now().Add(limit))
+// connection with HTTP/1 or HTTP/2. If the client sends plain HTTP, it gets an
+// error.
+func (s *server) handshake(raw *clientconn.Conn, c *conns.Conn, tlsConn *tls.Conn) {
+	_ = raw.SetReadDeadline(time.Now().Add(s.handshakeLimit))
 	unsigned, err := keys.Handshake(s.handshakeCtx, tlsConn)
 	_ = raw.SetReadDeadline(time.Time{})
 	plain, ok := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case err == nil && tlsConn.ConnectionState().NegotiatedProtocol == "h2":
-		s.serveHTTP2(tlsConn, raw)
+		s.serveHTTP2(tlsConn, raw, c)
 	case err == nil:
-		s.newHTTP1Conn(tlsConn, raw).Serve()
+		s.newHTTP1Conn(tlsConn, raw, c).Serve()
 	case ok && plain.Conn != nil && beginsLikeHTTP(plain.RecordHeader[:]):
-		s.newHTTP1Conn(raw, raw).Refuse(http1server.ErrPlainHTTP)
+		s.newHTTP1Conn(raw, raw, c).Refuse(http1server.ErrPlainHTTP)
 	case s.handshakeCtx.Err() != nil:
 		_ = raw.Close()
 	default:
 		s.counts.Handshakes.Add(1)
-		if s.offences.mayLog() {
+		if s.table.MayLog() {
 			slog.Info("TLS handshake failed", "peer", raw.Peer.String(), "error", err)
 		}
 		if !unsigned {
-			s.offences.reportHandshake(raw.ID, err)
+			s.reportHandshake(c, err)
 		}
 		_ = raw.Close()
+	}
+}
+
+// reportHandshake reports the offence of a client whose handshake failed with
+// err. A certificate that was rejected before is not an offence.
+func (s *server) reportHandshake(c *conns.Conn, err error) {
+	offence, found := keys.Offence(err)
+	if found && (offence.Credential == 0 || s.table.Reject(offence.Credential)) {
+		c.Report(offence.Kind, offence.Credential)
 	}
 }
 

@@ -35,20 +35,20 @@ func collectOffences(t *testing.T, patience time.Duration, config *tls.Config, a
 	limits.ReadHeader = patience
 	st := newTestServer(t, work.Setup{Limits: limits, Admission: testAdmission}, nil)
 	reports, closed := make(chan work.OffenceKind, 1000), make(chan struct{})
-	st.tracker.send = func(m ipc.Message) error {
+	st.report = func(m ipc.Message) error {
 		if o, ok := m.(*work.Offence); ok {
 			reports <- o.Kind
 		}
 		return nil
 	}
 	client, c := st.pair()
-	c.ID, c.Closed = 1, func() { close(closed) }
-	st.tracker.track(1)
+	added := st.add(c)
+	c.Closed = func() { added.Closed(); close(closed) }
 	if config == nil {
-		go st.newHTTP1Conn(c, c).Serve()
+		go st.newHTTP1Conn(c, c, added).Serve()
 	} else {
-		st.tracker.setConn(1, c, nil)
-		go st.handshake(c, tls.Server(c, config), st.http1.HeadTimeout)
+		added.Attach(c, nil)
+		go st.handshake(c, added, tls.Server(c, config))
 	}
 	act(client)
 	_ = client.Close()
@@ -57,6 +57,7 @@ func collectOffences(t *testing.T, patience time.Duration, config *tls.Config, a
 	case <-time.After(time.Minute):
 		t.Fatal("the connection is not closed")
 	}
+	st.table.Flush()
 	close(reports)
 	for offence := range reports {
 		offences = append(offences, offence)

@@ -14,7 +14,6 @@ import (
 	"weak"
 
 	"schedrestd/gateway/worker/clientconn"
-	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -55,19 +54,12 @@ func TestNoFrameIsFree(t *testing.T) {
 		c, _ := m.LoadOrStore(id, make(chan bool, 1000))
 		return c.(chan bool)
 	}
-	server := newTestServer(t, work.Setup{Limits: testLimits, Admission: testAdmission}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" {
-			channel(&begun, r.Context().Value(connStateKey{}).(*connState).id) <- true
+			channel(&begun, clientconn.From(r.Context()).ID) <- true
 			<-r.Context().Done()
 		}
-	}))
-	server.offences.reports = rate.New(1e6, 1e6, time.Now()) // all connections of this test together exceed the limit
-	server.tracker.send = func(m ipc.Message) error {
-		if o, ok := m.(*work.Offence); ok {
-			channel(&offences, o.ID) <- true
-		}
-		return nil
-	}
+	})
 	const get, post, now, later = "\x82", "\x83", "\x84", "\x04\x05/wait"
 	request := func(method, path string) string {
 		flags := byte(4)
@@ -93,6 +85,15 @@ func TestNoFrameIsFree(t *testing.T) {
 		{"answered before the body has arrived", request(post, now), ends, 1},
 		{"reset", request(post, later) + rawFrame(resetFrame, 0, 1, "\x00\x00\x00\x08"), begins, 1},
 	} {
+		// Each state has a server of its own: all connections of this test together
+		// exceed the limit on reports.
+		server := newTestServer(t, work.Setup{Limits: testLimits, Admission: testAdmission}, handler)
+		server.report = func(m ipc.Message) error {
+			if o, ok := m.(*work.Offence); ok {
+				channel(&offences, o.ID) <- true
+			}
+			return nil
+		}
 		var wg sync.WaitGroup
 		for _, kind := range []struct {
 			name    string
@@ -179,7 +180,6 @@ func TestClosedConnectionIsFreed(t *testing.T) {
 		_, _ = io.WriteString(w, "an answer that arrives too late")
 		reset <- true
 	}))
-	st.tracker.send = func(ipc.Message) error { return nil }
 	tlsConn := st.rawHTTP2(t, 1)
 	_, err := io.WriteString(tlsConn, preface+rawFrame(4, 0, 0, "")+rawFrame(1, 4, 1, "\x83\x87\x84\x01\x03lab"))
 	must(t, err)
@@ -192,7 +192,6 @@ func TestClosedConnectionIsFreed(t *testing.T) {
 	must(t, err)
 	awaitFrame(t, tlsConn, 6)
 	must(t, tlsConn.(*tls.Conn).NetConn().Close())
-	st.tracker.recordClose(1)
 	for end := time.Now().Add(testLimits.Stall / 2); conn.Value() != nil; runtime.GC() {
 		if time.Now().After(end) {
 			t.Fatal("the memory of the connection is not freed")

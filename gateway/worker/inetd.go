@@ -10,16 +10,14 @@ import (
 
 // serveStdio serves standard input and output as one connection, in inetd mode.
 func (s *server) serveStdio(in, out int, m *ipc.StdioConnection) {
-	s.openConns.Add(1)
-	s.tracker.trackConn(&connState{id: m.ID, silent: true})
+	c := s.table.AddSilent(m.ID)
 	client := stdio.New(in, out)
-	c := clientconn.Wrap(client, &m.Connection, s.stall)
-	c.IsStdio, c.Counts, c.Closed = true, s.counts, func() {
-		s.tracker.recordClose(m.ID)
-		s.openConns.Done()
+	raw := clientconn.Wrap(client, &m.Connection, s.limits.Stall)
+	raw.IsStdio, raw.Counts, raw.Closed = true, s.counts, func() {
+		c.Closed()
 		s.exit <- exitStatus(client.WriteError())
 	}
-	s.servePlain(c)
+	go s.newHTTP1Conn(raw, raw, c).Serve()
 }
 
 // exitStatus returns the exit status in inetd mode. It lets a script notice that

@@ -38,10 +38,10 @@ func startInetd(t *testing.T, st *testServer) (in, out *os.File) {
 	if !st.inetd {
 		st.inetd, st.http1.Interactive = true, true
 	}
-	st.openConns.Add(1)
-	c := clientconn.Wrap(stdio.New(fds[0], fds[1]), &ipc.Connection{Network: ipc.Stdio}, testLimits.Stall)
-	c.IsStdio, c.Closed = true, st.openConns.Done
-	st.servePlain(c)
+	c := clientconn.Wrap(stdio.New(fds[0], fds[1]), &ipc.Connection{ID: nextID.Add(1), Network: ipc.Stdio}, testLimits.Stall)
+	added := st.table.AddSilent(c.ID)
+	c.IsStdio, c.Closed = true, added.Closed
+	go st.newHTTP1Conn(c, c, added).Serve()
 	return in, out
 }
 

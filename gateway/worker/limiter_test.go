@@ -2,6 +2,7 @@ package worker
 
 import (
 	"encoding/json"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -9,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/gateway/worker/keys"
+	"schedrestd/gateway/worker/clientconn"
+	"schedrestd/gateway/worker/conns"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -17,10 +19,23 @@ import (
 // newLimitedHandler returns a server that answers at most the given number of
 // requests concurrently. Each further request waits for its turn, but no longer
 // than patience.
-func newLimitedHandler(requests uint32, patience time.Duration, h http.HandlerFunc) http.Handler {
+func newLimitedHandler(t *testing.T, requests uint32, patience time.Duration, h http.HandlerFunc) http.Handler {
 	setup := work.Setup{Setup: ipc.Setup{Requests: requests}, Limits: testLimits}
 	setup.Limits.Call = patience
-	return newServer(nil, &setup, h, keys.New(), nil).handler
+	st := newTestServer(t, setup, h)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		st.limiter.ServeHTTP(w, r.WithContext(st.idleConn().With(r.Context())))
+	})
+}
+
+// idleConn adds a connection to the table. It has no client.
+func (st *testServer) idleConn() *conns.Conn {
+	near, far := net.Pipe()
+	st.t.Cleanup(func() { near.Close(); far.Close() })
+	raw := clientconn.Wrap(near, &ipc.Connection{ID: nextID.Add(1)}, time.Minute)
+	c := st.add(raw)
+	c.Attach(raw, nil)
+	return c
 }
 
 func serveGet(h http.Handler, path string) *httptest.ResponseRecorder {
@@ -34,7 +49,7 @@ func serveGet(h http.Handler, path string) *httptest.ResponseRecorder {
 // streams of one HTTP/2 connection.
 func TestRequestsAreBounded(t *testing.T) {
 	var now, peak atomic.Int32
-	h := newLimitedHandler(3, time.Minute, func(http.ResponseWriter, *http.Request) {
+	h := newLimitedHandler(t, 3, time.Minute, func(http.ResponseWriter, *http.Request) {
 		n := now.Add(1)
 		for {
 			if old := peak.Load(); n <= old || peak.CompareAndSwap(old, n) {
@@ -62,7 +77,7 @@ func TestRequestsAreBounded(t *testing.T) {
 // answer with Retry-After and the envelope. /healthz must always be served.
 func TestOverloaded(t *testing.T) {
 	inside, release := make(chan struct{}), make(chan struct{})
-	h := newLimitedHandler(1, time.Millisecond, func(_ http.ResponseWriter, r *http.Request) {
+	h := newLimitedHandler(t, 1, time.Millisecond, func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/long" {
 			inside <- struct{}{}
 			<-release
@@ -94,70 +109,5 @@ func TestOverloaded(t *testing.T) {
 	<-done
 	if w := serveGet(h, "/"); w.Code != http.StatusOK {
 		t.Errorf("with a free place: %d", w.Code)
-	}
-}
-
-// TestTrackerReportsLastingStates checks that a short stage is not reported,
-// and that a lasting one is reported once. After the message ConnectionClosed,
-// the tracker must report nothing more about the connection.
-func TestTrackerReportsLastingStates(t *testing.T) {
-	var mu sync.Mutex
-	var sent []ipc.Message
-	w := newConnTracker(func(m ipc.Message) error {
-		mu.Lock()
-		defer mu.Unlock()
-		sent = append(sent, m)
-		return nil
-	})
-	w.track(1)
-	c := w.lookup(1)
-	at := time.Now()
-	expect := func(after time.Duration, want ...work.Stage) {
-		t.Helper()
-		at = at.Add(after)
-		var got []work.Stage
-		for _, m := range w.dueReports(at) {
-			got = append(got, m.Stage)
-		}
-		if len(got) != len(want) || len(got) == 1 && got[0] != want[0] {
-			t.Errorf("reported %v, want %v", got, want)
-		}
-	}
-	stage := func(s work.Stage) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.setStage(c, s)
-		c.since = at
-	}
-	w.mu.Lock()
-	w.reportScheduled = true // so that the tracker does not call reportStages itself
-	w.mu.Unlock()
-	stage(work.Waiting)
-	expect(reportDelay) // the client may only be slow
-	expect(silentReportDelay, work.Waiting)
-	for range 10 { // the connection is busy
-		stage(work.Answering)
-		expect(reportDelay / 4)
-		stage(work.Idle)
-		expect(reportDelay / 4)
-	}
-	expect(reportDelay, work.Idle)
-	expect(reportDelay)
-	stage(work.Answering)
-	expect(reportDelay, work.Answering)
-	stage(work.Idle)
-	w.recordClose(1)
-	w.recordClose(1)
-	expect(time.Hour)
-	mu.Lock()
-	defer mu.Unlock()
-	done := 0
-	for _, m := range sent {
-		if _, ok := m.(*work.ConnectionClosed); ok {
-			done++
-		}
-	}
-	if _, ok := sent[0].(*work.ConnectionTaken); !ok || done != 1 {
-		t.Errorf("sent %v", sent)
 	}
 }

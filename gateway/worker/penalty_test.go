@@ -20,13 +20,10 @@ import (
 	"time"
 
 	"schedrestd/auth"
-	"schedrestd/gateway/worker/count"
-	"schedrestd/gateway/worker/keys"
+	"schedrestd/gateway/worker/conns"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
-
-func ipcRate(rate, burst uint32) work.Admission { return work.Admission{Rate: rate, Burst: burst} }
 
 var testAdmission = work.Admission{Auth: time.Second, Malformed: time.Second, Threshold: 3 * time.Second,
 	Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8:f::/48")},
@@ -55,47 +52,19 @@ func withGuess(r *http.Request) *http.Request {
 	return r
 }
 
-// TestForwardedFor checks that the client of a trusted proxy is the last
-// address in X-Forwarded-For that does not belong to a proxy. If the request
-// does not come from a trusted proxy, the header must be ignored.
-func TestForwardedFor(t *testing.T) {
-	o := newOffences(testAdmission, newConnTracker(nil), new(count.Counters))
-	for _, tt := range []struct {
-		name, addr string
-		forwarded  []string
-		want       string
-	}{
-		{"one", "192.0.2.1:5", []string{"203.0.113.9"}, "203.0.113.9"},
-		{"the client wrote one too", "192.0.2.1:5", []string{"10.0.0.1, 203.0.113.9"}, "203.0.113.9"},
-		{"two proxies", "192.0.2.1:5", []string{"10.0.0.1, 203.0.113.9, 192.0.2.77"}, "203.0.113.9"},
-		{"two lines", "192.0.2.1:5", []string{"10.0.0.1", "203.0.113.9"}, "203.0.113.9"},
-		{"of IPv6", "[2001:db8:f::1]:5", []string{"2001:db8:1:2:3:4:5:6"}, "2001:db8:1:2::"},
-		{"with a port", "192.0.2.1:5", []string{"[2001:db8:1:2::9]:443"}, "2001:db8:1:2::"},
-		{"mapped", "[::ffff:192.0.2.1]:5", []string{"::ffff:203.0.113.9"}, "203.0.113.9"},
-		{"through a UNIX socket", "uid 13", []string{"203.0.113.9"}, "203.0.113.9"},
-		{"another user through it", "uid 1000", []string{"203.0.113.9"}, ""},
-		{"a client", "203.0.113.1:5", []string{"10.0.0.1"}, ""},
-		{"nothing", "192.0.2.1:5", nil, ""},
-		{"garbage", "192.0.2.1:5", []string{"203.0.113.9, unknown"}, ""},
-		{"empty", "192.0.2.1:5", []string{""}, ""},
-		{"only proxies", "192.0.2.1:5", []string{"192.0.2.3, 192.0.2.2"}, ""},
-		{"an exempt one", "192.0.2.1:5", []string{"198.51.100.7"}, ""},
-	} {
-		got := o.proxiedSource(requestFrom(tt.addr, tt.forwarded...))
-		if got.IsValid() != (tt.want != "") || got.IsValid() && got.String() != tt.want {
-			t.Errorf("%s: %s, want %q", tt.name, got, tt.want)
-		}
-	}
+// newRejectingServer returns a server that answers each request with 401.
+func newRejectingServer(t *testing.T) *testServer {
+	return newTestServer(t, work.Setup{Setup: ipc.Setup{Requests: 4}, Admission: testAdmission},
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 }
 
 // TestForwardedPenalties checks two clients of one proxy. The client that sends
 // invalid credentials must be blocked, and the other must not.
 func TestForwardedPenalties(t *testing.T) {
-	setup := work.Setup{Setup: ipc.Setup{Requests: 4}, Limits: testLimits, Admission: testAdmission}
-	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), keys.New(), nil)
+	st := newRejectingServer(t)
 	ask := func(forwarded string) *httptest.ResponseRecorder {
-		w := httptest.NewRecorder()
-		s.handler.ServeHTTP(w, withGuess(requestFrom("192.0.2.1:5", forwarded)))
+		w, r := httptest.NewRecorder(), withGuess(requestFrom("192.0.2.1:5", forwarded))
+		st.limiter.ServeHTTP(w, r.WithContext(st.idleConn().With(r.Context())))
 		return w
 	}
 	for i := range 4 {
@@ -116,32 +85,30 @@ func TestForwardedPenalties(t *testing.T) {
 // connection is closed. If the client is behind a proxy, the connection belongs
 // to the proxy, and must stay open.
 func TestPausedConnectionEnds(t *testing.T) {
-	setup := work.Setup{Setup: ipc.Setup{Requests: 4}, Limits: testLimits, Admission: testAdmission}
-	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), keys.New(), nil)
-	s.tracker.send = func(ipc.Message) error { return nil }
-	ask := func(id uint64, addr, path string, forwarded ...string) (int, string) {
+	st := newRejectingServer(t)
+	ask := func(c *conns.Conn, addr, path string, forwarded ...string) (int, string) {
 		r := withGuess(requestFrom(addr, forwarded...))
 		r.URL.Path = path
 		w := httptest.NewRecorder()
-		s.handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), connStateKey{}, s.tracker.lookup(id))))
+		st.limiter.ServeHTTP(w, r.WithContext(c.With(r.Context())))
 		return w.Code, w.Header().Get("Connection")
 	}
-	s.tracker.track(1)
-	s.tracker.track(2)
-	if status, ends := ask(1, "203.0.113.9:5", "/"); status != http.StatusUnauthorized || ends != "" {
+	own, ofProxy := st.idleConn(), st.idleConn()
+	ownID := nextID.Load() - 1
+	if status, ends := ask(own, "203.0.113.9:5", "/"); status != http.StatusUnauthorized || ends != "" {
 		t.Errorf("before: %d, Connection: %s", status, ends)
 	}
-	s.tracker.pause(1, time.Minute)
-	if status, ends := ask(1, "203.0.113.9:5", "/"); status != http.StatusTooManyRequests || ends != "close" {
+	st.table.Pause(ownID, time.Minute)
+	if status, ends := ask(own, "203.0.113.9:5", "/"); status != http.StatusTooManyRequests || ends != "close" {
 		t.Errorf("in the pause: %d, Connection: %s", status, ends)
 	}
-	if status, ends := ask(1, "203.0.113.9:5", "/healthz"); status == http.StatusTooManyRequests || ends != "close" {
+	if status, ends := ask(own, "203.0.113.9:5", "/healthz"); status == http.StatusTooManyRequests || ends != "close" {
 		t.Errorf("/healthz in the pause: %d, Connection: %s", status, ends)
 	}
 	for range 10 {
-		ask(2, "192.0.2.1:5", "/", "203.0.113.10")
+		ask(ofProxy, "192.0.2.1:5", "/", "203.0.113.10")
 	}
-	if status, ends := ask(2, "192.0.2.1:5", "/", "203.0.113.10"); status != http.StatusTooManyRequests || ends != "" {
+	if status, ends := ask(ofProxy, "192.0.2.1:5", "/", "203.0.113.10"); status != http.StatusTooManyRequests || ends != "" {
 		t.Errorf("through a proxy: %d, Connection: %s", status, ends)
 	}
 }
@@ -150,24 +117,22 @@ func TestPausedConnectionEnds(t *testing.T) {
 // when its client is blocked.
 func TestPausedInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		setup := work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: testLimits, Admission: testAdmission}
 		release, served := make(chan bool), 0
-		s := newServer(nil, &setup, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		st := newTestServer(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Admission: testAdmission}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			served++
 			<-release
-		}), keys.New(), nil)
-		s.tracker.send = func(ipc.Message) error { return nil }
+		}))
 		answers := make(chan *httptest.ResponseRecorder, 2)
-		for id := range uint64(2) {
-			s.tracker.track(id)
+		for range 2 {
+			c := st.idleConn()
 			go func() {
 				r, w := requestFrom("203.0.113.9:5"), httptest.NewRecorder()
-				s.handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), connStateKey{}, s.tracker.lookup(id))))
+				st.limiter.ServeHTTP(w, r.WithContext(c.With(r.Context())))
 				answers <- w
 			}()
 			synctest.Wait()
 		}
-		s.tracker.pause(1, time.Hour)
+		st.table.Pause(nextID.Load(), time.Hour)
 		release <- true
 		if w := <-answers; w.Code != http.StatusOK {
 			t.Errorf("the first: %d", w.Code)
@@ -176,58 +141,10 @@ func TestPausedInTheQueue(t *testing.T) {
 		if w.Code != http.StatusTooManyRequests || w.Header().Get("Connection") != "close" || served != 1 {
 			t.Errorf("the second: %d, Connection: %s; %d were served", w.Code, w.Header().Get("Connection"), served)
 		}
-		if taken, _ := s.limiter.places.Counts(); taken != 0 {
+		if taken, _ := st.limiter.Places(); taken != 0 {
 			t.Errorf("%d places are taken", taken)
 		}
 		time.Sleep(time.Second) // until the scheduled calls of reportStages have ended
-	})
-}
-
-// TestReports checks that offences are reported only for open connections, and
-// only up to a limit. If penalties are disabled, no offence may be reported.
-func TestReports(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reports := 0
-		w := newConnTracker(func(m ipc.Message) error {
-			if ipc.KindOf(m) == ipc.KindOf(new(work.Offence)) {
-				reports++
-			}
-			return nil
-		})
-		w.track(1)
-		o := newOffences(testAdmission, w, new(count.Counters))
-		want := func(name string, n int) {
-			t.Helper()
-			if reports != n {
-				t.Errorf("%s: %d reports, want %d", name, reports, n)
-			}
-			reports = 0
-		}
-		o.reportMalformed(1)
-		want("an open connection", 1)
-		o.reportMalformed(2)
-		want("an unknown connection", 0)
-		for range 10_000 {
-			o.reportMalformed(1)
-		}
-		want("a burst", reportBurst-2)
-		time.Sleep(time.Second)
-		for range 10_000 {
-			o.reportMalformed(1)
-		}
-		want("after a second", reportRate)
-		newOffences(work.Admission{}, w, new(count.Counters)).reportMalformed(1)
-		want("without penalties", 0)
-
-		w.pause(1, time.Minute)
-		if w.blockedFor(w.lookup(1)) == 0 {
-			t.Error("the client is not blocked")
-		}
-		w.pause(2, time.Minute) // the connection is closed
-		w.recordClose(1)
-		time.Sleep(time.Second)
-		o.reportMalformed(1)
-		want("a closed connection", 0)
 	})
 }
 
@@ -252,21 +169,21 @@ func TestRejectedCredentials(t *testing.T) {
 		{"expired and forged", []string{token("other"), token("other")}, 1},
 	} {
 		var reported []uint64
-		w := newConnTracker(func(m ipc.Message) error {
+		st := newRejectingServer(t)
+		st.limiter.Expired = lapsed
+		st.report = func(m ipc.Message) error {
 			if o, ok := m.(*work.Offence); ok {
 				reported = append(reported, o.Credential)
 			}
 			return nil
-		})
-		w.track(1)
-		o := newOffences(testAdmission, w, new(count.Counters))
-		o.outOfDate = lapsed
+		}
+		c := st.idleConn()
 		for _, token := range tt.tokens {
 			r := requestFrom("203.0.113.9:5")
 			if token != "" {
 				r.Header.Set("X-SCHED-USER-TOKEN", token)
 			}
-			o.recordUnauthenticated(r, w.lookup(1))
+			st.limiter.ServeHTTP(httptest.NewRecorder(), r.WithContext(c.With(r.Context())))
 		}
 		slices.Sort(reported)
 		if len(reported) != tt.want || len(slices.Compact(reported)) != tt.want {
@@ -279,14 +196,14 @@ func TestRejectedCredentials(t *testing.T) {
 // offence only once. Each malformed handshake must count.
 func TestRejectedCertificates(t *testing.T) {
 	reports := 0
-	w := newConnTracker(func(m ipc.Message) error {
+	st := newRejectingServer(t)
+	st.report = func(m ipc.Message) error {
 		if ipc.KindOf(m) == ipc.KindOf(new(work.Offence)) {
 			reports++
 		}
 		return nil
-	})
-	w.track(1)
-	o := newOffences(testAdmission, w, new(count.Counters))
+	}
+	c := st.idleConn()
 	certError := func(raw string) error {
 		return &tls.CertificateVerificationError{UnverifiedCertificates: []*x509.Certificate{{Raw: []byte(raw)}}}
 	}
@@ -294,34 +211,8 @@ func TestRejectedCertificates(t *testing.T) {
 		err  error
 		want int
 	}{{certError("a"), 1}, {certError("a"), 1}, {certError("b"), 2}, {certError("a"), 2}, {errors.New("tls: no handshake"), 3}, {errors.New("tls: no handshake"), 4}, {io.EOF, 4}} {
-		if o.reportHandshake(1, tt.err); reports != tt.want {
+		if st.reportHandshake(c, tt.err); reports != tt.want {
 			t.Errorf("%v: %d reports, want %d", tt.err, reports, tt.want)
 		}
 	}
-}
-
-// TestClosedWhileAnswered checks an HTTP/2 connection that is closed while its
-// requests are being answered. It must count as open until the requests end,
-// and offences of its client must still be reported.
-func TestClosedWhileAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var sent []ipc.Kind
-		w := newConnTracker(func(m ipc.Message) error {
-			sent = append(sent, ipc.KindOf(m))
-			return nil
-		})
-		w.track(1)
-		c := w.lookup(1)
-		w.beginRequest(c)
-		w.beginRequest(c)
-		w.recordClose(1)
-		w.finishRequest(c)
-		newOffences(testAdmission, w, new(count.Counters)).reportMalformed(1)
-		w.finishRequest(c)
-		w.recordClose(1)
-		if want := []ipc.Kind{ipc.KindOf(new(work.ConnectionTaken)), ipc.KindOf(new(work.Offence)), ipc.KindOf(new(work.ConnectionClosed))}; !slices.Equal(sent, want) {
-			t.Errorf("sent %v, want %v", sent, want)
-		}
-		time.Sleep(time.Second) // until the scheduled call of reportStages has ended
-	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"schedrestd/gateway/worker/clientconn"
+	"schedrestd/gateway/worker/limiter"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/errs/errcode"
 	"schedrestd/ipc"
@@ -19,7 +20,7 @@ var refusals = map[int]struct {
 	retryable bool
 }{
 	http.StatusForbidden:          {errs.New(errs.Denied, "this user may not use this server"), false},
-	http.StatusTooManyRequests:    {errPaused, true},
+	http.StatusTooManyRequests:    {limiter.ErrBlocked, true},
 	http.StatusServiceUnavailable: {errs.New(errs.Unavailable, "server busy: no worker is available"), true},
 }
 
@@ -65,7 +66,7 @@ func (s *server) refuseConn(fd int, m *ipc.Connection) {
 		_ = c.Close()
 		return
 	}
-	s.openConns.Add(1) // a draining worker writes the answer first
+	answered := s.table.Hold() // a draining worker writes the answer first
 	go func() {
 		defer s.refused.Add(-1)
 		defer c.Close()
@@ -74,7 +75,7 @@ func (s *server) refuseConn(fd int, m *ipc.Connection) {
 		if err == nil {
 			err = c.CloseWrite()
 		}
-		s.openConns.Done()
+		answered()
 		if err == nil {
 			_, _ = io.Copy(io.Discard, c.Conn)
 		}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // refusedConn returns the client's end of a refused connection. The client has
@@ -50,7 +51,7 @@ func TestRefuseConn(t *testing.T) {
 		{ipc.Connection{RefuseStatus: 429, RetryAfter: 65535}, "too_many", true, "65535"},
 		{ipc.Connection{RefuseStatus: 200}, "", false, ""},
 	} {
-		client := refusedConn(t, new(server), tt.m, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello")
+		client := refusedConn(t, newTestServer(t, work.Setup{}, nil).server, tt.m, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello")
 		text, err := io.ReadAll(client)
 		if err != nil {
 			t.Errorf("%d: %v", tt.m.RefuseStatus, err)
@@ -92,7 +93,7 @@ func TestRefuseConn(t *testing.T) {
 // few of them are open concurrently, and each only for a moment. A drain must
 // not wait for them.
 func TestRefuseConnLimit(t *testing.T) {
-	s := new(server)
+	s := newTestServer(t, work.Setup{}, nil).server
 	var clients []net.Conn
 	for range 3 * maxRefused {
 		clients = append(clients, refusedConn(t, s, ipc.Connection{RefuseStatus: 503}, ""))
@@ -100,7 +101,7 @@ func TestRefuseConnLimit(t *testing.T) {
 	if n := s.refused.Load(); n > maxRefused {
 		t.Errorf("%d connections are open", n)
 	}
-	s.openConns.Wait()
+	s.table.Wait()
 	answered := 0
 	for _, c := range clients {
 		text, err := io.ReadAll(c)

@@ -8,48 +8,48 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"schedrestd/gateway/worker/broker"
 	"schedrestd/gateway/worker/clientconn"
+	"schedrestd/gateway/worker/conns"
 	"schedrestd/gateway/worker/count"
 	"schedrestd/gateway/worker/http1server"
 	"schedrestd/gateway/worker/http2server"
 	"schedrestd/gateway/worker/keys"
+	"schedrestd/gateway/worker/limiter"
 	"schedrestd/gateway/worker/meter"
+	"schedrestd/handlers"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
 
-// A server is a worker that is ready to serve. It serves the connections that it
-// gets from the dispatcher: HTTP/1 with http1server, and HTTP/2 with
-// http2server.
+// A server is a worker that is ready to serve. It joins the parts of a worker:
+// the dispatcher's messages go to the part that they are for, and connections
+// from the dispatcher to http1server or http2server. Package conns owns the
+// state of the connections.
 type server struct {
 	channel     *ipc.Channel
-	handler     http.Handler
+	report      func(ipc.Message) error // sends what the table reports to the dispatcher
+	limits      work.Limits
+	table       *conns.Table
+	limiter     *limiter.Limiter
 	http1       *http1server.Server
 	http2       *http2server.Server
-	answerError answerError
 	keys        *keys.Keys
 	broker      *broker.Broker
-	tracker     *connTracker
+	counts      *count.Counters
+	auditCounts *broker.AuditCounts
 
-	limiter      *requestLimiter
-	offences     *offences
-	counts       *count.Counters
-	auditCounts  *broker.AuditCounts
-	retired      atomic.Bool
-	stall        time.Duration
-	drain        time.Duration
 	stopWaiting  func(reason string) // makes the requests that wait for changes answer
 	arrivalGrace time.Duration       // how long a drain waits for a request that is arriving
 	inetd        bool
-	openConns    sync.WaitGroup // connections that were accepted and not closed
-	refused      atomic.Int32   // number of refused connections that are not closed yet
+	refused      atomic.Int32 // number of refused connections that are not closed yet
 	exit         chan int
 
+	handshakeLimit   time.Duration
 	handshakeCtx     context.Context // context of TLS handshakes; a drain cancels it
 	cancelHandshakes context.CancelFunc
 }
@@ -57,34 +57,40 @@ type server struct {
 func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, k *keys.Keys, b *broker.Broker) *server {
 	l := setup.Limits
 	s := &server{
-		channel:      channel,
-		answerError:  newAnswerError(setup),
-		keys:         k,
-		broker:       b,
-		inetd:        setup.Inetd,
-		stall:        l.Stall,
-		drain:        l.Drain,
-		arrivalGrace: arrivalGrace,
-		stopWaiting:  func(string) {},
-		counts:       new(count.Counters),
-		auditCounts:  new(broker.AuditCounts),
-		exit:         make(chan int, 2),
+		channel:        channel,
+		report:         func(m ipc.Message) error { return channel.Send(m) },
+		limits:         l,
+		keys:           k,
+		broker:         b,
+		inetd:          setup.Inetd,
+		stopWaiting:    func(string) {},
+		arrivalGrace:   arrivalGrace,
+		handshakeLimit: l.ReadHeader,
+		counts:         new(count.Counters),
+		auditCounts:    new(broker.AuditCounts),
+		exit:           make(chan int, 2),
 	}
-	s.handshakeCtx, s.cancelHandshakes = context.WithCancel(context.Background())
-	s.tracker = newConnTracker(func(m ipc.Message) error { return channel.Send(m) })
-	s.offences = newOffences(setup.Admission, s.tracker, s.counts)
-	s.offences.outOfDate, s.offences.userClaim = k.Authenticator().IsOutOfDate, setup.UserClaim
 	if b != nil {
 		s.auditCounts = b.AuditCounts()
 	}
-	s.limiter = newRequestLimiter(s, setup, handler)
-	s.handler = meter.CountRequests(s.limiter)
+	s.handshakeCtx, s.cancelHandshakes = context.WithCancel(context.Background())
+	s.table = conns.NewTable(setup.Admission, s.counts, func(m ipc.Message) error { return s.report(m) })
+	refuse := handlers.New(handlerConfig(*setup)).ServeError // its answers look like those of the handlers, and are in the access log
+	s.limiter = limiter.New(limiter.Config{
+		Setup:   setup,
+		Table:   s.table,
+		Counts:  s.counts,
+		Handler: handler,
+		Refuse:  refuse,
+		Expired: k.Authenticator().IsOutOfDate,
+	})
+	counted := meter.CountRequests(s.limiter)
 	if m := meter.Process(); m != nil {
 		m.Include(s.counts, s.auditCounts)
 	}
 	s.http1 = &http1server.Server{
-		Handler:     s.handler,
-		Refuse:      s.answerError,
+		Handler:     counted,
+		Refuse:      refuse,
 		HeadTimeout: l.ReadHeader,
 		IdleTimeout: l.Idle,
 		MaxHead:     int(l.Header),
@@ -92,8 +98,8 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, k 
 		Interactive: setup.Inetd,
 	}
 	s.http2 = http2server.New(http2server.Options{
-		Handler:     s.handler,
-		Log:         s.offences.logLine,
+		Handler:     counted,
+		Log:         s.logRefused,
 		HeadTimeout: l.ReadHeader,
 		IdleTimeout: l.Idle,
 		MaxHead:     int(l.Header),
@@ -102,11 +108,11 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, k 
 	return s
 }
 
-// withPeer adds the facts about the client to the context of a connection's
-// requests.
-func withPeer(ctx context.Context, outer net.Conn) context.Context {
-	ctx = clientconn.WithPeer(ctx, outer)
-	return broker.WithConnection(ctx, clientconn.Of(outer).ID)
+// logRefused logs a line of net/http.
+func (s *server) logRefused(line string) {
+	if s.table.MayLog() {
+		slog.Warn(strings.TrimSpace(line))
+	}
 }
 
 // run serves until the dispatcher sends Drain, the channel closes, or the
@@ -115,6 +121,7 @@ func (s *server) run() int {
 	go s.handleMessages()
 	go s.runHTTP2()
 	status := <-s.exit
+	s.table.Flush()
 	meter.Process().Flush()
 	return status
 }
@@ -144,7 +151,7 @@ func (s *server) handleMessages() {
 			if msg.RefuseStatus != 0 {
 				s.refuseConn(m.FDs[0], msg)
 			} else {
-				s.queueConn(m.FDs[0], msg)
+				s.serveConn(m.FDs[0], msg)
 			}
 		case *ipc.StdioConnection:
 			s.serveStdio(m.FDs[0], m.FDs[1], msg)
@@ -155,9 +162,9 @@ func (s *server) handleMessages() {
 		case *work.Keys:
 			err = s.channel.Send(s.keys.Load(msg, m.FDs))
 		case *work.Pause:
-			s.tracker.pause(msg.ID, time.Duration(msg.Seconds)*time.Second)
+			s.table.Pause(msg.ID, time.Duration(msg.Seconds)*time.Second)
 		case *work.ReclaimConnection:
-			s.reclaim(msg.ID)
+			s.table.Reclaim(msg.ID)
 		case *work.Retire:
 			s.retire()
 		case *ipc.Ping:
@@ -183,29 +190,55 @@ func (s *server) connectService(service ipc.Role, fd int) error {
 	return s.broker.Connect(service, fd)
 }
 
-// queueConn serves a connection from the dispatcher.
-func (s *server) queueConn(fd int, m *ipc.Connection) {
-	s.openConns.Add(1)
-	s.tracker.track(m.ID)
-	c, err := clientconn.New(fd, m, s.stall)
+// serveConn serves a connection from the dispatcher.
+func (s *server) serveConn(fd int, m *ipc.Connection) {
+	c := s.table.Add(m.ID)
+	raw, err := clientconn.New(fd, m, s.limits.Stall)
 	if err != nil {
 		slog.Warn("connection not usable", "error", err)
-		s.closeFunc(m.ID)()
+		s.closed(c)
 		return
 	}
-	c.Counts, c.Closed = s.counts, s.closeFunc(m.ID)
+	raw.Counts, raw.Closed = s.counts, func() { s.closed(c) }
 	if !m.TLS {
-		s.servePlain(c)
+		go s.newHTTP1Conn(raw, raw, c).Serve()
 		return
 	}
 	config := s.keys.TLS()
 	if config == nil {
 		slog.Error("https connection closed", "error", "no certificate loaded")
-		_ = c.Close()
+		_ = raw.Close()
 		return
 	}
-	s.tracker.setConn(m.ID, c, nil)
-	go s.handshake(c, tls.Server(c, config), s.http1.HeadTimeout)
+	c.Attach(raw, nil)
+	go s.handshake(raw, c, tls.Server(raw, config))
+}
+
+// closed records that a connection is closed. In inetd mode, it also stops the
+// server.
+func (s *server) closed(c *conns.Conn) {
+	c.Closed()
+	if s.inetd {
+		s.exit <- 0
+	}
+}
+
+// withFacts returns a context for the requests of a connection, with all facts
+// about it.
+func withFacts(outer net.Conn, c *conns.Conn) context.Context {
+	ctx := clientconn.WithPeer(c.With(context.Background()), outer)
+	return broker.WithConnection(ctx, clientconn.Of(outer).ID)
+}
+
+// retire makes each connection close after its next answer, and ends the worker
+// when all connections are closed.
+func (s *server) retire() {
+	s.table.Retire()
+	s.stopWaiting("the gateway has new settings")
+	go func() {
+		s.table.Wait()
+		s.exit <- 0
+	}()
 }
 
 // arrivalGrace is how long a draining worker waits for a request that is
@@ -218,25 +251,25 @@ func (s *server) shutdown() {
 	draining.Store(true)
 	s.stopWaiting("the gateway stops")
 	s.cancelHandshakes()
-	ctx, cancel := context.WithTimeout(context.Background(), s.drain)
+	ctx, cancel := context.WithTimeout(context.Background(), s.limits.Drain)
 	defer cancel()
 	http2Done := make(chan error, 1)
 	go func() { http2Done <- s.http2.Shutdown(ctx) }()
 	closed := make(chan struct{})
-	go func() { s.openConns.Wait(); close(closed) }()
-	s.http1.Drain()
+	go func() { s.table.Wait(); close(closed) }()
+	s.table.Drain()
 	select {
 	case <-closed:
 	case <-time.After(s.arrivalGrace):
 	}
-	s.http1.StopReading()
+	s.table.StopReading()
 	select {
 	case <-closed:
 	case <-ctx.Done():
 	}
 	if err := errors.Join(ctx.Err(), <-http2Done); err != nil {
-		slog.Warn("unfinished requests abandoned", "limit", s.drain)
-		s.http1.Close()
+		slog.Warn("unfinished requests abandoned", "limit", s.limits.Drain)
+		s.table.Close()
 		_ = s.http2.Close()
 	}
 	s.exit <- 0

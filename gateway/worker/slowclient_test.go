@@ -8,14 +8,11 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"slices"
 	"testing"
 	"time"
 
-	"schedrestd/gateway/worker/clientconn"
-	"schedrestd/gateway/worker/keys"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -73,12 +70,10 @@ func TestSlowBodyFreesSlot(t *testing.T) {
 func TestSlowBodyYields(t *testing.T) {
 	ended := make(chan error, 2)
 	st := newTestServer(t, work.Setup{Limits: shortStall()}, readingHandler(ended))
-	st.tracker.send = func(ipc.Message) error { return nil }
-	st.tracker.track(0) // number of a connection that did not come from the dispatcher
 	slow := st.connect()
 	fmt.Fprint(slow, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
 	<-ended
-	st.reclaim(0)
+	st.table.Reclaim(nextID.Load())
 	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the body ended with %v", err)
 	}
@@ -93,14 +88,10 @@ func TestSlowBodyYields(t *testing.T) {
 // keep the slot.
 func TestYoungYields(t *testing.T) {
 	st := newTestServer(t, work.Setup{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	st.tracker.send = func(ipc.Message) error { return nil }
-	st.tracker.track(0)
-	c := st.tracker.lookup(0)
-	st.tracker.mu.Lock()
-	c.since = time.Now().Add(time.Hour) // even on a slow machine
-	st.tracker.mu.Unlock()
-	st.reclaim(0)
-	client := st.connect()
+	client, raw := st.pair()
+	c := st.add(raw)
+	st.table.Reclaim(raw.ID)
+	go st.newHTTP1Conn(raw, raw, c).Serve()
 	fmt.Fprint(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	if r, err := http.ReadResponse(bufio.NewReader(client), nil); err != nil || r.StatusCode != http.StatusOK || !r.Close {
 		t.Errorf("got %+v, %v", r, err)
@@ -144,74 +135,6 @@ func wantAnswerAndEnd(t *testing.T, c net.Conn) *http.Response {
 	return resp
 }
 
-// TestBodyThatContinues checks that a client that keeps sending a body gets
-// more time, in proportion to the bytes that it sends.
-func TestBodyThatContinues(t *testing.T) {
-	setup := work.Setup{Limits: testLimits}
-	g := newRequestLimiter(newServer(nil, &setup, nil, keys.New(), nil), &setup, nil)
-	r := httptest.NewRequest("POST", "/", io.LimitReader(zeros{}, 10*clientconn.Portion))
-	p := g.newSlowClient(httptest.NewRecorder(), r, nil)
-	g.shortenDeadlines(nil)
-	begun := p.bodyDeadline
-	if n, err := io.Copy(io.Discard, r.Body); n != 10*clientconn.Portion || err != nil {
-		t.Fatal(n, err)
-	}
-	if got := p.bodyDeadline.Sub(begun); got < 9*clientconn.PortionTime || got > 10*clientconn.PortionTime {
-		t.Errorf("ten portions extend the deadline by %s", got)
-	}
-	g.finish(p)
-	g.shortenDeadlines(nil) // the request has no deadline to shorten
-}
-
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
-
-// TestStalledOrSlow checks that a stream is dropped if its client gives it no
-// window. It must not be dropped if the connection is full, if the write has
-// made progress, or if a window update may be arriving.
-func TestStalledOrSlow(t *testing.T) {
-	begun := time.Unix(1_700_000_000, 0)
-	for _, tt := range []struct {
-		name   string
-		change func(*testing.T, *slowClient, net.Conn)
-		want   bool
-	}{
-		{"no window", func(*testing.T, *slowClient, net.Conn) {}, true},
-		{"the connection is full", func(t *testing.T, p *slowClient, _ net.Conn) {
-			go p.conn.Write(make([]byte, 16<<20))
-			eventually(t, p.conn.IsWriting)
-		}, false},
-		{"unread input", func(t *testing.T, p *slowClient, far net.Conn) {
-			io.WriteString(far, "WINDOW_UPDATE")
-			eventually(t, p.conn.HasUnread)
-		}, false},
-		{"the write has progressed", func(_ *testing.T, p *slowClient, _ net.Conn) { p.setWriteStart(begun.Add(time.Second)) }, false},
-		{"no write waits", func(_ *testing.T, p *slowClient, _ net.Conn) { p.setWriteStart(time.Time{}) }, false},
-		{"the request is finished", func(_ *testing.T, p *slowClient, _ net.Conn) { p.finished = true }, false},
-	} {
-		c, far := connPair(t, ipc.Connection{Network: ipc.Unix}, time.Hour)
-		offences := 0
-		w := httptest.NewRecorder()
-		p := &slowClient{ResponseWriter: w, control: http.NewResponseController(w), http2: true, conn: c, offend: func() { offences++ }, writeStart: begun}
-		tt.change(t, p, far)
-		p.dropStalled(begun)
-		if offences > 0 != tt.want {
-			t.Errorf("%s: %d offences", tt.name, offences)
-		}
-	}
-}
-
-// eventually calls cond until it returns true.
-func eventually(t *testing.T, cond func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the condition never becomes true")
-		}
-	}
-}
-
 // TestWholeHeaderStays checks that a client keeps its connection once it has
 // sent a complete header, even before the handler is called. It must not matter
 // how the header was split. A client that has sent only part of a header must
@@ -229,7 +152,7 @@ func TestWholeHeaderStays(t *testing.T) {
 			}))
 			_, c := st.pair()
 			read := make(chan bool)
-			h := st.newHTTP1Conn(&piecesConn{Conn: c, pieces: slices.Collect(slices.Chunk([]byte(text), size)), read: read}, c)
+			h := st.newHTTP1Conn(&piecesConn{Conn: c, pieces: slices.Collect(slices.Chunk([]byte(text), size)), read: read}, c, st.add(c))
 			go h.Serve()
 			if whole {
 				<-entered

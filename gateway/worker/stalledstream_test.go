@@ -57,7 +57,7 @@ func TestBrokenStream(t *testing.T) {
 func TestClosedWindow(t *testing.T) {
 	st := newTestServer(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: testLimits, Admission: testAdmission}, nil)
 	reports := make(chan work.OffenceKind, 10)
-	st.tracker.send = func(m ipc.Message) error {
+	st.report = func(m ipc.Message) error {
 		if o, ok := m.(*work.Offence); ok {
 			reports <- o.Kind
 		}

@@ -16,7 +16,7 @@ import (
 )
 
 // A Conn is an HTTP/1 connection, plain or over TLS. Only the goroutine that
-// runs Serve uses its fields, except for the constant ones, stage and current.
+// runs Serve uses its fields, except for the constant and the atomic ones.
 type Conn struct {
 	server     *Server
 	conn       net.Conn
@@ -24,20 +24,15 @@ type Conn struct {
 	ctx        context.Context // of all its requests
 	remoteAddr string
 
-	stage   stage
-	current atomic.Pointer[request] // the request that is being answered, or nil
+	stage    stage
+	draining atomic.Bool                        // see Drain
+	stopping atomic.Bool                        // see StopReading
+	cancel   atomic.Pointer[context.CancelFunc] // cancels the request that is being answered; nil if there is none
 
 	lexer   http1.Lexer
 	in      []byte // bytes that have been read and not yet used
 	bodyErr error  // why the rest of the current body can't be read
 	reused  bool   // whether an earlier request was answered
-}
-
-// A request is a request that is being answered.
-type request struct {
-	client    Client
-	cancel    context.CancelFunc
-	intervals int // how often watchHangups has seen it
 }
 
 // A stage says what a connection does. The goroutine that runs Serve and those
@@ -69,15 +64,13 @@ func (s *Server) NewConn(ctx context.Context, c net.Conn, client Client) *Conn {
 // Serve answers one request after the other until the connection ends, and
 // closes it.
 func (c *Conn) Serve() {
-	c.server.add(c)
-	defer c.server.remove(c)
 	defer c.conn.Close()
 	defer c.stage.Store(ended)
 	call(c.serve)
 }
 
 func (c *Conn) serve() {
-	for limit := c.server.HeadTimeout; !c.server.stopping.Load(); limit = c.server.IdleTimeout {
+	for limit := c.server.HeadTimeout; !c.stopping.Load(); limit = c.server.IdleTimeout {
 		_ = c.conn.SetReadDeadline(time.Now().Add(limit))
 		r, err := c.readRequest()
 		if err != nil {
@@ -127,10 +120,9 @@ func (c *Conn) answer(r *http.Request) (more bool) {
 		defer b.closed.Store(true)
 		r.Body = b
 	}
-	c.current.Store(&request{client: c.client, cancel: cancel})
-	c.server.scheduleWatch()
+	c.cancel.Store(&cancel)
 	returned := call(func() { c.server.Handler.ServeHTTP(w, r) })
-	c.current.Store(nil)
+	c.cancel.Store(nil)
 	switch {
 	case !returned:
 		if w.framed { // the client must see that the answer is incomplete
@@ -153,7 +145,7 @@ func (c *Conn) answer(r *http.Request) (more bool) {
 	}
 	c.stage.Store(next)
 	c.client.Answered()
-	return !c.server.draining.Load() || next == head || !c.stage.CompareAndSwap(idle, ended)
+	return !c.draining.Load() || next == head || !c.stage.CompareAndSwap(idle, ended)
 }
 
 // call calls f, and reports whether f returned. It logs a panic, unless the
@@ -204,6 +196,32 @@ func (c *Conn) linger(limit time.Duration) {
 // connection will close. A connection without a request closes at once. If a
 // part of a head has arrived, the client first gets an error.
 func (c *Conn) Reclaim() bool { return c.end(reclaimed) }
+
+// Drain closes the connection if it is idle, and otherwise makes its next answer
+// the last.
+func (c *Conn) Drain() {
+	c.draining.Store(true)
+	if !c.client.HasUnread() && (c.stage.CompareAndSwap(idle, ended) || c.server.Interactive && c.stage.CompareAndSwap(fresh, ended)) {
+		_ = c.conn.Close()
+	}
+}
+
+// StopReading ends the connection unless a request is being answered. A client
+// that has sent a part of a head gets an answer.
+func (c *Conn) StopReading() {
+	c.stopping.Store(true)
+	c.end(stopped)
+}
+
+// Cancel cancels the request that is being answered, if there is one.
+func (c *Conn) Cancel() {
+	if cancel := c.cancel.Load(); cancel != nil {
+		(*cancel)()
+	}
+}
+
+// Close closes the connection at once.
+func (c *Conn) Close() error { return c.conn.Close() }
 
 // HasBegun reports whether a part of a request has arrived that was not
 // answered yet.

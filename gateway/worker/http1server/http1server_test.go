@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"schedrestd/internal/http1"
@@ -23,8 +22,6 @@ type watcher struct {
 	mu       sync.Mutex
 	answered int
 	refused  int
-	polls    int
-	gone     bool
 }
 
 func (w *watcher) Answered() { w.mu.Lock(); w.answered++; w.mu.Unlock() }
@@ -32,8 +29,6 @@ func (w *watcher) Answered() { w.mu.Lock(); w.answered++; w.mu.Unlock() }
 func (w *watcher) Refused(bool) { w.mu.Lock(); w.refused++; w.mu.Unlock() }
 
 func (*watcher) ReadFailed(error) {}
-
-func (w *watcher) HungUp() bool { w.mu.Lock(); defer w.mu.Unlock(); w.polls++; return w.gone }
 
 func (*watcher) HasUnread() bool { return false }
 
@@ -188,44 +183,28 @@ func TestPanic(t *testing.T) {
 	if got := converse(s, get+host+"\r\n"+get+host+"\r\n", 100); got != "" {
 		t.Errorf("got %q", got)
 	}
-	if len(s.conns) > 0 {
-		t.Errorf("%d connections are open", len(s.conns))
-	}
 }
 
-// TestHangup checks when the server examines whether a client is gone, and that
-// it then cancels the request.
-func TestHangup(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := new(watcher)
-		polls := func() int { w.mu.Lock(); defer w.mu.Unlock(); return w.polls }
-		var took time.Duration
-		s := newServer(func(_ http.ResponseWriter, r *http.Request) {
-			for _, tt := range []struct {
-				wait time.Duration
-				want int
-			}{{60 * time.Millisecond, 0}, {50 * time.Millisecond, 1}, {910 * time.Millisecond, 5}, {time.Second, 7}, {time.Minute, 72}} {
-				if time.Sleep(tt.wait); polls() != tt.want {
-					t.Errorf("%d polls, want %d", polls(), tt.want)
-				}
-			}
-			w.mu.Lock()
-			w.gone = true
-			w.mu.Unlock()
-			begin := time.Now()
-			<-r.Context().Done()
-			took = time.Since(begin)
-		})
-		c := &script{in: &pieces{text: get + host + "\r\n", size: 100}}
-		s.NewConn(t.Context(), c, w).Serve()
-		if took > time.Second {
-			t.Errorf("cancelled after %s", took)
+// TestCancel checks that Cancel cancels the request that is being answered, and
+// no other.
+func TestCancel(t *testing.T) {
+	var c *Conn
+	s := newServer(func(w http.ResponseWriter, r *http.Request) {
+		if err := r.Context().Err(); err != nil {
+			t.Errorf("before Cancel: %v", err)
 		}
-		time.Sleep(time.Minute)
-		if s.watching.Load() {
-			t.Error("the server examines requests although there are none")
+		if r.Method == http.MethodGet {
+			c.Cancel()
+			<-r.Context().Done()
 		}
 	})
+	in := &script{in: &pieces{text: get + host + "\r\nHEAD / HTTP/1.1\r\n" + host + "\r\n", size: 100}}
+	c = s.NewConn(t.Context(), in, new(watcher))
+	c.Serve()
+	c.Cancel() // without a request
+	if n := strings.Count(in.out.String(), "HTTP/1.1 200"); n != 2 {
+		t.Errorf("%d answers", n)
+	}
 }
 
 // TestLongBuffer checks that a connection does not keep the memory for a long

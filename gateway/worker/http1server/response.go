@@ -114,7 +114,7 @@ func (w *response) endHeader() {
 	// A client that gets this answer instead of 100 Continue may send the body or
 	// another request. And the rest of a long body is not worth reading.
 	unread := !w.c.lexer.Done()
-	w.closes = w.closes || w.c.server.draining.Load() || unread && (w.r.ContentLength > maxUnread || w.expects && !w.c.server.Interactive)
+	w.closes = w.closes || w.c.draining.Load() || unread && (w.r.ContentLength > maxUnread || w.expects && !w.c.server.Interactive)
 	o := w.out
 	if w.closes {
 		o.WriteString("Connection: close\r\n")

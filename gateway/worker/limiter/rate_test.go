@@ -1,14 +1,16 @@
-package worker
+package limiter
 
 import (
 	"testing"
 	"time"
+
+	"schedrestd/ipc/work"
 )
 
 // TestRates checks that a user can send as many requests at once as the bucket
 // permits, and after that only as many per second as the rate permits.
 func TestRates(t *testing.T) {
-	r := newRates(ipcRate(2, 3))
+	r := newRates(work.Admission{Rate: 2, Burst: 3})
 	now := time.Unix(1_700_000_000, 0)
 	for i := range 3 {
 		if wait := r.Take(now, "alice"); wait != 0 {
@@ -24,7 +26,7 @@ func TestRates(t *testing.T) {
 	if wait := r.Take(now.Add(500*time.Millisecond), "alice"); wait != 0 {
 		t.Errorf("half a second later the first user waits %s", wait)
 	}
-	if r := newRates(ipcRate(0, 0)); r.Take(now, "alice") != 0 {
+	if r := newRates(work.Admission{}); r.Take(now, "alice") != 0 {
 		t.Error("there is a limit that was not set")
 	}
 	for i := range 3 * maxIdentities {

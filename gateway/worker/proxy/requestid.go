@@ -1,4 +1,4 @@
-package worker
+package proxy
 
 import (
 	"encoding/hex"

@@ -1,4 +1,4 @@
-package worker
+package limiter
 
 import (
 	"context"
@@ -17,25 +17,25 @@ const maxParked = 4096
 // requests in progress is free meanwhile.
 type parkedRequest struct {
 	*semaphore.Place[string]
-	request *inflight
+	request *place
 	user    string
 }
 
 var errParked = errs.New(errs.TooMany, "server busy: too many requests wait for changes").
 	WithHint("send the request without wait, or follow fewer lists")
 
-// park implements rest.Config.Park.
-func park(ctx context.Context, user string) (rest.Parked, error) {
-	one, ok := ctx.Value(inflightKey{}).(*inflight)
+// Park implements rest.Config.Park.
+func Park(ctx context.Context, user string) (rest.Parked, error) {
+	one, ok := ctx.Value(placeKey{}).(*place)
 	if !ok { // a test
 		return nil, nil
 	}
-	place, err := one.limiter.parked.Acquire(ctx, user)
+	waiting, err := one.limiter.parked.Acquire(ctx, user)
 	if err != nil {
 		return nil, withRetryAfter(errParked, parkedRetryAfter)
 	}
 	one.Release()
-	return &parkedRequest{place, one, user}, nil
+	return &parkedRequest{waiting, one, user}, nil
 }
 
 // parkedRetryAfter is the Retry-After for a client that can't wait.
@@ -44,12 +44,12 @@ const parkedRetryAfter = 10 * time.Second
 // Resume waits for a place among the requests in progress.
 func (p *parkedRequest) Resume(ctx context.Context) error {
 	p.Release()
-	place, err := p.request.limiter.places.Acquire(ctx, p.user)
+	taken, err := p.request.limiter.places.Acquire(ctx, p.user)
 	if err != nil {
-		p.request.limiter.server.counts.Overloaded.Add(1)
+		p.request.limiter.Counts.Overloaded.Add(1)
 		return errOverloaded
 	}
-	p.request.Place = place
+	p.request.Place = taken
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package worker
+package limiter
 
 import (
 	"schedrestd/internal/rate"

@@ -1,4 +1,4 @@
-package worker
+package limiter
 
 import (
 	"context"
@@ -20,33 +20,34 @@ func newPlaces(requests uint32, patience time.Duration) *semaphore.Semaphore[str
 	return semaphore.NewLending[string](n, max(1, n/2), patience)
 }
 
-// An inflight is a request's place in the semaphore that newPlaces returns.
-type inflight struct {
+// A place is a request's place in the semaphore that newPlaces returns.
+type place struct {
 	*semaphore.Place[string]
-	limiter *requestLimiter
+	limiter *Limiter
 	claimed bool
 }
 
-type inflightKey struct{}
+// placeKey is the context key of a request's place.
+type placeKey struct{}
 
 var (
 	errRate  = errs.New(errs.TooMany, "rate limit of this user exceeded")
 	errShare = errs.New(errs.TooMany, "server busy: concurrency limit of this user reached")
 )
 
-// admit implements rest.Config.Admit. It admits an authenticated request
+// Admit implements rest.Config.Admit. It admits an authenticated request
 // unless its user exceeds the rate limit or the concurrency limit.
-func admit(ctx context.Context, user string) error {
-	p, ok := ctx.Value(inflightKey{}).(*inflight)
+func Admit(ctx context.Context, user string) error {
+	p, ok := ctx.Value(placeKey{}).(*place)
 	if !ok || p.claimed {
 		return nil // a page that needs no place, a request that is already admitted, or a test
 	}
 	if wait := p.limiter.rates.Take(time.Now(), user); wait > 0 {
-		p.limiter.server.counts.Limited.Add(1)
+		p.limiter.Counts.Limited.Add(1)
 		return withRetryAfter(errRate, wait)
 	}
 	if p.Claim(ctx, user) != nil {
-		p.limiter.server.counts.Share.Add(1)
+		p.limiter.Counts.Share.Add(1)
 		return withRetryAfter(errShare, shareRetryAfter)
 	}
 	p.claimed = true

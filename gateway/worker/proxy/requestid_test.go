@@ -1,4 +1,4 @@
-package worker
+package proxy
 
 import (
 	"net/http"
@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"schedrestd/auth"
-	"schedrestd/gateway/worker/count"
 )
 
 // TestProxyID checks that only a trusted proxy can set the id of a request. An
@@ -14,7 +13,7 @@ import (
 func TestProxyID(t *testing.T) {
 	const proxy, client, trace = "192.0.2.1:5", "203.0.113.1:5", "4bf92f3577b34da6a3ce929d0e0e4736"
 	const parent = "00-" + trace + "-00f067aa0ba902b7-01"
-	o := newOffences(testAdmission, newConnTracker(nil), new(count.Counters))
+	o := Proxies{testAdmission}
 	for _, tt := range []struct {
 		name, addr  string
 		ids, traces []string
@@ -50,14 +49,14 @@ func TestProxyID(t *testing.T) {
 	} {
 		r := requestFrom(tt.addr)
 		r.Header["X-Request-Id"], r.Header["Traceparent"] = tt.ids, tt.traces
-		peer, _ := auth.PeerFrom(o.withProxyData(r).Context())
+		peer, _ := auth.PeerFrom(o.WithData(r).Context())
 		if peer.RequestID != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, peer.RequestID, tt.want)
 		}
 	}
 	r := requestFrom(proxy, "203.0.113.9")
 	r.Header = http.Header{"X-Forwarded-For": r.Header["X-Forwarded-For"], "X-Request-Id": {"abc"}}
-	if peer, _ := auth.PeerFrom(o.withProxyData(r).Context()); peer.Forwarded != "203.0.113.9" || peer.RequestID != "abc" {
+	if peer, _ := auth.PeerFrom(o.WithData(r).Context()); peer.Forwarded != "203.0.113.9" || peer.RequestID != "abc" {
 		t.Errorf("address and id: %+v", peer)
 	}
 }

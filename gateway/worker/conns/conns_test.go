@@ -1,0 +1,265 @@
+package conns
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/gateway/worker/clientconn"
+	"schedrestd/gateway/worker/count"
+	"schedrestd/ipc"
+	"schedrestd/ipc/work"
+)
+
+var testAdmission = work.Admission{Auth: time.Second, Malformed: time.Second, Threshold: 3 * time.Second}
+
+// tableWithConn returns a Table with one connection, and the client's end of
+// the connection.
+func tableWithConn(t *testing.T) (*Table, *Conn, net.Conn) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fds[1]), "client")
+	client, err := net.FileConn(f)
+	f.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := clientconn.New(fds[0], &ipc.Connection{ID: 1, Network: ipc.Unix}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { raw.Conn.Close(); client.Close() })
+	table := NewTable(testAdmission, new(count.Counters), func(ipc.Message) error { return nil })
+	c := table.Add(1)
+	raw.Closed = c.Closed
+	c.Attach(raw, nil)
+	return table, c, client
+}
+
+// begin begins a GET request on c, and admits it.
+func begin(c *Conn, w http.ResponseWriter) *Request {
+	q := c.Begin(w, httptest.NewRequest("GET", "/", nil), netip.Addr{})
+	q.Admit(nil)
+	return q
+}
+
+// TestReportsLastingStages checks that a short stage is not reported,
+// and that a lasting one is reported once. After the message ConnectionClosed,
+// the Table must report nothing more about the connection.
+func TestReportsLastingStages(t *testing.T) {
+	var mu sync.Mutex
+	var sent []ipc.Message
+	w := NewTable(testAdmission, new(count.Counters), func(m ipc.Message) error {
+		mu.Lock()
+		defer mu.Unlock()
+		sent = append(sent, m)
+		return nil
+	})
+	c := w.Add(1)
+	at := time.Now()
+	expect := func(after time.Duration, want ...work.Stage) {
+		t.Helper()
+		at = at.Add(after)
+		var got []work.Stage
+		w.mu.Lock()
+		w.reportDue(at)
+		for _, m := range w.outbox.waiting {
+			got = append(got, m.(*work.Progress).Stage)
+		}
+		w.unlock()
+		if len(got) != len(want) || len(got) == 1 && got[0] != want[0] {
+			t.Errorf("reported %v, want %v", got, want)
+		}
+	}
+	stage := func(s work.Stage) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.setStage(c, s)
+		c.since = at
+	}
+	w.mu.Lock()
+	w.reportScheduled = true // so that the Table does not call reportStages itself
+	w.mu.Unlock()
+	stage(work.Waiting)
+	expect(reportDelay) // the client may only be slow
+	expect(silentReportDelay, work.Waiting)
+	for range 10 { // the connection is busy
+		stage(work.Answering)
+		expect(reportDelay / 4)
+		stage(work.Idle)
+		expect(reportDelay / 4)
+	}
+	expect(reportDelay, work.Idle)
+	expect(reportDelay)
+	stage(work.Answering)
+	expect(reportDelay, work.Answering)
+	stage(work.Idle)
+	c.Closed()
+	c.Closed()
+	expect(time.Hour)
+	mu.Lock()
+	defer mu.Unlock()
+	done := 0
+	for _, m := range sent {
+		if _, ok := m.(*work.ConnectionClosed); ok {
+			done++
+		}
+	}
+	if _, ok := sent[0].(*work.ConnectionTaken); !ok || done != 1 {
+		t.Errorf("sent %v", sent)
+	}
+}
+
+// TestReports checks that offences are reported only for open connections, and
+// only up to a limit. If penalties are disabled, no offence may be reported.
+func TestReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reports := 0
+		w := NewTable(testAdmission, new(count.Counters), func(m ipc.Message) error {
+			if ipc.KindOf(m) == ipc.KindOf(new(work.Offence)) {
+				reports++
+			}
+			return nil
+		})
+		c := w.Add(1)
+		want := func(name string, n int) {
+			t.Helper()
+			if reports != n {
+				t.Errorf("%s: %d reports, want %d", name, reports, n)
+			}
+			reports = 0
+		}
+		c.ReportMalformed()
+		want("an open connection", 1)
+		for range 10_000 {
+			c.ReportMalformed()
+		}
+		want("a burst", reportBurst-1)
+		time.Sleep(time.Second)
+		for range 10_000 {
+			c.ReportMalformed()
+		}
+		want("after a second", reportRate)
+		silent := w.AddSilent(2)
+		silent.ReportMalformed()
+		want("the only client", 0)
+		NewTable(work.Admission{}, new(count.Counters), w.outbox.send).Add(1).ReportMalformed()
+		want("without penalties", 0)
+
+		w.Pause(1, time.Minute)
+		if !c.IsBlocked() {
+			t.Error("the client is not blocked")
+		}
+		w.Pause(3, time.Minute) // the connection is closed
+		c.Closed()
+		time.Sleep(time.Second)
+		c.ReportMalformed()
+		want("a closed connection", 0)
+	})
+}
+
+// TestClosedWhileAnswered checks an HTTP/2 connection that is closed while its
+// requests are being answered. It must count as open until the requests end,
+// and offences of its client must still be reported.
+func TestClosedWhileAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent []ipc.Kind
+		w := NewTable(testAdmission, new(count.Counters), func(m ipc.Message) error {
+			sent = append(sent, ipc.KindOf(m))
+			return nil
+		})
+		c := w.Add(1)
+		near, _ := net.Pipe()
+		c.Attach(clientconn.Wrap(near, &ipc.Connection{ID: 1}, time.Minute), nil)
+		one, other := begin(c, httptest.NewRecorder()), begin(c, httptest.NewRecorder())
+		c.Closed()
+		one.Finish()
+		c.ReportMalformed()
+		other.Finish()
+		c.Closed()
+		if want := []ipc.Kind{ipc.KindOf(new(work.ConnectionTaken)), ipc.KindOf(new(work.Offence)), ipc.KindOf(new(work.ConnectionClosed))}; !slices.Equal(sent, want) {
+			t.Errorf("sent %v, want %v", sent, want)
+		}
+		time.Sleep(time.Second) // until the scheduled call of reportStages has ended
+	})
+}
+
+// TestBodyThatContinues checks that a client that keeps sending a body gets
+// more time, in proportion to the bytes that it sends.
+func TestBodyThatContinues(t *testing.T) {
+	table, c, _ := tableWithConn(t)
+	r := httptest.NewRequest("POST", "/", io.LimitReader(zeros{}, 10*clientconn.Portion))
+	p := c.Begin(httptest.NewRecorder(), r, netip.Addr{})
+	p.Admit(nil)
+	table.Shorten()
+	begun := p.bodyDeadline
+	if n, err := io.Copy(io.Discard, r.Body); n != 10*clientconn.Portion || err != nil {
+		t.Fatal(n, err)
+	}
+	if got := p.bodyDeadline.Sub(begun); got < 9*clientconn.PortionTime || got > 10*clientconn.PortionTime {
+		t.Errorf("ten portions extend the deadline by %s", got)
+	}
+	p.Finish()
+	table.Shorten() // the request has no deadline to shorten
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// TestStalledOrSlow checks that a stream is dropped if its client gives it no
+// window. It must not be dropped if the connection is full, if the write has
+// made progress, or if a window update may be arriving.
+func TestStalledOrSlow(t *testing.T) {
+	begun := time.Unix(1_700_000_000, 0)
+	for _, tt := range []struct {
+		name   string
+		change func(*testing.T, *Request, net.Conn)
+		want   bool
+	}{
+		{"no window", func(*testing.T, *Request, net.Conn) {}, true},
+		{"the connection is full", func(t *testing.T, p *Request, _ net.Conn) {
+			go p.conn.raw.Write(make([]byte, 16<<20))
+			eventually(t, p.conn.raw.IsWriting)
+		}, false},
+		{"unread input", func(t *testing.T, p *Request, far net.Conn) {
+			io.WriteString(far, "WINDOW_UPDATE")
+			eventually(t, p.conn.raw.HasUnread)
+		}, false},
+		{"the write has progressed", func(_ *testing.T, p *Request, _ net.Conn) { p.setWriteStart(begun.Add(time.Second)) }, false},
+		{"no write waits", func(_ *testing.T, p *Request, _ net.Conn) { p.setWriteStart(time.Time{}) }, false},
+		{"the request is finished", func(_ *testing.T, p *Request, _ net.Conn) { p.finished = true }, false},
+	} {
+		table, c, far := tableWithConn(t)
+		p := begin(c, httptest.NewRecorder())
+		p.isStream, p.writeStart = true, begun
+		tt.change(t, p, far)
+		p.dropStalled(begun)
+		if n := table.counts.Reported.Total(); n > 0 != tt.want {
+			t.Errorf("%s: %d offences", tt.name, n)
+		}
+	}
+}
+
+// eventually calls cond until it returns true.
+func eventually(t *testing.T, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the condition never becomes true")
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package conns
+
+import (
+	"net/netip"
+	"time"
+
+	"schedrestd/internal/penalty"
+	"schedrestd/ipc/work"
+)
+
+// The worker reports an offence to the dispatcher, which decides whether to
+// block the client. But a client behind a trusted proxy can be identified only
+// by a header, and the dispatcher reads no headers. So the worker itself
+// decides whether to block such a client. If the dispatcher did this, too, the
+// worker would have to name addresses, and an attacker who controls one worker
+// could block every client of the proxy.
+
+// Limits on this worker's reports of offences: how many at once, and how many
+// per second. The worker does not send more, because a source that causes so
+// many is already blocked. The dispatcher permits twice as many reports. A
+// worker that sends more than that violates the protocol.
+const (
+	reportBurst = 200
+	reportRate  = 100
+)
+
+// Limits on the stored offences.
+const (
+	maxForwarded = 10_000 // number of sources behind proxies
+	maxRejected  = 16_384 // number of credentials; 20 bytes each
+)
+
+// ReportMalformed reports that the client sent malformed input.
+func (c *Conn) ReportMalformed() {
+	c.table.mu.Lock()
+	defer c.table.unlock()
+	c.table.reportMalformed(c)
+}
+
+// Report reports an offence of the client. A credential that was rejected
+// before is not an offence.
+func (c *Conn) Report(kind work.OffenceKind, credential uint64) {
+	c.table.mu.Lock()
+	defer c.table.unlock()
+	c.table.report(c, &work.Offence{ID: c.id, Kind: kind, Credential: credential})
+}
+
+func (t *Table) reportMalformed(c *Conn) { t.report(c, &work.Offence{ID: c.id, Kind: work.BadRequest}) }
+
+// report reports an offence to the dispatcher, if the dispatcher still counts
+// the connection. The caller holds mu.
+func (t *Table) report(c *Conn, m *work.Offence) {
+	switch {
+	case !t.penalties || !c.hasSlot || c.silent:
+	case len(t.outbox.waiting) >= reportBurst || !t.reports.Take(time.Now(), 1):
+		t.counts.Unreported.Add(1)
+	default:
+		t.counts.Reported.Add(1)
+		t.outbox.add(m)
+	}
+}
+
+// Reject records a rejected credential, and reports whether this is its first
+// rejection. A client that repeats a rejected credential gets no penalty,
+// because it is not guessing.
+func (t *Table) Reject(credential uint64) (first bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.rejected.Add(credential)
+}
+
+// OffendForwarded records that a credential of a source behind a proxy was
+// rejected. If this blocks the source, it returns for how long.
+func (t *Table) OffendForwarded(source netip.Addr) (pause time.Duration, blocked bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.forwarded.Offend(time.Now(), source, penalty.Auth)
+}
+
+// ForwardedSources returns how many sources behind proxies have debts, and how
+// many were forgotten for lack of room.
+func (t *Table) ForwardedSources() (debts int, forgotten uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.forwarded.Len()
+}
+
+// Pause blocks the client of connection id for the time d.
+func (t *Table) Pause(id uint64, d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := t.conns[id]; c != nil {
+		c.pausedUntil = time.Now().Add(d)
+	}
+}
+
+// IsBlocked reports whether the client of the connection is blocked.
+func (c *Conn) IsBlocked() bool {
+	c.table.mu.Lock()
+	defer c.table.mu.Unlock()
+	return time.Now().Before(c.pausedUntil)
+}
+
+// MayLog reports whether another line about an offence may be logged. Without
+// this limit, a client with many addresses could fill the log. Counters and
+// metrics count all offences.
+func (t *Table) MayLog() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lines.Take(time.Now(), 1)
+}

@@ -1,0 +1,76 @@
+package conns
+
+import (
+	"time"
+
+	"schedrestd/ipc/work"
+)
+
+// maxSlotless limits the number of connections that are open without a slot, so
+// that enough descriptors are left for the others.
+const maxSlotless = 64
+
+// Reclaim closes connection id, because another client needs its slot. If a
+// request on the connection is being answered, Reclaim instead makes this
+// answer the connection's last, and reports this to the dispatcher.
+func (t *Table) Reclaim(id uint64) {
+	t.mu.Lock()
+	defer t.unlock()
+	c := t.conns[id]
+	if c == nil || !c.hasSlot { // already closed
+		return
+	}
+	if c.stage == work.Answering {
+		t.closeAfterAnswer(c)
+		return
+	}
+	// A connection is young if it was accepted, or its last request was
+	// answered, only a moment ago. The dispatcher chooses a young connection
+	// only if it has found no other to close. The connection then ends with its
+	// next answer. Without this rule, a client that sends a request every few
+	// milliseconds could keep its connection indefinitely.
+	if !c.isLasting(time.Now()) {
+		c.closing = true
+		return
+	}
+	go t.end(c) // closing a TLS connection may take a moment
+}
+
+// closeAfterAnswer makes the next answer of c its last, and tells the
+// dispatcher that c can't be closed now. The caller holds mu.
+func (t *Table) closeAfterAnswer(c *Conn) {
+	reported := !c.hasSlot || c.reported == work.Answering
+	c.closing, c.reported = true, work.Answering
+	if c.stage != work.Answering {
+		t.setStage(c, c.stage) // so that the stage is reported again if it lasts
+	}
+	t.shorten(c)
+	if !reported {
+		t.outbox.add(&work.Progress{ID: c.id, Stage: work.Answering})
+	}
+}
+
+// end closes a connection on which no request is being answered. A client that
+// has begun a request gets an error, and a moment to read it. The slot is
+// normally freed before the error is sent. But if maxSlotless other connections
+// are open without a slot, the slot is freed only when the connection is closed.
+func (t *Table) end(c *Conn) {
+	t.mu.Lock()
+	conn, raw, http1 := c.conn, c.raw, c.http1
+	t.mu.Unlock()
+	switch {
+	case raw == nil: // not attached yet
+	case raw.HasUnread(), http1 != nil && !http1.Reclaim(): // a request has just arrived
+		t.mu.Lock()
+		defer t.unlock()
+		t.closeAfterAnswer(c)
+	case http1 != nil:
+		t.mu.Lock()
+		defer t.unlock()
+		if t.slotless < maxSlotless {
+			t.releaseSlot(c)
+		}
+	default: // HTTP/2, or in its handshake
+		_ = conn.Close()
+	}
+}

@@ -1,0 +1,165 @@
+package conns
+
+import (
+	"net/http"
+	"net/netip"
+	"time"
+
+	"schedrestd/gateway/worker/clientconn"
+	"schedrestd/ipc/work"
+)
+
+// A Request is a request in progress, and the http.ResponseWriter of its
+// answer. It begins in the queue of requests. Once Admit is called, it is being
+// answered, and its client must not be too slow (see clientconn.Portion).
+type Request struct {
+	http.ResponseWriter
+	control  *http.ResponseController
+	conn     *Conn
+	isStream bool // whether it is an HTTP/2 stream, which has its own limits because it can stall while its connection does not
+	start    time.Time
+	source   netip.Addr // the client behind a proxy, if the request has one
+	body     *slowBody  // nil if it has no body
+	status   int        // status of the answer; 0 before its header is sent
+
+	// The fields below are guarded by Table.mu.
+	place        Place // nil if the request needs none
+	admitted     bool  // whether it is being answered
+	finished     bool
+	polls        int // how often watchHangups has seen it
+	stall        time.Duration
+	readDeadline time.Time // when the next piece of the body is due; zero if the handler does not wait for it
+	writeStart   time.Time // when the current write to a stream began to wait for the client; zero if no write is in progress
+	checkedWrite time.Time // value of writeStart for which dropStalled was scheduled
+	bodyDeadline time.Time // when the next piece of the body is due while other clients wait; zero if no piece is due
+	aborted      bool      // the client missed its deadline
+}
+
+// A Place is what limits the number of requests that are answered concurrently.
+type Place interface {
+	// IsOverShare reports whether the user of the request holds more than their
+	// share of the places. It must not wait.
+	IsOverShare() bool
+}
+
+// Begin adds a request to the connection. The argument source is its client if
+// the connection belongs to a proxy. The caller must call Finish when the
+// request is answered or refused.
+func (c *Conn) Begin(w http.ResponseWriter, r *http.Request, source netip.Addr) *Request {
+	t := c.table
+	q := &Request{
+		ResponseWriter: w,
+		control:        http.NewResponseController(w),
+		conn:           c,
+		isStream:       r.ProtoMajor == 2,
+		start:          time.Now(),
+		source:         source,
+		stall:          c.raw.Stall,
+	}
+	if r.Body != nil && r.Body != http.NoBody {
+		q.body = &slowBody{ReadCloser: r.Body, request: q}
+		r.Body = q.body
+	}
+	t.mu.Lock()
+	defer t.unlock()
+	c.requests++
+	t.setStage(c, work.Answering)
+	t.requests[q] = struct{}{}
+	t.scheduleWatch()
+	return q
+}
+
+// Admit records that the request is being answered. The argument place is nil
+// if the request needs none.
+func (q *Request) Admit(place Place) {
+	q.conn.table.mu.Lock()
+	defer q.conn.table.mu.Unlock()
+	q.place, q.admitted = place, true
+}
+
+// Finish records that the request's handler has returned. The request's
+// http.ResponseWriter must not be used afterwards.
+func (q *Request) Finish() {
+	t := q.conn.table
+	t.mu.Lock()
+	defer t.unlock()
+	q.finished = true
+	delete(t.requests, q)
+	q.conn.requests--
+	t.remove(q.conn)
+}
+
+// State returns how much longer the client of the request is blocked, and
+// whether the connection has to end with this answer. A connection of a blocked
+// client ends so that the client reconnects, and the dispatcher refuses the new
+// connection. On the old one, the worker would have to answer and log every
+// request from the client.
+func (q *Request) State() (blocked time.Duration, last bool) {
+	t := q.conn.table
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if blocked = max(0, time.Until(q.conn.pausedUntil)); blocked == 0 && q.source.IsValid() {
+		return t.forwarded.BlockedFor(time.Now(), q.source), t.retired || q.conn.closing
+	}
+	return blocked, t.retired || q.conn.closing || blocked > 0
+}
+
+// Status returns the status of the answer, or 0 if the handler has not sent one.
+func (q *Request) Status() int { return q.status }
+
+// Unwrap returns the wrapped writer, for http.ResponseController.
+func (q *Request) Unwrap() http.ResponseWriter { return q.ResponseWriter }
+
+// WriteHeader sends the status of the answer.
+func (q *Request) WriteHeader(status int) {
+	if status >= http.StatusOK {
+		q.status = status
+	}
+	q.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes b. It writes to an HTTP/2 stream in pieces, each with its own
+// deadline.
+func (q *Request) Write(b []byte) (n int, err error) {
+	if !q.isStream {
+		return q.ResponseWriter.Write(b)
+	}
+	for err == nil && len(b) > 0 {
+		var m int
+		err = q.withDeadline(func() (err error) {
+			m, err = q.writeChunks(b[:min(len(b), clientconn.Portion)])
+			return err
+		})
+		n, b = n+m, b[m:]
+	}
+	return n, err
+}
+
+// Deliver waits until an HTTP/2 answer has been sent completely. It may have to
+// wait for space in the client's window. The request keeps its place in the
+// meantime.
+func (q *Request) Deliver() {
+	if q.isStream {
+		_ = q.withDeadline(q.control.Flush)
+	}
+}
+
+// writeChunks writes b in chunks. Each completed chunk shows that the client's
+// window had space. So the wait for the client is measured from the last
+// completed chunk.
+func (q *Request) writeChunks(b []byte) (n int, err error) {
+	for err == nil && len(b) > 0 {
+		var m int
+		m, err = q.ResponseWriter.Write(b[:min(len(b), chunk)])
+		n, b = n+m, b[m:]
+		q.setWriteStart(time.Now())
+	}
+	return n, err
+}
+
+// withDeadline calls write, which has to end before a deadline.
+func (q *Request) withDeadline(write func() error) error {
+	q.beginWrite(time.Now())
+	defer q.endWrite()
+	return write()
+}

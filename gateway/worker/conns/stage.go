@@ -1,0 +1,79 @@
+package conns
+
+import (
+	"time"
+
+	"schedrestd/ipc/work"
+)
+
+const (
+	reportDelay       = 40 * time.Millisecond // time after which a stage is reported
+	silentReportDelay = time.Second           // the same for a client that has sent nothing yet, perhaps only because it is slow
+	reportInterval    = 20 * time.Millisecond // interval at which changed stages are examined
+)
+
+// isLasting reports whether c's stage has lasted so long that c may be closed.
+// The caller holds mu.
+func (c *Conn) isLasting(now time.Time) bool {
+	limit := reportDelay
+	if c.stage == work.Waiting && !(c.http1 != nil && c.http1.HasBegun()) {
+		limit = silentReportDelay
+	}
+	return now.Sub(c.since) >= limit
+}
+
+// setStage sets the stage of c. The caller holds mu.
+func (t *Table) setStage(c *Conn, stage work.Stage) {
+	c.stage, c.since = stage, time.Now()
+	if c.inChanged || c.silent {
+		return
+	}
+	c.inChanged = true
+	t.changed = append(t.changed, c)
+	t.scheduleReport()
+}
+
+// scheduleReport schedules reportStages. The caller holds mu.
+func (t *Table) scheduleReport() {
+	if !t.reportScheduled {
+		t.reportScheduled = true
+		time.AfterFunc(reportInterval, t.reportStages)
+	}
+}
+
+// reportStages reports the stages that have lasted long enough. It schedules
+// its next call if other stages may still have to be reported. If the
+// dispatcher does not read its messages, it gets no more of them.
+func (t *Table) reportStages() {
+	t.mu.Lock()
+	defer t.unlock()
+	t.reportScheduled = false
+	if !t.outbox.sending {
+		t.reportDue(time.Now())
+	}
+	if len(t.changed) > 0 {
+		t.scheduleReport()
+	}
+}
+
+// reportDue reports the stages that have lasted long enough at the given time.
+// The caller holds mu.
+func (t *Table) reportDue(now time.Time) {
+	remaining := t.changed[:0]
+	for _, c := range t.changed {
+		switch {
+		case !c.hasSlot: // the dispatcher no longer counts the connection
+			c.inChanged = false
+		case !c.isLasting(now):
+			remaining = append(remaining, c)
+		default:
+			c.inChanged = false
+			if c.stage != c.reported {
+				c.reported = c.stage
+				t.outbox.add(&work.Progress{ID: c.id, Stage: c.stage})
+			}
+		}
+	}
+	clear(t.changed[len(remaining):])
+	t.changed = remaining
+}

@@ -1,0 +1,40 @@
+package conns
+
+import "time"
+
+// hangupInterval is how often requests in progress are examined. Most requests
+// are answered earlier, and cost no system call.
+const hangupInterval = 50 * time.Millisecond
+
+// isDue reports whether a request must be examined after the given number of
+// intervals: at first each time, and later at least once in a second.
+func isDue(intervals int) bool { return intervals&(intervals-1) == 0 || intervals%20 == 0 }
+
+// scheduleWatch schedules watchHangups. The caller holds mu.
+func (t *Table) scheduleWatch() {
+	if !t.watching {
+		t.watching = true
+		time.AfterFunc(hangupInterval, t.watchHangups)
+	}
+}
+
+// watchHangups cancels each HTTP/1 request whose client can neither send nor
+// receive. (net/http itself notices that an HTTP/2 client is gone.) It schedules
+// its next call if a request is in progress.
+func (t *Table) watchHangups() {
+	var due []*Conn
+	t.mu.Lock()
+	t.watching = false
+	for q := range t.requests {
+		if q.polls++; q.polls > 1 && isDue(q.polls) && q.conn.http1 != nil {
+			due = append(due, q.conn)
+		}
+		t.scheduleWatch()
+	}
+	t.mu.Unlock()
+	for _, c := range due {
+		if c.raw.IsHungUp() {
+			c.http1.Cancel()
+		}
+	}
+}

@@ -1,0 +1,170 @@
+// Package limiter decides which requests a worker answers: not those of a
+// blocked client, not more at the same time than the worker has places, and not
+// more of one user than their share and their rate.
+package limiter
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"schedrestd/auth"
+	"schedrestd/gateway/worker/conns"
+	"schedrestd/gateway/worker/count"
+	"schedrestd/gateway/worker/proxy"
+	"schedrestd/handlers/rest"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/rate"
+	"schedrestd/internal/semaphore"
+	"schedrestd/ipc/work"
+)
+
+// Config holds what a Limiter needs from other parts of the worker.
+type Config struct {
+	Setup   *work.Setup
+	Table   *conns.Table
+	Counts  *count.Counters
+	Handler http.Handler                                      // answers the requests
+	Refuse  func(http.ResponseWriter, *http.Request, error)   // answers the others
+	Expired func(context.Context, auth.Rejection) (only bool) // reports whether a token is only out of date; may be nil
+}
+
+// A Limiter is the http.Handler of all requests, including HTTP/2 streams. Each
+// request has a connection in the Table (see conns.Conn.With).
+type Limiter struct {
+	Config
+	proxies proxy.Proxies
+	places  *semaphore.Semaphore[string]
+	rates   *rate.Buckets[string]
+	parked  *semaphore.Semaphore[string] // requests that wait for a change
+}
+
+// shortenDelay is how long a request waits for its turn before the deadlines of
+// other requests are shortened.
+const shortenDelay = 200 * time.Millisecond
+
+// New returns a Limiter.
+func New(c Config) *Limiter {
+	l := &Limiter{
+		Config:  c,
+		proxies: proxy.Proxies{Admission: c.Setup.Admission},
+		places:  newPlaces(c.Setup.Requests, c.Setup.Limits.Call),
+		rates:   newRates(c.Setup.Admission),
+		parked:  semaphore.New[string](maxParked, maxParked/2, 0),
+	}
+	l.places.OnSlow(shortenDelay, l.Table.Shorten)
+	return l
+}
+
+// Places returns how many places are taken, and how many requests wait for one.
+func (l *Limiter) Places() (taken, waiting int) { return l.places.Counts() }
+
+// Identities returns the number of users whose rates are limited at present.
+func (l *Limiter) Identities() int { return l.rates.Len() }
+
+func (l *Limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l.Counts.Requests.Add(1)
+	r = l.proxies.WithData(r)
+	source := l.proxies.Source(r)
+	q := conns.From(r.Context()).Begin(w, r, source)
+	defer q.Finish()
+	blocked := endBlocked(w, q)
+	if r.URL.Path == "/healthz" || r.URL.Path == "/livez" { // these report whether this process is alive, which does not depend on free places
+		l.serve(q, r, nil, source)
+		return
+	}
+	if blocked > 0 {
+		l.refuseBlocked(w, r, blocked)
+		return
+	}
+	p, err := l.places.Acquire(r.Context(), "")
+	if err != nil {
+		l.Counts.Overloaded.Add(1)
+		l.Refuse(w, r, errOverloaded)
+		return
+	}
+	taken := &place{Place: p, limiter: l}
+	defer func() { taken.Release() }() // a request that has waited for a change has another place now
+	// The client may have been blocked while the request waited. The request's
+	// place in the semaphore is freed before the answer is sent, because the
+	// client might never read the answer.
+	if blocked := endBlocked(w, q); blocked > 0 {
+		taken.Release()
+		l.refuseBlocked(w, r, blocked)
+		return
+	}
+	l.serve(q, r.WithContext(context.WithValue(r.Context(), placeKey{}, taken)), taken, source)
+}
+
+// endBlocked returns how much longer the client is blocked. It also announces
+// the end of the connection, if this answer must be its last. With HTTP/2,
+// net/http then sends GOAWAY.
+func endBlocked(w http.ResponseWriter, q *conns.Request) time.Duration {
+	blocked, last := q.State()
+	if last {
+		w.Header().Set("Connection", "close")
+	}
+	return blocked
+}
+
+// refuseBlocked answers a request of a blocked client.
+func (l *Limiter) refuseBlocked(w http.ResponseWriter, r *http.Request, wait time.Duration) {
+	l.Counts.Paused.Add(1)
+	l.Refuse(w, r, withRetryAfter(ErrBlocked, wait))
+}
+
+func (l *Limiter) serve(q *conns.Request, r *http.Request, p conns.Place, source netip.Addr) {
+	q.Admit(p)
+	l.Handler.ServeHTTP(q, r)
+	if q.Status() == http.StatusUnauthorized { // reported before the answer is sent, because the dispatcher accepts no offences on closed connections
+		l.Counts.Unauthenticated.Add(1)
+		l.recordUnauthenticated(r, source)
+	}
+	q.Deliver()
+}
+
+// recordUnauthenticated records that r was answered with 401. A client that
+// repeats a rejected credential, or whose token is only out of date, gets no
+// penalty, because it is not guessing.
+func (l *Limiter) recordUnauthenticated(r *http.Request, source netip.Addr) {
+	if l.Setup.Admission.Threshold == 0 {
+		return
+	}
+	rejected := auth.NewRejection(r, auth.Options{UserClaimField: l.Setup.UserClaim})
+	switch {
+	case !l.Table.Reject(rejected.Hash) || l.Expired != nil && l.Expired(r.Context(), rejected):
+	case source.IsValid():
+		if wait, blocked := l.Table.OffendForwarded(source); blocked && l.Table.MayLog() {
+			slog.Warn("source behind a proxy blocked", "forwarded_for", source.String(), "pause", wait,
+				"hint", "if many users share this address, exempt it: SCHEDRESTD_EXEMPT="+exemption(source))
+		}
+	case !l.proxies.IsFrom(r):
+		conns.From(r.Context()).Report(work.BadCredential, rejected.Hash)
+	}
+}
+
+// exemption returns the value for SCHEDRESTD_EXEMPT that exempts an address.
+func exemption(addr netip.Addr) string {
+	if addr.Is6() {
+		return addr.String() + "/64"
+	}
+	return addr.String()
+}
+
+var (
+	// ErrBlocked is the error that a blocked client gets.
+	ErrBlocked = errs.New(errs.TooMany, "too many failed requests from this address; temporarily blocked").
+			WithHint("check the credential, and retry after the time in Retry-After")
+
+	// errOverloaded is the answer to a request that is well-formed, but has
+	// waited too long because too many requests were in progress.
+	errOverloaded = errs.New(errs.Unavailable, "server busy: concurrency limit reached")
+)
+
+// withRetryAfter returns an error that contains err and the time that the
+// client must wait before it retries.
+func withRetryAfter(err error, wait time.Duration) error {
+	return &rest.RetryAfterError{Err: err, After: wait}
+}
