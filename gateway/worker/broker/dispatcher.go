@@ -35,18 +35,18 @@ func (d *dispatcher) ask(ctx context.Context, question func(id uint64) ipc.Messa
 	}
 	defer d.requests.release()
 	id, answer := d.pending.register()
-	if err := d.send(question(id)); err != nil {
-		d.pending.forget(id, answer)
-		return ipc.Received{}, err
+	err := d.send(question(id))
+	if err == nil {
+		select {
+		case r := <-answer:
+			return r, nil
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
 	}
-	select {
-	case r := <-answer:
-		return r, nil
-	case <-ctx.Done():
-		received, _ := d.pending.forget(id, answer)
-		closeAll(received.FDs)
-		return ipc.Received{}, context.Cause(ctx)
-	}
+	late, _ := d.pending.forget(id, answer)
+	closeAll(late.FDs)
+	return ipc.Received{}, err
 }
 
 // deliver passes an answer to the goroutine that waits for it. If no goroutine

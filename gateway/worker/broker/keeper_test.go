@@ -156,8 +156,8 @@ func TestCancelledRequestLeavesKeeper(t *testing.T) {
 	if keeper.Verify(t.Context(), auth.Signature{Signed: strings.Repeat("a", 8<<10), Bytes: make([]byte, 32)}) != auth.Unknown {
 		t.Error("an answer from a keeper that reads nothing")
 	}
-	if len(l.pending.waiting) != 0 {
-		t.Errorf("%d questions are pending", len(l.pending.waiting))
+	if l.pending.size() != 0 {
+		t.Errorf("%d questions are pending", l.pending.size())
 	}
 }
 

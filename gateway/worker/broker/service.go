@@ -109,25 +109,21 @@ func within(limit time.Duration) (context.Context, context.CancelFunc) {
 // other error comes from send, or is the cause for which ctx ended.
 func (l *link) ask(ctx context.Context, send sendFunc, question func(id uint64) ipc.Message) (ipc.Message, error) {
 	id, answer := l.pending.register()
-	defer func() {
-		if late, ok := l.pending.forget(id, answer); ok {
-			l.handleLate(late)
+	err := send(question(id))
+	if _, isViolation := errors.AsType[*ipc.Violation](err); !isViolation && err != ipc.ErrFull {
+		select { // the function listen detects other failures, too
+		case m := <-answer:
+			return m, nil
+		case <-l.closed:
+			err = errGone
+		case <-ctx.Done():
+			err = context.Cause(ctx)
 		}
-	}()
-	if err := send(question(id)); err != nil {
-		if _, isViolation := errors.AsType[*ipc.Violation](err); isViolation || err == ipc.ErrFull {
-			return nil, err
-		}
-		// The function listen detects the same failure.
 	}
-	select {
-	case m := <-answer:
-		return m, nil
-	case <-l.closed:
-		return nil, errGone
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if late, ok := l.pending.forget(id, answer); ok {
+		l.handleLate(late)
 	}
+	return nil, err
 }
 
 // handleLate handles an answer for which no goroutine waits any longer.
