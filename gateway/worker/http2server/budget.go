@@ -48,7 +48,7 @@ type budget struct {
 	bytes  atomic.Int64 // bytes of answers sent since the last WINDOW_UPDATE
 	taken  atomic.Int64 // bytes of bodies that handlers have read and that have not yet paid for DATA frames
 
-	mu      sync.Mutex         // guards the fields below
+	mu      *sync.Mutex        // the connection's; guards the fields below
 	bodies  map[uint32]*unpaid // by the stream's number; only streams that are not closed and have a body
 	highest uint32             // the highest number of a stream that the client has opened
 }
@@ -60,8 +60,8 @@ type unpaid struct {
 	complete bool  // whether the client has ended its body
 }
 
-func newBudget(now time.Time) *budget {
-	return &budget{bucket: rate.New(frameBurst, frameRate, now), bodies: map[uint32]*unpaid{}}
+func newBudget(now time.Time, mu *sync.Mutex) *budget {
+	return &budget{mu: mu, bucket: rate.New(frameBurst, frameRate, now), bodies: map[uint32]*unpaid{}}
 }
 
 // sent records a frame that the server sends.

@@ -1,6 +1,7 @@
 package http2server
 
 import (
+	"sync"
 	"testing"
 	"time"
 )
@@ -108,7 +109,7 @@ func TestFrameBudget(t *testing.T) {
 		}, false},
 	} {
 		now := time.Unix(1_700_000_000, 0)
-		c := &client{b: newBudget(now), now: now, ok: true}
+		c := &client{b: newBudget(now, new(sync.Mutex)), now: now, ok: true}
 		if tt.act(c); c.ok != tt.honest {
 			t.Errorf("%s: within the budget: %t", tt.name, c.ok)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -39,10 +40,14 @@ type conn struct {
 	in, out     frameScanner
 	budget      *budget
 	offended    atomic.Bool
+
+	mu sync.Mutex // guards the bodies in the budget, and the deadlines of each stream
 }
 
 func newConn(ctx context.Context, c net.Conn, client Client) *conn {
-	return &conn{Conn: c, ctx: ctx, client: client, budget: newBudget(time.Now())}
+	v := &conn{Conn: c, ctx: ctx, client: client}
+	v.budget = newBudget(time.Now(), &v.mu)
+	return v
 }
 
 // NetConn returns the wrapped connection.

@@ -19,11 +19,12 @@ import (
 // these timers expire. So net/http gets only deadlines that have passed.
 type stream struct {
 	http.ResponseWriter
+	conn    *conn
 	control *http.ResponseController
 
-	expiring sync.WaitGroup // calls of net/http, which are made without mu because they wait for the connection's goroutine
+	expiring sync.WaitGroup // calls of net/http, which are made without conn.mu because they wait for net/http's goroutine
 
-	mu          sync.Mutex  // guards the fields below
+	// The fields below are guarded by conn.mu.
 	read, write *time.Timer // for the deadlines; nil if there is none
 	finished    bool        // whether the handler has returned
 }
@@ -35,10 +36,11 @@ func (c *conn) requestContext() context.Context { return context.WithValue(c.ctx
 
 // serveStream serves one request.
 func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
-	st := &stream{ResponseWriter: w, control: http.NewResponseController(w)}
+	c := r.Context().Value(connKey{}).(*conn)
+	st := &stream{ResponseWriter: w, conn: c, control: http.NewResponseController(w)}
 	defer st.finish()
 	if r.Body != nil && r.Body != http.NoBody {
-		r.Body = &body{r.Body, r.Context().Value(connKey{}).(*conn).budget}
+		r.Body = &body{r.Body, c.budget}
 	}
 	s.handler.ServeHTTP(st, r)
 }
@@ -58,20 +60,20 @@ func (s *stream) SetWriteDeadline(t time.Time) error {
 
 // setDeadline makes timer call expire at t, or stops timer if t is zero.
 func (s *stream) setDeadline(timer **time.Timer, expire func(time.Time) error, t time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
 	stop(timer)
 	if t.IsZero() || s.finished {
 		return
 	}
 	var mine *time.Timer
 	mine = time.AfterFunc(time.Until(t), func() {
-		s.mu.Lock()
+		s.conn.mu.Lock()
 		due := *timer == mine // otherwise another deadline has replaced this one
 		if due {
 			s.expiring.Add(1)
 		}
-		s.mu.Unlock()
+		s.conn.mu.Unlock()
 		if due {
 			defer s.expiring.Done()
 			_ = expire(t)
@@ -90,11 +92,11 @@ func stop(timer **time.Timer) {
 // finish makes deadlines have no effect. net/http's http.ResponseWriter must
 // not be used afterwards.
 func (s *stream) finish() {
-	s.mu.Lock()
+	s.conn.mu.Lock()
 	s.finished = true
 	stop(&s.read)
 	stop(&s.write)
-	s.mu.Unlock()
+	s.conn.mu.Unlock()
 	s.expiring.Wait()
 }
 
