@@ -1,9 +1,11 @@
 package worker
 
 import (
+	"context"
 	"log/slog"
 	"net"
 
+	"schedrestd/gateway/worker/broker"
 	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/gateway/worker/conns"
 	"schedrestd/gateway/worker/http1server"
@@ -72,4 +74,11 @@ func (c http2Client) ReadFailed(err error) {
 	if keys.IsGarbled(err) {
 		c.Offended()
 	}
+}
+
+// withFacts returns a context for the requests of a connection, with all facts
+// about it.
+func withFacts(outer net.Conn, c *conns.Conn) context.Context {
+	ctx := clientconn.WithPeer(c.With(context.Background()), outer)
+	return broker.WithConnection(ctx, clientconn.Of(outer).ID)
 }

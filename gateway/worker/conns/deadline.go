@@ -182,13 +182,6 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// A slowBody counts the bytes of a body as they arrive.
-type slowBody struct {
-	io.ReadCloser
-	request *Request
-	ended   bool // all of it was read; guarded by Table.mu
-}
-
 // Read reads from the body. The bytes that arrive extend the deadline, in
 // proportion to their number.
 func (b *slowBody) Read(buf []byte) (int, error) {

@@ -9,39 +9,6 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// A Request is a request in progress, and the http.ResponseWriter of its
-// answer. It begins in the queue of requests. Once Admit is called, it is being
-// answered, and its client must not be too slow (see clientconn.Portion).
-type Request struct {
-	http.ResponseWriter
-	control  *http.ResponseController
-	conn     *Conn
-	isStream bool // whether it is an HTTP/2 stream, which has its own limits because it can stall while its connection does not
-	start    time.Time
-	source   netip.Addr // the client behind a proxy, if the request has one
-	body     *slowBody  // nil if it has no body
-	status   int        // status of the answer; 0 before its header is sent
-
-	// The fields below are guarded by Table.mu.
-	place        Place // nil if the request needs none
-	admitted     bool  // whether it is being answered
-	finished     bool
-	polls        int // how often watchHangups has seen it
-	stall        time.Duration
-	readDeadline time.Time // when the next piece of the body is due; zero if the handler does not wait for it
-	writeStart   time.Time // when the current write to a stream began to wait for the client; zero if no write is in progress
-	checkedWrite time.Time // value of writeStart for which dropStalled was scheduled
-	bodyDeadline time.Time // when the next piece of the body is due while other clients wait; zero if no piece is due
-	aborted      bool      // the client missed its deadline
-}
-
-// A Place is what limits the number of requests that are answered concurrently.
-type Place interface {
-	// IsOverShare reports whether the user of the request holds more than their
-	// share of the places. It must not wait.
-	IsOverShare() bool
-}
-
 // Begin adds a request to the connection. The argument source is its client if
 // the connection belongs to a proxy. The caller must call Finish when the
 // request is answered or refused.

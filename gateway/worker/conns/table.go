@@ -22,8 +22,9 @@
 package conns
 
 import (
-	"context"
+	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"time"
@@ -32,7 +33,6 @@ import (
 	"schedrestd/gateway/worker/count"
 	"schedrestd/internal/penalty"
 	"schedrestd/internal/rate"
-	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
 
@@ -62,27 +62,6 @@ type Table struct {
 	reports   *rate.Bucket               // limits reports of offences
 	lines     *rate.Bucket               // limits log lines about offences
 }
-
-// NewTable returns a Table without connections. It calls send for each message
-// to the dispatcher, from one goroutine at a time.
-func NewTable(a work.Admission, counts *count.Counters, send func(ipc.Message) error) *Table {
-	rules := penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{penalty.Auth: a.Auth}}
-	t := &Table{
-		counts:    counts,
-		penalties: a.Threshold != 0,
-		conns:     map[uint64]*Conn{},
-		requests:  map[*Request]struct{}{},
-		forwarded: penalty.New[netip.Addr](rules, maxForwarded),
-		rejected:  penalty.NewMemory(maxRejected),
-		reports:   rate.New(reportBurst, reportRate, time.Now()),
-		lines:     rate.New(50, 5, time.Now()),
-	}
-	t.outbox = outbox{send: send, sent: sync.NewCond(&t.mu)}
-	return t
-}
-
-// unlock unlocks mu, and sends the messages that were added meanwhile.
-func (t *Table) unlock() { t.outbox.flush(&t.mu) }
 
 // A Conn is a connection in a Table.
 type Conn struct {
@@ -117,98 +96,45 @@ type Engine interface {
 	Close() error
 }
 
-// Add adds connection id, and tells the dispatcher that this worker has taken
-// it. The caller must call Closed when it is closed.
-func (t *Table) Add(id uint64) *Conn { return t.add(&Conn{id: id}) }
+// A Request is a request in progress, and the http.ResponseWriter of its
+// answer. It begins in the queue of requests. Once Admit is called, it is being
+// answered, and its client must not be too slow (see clientconn.Portion).
+type Request struct {
+	http.ResponseWriter
+	control  *http.ResponseController
+	conn     *Conn
+	isStream bool // whether it is an HTTP/2 stream, which has its own limits because it can stall while its connection does not
+	start    time.Time
+	source   netip.Addr // the client behind a proxy, if the request has one
+	body     *slowBody  // nil if it has no body
+	status   int        // status of the answer; 0 before its header is sent
 
-// AddSilent adds connection id as the only one of this worker, so that the
-// dispatcher need not know more of it than its end.
-func (t *Table) AddSilent(id uint64) *Conn { return t.add(&Conn{id: id, silent: true}) }
-
-func (t *Table) add(c *Conn) *Conn {
-	t.open.Add(1)
-	t.mu.Lock()
-	defer t.unlock()
-	c.table, c.reported, c.hasSlot = t, work.Answering, true
-	t.conns[c.id] = c
-	t.setStage(c, work.Waiting)
-	t.outbox.add(&work.ConnectionTaken{ID: c.id})
-	return c
+	// The fields below are guarded by Table.mu.
+	place        Place // nil if the request needs none
+	admitted     bool  // whether it is being answered
+	finished     bool
+	polls        int // how often watchHangups has seen it
+	stall        time.Duration
+	readDeadline time.Time // when the next piece of the body is due; zero if the handler does not wait for it
+	writeStart   time.Time // when the current write to a stream began to wait for the client; zero if no write is in progress
+	checkedWrite time.Time // value of writeStart for which dropStalled was scheduled
+	bodyDeadline time.Time // when the next piece of the body is due while other clients wait; zero if no piece is due
+	aborted      bool      // the client missed its deadline
 }
 
-// Attach records the layers around the connection that exist now. The argument
-// http1 is nil unless it is an HTTP/1 connection.
-func (c *Conn) Attach(conn net.Conn, http1 Engine) {
-	t := c.table
-	t.mu.Lock()
-	c.conn, c.raw, c.http1 = conn, clientconn.Of(conn), http1
-	t.setStage(c, work.Waiting) // the time in the stage Waiting starts again after a handshake
-	draining, stopping := t.draining, t.stopping
-	t.unlock()
-	if http1 != nil && draining {
-		http1.Drain()
-	}
-	if http1 != nil && stopping {
-		http1.StopReading()
-	}
+// A Place is what limits the number of requests that are answered concurrently.
+type Place interface {
+	// IsOverShare reports whether the user of the request holds more than their
+	// share of the places. It must not wait.
+	IsOverShare() bool
 }
 
-// Idle records that a connection has no request in progress.
-func (c *Conn) Idle() {
-	c.raw.Restore()
-	c.table.mu.Lock()
-	defer c.table.unlock()
-	c.table.setStage(c, work.Idle)
+// A slowBody counts the bytes of a body as they arrive.
+type slowBody struct {
+	io.ReadCloser
+	request *Request
+	ended   bool // all of it was read; guarded by Table.mu
 }
 
-// Closed records that the connection is closed. With HTTP/2, its requests may
-// still be running. The connection keeps its slot until these requests end.
-// Otherwise a client that reconnects could escape the penalty for its offences,
-// or exceed its limit on requests.
-func (c *Conn) Closed() {
-	t := c.table
-	t.mu.Lock()
-	defer t.unlock()
-	if c.closed {
-		return
-	}
-	c.closed = true
-	if !c.hasSlot {
-		t.slotless--
-	}
-	t.remove(c)
-	t.open.Done()
-}
-
-// remove removes a connection that is closed and has no requests. The caller
-// holds mu.
-func (t *Table) remove(c *Conn) {
-	if c.closed && c.requests == 0 {
-		t.releaseSlot(c)
-		delete(t.conns, c.id)
-	}
-}
-
-// releaseSlot gives the connection's slot back to the dispatcher. The caller
-// holds mu.
-func (t *Table) releaseSlot(c *Conn) {
-	if !c.hasSlot {
-		return
-	}
-	if c.hasSlot = false; !c.closed {
-		t.slotless++
-	}
-	t.outbox.add(&work.ConnectionClosed{ID: c.id})
-}
-
-// connKey is the context key of a request's Conn.
-type connKey struct{}
-
-// With returns a context for the requests on the connection.
-func (c *Conn) With(ctx context.Context) context.Context {
-	return context.WithValue(ctx, connKey{}, c)
-}
-
-// From returns the connection of a request with the context ctx. There must be
-// one.
-func From(ctx context.Context) *Conn { return ctx.Value(connKey{}).(*Conn) }
+// unlock unlocks mu, and sends the messages that were added meanwhile.
+func (t *Table) unlock() { t.outbox.flush(&t.mu) }

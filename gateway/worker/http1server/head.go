@@ -29,6 +29,20 @@ var (
 // errEnded means that the connection ends without an answer.
 var errEnded = errors.New("the connection has ended")
 
+// endReason returns the error for a request that has not been read completely,
+// if the connection was ended in the meantime.
+func (c *Conn) endReason() error {
+	switch c.stage.Load() {
+	case reclaimed:
+		return errHeadTimeout
+	case stopped:
+		return errStopping
+	case ended:
+		return errEnded
+	}
+	return nil
+}
+
 // readRequest reads the head of a request. The body of the request reads from
 // the connection.
 func (c *Conn) readRequest() (*http.Request, error) {

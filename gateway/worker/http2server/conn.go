@@ -10,6 +10,22 @@ import (
 	"time"
 )
 
+// Client learns what happens on a connection, and knows the client at its other
+// end. Its methods may be called concurrently.
+type Client interface {
+	// Idle is called when no request is being answered any longer.
+	Idle()
+	// Offended is called when the client has broken the protocol.
+	Offended()
+	// Refused is called before the connection is closed because of its frames.
+	Refused(err error)
+	// ReadFailed is called when a read fails.
+	ReadFailed(err error)
+	// IsBlocked reports whether the requests of the client are refused at
+	// present.
+	IsBlocked() bool
+}
+
 // A conn is an HTTP/2 connection over TLS from which net/http reads.
 // net/http limits what it stores for a client: streams and their windows,
 // header blocks, handlers of streams that were reset, and acknowledgements that

@@ -32,22 +32,6 @@ type Options struct {
 	Requests    int           // how many requests the worker answers concurrently; 0: no limit
 }
 
-// Client learns what happens on a connection, and knows the client at its other
-// end. Its methods may be called concurrently.
-type Client interface {
-	// Idle is called when no request is being answered any longer.
-	Idle()
-	// Offended is called when the client has broken the protocol.
-	Offended()
-	// Refused is called before the connection is closed because of its frames.
-	Refused(err error)
-	// ReadFailed is called when a read fails.
-	ReadFailed(err error)
-	// IsBlocked reports whether the requests of the client are refused at
-	// present.
-	IsBlocked() bool
-}
-
 // Server serves HTTP/2 connections.
 type Server struct {
 	handler http.Handler
@@ -78,6 +62,17 @@ func New(o Options) *Server {
 		DisableGeneralOptionsHandler: true, // the handlers also answer "OPTIONS *"
 	}
 	return s
+}
+
+// serveStream serves one request.
+func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
+	c := r.Context().Value(connKey{}).(*conn)
+	st := &stream{ResponseWriter: w, conn: c, control: http.NewResponseController(w)}
+	defer st.finish()
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = &body{r.Body, c.budget}
+	}
+	s.handler.ServeHTTP(st, r)
 }
 
 // Run serves until Shutdown or Close is called.

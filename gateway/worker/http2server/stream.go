@@ -34,17 +34,6 @@ type connKey struct{}
 
 func (c *conn) requestContext() context.Context { return context.WithValue(c.ctx, connKey{}, c) }
 
-// serveStream serves one request.
-func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
-	c := r.Context().Value(connKey{}).(*conn)
-	st := &stream{ResponseWriter: w, conn: c, control: http.NewResponseController(w)}
-	defer st.finish()
-	if r.Body != nil && r.Body != http.NoBody {
-		r.Body = &body{r.Body, c.budget}
-	}
-	s.handler.ServeHTTP(st, r)
-}
-
 // SetReadDeadline makes reads of the body fail from t on, or removes this limit
 // if t is zero.
 func (s *stream) SetReadDeadline(t time.Time) error {

@@ -6,14 +6,14 @@ package keys
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"os"
 	"sync/atomic"
 
 	"schedrestd/auth"
 	"schedrestd/gateway/worker/broker"
-	"schedrestd/ipc"
-	"schedrestd/ipc/work"
 )
 
 // Keys verifies tokens and makes TLS connections. A token is verified with
@@ -28,6 +28,13 @@ type Keys struct {
 	authenticator *auth.Authenticator
 	tls           atomic.Pointer[serverTLS] // nil without a certificate
 	certUnusable  atomic.Bool               // whether a certificate is configured but can't be used
+}
+
+// serverTLS is what the worker needs for https:// listeners, except for the
+// private key, which only the keeper has.
+type serverTLS struct {
+	config *tls.Config
+	leaf   *x509.Certificate
 }
 
 // publicKeys is a key set that the dispatcher sent.
@@ -57,23 +64,6 @@ func (k *Keys) Connect(fd int) error {
 	}
 	go k.keeper.Verify(context.Background(), auth.Signature{Bytes: make([]byte, sha256.Size)})
 	return nil
-}
-
-// Load loads the files that the dispatcher has sent: the certificates, the CAs
-// for client certificates, and the public keys of tokens. It closes their
-// descriptors, and returns the answer for the dispatcher.
-func (k *Keys) Load(m *work.Keys, fds []int) *ipc.KeysResult {
-	var files []*os.File
-	for _, fd := range fds {
-		f := os.NewFile(uintptr(fd), "keys")
-		defer f.Close()
-		files = append(files, f)
-	}
-	k.loadTLS(m, files[0], files[1])
-	if err := k.loadTokenKeys(files[2], m.Current); err != nil {
-		return &ipc.KeysResult{Token: true, Reason: ipc.TruncateReason(err.Error())}
-	}
-	return &ipc.KeysResult{OK: true}
 }
 
 // loadTokenKeys loads the public keys from the dispatcher. If this fails, this worker

@@ -58,13 +58,6 @@ func (k *Keys) loadTLS(m *work.Keys, certificate, authorities *os.File) {
 	k.tls.Store(&serverTLS{config, list[0]})
 }
 
-// serverTLS is what the worker needs for https:// listeners, except for the
-// private key, which only the keeper has.
-type serverTLS struct {
-	config *tls.Config
-	leaf   *x509.Certificate
-}
-
 // TLS returns the configuration for https:// listeners, with the public
 // certificates and the keys for session tickets. It returns nil if there is no
 // certificate.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/semaphore"
 )
@@ -57,3 +58,9 @@ func Admit(ctx context.Context, user string) error {
 // shareRetryAfter is the Retry-After for a client whose user has reached the
 // concurrency limit.
 const shareRetryAfter = 2 * time.Second
+
+// withRetryAfter returns an error that contains err and the time that the
+// client must wait before it retries.
+func withRetryAfter(err error, wait time.Duration) error {
+	return &rest.RetryAfterError{Err: err, After: wait}
+}
