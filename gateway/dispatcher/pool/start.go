@@ -33,7 +33,7 @@ func (s *Set) spawnWorker(g *Generation, spec workerSpec) (*worker, error) {
 		held: map[uint64]*Connection{}, share: 1 / float64(c.Workers),
 		// An honest worker reports the stage of a connection only if the stage
 		// has lasted for a moment, or if the worker was asked to close the
-		// connection (gateway/worker/tracker.go).
+		// connection (gateway/worker/conns/stage.go).
 		reports:  rate.New(1000+4*float64(c.Connections), 40*float64(c.Connections), time.Now()),
 		offences: rate.New(offenceBurst, offenceRate, time.Now()),
 		counts:   rate.New(countBurst, countRate, time.Now())}, nil

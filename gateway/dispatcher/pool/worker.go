@@ -38,7 +38,7 @@ type worker struct {
 
 // Limits on the offences that a worker may report: how many at once, and how
 // many per second. An honest worker reports at most half as many
-// (gateway/worker/penalty.go).
+// (gateway/worker/conns/offence.go).
 const (
 	offenceBurst = 400
 	offenceRate  = 200

@@ -6,11 +6,11 @@ import (
 )
 
 // The type pending holds the unanswered questions, keyed by number. Each answer
-// is delivered exactly once, because whoever removes the question from the map
-// decides: if that is the method answer, the goroutine that asked gets the
-// answer, even if it has just stopped waiting. If it is the method forget, the
-// caller of the method answer must handle the answer. The zero value holds no
-// questions.
+// is delivered exactly once. If the method answer removes the question from the
+// map, the goroutine that asked gets the answer, even if it has just stopped
+// waiting: then from the method forget. If the method forget removes the
+// question, the caller of the method answer must handle the answer. The zero
+// value holds no questions.
 type pending[T any] struct {
 	last    atomic.Uint64 // number of the last question
 	waiting sync.Map      // from uint64 to chan T
