@@ -166,3 +166,31 @@ func TestOutbox(t *testing.T) {
 		t.Error("Flush did not wait")
 	}
 }
+
+type overShare struct{}
+
+func (overShare) IsOverShare() bool { return true }
+
+// TestAbortOverShare checks that a request whose user holds more than their
+// share is aborted while connections wait, but not while it waits for a change
+// and has no place.
+func TestAbortOverShare(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		place Place
+		want  bool
+	}{{"a place", overShare{}, true}, {"no place", nil, false}} {
+		table, c, _ := tableWithConn(t)
+		q := begin(c, httptest.NewRecorder())
+		q.Admit(overShare{})
+		q.Admit(tt.place)
+		table.mu.Lock()
+		now := time.Now()
+		q.start, table.waitingSince, table.lastWait = now.Add(-time.Hour), now.Add(-time.Hour), now
+		table.shorten(c)
+		if q.aborted != tt.want {
+			t.Errorf("%s: aborted: %t", tt.name, q.aborted)
+		}
+		table.mu.Unlock()
+	}
+}

@@ -37,7 +37,8 @@ func (c *Conn) Begin(w http.ResponseWriter, r *http.Request, source netip.Addr) 
 }
 
 // Admit records that the request is being answered. The argument place is nil
-// if the request needs none.
+// if the request needs none. Admit is called again when the request gives up its
+// place, because it waits for a change, and when it gets another.
 func (q *Request) Admit(place Place) {
 	q.conn.table.mu.Lock()
 	defer q.conn.table.mu.Unlock()

@@ -110,7 +110,7 @@ type Request struct {
 	status   int        // status of the answer; 0 before its header is sent
 
 	// The fields below are guarded by Table.mu.
-	place        Place // nil if the request needs none
+	place        Place // nil if the request has none
 	admitted     bool  // whether it is being answered
 	finished     bool
 	polls        int // how often watchHangups has seen it

@@ -8,6 +8,7 @@ import (
 	"schedrestd/gateway/worker/conns"
 	"schedrestd/gateway/worker/count"
 	"schedrestd/gateway/worker/proxy"
+	"schedrestd/internal/errs"
 	"schedrestd/internal/rate"
 	"schedrestd/internal/semaphore"
 	"schedrestd/ipc/work"
@@ -32,3 +33,13 @@ type Limiter struct {
 	rates   *rate.Buckets[string]
 	parked  *semaphore.Semaphore[string] // requests that wait for a change
 }
+
+var (
+	// ErrBlocked is the error that a blocked client gets.
+	ErrBlocked = errs.New(errs.TooMany, "too many failed requests from this address; temporarily blocked").
+			WithHint("check the credential, and retry after the time in Retry-After")
+
+	// errOverloaded is the answer to a request that is well-formed, but has
+	// waited too long because too many requests were in progress.
+	errOverloaded = errs.New(errs.Unavailable, "server busy: concurrency limit reached")
+)

@@ -13,7 +13,6 @@ import (
 	"schedrestd/auth"
 	"schedrestd/gateway/worker/conns"
 	"schedrestd/gateway/worker/proxy"
-	"schedrestd/internal/errs"
 	"schedrestd/internal/semaphore"
 	"schedrestd/ipc/work"
 )
@@ -62,7 +61,7 @@ func (l *Limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.Refuse(w, r, errOverloaded)
 		return
 	}
-	taken := &place{Place: p, limiter: l}
+	taken := &place{Place: p, limiter: l, request: q}
 	defer func() { taken.Release() }() // a request that has waited for a change has another place now
 	// The client may have been blocked while the request waited. The request's
 	// place in the semaphore is freed before the answer is sent, because the
@@ -72,7 +71,7 @@ func (l *Limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.refuseBlocked(w, r, blocked)
 		return
 	}
-	l.serve(q, r.WithContext(context.WithValue(r.Context(), placeKey{}, taken)), taken, source)
+	l.serve(q, r.WithContext(context.WithValue(r.Context(), placeKey{}, taken)), p, source)
 }
 
 // endBlocked returns how much longer the client is blocked. It also announces
@@ -129,13 +128,3 @@ func exemption(addr netip.Addr) string {
 	}
 	return addr.String()
 }
-
-var (
-	// ErrBlocked is the error that a blocked client gets.
-	ErrBlocked = errs.New(errs.TooMany, "too many failed requests from this address; temporarily blocked").
-			WithHint("check the credential, and retry after the time in Retry-After")
-
-	// errOverloaded is the answer to a request that is well-formed, but has
-	// waited too long because too many requests were in progress.
-	errOverloaded = errs.New(errs.Unavailable, "server busy: concurrency limit reached")
-)

@@ -17,8 +17,8 @@ const maxParked = 4096
 // requests in progress is free meanwhile.
 type parkedRequest struct {
 	*semaphore.Place[string]
-	request *place
-	user    string
+	taken *place // among the requests in progress
+	user  string
 }
 
 var errParked = errs.New(errs.TooMany, "server busy: too many requests wait for changes").
@@ -34,6 +34,7 @@ func Park(ctx context.Context, user string) (rest.Parked, error) {
 	if err != nil {
 		return nil, withRetryAfter(errParked, parkedRetryAfter)
 	}
+	one.request.Admit(nil)
 	one.Release()
 	return &parkedRequest{waiting, one, user}, nil
 }
@@ -44,12 +45,13 @@ const parkedRetryAfter = 10 * time.Second
 // Resume waits for a place among the requests in progress.
 func (p *parkedRequest) Resume(ctx context.Context) error {
 	p.Release()
-	taken, err := p.request.limiter.places.Acquire(ctx, p.user)
+	again, err := p.taken.limiter.places.Acquire(ctx, p.user)
 	if err != nil {
-		p.request.limiter.Counts.Overloaded.Add(1)
+		p.taken.limiter.Counts.Overloaded.Add(1)
 		return errOverloaded
 	}
-	p.request.Place = taken
+	p.taken.Place = again
+	p.taken.request.Admit(again)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"schedrestd/gateway/worker/conns"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/semaphore"
@@ -25,6 +26,7 @@ func newPlaces(requests uint32, patience time.Duration) *semaphore.Semaphore[str
 type place struct {
 	*semaphore.Place[string]
 	limiter *Limiter
+	request *conns.Request
 	claimed bool
 }
 
