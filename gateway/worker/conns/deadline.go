@@ -17,12 +17,12 @@ const (
 	stallTime = clientconn.PortionTime / 4
 )
 
-// Shorten shortens the deadlines of all requests, because a request waits for
-// its turn.
+// Shorten shortens the deadlines of all requests that are being answered,
+// because another waits for its turn.
 func (t *Table) Shorten() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for q := range t.requests {
+	for q := range t.admitted {
 		q.shorten()
 	}
 }
@@ -32,8 +32,8 @@ func (t *Table) Shorten() {
 // aborts a request. The caller holds mu.
 func (t *Table) shorten(c *Conn) {
 	var list []*Request
-	for q := range t.requests {
-		if q.conn == c && q.admitted {
+	for q := range t.admitted {
+		if q.conn == c {
 			q.shorten()
 			list = append(list, q)
 		}
@@ -70,9 +70,6 @@ func abortOverShare(list []*Request) {
 // shorten shortens the deadlines of a request that is being answered. The
 // caller holds mu.
 func (q *Request) shorten() {
-	if !q.admitted || q.finished {
-		return
-	}
 	q.conn.raw.Shorten()
 	if since := q.writeStart; q.isStream && !since.IsZero() && !since.Equal(q.checkedWrite) {
 		q.checkedWrite = since

@@ -24,6 +24,7 @@ func NewTable(a work.Admission, counts *count.Counters, send func(ipc.Message) e
 		penalties: a.Threshold != 0,
 		conns:     map[uint64]*Conn{},
 		requests:  map[*Request]struct{}{},
+		admitted:  map[*Request]struct{}{},
 		forwarded: penalty.New[netip.Addr](rules, maxForwarded),
 		rejected:  penalty.NewMemory(maxRejected),
 		reports:   rate.New(reportBurst, reportRate, time.Now()),

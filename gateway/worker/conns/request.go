@@ -40,9 +40,11 @@ func (c *Conn) Begin(w http.ResponseWriter, r *http.Request, source netip.Addr) 
 // if the request needs none. Admit is called again when the request gives up its
 // place, because it waits for a change, and when it gets another.
 func (q *Request) Admit(place Place) {
-	q.conn.table.mu.Lock()
-	defer q.conn.table.mu.Unlock()
-	q.place, q.admitted = place, true
+	t := q.conn.table
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	q.place = place
+	t.admitted[q] = struct{}{}
 }
 
 // Finish records that the request's handler has returned. The request's
@@ -53,6 +55,7 @@ func (q *Request) Finish() {
 	defer t.unlock()
 	q.finished = true
 	delete(t.requests, q)
+	delete(t.admitted, q)
 	q.conn.requests--
 	t.remove(q.conn)
 }

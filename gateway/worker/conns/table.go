@@ -51,6 +51,7 @@ type Table struct {
 	outbox          outbox
 
 	requests     map[*Request]struct{} // requests in progress
+	admitted     map[*Request]struct{} // those that are being answered
 	watching     bool                  // whether the next call of watchHangups is scheduled
 	waitingSince time.Time             // when connections began to wait for a slot, as far as is known
 	lastWait     time.Time             // last time at which a connection was known to be waiting
@@ -111,7 +112,6 @@ type Request struct {
 
 	// The fields below are guarded by Table.mu.
 	place        Place // nil if the request has none
-	admitted     bool  // whether it is being answered
 	finished     bool
 	polls        int // how often watchHangups has seen it
 	stall        time.Duration
