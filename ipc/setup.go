@@ -13,8 +13,9 @@ const (
 // no keys, tokens or other secrets. Package privsep, in the parent, sets the
 // fields marked "set by privsep". The parent passes Settings on unchanged.
 type Setup struct {
-	Files uint32 // the worker's limit of open descriptors
-	Tasks uint32 // limit on the processes and threads of the worker's user; set by privsep
+	Files    uint32 // the worker's limit of open descriptors
+	Watching uint32 // maximum number of connections of all workers that wait for a change, without a slot
+	Tasks    uint32 // limit on the processes and threads of the worker's user; set by privsep
 
 	JWT      bool   // rest_auth/jwt is served
 	Local    bool   // rest_auth/local is served
@@ -57,7 +58,7 @@ const (
 
 func (s *Setup) Walk(w *Walker) {
 	w.Version()
-	w.Fields(&s.Files, &s.Tasks, &s.JWT, &s.Local)
+	w.Fields(&s.Files, &s.Watching, &s.Tasks, &s.JWT, &s.Local)
 	Enum(w, &s.Reach, "reach", 0, ReachTCP|ReachUnix|ReachMunge)
 	w.Fields(&s.LogLevel)
 	w.Text(maxLog, &s.Log)

@@ -54,7 +54,7 @@ var started = In(Handover, Serving, Draining)
 var _ = Register(
 	// the part of the configuration that the worker needs; it contains no
 	// secrets
-	Of[Setup](1, Parent, Worker, In(Initial), 36, MaxMessage-1, 0, Configured),
+	Of[Setup](1, Parent, Worker, In(Initial), 40, MaxMessage-1, 0, Configured),
 	// the attributes that the kernel must report about the process
 	Of[Attributes](2, Parent, Worker|Services|Dispatcher, In(Configured), 33, 33+4*maxGroups+2*maxLink+maxNamespaces*(5+2*maxLink), 0, Proving),
 	// the process attributes are as expected, the sandbox is active and was tested, and the process can serve
@@ -122,7 +122,7 @@ var _ = Register(
 	// ranges of subordinate uids, in ascending order
 	Of[PlanSubuids](73, Config, Parent, In(Planned), 2, 2+12*SubuidBatchSize, 0, Initial),
 	// the Setup of the workers, which ends the Plan
-	Of[PlanSetup](74, Config, Parent, In(Planned), 36, MaxMessage-1, 0, Closed),
+	Of[PlanSetup](74, Config, Parent, In(Planned), 40, MaxMessage-1, 0, Closed),
 	// how this run of the gateway serves
 	Of[DispatcherSetup](80, Parent, Dispatcher, In(Handover), 66, MaxMessage-1, 0, Serving),
 	// a listener, for the log
@@ -141,7 +141,7 @@ var _ = Register(
 	Of[SubuidRanges](84, Parent, Dispatcher, In(Serving), 2, 2+12*SubuidBatchSize, 0, Initial),
 	// the workers' Setup for the generation that BuildGeneration announced; the
 	// last part of this generation's configuration
-	Of[GenerationSetup](85, Parent, Dispatcher, In(Serving), 36, MaxMessage-1, 0, Initial),
+	Of[GenerationSetup](85, Parent, Dispatcher, In(Serving), 40, MaxMessage-1, 0, Initial),
 	// whether the keeper of the generation that BuildGeneration announced
 	// accepts the secret keys
 	Of[SecretKeysResult](86, Dispatcher, Parent, In(Serving), 4, 4+MaxReason, 0, Initial),

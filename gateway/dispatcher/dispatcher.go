@@ -229,7 +229,7 @@ func (d *dispatcher) createPools(a announced) {
 	thread.Reserve(thread.SpareCount)
 	c := d.config
 	d.Set = pool.NewSet(pool.Options{Admission: a.setup.Admission, Connections: int(c.Connections), PerSource: int(c.PerSource),
-		Waiting: int(c.Waiting), WaitLimit: d.limits.WaitLimit, Metrics: a.setup.Metrics, Log: d.log})
+		Waiting: int(c.Waiting), Watching: int(a.setup.Watching), WaitLimit: d.limits.WaitLimit, Metrics: a.setup.Metrics, Log: d.log})
 	d.Set.Starter = d.starter
 	d.names = dispatch.NewNames(d.Loop)
 	d.names.Send = func(m ipc.Message, fds ...int) error { return d.current.askResolver(m, fds...) }

@@ -26,6 +26,11 @@ const (
 // report whose connections are in it.
 const maxWaiting = 4096
 
+// maxWatching limits the number of connections that wait for a change, or follow
+// changes, in addition to those that are served. Each takes a descriptor of its
+// worker.
+const maxWatching = 4096
+
 // Complete sets the numbers of p that the administrator did not set, and
 // everything that depends on the mode. It returns an error if this machine
 // permits too few open files for the number of connections.
@@ -84,6 +89,8 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 		return errs.New(errs.Invalid, "%d connections need %d open files, and the limit is %d", p.Connections, s.Files, l.Max).
 			WithHint("use a smaller --max-connections, or set LimitNOFILE=%d in the service's unit", s.Files)
 	}
+	s.Watching = uint32(min(maxWatching, (l.Max-uint64(s.Files))/2))
+	s.Files += s.Watching
 	// The dispatcher needs as many descriptors as a worker, and one more for
 	// each waiting connection.
 	p.Waiting = uint32(min(maxWaiting, max(uint64(p.Connections), l.Max-uint64(s.Files))))

@@ -44,9 +44,9 @@ type Config struct {
 	Observe func(Observation)
 
 	// Park is called before a request waits for a change. It may refuse that with
-	// an error. The request calls the function resume before it goes on, and
-	// leave when it no longer waits. If Park is nil, all requests may wait.
-	Park func(ctx context.Context, who string) (parked Parked, err error)
+	// an error. It may call the function stop later, to end the wait. If Park is
+	// nil, all requests may wait.
+	Park func(ctx context.Context, who string, stop func()) (parked Parked, err error)
 
 	// Admit returns an error if a request from an authenticated user must be
 	// refused. If Admit is nil, all requests are admitted.

@@ -36,6 +36,9 @@ const (
 // of their contexts.
 type stopReason struct{ error }
 
+// errNeeded ends a wait because another client needs the connection.
+var errNeeded = stopReason{errors.New("too many connections are open")}
+
 // StopWaiting makes all requests that wait answer now, and ends all streams of
 // events. Their last event has the reason.
 func (s *Server) StopWaiting(reason string) { s.stopWaiting(stopReason{errors.New(reason)}) }
@@ -58,8 +61,10 @@ func (c *Call) offers() []string {
 // follow sends the records of a view, and then their changes, until the client
 // leaves or the server ends the stream.
 func follow[R any](c *Call, view *feed.View[R]) error {
+	ctx, stop := context.WithCancelCause(c.r.Context())
+	defer stop(nil)
 	if c.server.Park != nil {
-		parked, err := c.server.Park(c.r.Context(), c.client.User())
+		parked, err := c.server.Park(c.r.Context(), c.client.User(), func() { stop(errNeeded) })
 		if err != nil {
 			return err
 		}
@@ -67,7 +72,7 @@ func follow[R any](c *Call, view *feed.View[R]) error {
 			defer parked.Leave()
 		}
 	}
-	ctx, cancel := c.server.untilStop(c.r.Context())
+	ctx, cancel := c.server.untilStop(ctx)
 	defer cancel()
 	if left, ok := c.untilExpiry(); ok {
 		ctx, cancel = context.WithTimeoutCause(ctx, left, stopReason{errors.New("the token has expired")})

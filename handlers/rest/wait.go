@@ -230,13 +230,15 @@ func (c *Call) resetHeader(to http.Header) {
 // wait waits until something may have changed, or the time is over.
 func (c *Call) wait() error {
 	w := c.waiting
-	if w.parked == nil && c.server.Park != nil {
+	ctx, stop := context.WithCancelCause(c.r.Context())
+	defer stop(nil)
+	if c.server.Park != nil {
 		var err error
-		if w.parked, err = c.server.Park(c.r.Context(), c.client.User()); err != nil {
+		if w.parked, err = c.server.Park(c.r.Context(), c.client.User(), func() { stop(errNeeded) }); err != nil {
 			return err
 		}
 	}
-	ctx, cancel := context.WithDeadline(c.r.Context(), w.deadline)
+	ctx, cancel := context.WithDeadline(ctx, w.deadline)
 	defer cancel()
 	after, err := w.next(ctx, c.server)
 	switch {

@@ -27,10 +27,11 @@ const (
 	Waiting   Stage = iota + 1 // no complete request header has arrived yet
 	Answering                  // a request was read and is not answered yet
 	Idle                       // the last request was answered, and no other request has begun
+	Watching                   // all requests wait for a change, so the connection needs no slot
 )
 
 // String returns the stage's name in logs.
-func (s Stage) String() string { return ipc.Word(s, "", "waiting", "answering", "idle") }
+func (s Stage) String() string { return ipc.Word(s, "", "waiting", "answering", "idle", "watching") }
 
 // Progress reports the stage of the connection with the number ID. A worker may
 // report late, and need not report stages that last only a moment. The
@@ -42,7 +43,7 @@ type Progress struct {
 
 func (p *Progress) Walk(w *ipc.Walker) {
 	w.Fields(&p.ID)
-	ipc.Enum(w, &p.Stage, "stage", Waiting, Idle)
+	ipc.Enum(w, &p.Stage, "stage", Waiting, Watching)
 }
 
 // ReclaimConnection asks the worker to close the connection with the number ID,

@@ -19,6 +19,10 @@
 //     sources out.
 //   - A free slot goes to the waiting source that has the fewest slots. Sources
 //     with equally many take turns.
+//   - A connection that waits for a change gives up its slot until it goes on. At
+//     most Config.Watching connections do, and half of them of one source. Further
+//     ones keep their slots. A connection that goes on has a slot at once, even
+//     if none is free: its answer is short, or the dispatcher asks others to yield.
 //   - To make room for a waiting connection, another connection is asked to
 //     yield, that is, to close soon (reclaim.go). It is asked at once if the
 //     source of the waiting connection has less than half of the slots, and
@@ -41,6 +45,7 @@ type Config struct {
 	Slots     int           // connections that are served concurrently
 	PerSource int           // connections of one source that are served concurrently; 0: no such limit
 	Waiting   int           // connections that may wait for a slot
+	Watching  int           // connections that may give up their slots while they wait for a change
 	WaitLimit time.Duration // how long a connection waits if its source already has PerSource connections
 	Penalties penalty.Rules
 }
@@ -60,6 +65,7 @@ type Conn struct {
 
 	hasSlot bool      // it has a slot
 	excused bool      // its worker is silent, so its slot was given to another connection
+	watches bool      // it waits for a change, and has given up its slot meanwhile
 	arrival uint64    // orders connections that had to wait
 	expires time.Time // when to refuse it if it waits for other connections of its source to end; otherwise zero
 
@@ -81,7 +87,7 @@ type State struct {
 
 // New returns a State without connections.
 func New(c Config) *State {
-	return &State{waitLimit: c.WaitLimit, shares: newShares(c.Slots, c.PerSource, c.Waiting), penalties: newPenalties(c.Penalties)}
+	return &State{waitLimit: c.WaitLimit, shares: newShares(c), penalties: newPenalties(c.Penalties)}
 }
 
 // Arrived reports a new connection. The State admits the connection, refuses
@@ -129,11 +135,16 @@ func (s *State) Progress(c *Conn, stage work.Stage) (changed bool) {
 	}
 	c.stage = stage
 	s.cancelYield(c)
+	s.endWatch(c)
+	if stage == work.Watching {
+		s.beginWatch(c)
+	}
 	if stage == work.Answering {
 		s.move(c, &s.busy)
 		return true
 	}
 	s.move(c, &s.resting)
+	s.admitNext()
 	s.askOwnSource(c)
 	s.askForSlots(false)
 	return true
@@ -155,7 +166,7 @@ func (s *State) Release(c *Conn) {
 // of slots.
 func (s *State) Unresponsive(conns []*Conn) {
 	for _, c := range conns {
-		if c.hasSlot && !c.excused && s.excused < s.size {
+		if c.hasSlot && !c.excused && !c.watches && s.excused < s.size {
 			s.excuse(c)
 		}
 	}

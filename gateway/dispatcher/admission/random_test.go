@@ -15,7 +15,7 @@ import (
 func TestRandom(t *testing.T) {
 	for seed := range uint64(300) {
 		r := &run{r: rand.New(rand.NewPCG(seed, 1)), waiting: map[*Conn]bool{}}
-		config := Config{Slots: 1 + r.r.IntN(12), Waiting: 1 + r.r.IntN(20), WaitLimit: time.Second, Penalties: rules}
+		config := Config{Slots: 1 + r.r.IntN(12), Waiting: 1 + r.r.IntN(20), Watching: r.r.IntN(6), WaitLimit: time.Second, Penalties: rules}
 		if r.r.IntN(2) == 0 {
 			config.PerSource = 1 + r.r.IntN(config.Slots)
 		}
@@ -33,7 +33,7 @@ func TestRandom(t *testing.T) {
 			r.leave(0)
 		}
 		if got := r.Stats(); got.Held != 0 || got.Waiting != 0 || got.Sources != 0 || len(r.waiting) != 0 ||
-			r.queue.Free() != config.Slots || r.excused != 0 || r.resting.Len() != 0 || r.busy.Len() != 0 || r.askedCount != 0 {
+			r.queue.Free() != config.Slots || r.excused != 0 || r.watching != 0 || len(r.watchers) != 0 || r.resting.Len() != 0 || r.busy.Len() != 0 || r.askedCount != 0 {
 			t.Fatalf("seed %d: at the end %+v", seed, got)
 		}
 	}
@@ -74,7 +74,7 @@ func (r *run) step() {
 		case n == 14:
 			r.Offence(r.now, c, penalty.Kind(r.r.IntN(int(penalty.Kinds))), r.r.Uint64N(9))
 		default:
-			r.Progress(c, work.Stage(1+r.r.IntN(3)))
+			r.Progress(c, work.Stage(1+r.r.IntN(4)))
 		}
 	}
 }
@@ -106,9 +106,14 @@ func (r *run) apply() {
 }
 
 func (r *run) check(c Config) {
-	withSlot := 0
-	bySource := map[Source]int{}
+	withSlot, watching := 0, 0
+	bySource, watchers := map[Source]int{}, map[Source]int{}
 	for _, conn := range r.held {
+		if conn.watches {
+			watching++
+			watchers[conn.Source]++
+			continue
+		}
 		bySource[conn.Source]++
 		if !conn.excused {
 			withSlot++
@@ -116,11 +121,13 @@ func (r *run) check(c Config) {
 	}
 	got := r.Stats()
 	switch {
-	case withSlot > c.Slots:
+	case withSlot > c.Slots+c.Watching: // those that watched may have no slot free when they go on
 		r.fault = "more connections than slots"
-	case len(r.held) > 2*c.Slots || r.excused > c.Slots:
+	case watching > c.Watching || watching != r.watching:
+		r.fault = "the number of connections that watch is wrong"
+	case len(r.held) > 2*(c.Slots+c.Watching) || r.excused > c.Slots:
 		r.fault = "more excused connections than slots"
-	case got.Held != len(r.held) || got.Waiting != len(r.waiting) || r.queue.Free() != c.Slots-withSlot:
+	case got.Held != len(r.held)-watching || got.Waiting != len(r.waiting) || r.queue.Free() != c.Slots-withSlot:
 		r.fault = "the counts are wrong"
 	case got.Waiting > c.Waiting:
 		r.fault = "more wait than there is room"
@@ -133,8 +140,13 @@ func (r *run) check(c Config) {
 			r.fault = "a connection waits while a slot is free"
 		}
 	}
+	for source, n := range watchers {
+		if source != User(0) && n > (c.Watching+1)/2 {
+			r.fault = "too many connections of a source watch"
+		}
+	}
 	for source, n := range bySource {
-		if c.PerSource > 0 && source != User(0) && n > c.PerSource {
+		if c.PerSource > 0 && source != User(0) && n > c.PerSource+c.Watching {
 			r.fault = "a source has more than its limit"
 		}
 	}

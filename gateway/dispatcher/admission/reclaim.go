@@ -95,7 +95,7 @@ func (s *State) askUpTo(l *list.List, n int, match func(*Conn) bool) {
 	for e := l.Front(); e != nil && n > 0; {
 		c := e.Value.(*Conn)
 		e = e.Next() // before requestYield moves c
-		if !c.asked && !c.excused && match(c) {
+		if !c.asked && !c.excused && !c.watches && match(c) {
 			s.requestYield(c)
 			n--
 		}

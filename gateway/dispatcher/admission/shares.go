@@ -5,19 +5,22 @@ import "schedrestd/internal/semaphore"
 // A shares divides slots fairly among sources. A free slot goes to the waiting
 // source that has the fewest. Sources with equally many take turns.
 type shares struct {
-	queue      *semaphore.Queue[Source, *Conn]
-	size       int    // number of slots
-	limit      int    // maximum number of slots of one source, even if no other source waits; 0: no limit
-	maxWaiting int    // number of connections that can wait
-	excused    int    // number of excused connections, whose slots were given to other connections
-	parked     uint64 // number of connections that had to wait
+	queue       *semaphore.Queue[Source, *Conn]
+	size        int            // number of slots
+	limit       int            // maximum number of slots of one source, even if no other source waits; 0: no limit
+	maxWaiting  int            // number of connections that can wait
+	watching    int            // number of connections that have given up their slots
+	watchers    map[Source]int // the same for each source
+	maxWatching int
+	excused     int    // number of excused connections, whose slots were given to other connections
+	parked      uint64 // number of connections that had to wait
 
 	decisions
 }
 
-func newShares(size, limit, maxWaiting int) *shares {
-	s := &shares{size: size, limit: limit, maxWaiting: maxWaiting}
-	s.queue = semaphore.NewQueue(size, func(_ Source, _ int, first *Conn) int {
+func newShares(c Config) *shares {
+	s := &shares{size: c.Slots, limit: c.PerSource, maxWaiting: c.Waiting, maxWatching: c.Watching, watchers: map[Source]int{}}
+	s.queue = semaphore.NewQueue(c.Slots, func(_ Source, _ int, first *Conn) int {
 		if s.atLimit(first) {
 			return -1
 		}
@@ -39,12 +42,38 @@ func (s *shares) releaseSlot(c *Conn) {
 	if !c.hasSlot {
 		panic("admission: a slot was freed that was not taken")
 	}
+	s.endWatch(c)
 	c.hasSlot = false
 	s.queue.Hold(c.Source, -1)
 	if c.excused {
 		s.excused--
 		s.queue.AddFree(-1)
 	}
+}
+
+// beginWatch takes back the slot of c, which waits for a change, unless too many
+// connections do.
+func (s *shares) beginWatch(c *Conn) {
+	if c.excused || s.watching >= s.maxWatching || !c.Proxy && s.watchers[c.Source] >= (s.maxWatching+1)/2 {
+		return
+	}
+	c.watches = true
+	s.watching++
+	s.watchers[c.Source]++
+	s.queue.Hold(c.Source, -1)
+}
+
+// endWatch gives c its slot again, even if none is free.
+func (s *shares) endWatch(c *Conn) {
+	if !c.watches {
+		return
+	}
+	c.watches = false
+	s.watching--
+	if s.watchers[c.Source]--; s.watchers[c.Source] == 0 {
+		delete(s.watchers, c.Source)
+	}
+	s.queue.Hold(c.Source, 1)
 }
 
 // excuse lets other connections use the slot of c, which still counts against

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/internal/penalty"
+	"schedrestd/ipc/work"
 )
 
 var noon = time.Unix(1_700_000_000, 0)
@@ -17,13 +18,14 @@ var noon = time.Unix(1_700_000_000, 0)
 // withSlots returns a State with the given limits: on all slots, on the slots
 // of one source, and on the number of waiting connections.
 func withSlots(slots, perSource, waiting int) *State {
-	return New(Config{Slots: slots, PerSource: perSource, Waiting: waiting, WaitLimit: 10 * time.Second})
+	return New(Config{Slots: slots, PerSource: perSource, Waiting: waiting, Watching: 4, WaitLimit: 10 * time.Second})
 }
 
 // play reports events to s and returns the decisions. Each word of script is an
 // event: "a" is a new connection of source a, "-a" closes the oldest connection
-// of source a, and "!a" reports a connection of source a as silent. Sources
-// with a capital letter are exempt.
+// of source a, "!a" reports a connection of source a as silent, "~a" makes one
+// watch, and "^a" makes one that watches go on. Sources with a capital letter
+// are exempt.
 func play(s *State, script string) (events []string) {
 	admitted := map[string][]*Conn{}
 	follow := func() {
@@ -39,7 +41,7 @@ func play(s *State, script string) (events []string) {
 		}
 	}
 	for _, word := range strings.Fields(script) {
-		name := strings.Trim(word, "-!")
+		name := strings.Trim(word, "-!~^")
 		switch word[0] {
 		case '-':
 			c := admitted[name][0]
@@ -48,6 +50,10 @@ func play(s *State, script string) (events []string) {
 		case '!':
 			i := slices.IndexFunc(admitted[name], func(c *Conn) bool { return !c.excused })
 			s.Unresponsive(admitted[name][i : i+1])
+		case '~', '^':
+			stage := map[byte]work.Stage{'~': work.Watching, '^': work.Answering}[word[0]]
+			i := slices.IndexFunc(admitted[name], func(c *Conn) bool { return c.stage != stage })
+			s.Progress(admitted[name][i], stage)
 		default:
 			s.Arrived(noon, &Conn{Source: User(uint32(name[0])), Exempt: name[0] < 'a', Ref: name})
 		}
@@ -74,6 +80,12 @@ func TestShares(t *testing.T) {
 		{"another source is next", withSlots(4, 0, 8), "a a a a a a b -a -a", "+a +a +a +a +b +a owed 0 of 1"},
 		{"the fewest slots first, then the first arrival", withSlots(4, 0, 8), "a a a a b c b -a -a -a", "+a +a +a +a +b +c +b owed 0 of 0"},
 		{"a slot of another source becomes free", withSlots(4, 0, 8), "a a b b a -b", "+a +a +b +b +a owed 0 of 0"},
+		{"one that watches needs no slot", withSlots(2, 0, 8), "a a ~a b", "+a +a +b owed 0 of 0"},
+		{"nor one of its source", withSlots(4, 2, 8), "a a ~a a", "+a +a +a owed 0 of 0"},
+		{"it has a slot again when it goes on", withSlots(2, 0, 8), "a a ~a b ^a b", "+a +a +b owed 0 of 1"},
+		{"and others wait until it ends", withSlots(1, 0, 8), "a ~a b ^a b -b -a", "+a +b +b owed 0 of 0"},
+		{"it leaves while it watches", withSlots(1, 0, 8), "a ~a b -a b -b", "+a +b +b owed 0 of 0"},
+		{"a third one of a source keeps its slot", withSlots(3, 0, 8), "a a a ~a ~a ~a b b b", "+a +a +a +b +b owed 0 of 1"},
 		{"a limit holds while slots are free", withSlots(4, 2, 8), "a a a b", "+a +a +b owed 0 of 0"},
 		{"a limit counts only the source's own slots", withSlots(4, 2, 8), "a a a b -b -a", "+a +a +b +a owed 0 of 0"},
 		{"exempt: has no share", withSlots(4, 0, 8), "A A A A A A", "+A +A +A +A owed 2 of 2"},

@@ -38,6 +38,7 @@ type Options struct {
 	Connections int
 	PerSource   int           // limit on the connections of one source; 0: none
 	Waiting     int           // number of connections that may wait for a slot
+	Watching    int           // number of connections that may wait for a change without a slot
 	WaitLimit   time.Duration // how long a connection waits for other connections of its source to end
 	Metrics     bool          // workers count for the exporter
 	Log         *slog.Logger
@@ -50,7 +51,7 @@ func newSlots(o Options, l *Loop) *Slots {
 	s := &Slots{Loop: l, log: o.Log, totals: newTotals(o.Metrics), answers: rate.New(answerBurst, answerRate, time.Now()),
 		turnedAway: newLimitedCount(), blocked: newLimitedCount(),
 		Answer: func(*Connection, int, time.Duration) {}, checkSilent: func() {},
-		State: admission.New(admission.Config{Slots: o.Connections, PerSource: o.PerSource, Waiting: o.Waiting, WaitLimit: o.WaitLimit,
+		State: admission.New(admission.Config{Slots: o.Connections, PerSource: o.PerSource, Waiting: o.Waiting, Watching: o.Watching, WaitLimit: o.WaitLimit,
 			Penalties: penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{
 				penalty.Auth: a.Auth, penalty.Malformed: a.Malformed, penalty.Crash: a.Crash}}})}
 	l.afterEvent = s.applyDecisions

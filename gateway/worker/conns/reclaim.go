@@ -20,8 +20,17 @@ func (t *Table) Reclaim(id uint64) {
 	if c == nil || !c.hasSlot { // already closed
 		return
 	}
-	if c.stage == work.Answering {
+	switch c.stage {
+	case work.Answering:
 		t.closeAfterAnswer(c)
+		return
+	case work.Watching:
+		c.closing = true
+		for q := range t.requests {
+			if q.conn == c && q.stop != nil {
+				q.stop()
+			}
+		}
 		return
 	}
 	// A connection is young if it was accepted, or its last request was

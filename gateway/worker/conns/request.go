@@ -37,14 +37,54 @@ func (c *Conn) Begin(w http.ResponseWriter, r *http.Request, source netip.Addr) 
 }
 
 // Admit records that the request is being answered. The argument place is nil
-// if the request needs none. Admit is called again when the request gives up its
-// place, because it waits for a change, and when it gets another.
+// if the request needs none.
 func (q *Request) Admit(place Place) {
 	t := q.conn.table
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	q.place = place
 	t.admitted[q] = struct{}{}
+}
+
+// Park records that the request waits for a change and has given up its place.
+// The function stop ends the wait. It is called if the connection is needed for
+// another client. It must not wait.
+func (q *Request) Park(stop func()) {
+	t := q.conn.table
+	t.mu.Lock()
+	defer t.unlock()
+	q.place, q.stop = nil, stop
+	delete(t.admitted, q)
+	q.conn.parked++
+	t.setWatching(q.conn)
+}
+
+// Resume records that the request no longer waits for a change, and has a place
+// again.
+func (q *Request) Resume(place Place) {
+	t := q.conn.table
+	t.mu.Lock()
+	defer t.unlock()
+	q.unpark()
+	q.place = place
+	t.admitted[q] = struct{}{}
+	t.setStage(q.conn, work.Answering)
+}
+
+// unpark ends the wait of a request, if it waits. The caller holds mu.
+func (q *Request) unpark() {
+	if q.stop != nil {
+		q.stop = nil
+		q.conn.parked--
+	}
+}
+
+// setWatching sets the stage Watching if all requests of c wait for a change. The
+// caller holds mu.
+func (t *Table) setWatching(c *Conn) {
+	if c.requests > 0 && c.parked == c.requests {
+		t.setStage(c, work.Watching)
+	}
 }
 
 // Finish records that the request's handler has returned. The request's
@@ -56,7 +96,9 @@ func (q *Request) Finish() {
 	q.finished = true
 	delete(t.requests, q)
 	delete(t.admitted, q)
+	q.unpark()
 	q.conn.requests--
+	t.setWatching(q.conn)
 	t.remove(q.conn)
 }
 

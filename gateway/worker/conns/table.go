@@ -13,9 +13,11 @@
 //
 //	Waiting    from the beginning until the first request
 //	Answering  while a request is being answered
+//	Watching   while all requests wait for a change
 //	Idle       until the next request
 //
-// A connection normally has a slot of the dispatcher's until it is closed. If
+// A connection normally has a slot of the dispatcher's until it is closed. While it
+// is Watching, the dispatcher gives the slot to another connection. If
 // another client needs the slot, the dispatcher reclaims it: a connection
 // without a request then gives up the slot at once, even if it stays open for a
 // moment.
@@ -77,6 +79,7 @@ type Conn struct {
 	hasSlot   bool       // whether the dispatcher counts it
 	closed    bool       // whether it is closed
 	requests  int        // number of requests in progress
+	parked    int        // number of these that wait for a change
 	closing   bool       // whether the next answer is its last
 
 	pausedUntil time.Time // time until which its client is blocked
@@ -111,7 +114,8 @@ type Request struct {
 	status   int        // status of the answer; 0 before its header is sent
 
 	// The fields below are guarded by Table.mu.
-	place        Place // nil if the request has none
+	place        Place  // nil if the request has none
+	stop         func() // ends the wait for a change; nil if the request does not wait
 	finished     bool
 	polls        int // how often watchHangups has seen it
 	stall        time.Duration

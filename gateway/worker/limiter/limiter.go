@@ -13,7 +13,6 @@ import (
 	"schedrestd/auth"
 	"schedrestd/gateway/worker/conns"
 	"schedrestd/gateway/worker/proxy"
-	"schedrestd/internal/semaphore"
 	"schedrestd/ipc/work"
 )
 
@@ -28,7 +27,7 @@ func New(c Config) *Limiter {
 		proxies: proxy.Proxies{Admission: c.Setup.Admission},
 		places:  newPlaces(c.Setup.Requests, c.Setup.Limits.Call),
 		rates:   newRates(c.Setup.Admission),
-		parked:  semaphore.New[string](maxParked, maxParked/2, 0),
+		parked:  newParked(c.Setup),
 	}
 	l.places.OnSlow(shortenDelay, l.Table.Shorten)
 	return l

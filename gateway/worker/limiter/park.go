@@ -7,11 +7,15 @@ import (
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/semaphore"
+	"schedrestd/ipc/work"
 )
 
-// maxParked is the number of requests of a worker that may wait for a change, or
-// follow changes. Half of them may be of one user.
-const maxParked = 4096
+// newParked returns the semaphore that limits the requests that wait for a
+// change, or follow changes. Half of them may be of one user.
+func newParked(s *work.Setup) *semaphore.Semaphore[string] {
+	n := max(1, int(s.Watching), int(s.Requests)/2)
+	return semaphore.New[string](n, (n+1)/2, 0)
+}
 
 // A parkedRequest is a request that waits for a change. Its place among the
 // requests in progress is free meanwhile.
@@ -25,7 +29,7 @@ var errParked = errs.New(errs.TooMany, "server busy: too many requests wait for 
 	WithHint("send the request without wait, or follow fewer lists")
 
 // Park implements rest.Config.Park.
-func Park(ctx context.Context, user string) (rest.Parked, error) {
+func Park(ctx context.Context, user string, stop func()) (rest.Parked, error) {
 	one, ok := ctx.Value(placeKey{}).(*place)
 	if !ok { // a test
 		return nil, nil
@@ -34,7 +38,7 @@ func Park(ctx context.Context, user string) (rest.Parked, error) {
 	if err != nil {
 		return nil, withRetryAfter(errParked, parkedRetryAfter)
 	}
-	one.request.Admit(nil)
+	one.request.Park(stop)
 	one.Release()
 	return &parkedRequest{waiting, one, user}, nil
 }
@@ -51,7 +55,7 @@ func (p *parkedRequest) Resume(ctx context.Context) error {
 		return errOverloaded
 	}
 	p.taken.Place = again
-	p.taken.request.Admit(again)
+	p.taken.request.Resume(again)
 	return nil
 }
 
