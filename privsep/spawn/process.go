@@ -48,6 +48,11 @@ func (p *Process) wait() {
 		return
 	}
 	_ = raw.Read(func(uintptr) bool {
+		// The kernel reports the exit while the last thread of the process still
+		// removes its entry from /proc. Wait4 removes the entry of the process, and
+		// waits for that thread in a loop that keeps the processor busy, for
+		// milliseconds if the thread is waiting for the same processor.
+		time.Sleep(time.Millisecond)
 		pid, err := unix.Wait4(p.PID, &p.Status, unix.WNOHANG, nil)
 		return err != unix.EINTR && (err != nil || pid != 0)
 	})
