@@ -71,8 +71,8 @@ func (n *source) query(database, key string) (string, error) {
 // had the same uid as getent, it could stop getent, take over its pipe and
 // answer in its place. Root trusts the answer, which determines the user and
 // the groups of a job.
-func run(ctx context.Context, tool, database, key string) (*cappedBuffer, error) {
-	target := stage.Target{Path: tool, Argv: []string{tool, database, key}, Env: []string{"LC_ALL=C"}}
+func run(ctx context.Context, tool, database string, keys ...string) (*cappedBuffer, error) {
+	target := stage.Target{Path: tool, Argv: append([]string{tool, database}, keys...), Env: []string{"LC_ALL=C"}}
 	if os.Geteuid() != 0 {
 		return execute(ctx, tool, target.Argv, target.Env)
 	}

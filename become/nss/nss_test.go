@@ -91,6 +91,43 @@ func TestUsers(t *testing.T) {
 	}
 }
 
+// TestPreload checks that the look-ups after preload run getent only for entries
+// that preload could not find out about.
+func TestPreload(t *testing.T) {
+	const several = `case "$*" in
+"passwd carol 3000 nobodyatall twins") echo "carol:*:3000:500:C:/home/carol:/bin/zsh"
+	echo "twins:*:3002:500::/:/bin/sh"; echo "twins:*:3003:0::/:/bin/sh"; exit 2;;
+"passwd dave") echo "dave:*:3001:500:D:/home/dave:/bin/zsh";;
+*) exit 7;;
+esac
+`
+	carol := User{"carol", 3000, 500, "/home/carol", "/bin/zsh"}
+	for _, tt := range []struct {
+		name    string
+		preload []string
+		want    User
+		kind    errs.Kind // kind of the expected error; 0: no error
+	}{
+		{name: "carol", preload: []string{"carol", "alice", "3000", "nobodyatall", "twins"}, want: carol}, // alice is in the file
+		{name: "3000", preload: []string{"carol", "3000", "nobodyatall", "twins"}, want: carol},
+		{name: "nobodyatall", preload: []string{"carol", "3000", "nobodyatall", "twins"}, kind: errs.NotFound},
+		{name: "twins", preload: []string{"carol", "3000", "nobodyatall", "twins"}, kind: errs.Unavailable},
+		{name: "dave", preload: []string{"dave"}, want: User{"dave", 3001, 500, "/home/dave", "/bin/zsh"}},
+		{name: "erin", preload: []string{"erin"}, kind: errs.Unavailable}, // getent failed
+		{name: "alice", preload: []string{"alice"}, want: User{"alice", 1000, 1000, "/home/alice", "/bin/bash"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := newSource(t, several)
+			n.preload("passwd", tt.preload)
+			n.tools = newSource(t, "exit 7").tools
+			got, err := n.user(tt.name, func(u User) bool { return u.Name == tt.name || strconv.Itoa(int(u.UID)) == tt.name })
+			if diff := cmp.Diff(tt.want, got); diff != "" || errs.KindOf(err) != tt.kind {
+				t.Errorf("%v, (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
 func TestNamesOf(t *testing.T) {
 	n := newSource(t, getentScript)
 	passwd := filepath.Join(n.etc, "passwd")

@@ -57,17 +57,18 @@ func TestRoleUsers(t *testing.T) {
 		err     string
 		check   func(id uint32) bool
 	}{
-		{name: "system users", db: userDatabase{byName(all), none, noGroup}, named: len(userNames)},
-		{name: "only some", db: userDatabase{byName(map[string]uint32{"schedrestd-keeper": 900}), none, noGroup}, named: 1},
-		{name: "all the same user", db: userDatabase{byName(same), none, noGroup}, named: 1},
-		{name: "root", db: userDatabase{byName(map[string]uint32{"schedrestd-keeper": 0}), none, noGroup}},
-		{name: "no system users", db: userDatabase{byName(nil), odd, thirds}, check: func(id uint32) bool { return id%2 == 0 && id%3 == 0 }},
-		{name: "every id is a subordinate one", db: userDatabase{byName(nil), none, noGroup}, subuids: allIDs, err: "have all ids"},
-		{name: "no user database", db: userDatabase{func(string) (nss.User, error) { lookups++; return nss.User{}, unavailable }, none, noGroup}, logged: "user database unavailable"},
+		{name: "system users", db: userDatabase{user: byName(all), uid: none, gid: noGroup}, named: len(userNames)},
+		{name: "only some", db: userDatabase{user: byName(map[string]uint32{"schedrestd-keeper": 900}), uid: none, gid: noGroup}, named: 1},
+		{name: "all the same user", db: userDatabase{user: byName(same), uid: none, gid: noGroup}, named: 1},
+		{name: "root", db: userDatabase{user: byName(map[string]uint32{"schedrestd-keeper": 0}), uid: none, gid: noGroup}},
+		{name: "no system users", db: userDatabase{user: byName(nil), uid: odd, gid: thirds}, check: func(id uint32) bool { return id%2 == 0 && id%3 == 0 }},
+		{name: "every id is a subordinate one", db: userDatabase{user: byName(nil), uid: none, gid: noGroup}, subuids: allIDs, err: "have all ids"},
+		{name: "no user database", db: userDatabase{user: func(string) (nss.User, error) { lookups++; return nss.User{}, unavailable }, uid: none, gid: noGroup}, logged: "user database unavailable"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var log strings.Builder
 			lookups = 0
+			tt.db.preloadUsers, tt.db.preloadGroups = func([]string) {}, func([]string) {}
 			users, err := tt.db.roleUsers(tt.subuids, slog.New(slog.NewTextHandler(&log, nil)))
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
