@@ -24,7 +24,8 @@ type account[T any] struct {
 
 // NewQueue returns a Queue with free places. The function rank gets a key, the
 // number of places that it holds, and its first waiting item. The key with the
-// lowest rank gets the next place; a negative rank means that it gets none.
+// lowest rank gets the next place; a negative rank means that it gets none. If
+// items never wait, rank can be nil.
 func NewQueue[K, T comparable](free int, rank func(key K, held int, first T) int) *Queue[K, T] {
 	return &Queue[K, T]{free: free, rank: rank, keys: map[K]*account[T]{}, waiting: map[K]*account[T]{}}
 }

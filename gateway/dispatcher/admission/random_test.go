@@ -33,7 +33,7 @@ func TestRandom(t *testing.T) {
 			r.leave(0)
 		}
 		if got := r.Stats(); got.Held != 0 || got.Waiting != 0 || got.Sources != 0 || len(r.waiting) != 0 ||
-			r.queue.Free() != config.Slots || r.excused != 0 || r.watching != 0 || len(r.watchers) != 0 || r.resting.Len() != 0 || r.busy.Len() != 0 || r.askedCount != 0 {
+			r.queue.Free() != config.Slots || r.excused != 0 || r.watchers.Free() != config.Watching || r.watchers.Keys() != 0 || r.resting.Len() != 0 || r.busy.Len() != 0 || r.askedCount != 0 {
 			t.Fatalf("seed %d: at the end %+v", seed, got)
 		}
 	}
@@ -123,7 +123,7 @@ func (r *run) check(c Config) {
 	switch {
 	case withSlot > c.Slots+c.Watching: // those that watched may have no slot free when they go on
 		r.fault = "more connections than slots"
-	case watching > c.Watching || watching != r.watching:
+	case watching > c.Watching || watching != c.Watching-r.watchers.Free():
 		r.fault = "the number of connections that watch is wrong"
 	case len(r.held) > 2*(c.Slots+c.Watching) || r.excused > c.Slots:
 		r.fault = "more excused connections than slots"

@@ -5,21 +5,21 @@ import "schedrestd/internal/semaphore"
 // A shares divides slots fairly among sources. A free slot goes to the waiting
 // source that has the fewest. Sources with equally many take turns.
 type shares struct {
-	queue       *semaphore.Queue[Source, *Conn]
-	size        int            // number of slots
-	limit       int            // maximum number of slots of one source, even if no other source waits; 0: no limit
-	maxWaiting  int            // number of connections that can wait
-	watching    int            // number of connections that have given up their slots
-	watchers    map[Source]int // the same for each source
-	maxWatching int
-	excused     int    // number of excused connections, whose slots were given to other connections
-	parked      uint64 // number of connections that had to wait
+	queue      *semaphore.Queue[Source, *Conn] // of slots
+	watchers   *semaphore.Queue[Source, *Conn] // of places for connections that have given up their slots; none waits
+	watchShare int                             // maximum number of such places of one source
+	size       int                             // number of slots
+	limit      int                             // maximum number of slots of one source, even if no other source waits; 0: no limit
+	maxWaiting int                             // number of connections that can wait
+	excused    int                             // number of excused connections, whose slots were given to other connections
+	parked     uint64                          // number of connections that had to wait
 
 	decisions
 }
 
 func newShares(c Config) *shares {
-	s := &shares{size: c.Slots, limit: c.PerSource, maxWaiting: c.Waiting, maxWatching: c.Watching, watchers: map[Source]int{}}
+	s := &shares{size: c.Slots, limit: c.PerSource, maxWaiting: c.Waiting, watchShare: (c.Watching + 1) / 2,
+		watchers: semaphore.NewQueue[Source, *Conn](c.Watching, nil)}
 	s.queue = semaphore.NewQueue(c.Slots, func(_ Source, _ int, first *Conn) int {
 		if s.atLimit(first) {
 			return -1
@@ -54,12 +54,11 @@ func (s *shares) releaseSlot(c *Conn) {
 // beginWatch takes back the slot of c, which waits for a change, unless too many
 // connections do.
 func (s *shares) beginWatch(c *Conn) {
-	if c.excused || s.watching >= s.maxWatching || !c.Proxy && s.watchers[c.Source] >= (s.maxWatching+1)/2 {
+	if c.excused || s.watchers.Free() <= 0 || !c.Proxy && s.watchers.Held(c.Source) >= s.watchShare {
 		return
 	}
 	c.watches = true
-	s.watching++
-	s.watchers[c.Source]++
+	s.watchers.Hold(c.Source, 1)
 	s.queue.Hold(c.Source, -1)
 }
 
@@ -69,10 +68,7 @@ func (s *shares) endWatch(c *Conn) {
 		return
 	}
 	c.watches = false
-	s.watching--
-	if s.watchers[c.Source]--; s.watchers[c.Source] == 0 {
-		delete(s.watchers, c.Source)
-	}
+	s.watchers.Hold(c.Source, -1)
 	s.queue.Hold(c.Source, 1)
 }
 
