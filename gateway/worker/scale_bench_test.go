@@ -30,7 +30,10 @@ type generator struct {
 	records   [][]byte     // encoded jobs, which the list repeats with other ids
 	length    int          // of the list, in bytes
 	constant  atomic.Bool  // the list does not change; otherwise each list has another time of the last backfill
+	version   atomic.Int64 // number of changes: each job with a lower index has its second record
+	changedAt atomic.Int64 // time of the last one, in nanoseconds
 	lists     atomic.Int64 // requested lists
+	singles   atomic.Int64 // requested jobs
 	open      atomic.Int64 // connections
 	mostOpen  atomic.Int64
 	sending   atomic.Int64 // lists that have been requested and are not yet sent
@@ -87,6 +90,28 @@ func concurrent(now, most *atomic.Int64) (done func()) {
 	return func() { now.Add(-1) }
 }
 
+// change changes a job.
+func (g *generator) change() {
+	g.changedAt.Store(time.Now().UnixNano())
+	g.version.Add(1)
+}
+
+// record returns the encoded job with this index, and length the length of all.
+func (g *generator) record(i int, version int64) []byte {
+	if int64(i) < version {
+		i++
+	}
+	return g.records[i%len(g.records)]
+}
+
+func (g *generator) lengthAt(version int64) int {
+	length := g.length
+	for i := range int(version) {
+		length += len(g.record(i, version)) - len(g.record(i, 0))
+	}
+	return length
+}
+
 func (g *generator) serve(b testing.TB, nc net.Conn) {
 	defer nc.Close()
 	defer concurrent(&g.open, &g.mostOpen)()
@@ -95,23 +120,29 @@ func (g *generator) serve(b testing.TB, nc net.Conn) {
 		return
 	}
 	f, _ := message.ParseFrame(request)
+	if f.Header.Type == message.RequestJobInfoSingle {
+		var one message.JobInfoSingleRequest
+		must(b, f.Decode(&one))
+		g.sendOne(b, nc, int(one.JobID.Number))
+		return
+	}
 	if f.Header.Type != message.RequestJobInfo {
 		pong, err := message.Encode(codec.V2605, 0, message.ResponseRC, nil, &message.RC{})
 		must(b, err)
 		nc.Write(pong)
 		return
 	}
-	n := g.lists.Add(1)
+	n, version := g.lists.Add(1), g.version.Load()
 	sent := concurrent(&g.sending, &g.mostLists)
 	defer func() { sent() }()
-	front, err := message.Front(codec.V2605, 0, message.ResponseJobInfo, nil, g.length)
+	front, err := message.Front(codec.V2605, 0, message.ResponseJobInfo, nil, g.lengthAt(version))
 	must(b, err)
 	w := bufio.NewWriterSize(nc, 256<<10)
 	w.Write(front)
 	w.Write(g.head(n))
 	var id [4]byte
 	for i := range g.jobs {
-		record := g.records[i%len(g.records)]
+		record := g.record(i, version)
 		binary.BigEndian.PutUint32(id[:], uint32(i+1))
 		w.Write(record[:jobIDOffset])
 		w.Write(id[:])
@@ -122,6 +153,18 @@ func (g *generator) serve(b testing.TB, nc net.Conn) {
 	sent() // before the client can have received the last byte, and request the next list
 	sent = func() {}
 	w.Flush()
+}
+
+// sendOne sends the job with this id.
+func (g *generator) sendOne(b testing.TB, nc net.Conn, id int) {
+	g.singles.Add(1)
+	record := slices.Clone(g.record(id-1, g.version.Load()))
+	binary.BigEndian.PutUint32(record[jobIDOffset:], uint32(id))
+	head := g.head(0)
+	binary.BigEndian.PutUint32(head, 1)
+	front, err := message.Front(codec.V2605, 0, message.ResponseJobInfo, nil, len(head)+len(record))
+	must(b, err)
+	nc.Write(slices.Concat(front, head, record))
 }
 
 // A reader is an http.ResponseWriter of a client that reads at most one piece of
@@ -155,19 +198,38 @@ func (r *reader) Write(b []byte) (int, error) {
 
 // get requests path and returns the status, or 0 if the answer broke off.
 func (r *reader) get(ctx context.Context, h http.Handler, token, path string) (status int) {
+	return r.getIf(ctx, h, token, path, "")
+}
+
+// getIf requests path if its tag has changed.
+func (r *reader) getIf(ctx context.Context, h http.Handler, token, path, tag string) (status int) {
+	return request(ctx, h, r, r, token, path, map[string]string{"If-None-Match": tag, "Accept-Encoding": r.coding})
+}
+
+// follow follows the changes of a list.
+func (f *follower) follow(ctx context.Context, h http.Handler, token, path string) {
+	request(ctx, h, f, &f.reader, token, path, map[string]string{"Accept": "text/event-stream"})
+}
+
+// request sends a request whose answer w gets.
+func request(ctx context.Context, h http.Handler, w http.ResponseWriter, r *reader, token, path string, header map[string]string) (status int) {
 	defer func() {
 		if recover() != nil { // the handler aborts the connection
 			status = 0
 		}
 	}()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "/sched/v0.0.43/"+path, nil)
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "/sched/v0.0.43/"+path, nil)
 	if err != nil {
 		panic(err)
 	}
-	request.Header.Set("X-SCHED-USER-TOKEN", token)
-	request.Header.Set("Accept-Encoding", r.coding)
+	q.Header.Set("X-SCHED-USER-TOKEN", token)
+	for name, value := range header {
+		if value != "" {
+			q.Header.Set(name, value)
+		}
+	}
 	r.header, r.status, r.ctx = http.Header{}, http.StatusOK, ctx
-	h.ServeHTTP(r, request)
+	h.ServeHTTP(w, q)
 	return r.status
 }
 

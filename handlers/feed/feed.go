@@ -63,11 +63,12 @@ type feed[R any] struct {
 	pass    uint32            // number of the current pass
 	sum     [sha256.Size]byte // digest of what the last pass has read
 	known   bool              // sum is set
+	passing []*View[R]        // the views that take part in the current pass
+	whole   []*View[R]        // those of them that take all records, not only those that have changed
 
 	mu      sync.Mutex // guards the fields below
 	views   map[string]*View[R]
-	passing map[string]*View[R] // the views that take part in the current pass
-	changed time.Time           // when the last change was found
+	changed time.Time // when the last change was found
 }
 
 // record is what a feed remembers of a record.
@@ -237,19 +238,18 @@ func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
 	defer cancel()
 	data := &origin.Origin{Accept: accept, Keep: keep, Digest: true}
 	f.mu.Lock()
-	f.passing = map[string]*View[R]{}
-	whole := !f.known // whether unchanged records matter
-	for key, v := range f.views {
-		f.passing[key] = v
+	f.passing, f.whole = f.passing[:0], f.whole[:0]
+	for _, v := range f.views {
+		f.passing = append(f.passing, v)
 		if v.begin() {
-			whole = true
+			f.whole = append(f.whole, v)
 		}
 	}
 	f.mu.Unlock()
 	f.pass++
 	first := true
 	err := f.source.Read(origin.With(ctx, data), func(r *R, digest uint64) error {
-		if first && !whole {
+		if first && f.known && len(f.whole) == 0 {
 			if sum, known := data.Sum(); known && sum == f.sum {
 				return errSame
 			}
@@ -282,11 +282,12 @@ func (f *feed[R]) take(r *R, digest uint64) {
 	key := f.set.Key(r)
 	old, existed := f.records[key]
 	f.records[key] = record{digest, f.pass}
-	same := existed && old.digest == digest
-	for _, v := range f.passing {
-		if !same || v.wantsAll {
-			v.take(key, r)
-		}
+	views := f.passing
+	if existed && old.digest == digest {
+		views = f.whole
+	}
+	for _, v := range views {
+		v.take(key, r)
 	}
 }
 
@@ -306,6 +307,7 @@ func (f *feed[R]) finish(asked time.Time, err error, complete bool) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	defer func() { clear(f.passing); clear(f.whole) }()
 	pass := Change{Asked: asked, Found: time.Now()}
 	for _, v := range f.passing {
 		if v.commit(pass, err, complete) {

@@ -36,7 +36,6 @@ type View[R any] struct {
 	state    sum
 	batch    []Event // changes in the current pass
 	changes  int     // their number, also if they are not recorded
-	wantsAll bool    // the current pass gives all records to the view
 	building *Snapshot
 	record   bool // the current pass records changes as events
 	buffer   []byte
@@ -144,8 +143,7 @@ func (v *View[R]) begin() bool {
 	if v.wanted {
 		v.building = &Snapshot{memory: v.Memory, users: 1}
 	}
-	v.wantsAll = v.wanted || v.isNew()
-	return v.wantsAll
+	return v.wanted || v.isNew()
 }
 
 // take compares a record with what the view remembers.

@@ -25,6 +25,11 @@ func (t *Table) Reclaim(id uint64) {
 		t.closeAfterAnswer(c)
 		return
 	case work.Watching:
+		if c.reported != work.Watching { // the dispatcher does not know yet that the slot is free
+			c.reported = work.Watching
+			t.outbox.add(&work.Progress{ID: c.id, Stage: work.Watching})
+			return
+		}
 		c.closing = true
 		for q := range t.requests {
 			if q.conn == c && q.stop != nil {
