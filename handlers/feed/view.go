@@ -332,5 +332,12 @@ func (v *View[R]) Wait(ctx context.Context, at Change) (Change, error) {
 	}
 }
 
+// IsShared reports whether the view has several clients.
+func (v *View[R]) IsShared() bool {
+	v.feed.mu.Lock()
+	defer v.feed.mu.Unlock()
+	return v.users > 1
+}
+
 // Reads reports whether the view's feed reads this source.
 func (v *View[R]) Reads(s *Source[R]) bool { return v.feed.source.Name == s.Name }

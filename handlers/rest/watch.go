@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net/url"
 	"slices"
 	"strings"
@@ -54,7 +55,7 @@ func Watch[R any](c *Call, set *feed.Set[R], w Watched[R], sources ...feed.Sourc
 		defer view.Leave()
 		return true, follow(c, view)
 	}
-	l := &viewListener[R]{view: view, at: view.Now(), exact: view.Reads(&sources[0])}
+	l := &viewListener[R]{view: view, at: view.Now(), exact: view.Reads(&sources[0]), jitter: c.server.WatchInterval / 16}
 	c.waiting.changes = l
 	c.waiting.newer(l.after())
 	c.setOrigin()
@@ -90,11 +91,16 @@ type viewListener[R any] struct {
 	view  *feed.View[R]
 	at    feed.Change
 	exact bool // the operation reads what the feed reads
+
+	jitter time.Duration // maximum delay, so that the clients of a view do not all go on together
 }
 
 func (l *viewListener[R]) next(ctx context.Context) (time.Time, error) {
 	at, err := l.view.Wait(ctx, l.at)
 	l.at = at
+	if err == nil && l.jitter > 0 && l.view.IsShared() { // all of them have been woken
+		time.Sleep(rand.N(l.jitter))
+	}
 	return l.after(), err
 }
 
