@@ -31,11 +31,11 @@ type nodeRecord struct {
 }
 
 func (h *handler) newFeeds() *feeds {
-	f := new(feeds)
-	f.jobs = feed.Set[model.Job]{Key: jobKey, Interval: h.WatchInterval, Counts: &f.counts}
-	f.nodes = feed.Set[nodeRecord]{Key: func(n *nodeRecord) string { return n.node.Name }, Interval: h.WatchInterval, Counts: &f.counts}
-	f.partitions = feed.Set[model.Partition]{Key: func(p *model.Partition) string { return p.Name }, Interval: h.WatchInterval, Counts: &f.counts}
-	f.reservations = feed.Set[model.Reservation]{Key: func(r *model.Reservation) string { return r.Name }, Interval: h.WatchInterval, Counts: &f.counts}
+	f, turn := new(feeds), make(chan struct{}, 1)
+	f.jobs = feed.Set[model.Job]{Key: jobKey, Interval: h.WatchInterval, Counts: &f.counts, Turn: turn}
+	f.nodes = feed.Set[nodeRecord]{Key: func(n *nodeRecord) string { return n.node.Name }, Interval: h.WatchInterval, Counts: &f.counts, Turn: turn}
+	f.partitions = feed.Set[model.Partition]{Key: func(p *model.Partition) string { return p.Name }, Interval: h.WatchInterval, Counts: &f.counts, Turn: turn}
+	f.reservations = feed.Set[model.Reservation]{Key: func(r *model.Reservation) string { return r.Name }, Interval: h.WatchInterval, Counts: &f.counts, Turn: turn}
 	return f
 }
 

@@ -40,6 +40,10 @@ type Set[R any] struct {
 	Interval time.Duration   // minimum time between two requests of a feed
 	Counts   *Counts         // counts for the metrics
 
+	// Turn has a capacity of 1, and an element while a feed compares records. Sets
+	// that share it use at most one processor, however many users wait.
+	Turn chan struct{}
+
 	mu    sync.Mutex
 	feeds map[feedKey]*feed[R]
 }
@@ -63,6 +67,7 @@ type feed[R any] struct {
 	pass    uint32            // number of the current pass
 	sum     [sha256.Size]byte // digest of what the last pass has read
 	known   bool              // sum is set
+	waited  time.Duration     // how long the current pass has waited for its turn
 	passing []*View[R]        // the views that take part in the current pass
 	whole   []*View[R]        // those of them that take all records, not only those that have changed
 
@@ -190,7 +195,7 @@ func (f *feed[R]) run() {
 		if !due && err == nil && accept > 0 {
 			continue // the timer is still running
 		}
-		timer.Reset(time.Until(begun.Add(f.pause(time.Since(begun), failures))))
+		timer.Reset(time.Until(begun.Add(f.pause(time.Since(begun)-f.waited, failures))))
 	}
 }
 
@@ -247,6 +252,7 @@ func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
 	}
 	f.mu.Unlock()
 	f.pass++
+	f.waited = 0
 	first := true
 	err := f.source.Read(origin.With(ctx, data), func(r *R, digest uint64) error {
 		if first && f.known && len(f.whole) == 0 {
@@ -254,10 +260,18 @@ func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
 				return errSame
 			}
 		}
-		first = false
+		if first {
+			first = false
+			asks := time.Now()
+			f.set.Turn <- struct{}{}
+			f.waited = time.Since(asks)
+		}
 		f.take(r, digest)
 		return nil
 	})
+	if !first {
+		defer func() { <-f.set.Turn }()
+	}
 	if err == errSame {
 		f.finish(asked, nil, false)
 		return nil

@@ -70,7 +70,7 @@ func (c *controller) source(name string, whole bool, visible func(item) bool) So
 func everything(item) bool { return true }
 
 func newSet() *Set[item] {
-	return &Set[item]{Key: func(i *item) string { return i.key }, Interval: 2 * time.Millisecond, Counts: new(Counts)}
+	return &Set[item]{Key: func(i *item) string { return i.key }, Interval: 2 * time.Millisecond, Counts: new(Counts), Turn: make(chan struct{}, 1)}
 }
 
 // interest shows the items of a group; -1 stands for all.
