@@ -25,6 +25,7 @@ type Job struct {
 	ArrayJob    Number   `json:"array_job_id"`
 	ArrayTask   Number   `json:"array_task_id"`
 	ArrayTasks  string   `json:"array_task_string"`
+	HetJob      Number   `json:"het_job_id"`
 	Name        string   `json:"name"`
 	User        string   `json:"user_name"`
 	Account     string   `json:"account"`
@@ -83,6 +84,15 @@ func (j *Job) Active() bool {
 	return slices.Contains(j.State, "COMPLETING") || slices.Contains(j.State, "REQUEUED")
 }
 
+// HasStarted reports whether j runs, or has run and ended.
+func (j *Job) HasStarted() bool {
+	switch j.BaseState() {
+	case "PENDING", "UNKNOWN":
+		return false
+	}
+	return !slices.Contains(j.State, "CONFIGURING")
+}
+
 // Label returns the id of the job as people write it: 12, 12_3 for a task of an
 // array, or 12_[4-9] for pending tasks.
 func (j *Job) Label() string {
@@ -122,6 +132,12 @@ func (j *Job) Selects(id string) bool {
 		return j.matches(id)
 	}
 	return id == strconv.FormatUint(uint64(j.ID), 10) || id == j.Array()
+}
+
+// IsPartOf reports whether j is the job with this id, or a task or component of
+// it.
+func (j *Job) IsPartOf(id string) bool {
+	return j.Selects(id) || j.HetJob.Int() != 0 && id == strconv.FormatInt(j.HetJob.Int(), 10)
 }
 
 // PendingTasks returns the ids of the pending tasks that j stands for, such as

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"schedrestd/internal/errs"
 )
@@ -24,8 +25,11 @@ type List struct {
 	Since   int64      // send the list only if it has changed since this time; 0 for always
 	Query   url.Values // parameters that all servers support
 	Fresh   bool       // the server must not answer with older data that it keeps
+	Wait    bool       // the server may answer later, when the answer differs from the last one for this List
+	Until   string     // for one job: the state for which the server waits instead, UntilRunning or UntilEnded; "" for none
 
-	tag string // entity tag of the last answer; "" if it had none
+	tag   string // entity tag of the last answer; "" if it had none
+	waits bool   // the last answer showed that the server can wait
 }
 
 // narrows reports whether l asks for less than the whole list.
@@ -39,8 +43,11 @@ func (l *List) query(whole bool) url.Values {
 		return query
 	}
 	maps.Copy(query, l.Query)
-	if l.Since != 0 {
+	if l.Since != 0 && (!l.waits || l.tag == "") { // a server that waits knows itself what has changed
 		query.Set("update_time", strconv.FormatInt(l.Since, 10))
+	}
+	if l.Wait && l.waits && l.Until != "" {
+		query.Set("until", l.Until)
 	}
 	if whole {
 		return query
@@ -62,13 +69,17 @@ func (l *List) header() http.Header {
 	if l != nil && l.Fresh {
 		h.Set("Cache-Control", "no-cache")
 	}
+	if l != nil && l.Wait {
+		h.Set("Prefer", preferWait)
+	}
 	return h
 }
 
 // Meta contains the information that accompanies the list in an answer.
 type Meta struct {
-	LastUpdate int64 // time of the last change
-	Unchanged  bool  // nothing has changed since the last answer, or since List.Since; the list is absent or empty
+	LastUpdate int64         // time of the last change
+	Unchanged  bool          // nothing has changed since the last answer, or since List.Since; the list is absent or empty
+	Wait       time.Duration // how long the server can delay its answers until something changes (List.Wait); 0 if it can't
 }
 
 // requestList requests the list at path and calls each(d) for every element. In
@@ -118,6 +129,10 @@ func (c *Client) requestPart(ctx context.Context, path string, l *List, whole bo
 		return m, err
 	}
 	defer resp.Body.Close()
+	if l != nil && l.Wait {
+		m.Wait = appliedWait(resp.Header)
+		l.waits = m.Wait > 0
+	}
 	if resp.StatusCode == http.StatusNotModified {
 		if header.Get("If-None-Match") == "" && !query.Has("update_time") {
 			return m, errs.New(errs.BadAnswer, "%s answered 304 to a request without a condition", c.addr)

@@ -138,7 +138,7 @@ func TestAccountingFields(t *testing.T) {
 	if err := errors.Join(err1, err2); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v: %+v, want %+v", err, got, want)
 	}
-	notListed := map[string]bool{"ArrayTasks": true, "Description": true, "Tasks": true, "Dependency": true, "Comment": true, "Resources": true, // not in accounting
+	notListed := map[string]bool{"ArrayTasks": true, "Description": true, "Tasks": true, "HetJob": true, "Dependency": true, "Comment": true, "Resources": true, // not in accounting
 		"Directory": true, "Command": true, "Output": true, "Error": true, "OutputPath": true, "ErrorPath": true}
 	fields := reflect.ValueOf(*want)
 	for i := range fields.NumField() {

@@ -124,7 +124,7 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 			WithHint("redirects are not followed; give the final address with --url")
 	}
 	defer resp.Body.Close()
-	return nil, c.responseError(resp)
+	return nil, withRetryAfter(c.responseError(resp), resp.Header)
 }
 
 // send sends a request. It returns the answer even if the status of the answer
@@ -144,8 +144,14 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 		path += "?" + strings.ReplaceAll(query.Encode(), "%2C", ",")
 	}
 	target := c.addr.base + path
-	c.log("request: %s %s", method, path)
-	ctx, stopTimer := withAnswerTimeout(ctx, c.config.Timeout)
+	limit := c.config.Timeout
+	if header.Get("Prefer") == preferWait {
+		limit += maxWait
+		c.log("request: %s %s (Prefer: %s)", method, path, preferWait)
+	} else {
+		c.log("request: %s %s", method, path)
+	}
+	ctx, stopTimer := withAnswerTimeout(ctx, limit)
 	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(data))
 	if err != nil {
 		stopTimer()

@@ -21,7 +21,8 @@ import (
 // newHTTPClient returns an HTTP client for one address.
 func newHTTPClient(cfg Config, addr *address) (*http.Client, error) {
 	t := &http.Transport{
-		MaxIdleConns:        4,
+		MaxIdleConns:        8,
+		MaxIdleConnsPerHost: 8,
 		IdleConnTimeout:     time.Minute,
 		ForceAttemptHTTP2:   true,
 		TLSHandshakeTimeout: 20 * time.Second,
