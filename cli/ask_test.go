@@ -347,7 +347,7 @@ func TestTopAgain(t *testing.T) {
 // TestWatchAll checks that watch prints each change of the selected jobs once,
 // and that it asks for the jobs only if they have changed.
 func TestWatchAll(t *testing.T) {
-	for _, support := range []support{supports, ignores, refuses} {
+	for _, support := range []support{supports, ignores, refuses, waits} {
 		s := randomSite(rand.New(rand.NewPCG(7, 8)))
 		s.support, s.jobs = support, []model.Job{
 			{StepID: model.StepID{JobID: 1}, Name: "mine", UserID: 1001, State: model.JobPending},
@@ -356,14 +356,24 @@ func TestWatchAll(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		s.each = func(request int) { // called before each answer, with the lock held
-			switch request {
+		step := func(n int) { // called before each answer, with the lock held
+			switch n {
 			case 3:
 				s.jobs[0].State, s.jobs[1].State = model.JobRunning, model.JobRunning
 			case 5:
 				s.jobs[0].State = model.JobComplete
 			case 7:
 				cancel()
+			}
+		}
+		if s.each = step; support == waits { // while requests wait
+			requests, reads, steps := 0, 0, 0
+			s.each = func(request int) { requests, reads = request, 0 }
+			s.read = func(int) {
+				if reads++; reads >= 4 && requests > steps+1 {
+					steps++
+					step(2*steps + 1)
+				}
 			}
 		}
 		server := httptest.NewServer(s.handler())
@@ -382,11 +392,13 @@ func TestWatchAll(t *testing.T) {
 			t.Errorf("%s: %v, -want +got\n%s", support, err, diff)
 		}
 		var statuses []int
-		for _, r := range s.requests[:6] {
+		s.mu.Lock()
+		for _, r := range s.requests {
 			statuses = append(statuses, r.status)
 		}
-		want := map[string][]int{"supports": {200, 304, 200, 304, 200, 304}, "ignores": {200, 200, 200, 200, 200, 200}, "refuses": {422, 200, 200, 200, 200, 200}}
-		if !slices.Equal(statuses, want[support.String()]) {
+		s.mu.Unlock()
+		want := map[string][]int{"supports": {200, 304, 200, 304, 200, 304}, "ignores": {200, 200, 200, 200, 200, 200}, "refuses": {422, 200, 200, 200, 200, 200}, "waits": {200, 200, 200}}[support.String()]
+		if !slices.Equal(statuses[:min(len(statuses), len(want))], want) {
 			t.Errorf("%s: statuses %v", support, statuses)
 		}
 	}
@@ -395,12 +407,16 @@ func TestWatchAll(t *testing.T) {
 // TestWatchJob checks that watch requests only some fields of a job, and only if
 // they have changed.
 func TestWatchJob(t *testing.T) {
-	for _, support := range []support{supports, ignores, refuses} {
+	hurry(t)
+	for _, support := range []support{supports, ignores, refuses, waits} {
 		s := &site{support: support, jobs: []model.Job{{StepID: model.StepID{JobID: 1}, Name: "mine", UserID: 1001, State: model.JobPending}}}
-		s.each = func(request int) { // called before each answer, with the lock held
-			if request == 3 {
+		change := func(n int) { // called with the lock held
+			if n == 3 {
 				s.jobs[0].State, s.jobs[0].ExitCode = model.JobFailed, 7<<8
 			}
+		}
+		if s.each = change; support == waits {
+			s.each, s.read = nil, change // during the second request
 		}
 		status, out, errOut := s.run(t, "watch", "1")
 		if lines := strings.Split(out, "\n"); status != 7 || len(lines) != 3 || !strings.HasSuffix(lines[0], "PENDING") || !strings.HasSuffix(lines[1], "FAILED, exit code 7") {
@@ -410,7 +426,7 @@ func TestWatchJob(t *testing.T) {
 		for _, r := range s.requests {
 			statuses = append(statuses, r.status)
 		}
-		want := map[string][]int{"supports": {200, 304, 200}, "ignores": {200, 200, 200}, "refuses": {422, 200, 200}}
+		want := map[string][]int{"supports": {200, 304, 200}, "ignores": {200, 200, 200}, "refuses": {422, 200, 200}, "waits": {200, 200}}
 		if !slices.Equal(statuses, want[support.String()]) || !strings.HasPrefix(s.asked("job")[0], "fields=") {
 			t.Errorf("%s: statuses %v, asked for %q", support, statuses, s.asked("job"))
 		}

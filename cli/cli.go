@@ -36,7 +36,7 @@ import (
 // Commands returns the commands.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{
-		jobsCommand(), jobCommand(), historyCommand(), nodesCommand(), partitionsCommand(), submitCommand(), watchCommand(), topCommand(),
+		jobsCommand(), jobCommand(), historyCommand(), nodesCommand(), partitionsCommand(), submitCommand(), waitCommand(), watchCommand(), topCommand(),
 		cancelCommand(), holdCommand(), releaseCommand(), requeueCommand(), updateCommand(), pingCommand(), showCommand(),
 	}
 }
@@ -190,6 +190,7 @@ const (
 	statusUnavailable = 3   // the server can't be reached or does not answer
 	statusDenied      = 4   // no token, an expired token, or no permission
 	statusUnknown     = 5   // the job or node does not exist
+	statusTimeout     = 124 // the time of wait is over, as with timeout(1)
 	statusInterrupted = 130 // Ctrl-C
 )
 

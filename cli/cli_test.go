@@ -293,6 +293,7 @@ func TestDetails(t *testing.T) {
 // TestSubmit checks the request and the output of the submit command. With
 // --wait, the command must exit with the job's exit status.
 func TestSubmit(t *testing.T) {
+	hurry(t)
 	file := filepath.Join(t.TempDir(), "job.sh")
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n#SBATCH -n 2 -p cpu\necho\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -356,6 +357,7 @@ func TestEmptyValues(t *testing.T) {
 // TestWatch checks that the watch command prints the changes in a job's state
 // and exits with the job's exit status.
 func TestWatch(t *testing.T) {
+	hurry(t)
 	status, out, errOut := runCommand(t, &gateway{states: []string{`PENDING`, `PENDING`, `RUNNING`, `FAILED {"return_code": {"set": true, "number": 3}}`}}, "watch", "5")
 	var states []string
 	for line := range strings.Lines(out) {

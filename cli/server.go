@@ -76,6 +76,8 @@ type connection struct {
 	user    string                           // "" if unknown
 	cluster *direct.Cluster                  // nil with a gateway
 	log     func(format string, args ...any) // prints a line if the user wants to see requests
+
+	waitNote sync.Once // for noteWaits
 }
 
 // noteOthers notes that the server has sent entries that the options of the
@@ -123,7 +125,7 @@ func (o *options) dial(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, withDefaultHint(err, s.url)
 	}
-	return &connection{client, credential.User(token, ""), nil, log}, nil
+	return &connection{Client: client, user: credential.User(token, ""), log: log}, nil
 }
 
 // withDefaultHint adds a hint to the error of a gateway that the user has not
@@ -157,5 +159,5 @@ func (o *options) dialDirect(ctx context.Context, config, token string) (*connec
 	if err != nil {
 		return nil, err
 	}
-	return &connection{client, credential.User(token, field), cluster, log}, nil
+	return &connection{Client: client, user: credential.User(token, field), cluster: cluster, log: log}, nil
 }

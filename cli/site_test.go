@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"hash/maphash"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"schedrestd/api"
 	"schedrestd/auth"
@@ -33,7 +35,9 @@ type site struct {
 	partitions []model.Partition
 	requests   []request
 	each       func(request int) // called with the number of each request for a list, from 1; nil for none
-	queries    []model.Query     // of lists of jobs
+	read       func(n int)       // called with the number of each list of jobs, or job, that the controller sends; nil for none
+	reads      int
+	queries    []model.Query // of lists of jobs
 	killed     []string
 	count      int // of requests for lists
 }
@@ -44,9 +48,10 @@ const (
 	supports support = iota // as this project's gateway does
 	ignores                 // as slurmrestd does
 	refuses
+	waits // as supports, and requests can wait for changes
 )
 
-func (s support) String() string { return [...]string{"supports", "ignores", "refuses"}[s] }
+func (s support) String() string { return [...]string{"supports", "ignores", "refuses", "waits"}[s] }
 
 // A request is a request for a list or a job, with its answer.
 type request struct {
@@ -54,6 +59,7 @@ type request struct {
 	query  url.Values
 	tag    string // If-None-Match
 	cache  string // Cache-Control
+	prefer string
 	status int
 	body   []byte
 }
@@ -91,10 +97,12 @@ func (s *site) Jobs(_ context.Context, _ model.Credential, q model.Query, each f
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queries = append(s.queries, q)
+	s.begin()
 	for i := range s.jobs {
 		if q.User.Set && s.jobs[i].UserID != q.User.Number {
 			continue
 		}
+		digest(q, s.jobs[i])
 		if err := each(&s.jobs[i]); err != nil {
 			return model.JobTimes{}, err
 		}
@@ -103,13 +111,15 @@ func (s *site) Jobs(_ context.Context, _ model.Credential, q model.Query, each f
 }
 
 // Job passes on a job or, like a controller, all tasks of its array.
-func (s *site) Job(_ context.Context, _ model.Credential, id uint32, _ model.Query, each func(*model.Job) error) (model.JobTimes, error) {
+func (s *site) Job(_ context.Context, _ model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.begin()
 	found := false
 	for i := range s.jobs {
 		if j := &s.jobs[i]; j.StepID.JobID == id || j.ArrayJobID == id {
 			found = true
+			digest(q, *j)
 			if err := each(j); err != nil {
 				return model.JobTimes{}, err
 			}
@@ -121,10 +131,30 @@ func (s *site) Job(_ context.Context, _ model.Credential, id uint32, _ model.Que
 	return model.JobTimes{LastUpdate: 5}, nil
 }
 
-func (s *site) Nodes(_ context.Context, _ model.Credential, _ model.Query, each func(*model.Node) error) (model.Time, error) {
+// begin begins a list of jobs.
+func (s *site) begin() {
+	s.reads++
+	if s.read != nil {
+		s.read(s.reads)
+	}
+}
+
+var seed = maphash.MakeSeed()
+
+// digest sets the digest of a record that is passed on.
+func digest(q model.Query, record any) {
+	if q.Digest != nil {
+		*q.Digest = maphash.String(seed, fmt.Sprintf("%+v", record))
+	}
+}
+
+func (s *site) Nodes(_ context.Context, _ model.Credential, q model.Query, each func(*model.Node) error) (model.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return 5, eachOf(s.nodes, each)
+	return 5, eachOf(s.nodes, func(n *model.Node) error {
+		digest(q, *n)
+		return each(n)
+	})
 }
 
 func (s *site) Node(_ context.Context, _ model.Credential, name string, _ model.Query) (*model.Node, model.Time, error) {
@@ -160,8 +190,11 @@ func eachOf[T any](list []T, each func(*T) error) error {
 
 // handler returns the gateway.
 func (s *site) handler() http.Handler {
-	h := handlers.New(handlers.Config{Controller: s, Resolver: names{},
-		Config: rest.Config{Auth: auth.Options{JWT: true}, Names: api.NamesBoth, Users: names{}, Release: "1"}})
+	cfg := rest.Config{Auth: auth.Options{JWT: true}, Names: api.NamesBoth, Users: names{}, Release: "1"}
+	if s.support == waits {
+		cfg.MaxWait, cfg.WatchInterval = time.Minute, 10*time.Millisecond
+	}
+	h := handlers.New(handlers.Config{Controller: s, Resolver: names{}, Config: cfg})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 		list := parts[len(parts)-1]
@@ -177,7 +210,7 @@ func (s *site) handler() http.Handler {
 			s.each(s.count)
 		}
 		s.mu.Unlock()
-		done := request{list, r.URL.Query(), r.Header.Get("If-None-Match"), r.Header.Get("Cache-Control"), 0, nil}
+		done := request{list, r.URL.Query(), r.Header.Get("If-None-Match"), r.Header.Get("Cache-Control"), r.Header.Get("Prefer"), 0, nil}
 		known := url.Values{}
 		if value := r.URL.Query().Get("update_time"); value != "" {
 			known.Set("update_time", value)
@@ -186,12 +219,13 @@ func (s *site) handler() http.Handler {
 		switch {
 		case s.support == refuses && len(done.query) > len(known):
 			reply(answer, http.StatusUnprocessableEntity, `{"errors": [{"description": "unknown parameter", "error_number": 9202}]}`)
-		case s.support == supports:
+		case s.support == supports || s.support == waits:
 			h.ServeHTTP(answer, r)
 		default:
 			r.URL.RawQuery = known.Encode()
 			r.RequestURI = r.URL.RequestURI()
 			r.Header.Del("If-None-Match")
+			r.Header.Del("Prefer")
 			h.ServeHTTP(answer, r)
 		}
 		done.status, done.body = answer.Code, answer.Body.Bytes()

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -90,23 +91,16 @@ its number; if the job was cancelled or failed in another way, it is 1.`,
 			return err
 		}
 		id := strconv.FormatUint(uint64(submitted.ID), 10)
-		p := newProgress(cmd.ErrOrStderr())
-		jobs, err := c.pollJob(cmd.Context(), id, make(chan struct{}, 1), func(jobs []rest.Job) { p.show(id, jobs) })
-		p.finish()
-		if err != nil {
-			return err
-		}
-		if status := exitStatus(jobs); status != 0 {
-			return &ExitError{Status: status}
-		}
-		return nil
+		p := newProgress(cmd.ErrOrStderr(), id)
+		defer p.finish()
+		return c.awaitJobs(cmd.Context(), []string{id}, &await{until: rest.UntilEnded, report: p.show})
 	})
 }
 
 // withUncertainty returns err. If the job may have been submitted in spite of
 // err, withUncertainty adds a message that says so.
 func withUncertainty(err error) error {
-	e, ok := err.(*errs.Error)
+	e, ok := errors.AsType[*errs.Error](err)
 	if ok && e.Err == nil && e.Kind != errs.Timeout && e.Kind != errs.BadAnswer && e.Code != errs.OutcomeUnknown || !ok {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,7 +69,8 @@ until q or Ctrl-C. With --once, or if the output is not a terminal, it prints th
 	})
 }
 
-// show refreshes the screen until the user quits.
+// show refreshes the screen until the user quits. It draws the screen when
+// something has changed, and after each interval, because run times grow.
 func (o *overview) show(ctx context.Context, terminal table.Terminal, interval time.Duration) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -76,28 +78,53 @@ func (o *overview) show(ctx context.Context, terminal table.Terminal, interval t
 	defer restore()
 	io.WriteString(terminal.File, enterScreen)
 	defer io.WriteString(terminal.File, leaveScreen)
-	for {
+	err := o.update(ctx)
+	if err != nil && ctx.Err() == nil && !isRetryable(err) {
+		return err
+	}
+	o.failures[0] = err
+	changed, failed := o.follow(ctx, interval)
+	for ctx.Err() == nil {
 		var frame bytes.Buffer
 		_, lines := terminal.Size()
-		err := o.update(ctx)
-		if err == nil {
-			err = o.print(&frame, terminal.Style(), max(1, lines-6))
-		}
-		switch {
-		case ctx.Err() != nil:
-			return nil // not an error: users quit with q or Ctrl-C
-		case err != nil && !isRetryable(err):
+		if err := o.print(&frame, terminal.Style(), max(1, lines-6)); err != nil {
 			return err
-		case err != nil:
-			fmt.Fprintf(&frame, "%s\n", printable.Text(err.Error()))
 		}
 		io.WriteString(terminal.File, clearScreen+strings.TrimRight(frame.String(), "\n"))
 		select {
 		case <-ctx.Done():
-			return nil
+		case err := <-failed:
+			return err
+		case <-changed:
 		case <-time.After(interval):
 		}
 	}
+	return nil // users quit with q or Ctrl-C
+}
+
+// follow updates o until ctx ends. It sends to changed when what top shows may
+// have changed, and to failed an error that does not go away.
+func (o *overview) follow(ctx context.Context, interval time.Duration) (changed <-chan struct{}, failed <-chan error) {
+	changes, failures := make(chan struct{}, 1), make(chan error, 2)
+	follow := func(l *rest.List, failure *error, update func(context.Context) (rest.Meta, error)) {
+		err := o.repeat(ctx, l, pace{min: interval, max: interval}, func() (rest.Meta, bool, error) {
+			m, err := update(ctx)
+			o.mu.Lock()
+			*failure = err
+			o.mu.Unlock()
+			select {
+			case changes <- struct{}{}:
+			default: // the screen is drawn soon
+			}
+			return m, false, err
+		})
+		if ctx.Err() == nil {
+			failures <- err
+		}
+	}
+	go follow(o.nodesRequest, &o.failures[0], o.updateNodes)
+	go follow(o.jobsRequest, &o.failures[1], o.updateJobs)
+	return changes, failures
 }
 
 // onKey calls callback when the user presses key. It returns a function that
@@ -170,8 +197,11 @@ type overview struct {
 	columns      listing[*rest.Job]
 	nodesRequest *rest.List
 	jobsRequest  *rest.List
-	load         load
-	jobs         []*rest.Job // sorted
+
+	mu       sync.Mutex // guards the fields below
+	load     load
+	jobs     []*rest.Job // sorted
+	failures [2]error    // of the last requests for nodes and jobs
 }
 
 func newOverview(c *connection, f *filter) *overview {
@@ -184,18 +214,30 @@ func newOverview(c *connection, f *filter) *overview {
 // update requests the nodes and the jobs. What has not changed since the last
 // update is kept.
 func (o *overview) update(ctx context.Context) error {
+	if _, err := o.updateNodes(ctx); err != nil {
+		return err
+	}
+	_, err := o.updateJobs(ctx)
+	return err
+}
+
+func (o *overview) updateNodes(ctx context.Context) (rest.Meta, error) {
 	var l load
-	meta, err := o.Nodes(ctx, o.nodesRequest, func(n *rest.Node, _ json.RawMessage) error { l.add(n); return nil })
-	if err != nil {
-		return err
+	m, err := o.Nodes(ctx, o.nodesRequest, func(n *rest.Node, _ json.RawMessage) error { l.add(n); return nil })
+	if err != nil || m.Unchanged {
+		return m, err
 	}
-	if !meta.Unchanged {
-		o.load = l
-	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.load = l
+	return m, nil
+}
+
+func (o *overview) updateJobs(ctx context.Context) (rest.Meta, error) {
 	var jobs []*rest.Job
-	meta, err = o.selectJobs(ctx, o.jobsRequest, o.filter, func(j *rest.Job) { jobs = append(jobs, trimJob(j)) })
-	if err != nil || meta.Unchanged {
-		return err
+	m, err := o.selectJobs(ctx, o.jobsRequest, o.filter, func(j *rest.Job) { jobs = append(jobs, trimJob(j)) })
+	if err != nil || m.Unchanged {
+		return m, err
 	}
 	slices.SortFunc(jobs, func(a, b *rest.Job) int { // by state (running first), CPUs (most first) and id
 		if ra, rb := a.BaseState() == "RUNNING", b.BaseState() == "RUNNING"; ra != rb {
@@ -209,13 +251,18 @@ func (o *overview) update(ctx context.Context) error {
 		}
 		return int(int64(a.ID) - int64(b.ID))
 	})
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.jobs = jobs
-	return nil
+	return m, nil
 }
 
 // print prints the load of the cluster and a list of jobs. The list has at most
-// the given number of rows.
+// the given number of rows. If a list could not be requested, the last line says
+// why.
 func (o *overview) print(w io.Writer, style table.Style, rows int) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	running, pending := 0, 0
 	for _, j := range o.jobs {
 		switch j.BaseState() {
@@ -244,7 +291,14 @@ func (o *overview) print(w io.Writer, style table.Style, rows int) error {
 		}
 		fmt.Fprintln(w, line)
 	}
-	return o.columns.table(o.jobs[:min(rows, len(o.jobs))]).Write(w, style)
+	err := o.columns.table(o.jobs[:min(rows, len(o.jobs))]).Write(w, style)
+	for _, failure := range o.failures {
+		if failure != nil && err == nil {
+			_, err = fmt.Fprintf(w, "%s\n", printable.Text(failure.Error()))
+			break
+		}
+	}
+	return err
 }
 
 // bar returns a bar that shows the fraction used/total.

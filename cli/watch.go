@@ -51,41 +51,14 @@ Without ids it watches all jobs, or those that its options select, until Ctrl-C.
 		}
 		changes := newChangePrinter(cmd.OutOrStdout())
 		if len(ids) > 0 {
-			return c.watchJobs(cmd.Context(), ids, changes)
-		}
-		return c.watchAll(cmd.Context(), &f, interval, changes)
-	})
-}
-
-// watchJobs follows the jobs with the given ids until all of them have ended.
-func (c *connection) watchJobs(ctx context.Context, ids []string, changes *changePrinter) error {
-	statuses, failures := make([]int, len(ids)), make([]error, len(ids))
-	var wg sync.WaitGroup
-	sem := make(chan struct{}, 4)
-	for i, id := range ids {
-		wg.Go(func() {
-			jobs, err := c.pollJob(ctx, id, sem, func(jobs []rest.Job) {
+			return c.awaitJobs(cmd.Context(), ids, &await{until: rest.UntilEnded, report: func(jobs []rest.Job) {
 				for i := range jobs {
 					changes.print(&jobs[i])
 				}
-			})
-			statuses[i], failures[i] = exitStatus(jobs), err
-		})
-	}
-	wg.Wait()
-	var joined error
-	for _, err := range failures {
-		joined = joinErrors(joined, err)
-	}
-	if joined != nil {
-		return joined
-	}
-	for _, status := range statuses {
-		if status != 0 {
-			return &ExitError{Status: status}
+			}})
 		}
-	}
-	return nil
+		return c.watchAll(cmd.Context(), &f, interval, changes)
+	})
 }
 
 // watchAll follows the jobs that f selects. These include jobs that have ended,
@@ -94,33 +67,23 @@ func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Dura
 	states := f.states
 	f.all, f.states = true, nil
 	request := f.jobs([]string{summaryFields, "name"})
-	initial, failingSince := true, time.Time{}
-	for {
+	initial := true
+	err := c.repeat(ctx, request, pace{interval, interval, retryTimeout}, func() (rest.Meta, bool, error) {
 		seen := map[uint32]bool{}
-		meta, err := c.selectJobs(ctx, request, f, func(j *rest.Job) {
+		m, err := c.selectJobs(ctx, request, f, func(j *rest.Job) {
 			seen[j.ID] = true
 			changes.update(j, initial, states)
 		})
-		switch {
-		case err == nil:
-			failingSince = time.Time{}
-			if !meta.Unchanged {
-				changes.retain(seen)
-				initial, request.Since = false, meta.LastUpdate
-			}
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case !isRetryable(err) || !failingSince.IsZero() && time.Since(failingSince) > retryTimeout:
-			return errs.Wrap(err, errs.KindOf(err), "watch jobs")
-		case failingSince.IsZero():
-			failingSince = time.Now()
+		if err == nil && !m.Unchanged {
+			changes.retain(seen)
+			initial, request.Since = false, m.LastUpdate
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(interval):
-		}
+		return m, false, err
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
+	return errs.Wrap(err, errs.KindOf(err), "watch jobs")
 }
 
 // A changePrinter prints the state of a job if the state differs from the last
