@@ -344,6 +344,10 @@ func TestTopAgain(t *testing.T) {
 	}
 }
 
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
 // TestWatchAll checks that watch prints each change of the selected jobs once,
 // and that it asks for the jobs only if they have changed.
 func TestWatchAll(t *testing.T) {
@@ -366,14 +370,26 @@ func TestWatchAll(t *testing.T) {
 				cancel()
 			}
 		}
-		if s.each = step; support == waits { // while requests wait
-			requests, reads, steps := 0, 0, 0
-			s.each = func(request int) { requests, reads = request, 0 }
+		var out bytes.Buffer
+		to := writerFunc(out.Write)
+		if s.each = step; support == waits { // each change follows when the last one was printed
+			reads := 0
+			s.each = func(int) { reads = 0 }
 			s.read = func(int) {
-				if reads++; reads >= 4 && requests > steps+1 {
-					steps++
-					step(2*steps + 1)
+				if reads++; s.count == 2 && reads == 4 {
+					step(3)
 				}
+			}
+			to = func(line []byte) (int, error) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				switch {
+				case bytes.Contains(line, []byte("RUNNING")):
+					step(5)
+				case bytes.Contains(line, []byte("COMPLETED")):
+					step(7)
+				}
+				return out.Write(line)
 			}
 		}
 		server := httptest.NewServer(s.handler())
@@ -382,8 +398,7 @@ func TestWatchAll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var out bytes.Buffer
-		err = (&connection{Client: client, log: func(string, ...any) {}}).watchAll(ctx, &filter{users: []string{"ann"}}, time.Millisecond, newChangePrinter(&out))
+		err = (&connection{Client: client, log: func(string, ...any) {}}).watchAll(ctx, &filter{users: []string{"ann"}}, time.Millisecond, newChangePrinter(to))
 		var lines []string
 		for line := range strings.Lines(out.String()) {
 			lines = append(lines, strings.Join(strings.Fields(line)[1:], " "))
@@ -397,8 +412,8 @@ func TestWatchAll(t *testing.T) {
 			statuses = append(statuses, r.status)
 		}
 		s.mu.Unlock()
-		want := map[string][]int{"supports": {200, 304, 200, 304, 200, 304}, "ignores": {200, 200, 200, 200, 200, 200}, "refuses": {422, 200, 200, 200, 200, 200}, "waits": {200, 200, 200}}[support.String()]
-		if !slices.Equal(statuses[:min(len(statuses), len(want))], want) {
+		want := map[string][]int{"supports": {200, 304, 200, 304, 200, 304}, "ignores": {200, 200, 200, 200, 200, 200}, "refuses": {422, 200, 200, 200, 200, 200}, "waits": {200, 200}}[support.String()]
+		if !slices.Equal(statuses[:min(len(statuses), len(want))], want) || support == waits && (len(statuses) != 2 || !s.requests[1].events) {
 			t.Errorf("%s: statuses %v", support, statuses)
 		}
 	}

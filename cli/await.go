@@ -183,13 +183,23 @@ func splitIDs(ids []string) iter.Seq2[int, []string] {
 }
 
 // awaitList waits until all jobs with the given ids have reached the state, and
-// stores a result for each of the ids. The server must be able to wait.
+// stores a result for each of the ids. The server must be able to wait. Each
+// answer has all jobs that are requested, so awaitList requests fewer when half of
+// them have reached the state.
 func (c *connection) awaitList(ctx context.Context, ids []string, results []awaited, a *await) {
 	l := a.request()
 	l.Fields = append(l.Fields, "het_job_id")
-	l.Filters = url.Values{"job_id": {strings.Join(ids, ",")}}
-	settled, left := make([]bool, len(ids)), len(ids)
+	settled, left, requested := make([]bool, len(ids)), len(ids), 0
 	err := c.repeat(ctx, l, listPace, func() (rest.Meta, bool, error) {
+		if left <= requested/2 || requested == 0 {
+			var unsettled []string
+			for i, id := range ids {
+				if !settled[i] {
+					unsettled = append(unsettled, id)
+				}
+			}
+			requested, l.Filters = left, url.Values{"job_id": {strings.Join(unsettled, ",")}}
+		}
 		found := make([][]rest.Job, len(ids))
 		m, err := c.Jobs(ctx, l, func(j *rest.Job) error {
 			for i, id := range ids {

@@ -47,6 +47,10 @@ func TestAwait(t *testing.T) {
 		s.jobs[1].State, s.jobs[1].ExitCode = model.JobFailed, 7<<8
 		s.jobs[2].State, s.jobs[2].ExitCode = model.JobFailed, 8<<8
 	}
+	endMost := func(s *site) {
+		end(s)
+		s.jobs[1].State = model.JobRunning
+	}
 	forget := func(s *site) {
 		fail(s)
 		s.jobs = s.jobs[:8]
@@ -65,6 +69,7 @@ func TestAwait(t *testing.T) {
 		{"wait --until running 1", []func(*site){run}, 0, "job job", "running", ""},
 		{"wait --until running 2", []func(*site){run, fail}, 7, "job job", "running", ""},
 		{"wait " + many, []func(*site){run, fail}, 7, "job jobs jobs jobs", "", ""},
+		{"wait " + many, []func(*site){endMost, fail}, 7, "job jobs jobs jobs jobs", "", ""},
 		{"wait --until running " + many, []func(*site){run, fail}, 7, "job jobs jobs jobs", "", ""},
 		{"watch " + many, []func(*site){run, fail}, 7, "job jobs jobs jobs", "", "  job2          FAILED, exit code 7\n"},
 		{"watch 1", []func(*site){run, end}, 0, "job job job", "", "  job1          COMPLETED\n"},
@@ -94,6 +99,9 @@ func TestAwait(t *testing.T) {
 				if support == waits && (i == 1 && tt.asked != "" && until != tt.until || r.list == "jobs" && r.prefer != "wait=45") || support != waits && (until != "" || r.list == "jobs") {
 					t.Errorf("%s, server %s: request %d: %s, until %q, Prefer %q", tt.args, support, i, r.list, until, r.prefer)
 				}
+			}
+			if last := s.requests[len(s.requests)-1].query.Get("job_id"); len(lists) == 5 && lists[4] == "jobs" && last != "2" {
+				t.Errorf("%s: the last request is for %s", tt.args, last)
 			}
 			if got := strings.Join(lists, " "); support == waits && tt.asked != "" && got != tt.asked {
 				t.Errorf("%s: requests for %s, want %s", tt.args, got, tt.asked)

@@ -68,6 +68,11 @@ func (c *connection) repeat(ctx context.Context, l *rest.List, p pace, request f
 	}
 }
 
+// noteEvents notes once that the server sends the changes.
+func (c *connection) noteEvents() {
+	c.waitNote.Do(func() { c.log("note: the server sends the changes, so schedctl need not ask for them") })
+}
+
 // noteWaits notes once whether the server can wait.
 func (c *connection) noteWaits(can bool, p pace) {
 	c.waitNote.Do(func() {

@@ -60,6 +60,7 @@ type request struct {
 	tag    string // If-None-Match
 	cache  string // Cache-Control
 	prefer string
+	events bool // the answer is a stream of events
 	status int
 	body   []byte
 }
@@ -210,10 +211,18 @@ func (s *site) handler() http.Handler {
 			s.each(s.count)
 		}
 		s.mu.Unlock()
-		done := request{list, r.URL.Query(), r.Header.Get("If-None-Match"), r.Header.Get("Cache-Control"), r.Header.Get("Prefer"), 0, nil}
+		done := request{list, r.URL.Query(), r.Header.Get("If-None-Match"), r.Header.Get("Cache-Control"), r.Header.Get("Prefer"), false, 0, nil}
 		known := url.Values{}
 		if value := r.URL.Query().Get("update_time"); value != "" {
 			known.Set("update_time", value)
+		}
+		if s.support == waits && strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+			done.events, done.status = true, http.StatusOK
+			s.mu.Lock()
+			s.requests = append(s.requests, done)
+			s.mu.Unlock()
+			h.ServeHTTP(w, r)
+			return
 		}
 		answer := httptest.NewRecorder()
 		switch {

@@ -32,7 +32,7 @@ Without ids it watches all jobs, or those that its options select, until Ctrl-C.
 	o.connectFlags(cmd)
 	f.flags(cmd)
 	o.completeFilter(cmd)
-	cmd.Flags().DurationVar(&interval, "interval", 5*time.Second, "time between two requests for all jobs, at least 1s")
+	cmd.Flags().DurationVar(&interval, "interval", 5*time.Second, "time between two requests for all jobs, at least 1s, if the server does not send the changes")
 	cmd.ValidArgsFunction = o.completeJobs(&f)
 	return setRun(cmd, func(cmd *cobra.Command, ids []string) error {
 		switch {
@@ -62,13 +62,14 @@ Without ids it watches all jobs, or those that its options select, until Ctrl-C.
 }
 
 // watchAll follows the jobs that f selects. These include jobs that have ended,
-// because users wait for jobs to end.
+// because users wait for jobs to end. It follows the events of a server that can
+// wait, and asks others for the list after each interval.
 func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Duration, changes *changePrinter) error {
 	states := f.states
 	f.all, f.states = true, nil
 	request := f.jobs([]string{summaryFields, "name"})
 	initial := true
-	err := c.repeat(ctx, request, pace{interval, interval, retryTimeout}, func() (rest.Meta, bool, error) {
+	list := func() (rest.Meta, error) {
 		seen := map[uint32]bool{}
 		m, err := c.selectJobs(ctx, request, f, func(j *rest.Job) {
 			seen[j.ID] = true
@@ -78,8 +79,36 @@ func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Dura
 			changes.retain(seen)
 			initial, request.Since = false, m.LastUpdate
 		}
-		return m, false, err
-	})
+		return m, err
+	}
+	follower := &rest.JobFollower{List: request, Gone: changes.forget, Listed: changes.retain, Job: func(j *rest.Job) {
+		if f.matches(j) {
+			changes.update(j, false, states)
+		}
+	}}
+	hasEvents, err := true, error(nil)
+	for err == nil {
+		err = c.repeat(ctx, request, pace{interval, interval, retryTimeout}, func() (rest.Meta, bool, error) {
+			m, err := list()
+			return m, m.Wait > 0 && hasEvents, err
+		})
+		if err != nil {
+			break
+		}
+		c.noteEvents()
+		err = c.repeat(ctx, request, pace{min(time.Second, interval), interval, retryTimeout}, func() (rest.Meta, bool, error) {
+			if !request.Wait { // after a failure
+				m, err := list()
+				return m, false, err
+			}
+			err := follower.Follow(ctx, c.Client)
+			if err == rest.ErrNoEvents {
+				hasEvents = false
+				return rest.Meta{}, true, nil
+			}
+			return rest.Meta{Wait: interval}, false, err
+		})
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -133,6 +162,13 @@ func (c *changePrinter) update(j *rest.Job, initial bool, states []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.states[j.ID] = strings.Join(j.State, "+")
+}
+
+// forget forgets the state of the job with this id.
+func (c *changePrinter) forget(id uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.states, id)
 }
 
 // retain forgets the states of jobs that are not in seen.

@@ -145,22 +145,25 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	}
 	target := c.addr.base + path
 	limit := c.config.Timeout
-	if header.Get("Prefer") == preferWait {
+	note := ""
+	switch {
+	case header.Get("Prefer") == preferWait:
 		limit += maxWait
-		c.log("request: %s %s (Prefer: %s)", method, path, preferWait)
-	} else {
-		c.log("request: %s %s", method, path)
+		note = " (Prefer: " + preferWait + ")"
+	case header.Get("Accept") == mediaEvents:
+		note = " (Accept: " + mediaEvents + ")"
 	}
+	c.log("request: %s %s%s", method, path, note)
 	ctx, stopTimer := withAnswerTimeout(ctx, limit)
 	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(data))
 	if err != nil {
 		stopTimer()
 		return nil, errs.Wrap(err, errs.Invalid, "request %s", shorten(target))
 	}
+	req.Header.Set("Accept", "application/json")
 	for name, values := range header {
 		req.Header[name] = values
 	}
-	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", c.config.UserAgent)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")

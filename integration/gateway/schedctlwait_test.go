@@ -33,25 +33,32 @@ func TestSchedctlWaits(t *testing.T) {
 
 	type command struct {
 		*exec.Cmd
+		out string // file with standard output
 		log string // file with standard error
 	}
 	start := func(args ...string) *command {
-		c := &command{exec.Command(filepath.Join(harness.Bin, "schedctl"), append(args, "-v")...), filepath.Join(t.TempDir(), "log")}
+		dir := t.TempDir()
+		c := &command{exec.Command(filepath.Join(harness.Bin, "schedctl"), append(args, "-v")...), filepath.Join(dir, "out"), filepath.Join(dir, "log")}
 		c.Env = []string{"PATH=" + os.Getenv("PATH"), "SCHED_URL=" + l.URL, "SCHED_CONF=/nowhere", "SCHED_JWT=" + l.OwnToken}
+		out, err := os.Create(c.out)
+		harness.Must(t, err)
+		defer out.Close()
 		log, err := os.Create(c.log)
 		harness.Must(t, err)
 		defer log.Close()
-		c.Stderr = log
+		c.Stdout, c.Stderr = out, log
 		harness.Must(t, c.Start())
+		t.Cleanup(func() { c.Process.Kill() })
 		return c
 	}
-	requests := func(c *command) int { // for jobs
-		text, err := os.ReadFile(c.log)
+	read := func(file string) string {
+		text, err := os.ReadFile(file)
 		harness.Must(t, err)
-		return strings.Count(string(text), "request: GET /sched/v0.0.45/job")
+		return string(text)
 	}
-	commands := []*command{start("wait", id), start("watch", id), start(append([]string{"wait"}, many...)...)}
-	begun := []int{2, 2, 3} // requests until the gateway waits; later ones are answered as soon as something changes
+	requests := func(c *command) int { return strings.Count(read(c.log), "request: GET /sched/v0.0.45/job") }
+	commands := []*command{start("watch", "--me"), start("wait", id), start("watch", id), start(append([]string{"wait"}, many...)...)}
+	begun := []int{2, 2, 2, 3} // requests until the gateway waits; later ones are answered as soon as something changes
 	for i, c := range commands {
 		harness.Eventually(t, "the command waits", func() bool { return requests(c) >= begun[i] })
 	}
@@ -63,12 +70,25 @@ func TestSchedctlWaits(t *testing.T) {
 	gateway.Stop()
 	l.Up(l.Restd)
 	harness.Must(t, os.WriteFile(end, nil, 0o644))
-	for _, c := range commands {
+	all := commands[0]
+	harness.Eventually(t, "watch prints the end of the job", func() bool { return strings.Contains(read(all.out), "FAILED, exit code 7\n") })
+	harness.Must(t, all.Process.Signal(os.Interrupt))
+	for i, c := range commands {
 		c.Wait()
-		text, err := os.ReadFile(c.log)
-		harness.Must(t, err)
-		if status := c.ProcessState.ExitCode(); status != 7 || !strings.Contains(string(text), "note: the server answers when something has changed") {
-			t.Errorf("%q: status %d\n%s", c.Args[1:], status, text)
+		want, note := 7, "note: the server answers when something has changed"
+		if i == 0 {
+			want, note = 130, "note: the server has ended the stream of events: "
 		}
+		if status := c.ProcessState.ExitCode(); status != want || !strings.Contains(read(c.log), note) {
+			t.Errorf("%q: status %d\n%s", c.Args[1:], status, read(c.log))
+		}
+	}
+	seen := map[string]bool{}
+	for line := range strings.Lines(read(all.out)) {
+		_, state, _ := strings.Cut(line, " ") // without the time
+		if seen[state] {
+			t.Errorf("watch printed a state twice:\n%s", read(all.out))
+		}
+		seen[state] = true
 	}
 }
