@@ -197,6 +197,41 @@ func TestClosedWhileAnswered(t *testing.T) {
 	})
 }
 
+// TestRetiredWhileWaiting checks that the connection of a request ends with its
+// answer if the worker was retired while the request waited for a change.
+// Otherwise the client would send the next request to the same worker.
+func TestRetiredWhileWaiting(t *testing.T) {
+	for _, tt := range []struct {
+		name          string
+		waits, retire bool
+		want          string // header Connection of the answer
+	}{
+		{"waited", true, false, ""},
+		{"retired meanwhile", true, true, "close"},
+		{"did not wait", false, false, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			table, c, _ := tableWithConn(t)
+			w := httptest.NewRecorder()
+			q := begin(c, w)
+			defer q.Finish()
+			if tt.waits {
+				q.Park(func() {})
+			}
+			if tt.retire {
+				table.Retire()
+			}
+			if tt.waits {
+				q.Resume(nil)
+			}
+			q.WriteHeader(http.StatusNotModified)
+			if got := w.Result().Header.Get("Connection"); got != tt.want {
+				t.Errorf("Connection: %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
 // TestBodyThatContinues checks that a client that keeps sending a body gets
 // more time, in proportion to the bytes that it sends.
 func TestBodyThatContinues(t *testing.T) {

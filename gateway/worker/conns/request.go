@@ -53,7 +53,7 @@ func (q *Request) Park(stop func()) {
 	t := q.conn.table
 	t.mu.Lock()
 	defer t.unlock()
-	q.place, q.stop = nil, stop
+	q.place, q.stop, q.waited = nil, stop, true
 	delete(t.admitted, q)
 	q.conn.parked++
 	t.setWatching(q.conn)
@@ -123,10 +123,17 @@ func (q *Request) Status() int { return q.status }
 // Unwrap returns the wrapped writer, for http.ResponseController.
 func (q *Request) Unwrap() http.ResponseWriter { return q.ResponseWriter }
 
-// WriteHeader sends the status of the answer.
+// WriteHeader sends the status of the answer. If the request has waited, the
+// connection may have to end with the answer although it did not have to when the
+// request began: the worker may have been retired, for example.
 func (q *Request) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		q.status = status
+		if q.waited {
+			if _, last := q.State(); last {
+				q.Header().Set("Connection", "close")
+			}
+		}
 	}
 	q.ResponseWriter.WriteHeader(status)
 }

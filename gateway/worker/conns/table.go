@@ -112,6 +112,7 @@ type Request struct {
 	source   netip.Addr // the client behind a proxy, if the request has one
 	body     *slowBody  // nil if it has no body
 	status   int        // status of the answer; 0 before its header is sent
+	waited   bool       // whether it has waited for a change
 
 	// The fields below are guarded by Table.mu.
 	place        Place  // nil if the request has none
