@@ -117,11 +117,11 @@ var (
 var (
 	WaitParameter = schema.Property{
 		Name: "wait", Undocumented: true, Shape: &schema.Shape{Kind: "string"},
-		Doc: "Time to wait for a change, such as \"30s\", if the client has the current answer already, according to If-None-Match or update_time. If nothing that the answer shows has changed by then, the answer is 304",
+		Doc: "Time to wait, such as \"30s\", or in seconds; the gateway limits it, by default to a minute. With until, and in a submission, the gateway waits for a state of the job. Otherwise it waits for a change, if the client has the current answer already, according to If-None-Match or update_time: the answer comes as soon as it differs, or is 304 after this time. The header `Prefer: wait=30` has the same meaning",
 	}
 	UntilParameter = schema.Property{
 		Name: "until", Undocumented: true, Shape: &schema.Shape{Kind: "string", Enum: []string{UntilEnded, UntilRunning}},
-		Doc: "State of the job to wait for, together with wait: \"running\" if a task or component has started, \"ended\" if all have ended. A submission with wait waits for \"ended\" by default",
+		Doc: "State of the job to wait for, together with wait: \"running\" if a task or component has started, \"ended\" if all have ended and their nodes are free. If the job has not reached this state after the time, the answer shows its current state. If the controller no longer has the job, the answer is from accounting. A submission with wait waits for \"ended\" by default",
 	}
 )
 

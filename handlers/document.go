@@ -51,7 +51,7 @@ func (h *handler) newDocument() *rest.Cached {
 func (h *handler) documentOptions() openapi.Options {
 	o := openapi.Options{
 		Parsers: h.Parsers, Names: h.Names, Content: h.Content,
-		Statuses: h.Statuses, Release: h.Release, YAML: true,
+		Statuses: h.Statuses, Release: h.Release, Served: true,
 	}
 	if h.Accounting == nil {
 		o.Content &^= feature.Accounting

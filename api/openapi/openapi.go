@@ -34,7 +34,7 @@ type Options struct {
 	Auth     feature.Auth     // authentication methods
 	Statuses []string         // statuses of each operation's responses, such as "200" or "4XX"; nil means feature.DefaultStatuses
 	Release  string           // release of this program
-	YAML     bool             // whether bodies may be YAML as well as JSON
+	Served   bool             // the document lists all media types that a gateway serves, not only JSON
 }
 
 // Check returns an error if one of the statuses is invalid, or if the document

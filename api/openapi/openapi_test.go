@@ -116,9 +116,8 @@ func TestOperations(t *testing.T) {
 					continue
 				}
 				op := item.GetOperation(e.Method)
-				params := len(e.Parameters(view))
+				params := len(e.Parameters(view)) + len(headers(e))
 				if e.Keyed {
-					params++
 					if p := op.Parameters.GetByInAndName("header", api.HeaderKey); p == nil || p.Required || *p.Schema.Value.MaxLength != api.MaxKey {
 						t.Errorf("%s %s: %s is %+v", e.Method, e.URL(view), api.HeaderKey, p)
 					}
@@ -328,21 +327,60 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestBodiesAreJSONUnlessYAMLIsServed checks that the document lists YAML only
-// if the server supports it. The document that --generate-openapi-spec writes
-// lists only JSON, because no server is involved.
-func TestBodiesAreJSONUnlessYAMLIsServed(t *testing.T) {
+// TestBodiesAreJSONUnlessServed checks that only the document of a gateway
+// lists other media types. The document that --generate-openapi-spec writes, for
+// generators, lists only JSON.
+func TestBodiesAreJSONUnlessServed(t *testing.T) {
 	o := everything()
-	if text := written(t, o); bytes.Contains(text, []byte("yaml")) {
-		t.Error("the document lists YAML, which is not served")
+	for path, item := range read(t, o).Paths.Map() {
+		for method, op := range item.Operations() {
+			for media := range op.Responses.Value("200").Value.Content {
+				if media != "application/json" {
+					t.Errorf("%s %s can answer with %s", method, path, media)
+				}
+			}
+		}
 	}
-	o.YAML, o.Parsers = true, parsers(t, "v0.0.42")
+	o.Served, o.Parsers = true, parsers(t, "v0.0.42")
 	doc := read(t, o)
 	op := doc.Paths.Value("/sched/v0.0.42/job/submit").Post
 	for _, content := range []openapi3.Content{op.RequestBody.Value.Content, op.Responses.Value("200").Value.Content, op.Responses.Default().Value.Content} {
 		for _, media := range []string{"application/json", "application/yaml", "application/x-yaml"} {
 			if content[media] == nil {
 				t.Errorf("no %s", media)
+			}
+		}
+	}
+}
+
+// TestEvents checks that the lists that clients can follow are described as
+// streams of events, and that they do not have this media type in a document
+// for generators, or in Slurm's spelling.
+func TestEvents(t *testing.T) {
+	for _, served := range []bool{false, true} {
+		o := everything()
+		o.Served, o.Parsers = served, parsers(t, "v0.0.43")
+		doc := read(t, o)
+		for _, e := range api.Endpoints {
+			for _, names := range api.NamesBoth.Spellings() {
+				view := schema.View{Version: 43, Spelling: names}
+				if !e.In(view.Version) {
+					continue
+				}
+				op := doc.Paths.Value(strings.TrimSuffix(e.URL(view), "/")).GetOperation(e.Method)
+				follows := e.Collection != ""
+				if got := op.Parameters.GetByInAndName("header", "Last-Event-ID") != nil; got != follows {
+					t.Errorf("%s: Last-Event-ID %v, want %v", op.OperationID, got, follows)
+				}
+				for _, event := range []string{"snapshot", "added", "changed", "removed", "reset", "end"} {
+					if got := strings.Contains(op.Description, "`"+event+"`"); got != follows {
+						t.Errorf("%s: described event %s: %v, want %v", op.OperationID, event, got, follows)
+					}
+				}
+				got := op.Responses.Value("200").Value.Content["text/event-stream"] != nil
+				if want := follows && served && names == schema.Sched; got != want {
+					t.Errorf("%s, served %v: media type %v, want %v", op.OperationID, served, got, want)
+				}
 			}
 		}
 	}

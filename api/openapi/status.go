@@ -34,15 +34,15 @@ func (d *writer) responses(op operation) {
 		switch {
 		case isSuccess(status):
 			d.pair("description", op.AnswerDoc)
-			d.content(op.view, "", op.answer)
+			d.content(op.view, "", op.Collection, op.answer)
 		case status == "default" && !d.lists(isSuccess):
 			d.pair("description", op.AnswerDoc+"; otherwise see errors")
-			d.content(op.view, "", op.answer, op.failure)
+			d.content(op.view, "", op.Collection, op.answer, op.failure)
 		case status[0] == '1' || status == "304":
 			d.pair("description", statusDoc(status)) // has no body
 		default:
 			d.pair("description", statusDoc(status))
-			d.content(op.view, "", op.failure)
+			d.content(op.view, "", "", op.failure)
 		}
 		d.EndObject()
 	}
@@ -58,7 +58,7 @@ func statusDoc(status string) string {
 }
 
 var statusDocs = map[string]string{
-	"304":     "Nothing has changed since update_time; the response has no body",
+	"304":     "Nothing has changed since update_time, or since the answer with the entity tag in If-None-Match; the response has no body",
 	"400":     "The request is malformed; see errors",
 	"401":     "The credential is missing or invalid",
 	"403":     "The daemon denies permission",

@@ -114,21 +114,21 @@ func (d *writer) operation(op operation) {
 	d.BeginObject()
 	d.pair("operationId", op.OperationID(op.view))
 	d.pair("summary", op.Doc)
-	d.pair("description", op.DescriptionIn(op.view.Spelling))
+	d.pair("description", strings.TrimSpace(op.DescriptionIn(op.view.Spelling)+" "+eventsDescription(op.Endpoint)))
 	d.Key("tags")
 	d.BeginArray()
 	d.String(op.Segment(op.view.Spelling))
 	d.EndArray()
 	d.Key("security")
 	d.security(op.view.Spelling)
-	if len(op.params) > 0 || op.Keyed {
+	if headers := headers(op.Endpoint); len(op.params)+len(headers) > 0 {
 		d.Key("parameters")
 		d.BeginArray()
 		for _, p := range op.params {
 			d.parameter(op, p)
 		}
-		if op.Keyed {
-			d.keyParameter()
+		for _, h := range headers {
+			d.header(h)
 		}
 		d.EndArray()
 	}
@@ -137,7 +137,7 @@ func (d *writer) operation(op operation) {
 		d.BeginObject()
 		d.pair("description", op.RequestDoc)
 		d.mark("required")
-		d.content(op.view, op.Example, op.request)
+		d.content(op.view, op.Example, "", op.request)
 		d.EndObject()
 	}
 	d.Key("responses")
@@ -166,10 +166,11 @@ func (d *writer) parameter(op operation, p schema.Property) {
 }
 
 // content writes the media types of a body. Each media type has the body's
-// schema, and its example unless that is "".
-func (d *writer) content(v schema.View, example string, shapes ...*schema.Shape) {
+// schema, and its example unless that is "". If the body is a list that can be a
+// stream of events, collection is the name of the list.
+func (d *writer) content(v schema.View, example, collection string, shapes ...*schema.Shape) {
 	kinds := []string{"application/json"}
-	if d.YAML {
+	if d.Served {
 		kinds = append(kinds, "application/yaml", "application/x-yaml")
 	}
 	d.Key("content")
@@ -195,6 +196,9 @@ func (d *writer) content(v schema.View, example string, shapes ...*schema.Shape)
 			d.example(example)
 		}
 		d.EndObject()
+	}
+	if collection != "" && d.Served && v.Spelling == schema.Sched {
+		d.events(collection)
 	}
 	d.EndObject()
 }
@@ -222,25 +226,6 @@ func (d *writer) security(spelling schema.Spelling) {
 		d.EndObject()
 	}
 	d.EndArray()
-}
-
-// keyParameter writes the parameter Idempotency-Key.
-func (d *writer) keyParameter() {
-	d.BeginObject()
-	d.pair("name", api.HeaderKey)
-	d.pair("in", "header")
-	d.pair("description", "A unique name for this request, such as a random UUID. If a client repeats the request with the same key within 24 hours, "+
-		"the gateway repeats the first answer, with the header "+api.HeaderReplayed+", and submits nothing. "+
-		"A different request with the same key is answered with 422. If the gateway stores no keys, every request with a key is answered with 501")
-	d.Key("schema")
-	d.BeginObject()
-	d.pair("type", "string")
-	d.Key("minLength")
-	d.Int(1)
-	d.Key("maxLength")
-	d.Int(api.MaxKey)
-	d.EndObject()
-	d.EndObject()
 }
 
 // schemeNames returns the names of the security schemes for the headers with

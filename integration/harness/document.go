@@ -43,7 +43,7 @@ var documentRouters = func() map[documentKey]func() (routers.Router, error) {
 
 func newDocumentRouter(version feature.Parser, names api.Names) (routers.Router, error) {
 	d, err := openapi.New(openapi.Options{Parsers: []feature.Parser{version}, Names: names,
-		Content: feature.AllContent, Auth: feature.JWT, YAML: true})
+		Content: feature.AllContent, Auth: feature.JWT, Served: true})
 	if err != nil {
 		return nil, err
 	}
