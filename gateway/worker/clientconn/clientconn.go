@@ -213,15 +213,18 @@ func From(ctx context.Context) *Conn {
 }
 
 // HasHalfClosed reports whether the client of a request has shut down the
-// sending side of its connection. This does not prove that the client is gone.
-// It may have closed the TCP connection, but it may also be waiting for its
-// answer. So only a few kinds of requests may be abandoned for this reason. For
-// standard input, the result is always false, because the input may end before
-// the answer is sent.
+// sending side of its connection (Conn.HasHalfClosed).
 func HasHalfClosed(ctx context.Context) bool {
 	c := From(ctx)
-	return c != nil && !c.IsStdio && c.poll(unix.POLLRDHUP) != 0
+	return c != nil && c.HasHalfClosed()
 }
+
+// HasHalfClosed reports whether the client has shut down the sending side of the
+// connection. This does not prove that the client is gone. It may have closed the
+// TCP connection, but it may also be waiting for its answer. So only a few kinds
+// of requests may be abandoned for this reason. For standard input, the result is
+// always false, because the input may end before the answer is sent.
+func (c *Conn) HasHalfClosed() bool { return !c.IsStdio && c.poll(unix.POLLRDHUP) != 0 }
 
 // CloseWrite shuts down the sending side, so that the client can read an error
 // before the connection is reset.

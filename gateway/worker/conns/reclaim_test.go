@@ -1,6 +1,7 @@
 package conns
 
 import (
+	"net"
 	"net/http/httptest"
 	"sync"
 	"sync/atomic"
@@ -106,6 +107,25 @@ func TestHangup(t *testing.T) {
 	eventually(t, func() bool { return engine.cancelled.Load() > 0 })
 	q.Finish()
 	eventually(t, func() bool { table.mu.Lock(); defer table.mu.Unlock(); return !table.watching })
+
+	for _, parked := range []bool{false, true} { // only while a request is parked, a client that sends no more is gone
+		_, c, client := tableWithConn(t)
+		engine := new(fakeEngine)
+		c.Attach(c.raw, engine)
+		q := begin(c, httptest.NewRecorder())
+		if parked {
+			q.Park(func() {})
+		}
+		if err := client.(*net.UnixConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if parked {
+			eventually(t, func() bool { return engine.cancelled.Load() > 0 })
+		} else if time.Sleep(4 * hangupInterval); engine.cancelled.Load() > 0 {
+			t.Error("a request was cancelled whose client may read the answer")
+		}
+		q.Finish()
+	}
 
 	var due []int
 	for i := range 101 {

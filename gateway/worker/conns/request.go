@@ -49,6 +49,10 @@ func (q *Request) Admit(place Place) {
 // Park records that the request waits for a change and has given up its place.
 // The function stop ends the wait. It is called if the connection is needed for
 // another client. It must not wait.
+//
+// While a request waits, which may take minutes, a client that has shut down its
+// sending side counts as gone. A client that leaves usually closes its
+// connection, and with TCP this looks the same.
 func (q *Request) Park(stop func()) {
 	t := q.conn.table
 	t.mu.Lock()

@@ -19,21 +19,29 @@ func (t *Table) scheduleWatch() {
 }
 
 // watchHangups cancels each HTTP/1 request whose client can neither send nor
-// receive. (net/http itself notices that an HTTP/2 client is gone.) It schedules
+// receive, or sends no more while the request is parked. (net/http itself notices that an HTTP/2 client is gone.) It schedules
 // its next call if a request is in progress.
 func (t *Table) watchHangups() {
-	var due []*Conn
+	var due, parked []*Conn
 	t.mu.Lock()
 	t.watching = false
 	for q := range t.requests {
 		if q.polls++; q.polls > 1 && isDue(q.polls) && q.conn.http1 != nil {
 			due = append(due, q.conn)
+			if q.stop != nil {
+				parked = append(parked, q.conn)
+			}
 		}
 		t.scheduleWatch()
 	}
 	t.mu.Unlock()
 	for _, c := range due {
 		if c.raw.IsHungUp() {
+			c.http1.Cancel()
+		}
+	}
+	for _, c := range parked {
+		if c.raw.HasHalfClosed() {
 			c.http1.Cancel()
 		}
 	}
