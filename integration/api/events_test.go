@@ -26,13 +26,13 @@ func TestResumedStream(t *testing.T) {
 	if e := resumed.Next(); e.Name != "added" || !strings.Contains(e.Data, `"name":"test"`) || e.ID == "" || e.ID == known.ID {
 		t.Errorf("after the submission of job %d: %v", id, e)
 	}
-	resumed.Await("changed", `"COMPLETED"`)
+	resumed.Await("changed", `["COMPLETED"]`)
 
 	lost := harness.Follow(t, url, token, "Last-Event-ID: unknown")
 	if e := lost.Next(); e.Name != "reset" || e.Data != "{}" || e.ID != "" {
 		t.Errorf("with an unknown id: %v", e)
 	}
-	if e := lost.Next(); e.Name != "snapshot" || !strings.Contains(e.Data, `"COMPLETED"`) {
+	if e := lost.Next(); e.Name != "snapshot" || !strings.Contains(e.Data, `["COMPLETED"]`) {
 		t.Errorf("with an unknown id: %v", e)
 	}
 }

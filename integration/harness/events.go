@@ -87,13 +87,13 @@ func (s *Events) Next() Event {
 }
 
 // Await returns the next event with the given name and text in its data, and
-// skips others.
+// skips others. The name "" stands for any.
 func (s *Events) Await(name, text string) Event {
 	s.t.Helper()
 	var others []string
 	for range 100 {
 		e := s.Next()
-		if e.Name == name && strings.Contains(e.Data, text) {
+		if (name == "" || e.Name == name) && strings.Contains(e.Data, text) {
 			return e
 		}
 		others = append(others, fmt.Sprintf("%.200v", e))

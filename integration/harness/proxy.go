@@ -61,8 +61,8 @@ func NewProxyLab(t *testing.T, switches ...string) *ProxyLab {
 	f.Gateway = f.Lab.StartGateway(t, []string{"SCHEDRESTD_SECURITY=" + strings.Join(switches, ","), "SCHEDRESTD_DEBUG=debug"}, direct, "unix:"+f.Socket)
 	f.Frontends = []Frontend{{Name: "directly", Address: direct,
 		Headers: "X-SCHED-USER-TOKEN: " + f.OwnToken + "\r\nX-SCHED-USER-NAME: " + f.User.Name + "\r\n"}}
-	f.startHAProxy(t, "haproxy", CodeBlock(t, "PROXY.md", "/etc/haproxy/haproxy.cfg"))
-	f.startHAProxy(t, "careless haproxy", carelessConfig(t, "haproxy.cfg"))
+	f.StartHAProxy(t, "haproxy", CodeBlock(t, "PROXY.md", "/etc/haproxy/haproxy.cfg"))
+	f.StartHAProxy(t, "careless haproxy", carelessConfig(t, "haproxy.cfg"))
 	f.StartNginx(t, "nginx", CodeBlock(t, "PROXY.md", "/etc/nginx/conf.d/sched.conf"))
 	f.StartNginx(t, "careless nginx", carelessConfig(t, "nginx.conf"))
 	return f
@@ -106,8 +106,8 @@ func (f *ProxyLab) basicAuth() string {
 	return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(f.User.Name+":"+Password)) + "\r\n"
 }
 
-// startHAProxy starts HAProxy with the given sections of its configuration.
-func (f *ProxyLab) startHAProxy(t *testing.T, name, sections string) {
+// StartHAProxy starts HAProxy with the given sections of its configuration.
+func (f *ProxyLab) StartHAProxy(t *testing.T, name, sections string) {
 	t.Helper()
 	if !haveProgram(t, "haproxy", "haproxy") {
 		return

@@ -12,7 +12,7 @@ import (
 // Block is one block of commands.
 type Block struct {
 	Heading  string // text of the heading above the block
-	Language string // "sh" or "python"
+	Language string // "sh", "python" or "js"
 	Line     int    // number of the block's first line in the file
 	Text     string
 }
@@ -30,7 +30,7 @@ func Blocks(path string) (blocks []Block, err error) {
 		switch {
 		case isFence && open >= 0:
 			open = -1
-		case isFence && fence != "sh" && fence != "python":
+		case isFence && fence != "sh" && fence != "python" && fence != "js":
 			return nil, fmt.Errorf("%s:%d: a block of %q, which no test can run: make it a block of sh", path, number, fence)
 		case isFence:
 			blocks = append(blocks, Block{Heading: heading, Language: fence, Line: number + 1})
