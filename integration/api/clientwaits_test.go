@@ -36,7 +36,7 @@ func TestWaitInsteadOfPolling(t *testing.T) {
 			continue
 		}
 		name := b.Language
-		for _, word := range []string{"until=ended", "event-stream", "etag", "requests", "httpx"} {
+		for _, word := range []string{"until=ended", "submit?wait", "event-stream", "etag", "requests", "httpx"} {
 			if strings.Contains(b.Text, word) {
 				name = word
 			}
@@ -48,7 +48,7 @@ func TestWaitInsteadOfPolling(t *testing.T) {
 			script := fmt.Sprintf("while [ ! -e %s ]; do sleep 0.1; done", release)
 			harness.Must(t, os.WriteFile(filepath.Join(dir, "job.json"), []byte(l.JobRequest(script, nil)), 0o600))
 			id := 0
-			if name != "etag" { // these commands submit a job of their own
+			if name != "etag" && name != "submit?wait" { // these commands submit a job of their own
 				id = l.Submit(script, nil)
 			}
 			text := strings.ReplaceAll(b.Text, "http://127.0.0.1:6820", l.URL)
@@ -91,7 +91,7 @@ func TestWaitInsteadOfPolling(t *testing.T) {
 			}
 			t.Logf("%s", printed())
 			want := map[string]string{
-				"until=ended": fmt.Sprintf("job %d: COMPLETED\n", id), "etag": "200\n", "requests": "active: 1\nactive: 0\n",
+				"until=ended": fmt.Sprintf("job %d: COMPLETED\n", id), "submit?wait": "\"job_state\":[\"COMPLETED\"\n", "etag": "200\n", "requests": "active: 1\nactive: 0\n",
 				"event-stream": "event: snapshot\n", "httpx": "ended: ",
 			}[name]
 			if !strings.Contains(printed(), want) {
@@ -99,7 +99,7 @@ func TestWaitInsteadOfPolling(t *testing.T) {
 			}
 		})
 	}
-	if len(found) != 5 {
+	if len(found) != 6 {
 		t.Errorf("found the blocks %v", found)
 	}
 }

@@ -24,6 +24,7 @@ type Browser struct {
 	session  string
 	Problems []string // errors in the console, and violations of the page's security policy
 	Requests []string // addresses that the page requested
+	Answers  []string // addresses for which the header of an answer has arrived
 }
 
 // StartBrowser starts Chromium, or skips the test.
@@ -113,14 +114,17 @@ func (b *Browser) Call(method string, params any, result any) {
 
 func (b *Browser) handleEvent(method string, params json.RawMessage) {
 	var p struct {
-		Type    string
-		Entry   struct{ Level, Text, URL string }
-		Request struct{ URL string }
+		Type     string
+		Entry    struct{ Level, Text, URL string }
+		Request  struct{ URL string }
+		Response struct{ URL string }
 	}
 	Must(b.t, json.Unmarshal(params, &p))
 	switch {
 	case method == "Network.requestWillBeSent":
 		b.Requests = append(b.Requests, p.Request.URL)
+	case method == "Network.responseReceived":
+		b.Answers = append(b.Answers, p.Response.URL)
 	case method == "Runtime.exceptionThrown",
 		method == "Runtime.consoleAPICalled" && (p.Type == "error" || p.Type == "warning" || p.Type == "assert"),
 		method == "Log.entryAdded" && (p.Entry.Level == "error" || p.Entry.Level == "warning"):

@@ -39,6 +39,8 @@ type ProxyLab struct {
 	User       Account // the user of the requests
 	Socket     string  // path of the gateway's socket
 	Frontends  []Frontend
+
+	env []string // of the gateway
 }
 
 // Password is the user's password at the proxies.
@@ -58,14 +60,22 @@ func NewProxyLab(t *testing.T, switches ...string) *ProxyLab {
 	}
 	// The tests compare each answer with the log line of its request. Only with
 	// the level debug does a worker log every request.
-	f.Gateway = f.Lab.StartGateway(t, []string{"SCHEDRESTD_SECURITY=" + strings.Join(switches, ","), "SCHEDRESTD_DEBUG=debug"}, direct, "unix:"+f.Socket)
+	f.env = []string{"SCHEDRESTD_SECURITY=" + strings.Join(switches, ","), "SCHEDRESTD_DEBUG=debug"}
 	f.Frontends = []Frontend{{Name: "directly", Address: direct,
 		Headers: "X-SCHED-USER-TOKEN: " + f.OwnToken + "\r\nX-SCHED-USER-NAME: " + f.User.Name + "\r\n"}}
+	f.StartGateway(t)
 	f.StartHAProxy(t, "haproxy", CodeBlock(t, "PROXY.md", "/etc/haproxy/haproxy.cfg"))
 	f.StartHAProxy(t, "careless haproxy", carelessConfig(t, "haproxy.cfg"))
 	f.StartNginx(t, "nginx", CodeBlock(t, "PROXY.md", "/etc/nginx/conf.d/sched.conf"))
 	f.StartNginx(t, "careless nginx", carelessConfig(t, "nginx.conf"))
 	return f
+}
+
+// StartGateway starts the gateway behind the proxies. A test calls it to restart
+// the gateway.
+func (f *ProxyLab) StartGateway(t *testing.T) {
+	t.Helper()
+	f.Gateway = f.Lab.StartGateway(t, f.env, f.Frontends[0].Address, "unix:"+f.Socket)
 }
 
 // servedUser returns a user other than the one that the daemons run as. If this

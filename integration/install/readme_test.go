@@ -83,8 +83,8 @@ func TestClients(t *testing.T) {
 	if err != nil || strings.Contains(out, "level=WARN") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	for _, want := range []string{`"pinged":"UP"`, "one job\n", "job 1: COMPLETED\n", "hello from 1\n", "job 5 ['COMPLETED'] exit code 0\nhello from python\n",
-		"job 6 ['CANCELLED']\nrefused: 409 2021\n"} {
+	for _, want := range []string{`"pinged":"UP"`, "one job\n", "job 1: COMPLETED\n", "hello from 1\n", "job 6 ['COMPLETED'] exit code 0\nhello from python\n",
+		"job 7 ['CANCELLED']\nrefused: 409 2021\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
