@@ -403,3 +403,49 @@ func (b *budget) available() int {
 	defer b.mu.Unlock()
 	return b.free
 }
+
+// TestRefresh checks that a refreshed view has the state that the view of another
+// worker had before, so that a client can go on.
+func TestRefresh(t *testing.T) {
+	c := &controller{items: map[string]item{"a": {key: "a"}}}
+	set := newSet()
+	set.Interval = 20 * time.Millisecond
+	v, err := set.Join(t.Context(), "owner", interest(-1), c.source("all", true, everything))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Leave()
+	elsewhere, err := newSet().Join(t.Context(), "owner", interest(-1), c.source("all", true, everything))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer elsewhere.Leave()
+	for n := 1; n <= 50; n++ {
+		at := elsewhere.Now()
+		c.change(func(items map[string]item) { items["a"] = item{key: "a", shown: n} })
+		if _, err := elsewhere.Wait(t.Context(), at); err != nil {
+			t.Fatal(err)
+		}
+		elsewhere.feed.mu.Lock()
+		known := elsewhere.current.String()
+		elsewhere.feed.mu.Unlock()
+		if err := v.Refresh(t.Context(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		s, resumed := v.Follow(known)
+		if s.Close(); !resumed {
+			t.Fatalf("after change %d the view does not have the state that the client knows", n)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := v.Refresh(ctx, time.Now().Add(time.Hour)); err != context.Canceled {
+		t.Errorf("a client that has left: %v", err)
+	}
+	c.mu.Lock()
+	c.fail = errs.New(errs.Unauthenticated, "expired")
+	c.mu.Unlock()
+	if err := v.Refresh(t.Context(), time.Now().Add(time.Hour)); errs.KindOf(err) != errs.Unauthenticated {
+		t.Errorf("a view that has failed: %v", err)
+	}
+}

@@ -54,6 +54,8 @@ type View[R any] struct {
 	number   uint64        // of changes so far
 	current  sum           // the state after the last one
 	last     Change        // the last change
+	checked  time.Time     // when the controller was asked for the state
+	passed   chan struct{} // closed at the end of the next pass; nil if no client waits for it
 	log      []Batch       // the last changes that were recorded
 	logSize  int           // bytes in log
 }
@@ -214,7 +216,41 @@ func (v *View[R]) commit(pass Change, err error, complete bool) (changed bool) {
 	if v.building != nil {
 		v.finishSnapshot(complete)
 	}
+	if err == nil {
+		v.checked = pass.Asked
+	}
+	v.wakePassed()
 	return changed
+}
+
+// wakePassed wakes the clients that wait for a pass. The caller holds the lock.
+func (v *View[R]) wakePassed() {
+	if v.passed != nil {
+		close(v.passed)
+		v.passed = nil
+	}
+}
+
+// Refresh waits until the view has a state that the controller was asked for
+// after the given time. It does not make the feed ask earlier than usual.
+func (v *View[R]) Refresh(ctx context.Context, after time.Time) error {
+	for {
+		v.feed.mu.Lock()
+		if v.err != nil || v.checked.After(after) {
+			defer v.feed.mu.Unlock()
+			return v.err
+		}
+		if v.passed == nil {
+			v.passed = make(chan struct{})
+		}
+		passed := v.passed
+		v.feed.mu.Unlock()
+		select {
+		case <-passed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // publish adds the changes of a pass to the log, and wakes the clients.
@@ -280,6 +316,7 @@ func (v *View[R]) end(err error) {
 		v.Memory.Release(v.held)
 	}
 	v.held, v.log, v.shown = 0, nil, nil
+	v.wakePassed()
 	close(v.news)
 	v.news = make(chan struct{})
 }

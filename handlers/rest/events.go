@@ -80,7 +80,7 @@ func follow[R any](c *Call, view *feed.View[R]) error {
 	}
 	id := c.r.Header.Get("Last-Event-ID")
 	stream, resumed := view.Follow(id)
-	defer stream.Close()
+	defer func() { stream.Close() }()
 	h := c.Header()
 	h.Set("Content-Type", MediaEvents)
 	h.Set("Cache-Control", "no-store")
@@ -92,8 +92,16 @@ func follow[R any](c *Call, view *feed.View[R]) error {
 	}
 	out := &eventWriter{c: c, flush: http.NewResponseController(c.w).Flush}
 	out.text(retryEvents)
-	if id != "" && !resumed {
-		out.event(eventReset, "", nil)
+	if out.send(); id != "" && !resumed {
+		// Another worker may have seen a change that this one has not seen yet.
+		// The client must not get a list without it.
+		limited, cancel := context.WithTimeout(ctx, heartbeat)
+		_ = view.Refresh(limited, c.startedAt) // the stream reports an error
+		cancel()
+		stream.Close()
+		if stream, resumed = view.Follow(id); !resumed {
+			out.event(eventReset, "", nil)
+		}
 	}
 	for begun := false; ; begun = true {
 		out.send()
