@@ -24,7 +24,27 @@ func (h *handler) documentPages() map[string]rest.Page {
 		"openapi/v3":   newPage(rest.BodyMedia...),
 		"openapi.json": newPage(rest.MediaJSON),
 		"openapi.yaml": newPage(rest.MediaYAML, rest.MediaXYAML),
+
+		"meta/versions": {ID: "versions", Media: rest.BodyMedia, Do: func(c *rest.Call) error { return c.SendCached(h.versions) }},
 	}
+}
+
+// newVersions returns the names of the served API versions, so that a client can
+// choose one.
+func (h *handler) newVersions() *rest.Cached {
+	return rest.NewCached(func(e schema.Encoder) error {
+		e.BeginObject()
+		e.Key("versions")
+		e.BeginArray()
+		for _, p := range h.Parsers {
+			e.String(p.Name())
+		}
+		e.EndArray()
+		e.Key(feature.Latest)
+		e.String(h.Parsers[len(h.Parsers)-1].Name())
+		e.EndObject()
+		return e.Err()
+	})
 }
 
 // getDocument sends the document. Generating and compressing the document takes

@@ -40,6 +40,7 @@ type Config struct {
 type handler struct {
 	Config
 	document *rest.Cached // the OpenAPI document
+	versions *rest.Cached // the names of the versions
 	feeds    *feeds
 }
 
@@ -49,7 +50,7 @@ func newHandler(cfg Config) *handler {
 		cfg.Content = feature.AllContent
 	}
 	h := &handler{Config: cfg}
-	h.document = h.newDocument()
+	h.document, h.versions = h.newDocument(), h.newVersions()
 	h.feeds = h.newFeeds()
 	return h
 }

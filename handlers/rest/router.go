@@ -75,6 +75,7 @@ type match struct {
 	page   *Page  // set instead of a route
 	view   schema.View
 	fast   bool // ignore values that can't be understood (+fast)
+	latest bool // the path names no version, but "latest"
 	params map[string]string
 	allow  []string // methods that the path supports
 	err    error
@@ -119,8 +120,13 @@ func (rt *router) find(r *http.Request) match {
 }
 
 // matchVersion sets m.view.Version and m.fast. It returns false if part, the
-// second part of the path, is not the name of a served version.
+// second part of the path, is not the name of a served version. The name "latest"
+// stands for the newest one.
 func (rt *router) matchVersion(part string, m *match) bool {
+	if part == feature.Latest {
+		m.latest = true
+		part = rt.parsers[len(rt.parsers)-1].Name()
+	}
 	for _, parser := range rt.parsers {
 		if part == parser.Name() {
 			m.view.Version, m.fast = schema.Version(parser.Version), parser.Flags.Has(feature.Fast)

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"net/http"
+	"strings"
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
@@ -71,11 +72,27 @@ func (c *Call) serve() error {
 	if err := c.Authenticate(); err != nil {
 		return err
 	}
+	if c.latest && (c.r.Method == http.MethodGet || c.r.Method == http.MethodHead) {
+		c.Header().Set("Content-Location", c.contentLocation())
+	}
 	do, err := c.route.prepare(c)
 	if err != nil {
 		return err
 	}
 	return c.answerNotFound(c.forgetIfRefused(c.answer(do)))
+}
+
+// contentLocation returns the reference to this answer with the name of its
+// version (RFC 9110, 8.7). It begins at the directory of the path of the request,
+// which a proxy may have changed.
+func (c *Call) contentLocation() string {
+	_, rest, _ := strings.Cut(strings.TrimLeft(c.r.URL.EscapedPath(), "/"), "/")
+	_, rest, _ = strings.Cut(strings.TrimLeft(rest, "/"), "/")
+	location := strings.Repeat("../", strings.Count(rest, "/")+1) + c.view.Version.String() + "/" + rest
+	if c.r.URL.RawQuery != "" {
+		location += "?" + noDelimiters.Replace(c.r.URL.RawQuery)
+	}
+	return location
 }
 
 // servePage answers a request for a page.

@@ -133,8 +133,11 @@ func parseParser(origin, word string) (Parser, error) {
 	return p, nil
 }
 
+// Latest is the word that stands for the newest API version.
+const Latest = "latest"
+
 func parserOf(name string) (Parser, bool) {
-	if name == "latest" {
+	if name == Latest {
 		return Parsers[len(Parsers)-1], true
 	}
 	for _, p := range Parsers {

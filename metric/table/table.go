@@ -15,7 +15,7 @@ import (
 )
 
 // Pages are the paths that do not belong to the API.
-var Pages = []string{"healthz", "livez", "readyz", "openapi", "metrics/cluster"}
+var Pages = []string{"healthz", "livez", "readyz", "openapi", "versions", "metrics/cluster"}
 
 // methods are the label values for the methods of requests without a route. The
 // last value stands for all other methods.
