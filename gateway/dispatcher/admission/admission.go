@@ -21,8 +21,10 @@
 //     with equally many take turns.
 //   - A connection that waits for a change gives up its slot until it goes on. At
 //     most Config.Watching connections do, and half of them of one source. Further
-//     ones keep their slots. A connection that goes on has a slot at once, even
-//     if none is free: its answer is short, or the dispatcher asks others to yield.
+//     ones keep their slots. A connection that goes on while no slot is free still
+//     counts as one that waits, and is asked to yield as soon as it is at rest. So
+//     connections that go on, all at once or again and again, take no slot from
+//     others.
 //   - To make room for a waiting connection, another connection is asked to
 //     yield, that is, to close soon (reclaim.go). It is asked at once if the
 //     source of the waiting connection has less than half of the slots, and
@@ -65,7 +67,7 @@ type Conn struct {
 
 	hasSlot bool      // it has a slot
 	excused bool      // its worker is silent, so its slot was given to another connection
-	watches bool      // it waits for a change, and has given up its slot meanwhile
+	watches bool      // it has given up its slot, because it waits for a change or has waited for one
 	arrival uint64    // orders connections that had to wait
 	expires time.Time // when to refuse it if it waits for other connections of its source to end; otherwise zero
 
@@ -135,15 +137,19 @@ func (s *State) Progress(c *Conn, stage work.Stage) (changed bool) {
 	}
 	c.stage = stage
 	s.cancelYield(c)
-	s.endWatch(c)
 	if stage == work.Watching {
 		s.beginWatch(c)
+	} else {
+		s.endWatch(c)
 	}
 	if stage == work.Answering {
 		s.move(c, &s.busy)
 		return true
 	}
 	s.move(c, &s.resting)
+	if c.watches && stage != work.Watching {
+		s.requestYield(c)
+	}
 	s.admitNext()
 	s.askOwnSource(c)
 	s.askForSlots(false)

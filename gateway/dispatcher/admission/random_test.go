@@ -74,7 +74,9 @@ func (r *run) step() {
 		case n == 14:
 			r.Offence(r.now, c, penalty.Kind(r.r.IntN(int(penalty.Kinds))), r.r.Uint64N(9))
 		default:
-			r.Progress(c, work.Stage(1+r.r.IntN(4)))
+			if r.Progress(c, work.Stage(1+r.r.IntN(4))) && c.watches && c.stage != work.Watching && c.stage != work.Answering && !c.asked {
+				r.fault = "a connection at rest without a slot was not asked to yield"
+			}
 		}
 	}
 }
@@ -121,7 +123,7 @@ func (r *run) check(c Config) {
 	}
 	got := r.Stats()
 	switch {
-	case withSlot > c.Slots+c.Watching: // those that watched may have no slot free when they go on
+	case withSlot > c.Slots:
 		r.fault = "more connections than slots"
 	case watching > c.Watching || watching != c.Watching-r.watchers.Free():
 		r.fault = "the number of connections that watch is wrong"
@@ -146,7 +148,7 @@ func (r *run) check(c Config) {
 		}
 	}
 	for source, n := range bySource {
-		if c.PerSource > 0 && source != User(0) && n > c.PerSource+c.Watching {
+		if c.PerSource > 0 && source != User(0) && n > c.PerSource {
 			r.fault = "a source has more than its limit"
 		}
 	}

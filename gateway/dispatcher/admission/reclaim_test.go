@@ -194,3 +194,22 @@ func TestAskToYield(t *testing.T) {
 		f.wantAsked(t, tt.asked...)
 	}
 }
+
+// TestRestWithoutSlot checks that a connection that has waited for a change, and
+// finds no free slot when it goes on, is asked to yield once it is at rest, and
+// that its end frees no slot.
+func TestRestWithoutSlot(t *testing.T) {
+	f := newFive(2, 3)
+	c := f.list[0]
+	f.Progress(c, work.Watching)
+	f.Taken(f.arrive(3))
+	f.Decisions()
+	f.Progress(c, work.Answering)
+	f.wantAsked(t)
+	f.setResting(c)
+	f.wantAsked(t, 0)
+	f.Release(c)
+	if got := f.Stats(); got.Held != 5 || f.watchers.Free() != 4 {
+		t.Errorf("%+v, %d places to watch", got, f.watchers.Free())
+	}
+}

@@ -42,8 +42,12 @@ func (s *shares) releaseSlot(c *Conn) {
 	if !c.hasSlot {
 		panic("admission: a slot was freed that was not taken")
 	}
-	s.endWatch(c)
 	c.hasSlot = false
+	if c.watches {
+		c.watches = false
+		s.watchers.Hold(c.Source, -1)
+		return
+	}
 	s.queue.Hold(c.Source, -1)
 	if c.excused {
 		s.excused--
@@ -54,7 +58,7 @@ func (s *shares) releaseSlot(c *Conn) {
 // beginWatch takes back the slot of c, which waits for a change, unless too many
 // connections do.
 func (s *shares) beginWatch(c *Conn) {
-	if c.excused || s.watchers.Free() <= 0 || !c.Proxy && s.watchers.Held(c.Source) >= s.watchShare {
+	if c.watches || c.excused || s.watchers.Free() <= 0 || !c.Proxy && s.watchers.Held(c.Source) >= s.watchShare {
 		return
 	}
 	c.watches = true
@@ -62,9 +66,9 @@ func (s *shares) beginWatch(c *Conn) {
 	s.queue.Hold(c.Source, -1)
 }
 
-// endWatch gives c its slot again, even if none is free.
+// endWatch gives c its slot again, if one is free for its source.
 func (s *shares) endWatch(c *Conn) {
-	if !c.watches {
+	if !c.watches || s.queue.Free() <= 0 || s.atLimit(c) {
 		return
 	}
 	c.watches = false

@@ -24,8 +24,8 @@ func withSlots(slots, perSource, waiting int) *State {
 // play reports events to s and returns the decisions. Each word of script is an
 // event: "a" is a new connection of source a, "-a" closes the oldest connection
 // of source a, "!a" reports a connection of source a as silent, "~a" makes one
-// watch, and "^a" makes one that watches go on. Sources with a capital letter
-// are exempt.
+// watch, "^a" makes one that watches go on, and "_a" makes one idle. Sources with
+// a capital letter are exempt.
 func play(s *State, script string) (events []string) {
 	admitted := map[string][]*Conn{}
 	follow := func() {
@@ -41,7 +41,7 @@ func play(s *State, script string) (events []string) {
 		}
 	}
 	for _, word := range strings.Fields(script) {
-		name := strings.Trim(word, "-!~^")
+		name := strings.Trim(word, "-!~^_")
 		switch word[0] {
 		case '-':
 			c := admitted[name][0]
@@ -50,8 +50,8 @@ func play(s *State, script string) (events []string) {
 		case '!':
 			i := slices.IndexFunc(admitted[name], func(c *Conn) bool { return !c.excused })
 			s.Unresponsive(admitted[name][i : i+1])
-		case '~', '^':
-			stage := map[byte]work.Stage{'~': work.Watching, '^': work.Answering}[word[0]]
+		case '~', '^', '_':
+			stage := map[byte]work.Stage{'~': work.Watching, '^': work.Answering, '_': work.Idle}[word[0]]
 			i := slices.IndexFunc(admitted[name], func(c *Conn) bool { return c.stage != stage })
 			s.Progress(admitted[name][i], stage)
 		default:
@@ -83,7 +83,9 @@ func TestShares(t *testing.T) {
 		{"one that watches needs no slot", withSlots(2, 0, 8), "a a ~a b", "+a +a +b owed 0 of 0"},
 		{"nor one of its source", withSlots(4, 2, 8), "a a ~a a", "+a +a +a owed 0 of 0"},
 		{"it has a slot again when it goes on", withSlots(2, 0, 8), "a a ~a b ^a b", "+a +a +b owed 0 of 1"},
-		{"and others wait until it ends", withSlots(1, 0, 8), "a ~a b ^a b -b -a", "+a +b +b owed 0 of 0"},
+		{"and takes none from others", withSlots(1, 0, 8), "a ~a b ^a c -b", "+a +b +c owed 0 of 0"},
+		{"many that go on and rest take none either", withSlots(2, 0, 8), "a ~a a ~a b b _a _a -b c", "+a +a +b +b +c owed 0 of 0"},
+		{"it goes on above the limit", withSlots(4, 1, 8), "a ~a a ^a -a b b", "+a +a +b owed 0 of 0"},
 		{"it leaves while it watches", withSlots(1, 0, 8), "a ~a b -a b -b", "+a +b +b owed 0 of 0"},
 		{"a third one of a source keeps its slot", withSlots(3, 0, 8), "a a a ~a ~a ~a b b b", "+a +a +a +b +b owed 0 of 1"},
 		{"a limit holds while slots are free", withSlots(4, 2, 8), "a a a b", "+a +a +b owed 0 of 0"},
