@@ -298,3 +298,31 @@ func eventually(t *testing.T, cond func() bool) {
 		}
 	}
 }
+
+// TestReclaimWatching checks that a connection that follows changes, but does not
+// read them, ends soon after the dispatcher has reclaimed it.
+func TestReclaimWatching(t *testing.T) {
+	table, c, _ := tableWithConn(t)
+	c.Attach(c.raw, new(fakeEngine))
+	q := begin(c, httptest.NewRecorder())
+	stopped := make(chan struct{})
+	q.Park(func() { close(stopped) })
+	table.mu.Lock()
+	c.reported = work.Watching
+	table.mu.Unlock()
+	written := make(chan time.Duration)
+	go func() {
+		begun := time.Now()
+		for err := error(nil); err == nil; {
+			_, err = c.raw.Write(make([]byte, 1<<20))
+		}
+		written <- time.Since(begun)
+	}()
+	eventually(t, c.raw.IsWriting)
+	table.Reclaim(1)
+	<-stopped
+	if took := <-written; took >= time.Minute { // the limit without the reclaim
+		t.Errorf("a write has waited %v", took)
+	}
+	q.Finish()
+}

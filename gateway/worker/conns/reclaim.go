@@ -34,6 +34,7 @@ func (t *Table) Reclaim(id uint64) {
 		for q := range t.requests {
 			if q.conn == c && q.stop != nil {
 				q.stop()
+				q.shorten() // a stream may be waiting for a client that does not read
 			}
 		}
 		return
