@@ -89,12 +89,21 @@ type record struct {
 // the state of the controller at some time after the call or before it, and
 // finds out about every change after that. The caller must call Leave.
 func (s *Set[R]) Join(ctx context.Context, owner string, i Interest[R], sources ...Source[R]) (*View[R], error) {
+	return s.join(ctx, owner, i, false, sources)
+}
+
+// JoinStream is Join for a client that will follow the view from a snapshot on.
+func (s *Set[R]) JoinStream(ctx context.Context, owner string, i Interest[R], sources ...Source[R]) (*View[R], error) {
+	return s.join(ctx, owner, i, true, sources)
+}
+
+func (s *Set[R]) join(ctx context.Context, owner string, i Interest[R], snapshot bool, sources []Source[R]) (*View[R], error) {
 	s.mu.Lock()
 	f := s.choose(owner, sources)
 	f.mu.Lock()
 	v := f.views[i.Key]
 	if v == nil {
-		v = &View[R]{Interest: i, feed: f, ready: make(chan struct{}), news: make(chan struct{}), shown: map[string]sum{}}
+		v = &View[R]{Interest: i, feed: f, ready: make(chan struct{}), news: make(chan struct{}), shown: map[string]sum{}, wanted: snapshot}
 		f.views[i.Key] = v
 		s.Counts.views.Add(1)
 		f.hurry()

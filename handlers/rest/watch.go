@@ -47,7 +47,11 @@ func Watch[R any](c *Call, set *feed.Set[R], w Watched[R], sources ...feed.Sourc
 	if c.server.Memory == nil {
 		interest.Memory = nil
 	}
-	view, err := set.Join(c.r.Context(), ownerOf(c.cred), interest, sources...)
+	join := set.Join
+	if c.follows && c.r.Header.Get("Last-Event-ID") == "" {
+		join = set.JoinStream
+	}
+	view, err := join(c.r.Context(), ownerOf(c.cred), interest, sources...)
 	if err != nil {
 		return c.follows, err
 	}

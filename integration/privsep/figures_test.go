@@ -14,9 +14,11 @@ import (
 // code.
 func TestFigures(t *testing.T) {
 	t.Parallel()
+	setup := testConfig{}.Config().Setup
+	files, watching := setup.Files, setup.Watching // fewer if the limit of this process is low
 	parts := map[int]string{2: "one half", 3: "one third", 4: "one fourth"}
 	for _, tt := range []struct{ page, figure string }{
-		{"design/TRUST.md", fmt.Sprintf("number of descriptors (%d by default)", testConfig{}.Config().Setup.Files)},
+		{"design/TRUST.md", fmt.Sprintf("number of descriptors (%d by default; %d of them", files-watching+4096, files-watching)},
 		{"design/PRIVSEP.md", fmt.Sprintf("their ports from %s of this machine's range", parts[dial.PortShares])},
 		{"design/PRIVSEP.md", fmt.Sprintf("Each worker gets %d at once and %d a second", work.DialBurst, work.DialRate)},
 	} {

@@ -53,7 +53,7 @@ func TestPeerFacts(t *testing.T) {
 		t.Errorf("UNIX (-want +got):\n%s", diff)
 	}
 	var s work.Setup
-	if err := json.Unmarshal([]byte(g.mustGet("/setup")), &s); err != nil || s.Cluster != "tiny" || s.Files != 3*plan.DefaultConnections+64+4*ipc.DialBatchSize || s.Limits != testLimits {
+	if err := json.Unmarshal([]byte(g.mustGet("/setup")), &s); err != nil || s.Cluster != "tiny" || s.Files != 3*plan.DefaultConnections+64+4*ipc.DialBatchSize+s.Watching || s.Watching == 0 || s.Limits != testLimits {
 		t.Errorf("setup: %+v %v", s, err)
 	}
 }
