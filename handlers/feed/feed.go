@@ -15,6 +15,9 @@ package feed
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -104,6 +107,11 @@ func (s *Set[R]) join(ctx context.Context, owner string, i Interest[R], snapshot
 	v := f.views[i.Key]
 	if v == nil {
 		v = &View[R]{Interest: i, feed: f, ready: make(chan struct{}), news: make(chan struct{}), shown: map[string]sum{}, wanted: snapshot}
+		if !v.reserve(viewSize) { // otherwise clients that do not wait for the first pass could add views without end
+			f.mu.Unlock()
+			s.mu.Unlock()
+			return nil, errNoMemory
+		}
 		f.views[i.Key] = v
 		s.Counts.views.Add(1)
 		f.hurry()
@@ -195,7 +203,7 @@ func (f *feed[R]) run() {
 		if accept == 0 {
 			asked = begun
 		}
-		err := f.makePass(asked, accept)
+		err := f.tryPass(asked, accept)
 		if err == nil {
 			failures = 0
 		} else {
@@ -245,22 +253,33 @@ var errAbandoned = errs.New(errs.Internal, "no client waits")
 // passTimeout limits a pass, whose requests have limits of their own.
 const passTimeout = 5 * time.Minute
 
+// tryPass makes a pass. A panic, for example in a function of an Interest, ends
+// the views of the feed, and not the process with all its clients.
+func (f *feed[R]) tryPass(asked time.Time, accept time.Duration) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			slog.Error("reading a list again panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = errPanicked
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			for _, v := range f.views {
+				v.end(err)
+			}
+			f.known = false
+		}
+	}()
+	return f.makePass(asked, accept)
+}
+
+var errPanicked = errs.New(errs.Internal, "the list can't be read because of an error in the gateway")
+
 // makePass reads the list and tells the views what has changed. The list may have
 // been requested at the given time already, which is accept ago.
 func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), passTimeout)
 	defer cancel()
 	data := &origin.Origin{Accept: accept, Keep: keep, Digest: true}
-	f.mu.Lock()
-	f.passing, f.whole = f.passing[:0], f.whole[:0]
-	for _, v := range f.views {
-		f.passing = append(f.passing, v)
-		if v.begin() {
-			f.whole = append(f.whole, v)
-		}
-	}
-	f.mu.Unlock()
-	f.pass++
+	f.begin()
 	f.waited = 0
 	first := true
 	err := f.source.Read(origin.With(ctx, data), func(r *R, digest uint64) error {
@@ -292,6 +311,20 @@ func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
 	}
 	f.finish(asked, err, err == nil)
 	return err
+}
+
+// begin begins a pass.
+func (f *feed[R]) begin() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pass++
+	f.passing, f.whole = f.passing[:0], f.whole[:0]
+	for _, v := range f.views {
+		f.passing = append(f.passing, v)
+		if v.begin() {
+			f.whole = append(f.whole, v)
+		}
+	}
 }
 
 // keep is how long the client of the controller keeps what a pass has read.

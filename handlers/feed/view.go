@@ -38,6 +38,9 @@ type View[R any] struct {
 	changes  int     // their number, also if they are not recorded
 	building *Snapshot
 	record   bool // the current pass records changes as events
+	size     int  // bytes in batch
+	follows  bool // clients wanted events when the current pass began
+	full     bool // there was no memory for a record
 	buffer   []byte
 	held     int // reserved memory
 
@@ -85,9 +88,15 @@ type Batch struct {
 	size   int
 }
 
-// maxLog limits the memory for recorded changes of a view, in bytes. A client
-// that is further behind begins again with a snapshot.
-const maxLog = 256 << 10
+// The memory for recorded changes of a view is limited, in bytes: at least, and
+// for each record of a long list. A client that is further behind begins again
+// with a snapshot. For a long list, that is worth it only after many changes.
+const (
+	minLog    = 256 << 10
+	recordLog = 64
+)
+
+func (v *View[R]) maxLog() int { return max(minLog, len(v.shown)*recordLog) }
 
 // sum is a hash of a record, or the sum of the hashes of all records of a view.
 // The sum does not depend on their order. So equal views have equal sums, in each
@@ -133,14 +142,18 @@ func (v *View[R]) isNew() bool {
 // meanwhile misses nothing.
 const linger = 10 * time.Second
 
-// isAbandoned reports whether clients are no longer expected. The caller holds
+// isAbandoned reports whether clients are no longer expected. A client that has
+// left before the first state misses nothing when it comes back. The caller holds
 // the lock.
-func (v *View[R]) isAbandoned() bool { return v.users == 0 && time.Since(v.left) >= linger }
+func (v *View[R]) isAbandoned() bool {
+	return v.users == 0 && (v.isNew() || time.Since(v.left) >= linger)
+}
 
 // begin prepares a pass. It returns whether the view needs all records. The
 // caller holds the lock.
 func (v *View[R]) begin() bool {
-	v.record = (v.streams > 0 || time.Since(v.followed) < linger) && !v.isNew()
+	v.follows = v.streams > 0 || time.Since(v.followed) < linger
+	v.record = v.follows && !v.isNew()
 	v.building = nil
 	if v.wanted {
 		v.building = &Snapshot{memory: v.Memory, users: 1}
@@ -150,6 +163,9 @@ func (v *View[R]) begin() bool {
 
 // take compares a record with what the view remembers.
 func (v *View[R]) take(key string, r *R) {
+	if v.full {
+		return
+	}
 	if !v.Match(r) {
 		v.remove(key)
 		return
@@ -168,6 +184,7 @@ func (v *View[R]) take(key string, r *R) {
 	kind := Changed
 	if !existed {
 		kind = Added
+		v.full = len(v.shown)%holdInterval == 0 && !v.hold()
 	}
 	v.note(kind, v.buffer)
 }
@@ -187,18 +204,28 @@ func (v *View[R]) remove(key string) {
 	}
 }
 
+// note records a change. If the changes are too many to be kept, it records none
+// of them.
 func (v *View[R]) note(kind Kind, data []byte) {
 	v.changes++
-	if v.record {
-		v.batch = append(v.batch, Event{kind, append([]byte(nil), data...)})
+	if !v.record {
+		return
 	}
+	if v.size += len(data) + eventSize; v.size > v.maxLog() {
+		v.record, v.batch = false, nil
+		return
+	}
+	v.batch = append(v.batch, Event{kind, append([]byte(nil), data...)})
 }
+
+// eventSize is the memory for an Event without its data, in bytes.
+const eventSize = 64
 
 // commit publishes what a pass has found. It reports whether something has
 // changed. The caller holds the lock.
 func (v *View[R]) commit(pass Change, err error, complete bool) (changed bool) {
 	first := v.isNew()
-	if err == nil && !v.hold() {
+	if v.full || err == nil && !v.hold() {
 		err = errNoMemory
 	}
 	switch {
@@ -212,7 +239,7 @@ func (v *View[R]) commit(pass Change, err error, complete bool) (changed bool) {
 		v.publish(pass)
 		changed = true
 	}
-	v.batch, v.changes = nil, 0
+	v.batch, v.changes, v.size = nil, 0, 0
 	if v.building != nil {
 		v.finishSnapshot(complete)
 	}
@@ -259,16 +286,12 @@ func (v *View[R]) publish(pass Change) {
 	v.last, v.current = pass, v.state
 	v.dropSnapshot()
 	if v.record {
-		b := Batch{Events: v.batch, State: v.state.String(), number: v.number}
-		for _, e := range b.Events {
-			b.size += len(e.Data) + 64
-		}
-		v.log = append(v.log, b)
-		v.logSize += b.size
+		v.log = append(v.log, Batch{Events: v.batch, State: v.state.String(), number: v.number, size: v.size})
+		v.logSize += v.size
 	} else {
 		v.log, v.logSize = nil, 0
 	}
-	for v.logSize > maxLog {
+	for limit := v.maxLog(); v.logSize > limit; {
 		v.logSize -= v.log[0].size
 		v.log = v.log[1:]
 	}
@@ -276,17 +299,25 @@ func (v *View[R]) publish(pass Change) {
 	v.news = make(chan struct{})
 }
 
-// entrySize is the memory for the hash of a record, with its key, in bytes.
-const entrySize = 128
+const (
+	viewSize     = 32 << 10 // memory for a view without records, in bytes
+	entrySize    = 128      // memory for the hash of a record, with its key, in bytes
+	holdInterval = 1 << 10  // number of records for which memory is reserved at once
+)
 
 // hold reserves the memory for what the view remembers.
 func (v *View[R]) hold() bool {
+	need := viewSize + len(v.shown)*entrySize
+	if v.follows {
+		need += v.maxLog()
+	}
+	return v.reserve(need)
+}
+
+// reserve changes the size of the reserved memory.
+func (v *View[R]) reserve(need int) bool {
 	if v.Memory == nil {
 		return true
-	}
-	need := len(v.shown)*entrySize + maxLog/8
-	if v.streams > 0 {
-		need += maxLog
 	}
 	if more := need - v.held; more > 0 && !v.Memory.Hold(more) {
 		return false

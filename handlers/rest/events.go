@@ -117,9 +117,7 @@ func follow[R any](c *Call, view *feed.View[R]) error {
 			if begun && !wasLost { // the client was too slow for the changes
 				out.event(eventReset, "", nil)
 			}
-			err = out.snapshot(c.route.Collection, snapshot)
-			snapshot.Release()
-			if err != nil {
+			if out.snapshot(c.route.Collection, snapshot) != nil {
 				return nil
 			}
 		default:
@@ -194,8 +192,10 @@ func (w *eventWriter) send() {
 	}
 }
 
-// snapshot sends the list in pieces. Only the last one has an id.
+// snapshot sends the list in pieces, and releases it. Only the last piece has an
+// id.
 func (w *eventWriter) snapshot(collection string, s *feed.Snapshot) error {
+	defer s.Release()
 	return s.Pieces(func(records []byte, more bool) error {
 		id := s.State()
 		data := append([]byte(`{"`+collection+`":[`), records...)

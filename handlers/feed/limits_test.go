@@ -1,0 +1,190 @@
+package feed
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"schedrestd/internal/errs"
+)
+
+// many returns a controller with n records.
+func many(n int) *controller {
+	c := &controller{items: map[string]item{}}
+	for i := range n {
+		key := fmt.Sprint("k", i)
+		c.items[key] = item{key: key}
+	}
+	return c
+}
+
+// TestPanic checks that a panic while a list is read ends the views of its feed
+// with an error, and nothing else.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	c := many(3)
+	set := newSet()
+	all := c.source("all", true, everything)
+	var panics atomic.Bool
+	i := interest(-1)
+	i.Match = func(*item) bool {
+		if panics.Load() {
+			panic("a bug")
+		}
+		return true
+	}
+	v, err := set.Join(t.Context(), "alice", i, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	panics.Store(true)
+	c.change(func(items map[string]item) { items["k1"] = item{key: "k1", shown: 1} })
+	if _, err := v.Wait(t.Context(), v.Now()); errs.KindOf(err) != errs.Internal {
+		t.Errorf("error %v after a panic", err)
+	}
+	v.Leave()
+	if _, err := set.Join(t.Context(), "alice", i, all); errs.KindOf(err) != errs.Internal {
+		t.Errorf("error %v of a first pass that panics", err)
+	}
+	panics.Store(false)
+	v, err = set.Join(t.Context(), "alice", i, all)
+	if err != nil {
+		t.Fatalf("after the panic: %v", err)
+	}
+	v.Leave()
+}
+
+// TestGoneBeforeFirstPass checks that a view costs no pass if its clients have
+// left before its first one, and that clients that leave at once can't add more
+// views than there is memory for.
+func TestGoneBeforeFirstPass(t *testing.T) {
+	t.Parallel()
+	c := many(10)
+	set := newSet()
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	source := c.source("all", true, everything)
+	var once sync.Once
+	read := source.Read
+	source.Read = func(ctx context.Context, each func(*item, uint64) error) error {
+		once.Do(func() { close(begun); <-goOn })
+		return read(ctx, each)
+	}
+	b := &budget{free: 40 * viewSize}
+	joined := make(chan *View[item])
+	go func() {
+		v, err := set.Join(t.Context(), "alice", interest(-1), source)
+		if err != nil {
+			t.Error(err)
+		}
+		joined <- v
+	}()
+	<-begun // the first pass waits
+	refused := 0
+	var matched atomic.Int32
+	for n := range 100 {
+		i := interest(-1)
+		i.Key, i.Memory = fmt.Sprint("view ", n), b
+		i.Match = func(*item) bool { matched.Add(1); return true }
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := set.Join(ctx, "alice", i, source); errs.KindOf(err) == errs.Unavailable {
+			refused++
+		}
+	}
+	close(goOn)
+	v := <-joined
+	c.change(func(items map[string]item) { items["k1"] = item{key: "k1", shown: 1} })
+	if _, err := v.Wait(t.Context(), v.Now()); err != nil {
+		t.Error(err)
+	}
+	if refused < 50 || matched.Load() != 0 {
+		t.Errorf("%d of 100 views were refused, and %d records were given to the others", refused, matched.Load())
+	}
+	v.Leave()
+}
+
+// TestMemoryDuringPass checks that a view stops a pass for which it has no
+// memory, and does not only find out afterwards.
+func TestMemoryDuringPass(t *testing.T) {
+	t.Parallel()
+	c := many(20_000)
+	set := newSet()
+	i, matched := interest(-1), 0
+	i.Memory = &budget{free: 400 << 10}
+	i.Match = func(*item) bool { matched++; return true }
+	if _, err := set.Join(t.Context(), "alice", i, c.source("all", true, everything)); errs.KindOf(err) != errs.Unavailable {
+		t.Errorf("error %v", err)
+	}
+	if matched > 5000 {
+		t.Errorf("%d records were remembered", matched)
+	}
+}
+
+// TestManyChanges checks that a pass with too many changes to keep does not keep
+// them until its end, and that more are kept for a longer list.
+func TestManyChanges(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name            string
+		records, change int // numbers
+		kept            bool
+	}{
+		{"few", 1000, 100, true},
+		{"many of a short list", 1000, 500, false},
+		{"as many of a long list", 10_000, 500, true},
+		{"most of a long list", 10_000, 5000, false},
+	} {
+		c := many(tt.records)
+		set := newSet()
+		source := c.source("all", true, everything)
+		var v *View[item]
+		most, read := 0, source.Read
+		source.Read = func(ctx context.Context, each func(*item, uint64) error) error {
+			return read(ctx, func(i *item, digest uint64) error {
+				err := each(i, digest)
+				if v != nil {
+					most = max(most, len(v.batch))
+				}
+				return err
+			})
+		}
+		i := interest(-1)
+		text := bytes.Repeat([]byte("x"), 1000)
+		i.Render = func(to []byte, i *item) []byte { return fmt.Appendf(to, "%s=%d %s", i.key, i.shown, text) }
+		joined, err := set.Join(t.Context(), "alice", i, source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stream, _ := joined.Follow("")
+		s, _, err := stream.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Release()
+		c.change(func(items map[string]item) { // no pass reads meanwhile
+			v = joined
+			for n := range tt.change {
+				key := fmt.Sprint("k", n)
+				items[key] = item{key: key, shown: 1}
+			}
+		})
+		s, changes, err := stream.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s != nil {
+			s.Release()
+		}
+		if kept := s == nil && len(changes) == 1 && len(changes[0].Events) == tt.change; kept != tt.kept {
+			t.Errorf("%s: kept %t, want %t", tt.name, kept, tt.kept)
+		}
+		stream.Close()
+		joined.Leave()
+		if limit := joined.maxLog() / 1000; most > limit {
+			t.Errorf("%s: %d changes were kept during the pass, want at most %d", tt.name, most, limit)
+		}
+	}
+}
