@@ -282,6 +282,11 @@ func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
 	f.begin()
 	f.waited = 0
 	first := true
+	defer func() {
+		if !first {
+			<-f.set.Turn
+		}
+	}()
 	err := f.source.Read(origin.With(ctx, data), func(r *R, digest uint64) error {
 		if first && f.known && len(f.whole) == 0 {
 			if sum, known := data.Sum(); known && sum == f.sum {
@@ -289,17 +294,13 @@ func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
 			}
 		}
 		if first {
-			first = false
 			asks := time.Now()
 			f.set.Turn <- struct{}{}
-			f.waited = time.Since(asks)
+			f.waited, first = time.Since(asks), false
 		}
 		f.take(r, digest)
 		return nil
 	})
-	if !first {
-		defer func() { <-f.set.Turn }()
-	}
 	if err == errSame {
 		f.finish(asked, nil, false)
 		return nil
