@@ -106,12 +106,19 @@ func (l *Listener) FD() (fd int) {
 // possible, then fills neither the queue of connections nor this process's time.
 const deferSeconds = 1
 
+// maxUnsent is how many bytes of answers the kernel takes for a TCP connection
+// before it can send them. Otherwise it takes up to 4 MiB for each, and clients
+// that read nothing, of which there may be thousands while they follow changes,
+// use up the memory for TCP of the whole machine.
+const maxUnsent = 128 << 10
+
 // setFile stores file, a non-blocking listening socket, in l. From then on, l
 // owns the file.
 func (l *Listener) setFile(file *os.File) (_ *Listener, err error) {
 	l.file = file
 	if l.raw, err = file.SyscallConn(); err == nil && l.Network == ipc.TCP {
 		_ = unix.SetsockoptInt(l.FD(), unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, deferSeconds)
+		_ = unix.SetsockoptInt(l.FD(), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, maxUnsent)
 	}
 	return l, errs.Wrap(err, errs.Internal, "listen on %s", l.Name)
 }
