@@ -103,7 +103,7 @@ func follow[R any](c *Call, view *feed.View[R]) error {
 			out.event(eventReset, "", nil)
 		}
 	}
-	for begun := false; ; begun = true {
+	for {
 		out.send()
 		wasLost := stream.Lost()
 		snapshot, changes, err := out.next(ctx, stream.Next)
@@ -114,7 +114,7 @@ func follow[R any](c *Call, view *feed.View[R]) error {
 			out.end(err, context.Cause(ctx))
 			return nil
 		case snapshot != nil:
-			if begun && !wasLost { // the client was too slow for the changes
+			if !wasLost { // the client was too slow for the changes, or they were not recorded
 				out.event(eventReset, "", nil)
 			}
 			if out.snapshot(c.route.Collection, snapshot) != nil {
