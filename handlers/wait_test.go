@@ -135,7 +135,7 @@ func (l *living) Licenses(ctx context.Context, cred model.Credential, q model.Qu
 
 // newLiving returns a server with a job that runs, one that waits, and one of an
 // array.
-func newLiving(t *testing.T) (*living, *rest.Server, string) {
+func newLiving(t *testing.T, options ...func(*Config)) (*living, *rest.Server, string) {
 	t.Helper()
 	f := demo()
 	f.jobs = []model.Job{
@@ -148,6 +148,9 @@ func newLiving(t *testing.T) (*living, *rest.Server, string) {
 	cfg := config(f)
 	cfg.Controller = l
 	cfg.MaxWait, cfg.WatchInterval = time.Minute, 5*time.Millisecond
+	for _, set := range options {
+		set(&cfg)
+	}
 	h := New(cfg)
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)

@@ -21,7 +21,6 @@ type feeds struct {
 	nodes        feed.Set[nodeRecord]
 	partitions   feed.Set[model.Partition]
 	reservations feed.Set[model.Reservation]
-	counts       feed.Counts
 }
 
 // nodeRecord is what an answer shows of a node.
@@ -32,10 +31,10 @@ type nodeRecord struct {
 
 func (h *handler) newFeeds() *feeds {
 	f, turn := new(feeds), make(chan struct{}, 1)
-	f.jobs = feed.Set[model.Job]{Key: jobKey, Interval: h.WatchInterval, Counts: &f.counts, Turn: turn}
-	f.nodes = feed.Set[nodeRecord]{Key: func(n *nodeRecord) string { return n.node.Name }, Interval: h.WatchInterval, Counts: &f.counts, Turn: turn}
-	f.partitions = feed.Set[model.Partition]{Key: func(p *model.Partition) string { return p.Name }, Interval: h.WatchInterval, Counts: &f.counts, Turn: turn}
-	f.reservations = feed.Set[model.Reservation]{Key: func(r *model.Reservation) string { return r.Name }, Interval: h.WatchInterval, Counts: &f.counts, Turn: turn}
+	f.jobs = feed.Set[model.Job]{Key: jobKey, Interval: h.WatchInterval, Count: h.CountWatch, Turn: turn}
+	f.nodes = feed.Set[nodeRecord]{Key: func(n *nodeRecord) string { return n.node.Name }, Interval: h.WatchInterval, Count: h.CountWatch, Turn: turn}
+	f.partitions = feed.Set[model.Partition]{Key: func(p *model.Partition) string { return p.Name }, Interval: h.WatchInterval, Count: h.CountWatch, Turn: turn}
+	f.reservations = feed.Set[model.Reservation]{Key: func(r *model.Reservation) string { return r.Name }, Interval: h.WatchInterval, Count: h.CountWatch, Turn: turn}
 	return f
 }
 

@@ -41,7 +41,7 @@ type Source[R any] struct {
 type Set[R any] struct {
 	Key      func(*R) string // the key of a record, which no other record has at the same time
 	Interval time.Duration   // minimum time between two requests of a feed
-	Counts   *Counts         // counts for the metrics
+	Count    Counter         // counts for the metrics; may be nil
 
 	// Turn has a capacity of 1, and an element while a feed compares records. Sets
 	// that share it use at most one processor, however many users wait.
@@ -71,6 +71,7 @@ type feed[R any] struct {
 	sum     [sha256.Size]byte // digest of what the last pass has read
 	known   bool              // sum is set
 	waited  time.Duration     // how long the current pass has waited for its turn
+	differs bool              // the current pass has found a change
 	passing []*View[R]        // the views that take part in the current pass
 	whole   []*View[R]        // those of them that take all records, not only those that have changed
 
@@ -113,7 +114,6 @@ func (s *Set[R]) join(ctx context.Context, owner string, i Interest[R], snapshot
 			return nil, errNoMemory
 		}
 		f.views[i.Key] = v
-		s.Counts.views.Add(1)
 		f.hurry()
 	}
 	v.users++
@@ -159,7 +159,7 @@ func (s *Set[R]) choose(owner string, sources []Source[R]) *feed[R] {
 		s.feeds = map[feedKey]*feed[R]{}
 	}
 	s.feeds[f.key] = f
-	s.Counts.readers.Add(1)
+	s.Count.Add(Readers, 1)
 	go f.run()
 	return f
 }
@@ -178,7 +178,7 @@ const quiet = 5 * time.Minute
 
 // run makes passes until no view is left.
 func (f *feed[R]) run() {
-	defer f.set.Counts.readers.Add(-1)
+	defer f.set.Count.Add(Readers, -1)
 	asked := time.Time{} // when the controller was last asked
 	failures := 0
 	timer := time.NewTimer(0)
@@ -279,7 +279,10 @@ func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), passTimeout)
 	defer cancel()
 	data := &origin.Origin{Accept: accept, Keep: keep, Digest: true}
-	f.begin()
+	clients := f.begin()
+	if accept == 0 && clients > 1 {
+		f.set.Count.Add(Saved, clients-1)
+	}
 	f.waited = 0
 	first := true
 	defer func() {
@@ -314,18 +317,20 @@ func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
 	return err
 }
 
-// begin begins a pass.
-func (f *feed[R]) begin() {
+// begin begins a pass. It returns the number of clients of the views.
+func (f *feed[R]) begin() (clients int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.pass++
-	f.passing, f.whole = f.passing[:0], f.whole[:0]
+	f.passing, f.whole, f.differs = f.passing[:0], f.whole[:0], false
 	for _, v := range f.views {
+		clients += v.users
 		f.passing = append(f.passing, v)
 		if v.begin() {
 			f.whole = append(f.whole, v)
 		}
 	}
+	return clients
 }
 
 // keep is how long the client of the controller keeps what a pass has read.
@@ -342,6 +347,8 @@ func (f *feed[R]) take(r *R, digest uint64) {
 	views := f.passing
 	if existed && old.digest == digest {
 		views = f.whole
+	} else {
+		f.differs = true
 	}
 	for _, v := range views {
 		v.take(key, r)
@@ -357,10 +364,19 @@ func (f *feed[R]) finish(asked time.Time, err error, complete bool) {
 				continue
 			}
 			delete(f.records, key)
+			f.differs = true
 			for _, v := range f.passing {
 				v.remove(key)
 			}
 		}
+	}
+	switch {
+	case err != nil:
+		f.set.Count.Add(ReadFailed, 1)
+	case f.differs:
+		f.set.Count.Add(ReadChanged, 1)
+	default:
+		f.set.Count.Add(ReadUnchanged, 1)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -98,7 +98,7 @@ func (c *Call) observe(a Access) {
 	if c.server.Observe == nil {
 		return
 	}
-	o := Observation{Method: a.Method, Status: a.Status, Duration: a.Duration}
+	o := Observation{Method: a.Method, Status: a.Status, Duration: a.Duration - c.idle}
 	switch {
 	case c.route != nil:
 		o.Endpoint, o.Version = c.route.Endpoint, c.view.Version

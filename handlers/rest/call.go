@@ -30,6 +30,7 @@ type Call struct {
 	only        *schema.Selection // what the answer shows; nil for everything
 	part        *part             // the page of the list; nil for the whole list
 	follows     bool              // the client follows the changes of a list
+	idle        time.Duration     // how long the request has waited for changes, or followed them
 	waiting     *waiting          // how the request waits for a change; nil if it does not
 	out         *sink             // the answer that is being rendered
 	selective   bool              // whether the query has parameters beside those for fields and pages

@@ -10,6 +10,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/auth"
+	"schedrestd/handlers/feed"
 	"schedrestd/internal/feature"
 )
 
@@ -42,6 +43,10 @@ type Config struct {
 
 	// Observe, if not nil, is called after each request has been answered.
 	Observe func(Observation)
+
+	// CountWatch, if not nil, counts requests that wait for changes or follow
+	// them, and what is done for them.
+	CountWatch feed.Counter
 
 	// Park is called before a request waits for a change. It may refuse that with
 	// an error. It may call the function stop later, to end the wait. If Park is
@@ -93,5 +98,5 @@ type Observation struct {
 	Version  schema.Version
 	Method   string
 	Status   int
-	Duration time.Duration
+	Duration time.Duration // without the time for which the request waited for changes, or followed them
 }

@@ -90,6 +90,11 @@ func follow[R any](c *Call, view *feed.View[R]) error {
 	if c.r.Method == http.MethodHead {
 		return nil
 	}
+	c.server.CountWatch.Add(feed.Streams, 1)
+	defer func(begun time.Time) {
+		c.server.CountWatch.Add(feed.Streams, -1)
+		c.idle += time.Since(begun)
+	}(time.Now())
 	out := &eventWriter{c: c, flush: http.NewResponseController(c.w).Flush}
 	out.text(retryEvents)
 	if out.send(); id != "" && !resumed {
@@ -165,9 +170,18 @@ var errIdle = errs.New(errs.Internal, "nothing has changed")
 
 func (w *eventWriter) text(s string) { w.buf = append(w.buf, s...) }
 
+// eventCounts are the counts of events.
+var eventCounts = map[string]feed.Count{
+	eventSnapshot: feed.EventSnapshot, eventReset: feed.EventReset, eventEnd: feed.EventEnd,
+	string(feed.Added): feed.EventAdded, string(feed.Changed): feed.EventChanged, string(feed.Removed): feed.EventRemoved,
+}
+
 // event adds an event. The data is one line; nil stands for an empty object,
 // because an event without data is ignored.
 func (w *eventWriter) event(name, id string, data []byte) {
+	if w.err == nil {
+		w.c.server.CountWatch.Add(eventCounts[name], 1)
+	}
 	w.text("event: " + name + "\n")
 	if id != "" {
 		w.text("id: " + id + "\n")

@@ -11,6 +11,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/handlers/feed"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/origin"
 )
@@ -32,6 +33,8 @@ type waiting struct {
 	changes  listener
 	after    time.Time // data that was requested after this time is new enough
 	parked   Parked
+	waited   bool       // the request has begun to wait
+	end      feed.Count // what has ended the last wait
 }
 
 // A listener waits for changes of what a request shows.
@@ -192,7 +195,7 @@ func (c *Call) answer(do func() error) error {
 // waits for changes.
 func (c *Call) Await(attempt func() error) error {
 	w := c.waiting
-	defer w.end()
+	defer w.finish(c.server.CountWatch)
 	for {
 		c.setOrigin()
 		err := attempt()
@@ -235,27 +238,60 @@ func (c *Call) wait() error {
 	if c.server.Park != nil {
 		var err error
 		if w.parked, err = c.server.Park(c.r.Context(), c.client.User(), func() { stop(errNeeded) }); err != nil {
+			w.end = feed.WaitFailed
 			return err
 		}
 	}
 	ctx, cancel := context.WithDeadline(ctx, w.deadline)
 	defer cancel()
-	after, err := w.next(ctx, c.server)
-	switch {
-	case c.r.Context().Err() != nil: // the client has left
+	after, err := c.listen(ctx)
+	switch w.end = c.endOf(err); {
+	case w.end == feed.WaitLeft:
 		return cancelled(context.Cause(c.r.Context()))
 	case err != nil && errs.KindOf(err) == errs.Unauthenticated:
 		return err
-	case err != nil: // the time is over, or the controller can't be asked; the last attempt finds out
+	case err != nil: // the last attempt finds out whether the controller can be asked
 		w.last, w.after = true, time.Now()
 	default:
 		w.newer(after)
+		c.server.CountWatch.Add(feed.Wakes, 1)
 	}
 	if w.parked != nil {
 		defer func() { w.parked = nil }()
-		return w.parked.Resume(c.r.Context())
+		if err := w.parked.Resume(c.r.Context()); err != nil {
+			w.end = feed.WaitFailed
+			return err
+		}
 	}
 	return nil
+}
+
+// listen waits for the next change, and counts the time.
+func (c *Call) listen(ctx context.Context) (after time.Time, err error) {
+	begun := time.Now()
+	c.waiting.waited, c.waiting.end = true, feed.WaitFailed
+	c.server.CountWatch.Add(feed.Waits, 1)
+	defer func() {
+		c.server.CountWatch.Add(feed.Waits, -1)
+		c.idle += time.Since(begun)
+	}()
+	return c.waiting.next(ctx, c.server)
+}
+
+// endOf returns what has ended a wait with this error.
+func (c *Call) endOf(err error) feed.Count {
+	_, stopped := errors.AsType[stopReason](err)
+	switch {
+	case c.r.Context().Err() != nil:
+		return feed.WaitLeft
+	case err == nil:
+		return feed.WaitChanged
+	case stopped:
+		return feed.WaitStopped
+	case errors.Is(err, context.DeadlineExceeded):
+		return feed.WaitTimeout
+	}
+	return feed.WaitFailed
 }
 
 // newer says that data must have been requested after this time.
@@ -280,8 +316,11 @@ func (w *waiting) next(ctx context.Context, s *Server) (time.Time, error) {
 	}
 }
 
-// end ends the wait.
-func (w *waiting) end() {
+// finish ends the wait for good.
+func (w *waiting) finish(count feed.Counter) {
+	if w.waited {
+		count.Add(w.end, 1)
+	}
 	if w.changes != nil {
 		w.changes.leave()
 		w.changes = nil
