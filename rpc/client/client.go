@@ -81,6 +81,11 @@ type Config struct {
 	// the answer has arrived or when the request has failed.
 	Observe func(message.Type) (done func(Outcome))
 
+	// Reused, if it is not nil, is called for each request that a Client does not
+	// send, because it can use the answer to another one: to an earlier request,
+	// if kept is true, or otherwise to one that was sent for several calls.
+	Reused func(kept bool)
+
 	Log *slog.Logger // logs each connection to a daemon at level debug; nil for no log
 }
 

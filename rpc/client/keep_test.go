@@ -65,6 +65,7 @@ func TestKeptAnswers(t *testing.T) {
 			k := newClock(t, func() {})
 			c, now := k.client(), time.Now()
 			c.Clock(func() time.Time { return now })
+			kept := int32(0)
 			for i, call := range tt.calls {
 				now = now.Add(time.Duration(call.after)*time.Second + time.Millisecond)
 				if call.change {
@@ -77,9 +78,15 @@ func TestKeptAnswers(t *testing.T) {
 					call.cred = ann
 				}
 				got, age := k.number(t, c, call.cred, call.query, &origin.Origin{Accept: time.Duration(call.accept) * time.Second, Keep: time.Duration(call.keep) * time.Second})
+				if call.old {
+					kept++
+				}
 				if got != call.want || call.old != (age > 0) {
 					t.Errorf("call %d: answer %d, age %v", i, got, age)
 				}
+			}
+			if k.kept.Load() != kept || k.shared.Load() != 0 {
+				t.Errorf("counted %d answers that were kept, want %d, and %d that were shared", k.kept.Load(), kept, k.shared.Load())
 			}
 		})
 	}

@@ -29,6 +29,13 @@ func (c *caller) observe(kind message.Type) func(*reply, *failure) {
 	return func(answer *reply, f *failure) { done(outcome(answer, f)) }
 }
 
+// reused reports a request that is not sent to Config.Reused.
+func (c *caller) reused(kept bool) {
+	if c.cfg.Reused != nil {
+		c.cfg.Reused(kept)
+	}
+}
+
 func outcome(answer *reply, f *failure) Outcome {
 	switch {
 	case f == nil && answer.kind == message.ResponseRC && len(answer.first) >= 4 && binary.BigEndian.Uint32(answer.first) != 0:

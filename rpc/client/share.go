@@ -78,6 +78,7 @@ func (c *Client) ask(ctx context.Context, cred model.Credential, r request) (*re
 	}
 	key, data := roundKey{ownerOf(nil, cred), r.kind, string(e.Bytes()), r.dated != nil, r.perform != nil}, origin.From(ctx)
 	if answer := c.rounds.recall(key, c.now(), data.Accepts); answer != nil {
+		c.reused(true)
 		return answer, nil
 	}
 	one, first := c.join(ctx, key, cred, r, data.KeepFor())
@@ -98,6 +99,8 @@ func (c *Client) ask(ctx context.Context, cred model.Credential, r request) (*re
 	case errs.KindOf(err) == errs.Timeout && !first && one.isLimited() && ctx.Err() == nil, // the first call had less time
 		err != nil && one.abandoned && ctx.Err() == nil:
 		return c.ask(ctx, cred, r)
+	case err == nil && !first:
+		c.reused(false)
 	}
 	return answer, err
 }

@@ -28,7 +28,9 @@ type clock struct {
 	asked   atomic.Int32 // requests for lists that have arrived
 	open    atomic.Int32 // those that are not answered yet
 	most    atomic.Int32
-	proceed func() // called before each answer
+	shared  atomic.Int32 // requests that were not necessary, because they shared an answer
+	kept    atomic.Int32 // the same, because the answer was kept
+	proceed func()       // called before each answer
 }
 
 func newClock(t *testing.T, proceed func()) *clock {
@@ -56,7 +58,13 @@ func newClock(t *testing.T, proceed func()) *clock {
 }
 
 func (k *clock) client() *client.Client {
-	return client.New(client.Config{Controllers: []client.Address{k.Address}})
+	return client.New(client.Config{Controllers: []client.Address{k.Address}, Reused: func(kept bool) {
+		if kept {
+			k.kept.Add(1)
+		} else {
+			k.shared.Add(1)
+		}
+	}})
 }
 
 // TestSharedAnswersAreNotOld sends many requests for the same list, and checks
@@ -86,6 +94,9 @@ func TestSharedAnswersAreNotOld(t *testing.T) {
 	wait.Wait()
 	if asked, most := k.asked.Load(), k.most.Load(); asked >= calls || most != 1 {
 		t.Errorf("%d requests reached the controller, %d at the same time", asked, most)
+	}
+	if asked, shared := k.asked.Load(), k.shared.Load(); asked+shared != calls {
+		t.Errorf("%d requests reached the controller, and %d were not necessary, of %d", asked, shared, calls)
 	}
 }
 
