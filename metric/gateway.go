@@ -67,11 +67,22 @@ var (
 		Help:   "Connections to daemons that workers requested, by result.",
 		Labels: []Label{Labelled("result", "opened", "failed", "limited")}}
 
-	// Sums of current values that workers report.
+	WatchConnections = &Family{Name: Prefix + "watch_connections", Kind: Gauge,
+		Help: "Connections that need no slot, because all their requests wait for changes or follow them, or have done so."}
+	WatchConnectionsMax = &Family{Name: Prefix + "watch_connections_max", Kind: Gauge,
+		Help: "Maximum number of connections that need no slot while they wait or follow changes."}
+
+	// Sums of what workers have at present.
 	RequestsInFlight = &Family{Name: Prefix + "http_requests_in_flight", Kind: Gauge,
-		Help: "Requests that are being answered."}
+		Help: "Requests that are being answered or wait for a change, including streams of events."}
 	CallsInFlight = &Family{Name: Prefix + "rpc_requests_in_flight", Kind: Gauge,
 		Help: "Requests to daemons that are not answered yet."}
+	Waits = &Family{Name: Prefix + "watch_requests", Kind: Gauge,
+		Help: "Requests that wait for a change."}
+	Streams = &Family{Name: Prefix + "watch_streams", Kind: Gauge,
+		Help: "Streams of events in progress."}
+	Readers = &Family{Name: Prefix + "watch_readers", Kind: Gauge,
+		Help: "Lists of the controller that are read again and again because clients with one credential wait or follow changes."}
 )
 
 // Gateway returns a table with the families that the dispatcher counts. Package
@@ -85,7 +96,8 @@ func Gateway() *Table {
 
 var gateway = []*Family{
 	StartTime, Generations, Slots, SlotsUsed, SlotsWaiting, Sources, Connections, ConnectionsWaited, ConnectionsRefused, Offences, Blocks, Debts,
-	Workers, WorkersStarted, WorkersExited, Dials, RequestsInFlight, CallsInFlight,
+	Workers, WorkersStarted, WorkersExited, Dials, WatchConnections, WatchConnectionsMax,
+	RequestsInFlight, CallsInFlight, Waits, Streams, Readers,
 }
 
 // FromWorkers is the number of the first cell of the families that workers

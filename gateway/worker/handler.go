@@ -45,6 +45,7 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 		Dial:           b.Dialer(work.UpstreamController, setup.Controllers, setup.AuthSocket),
 		MungeUID:       setup.SchedUID,
 		Observe:        meter.ObserveCalls(false),
+		Reused:         meter.CountReused,
 		Log:            slog.Default(),
 	}
 	cfg := handlerConfig(setup)
@@ -115,6 +116,7 @@ func handlerConfig(setup work.Setup) handlers.Config {
 			Log:           slog.Default(),
 			Lines:         requestLines(),
 			Observe:       meter.ObserveRequest,
+			CountWatch:    meter.CountWatch,
 		},
 	}
 	if len(setup.Accounting) > 0 {

@@ -12,6 +12,9 @@ import (
 
 	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/gateway/worker/conns"
+	"schedrestd/gateway/worker/limiter"
+	"schedrestd/handlers/rest"
+	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -70,6 +73,37 @@ func TestRequestsAreBounded(t *testing.T) {
 	wg.Wait()
 	if peak.Load() != 3 {
 		t.Errorf("%d concurrently", peak.Load())
+	}
+}
+
+// TestTooManyWait checks that only so many requests of a user may wait for changes
+// as the setup says, that others are counted, and that a request that waits takes
+// no place.
+func TestTooManyWait(t *testing.T) {
+	var parked []rest.Parked
+	var refused []error
+	setup := work.Setup{Setup: ipc.Setup{Requests: 1, Watching: 4}, Limits: testLimits}
+	st := newTestServer(t, setup, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if one, err := limiter.Park(r.Context(), r.URL.Path, func() {}); err != nil {
+			refused = append(refused, err)
+		} else {
+			parked = append(parked, one)
+		}
+	}))
+	for _, user := range []string{"/ann", "/ann", "/ann", "/bob", "/bob", "/bob"} {
+		st.limiter.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", user, nil).WithContext(st.idleConn().With(t.Context())))
+	}
+	if len(parked) != 4 || len(refused) != 2 || st.counts.Unparked.Total() != 2 || st.limiter.Parked() != 4 {
+		t.Errorf("%d wait, refused %v, counted %d and %d", len(parked), refused, st.limiter.Parked(), st.counts.Unparked.Total())
+	}
+	if errs.KindOf(refused[0]) != errs.TooMany {
+		t.Errorf("refused with %v", refused[0])
+	}
+	for _, one := range parked {
+		one.Leave()
+	}
+	if n := st.limiter.Parked(); n != 0 {
+		t.Errorf("%d wait at the end", n)
 	}
 }
 

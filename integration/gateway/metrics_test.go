@@ -126,6 +126,85 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// TestWatchMetrics checks the metrics, and the counters in the log, of a request
+// that waits for a change, and of two streams of events, which share a reader.
+func TestWatchMetrics(t *testing.T) {
+	t.Parallel()
+	l := harness.NewDaemons(t)
+	address, rest := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+	g := l.StartGateway(t, []string{"SCHEDRESTD_METRICS=" + address, "SCHEDRESTD_WATCH_INTERVAL=100ms"}, "-t1", rest)
+	harness.Eventually(t, "the exporter runs", func() bool { return strings.Contains(g.Logged(), "exporter ready") })
+	l.URL = "http://" + rest
+	url := l.URL + "/sched/" + harness.Version + "/"
+	send := func(ctx context.Context, path string, header ...string) *http.Response {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+path, nil)
+		harness.Must(t, err)
+		r.Header.Set("X-SCHED-USER-TOKEN", l.OwnToken)
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		resp, err := http.DefaultClient.Do(r)
+		harness.Must(t, err)
+		return resp
+	}
+	shows := func(when string, want map[string]float64) {
+		t.Helper()
+		var now map[string]float64
+		harness.Eventually(t, "the metrics "+when, func() bool {
+			now, _ = scrapeMetrics(t, "tcp", address)
+			for name, n := range want {
+				if now["schedrestd_"+name] != n {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	some := func(when string, names ...string) {
+		t.Helper()
+		harness.Eventually(t, "the metrics "+when, func() bool {
+			now, _ := scrapeMetrics(t, "tcp", address)
+			for _, name := range names {
+				if now["schedrestd_"+name] == 0 {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	const query = "jobs?fields=job_id,comment"
+	current := send(t.Context(), query)
+	current.Body.Close()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	var streams []*http.Response
+	for range 2 {
+		streams = append(streams, send(ctx, query, "Accept", "text/event-stream"))
+	}
+	answered := make(chan *http.Response)
+	go func() { answered <- send(t.Context(), query+"&wait=60s", "If-None-Match", current.Header.Get("ETag")) }()
+	shows("while they wait", map[string]float64{"watch_requests": 1, "watch_streams": 2, "watch_readers": 1, "watch_connections": 3, "slots_used": 0,
+		"http_requests_in_flight": 3, `watch_events_total{kind="snapshot"}`: 2})
+	some("of the reader", `watch_reads_total{result="unchanged"}`, "watch_rpc_saved_total", `rpc_reused_total{reason="kept"}`, "watch_connections_max")
+	harness.Must(t, syscall.Kill(g.PID(), syscall.SIGUSR1))
+	harness.Eventually(t, "the counters in the log", func() bool {
+		return strings.Contains(g.Logged(), "connections.watching=3 ") && strings.Contains(g.Logged(), "watch.requests=3 ")
+	})
+	l.Submit("sleep 60", map[string]any{"hold": true})
+	resp := <-answered
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("the request that waits: %s", resp.Status)
+	}
+	shows("after a change", map[string]float64{"watch_requests": 0, "watch_streams": 2, `watch_waits_total{result="changed"}`: 1,
+		`watch_waits_total{result="timeout"}`: 0, "watch_wakes_total": 1, `watch_events_total{kind="added"}`: 2})
+	leave()
+	for _, s := range streams {
+		s.Body.Close()
+	}
+	shows("after the end", map[string]float64{"watch_streams": 0, "watch_readers": 0, "watch_connections": 0, "http_requests_in_flight": 0})
+}
+
 // TestMetricsSocket checks that metrics can also be served on a UNIX socket,
 // and that the socket is removed when the gateway exits.
 func TestMetricsSocket(t *testing.T) {

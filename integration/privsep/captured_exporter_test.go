@@ -30,7 +30,9 @@ import (
 // progress. It sets each of the given cells of the metrics to n.
 func counts(requests uint32, n uint32, cells ...int) []byte {
 	raw := little.LittleEndian.AppendUint32([]byte{byte(ipc.KindOf(new(query.Counts)))}, requests)
-	raw = little.LittleEndian.AppendUint32(raw, 0)
+	for range 4 { // calls, waits, streams, readers
+		raw = little.LittleEndian.AppendUint32(raw, 0)
+	}
 	raw = little.LittleEndian.AppendUint16(raw, uint16(len(cells)))
 	for _, cell := range cells {
 		raw = little.LittleEndian.AppendUint32(little.LittleEndian.AppendUint16(raw, uint16(cell)), n)
@@ -56,6 +58,9 @@ var countAttacks = []attack{
 	}},
 	{"a million requests in progress", func() string { sendFrame(counts(1<<20, 0), 0); return "are shown until the worker reports again" }},
 	sends("more than a million requests in progress", func() []byte { return counts(1<<20+1, 0) }, 0),
+	sends("more than a million readers of lists", func() []byte {
+		return append(little.LittleEndian.AppendUint32(counts(0, 0)[:17], 1<<20+1), 0, 0)
+	}, 0),
 	sends("a counter that belongs to the dispatcher: workers that were killed by their sandbox", func() []byte { return counts(0, 1, metric.WorkersExited.Cell(metric.ExitForbidden)) }, 0),
 	sends("a counter twice in a message", func() []byte { return counts(0, 1, metric.FromWorkers, metric.FromWorkers) }, 0),
 	{"an endless stream of counts", func() string {
@@ -63,7 +68,7 @@ var countAttacks = []attack{
 			sendFrame(counts(0, 1, metric.FromWorkers), 0)
 		}
 	}},
-	sends("Counts cut short", func() []byte { return counts(0, 1, metric.FromWorkers)[:12] }, 0),
+	sends("Counts cut short", func() []byte { return counts(0, 1, metric.FromWorkers)[:26] }, 0),
 	sends("Counts with trailing bytes", func() []byte { return append(counts(0, 1, metric.FromWorkers), 0) }, 0),
 	sends("the exporter's request, Scrape", func() []byte { return []byte{byte(ipc.KindOf(new(query.Scrape)))} }, 0),
 	frame("the dispatcher's answer, Samples", ipc.KindOf(new(query.Samples)), 3, 0),
@@ -100,7 +105,7 @@ var exporterAttacks = slices.Concat([]attack{
 	frame("Scrape with trailing bytes", ipc.KindOf(new(query.Scrape)), 1, 0),
 	frame("Scrape with a descriptor", ipc.KindOf(new(query.Scrape)), 0, 1),
 	frame("Samples, as if from the dispatcher", ipc.KindOf(new(query.Samples)), 3, 0),
-	frame("Counts, as if from a worker", ipc.KindOf(new(query.Counts)), 10, 0),
+	frame("Counts, as if from a worker", ipc.KindOf(new(query.Counts)), 22, 0),
 	frame("WorkerViolation, to have a worker killed", ipc.KindOf(new(work.WorkerViolation)), 6, 0, 0, 1),
 	frame("StartProcess, to have a process started", ipc.KindOf(new(ipc.StartProcess)), 26, 0),
 	frame("RenewGeneration, to have the generation replaced", ipc.KindOf(new(ipc.RenewGeneration)), 4, 0),

@@ -13,9 +13,17 @@ const (
 // cell is the number that package metric assigns to a value. The sizes of the
 // fields limit how much a compromised worker can add to a value.
 type Counts struct {
+	Gauges
+	Cells []Count
+}
+
+// Gauges is what a worker has at present.
+type Gauges struct {
 	Requests uint32 // requests in progress
 	Calls    uint32 // calls to daemons in progress
-	Cells    []Count
+	Waits    uint32 // requests that wait for a change
+	Streams  uint32 // streams of events
+	Readers  uint32 // lists that the worker reads again and again for them
 }
 
 // Count is an addition to one cell.
@@ -25,7 +33,7 @@ type Count struct {
 }
 
 func (c *Counts) Walk(w *ipc.Walker) {
-	w.Fields(&c.Requests, &c.Calls)
+	w.Fields(&c.Requests, &c.Calls, &c.Waits, &c.Streams, &c.Readers)
 	ipc.List(w, &c.Cells, MaxCounts, 6, func(c *Count) { w.Fields(&c.Cell, &c.N) })
 }
 

@@ -40,8 +40,8 @@ var Rows = ipc.Register(
 	// the Settle was handled and, if possible, written to the disk
 	ipc.Of[Settled](26, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 8, 8, 0, ipc.Initial),
 	// what a worker has counted since its previous Counts, and the numbers of
-	// its requests and calls to daemons in progress
-	ipc.Of[Counts](101, ipc.Worker, ipc.Dispatcher, ipc.In(ipc.Handover, ipc.Serving, ipc.Draining), 10, 10+6*MaxCounts, 0, ipc.Initial),
+	// requests, calls to daemons and so on that it has at present
+	ipc.Of[Counts](101, ipc.Worker, ipc.Dispatcher, ipc.In(ipc.Handover, ipc.Serving, ipc.Draining), 22, 22+6*MaxCounts, 0, ipc.Initial),
 	// asks for the samples of all metrics
 	ipc.Of[Scrape](102, ipc.Exporter, ipc.Dispatcher, ipc.In(ipc.Handover, ipc.Serving), 0, 0, 0, ipc.Initial),
 	// some of the samples; the last of these messages is marked

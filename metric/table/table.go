@@ -44,6 +44,7 @@ const (
 	DeniedRate
 	DeniedShare
 	DeniedFull
+	DeniedWatch
 )
 
 // Indices of Table.Malformed.
@@ -51,6 +52,38 @@ const (
 	MalformedRequest = iota
 	MalformedHandshake
 	MalformedFrames
+)
+
+// Indices of Table.Waits.
+const (
+	WaitChanged = iota // something has changed that the request may show
+	WaitTimeout        // the time that the client asked for was over
+	WaitStopped        // the gateway ended the wait
+	WaitLeft           // the client closed its connection
+	WaitFailed         // the credential was refused, or the request could not go on
+)
+
+// Indices of Table.Reads.
+const (
+	ReadChanged = iota
+	ReadUnchanged
+	ReadFailed
+)
+
+// Indices of Table.Reused.
+const (
+	ReusedShared = iota // the answer to a request that was sent for several at once
+	ReusedKept          // the answer to an earlier request
+)
+
+// Indices of Table.Events.
+const (
+	EventSnapshot = iota
+	EventAdded
+	EventChanged
+	EventRemoved
+	EventReset
+	EventEnd
 )
 
 // Table is the complete table of metrics. It contains one field for each family
@@ -64,6 +97,9 @@ type Table struct {
 	Stalled                   *metric.Family
 	Changes, Unrecorded       *metric.Family
 	CallDurations, CallErrors *metric.Family
+	Reused                    *metric.Family
+	Waits, Wakes, Events      *metric.Family
+	Reads, Saved              *metric.Family
 
 	operations map[[2]string]int // by route and method
 	versions   map[string]int
@@ -89,7 +125,7 @@ func New() *Table {
 		Help:   "Requests that were answered, by route, API version, method and status.",
 		Labels: []metric.Label{routes, t.versionLabel(), t.statusLabel()}}
 	t.Durations = &metric.Family{Name: metric.Prefix + "http_request_duration_seconds", Kind: metric.Histogram,
-		Help:   "Time from the header of a request to the end of its answer.",
+		Help:   "Time from the header of a request to the end of its answer, without the time for which it waited for changes or followed them.",
 		Labels: []metric.Label{routes}}
 	t.Received = &metric.Family{Name: metric.Prefix + "http_received_bytes_total",
 		Help: "Bytes received from clients on all connections, including the overhead of TLS."}
@@ -97,7 +133,7 @@ func New() *Table {
 		Help: "Bytes sent to clients on all connections, including the overhead of TLS."}
 	t.Denied = &metric.Family{Name: metric.Prefix + "http_requests_refused_total",
 		Help:   "Requests refused because of a limit or the credential, by reason.",
-		Labels: label("reason", "unauthenticated", "blocked", "rate", "share", "full")}
+		Labels: label("reason", "unauthenticated", "blocked", "rate", "share", "full", "watch")}
 	t.Malformed = &metric.Family{Name: metric.Prefix + "http_malformed_total",
 		Help:   "Malformed input from clients, by part of the protocol.",
 		Labels: label("part", "request", "handshake", "frames")}
@@ -113,7 +149,24 @@ func New() *Table {
 	t.CallErrors = &metric.Family{Name: metric.Prefix + "rpc_errors_total",
 		Help:   "Requests to daemons that failed, by reason.",
 		Labels: append([]metric.Label{rpcs}, label("reason", failureReasons...)...)}
-	t.Add(t.Requests, t.Durations, t.Received, t.Sent, t.Denied, t.Malformed, t.Stalled, t.Changes, t.Unrecorded, t.CallDurations, t.CallErrors)
+	t.Reused = &metric.Family{Name: metric.Prefix + "rpc_reused_total",
+		Help:   "Requests to the controller that were not necessary, because its answer to another one could be used: shared (they came at the same time), kept (it was sent before).",
+		Labels: label("reason", "shared", "kept")}
+	t.Waits = &metric.Family{Name: metric.Prefix + "watch_waits_total",
+		Help:   "Requests that have waited for a change, by what ended the wait.",
+		Labels: label("result", "changed", "timeout", "stopped", "left", "failed")}
+	t.Wakes = &metric.Family{Name: metric.Prefix + "watch_wakes_total",
+		Help: "How often requests that waited were carried out again, because something had changed that they might show."}
+	t.Events = &metric.Family{Name: metric.Prefix + "watch_events_total",
+		Help:   "Events that were sent to clients that follow changes, by kind.",
+		Labels: label("kind", "snapshot", "added", "changed", "removed", "reset", "end")}
+	t.Reads = &metric.Family{Name: metric.Prefix + "watch_reads_total",
+		Help:   "How often readers have read their lists, by whether they found a change.",
+		Labels: label("result", "changed", "unchanged", "failed")}
+	t.Saved = &metric.Family{Name: metric.Prefix + "watch_rpc_saved_total",
+		Help: "Requests to the controller that were saved: those that clients would have caused in addition, if each of them had polled as often as the reader that they share."}
+	t.Add(t.Requests, t.Durations, t.Received, t.Sent, t.Denied, t.Malformed, t.Stalled, t.Changes, t.Unrecorded, t.CallDurations, t.CallErrors,
+		t.Reused, t.Waits, t.Wakes, t.Events, t.Reads, t.Saved)
 	return t
 }
 

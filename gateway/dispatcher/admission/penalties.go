@@ -92,6 +92,7 @@ type Stats struct {
 	Slots                  int
 	Held, Waiting, Sources int                   // current connections with and without a slot, and their sources
 	Waited                 uint64                // connections that had to wait
+	Watching, WatchingMax  int                   // connections that have given up their slots while they wait for a change
 	Offences               [penalty.Kinds]uint64 // by kind, including those of exempt sources
 	Blocks                 uint64                // how often a source was blocked
 	Debts                  int
@@ -102,6 +103,7 @@ func (s *State) Stats() Stats {
 	debts, evicted := s.debts.Len()
 	return Stats{
 		Slots: s.size, Held: s.size - s.queue.Free() + s.excused, Waiting: s.queue.Len(), Sources: s.queue.Keys(), Waited: s.parked,
+		Watching: s.maxWatching - s.watchers.Free(), WatchingMax: s.maxWatching,
 		Offences: s.offences, Blocks: s.blocks, Debts: debts, Evicted: evicted,
 	}
 }

@@ -125,7 +125,7 @@ func (r *run) check(c Config) {
 	switch {
 	case withSlot > c.Slots:
 		r.fault = "more connections than slots"
-	case watching > c.Watching || watching != c.Watching-r.watchers.Free():
+	case watching > c.Watching || watching != got.Watching:
 		r.fault = "the number of connections that watch is wrong"
 	case len(r.held) > 2*(c.Slots+c.Watching) || r.excused > c.Slots:
 		r.fault = "more excused connections than slots"

@@ -5,20 +5,21 @@ import "schedrestd/internal/semaphore"
 // A shares divides slots fairly among sources. A free slot goes to the waiting
 // source that has the fewest. Sources with equally many take turns.
 type shares struct {
-	queue      *semaphore.Queue[Source, *Conn] // of slots
-	watchers   *semaphore.Queue[Source, *Conn] // of places for connections that have given up their slots; none waits
-	watchShare int                             // maximum number of such places of one source
-	size       int                             // number of slots
-	limit      int                             // maximum number of slots of one source, even if no other source waits; 0: no limit
-	maxWaiting int                             // number of connections that can wait
-	excused    int                             // number of excused connections, whose slots were given to other connections
-	parked     uint64                          // number of connections that had to wait
+	queue       *semaphore.Queue[Source, *Conn] // of slots
+	watchers    *semaphore.Queue[Source, *Conn] // of places for connections that have given up their slots; none waits
+	watchShare  int                             // maximum number of such places of one source
+	maxWatching int                             // number of places in watchers
+	size        int                             // number of slots
+	limit       int                             // maximum number of slots of one source, even if no other source waits; 0: no limit
+	maxWaiting  int                             // number of connections that can wait
+	excused     int                             // number of excused connections, whose slots were given to other connections
+	parked      uint64                          // number of connections that had to wait
 
 	decisions
 }
 
 func newShares(c Config) *shares {
-	s := &shares{size: c.Slots, limit: c.PerSource, maxWaiting: c.Waiting, watchShare: (c.Watching + 1) / 2,
+	s := &shares{size: c.Slots, limit: c.PerSource, maxWaiting: c.Waiting, maxWatching: c.Watching, watchShare: (c.Watching + 1) / 2,
 		watchers: semaphore.NewQueue[Source, *Conn](c.Watching, nil)}
 	s.queue = semaphore.NewQueue(c.Slots, func(_ Source, _ int, first *Conn) int {
 		if s.atLimit(first) {

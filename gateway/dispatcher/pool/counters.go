@@ -47,7 +47,7 @@ func (s *Slots) logCounters() {
 	s.log.Info("counters",
 		"connections", slog.GroupValue(
 			slog.Uint64("accepted", c.accepted), slog.Int("held", a.Held), slog.Int("limit", a.Slots),
-			slog.Uint64("waited", a.Waited), slog.Int("waiting", a.Waiting), slog.Int("sources", a.Sources)),
+			slog.Uint64("waited", a.Waited), slog.Int("waiting", a.Waiting), slog.Int("watching", a.Watching), slog.Int("sources", a.Sources)),
 		"turned_away", slog.GroupValue(
 			slog.Uint64("unidentified", c.unidentified), slog.Uint64("forbidden", c.forbidden),
 			slog.Uint64("blocked", c.blocked), slog.Uint64("unavailable", c.unavailable)),

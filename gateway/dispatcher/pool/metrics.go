@@ -26,13 +26,25 @@ func newTotals(enabled bool) (t totals) {
 }
 
 // Limits on the counts that a worker reports: how many messages at once, how
-// many messages per second, and how many requests in progress. An honest worker
-// sends its counts once a second, in a few messages.
+// many messages per second, and how many requests, streams and so on the worker
+// may have. An honest worker sends its counts once a second, in a few messages.
 const (
 	countBurst = 100
 	countRate  = 10
 	maxGauge   = 1 << 20
 )
+
+// gauges are the families for what workers have at present.
+var gauges = []struct {
+	*metric.Family
+	of func(query.Gauges) uint32
+}{
+	{metric.RequestsInFlight, func(g query.Gauges) uint32 { return g.Requests }},
+	{metric.CallsInFlight, func(g query.Gauges) uint32 { return g.Calls }},
+	{metric.Waits, func(g query.Gauges) uint32 { return g.Waits }},
+	{metric.Streams, func(g query.Gauges) uint32 { return g.Streams }},
+	{metric.Readers, func(g query.Gauges) uint32 { return g.Readers }},
+}
 
 // addCounts adds to the totals the counts that w sent in m. A message from a
 // compromised worker can add at most 2^32 to each cell, so no total overflows
@@ -45,8 +57,11 @@ func (p *Pool) addCounts(w *worker, m *query.Counts) error {
 		return fmt.Errorf("sent Counts, but metrics are off")
 	case !w.counts.Take(time.Now(), 1):
 		return errTooOften("Counts")
-	case m.Requests > maxGauge || m.Calls > maxGauge:
-		return fmt.Errorf("sent Counts of %d requests and %d calls in progress", m.Requests, m.Calls)
+	}
+	for _, g := range gauges {
+		if n := g.of(m.Gauges); n > maxGauge {
+			return fmt.Errorf("sent Counts with %d for %s", n, g.Name)
+		}
 	}
 	last := metric.FromWorkers - 1
 	for _, c := range m.Cells {
@@ -56,7 +71,7 @@ func (p *Pool) addCounts(w *worker, m *query.Counts) error {
 		last = int(c.Cell)
 		t.cells[last] += uint64(c.N)
 	}
-	w.inFlight, w.calls = uint64(m.Requests), uint64(m.Calls)
+	w.gauges = m.Gauges
 	return nil
 }
 
@@ -66,10 +81,14 @@ func (s *Set) CountGeneration() { s.Slots.totals.generations++ }
 // Samples returns the nonzero cells of all metrics.
 func (s *Set) Samples() (list []query.Sample) {
 	t, a, c := &s.Slots.totals, s.Slots.Stats(), &s.Slots.counts
-	var running, requests, calls uint64
+	var running uint64
+	sums := make([]uint64, len(gauges))
 	s.each(func(p *Pool) {
 		for _, w := range p.workers {
-			running, requests, calls = running+1, requests+w.inFlight, calls+w.calls
+			running++
+			for i, g := range gauges {
+				sums[i] += uint64(g.of(w.gauges))
+			}
 		}
 	})
 	set := func(f *metric.Family, values ...uint64) {
@@ -97,8 +116,11 @@ func (s *Set) Samples() (list []query.Sample) {
 	// never use them, and a spare socket to another machine connects only when
 	// it is used.
 	set(metric.Dials, c.dial.Dialed.Load(), c.dial.Failed.Load(), c.dial.Limited.Load())
-	set(metric.RequestsInFlight, requests)
-	set(metric.CallsInFlight, calls)
+	set(metric.WatchConnections, uint64(a.Watching))
+	set(metric.WatchConnectionsMax, uint64(a.WatchingMax))
+	for i, g := range gauges {
+		set(g.Family, sums[i])
+	}
 	for i, n := range t.cells {
 		if n > 0 {
 			list = append(list, query.Sample{Cell: uint16(i), N: n})

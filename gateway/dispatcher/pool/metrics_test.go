@@ -34,8 +34,8 @@ func sampled(s *Set) map[uint16]uint64 {
 }
 
 // TestCounts checks that each total is the sum for all workers, including those
-// that have exited. Only the number of requests in progress must not include
-// workers that have exited.
+// that have exited. Only what workers have at present must not include workers
+// that have exited.
 func TestCounts(t *testing.T) {
 	s, p, a, b := counting(true)
 	cell := uint16(metric.FromWorkers + 7)
@@ -43,9 +43,9 @@ func TestCounts(t *testing.T) {
 		w *worker
 		m *query.Counts
 	}{
-		{a, &query.Counts{Requests: 3, Calls: 1, Cells: []query.Count{{Cell: cell, N: 2}, {Cell: cell + 1, N: 5}}}},
-		{b, &query.Counts{Requests: 4, Cells: []query.Count{{Cell: cell, N: math.MaxUint32}}}},
-		{a, &query.Counts{Requests: 2}},
+		{a, &query.Counts{Gauges: query.Gauges{Requests: 3, Streams: 1}, Cells: []query.Count{{Cell: cell, N: 2}, {Cell: cell + 1, N: 5}}}},
+		{b, &query.Counts{Gauges: query.Gauges{Requests: 4, Waits: 4}, Cells: []query.Count{{Cell: cell, N: math.MaxUint32}}}},
+		{a, &query.Counts{Gauges: query.Gauges{Requests: 2, Waits: 1, Readers: 1}}},
 	} {
 		if err := p.addCounts(tt.w, tt.m); err != nil {
 			t.Fatal(err)
@@ -53,7 +53,8 @@ func TestCounts(t *testing.T) {
 	}
 	delete(p.workers, 2)
 	got := sampled(s)
-	for at, want := range map[uint16]uint64{cell: math.MaxUint32 + 2, cell + 1: 5, uint16(metric.RequestsInFlight.Cell()): 2, uint16(metric.Workers.Cell()): 1,
+	for at, want := range map[uint16]uint64{cell: math.MaxUint32 + 2, cell + 1: 5, uint16(metric.RequestsInFlight.Cell()): 2,
+		uint16(metric.Waits.Cell()): 1, uint16(metric.Streams.Cell()): 0, uint16(metric.Readers.Cell()): 1, uint16(metric.Workers.Cell()): 1,
 		uint16(metric.Slots.Cell()): 10, uint16(metric.WorkersExited.Cell(metric.ExitDied)): 0} {
 		if got[at] != want {
 			t.Errorf("cell %d is %d, want %d", at, got[at], want)
@@ -74,8 +75,8 @@ func TestCompromisedCounts(t *testing.T) {
 		{"the last cell of the dispatcher", "cell", false, query.Counts{Cells: []query.Count{{Cell: first - 1, N: 1}}}},
 		{"a cell twice", "after", false, query.Counts{Cells: []query.Count{{Cell: first, N: 1}, {Cell: first, N: 1}}}},
 		{"out of order", "after", false, query.Counts{Cells: []query.Count{{Cell: first + 1, N: 1}, {Cell: first, N: 1}}}},
-		{"too many requests", "in progress", false, query.Counts{Requests: maxGauge + 1}},
-		{"too many calls", "in progress", false, query.Counts{Calls: maxGauge + 1}},
+		{"too many requests", "http_requests_in_flight", false, query.Counts{Gauges: query.Gauges{Requests: maxGauge + 1}}},
+		{"too many readers", "watch_readers", false, query.Counts{Gauges: query.Gauges{Readers: maxGauge + 1}}},
 		{"without metrics", "metrics are off", true, query.Counts{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"schedrestd/gateway/dispatcher/dial"
 	"schedrestd/gateway/dispatcher/process"
 	"schedrestd/internal/rate"
+	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
 	"schedrestd/security"
 )
@@ -33,7 +34,7 @@ type worker struct {
 	offences   *rate.Bucket // limits its reports on offences
 	counts     *rate.Bucket // limits its reports on metrics
 
-	inFlight, calls uint64 // numbers in progress, as the worker reports them: requests from clients, and its own requests to daemons
+	gauges query.Gauges // what it has at present, as it reports it
 }
 
 // Limits on the offences that a worker may report: how many at once, and how

@@ -36,6 +36,12 @@ func New(c Config) *Limiter {
 // Places returns how many places are taken, and how many requests wait for one.
 func (l *Limiter) Places() (taken, waiting int) { return l.places.Counts() }
 
+// Parked returns how many requests wait for a change, or follow changes.
+func (l *Limiter) Parked() (n int) {
+	n, _ = l.parked.Counts()
+	return n
+}
+
 // Identities returns the number of users whose rates are limited at present.
 func (l *Limiter) Identities() int { return l.rates.Len() }
 

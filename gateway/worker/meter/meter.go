@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/gateway/worker/broker"
 	"schedrestd/gateway/worker/count"
+	"schedrestd/handlers/feed"
 	"schedrestd/handlers/rest"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -31,6 +32,10 @@ type Meter struct {
 	cells          []atomic.Uint64
 	requests       atomic.Int64 // requests in progress
 	calls          atomic.Int64
+	waits          atomic.Int64
+	streams        atomic.Int64
+	readers        atomic.Int64
+	watch          map[feed.Count]int // cells
 	flushScheduled atomic.Bool
 }
 
@@ -61,6 +66,15 @@ func newMeter(send func(ipc.Message, ...int) error) *Meter {
 		Table: t,
 		send:  send,
 		cells: make([]atomic.Uint64, t.Cells),
+		watch: map[feed.Count]int{
+			feed.ReadChanged: t.Reads.Cell(table.ReadChanged), feed.ReadUnchanged: t.Reads.Cell(table.ReadUnchanged), feed.ReadFailed: t.Reads.Cell(table.ReadFailed),
+			feed.Saved:       t.Saved.Cell(),
+			feed.WaitChanged: t.Waits.Cell(table.WaitChanged), feed.WaitTimeout: t.Waits.Cell(table.WaitTimeout), feed.WaitStopped: t.Waits.Cell(table.WaitStopped),
+			feed.WaitLeft: t.Waits.Cell(table.WaitLeft), feed.WaitFailed: t.Waits.Cell(table.WaitFailed),
+			feed.Wakes:         t.Wakes.Cell(),
+			feed.EventSnapshot: t.Events.Cell(table.EventSnapshot), feed.EventAdded: t.Events.Cell(table.EventAdded), feed.EventChanged: t.Events.Cell(table.EventChanged),
+			feed.EventRemoved: t.Events.Cell(table.EventRemoved), feed.EventReset: t.Events.Cell(table.EventReset), feed.EventEnd: t.Events.Cell(table.EventEnd),
+		},
 	}
 }
 
@@ -110,11 +124,13 @@ func (m *Meter) Flush() {
 }
 
 // report sends the counts in list, which must be sorted by cell. It also sends
-// the numbers of requests and calls in progress.
+// what the worker has at present.
 func (m *Meter) report(list []query.Count) {
+	gauges := query.Gauges{Requests: uint32(m.requests.Load()), Calls: uint32(m.calls.Load()),
+		Waits: uint32(m.waits.Load()), Streams: uint32(m.streams.Load()), Readers: uint32(m.readers.Load())}
 	for first := true; first || len(list) > 0; first = false {
 		n := min(len(list), query.MaxCounts)
-		if m.send(&query.Counts{Requests: uint32(m.requests.Load()), Calls: uint32(m.calls.Load()), Cells: list[:n]}) != nil {
+		if m.send(&query.Counts{Gauges: gauges, Cells: list[:n]}) != nil {
 			return // the dispatcher has exited
 		}
 		list = list[n:]
@@ -128,7 +144,7 @@ func (m *Meter) Include(c *count.Counters, audit *broker.AuditCounts) {
 		{m.Received.Cell(), &c.Received}, {m.Sent.Cell(), &c.Sent},
 		{m.Denied.Cell(table.DeniedUnauthenticated), &c.Unauthenticated}, {m.Denied.Cell(table.DeniedBlocked), &c.Paused},
 		{m.Denied.Cell(table.DeniedRate), &c.Limited}, {m.Denied.Cell(table.DeniedRate), &audit.Limited},
-		{m.Denied.Cell(table.DeniedShare), &c.Share}, {m.Denied.Cell(table.DeniedFull), &c.Overloaded},
+		{m.Denied.Cell(table.DeniedShare), &c.Share}, {m.Denied.Cell(table.DeniedFull), &c.Overloaded}, {m.Denied.Cell(table.DeniedWatch), &c.Unparked},
 		{m.Malformed.Cell(table.MalformedRequest), &c.BadRequests}, {m.Malformed.Cell(table.MalformedHandshake), &c.Handshakes},
 		{m.Malformed.Cell(table.MalformedFrames), &c.Frames}, {m.Stalled.Cell(), &c.Stalled},
 		{m.Changes.Cell(), &audit.Changes}, {m.Unrecorded.Cell(), &audit.Unrecorded},
@@ -152,6 +168,36 @@ func ObserveRequest(o rest.Observation) {
 	i := m.Operation(route, o.Method)
 	m.add(m.Requests.Cell(i, version, m.Status(o.Status)), 1)
 	m.observe(m.Durations.Cell(i), o.Duration)
+}
+
+// CountWatch implements rest.Config.CountWatch.
+func CountWatch(what feed.Count, n int) {
+	m := process.Load()
+	if m == nil {
+		return
+	}
+	switch what {
+	case feed.Waits:
+		m.waits.Add(int64(n))
+	case feed.Streams:
+		m.streams.Add(int64(n))
+	case feed.Readers:
+		m.readers.Add(int64(n))
+	default:
+		m.cells[m.watch[what]].Add(uint64(n))
+	}
+	m.ScheduleFlush()
+}
+
+// CountReused implements client.Config.Reused.
+func CountReused(kept bool) {
+	if m := process.Load(); m != nil {
+		reason := table.ReusedShared
+		if kept {
+			reason = table.ReusedKept
+		}
+		m.add(m.Reused.Cell(reason), 1)
+	}
 }
 
 // ObserveCalls returns the function for client.Config.Observe. That function

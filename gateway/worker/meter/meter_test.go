@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"maps"
 	"math"
 	"net/http"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"schedrestd/gateway/worker/broker"
 	"schedrestd/gateway/worker/count"
 	"schedrestd/handlers"
+	"schedrestd/handlers/feed"
 	"schedrestd/handlers/rest"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -74,6 +76,57 @@ func TestMeter(t *testing.T) {
 		if sums[cell] != want {
 			t.Errorf("cell %d is %d, want %d", cell, sums[cell], want)
 		}
+	}
+}
+
+// TestWatchCounts checks that everything that is counted about requests that wait
+// has a gauge or a cell of its own, and that gauges go down again.
+func TestWatchCounts(t *testing.T) {
+	m, sums, _ := collectingMeter(t)
+	var gauges query.Gauges
+	send := m.send
+	m.send = func(msg ipc.Message, fds ...int) error {
+		gauges = msg.(*query.Counts).Gauges
+		return send(msg, fds...)
+	}
+	flush := func() {
+		m.Flush()
+		m.flushScheduled.Store(true)
+	}
+	process.Store(m)
+	defer process.Store(nil)
+	for what := range feed.EventEnd + 1 {
+		clear(sums)
+		CountWatch(what, 3)
+		flush()
+		some := gauges
+		if what <= feed.Readers {
+			CountWatch(what, -3)
+			flush()
+		}
+		counted := 0
+		for cell, n := range sums {
+			if n == 3 && cell >= m.Reused.Cell(0) {
+				counted++
+			}
+		}
+		for i, n := range []uint32{some.Waits, some.Streams, some.Readers} {
+			if n == 3 && feed.Count(i) == what {
+				counted++
+			}
+		}
+		if counted != 1 || gauges != (query.Gauges{}) {
+			t.Errorf("count %d: cells %v, gauges %v and then %v", what, sums, some, gauges)
+		}
+	}
+	want := map[int]uint64{m.Reused.Cell(table.ReusedShared): 1, m.Reused.Cell(table.ReusedKept): 2}
+	clear(sums)
+	CountReused(false)
+	CountReused(true)
+	CountReused(true)
+	flush()
+	if !maps.Equal(sums, want) {
+		t.Errorf("reused: cells %v, want %v", sums, want)
 	}
 }
 
