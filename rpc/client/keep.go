@@ -160,10 +160,12 @@ func (all *rounds) free(of reclaimable) (some bool) {
 	return some
 }
 
-// datedLifetime is how long the answer to a request with a dated body is kept. It
-// is not longer, because after a failover to a controller whose clock is wrong,
-// "no change" may be wrong.
-const datedLifetime = time.Minute
+// datedLifetime is how long the answer to a request with a dated body is used, from
+// the time when the controller sent it. It is not longer, because "no change" may
+// be wrong: slurmctld does not date all changes, and after a failover the clock of
+// the other controller may be wrong. It is not shorter, because lists that take
+// seconds are asked for less often.
+const datedLifetime = 15 * time.Second
 
 // askDated sends a request. If an answer to it is kept, and r has a dated body,
 // askDated asks only for what has changed since, and returns the answer that is
@@ -172,18 +174,28 @@ func (c *Client) askDated(ctx context.Context, key roundKey, cred model.Credenti
 	if r.dated == nil {
 		return c.askAlone(ctx, cred, r)
 	}
-	old := c.rounds.recall(key, c.now(), func(age time.Duration) bool { return age >= 0 && age < datedLifetime })
-	if old == nil {
-		return c.askAlone(ctx, cred, r)
+	now := c.now()
+	old := c.rounds.recall(key, now, func(age time.Duration) bool { return age >= 0 && age < datedLifetime })
+	if old != nil && now.Sub(old.sent) >= datedLifetime {
+		old.release()
+		old = nil
 	}
-	r.body = r.dated(old.lastUpdate())
+	if old != nil {
+		r.body = r.dated(old.lastUpdate())
+	}
 	answer, err := c.askAlone(ctx, cred, r)
-	if err == nil && answer.isUnchanged() {
+	switch {
+	case err != nil:
+	case old != nil && answer.isUnchanged():
 		answer.release()
 		old.age = 0
 		return old, nil
+	default:
+		answer.sent = now
 	}
-	old.release()
+	if old != nil {
+		old.release()
+	}
 	return answer, err
 }
 

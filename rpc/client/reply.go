@@ -29,6 +29,7 @@ type reply struct {
 	place      *place      // in the gate; nil if not streaming
 	daemonKind string      // kind of daemon, for messages
 	age        time.Duration
+	sent       time.Time    // when it was requested, if the request has a dated body; an answer that has not changed is older than age
 	pings      []model.Ping // the answer is these results instead of a message; nil otherwise
 	content    *content     // shared by the replies with the same content; nil for none
 }

@@ -274,7 +274,7 @@ func (a *reply) share(n int) []*reply {
 
 // copy returns a reply with the same content, except the pieces.
 func (a *reply) copy() *reply {
-	return &reply{version: a.version, kind: a.kind, first: a.first, remaining: a.remaining, daemonKind: a.daemonKind, content: a.content, pings: a.pings}
+	return &reply{version: a.version, kind: a.kind, first: a.first, remaining: a.remaining, daemonKind: a.daemonKind, sent: a.sent, content: a.content, pings: a.pings}
 }
 
 // another returns a reply with the same content, which is used independently.
