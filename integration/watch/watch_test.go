@@ -33,12 +33,13 @@ func TestModel(t *testing.T) {
 	var clients, changers sync.WaitGroup
 
 	const fields = "fields=job_id,job_state,name,comment"
-	var followers []*follower
+	var followers []*harness.Follower
 	for _, token := range tokens {
 		for _, query := range []string{fields, fields + "&state=PENDING", fields + "&users=" + names[1], fields + "&job_name=odd"} {
-			f := &follower{lab: l, path: "/sched/" + harness.Version + "/jobs?" + query, token: token, ends: map[string]int{}}
+			f := &harness.Follower{Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+				URL: l.URL + "/sched/" + harness.Version + "/jobs?" + query, Token: token, List: "jobs", Key: "job_id"}
 			followers = append(followers, f)
-			clients.Go(func() { f.run(ctx) })
+			clients.Go(func() { f.Run(ctx) })
 		}
 	}
 	var waits, wakes atomic.Int32
@@ -92,9 +93,7 @@ func TestModel(t *testing.T) {
 				harness.Must(t, syscall.Kill(l.Daemons["schedrestd"].PID(), syscall.SIGHUP))
 			default:
 				for _, f := range followers[:len(followers)/2] {
-					f.mu.Lock()
-					f.leave()
-					f.mu.Unlock()
+					f.Leave()
 				}
 			}
 		}
@@ -103,18 +102,19 @@ func TestModel(t *testing.T) {
 
 	for n, f := range followers {
 		difference := ""
-		harness.Eventually(t, fmt.Sprintf("follower %d has the list", n), func() bool { difference = f.missing(); return difference == "" })
+		harness.Eventually(t, fmt.Sprintf("follower %d has the list", n), func() bool { difference = f.Missing(); return difference == "" })
 	}
 	cancel()
 	clients.Wait()
 	resumed, resets := 0, 0
 	ends := map[string]int{}
 	for n, f := range followers {
-		for _, text := range f.faults {
-			t.Errorf("follower %d (%s): %s", n, f.path, text)
+		seen := f.Seen()
+		for _, text := range seen.Faults {
+			t.Errorf("follower %d (%s): %s", n, f.URL, text)
 		}
-		resumed, resets = resumed+f.resumed, resets+f.resets
-		for reason, count := range f.ends {
+		resumed, resets = resumed+seen.Resumed, resets+seen.Resets
+		for reason, count := range seen.Ends {
 			ends[reason] += count
 		}
 	}
