@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"schedrestd/api"
@@ -13,39 +14,60 @@ import (
 
 // awaitJob returns an error unless the job has reached the state that the request
 // waits for, or the time is over. If the job has left the controller's memory,
-// awaitJob returns its records from accounting.
-func (h *handler) awaitJob(c *rest.Call, p *api.JobParams, matches func(*model.Job) bool) (recorded []model.Job, err error) {
+// awaitJob returns its records from accounting, and known is false. If it is an
+// array of which only some tasks have, awaitJob returns the records of these.
+func (h *handler) awaitJob(c *rest.Call, p *api.JobParams, matches func(*model.Job) bool) (recorded []model.Job, known bool, err error) {
 	begun := time.Now()
-	ended, running, found := true, false, false
+	ended, running, isArray := true, false, false
+	var found []uint32
 	_, err = h.Controller.Job(c.Context(), c.Credential(), p.Job.JobID, jobQuery(c, model.Query{Flags: p.Flags}), func(j *model.Job) error {
 		if matches(j) {
-			found = true
+			found = append(found, j.StepID.JobID)
+			isArray = isArray || j.ArrayJobID == p.Job.JobID && !p.Job.ArrayTaskID.Set
 			ended = ended && hasEnded(j.State)
 			running = running || hasStarted(j.State)
 		}
 		return nil
 	})
-	if errs.KindOf(err) == errs.NotFound || err == nil && !found {
+	if errs.KindOf(err) == errs.NotFound || err == nil && len(found) == 0 {
 		if recorded, err = h.recordedJob(c, p.Job); len(recorded) == 0 || err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		c.Warn(rest.InPath+"job_id", "the controller no longer has this job; the answer is from accounting, which lacks some fields")
 		for i := range recorded {
 			if !hasEnded(recorded[i].State) { // the accounting daemon has not heard of its end yet
-				return recorded, c.Hold()
+				return recorded, false, c.Hold()
 			}
 		}
 		c.Reached(begun)
-		return recorded, nil
+		return recorded, false, nil
 	}
 	switch {
 	case err != nil:
-		return nil, err
-	case ended || c.Until() == api.UntilRunning && running:
-		c.Reached(begun)
-		return nil, nil
+		return nil, true, err
+	case ended && isArray: // its first tasks may have ended long before the last
+		recorded = h.otherTasks(c, p.Job, found)
+	case !ended && (c.Until() != api.UntilRunning || !running):
+		return nil, true, c.Hold()
 	}
-	return nil, c.Hold()
+	c.Reached(begun)
+	return recorded, true, nil
+}
+
+// otherTasks returns the records in accounting of the tasks of an array that the
+// controller no longer has. The argument found is the ids of those that it has.
+// Without accounting there are none.
+func (h *handler) otherTasks(c *rest.Call, array model.JobSelection, found []uint32) []model.Job {
+	recorded, err := h.recordedJob(c, array)
+	if err != nil {
+		c.Warn(rest.InPath+"job_id", "tasks that the controller no longer has are missing: %s", rest.Problem(err).Description)
+		return nil
+	}
+	others := slices.DeleteFunc(recorded, func(j model.Job) bool { return slices.Contains(found, j.StepID.JobID) || !hasEnded(j.State) })
+	if len(others) > 0 {
+		c.Warn(rest.InPath+"job_id", "the controller no longer has %d of the tasks; they are from accounting, which lacks some fields", len(others))
+	}
+	return others
 }
 
 // hasEnded reports whether a job in this state has ended for good, and its nodes

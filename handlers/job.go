@@ -101,12 +101,14 @@ func (h *handler) getJob(c *rest.Call, p *api.JobParams) error {
 	if err := h.listenToJob(c, p, matches); err != nil {
 		return err
 	}
+	var recorded []model.Job
 	if c.Until() != "" {
-		recorded, err := h.awaitJob(c, p, matches)
-		if err != nil {
+		var known bool
+		var err error
+		if recorded, known, err = h.awaitJob(c, p, matches); err != nil {
 			return err
 		}
-		if len(recorded) > 0 {
+		if len(recorded) > 0 && !known {
 			return h.sendRecorded(c, recorded)
 		}
 	}
@@ -126,7 +128,10 @@ func (h *handler) getJob(c *rest.Call, p *api.JobParams) error {
 			missing.Number = slurmerror.InvalidJobID
 			err = missing.WithSource(rest.InPath + "job_id")
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return h.jobRows(recorded)(each)
 	}
 	return rest.Send(c, http.StatusOK, api.Jobs, &body)
 }

@@ -69,7 +69,7 @@ func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing
 	switch f := l.Filter.(type) {
 	case model.AccountingJobFilter:
 		return listRecords(a, "recorded jobs", cred, l, a.recorded.jobs, func(j *model.AccountingJob) bool {
-			return (len(f.Steps) == 0 || f.Steps[0].Step.JobID == j.JobID) && oneOf(f.Clusters, j.Cluster)
+			return (len(f.Steps) == 0 || f.Steps[0].Step.JobID == j.JobID || f.Steps[0].Step.JobID == j.ArrayJobID) && oneOf(f.Clusters, j.Cluster)
 		})
 	case model.AccountingJobPage:
 		list := a.recorded.jobs

@@ -69,16 +69,17 @@ func (h *handler) followSubmitted(c *rest.Call, id uint32) (schema.Stream[api.Jo
 	params := &api.JobParams{Job: model.JobSelection{JobID: id}}
 	_, matches := partOf(params.Job)
 	var recorded []model.Job
+	var known bool
 	err := c.Await(func() (err error) {
 		if err := h.listenToJob(c, params, matches); err != nil {
 			return err
 		}
-		recorded, err = h.awaitJob(c, params, matches)
+		recorded, known, err = h.awaitJob(c, params, matches)
 		return err
 	})
-	if err == nil && len(recorded) == 0 {
+	if err == nil && (known || len(recorded) == 0) {
 		_, err = h.Controller.Job(c.Context(), c.Credential(), id, jobQuery(c, model.Query{}), func(j *model.Job) error {
-			if recorded = append(recorded, *j); len(recorded) == maxRecorded {
+			if recorded = append(recorded, *j); len(recorded) >= maxRecorded {
 				return errs.New(errs.TooLarge, "only the first %d records of the job are shown", maxRecorded)
 			}
 			return nil

@@ -144,6 +144,11 @@ func newLiving(t *testing.T, options ...func(*Config)) (*living, *rest.Server, s
 		{StepID: model.StepID{JobID: 9}, ArrayJobID: 9, ArrayTaskID: model.Some[uint32](1), Name: "nine", State: model.JobRunning, Partition: "long"},
 		{StepID: model.StepID{JobID: 10}, ArrayJobID: 9, ArrayTaskID: model.Some[uint32](2), Name: "nine", State: model.JobFailed, Partition: "long"},
 	}
+	f.recorded.jobs = []model.AccountingJob{ // the controller no longer has one of them
+		{JobID: 9, ArrayJobID: 9, ArrayTaskID: model.Some[uint32](1), Cluster: "demo", State: model.JobRunning},
+		{JobID: 10, ArrayJobID: 9, ArrayTaskID: model.Some[uint32](2), Cluster: "demo", State: model.JobFailed},
+		{JobID: 11, ArrayJobID: 9, ArrayTaskID: model.Some[uint32](3), Cluster: "demo", State: model.JobTimeout},
+	}
 	l := &living{fake: f}
 	cfg := config(f)
 	cfg.Controller = l
@@ -224,6 +229,8 @@ func TestWait(t *testing.T) {
 
 		{"end", "job/7?wait=60s&until=ended", nil, func(f *fake) { f.jobs[0].State = model.JobComplete | model.JobCompleting }, end(0), 200, `"COMPLETED"`},
 		{"end of all tasks", "job/9?wait=60s&until=ended", nil, end(0), end(2), 200, `"COMPLETED"`},
+		{"end of all tasks, one of them forgotten", "job/9?wait=60s&until=ended", nil, nil, end(2), 200, "the controller no longer has 1 of the tasks"},
+		{"its record", "job/9?wait=60s&until=ended&fields=job_state", nil, nil, end(2), 200, `"jobs":[{"job_state":["COMPLETED"]},{"job_state":["FAILED"]},{"job_state":["TIMEOUT"]}]`},
 		{"end of one task", "job/9_2?wait=60s&until=ended", nil, nil, nil, 200, `"FAILED"`},
 		{"requeued, not ended", "job/7?wait=60s&until=ended", nil, func(f *fake) { f.jobs[0].State = model.JobFailed | model.JobRequeued }, end(0), 200, `"COMPLETED"`},
 		{"running", "job/8?wait=60s&until=running", nil, end(0), func(f *fake) { f.jobs[1].State = model.JobRunning }, 200, `"RUNNING"`},

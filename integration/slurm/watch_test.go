@@ -212,7 +212,7 @@ func TestWaitForJob(t *testing.T) {
 		purged bool     // the client asks only when the controller no longer knows the job
 	}{
 		{name: "job", job: []string{"--wrap", "sleep 1"}, want: []string{completed}},
-		{name: "array", job: []string{"-a", "0-3%3", "--wrap", "sleep 1"}, want: []string{completed, completed, completed, completed}},
+		{name: "array", job: []string{"-a", "0-3%1", "--wrap", "sleep 1"}, want: []string{completed, completed, completed, completed}},
 		{name: "task of an array", job: []string{"-a", "0-2%1", "--wrap", "sleep 1"}, task: "_1", want: []string{completed}},
 		{name: "heterogeneous job", job: []string{"-H", "-n1", "--wrap", "sleep 1", ":", "-n1"}, then: []string{"scancel", "JOB"}, want: []string{cancelled, cancelled}},
 		{name: "pending job", job: []string{"-H", "--wrap", "sleep 1"}, then: []string{"scancel", "JOB"}, want: []string{cancelled}},
