@@ -34,7 +34,7 @@ func (c *Conn) Serve() {
 }
 
 func (c *Conn) serve() {
-	for limit := c.server.HeadTimeout; !c.stopping.Load(); limit = c.server.IdleTimeout {
+	for limit := c.server.HeadTimeout; ; limit = c.server.IdleTimeout {
 		_ = c.conn.SetReadDeadline(time.Now().Add(limit))
 		r, err := c.readRequest()
 		if err != nil {
@@ -94,6 +94,9 @@ func (c *Conn) answer(r *http.Request) (more bool) {
 		next = head
 	}
 	c.stage.Store(next)
+	if c.stopping.Load() { // StopReading has found the stage answering
+		c.end(stopped)
+	}
 	c.client.Answered()
 	return !c.draining.Load() || next == head || !c.stage.CompareAndSwap(idle, ended)
 }

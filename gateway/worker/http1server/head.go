@@ -76,8 +76,11 @@ func (c *Conn) readHead() (n int, err error) {
 		first := !begun && len(c.in) > 0
 		if first {
 			begun = true
-			if c.stage.Load() != head && !c.stage.CompareAndSwap(fresh, head) && !c.stage.CompareAndSwap(idle, head) {
-				return 0, errEnded
+			if !c.stage.CompareAndSwap(fresh, head) {
+				c.stage.CompareAndSwap(idle, head) // it fails if answer has set head already, or if the connection was ended
+			}
+			if err := c.endReason(); err != nil {
+				return 0, err
 			}
 		}
 		if begun {

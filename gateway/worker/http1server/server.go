@@ -45,7 +45,7 @@ type Server struct {
 // Client learns what happens on a connection, and knows the client at its other
 // end. Only the goroutine that runs Serve calls it, except for HasUnread.
 type Client interface {
-	// Answered is called after each answer.
+	// Answered is called after each answer that another request may follow.
 	Answered()
 	// Refused is called before input is refused. If malformed is true, the
 	// client has broken the protocol.
