@@ -106,7 +106,7 @@ func TestHangup(t *testing.T) {
 	client.Close()
 	eventually(t, func() bool { return engine.cancelled.Load() > 0 })
 	q.Finish()
-	eventually(t, func() bool { table.mu.Lock(); defer table.mu.Unlock(); return !table.watching })
+	eventually(t, func() bool { table.mu.Lock(); defer table.mu.Unlock(); return !table.hangupCheckScheduled })
 
 	for _, parked := range []bool{false, true} { // only while a request is parked, a client that sends no more is gone
 		_, c, client := tableWithConn(t)

@@ -32,7 +32,7 @@ func (c *Conn) Begin(w http.ResponseWriter, r *http.Request, source netip.Addr) 
 	c.requests++
 	t.setStage(c, work.Answering)
 	t.requests[q] = struct{}{}
-	t.scheduleWatch()
+	t.scheduleHangupCheck()
 	return q
 }
 

@@ -52,11 +52,11 @@ type Table struct {
 	slotless        int              // number of open connections without a slot
 	outbox          outbox
 
-	requests     map[*Request]struct{} // requests in progress
-	admitted     map[*Request]struct{} // those that are being answered
-	watching     bool                  // whether the next call of watchHangups is scheduled
-	waitingSince time.Time             // when connections began to wait for a slot, as far as is known
-	lastWait     time.Time             // last time at which a connection was known to be waiting
+	requests             map[*Request]struct{} // requests in progress
+	admitted             map[*Request]struct{} // those that are being answered
+	hangupCheckScheduled bool                  // whether the next call of checkHangups is scheduled
+	waitingSince         time.Time             // when connections began to wait for a slot, as far as is known
+	lastWait             time.Time             // last time at which a connection was known to be waiting
 
 	retired, draining, stopping bool
 
@@ -118,7 +118,7 @@ type Request struct {
 	place        Place  // nil if the request has none
 	stop         func() // ends the wait for a change; nil if the request does not wait
 	finished     bool
-	polls        int // how often watchHangups has seen it
+	polls        int // how often checkHangups has seen it
 	stall        time.Duration
 	readDeadline time.Time // when the next piece of the body is due; zero if the handler does not wait for it
 	writeStart   time.Time // when the current write to a stream began to wait for the client; zero if no write is in progress

@@ -10,21 +10,22 @@ const hangupInterval = 50 * time.Millisecond
 // intervals: at first each time, and later at least once in a second.
 func isDue(intervals int) bool { return intervals&(intervals-1) == 0 || intervals%20 == 0 }
 
-// scheduleWatch schedules watchHangups. The caller holds mu.
-func (t *Table) scheduleWatch() {
-	if !t.watching {
-		t.watching = true
-		time.AfterFunc(hangupInterval, t.watchHangups)
+// scheduleHangupCheck schedules checkHangups. The caller holds mu.
+func (t *Table) scheduleHangupCheck() {
+	if !t.hangupCheckScheduled {
+		t.hangupCheckScheduled = true
+		time.AfterFunc(hangupInterval, t.checkHangups)
 	}
 }
 
-// watchHangups cancels each HTTP/1 request whose client can neither send nor
-// receive, or sends no more while the request is parked. (net/http itself notices that an HTTP/2 client is gone.) It schedules
-// its next call if a request is in progress.
-func (t *Table) watchHangups() {
+// checkHangups cancels each HTTP/1 request whose client can neither send nor
+// receive, or sends no more while the request is parked. (net/http itself
+// notices that an HTTP/2 client is gone.) It schedules its next call if a
+// request is in progress.
+func (t *Table) checkHangups() {
 	var due, parked []*Conn
 	t.mu.Lock()
-	t.watching = false
+	t.hangupCheckScheduled = false
 	for q := range t.requests {
 		if q.polls++; q.polls > 1 && isDue(q.polls) && q.conn.http1 != nil {
 			due = append(due, q.conn)
@@ -32,7 +33,7 @@ func (t *Table) watchHangups() {
 				parked = append(parked, q.conn)
 			}
 		}
-		t.scheduleWatch()
+		t.scheduleHangupCheck()
 	}
 	t.mu.Unlock()
 	for _, c := range due {
