@@ -108,8 +108,8 @@ func (s *State) Arrived(now time.Time, c *Conn) {
 	if c.hasSlot {
 		return
 	}
-	s.parked++
-	c.arrival = s.parked
+	s.waited++
+	c.arrival = s.waited
 	if s.atLimit(c) { // other connections of c's own source must end first, which may never happen
 		c.expires = now.Add(s.waitLimit)
 	}

@@ -102,7 +102,7 @@ type Stats struct {
 func (s *State) Stats() Stats {
 	debts, evicted := s.debts.Len()
 	return Stats{
-		Slots: s.size, Held: s.size - s.queue.Free() + s.excused, Waiting: s.queue.Len(), Sources: s.queue.Keys(), Waited: s.parked,
+		Slots: s.size, Held: s.size - s.queue.Free() + s.excused, Waiting: s.queue.Len(), Sources: s.queue.Keys(), Waited: s.waited,
 		Watching: s.maxWatching - s.watchers.Free(), WatchingMax: s.maxWatching,
 		Offences: s.offences, Blocks: s.blocks, Debts: debts, Evicted: evicted,
 	}

@@ -13,7 +13,7 @@ type shares struct {
 	limit       int                             // maximum number of slots of one source, even if no other source waits; 0: no limit
 	maxWaiting  int                             // number of connections that can wait
 	excused     int                             // number of excused connections, whose slots were given to other connections
-	parked      uint64                          // number of connections that had to wait
+	waited      uint64                          // number of connections that had to wait
 
 	decisions
 }
