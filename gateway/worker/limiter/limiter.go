@@ -13,7 +13,30 @@ import (
 	"schedrestd/auth"
 	"schedrestd/gateway/worker/conns"
 	"schedrestd/gateway/worker/proxy"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/rate"
+	"schedrestd/internal/semaphore"
 	"schedrestd/ipc/work"
+)
+
+// A Limiter is the http.Handler of all requests, including HTTP/2 streams. Each
+// request has a connection in the Table (see conns.Conn.With).
+type Limiter struct {
+	Config
+	proxies proxy.Proxies
+	places  *semaphore.Semaphore[string]
+	rates   *rate.Buckets[string]
+	parked  *semaphore.Semaphore[string] // requests that wait for a change
+}
+
+var (
+	// ErrBlocked is the error that a blocked client gets.
+	ErrBlocked = errs.New(errs.TooMany, "too many failed requests from this address; temporarily blocked").
+			WithHint("check the credential, and retry after the time in Retry-After")
+
+	// errOverloaded is the answer to a request that is well-formed, but has
+	// waited too long because too many requests were in progress.
+	errOverloaded = errs.New(errs.Unavailable, "server busy: concurrency limit reached")
 )
 
 // shortenDelay is how long a request waits for its turn before the deadlines of
@@ -51,7 +74,7 @@ func (l *Limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	source := l.proxies.Source(r)
 	q := conns.From(r.Context()).Begin(w, r, source)
 	defer q.Finish()
-	blocked := endBlocked(w, q)
+	blocked := checkBlocked(w, q)
 	if r.URL.Path == "/healthz" || r.URL.Path == "/livez" { // these report whether this process is alive, which does not depend on free places
 		l.serve(q, r, nil, source)
 		return
@@ -71,7 +94,7 @@ func (l *Limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The client may have been blocked while the request waited. The request's
 	// place in the semaphore is freed before the answer is sent, because the
 	// client might never read the answer.
-	if blocked := endBlocked(w, q); blocked > 0 {
+	if blocked := checkBlocked(w, q); blocked > 0 {
 		taken.Release()
 		l.refuseBlocked(w, r, blocked)
 		return
@@ -79,10 +102,10 @@ func (l *Limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.serve(q, r.WithContext(context.WithValue(r.Context(), placeKey{}, taken)), p, source)
 }
 
-// endBlocked returns how much longer the client is blocked. It also announces
-// the end of the connection, if this answer must be its last. With HTTP/2,
-// net/http then sends GOAWAY.
-func endBlocked(w http.ResponseWriter, q *conns.Request) time.Duration {
+// checkBlocked returns how much longer the client is blocked, and 0 if it is
+// not. It also announces the end of the connection, if this answer must be its
+// last. With HTTP/2, net/http then sends GOAWAY.
+func checkBlocked(w http.ResponseWriter, q *conns.Request) time.Duration {
 	blocked, last := q.State()
 	if last {
 		w.Header().Set("Connection", "close")
