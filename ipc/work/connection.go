@@ -11,8 +11,9 @@ type ConnectionTaken struct{ ID uint64 }
 
 func (t *ConnectionTaken) Walk(w *ipc.Walker) { w.Fields(&t.ID) }
 
-// ConnectionClosed reports that the connection with the number ID is closed. A
-// worker may send ConnectionClosed once for each connection that it holds, and
+// ConnectionClosed reports that the connection with the number ID is closed. If
+// the slot was reclaimed, the connection may still be open for a moment, in
+// which the worker only sends an error. A worker may send ConnectionClosed once for each connection that it holds, and
 // for no other connection. Without this rule, a compromised worker could free
 // the slots of other workers.
 type ConnectionClosed struct{ ID uint64 }
@@ -25,8 +26,8 @@ type Stage uint8
 // The stages.
 const (
 	Waiting   Stage = iota + 1 // no complete request header has arrived yet
-	Answering                  // a request was read and is not answered yet
-	Idle                       // the last request was answered, and no other request has begun
+	Answering                  // a request's header was read, and the request is not answered yet
+	Idle                       // the last request was answered, and no other complete header has arrived
 	Watching                   // all requests wait for a change, so the connection needs no slot
 )
 

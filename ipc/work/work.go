@@ -24,13 +24,13 @@ var _ = ipc.Register(
 	// the worker has received the connection and will read from it; no process
 	// has read from it before
 	ipc.Of[ConnectionTaken](10, ipc.Worker, ipc.Dispatcher, connPhases, 8, 8, 0, ipc.Initial),
-	// a connection of this worker is closed; its slot is free
+	// a connection of this worker is closed, or about to be; its slot is free
 	ipc.Of[ConnectionClosed](6, ipc.Worker, ipc.Dispatcher, connPhases, 8, 8, 0, ipc.Initial),
-	// the stage of a connection: waiting for a header, answering a request, or
-	// idle
+	// the stage of a connection: waiting for the first header, answering a
+	// request, idle, or watching, while all its requests wait for a change
 	ipc.Of[Progress](16, ipc.Worker, ipc.Dispatcher, connPhases, 9, 9, 0, ipc.Initial),
-	// another client is waiting for a slot: close this connection; if a request
-	// has begun, answer it first
+	// another client is waiting for a slot: close this connection; if a
+	// complete header has arrived, answer the request first
 	ipc.Of[ReclaimConnection](12, ipc.Dispatcher, ipc.Worker, connPhases, 8, 8, 0, ipc.Initial),
 	// no more connections follow; exit when the remaining connections have ended
 	ipc.Of[Retire](11, ipc.Dispatcher, ipc.Worker, working, 0, 0, 0, ipc.Draining),
