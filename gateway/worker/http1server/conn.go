@@ -98,7 +98,7 @@ func (c *Conn) answer(r *http.Request) (more bool) {
 		c.end(stopped)
 	}
 	c.client.Answered()
-	return !c.draining.Load() || next == head || !c.stage.CompareAndSwap(idle, ended)
+	return !c.draining.Load() || next == head || c.client.HasUnread() || !c.stage.CompareAndSwap(idle, ended)
 }
 
 // call calls f, and reports whether f returned. It logs a panic, unless the
@@ -145,7 +145,8 @@ func (c *Conn) linger(limit time.Duration) {
 func (c *Conn) Reclaim() bool { return c.end(reclaimed) }
 
 // Drain closes the connection if it is idle, and otherwise makes its next answer
-// the last.
+// the last. If the header of an answer was sent before, the connection closes
+// after that answer, unless another request has arrived.
 func (c *Conn) Drain() {
 	c.draining.Store(true)
 	if !c.client.HasUnread() && (c.stage.CompareAndSwap(idle, ended) || c.server.Interactive && c.stage.CompareAndSwap(fresh, ended)) {
