@@ -98,6 +98,64 @@ func TestYoungYields(t *testing.T) {
 	}
 }
 
+// TestBusyYields checks a connection whose slot is needed, or whose worker ends,
+// while a request is being answered. It must end with this answer, and say so.
+// If the header was sent before, it must not end if another request has arrived,
+// because the client would not know whether that request was carried out.
+func TestBusyYields(t *testing.T) {
+	const request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+	reclaim := func(st *testServer, id uint64) { st.table.Reclaim(id) }
+	retire := func(st *testServer, _ uint64) { st.table.Retire() }
+	drain := func(st *testServer, _ uint64) { st.table.Drain() }
+	for _, tt := range []struct {
+		name       string
+		headerSent bool
+		next       string // arrives while the first request is being answered
+		end        func(*testServer, uint64)
+		want       []bool // for each answer, whether it announces the end
+	}{
+		{"reclaimed", false, "", reclaim, []bool{true}},
+		{"retired", false, "", retire, []bool{true}},
+		{"drained", false, "", drain, []bool{true}},
+		{"drained, header sent", true, "", drain, []bool{false}},
+		{"drained, header sent, another request", true, request, drain, []bool{false, true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			entered, release := make(chan bool, len(tt.want)), make(chan bool)
+			st := newTestServer(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if tt.headerSent {
+					must(t, http.NewResponseController(w).Flush())
+				}
+				entered <- true
+				<-release
+				w.WriteHeader(http.StatusOK)
+			}))
+			client, raw := st.pair()
+			go st.newHTTP1Conn(raw, raw, st.add(raw)).Serve()
+			fmt.Fprint(client, request)
+			<-entered
+			fmt.Fprint(client, tt.next)
+			for tt.next != "" && !raw.HasUnread() {
+				time.Sleep(time.Millisecond)
+			}
+			tt.end(st, raw.ID)
+			close(release)
+			must(t, client.SetReadDeadline(time.Now().Add(time.Minute)))
+			in := bufio.NewReader(client)
+			for i, last := range tt.want {
+				r, err := http.ReadResponse(in, nil)
+				must(t, err)
+				if _, err := io.Copy(io.Discard, r.Body); err != nil || r.Close != last {
+					t.Errorf("answer %d announces the end: %v; %v", i, r.Close, err)
+				}
+			}
+			if _, err := in.ReadByte(); err != io.EOF {
+				t.Errorf("behind the answers: %v", err)
+			}
+		})
+	}
+}
+
 // TestUnreadBodyEnds checks a connection whose request was answered before its
 // body was read. The connection must end, even if the rest of the body never
 // arrives. Otherwise refused clients could keep all others out.

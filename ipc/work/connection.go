@@ -51,8 +51,9 @@ func (p *Progress) Walk(w *ipc.Walker) {
 // because another client waits for a slot. If a request is being answered, the
 // worker closes the connection after that answer. If the connection was
 // accepted or answered only a moment ago, the worker closes it after the next
-// answer. Otherwise the worker closes the connection at once. If the client has
-// begun a request, the worker first sends an error.
+// answer. If all its requests wait for a change, they are answered now.
+// Otherwise the worker closes the connection at once. If the client has begun a
+// request, the worker first sends an error.
 type ReclaimConnection struct{ ID uint64 }
 
 func (y *ReclaimConnection) Walk(w *ipc.Walker) { w.Fields(&y.ID) }

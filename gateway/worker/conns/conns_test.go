@@ -197,17 +197,18 @@ func TestClosedWhileAnswered(t *testing.T) {
 	})
 }
 
-// TestRetiredWhileWaiting checks that the connection of a request ends with its
-// answer if the worker was retired while the request waited for a change.
-// Otherwise the client would send the next request to the same worker.
-func TestRetiredWhileWaiting(t *testing.T) {
+// TestRetiredMeanwhile checks that the connection of a request ends with its
+// answer if the worker was retired while the request was in progress. Otherwise
+// the client would send the next request to the same worker.
+func TestRetiredMeanwhile(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
 		waits, retire bool
 		want          string // header Connection of the answer
 	}{
 		{"waited", true, false, ""},
-		{"retired meanwhile", true, true, "close"},
+		{"retired in a wait", true, true, "close"},
+		{"retired without a wait", false, true, "close"},
 		{"did not wait", false, false, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -12,7 +12,8 @@ const maxSlotless = 64
 
 // Reclaim closes connection id, because another client needs its slot. If a
 // request on the connection is being answered, Reclaim instead makes this
-// answer the connection's last, and reports this to the dispatcher.
+// answer the connection's last (see closeAfterAnswer), and reports this to the
+// dispatcher. If all requests on it wait for a change, it makes them answer.
 func (t *Table) Reclaim(id uint64) {
 	t.mu.Lock()
 	defer t.unlock()
@@ -51,8 +52,8 @@ func (t *Table) Reclaim(id uint64) {
 	go t.end(c) // closing a TLS connection may take a moment
 }
 
-// closeAfterAnswer makes the next answer of c its last, and tells the
-// dispatcher that c can't be closed now. The caller holds mu.
+// closeAfterAnswer makes the next answer of c whose header is sent its last, and
+// tells the dispatcher that c can't be closed now. The caller holds mu.
 func (t *Table) closeAfterAnswer(c *Conn) {
 	reported := !c.hasSlot || c.reported == work.Answering
 	c.closing, c.reported = true, work.Answering

@@ -57,7 +57,7 @@ func (q *Request) Park(stop func()) {
 	t := q.conn.table
 	t.mu.Lock()
 	defer t.unlock()
-	q.place, q.stop, q.waited = nil, stop, true
+	q.place, q.stop = nil, stop
 	delete(t.admitted, q)
 	q.conn.parked++
 	t.setWatching(q.conn)
@@ -127,16 +127,14 @@ func (q *Request) Status() int { return q.status }
 // Unwrap returns the wrapped writer, for http.ResponseController.
 func (q *Request) Unwrap() http.ResponseWriter { return q.ResponseWriter }
 
-// WriteHeader sends the status of the answer. If the request has waited, the
-// connection may have to end with the answer although it did not have to when the
-// request began: the worker may have been retired, for example.
+// WriteHeader sends the status of the answer. The connection may have to end
+// with the answer although it did not have to when the request began: its slot
+// may be needed, or the worker may have been retired.
 func (q *Request) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		q.status = status
-		if q.waited {
-			if _, last := q.State(); last {
-				q.Header().Set("Connection", "close")
-			}
+		if _, last := q.State(); last {
+			q.Header().Set("Connection", "close")
 		}
 	}
 	q.ResponseWriter.WriteHeader(status)

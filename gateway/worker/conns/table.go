@@ -1,6 +1,8 @@
 // Package conns owns the state of a worker's connections: their stages, the
 // requests on them, the deadlines of slow clients, their offences, and the
-// drain. It is the only part of the worker that several goroutines change.
+// drain. Several goroutines change it. An HTTP/1 connection also has an engine
+// (package http1server), which reads and writes it, and decides whether a
+// request has begun.
 //
 // One mutex guards all of it (Table.mu). It is held only for a moment: while it
 // is held, no message is sent, and no function is called that may wait. The
@@ -80,7 +82,7 @@ type Conn struct {
 	closed    bool       // whether it is closed
 	requests  int        // number of requests in progress
 	parked    int        // number of these that wait for a change
-	closing   bool       // whether the next answer is its last
+	closing   bool       // whether its next answer is the last
 
 	pausedUntil time.Time // time until which its client is blocked
 
@@ -112,7 +114,6 @@ type Request struct {
 	source   netip.Addr // the client behind a proxy, if the request has one
 	body     *slowBody  // nil if it has no body
 	status   int        // status of the answer; 0 before its header is sent
-	waited   bool       // whether it has waited for a change
 
 	// The fields below are guarded by Table.mu.
 	place        Place  // nil if the request has none
