@@ -462,6 +462,13 @@ func TestManyWait(t *testing.T) {
 	if reads > most {
 		t.Errorf("%d reads while 50 clients waited, want at most %d", reads, most)
 	}
+	// A client that comes while others wait gets what it does not have, and waits otherwise.
+	if answer, body := get(t, url+"/sched/v0.0.43/jobs?wait=60s", "If-None-Match", `W/"old"`); answer.StatusCode != 200 {
+		t.Errorf("status %d: %s", answer.StatusCode, body)
+	}
+	if answer, body := get(t, url+"/sched/v0.0.43/jobs?wait=100ms", "If-None-Match", tag.Header.Get("ETag")); answer.StatusCode != 304 {
+		t.Errorf("status %d: %s", answer.StatusCode, body)
+	}
 	l.change(func(f *fake) { f.jobs[0].State = model.JobComplete })
 	clients.Wait()
 }

@@ -101,6 +101,25 @@ func (s *Set[R]) JoinStream(ctx context.Context, owner string, i Interest[R], so
 	return s.join(ctx, owner, i, true, sources)
 }
 
+// JoinOthers returns the view for the interest with this key in the records of a
+// source, if other clients use it already, or nil. The caller must call Leave.
+func (s *Set[R]) JoinOthers(owner, key string, source *Source[R]) *View[R] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.feeds[feedKey{owner, source.Name}]
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	v := f.views[key]
+	if v == nil || v.users == 0 || v.isNew() || v.err != nil {
+		return nil
+	}
+	v.users++
+	return v
+}
+
 func (s *Set[R]) join(ctx context.Context, owner string, i Interest[R], snapshot bool, sources []Source[R]) (*View[R], error) {
 	s.mu.Lock()
 	f := s.choose(owner, sources)

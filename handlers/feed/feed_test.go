@@ -556,3 +556,32 @@ func TestRefresh(t *testing.T) {
 		t.Errorf("a view that has failed: %v", err)
 	}
 }
+
+// TestJoinOthers checks that a view is joined only while others use it, and only
+// by a client with the same credential, interest and source.
+func TestJoinOthers(t *testing.T) {
+	t.Parallel()
+	c := &controller{items: map[string]item{"a": {key: "a"}}}
+	set := newSet()
+	all, other := c.source("all", true, everything), c.source("other", true, everything)
+	v, err := set.Join(t.Context(), "alice", interest(1), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	joins := func(owner, key string, source *Source[item], want *View[item]) {
+		t.Helper()
+		got := set.JoinOthers(owner, key, source)
+		if got != want {
+			t.Errorf("%s joins %q in %s: got %p, want %p", owner, key, source.Name, got, want)
+		}
+		if got != nil {
+			got.Leave()
+		}
+	}
+	joins("alice", interest(1).Key, &all, v)
+	joins("alice", interest(2).Key, &all, nil)
+	joins("alice", interest(1).Key, &other, nil)
+	joins("bob", interest(1).Key, &all, nil)
+	v.Leave()
+	joins("alice", interest(1).Key, &all, nil)
+}

@@ -30,6 +30,7 @@ type waiting struct {
 	until    string // api.UntilEnded, api.UntilRunning, or "" for any change
 	last     bool   // the time is over: the request is answered in any case
 	listens  bool   // the request listens for changes from now on
+	returns  bool   // the client has an answer, so it may wait for the next pass of a feed that others use
 	changes  listener
 	after    time.Time // data that was requested after this time is new enough
 	parked   Parked
@@ -93,7 +94,7 @@ func (c *Call) readWait(doc *schema.Value) error {
 	if left, ok := c.untilExpiry(); ok {
 		limit = min(limit, left) // then the controller refuses the token
 	}
-	c.waiting = &waiting{until: until, deadline: c.startedAt.Add(limit)}
+	c.waiting = &waiting{until: until, deadline: c.startedAt.Add(limit), returns: c.r.Header.Get("If-None-Match") != "" && until == ""}
 	c.dropFutureTime(doc)
 	return nil
 }
@@ -250,7 +251,10 @@ func (c *Call) wait() error {
 		return cancelled(context.Cause(c.r.Context()))
 	case err != nil && errs.KindOf(err) == errs.Unauthenticated:
 		return err
-	case err != nil: // the last attempt finds out whether the controller can be asked
+	case err != nil && w.changes != nil: // the time is over, so the last pass has found no change; without one, the last attempt asks
+		w.last = true
+		w.newer(time.Now().Add(-2 * c.server.WatchInterval))
+	case err != nil:
 		w.last, w.after = true, time.Now()
 	default:
 		w.newer(after)

@@ -29,7 +29,7 @@ type Watched[R any] struct {
 // Watches reports whether the request waits for changes, or follows them. Only
 // then must the operation call Watch.
 func (c *Call) Watches() bool {
-	return c.follows || c.waiting != nil && c.waiting.listens && c.waiting.changes == nil
+	return c.follows || c.waiting != nil && (c.waiting.listens || c.waiting.returns) && c.waiting.changes == nil
 }
 
 // Watch lets the request find out about changes of a list, before it reads the
@@ -37,6 +37,15 @@ func (c *Call) Watches() bool {
 // that the operation reads, last a whole list. If the client follows the changes,
 // Watch answers the request, and done is true.
 func Watch[R any](c *Call, set *feed.Set[R], w Watched[R], sources ...feed.Source[R]) (done bool, err error) {
+	if !c.follows && !c.waiting.listens {
+		view := set.JoinOthers(ownerOf(c.cred), c.interestKey()+w.Name, &sources[0])
+		if view == nil {
+			return false, nil
+		}
+		l := &viewListener[R]{view: view, at: view.Now(), exact: true, jitter: c.server.WatchInterval / 16, since: c.startedAt, limit: 2 * c.server.WatchInterval}
+		c.waiting.listens, c.waiting.changes, c.waiting.after = true, l, c.startedAt
+		return false, errHeld
+	}
 	interest := feed.Interest[R]{
 		Key:    c.interestKey() + w.Name,
 		Match:  w.Match,
@@ -97,9 +106,22 @@ type viewListener[R any] struct {
 	exact bool // the operation reads what the feed reads
 
 	jitter time.Duration // maximum delay, so that the clients of a view do not all go on together
+
+	since time.Time     // the first wait is for data that was requested after this time; zero for a change
+	limit time.Duration // maximum time of this first wait
 }
 
 func (l *viewListener[R]) next(ctx context.Context) (time.Time, error) {
+	if since := l.since; !since.IsZero() {
+		l.since = time.Time{}
+		limited, cancel := context.WithTimeout(ctx, l.limit)
+		defer cancel()
+		if err := l.view.Refresh(limited, since); err != nil && ctx.Err() != nil {
+			return time.Time{}, context.Cause(ctx)
+		}
+		l.at = l.view.Now() // if the controller does not answer, the request finds out
+		return l.after(), nil
+	}
 	at, err := l.view.Wait(ctx, l.at)
 	l.at = at
 	if err == nil && l.jitter > 0 && l.view.IsShared() { // all of them have been woken
