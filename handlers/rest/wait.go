@@ -42,7 +42,8 @@ type waiting struct {
 type listener interface {
 	// next waits for the next change. Data that is requested after the time that
 	// it returns contains the change.
-	next(ctx context.Context) (after time.Time, err error)
+	// The result changed is false if the listener only knows of a newer state.
+	next(ctx context.Context) (after time.Time, changed bool, err error)
 	leave()
 }
 
@@ -245,7 +246,7 @@ func (c *Call) wait() error {
 	}
 	ctx, cancel := context.WithDeadline(ctx, w.deadline)
 	defer cancel()
-	after, err := c.listen(ctx)
+	after, changed, err := c.listen(ctx)
 	switch w.end = c.endOf(err); {
 	case w.end == feed.WaitLeft:
 		return cancelled(context.Cause(c.r.Context()))
@@ -258,7 +259,9 @@ func (c *Call) wait() error {
 		w.last, w.after = true, time.Now()
 	default:
 		w.newer(after)
-		c.server.CountWatch.Add(feed.Wakes, 1)
+		if changed {
+			c.server.CountWatch.Add(feed.Wakes, 1)
+		}
 	}
 	if w.parked != nil {
 		defer func() { w.parked = nil }()
@@ -271,7 +274,7 @@ func (c *Call) wait() error {
 }
 
 // listen waits for the next change, and counts the time.
-func (c *Call) listen(ctx context.Context) (after time.Time, err error) {
+func (c *Call) listen(ctx context.Context) (after time.Time, changed bool, err error) {
 	begun := time.Now()
 	c.waiting.waited, c.waiting.end = true, feed.WaitFailed
 	c.server.CountWatch.Add(feed.Waits, 1)
@@ -306,7 +309,7 @@ func (w *waiting) newer(than time.Time) {
 }
 
 // next waits for the next change. Without a listener, it waits for an interval.
-func (w *waiting) next(ctx context.Context, s *Server) (time.Time, error) {
+func (w *waiting) next(ctx context.Context, s *Server) (after time.Time, changed bool, err error) {
 	ctx, cancel := s.untilStop(ctx)
 	defer cancel()
 	if w.changes != nil {
@@ -314,9 +317,9 @@ func (w *waiting) next(ctx context.Context, s *Server) (time.Time, error) {
 	}
 	select {
 	case <-time.After(s.WatchInterval + rand.N(s.WatchInterval/8+1)):
-		return time.Now().Add(-s.WatchInterval), nil
+		return time.Now().Add(-s.WatchInterval), true, nil
 	case <-ctx.Done():
-		return time.Time{}, context.Cause(ctx)
+		return time.Time{}, false, context.Cause(ctx)
 	}
 }
 

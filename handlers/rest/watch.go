@@ -111,23 +111,23 @@ type viewListener[R any] struct {
 	limit time.Duration // maximum time of this first wait
 }
 
-func (l *viewListener[R]) next(ctx context.Context) (time.Time, error) {
+func (l *viewListener[R]) next(ctx context.Context) (after time.Time, changed bool, err error) {
 	if since := l.since; !since.IsZero() {
 		l.since = time.Time{}
 		limited, cancel := context.WithTimeout(ctx, l.limit)
 		defer cancel()
 		if err := l.view.Refresh(limited, since); err != nil && ctx.Err() != nil {
-			return time.Time{}, context.Cause(ctx)
+			return time.Time{}, false, context.Cause(ctx)
 		}
 		l.at = l.view.Now() // if the controller does not answer, the request finds out
-		return l.after(), nil
+		return l.after(), false, nil
 	}
 	at, err := l.view.Wait(ctx, l.at)
 	l.at = at
 	if err == nil && l.jitter > 0 && l.view.IsShared() { // all of them have been woken
 		time.Sleep(rand.N(l.jitter))
 	}
-	return l.after(), err
+	return l.after(), true, err
 }
 
 // after returns the time after which data must have been requested to contain
