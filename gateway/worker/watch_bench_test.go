@@ -69,7 +69,7 @@ func BenchmarkWatchers(b *testing.B) {
 			for b.Loop() {
 				g := newGenerator(b, 20_000, 5000, 4)
 				g.constant.Store(true)
-				h, token := listHandler(b, g.address), tokenOf("ann")
+				h, token := listHandler(b, g.address), tokenOf("user0")
 				ctx, cancel := context.WithCancel(b.Context())
 				quietPing := pingsFor(ctx, h, token, 5*time.Second)
 				before := memoryInUse()

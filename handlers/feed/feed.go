@@ -215,8 +215,8 @@ func (f *feed[R]) run() {
 		// A view that has just been added can begin with data that the last
 		// pass has read, because its clients read the list after the pass.
 		accept := time.Duration(0)
-		if !due && failures == 0 {
-			accept = time.Since(asked)
+		if !due && failures == 0 && !asked.IsZero() {
+			accept = time.Since(asked) + f.set.Interval/4 // more than the time until the data is looked for
 		}
 		begun := time.Now()
 		if accept == 0 {
