@@ -69,7 +69,11 @@ func BenchmarkWatchers(b *testing.B) {
 			for b.Loop() {
 				g := newGenerator(b, 20_000, 5000, 4)
 				g.constant.Store(true)
-				h, token := listHandler(b, g.address), tokenOf("user0")
+				h, tokens := listHandler(b, g.address), make([]string, bb.users)
+				for n := range tokens {
+					tokens[n] = tokenOf(fmt.Sprint("user", n))
+				}
+				token := tokens[0]
 				ctx, cancel := context.WithCancel(b.Context())
 				quietPing := pingsFor(ctx, h, token, 5*time.Second)
 				before := memoryInUse()
@@ -87,7 +91,7 @@ func BenchmarkWatchers(b *testing.B) {
 							mu.Unlock()
 						}}
 						for ctx.Err() == nil { // a server that is busy at first is asked again
-							f.follow(ctx, h, tokenOf(fmt.Sprint("user", n%bb.users)), "jobs?fields=job_id,job_state,name")
+							f.follow(ctx, h, tokens[n%bb.users], "jobs?fields=job_id,job_state,name")
 						}
 					})
 				}
