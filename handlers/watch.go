@@ -30,7 +30,7 @@ type nodeRecord struct {
 }
 
 func (h *handler) newFeeds() *feeds {
-	f, turn := new(feeds), make(chan struct{}, 1)
+	f, turn := new(feeds), make(chan struct{}, 2)
 	f.jobs = feed.Set[model.Job]{Key: jobKey, Interval: h.WatchInterval, Count: h.CountWatch, Turn: turn}
 	f.nodes = feed.Set[nodeRecord]{Key: func(n *nodeRecord) string { return n.node.Name }, Interval: h.WatchInterval, Count: h.CountWatch, Turn: turn}
 	f.partitions = feed.Set[model.Partition]{Key: func(p *model.Partition) string { return p.Name }, Interval: h.WatchInterval, Count: h.CountWatch, Turn: turn}

@@ -43,8 +43,10 @@ type Set[R any] struct {
 	Interval time.Duration   // minimum time between two requests of a feed
 	Count    Counter         // counts for the metrics; may be nil
 
-	// Turn has a capacity of 1, and an element while a feed compares records. Sets
-	// that share it use at most one processor, however many users wait.
+	// Turn has an element for each feed that reads its list at present. Its
+	// capacity bounds the processors that all sets use that share it, and the
+	// requests for long lists that others have to wait for, however many users
+	// wait for changes.
 	Turn chan struct{}
 
 	mu    sync.Mutex
@@ -295,6 +297,10 @@ var errPanicked = errs.New(errs.Internal, "the list can't be read because of an 
 // makePass reads the list and tells the views what has changed. The list may have
 // been requested at the given time already, which is accept ago.
 func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
+	asks := time.Now()
+	f.set.Turn <- struct{}{}
+	defer func() { <-f.set.Turn }()
+	f.waited = time.Since(asks)
 	ctx, cancel := context.WithTimeout(context.Background(), passTimeout)
 	defer cancel()
 	data := &origin.Origin{Accept: accept, Keep: keep, Digest: true}
@@ -302,24 +308,14 @@ func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
 	if accept == 0 && clients > 1 {
 		f.set.Count.Add(Saved, clients-1)
 	}
-	f.waited = 0
 	first := true
-	defer func() {
-		if !first {
-			<-f.set.Turn
-		}
-	}()
 	err := f.source.Read(origin.With(ctx, data), func(r *R, digest uint64) error {
 		if first && f.known && len(f.whole) == 0 {
 			if sum, known := data.Sum(); known && sum == f.sum {
 				return errSame
 			}
 		}
-		if first {
-			asks := time.Now()
-			f.set.Turn <- struct{}{}
-			f.waited, first = time.Since(asks), false
-		}
+		first = false
 		f.take(r, digest)
 		return nil
 	})
