@@ -14,8 +14,8 @@ import (
 	"schedrestd/internal/printable"
 )
 
-// listPace is the pace of requests for a list of jobs that are named.
-var listPace = pace{time.Second, 5 * time.Second, retryTimeout}
+// listSchedule is the schedule of requests for a list of named jobs.
+var listSchedule = schedule{time.Second, 5 * time.Second, retryTimeout}
 
 // maxSingle is the number of jobs that are requested one by one, each on its own
 // connection, if the server can wait. More jobs are requested as lists.
@@ -59,7 +59,7 @@ func (c *connection) awaitJob(ctx context.Context, id string, a *await, places c
 	if a.report == nil {
 		l.Until = a.until
 	}
-	err = c.repeat(ctx, l, jobPace, func() (rest.Meta, bool, error) {
+	err = c.repeat(ctx, l, jobSchedule, func() (rest.Meta, bool, error) {
 		places <- struct{}{}
 		answer, m, err := c.PollJob(ctx, id, l)
 		<-places
@@ -149,7 +149,7 @@ func (c *connection) eachAwaited(ctx context.Context, ids []string, a *await) []
 func (c *connection) canWait(ctx context.Context, ids []string) (can bool) {
 	for _, id := range ids {
 		l := (&await{}).request()
-		err := c.repeat(ctx, l, jobPace, func() (rest.Meta, bool, error) {
+		err := c.repeat(ctx, l, jobSchedule, func() (rest.Meta, bool, error) {
 			_, m, err := c.PollJob(ctx, id, l)
 			can = m.Wait > 0
 			return m, true, err
@@ -190,7 +190,7 @@ func (c *connection) awaitList(ctx context.Context, ids []string, results []awai
 	l := a.request()
 	l.Fields = append(l.Fields, "het_job_id")
 	settled, left, requested := make([]bool, len(ids)), len(ids), 0
-	err := c.repeat(ctx, l, listPace, func() (rest.Meta, bool, error) {
+	err := c.repeat(ctx, l, listSchedule, func() (rest.Meta, bool, error) {
 		if left <= requested/2 || requested == 0 {
 			var unsettled []string
 			for i, id := range ids {

@@ -24,10 +24,10 @@ func newJobs(n int) (jobs []model.Job) {
 
 // hurry makes the pauses between requests short until the test ends.
 func hurry(t *testing.T) {
-	job, list := jobPace, listPace
-	t.Cleanup(func() { jobPace, listPace = job, list })
-	jobPace = pace{time.Millisecond, 10 * time.Millisecond, retryTimeout}
-	listPace = jobPace
+	job, list := jobSchedule, listSchedule
+	t.Cleanup(func() { jobSchedule, listSchedule = job, list })
+	jobSchedule = schedule{time.Millisecond, 10 * time.Millisecond, retryTimeout}
+	listSchedule = jobSchedule
 }
 
 // TestAwait checks that wait, watch and submit --wait exit when the jobs have

@@ -15,21 +15,21 @@ import (
 // limit applies to commands that wait for jobs or watch them.
 const retryTimeout = 15 * time.Minute
 
-// A pace says how often a request is repeated. If the server can delay its
+// A schedule determines how often a request is repeated. If the server can delay its
 // answers until something has changed, min is the shortest time between two of
 // them. Otherwise the pauses between requests grow from min to max.
-type pace struct {
+type schedule struct {
 	min, max time.Duration
 	patience time.Duration // how long a failing request is repeated; 0 for any time
 }
 
-// jobPace is the pace of requests about jobs that are named. The first pauses are
+// jobSchedule is the schedule of requests about named jobs. The first pauses are
 // short, because many jobs are short.
-var jobPace = pace{500 * time.Millisecond, 5 * time.Second, retryTimeout}
+var jobSchedule = schedule{500 * time.Millisecond, 5 * time.Second, retryTimeout}
 
 // repeat calls request, which requests l, again and again until it returns done,
 // or an error that does not go away.
-func (c *connection) repeat(ctx context.Context, l *rest.List, p pace, request func() (m rest.Meta, done bool, err error)) error {
+func (c *connection) repeat(ctx context.Context, l *rest.List, p schedule, request func() (m rest.Meta, done bool, err error)) error {
 	pause, failingSince := p.min, time.Time{}
 	l.Wait = true
 	for {
@@ -74,7 +74,7 @@ func (c *connection) noteEvents() {
 }
 
 // noteWaits notes once whether the server can wait.
-func (c *connection) noteWaits(can bool, p pace) {
+func (c *connection) noteWaits(can bool, p schedule) {
 	c.waitNote.Do(func() {
 		switch {
 		case can:

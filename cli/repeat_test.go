@@ -29,27 +29,27 @@ func TestRepeat(t *testing.T) {
 		cut       = answer{err: unavailable, takes: 30 * time.Second}
 		busy      = answer{err: retryAfter(t, http.StatusTooManyRequests, "10")}
 		invalid   = answer{err: errs.New(errs.Invalid, "no such thing")}
-		slowPace  = pace{3 * time.Second, 3 * time.Second, 0}
-		patient   = pace{time.Second, 5 * time.Second, 0}
-		impatient = pace{time.Second, 5 * time.Second, 10 * time.Second}
+		slow      = schedule{3 * time.Second, 3 * time.Second, 0}
+		patient   = schedule{time.Second, 5 * time.Second, 0}
+		impatient = schedule{time.Second, 5 * time.Second, 10 * time.Second}
 	)
 	for _, tt := range []struct {
-		name    string
-		pace    pace
-		answers []answer  // the last one is done, or fails
-		want    []float64 // seconds from the end of each answer to the next request, without jitter
-		waits   string    // whether each request may wait: w or -
-		wantErr error
+		name     string
+		schedule schedule
+		answers  []answer  // the last one is done, or fails
+		want     []float64 // seconds from the end of each answer to the next request, without jitter
+		waits    string    // whether each request may wait: w or -
+		wantErr  error
 	}{
-		{"polling", jobPace, []answer{plain, same, plain, same, same, same, same, same, plain}, []float64{.5, .75, 1.125, 1.6875, 2.53125, 3.796875, 5, 5}, "wwwwwwwww", nil},
-		{"polling at intervals", slowPace, []answer{plain, same, same}, []float64{3, 3}, "www", nil},
-		{"waiting", jobPace, []answer{atOnce, changed, whole, whole, changed, atOnce}, []float64{.5, 0, 0, 0, 0}, "wwwwww", nil},
-		{"no request more often than the interval", slowPace, []answer{atOnce, atOnce, changed, atOnce}, []float64{3, 3, 0}, "wwww", nil},
-		{"a server that stops", jobPace, []answer{changed, early, early, early, changed, early, plain}, []float64{0, .5, .75, 1.125, 0, .5}, "wwwwwww", nil},
-		{"a restart", jobPace, []answer{changed, failed, failed, plain, changed, plain}, []float64{0, .5, .75, 1.125, 0}, "ww--ww", nil},
+		{"polling", jobSchedule, []answer{plain, same, plain, same, same, same, same, same, plain}, []float64{.5, .75, 1.125, 1.6875, 2.53125, 3.796875, 5, 5}, "wwwwwwwww", nil},
+		{"polling at intervals", slow, []answer{plain, same, same}, []float64{3, 3}, "www", nil},
+		{"waiting", jobSchedule, []answer{atOnce, changed, whole, whole, changed, atOnce}, []float64{.5, 0, 0, 0, 0}, "wwwwww", nil},
+		{"no request more often than the interval", slow, []answer{atOnce, atOnce, changed, atOnce}, []float64{3, 3, 0}, "wwww", nil},
+		{"a server that stops", jobSchedule, []answer{changed, early, early, early, changed, early, plain}, []float64{0, .5, .75, 1.125, 0, .5}, "wwwwwww", nil},
+		{"a restart", jobSchedule, []answer{changed, failed, failed, plain, changed, plain}, []float64{0, .5, .75, 1.125, 0}, "ww--ww", nil},
 		{"a proxy with a short limit", patient, []answer{atOnce, cut, plain, cut, plain}, []float64{1, 1, 1.5, 2.25}, "ww-w-", nil},
-		{"too many waiting clients", jobPace, []answer{busy, plain, busy, plain}, []float64{10, .75, 10}, "w-w-", nil},
-		{"an error that stays", jobPace, []answer{plain, invalid}, []float64{.5}, "ww", invalid.err},
+		{"too many waiting clients", jobSchedule, []answer{busy, plain, busy, plain}, []float64{10, .75, 10}, "w-w-", nil},
+		{"an error that stays", jobSchedule, []answer{plain, invalid}, []float64{.5}, "ww", invalid.err},
 		{"a failure for too long", impatient, []answer{failed, failed, failed, failed, failed, failed}, []float64{1, 1.5, 2.25, 3.375, 5}, "w-----", unavailable},
 		{"a failure that goes away", impatient, []answer{failed, failed, failed, plain, failed, failed, plain}, []float64{1, 1.5, 2.25, 3.375, 5, 5}, "w---w--", nil},
 	} {
@@ -59,7 +59,7 @@ func TestRepeat(t *testing.T) {
 				var pauses []time.Duration
 				var waits []byte
 				ended := time.Now()
-				err := c.repeat(t.Context(), l, tt.pace, func() (rest.Meta, bool, error) {
+				err := c.repeat(t.Context(), l, tt.schedule, func() (rest.Meta, bool, error) {
 					n := len(waits)
 					if waits = append(waits, waitLetter(l.Wait)); n > 0 {
 						pauses = append(pauses, time.Since(ended))

@@ -107,7 +107,7 @@ func (o *overview) show(ctx context.Context, terminal table.Terminal, interval t
 func (o *overview) follow(ctx context.Context, interval time.Duration) (changed <-chan struct{}, failed <-chan error) {
 	changes, failures := make(chan struct{}, 1), make(chan error, 2)
 	follow := func(l *rest.List, failure *error, update func(context.Context) (rest.Meta, error)) {
-		err := o.repeat(ctx, l, pace{min: interval, max: interval}, func() (rest.Meta, bool, error) {
+		err := o.repeat(ctx, l, schedule{min: interval, max: interval}, func() (rest.Meta, bool, error) {
 			m, err := update(ctx)
 			o.mu.Lock()
 			*failure = err

@@ -88,7 +88,7 @@ func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Dura
 	}}
 	hasEvents, err := true, error(nil)
 	for err == nil {
-		err = c.repeat(ctx, request, pace{interval, interval, retryTimeout}, func() (rest.Meta, bool, error) {
+		err = c.repeat(ctx, request, schedule{interval, interval, retryTimeout}, func() (rest.Meta, bool, error) {
 			m, err := list()
 			return m, m.Wait > 0 && hasEvents, err
 		})
@@ -96,7 +96,7 @@ func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Dura
 			break
 		}
 		c.noteEvents()
-		err = c.repeat(ctx, request, pace{min(time.Second, interval), interval, retryTimeout}, func() (rest.Meta, bool, error) {
+		err = c.repeat(ctx, request, schedule{min(time.Second, interval), interval, retryTimeout}, func() (rest.Meta, bool, error) {
 			if !request.Wait { // after a failure
 				m, err := list()
 				return m, false, err

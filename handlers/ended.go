@@ -70,8 +70,8 @@ func (h *handler) otherTasks(c *rest.Call, array model.JobSelection, found []uin
 	return others
 }
 
-// hasEnded reports whether a job in this state has ended for good, and its nodes
-// are free.
+// hasEnded reports whether a job in this state has ended, will not run again, and
+// has no nodes any more.
 func hasEnded(s model.JobState) bool {
 	return s.Ended() && s&(model.JobCompleting|model.JobRequeued|model.JobRequeueHold|model.JobRequeueFed|model.JobStageOut) == 0
 }

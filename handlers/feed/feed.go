@@ -98,13 +98,15 @@ func (s *Set[R]) Join(ctx context.Context, owner string, i Interest[R], sources 
 	return s.join(ctx, owner, i, false, sources)
 }
 
-// JoinStream is Join for a client that will follow the view from a snapshot on.
+// JoinStream does the same as Join for a client that follows the view. If the view
+// is new, its first pass also makes the snapshot.
 func (s *Set[R]) JoinStream(ctx context.Context, owner string, i Interest[R], sources ...Source[R]) (*View[R], error) {
 	return s.join(ctx, owner, i, true, sources)
 }
 
 // JoinOthers returns the view for the interest with this key in the records of a
-// source, if other clients use it already, or nil. The caller must call Leave.
+// source. It returns nil if no other client uses the view. The caller must call
+// Leave.
 func (s *Set[R]) JoinOthers(owner, key string, source *Source[R]) *View[R] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +137,7 @@ func (s *Set[R]) join(ctx context.Context, owner string, i Interest[R], snapshot
 			return nil, errNoMemory
 		}
 		f.views[i.Key] = v
-		f.hurry()
+		f.requestPass()
 	}
 	v.users++
 	f.mu.Unlock()
@@ -185,8 +187,8 @@ func (s *Set[R]) choose(owner string, sources []Source[R]) *feed[R] {
 	return f
 }
 
-// hurry makes the feed start its next pass without waiting for the interval.
-func (f *feed[R]) hurry() {
+// requestPass makes the feed start its next pass without waiting for the interval.
+func (f *feed[R]) requestPass() {
 	select {
 	case f.wake <- struct{}{}:
 	default:

@@ -45,7 +45,7 @@ func (c *controller) state() map[string]item {
 	return maps.Clone(c.items)
 }
 
-// source returns the list as a Source, which asks the controller anew each time.
+// source returns the list as a Source, which asks the controller each time.
 func (c *controller) source(name string, whole bool, visible func(item) bool) Source[item] {
 	return Source[item]{Name: name, Whole: whole, Read: func(ctx context.Context, each func(*item, uint64) error) error {
 		c.mu.Lock()

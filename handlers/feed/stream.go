@@ -82,7 +82,7 @@ func (s *Stream[R]) take() (*Snapshot, []Batch, <-chan struct{}, error) {
 	if v.snapshot == nil {
 		if !v.wanted {
 			v.wanted = true
-			v.feed.hurry()
+			v.feed.requestPass()
 		}
 		return nil, nil, v.news, nil
 	}

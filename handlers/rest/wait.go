@@ -30,7 +30,7 @@ type waiting struct {
 	until    string // api.UntilEnded, api.UntilRunning, or "" for any change
 	last     bool   // the time is over: the request is answered in any case
 	listens  bool   // the request listens for changes from now on
-	returns  bool   // the client has an answer, so it may wait for the next pass of a feed that others use
+	hasTag   bool   // the client has an answer, so it may wait for the next pass of a feed that others use
 	changes  listener
 	after    time.Time // data that was requested after this time is new enough
 	parked   Parked
@@ -41,8 +41,8 @@ type waiting struct {
 // A listener waits for changes of what a request shows.
 type listener interface {
 	// next waits for the next change. Data that is requested after the time that
-	// it returns contains the change.
-	// The result changed is false if the listener only knows of a newer state.
+	// it returns contains the change. The result changed is false if the listener
+	// has only learned of a newer state, which may be the same.
 	next(ctx context.Context) (after time.Time, changed bool, err error)
 	leave()
 }
@@ -95,7 +95,7 @@ func (c *Call) readWait(doc *schema.Value) error {
 	if left, ok := c.untilExpiry(); ok {
 		limit = min(limit, left) // then the controller refuses the token
 	}
-	c.waiting = &waiting{until: until, deadline: c.startedAt.Add(limit), returns: c.r.Header.Get("If-None-Match") != "" && until == ""}
+	c.waiting = &waiting{until: until, deadline: c.startedAt.Add(limit), hasTag: c.r.Header.Get("If-None-Match") != "" && until == ""}
 	c.dropFutureTime(doc)
 	return nil
 }
@@ -129,8 +129,8 @@ func preferredWait(lines []string) (limit time.Duration, ok bool) {
 // clockMargin is how far the controller's clock may be ahead of this one.
 const clockMargin = time.Minute
 
-// dropFutureTime removes the parameter update_time if it is in the future. A
-// request that waited for a change after this time would wait in vain.
+// dropFutureTime removes the parameter update_time if it is in the future. To the
+// controller, nothing has changed after this time until the time has passed.
 func (c *Call) dropFutureTime(doc *schema.Value) {
 	for i, v := range doc.Items {
 		n, err := strconv.ParseInt(v.Text, 10, 64)
@@ -252,7 +252,9 @@ func (c *Call) wait() error {
 		return cancelled(context.Cause(c.r.Context()))
 	case err != nil && errs.KindOf(err) == errs.Unauthenticated:
 		return err
-	case err != nil && w.changes != nil: // the time is over, so the last pass has found no change; without one, the last attempt asks
+	case err != nil && w.changes != nil:
+		// The time is over, or the wait was stopped. If the last pass is not much
+		// older, it has found no change, and the last attempt uses what it has read.
 		w.last = true
 		w.newer(time.Now().Add(-2 * c.server.WatchInterval))
 	case err != nil:
@@ -323,7 +325,7 @@ func (w *waiting) next(ctx context.Context, s *Server) (after time.Time, changed
 	}
 }
 
-// finish ends the wait for good.
+// finish releases what the wait has used, and counts how the wait has ended.
 func (w *waiting) finish(count feed.Counter) {
 	if w.waited {
 		count.Add(w.end, 1)

@@ -29,7 +29,7 @@ type Watched[R any] struct {
 // Watches reports whether the request waits for changes, or follows them. Only
 // then must the operation call Watch.
 func (c *Call) Watches() bool {
-	return c.follows || c.waiting != nil && (c.waiting.listens || c.waiting.returns) && c.waiting.changes == nil
+	return c.follows || c.waiting != nil && (c.waiting.listens || c.waiting.hasTag) && c.waiting.changes == nil
 }
 
 // Watch lets the request find out about changes of a list, before it reads the
