@@ -21,6 +21,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/gateway/worker/conns"
+	"schedrestd/gateway/worker/conntest"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -28,21 +29,6 @@ import (
 var testAdmission = work.Admission{Auth: time.Second, Malformed: time.Second, Threshold: 3 * time.Second,
 	Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8:f::/48")},
 	Exempt:  []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, ProxyUIDs: []uint32{13}}
-
-// requestFrom returns a request from addr with one X-Forwarded-For header for
-// each string in forwarded.
-func requestFrom(addr string, forwarded ...string) *http.Request {
-	r := httptest.NewRequest("GET", "/x", nil)
-	for _, text := range forwarded {
-		r.Header.Add("X-Forwarded-For", text)
-	}
-	p := auth.Peer{Network: "tcp", Addr: addr, UID: ipc.NoID}
-	if uid, ok := strings.CutPrefix(addr, "uid "); ok {
-		n, _ := strconv.Atoi(uid)
-		p.Network, p.Addr, p.UID = "unix", "", uint32(n)
-	}
-	return r.WithContext(auth.WithPeer(r.Context(), p))
-}
 
 var guesses atomic.Uint64
 
@@ -63,7 +49,7 @@ func newRejectingServer(t *testing.T) *testServer {
 func TestForwardedPenalties(t *testing.T) {
 	st := newRejectingServer(t)
 	ask := func(forwarded string) *httptest.ResponseRecorder {
-		w, r := httptest.NewRecorder(), withGuess(requestFrom("192.0.2.1:5", forwarded))
+		w, r := httptest.NewRecorder(), withGuess(conntest.RequestFrom("192.0.2.1:5", forwarded))
 		st.limiter.ServeHTTP(w, r.WithContext(st.idleConn().With(r.Context())))
 		return w
 	}
@@ -87,7 +73,7 @@ func TestForwardedPenalties(t *testing.T) {
 func TestPausedConnectionEnds(t *testing.T) {
 	st := newRejectingServer(t)
 	ask := func(c *conns.Conn, addr, path string, forwarded ...string) (int, string) {
-		r := withGuess(requestFrom(addr, forwarded...))
+		r := withGuess(conntest.RequestFrom(addr, forwarded...))
 		r.URL.Path = path
 		w := httptest.NewRecorder()
 		st.limiter.ServeHTTP(w, r.WithContext(c.With(r.Context())))
@@ -126,7 +112,7 @@ func TestPausedInTheQueue(t *testing.T) {
 		for range 2 {
 			c := st.idleConn()
 			go func() {
-				r, w := requestFrom("203.0.113.9:5"), httptest.NewRecorder()
+				r, w := conntest.RequestFrom("203.0.113.9:5"), httptest.NewRecorder()
 				st.limiter.ServeHTTP(w, r.WithContext(c.With(r.Context())))
 				answers <- w
 			}()
@@ -179,7 +165,7 @@ func TestRejectedCredentials(t *testing.T) {
 		}
 		c := st.idleConn()
 		for _, token := range tt.tokens {
-			r := requestFrom("203.0.113.9:5")
+			r := conntest.RequestFrom("203.0.113.9:5")
 			if token != "" {
 				r.Header.Set("X-SCHED-USER-TOKEN", token)
 			}

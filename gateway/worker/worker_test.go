@@ -3,7 +3,6 @@ package worker
 import (
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"schedrestd/gateway/worker/broker"
 	"schedrestd/gateway/worker/clientconn"
+	"schedrestd/gateway/worker/conntest"
 	"schedrestd/gateway/worker/keys"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -41,21 +41,12 @@ func TestStartedByHand(t *testing.T) {
 // connection that the dispatcher passed.
 func connPair(t *testing.T, m ipc.Connection, stall time.Duration) (*clientconn.Conn, net.Conn) {
 	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	fd, client := conntest.Pair(t)
+	c, err := clientconn.New(fd, &m, stall)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := os.NewFile(uintptr(fds[1]), "client")
-	client, err := net.FileConn(f)
-	f.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := clientconn.New(fds[0], &m, stall)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Conn.Close(); client.Close() })
+	t.Cleanup(func() { c.Conn.Close() })
 	return c, client
 }
 

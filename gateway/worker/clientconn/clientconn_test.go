@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/auth"
+	"schedrestd/gateway/worker/conntest"
 	"schedrestd/internal/fdpass/unixconn"
 	"schedrestd/ipc"
 )
@@ -19,21 +20,12 @@ import (
 // connection that the dispatcher passed.
 func connPair(t *testing.T, m ipc.Connection, stall time.Duration) (*Conn, net.Conn) {
 	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	fd, client := conntest.Pair(t)
+	c, err := New(fd, &m, stall)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := os.NewFile(uintptr(fds[1]), "client")
-	client, err := net.FileConn(f)
-	f.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := New(fds[0], &m, stall)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Conn.Close(); client.Close() })
+	t.Cleanup(func() { c.Conn.Close() })
 	return c, client
 }
 

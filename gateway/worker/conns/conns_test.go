@@ -6,16 +6,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"schedrestd/gateway/worker/clientconn"
+	"schedrestd/gateway/worker/conntest"
 	"schedrestd/gateway/worker/count"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -27,21 +25,12 @@ var testAdmission = work.Admission{Auth: time.Second, Malformed: time.Second, Th
 // the connection.
 func tableWithConn(t *testing.T) (*Table, *Conn, net.Conn) {
 	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	fd, client := conntest.Pair(t)
+	raw, err := clientconn.New(fd, &ipc.Connection{ID: 1, Network: ipc.Unix}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := os.NewFile(uintptr(fds[1]), "client")
-	client, err := net.FileConn(f)
-	f.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := clientconn.New(fds[0], &ipc.Connection{ID: 1, Network: ipc.Unix}, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { raw.Conn.Close(); client.Close() })
+	t.Cleanup(func() { raw.Conn.Close() })
 	table := NewTable(testAdmission, new(count.Counters), func(ipc.Message) error { return nil })
 	c := table.Add(1)
 	raw.Closed = c.Closed

@@ -1,15 +1,10 @@
 package proxy
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"net/netip"
-	"strconv"
-	"strings"
 	"testing"
 
-	"schedrestd/auth"
-	"schedrestd/ipc"
+	"schedrestd/gateway/worker/conntest"
 	"schedrestd/ipc/work"
 )
 
@@ -17,21 +12,6 @@ var testAdmission = work.Admission{
 	Proxies:   []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8:f::/48")},
 	Exempt:    []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")},
 	ProxyUIDs: []uint32{13},
-}
-
-// requestFrom returns a request from addr with one X-Forwarded-For header for
-// each string in forwarded.
-func requestFrom(addr string, forwarded ...string) *http.Request {
-	r := httptest.NewRequest("GET", "/x", nil)
-	for _, text := range forwarded {
-		r.Header.Add("X-Forwarded-For", text)
-	}
-	p := auth.Peer{Network: "tcp", Addr: addr, UID: ipc.NoID}
-	if uid, ok := strings.CutPrefix(addr, "uid "); ok {
-		n, _ := strconv.Atoi(uid)
-		p.Network, p.Addr, p.UID = "unix", "", uint32(n)
-	}
-	return r.WithContext(auth.WithPeer(r.Context(), p))
 }
 
 // TestForwardedFor checks that the client of a trusted proxy is the last
@@ -60,7 +40,7 @@ func TestForwardedFor(t *testing.T) {
 		{"only proxies", "192.0.2.1:5", []string{"192.0.2.3, 192.0.2.2"}, ""},
 		{"an exempt one", "192.0.2.1:5", []string{"198.51.100.7"}, ""},
 	} {
-		got := o.Source(requestFrom(tt.addr, tt.forwarded...))
+		got := o.Source(conntest.RequestFrom(tt.addr, tt.forwarded...))
 		if got.IsValid() != (tt.want != "") || got.IsValid() && got.String() != tt.want {
 			t.Errorf("%s: %s, want %q", tt.name, got, tt.want)
 		}

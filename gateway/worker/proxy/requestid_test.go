@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"schedrestd/auth"
+	"schedrestd/gateway/worker/conntest"
 )
 
 // TestProxyID checks that only a trusted proxy can set the id of a request. An
@@ -47,14 +48,14 @@ func TestProxyID(t *testing.T) {
 		{"a list", proxy, nil, []string{parent + ", " + parent}, ""},
 		{"an endless one", proxy, nil, []string{"01" + parent[2:] + strings.Repeat("-x", 1000)}, ""},
 	} {
-		r := requestFrom(tt.addr)
+		r := conntest.RequestFrom(tt.addr)
 		r.Header["X-Request-Id"], r.Header["Traceparent"] = tt.ids, tt.traces
 		peer, _ := auth.PeerFrom(o.WithData(r).Context())
 		if peer.RequestID != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, peer.RequestID, tt.want)
 		}
 	}
-	r := requestFrom(proxy, "203.0.113.9")
+	r := conntest.RequestFrom(proxy, "203.0.113.9")
 	r.Header = http.Header{"X-Forwarded-For": r.Header["X-Forwarded-For"], "X-Request-Id": {"abc"}}
 	if peer, _ := auth.PeerFrom(o.WithData(r).Context()); peer.Forwarded != "203.0.113.9" || peer.RequestID != "abc" {
 		t.Errorf("address and id: %+v", peer)
