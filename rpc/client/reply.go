@@ -32,6 +32,7 @@ type reply struct {
 	sent       time.Time    // when it was requested, if the request has a dated body; an answer that has not changed is older than age
 	pings      []model.Ping // the answer is these results instead of a message; nil otherwise
 	content    *content     // shared by the replies with the same content; nil for none
+	released   func()       // called by release; nil for none
 }
 
 // A pieceSource returns the pieces of a message one by one. Each piece is valid
@@ -91,6 +92,9 @@ func (a *reply) release() {
 		a.closeConn()
 	}
 	a.place.leave()
+	if a.released != nil {
+		a.released()
+	}
 	*a = reply{}
 }
 

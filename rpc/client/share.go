@@ -20,11 +20,20 @@ import (
 // time. Calls that arrive meanwhile share the next one. So no answer is older
 // than a call that gets it, and a hundred clients that poll a list cost the
 // controller as much as one.
+//
+// The next request is sent when the first of several calls has used the answer.
+// By then its records have usually been rendered, which may take longer than the
+// request. Otherwise each answer would be rendered while the others are, for
+// fewer calls, and together they would take all processors from short requests.
 type rounds struct {
 	mu     sync.Mutex
 	series map[roundKey]*series
 	kept   store
 }
+
+// maxPause limits how long a round waits for the first use of the previous
+// answer, because all who use it may be slow.
+const maxPause = time.Second
 
 // roundKey says which calls may share an answer.
 type roundKey struct {
@@ -38,7 +47,7 @@ type roundKey struct {
 // A series is the rounds with one key, one after the other.
 type series struct {
 	open *round        // the round that calls can join; nil for none
-	idle chan struct{} // closed when no request is under way
+	idle chan struct{} // closed when the next request may be sent
 }
 
 // A round is one request to the controller, for one or more calls.
@@ -142,8 +151,8 @@ func (c *Client) join(ctx context.Context, key roundKey, cred model.Credential, 
 	return s.open, first
 }
 
-// run sends the request of a round when the previous one, which ends with idle,
-// has been answered. From the moment when the request is sent, calls can no
+// run sends the request of a round when the previous round has ended, and so idle
+// is closed. From the moment when the request is sent, calls can no
 // longer join the round.
 func (c *Client) run(one *round, s *series, idle <-chan struct{}, key roundKey, cred model.Credential, r request) {
 	defer one.cancel()
@@ -184,9 +193,6 @@ func (c *Client) run(one *round, s *series, idle <-chan struct{}, key roundKey, 
 	r.sending() // even if the request could not be sent
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if close(underWay); s.open == nil {
-		delete(all.series, key)
-	}
 	one.err = err
 	if r.dated != nil {
 		one.keep = max(one.keep, datedLifetime)
@@ -200,7 +206,27 @@ func (c *Client) run(one *round, s *series, idle <-chan struct{}, key roundKey, 
 	default:
 		one.answers = answer.share(one.calls)
 	}
+	if len(one.answers) > 1 {
+		next := sync.OnceFunc(func() {
+			all.mu.Lock()
+			defer all.mu.Unlock()
+			all.next(key, s, underWay)
+		})
+		for _, answer := range one.answers {
+			answer.released = next
+		}
+		time.AfterFunc(maxPause, next)
+	} else {
+		all.next(key, s, underWay)
+	}
 	close(one.ended)
+}
+
+// next lets the round after the one of underWay begin. The caller holds the lock.
+func (all *rounds) next(key roundKey, s *series, underWay chan struct{}) {
+	if close(underWay); s.open == nil && s.idle == underWay {
+		delete(all.series, key)
+	}
 }
 
 // leave removes a call, which no longer waits, from a round. It returns false

@@ -19,6 +19,7 @@ import (
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
 )
 
 // clock is a controller whose answers contain the number of the request that
@@ -196,6 +197,80 @@ func TestJoiningAnAbandonedRequest(t *testing.T) {
 		}
 	})
 }
+
+// TestNextRoundWaitsForUse checks that calls that share an answer delay the next
+// request until the first of them has used it, but not for longer than a second,
+// and that a call that does not share its answer delays nothing.
+func TestNextRoundWaitsForUse(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	for _, tt := range []struct {
+		name string
+		use  []time.Duration // of the second answer, by the calls that share it
+		want time.Duration   // from the second request to the third
+	}{
+		{"used by one of two", []time.Duration{300 * ms, time.Minute}, 301 * ms},
+		{"used slowly by both", []time.Duration{time.Minute, time.Minute}, 1001 * ms},
+		{"not shared", []time.Duration{time.Minute}, 1 * ms},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var asked []time.Time
+				c := client.New(client.Config{Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: "192.0.2.1:6817"}}, Timeout: time.Hour, ConnectTimeout: time.Hour,
+					Dial: func(ctx context.Context, a client.Address) (net.Conn, error) {
+						ours, theirs := net.Pipe()
+						go func() {
+							defer theirs.Close()
+							b, err := wire.Read(theirs, 1<<20)
+							if err != nil {
+								return
+							}
+							f, _ := message.ParseFront(b)
+							if f.Header.Type == message.RequestPing {
+								rc(theirs, f.Header.Version, 0)
+								return
+							}
+							asked = append(asked, time.Now())
+							time.Sleep(ms)
+							jobs := &message.JobInfo{}
+							jobs.Jobs.List = []model.Job{{}}
+							answer(theirs, f.Header.Version, message.ResponseJobInfo, jobs)
+						}()
+						return remotePipe{ours}, nil
+					}})
+				if err := c.Verify(t.Context(), ann); err != nil {
+					t.Fatal(err)
+				}
+				var wait sync.WaitGroup
+				ask := func(use time.Duration) {
+					wait.Go(func() {
+						if _, err := c.Jobs(t.Context(), ann, model.Query{}, func(*model.Job) error { time.Sleep(use); return nil }); err != nil {
+							t.Error(err)
+						}
+					})
+					synctest.Wait()
+				}
+				ask(0)
+				for _, use := range tt.use {
+					ask(use)
+				}
+				time.Sleep(ms) // the second request has been sent
+				synctest.Wait()
+				ask(0)
+				wait.Wait()
+				if len(asked) != 3 || asked[2].Sub(asked[1]) != tt.want {
+					t.Errorf("requests at %v, want the third %v after the second", asked, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// remotePipe is a pipe to a daemon on another machine.
+type remotePipe struct{ net.Conn }
+
+func (remotePipe) Server() (uid uint32, known bool) { return 0, false }
 
 // TestCallsFreeMemory makes calls at random: for several users, some cancelled
 // sooner or later, some of which stop reading, with answers that are kept and
