@@ -57,19 +57,26 @@ func pingsFor(ctx context.Context, h http.Handler, token string, long time.Durat
 	return pings[len(pings)*99/100]
 }
 
-// BenchmarkWatchers measures clients of one user that wait for changes, or follow
-// them, in a list of 20 000 jobs, of which one changes each second.
+// BenchmarkWatchers measures clients that wait for changes, or follow them, in a
+// list of which one job changes each second. The clients of one user see the
+// same list. If each user may only see the user's own jobs, each has a list,
+// which the gateway reads for this user alone.
 func BenchmarkWatchers(b *testing.B) {
 	quiet(b)
 	for _, bb := range []struct {
 		name           string
+		jobs, users    int
 		waits, streams int
-	}{{"100 streams", 0, 100}, {"1000 waits, 1000 streams", 1000, 1000}} {
+	}{
+		{"100 streams", 20_000, 1, 0, 100},
+		{"1000 waits, 1000 streams", 20_000, 1, 1000, 1000},
+		{"100 streams of 100 users, 200 jobs each", 200, 100, 0, 100},
+	} {
 		b.Run(bb.name, func(b *testing.B) {
 			for b.Loop() {
-				g := newGenerator(b, 20_000, 5000, 4)
+				g := newGenerator(b, bb.jobs, 5000, 4)
 				g.constant.Store(true)
-				h, token := listHandler(b, g.address), tokenOf("ann")
+				h, token := listHandler(b, g.address), tokenOf("ann0")
 				ctx, cancel := context.WithCancel(b.Context())
 				quietPing := pingsFor(ctx, h, token, 5*time.Second)
 				before := memoryInUse()
@@ -78,8 +85,9 @@ func BenchmarkWatchers(b *testing.B) {
 				var mu sync.Mutex
 				var late []float64
 				var clients sync.WaitGroup
-				for range bb.streams {
+				for n := range bb.streams {
 					clients.Go(func() {
+						token := tokenOf(fmt.Sprint("ann", n%bb.users))
 						f := &follower{started: func() { started.Add(1) }, changed: func() {
 							since := time.Since(time.Unix(0, g.changedAt.Load())).Seconds() * 1000
 							mu.Lock()
