@@ -88,7 +88,7 @@ func TestSubmitYAMLCancelled(t *testing.T) {
 	r.Body = cancelAtEOF{r.Body, cancel}
 	w := serve(t, config(f), r)
 	if body := envelope(t, w.Body.Bytes()); w.Code != http.StatusServiceUnavailable || len(f.submitted) > 0 ||
-		!strings.Contains(body.Errors[0].Description, "cancelled before its body was parsed") {
+		!strings.Contains(body.Errors[0].Description, "request cancelled") {
 		t.Errorf("status %d, %d submitted: %s", w.Code, len(f.submitted), w.Body)
 	}
 }

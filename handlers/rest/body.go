@@ -54,7 +54,7 @@ func ReadBodyInto[T any](c *Call, table *schema.ObjectType[T], body *T) (*T, err
 	conditions := c.r.Method == http.MethodDelete
 	strict := c.server.Strict || conditions
 	report := schema.Report{Lenient: c.fast && !strict, Strict: strict, Conditions: conditions}
-	err = c.server.parse(c.ctx, len(text), func() error {
+	err = c.parse(len(text), func() error {
 		doc, err := format.parse(c.ctx, text, schema.DefaultLimits)
 		if err != nil {
 			return syntaxError(format.name, err)

@@ -48,22 +48,19 @@ func (c *Call) reserveParsed(n int64) error {
 func (c *Call) releaseBody() { c.memory.release(c.memory.size) }
 
 // parse calls the function f to parse a body of n bytes. A long body first
-// waits for its turn, because only a few long bodies are parsed at a time.
-func (s *Server) parse(ctx context.Context, n int, f func() error) error {
-	if n < largeBody {
-		return f()
+// waits for its turn, because only a few long bodies are parsed at a time, and
+// users take turns.
+func (c *Call) parse(n int, f func() error) error {
+	if n >= largeBody {
+		place, err := c.server.parsing.Acquire(c.ctx, c.client.User())
+		if err != nil {
+			return cancelled(context.Cause(c.ctx))
+		}
+		defer place.Release()
 	}
-	select {
-	case s.parseSlots <- struct{}{}:
-		defer func() { <-s.parseSlots }()
-		return f()
-	case <-ctx.Done():
-		return cancelled(ctx.Err())
-	}
+	return f()
 }
 
-// cancelled returns the error for a request that was cancelled before its body
-// could be parsed.
-func cancelled(err error) error {
-	return errs.Wrap(err, errs.Unavailable, "request cancelled before its body was parsed")
-}
+// cancelled returns the error for a request that was cancelled before it was
+// carried out.
+func cancelled(err error) error { return errs.Wrap(err, errs.Unavailable, "request cancelled") }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"time"
 
+	"schedrestd/internal/semaphore"
 	"schedrestd/model"
 )
 
@@ -38,7 +40,7 @@ type Server struct {
 	service    Service
 	router     *router
 	formats    *formats
-	parseSlots chan struct{} // contains an element for each large body that is being parsed
+	parsing    *semaphore.Semaphore[string] // has a place for each large body that is being parsed; keys are users
 	renderings renderings
 	shapes     sync.Map // *schema.Shape of request bodies, by routeView
 
@@ -50,6 +52,7 @@ type Server struct {
 // defaults.
 func NewServer(service Service, cfg Config) *Server {
 	cfg.SetDefaults()
+	processors := runtime.GOMAXPROCS(0)
 	stopped, stop := context.WithCancelCause(context.Background())
 	return &Server{
 		stopped:     stopped,
@@ -60,6 +63,6 @@ func NewServer(service Service, cfg Config) *Server {
 		router:     newRouter(service.Routes, service.Pages, cfg.Names, cfg.Parsers),
 		formats:    newFormats(cfg.JSON, cfg.YAML),
 		renderings: renderings{limit: cfg.Renderings},
-		parseSlots: make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
+		parsing:    semaphore.NewLending[string](2*processors, processors, time.Hour), // requests have shorter limits
 	}
 }
