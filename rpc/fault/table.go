@@ -48,6 +48,7 @@ const (
 	JobFinished         = 2084
 	Internal            = 2090
 	SubmissionsDisabled = 2105
+	ConfiglessDisabled  = 2126
 	NoEnvironment       = 2127
 	StandbyUseBackup    = 2131
 	BadUser             = 2165

@@ -35,6 +35,8 @@ const (
 	ResponseJobInfo           Type = 2004
 	RequestNodeInfo           Type = 2007
 	ResponseNodeInfo          Type = 2008
+	RequestConfigFiles        Type = 2015
+	ResponseConfigFiles       Type = 2016
 	RequestJobInfoSingle      Type = 2021
 	RequestNodeInfoSingle     Type = 2040
 	RequestUpdateJob          Type = 3001 // answered by an RC, or by ResponseJobArrayErrors

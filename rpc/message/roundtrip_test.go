@@ -25,6 +25,8 @@ var messages = map[string]func() Body{
 	"NodeInfo":             func() Body { return new(NodeInfo) },
 	"PartitionInfoRequest": func() Body { return new(PartitionInfoRequest) },
 	"PartitionInfo":        func() Body { return new(PartitionInfo) },
+	"ConfigFilesRequest":   func() Body { return new(ConfigFilesRequest) },
+	"ConfigFiles":          func() Body { return new(ConfigFiles) },
 	"JobInfoRequest":       func() Body { return new(JobInfoRequest) },
 	"JobInfoSingle":        func() Body { return new(JobInfoSingleRequest) },
 	"JobInfo":              func() Body { return new(JobInfo) },
@@ -116,7 +118,7 @@ func TestEachInsteadOfList(t *testing.T) {
 // fuzzed lists the names of the messages that FuzzDecode decodes. The corpus of
 // FuzzDecode refers to them by index.
 var fuzzed = []string{"Header", "Credential", "RCMessage", "JobArrayErrors", "NodeInfo", "PartitionInfo", "JobInfoRequest",
-	"JobInfo", "SubmitRequest", "SubmitResponse", "KillJob", "PersistRC", "AccountingStats", "RecordJobs"}
+	"JobInfo", "SubmitRequest", "SubmitResponse", "KillJob", "PersistRC", "AccountingStats", "RecordJobs", "ConfigFiles"}
 
 // decodeAny decodes data as the message fuzzed[which], and returns how many
 // bytes of memory were allocated.
