@@ -19,7 +19,7 @@ func FuzzAnswer(f *testing.F) {
 			}
 		}
 		if answer, err := receive(bytes.NewReader(b), decodeResponse); err == nil {
-			if d, err := parseDecoded(answer); err == nil && (d.UID == anyone || len(d.Payload) > len(answer)) {
+			if d, err := parseDecoded(answer); err == nil && (d.UID == Anyone || len(d.Payload) > len(answer)) {
 				t.Errorf("%+v is taken for a user's", d)
 			}
 		}

@@ -75,6 +75,11 @@ type Client struct {
 	// user namespace in which root and the owner have no uid.
 	Trusted func(uid uint32) bool
 
+	// Public permits credentials that all users can decode (Anyone). Such a
+	// credential is for a client that does not know the scheduler's user yet,
+	// and whose request changes nothing and has no secret answer.
+	Public bool
+
 	// Dial opens a connection to the socket. If it is nil, the Client opens
 	// connections itself. The kernel must be able to report the peer of the
 	// connection. Dial must not return a connection that another process
@@ -98,7 +103,7 @@ type Decoded struct {
 // Errors are *errs.Error. Their kind is Unavailable, Timeout or BadAnswer or,
 // for an invalid argument, Internal or TooLarge.
 func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string, error) {
-	if uid == anyone {
+	if uid == Anyone && !c.Public {
 		return "", errs.New(errs.Internal, "refusing to request a credential that all users can decode")
 	}
 	request, err := encodeRequest(payload, uid, c.TTL)

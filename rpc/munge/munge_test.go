@@ -85,7 +85,7 @@ func decoded(uid uint32, payload string) []byte {
 	b := append(words(0, ""), 4, 5, 0, 2, 'r', 0)
 	b = binary.BigEndian.AppendUint32(b, 300)
 	b = append(b, 4, 127, 0, 0, 1)
-	for _, n := range []uint32{1000, 1001, uid, 20, 30, anyone} {
+	for _, n := range []uint32{1000, 1001, uid, 20, 30, Anyone} {
 		b = binary.BigEndian.AppendUint32(b, n)
 	}
 	return framed(decodeResponse, append(b, long(payload)...))
@@ -205,7 +205,7 @@ func TestRefusedCredentials(t *testing.T) {
 		{"cut", framed(decodeResponse, whole[:len(whole)-1]), errs.BadAnswer, 0},
 		{"cut in the ids", framed(decodeResponse, whole[:30]), errs.BadAnswer, 0},
 		{"leftovers", framed(decodeResponse, append(whole[:len(whole):len(whole)], 0)), errs.BadAnswer, 0},
-		{"no valid uid", decoded(anyone, "pay"), errs.BadAnswer, 0},
+		{"no valid uid", decoded(Anyone, "pay"), errs.BadAnswer, 0},
 		{"other message", encoded(credential + "\x00"), errs.BadAnswer, 0},
 	}
 	for _, tt := range tests {
@@ -368,7 +368,7 @@ func TestUnaskable(t *testing.T) {
 		t.Error("munged was dialled")
 		return nil, syscall.ENOENT
 	}}
-	_, err := c.Encode(t.Context(), nil, anyone)
+	_, err := c.Encode(t.Context(), nil, Anyone)
 	check(t, err, errs.Internal, "all users")
 	_, err = c.Encode(t.Context(), make([]byte, maxLength), 1)
 	check(t, err, errs.TooLarge, "for requests to munged")

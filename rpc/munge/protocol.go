@@ -40,9 +40,9 @@ const (
 	decodeResponse kind = 5
 )
 
-// anyone, in place of the uid or gid that may decode a credential, means every
+// Anyone, in place of the uid or gid that may decode a credential, means every
 // uid or every gid.
-const anyone uint32 = 1<<32 - 1
+const Anyone uint32 = 1<<32 - 1
 
 // A credential is base64 text between the following prefix and suffix.
 const (
@@ -70,7 +70,7 @@ func encodeRequest(payload []byte, uid uint32, ttl time.Duration) ([]byte, error
 	b = append(b, 0) // no realm
 	b = binary.BigEndian.AppendUint32(b, uint32(min(ttl, maxTTL)/time.Second))
 	b = binary.BigEndian.AppendUint32(b, uid)
-	b = binary.BigEndian.AppendUint32(b, anyone) // any gid
+	b = binary.BigEndian.AppendUint32(b, Anyone) // any gid
 	b = binary.BigEndian.AppendUint32(b, uint32(len(payload)))
 	return finish(append(b, payload...))
 }
@@ -164,7 +164,7 @@ func parseDecoded(b []byte) (Decoded, error) {
 	if err := r.finish(); err != nil {
 		return Decoded{}, err
 	}
-	if d.UID == anyone || d.GID == anyone {
+	if d.UID == Anyone || d.GID == Anyone {
 		return Decoded{}, fmt.Errorf("%w: uid %d, gid %d: no such ids exist", errGarbled, d.UID, d.GID)
 	}
 	return d, nil

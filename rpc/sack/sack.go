@@ -43,6 +43,9 @@ type Client struct {
 	// Trusted reports whether a user may serve Sockets[i].
 	Trusted func(i int, uid uint32) bool
 
+	// Public permits credentials that all users can use, as in munge.Client.
+	Public bool
+
 	// Dial opens a connection to Sockets[i]. The kernel must be able to report
 	// the peer of the connection. Dial must not return a connection that
 	// another process opened: the kiosk issues the credential for the user who
@@ -54,7 +57,6 @@ const (
 	version = 40 << 8 // version of Slurm 23.11, the first release with a kiosk; kiosks don't check the version
 	create  = 64001   // number of the request for a credential
 	maxText = 1 << 20 // large, because with use_client_ids a credential lists its user's groups
-	anyone  = 1<<32 - 1
 )
 
 var errGarbled = errors.New("the answer is not a credential")
@@ -65,7 +67,7 @@ var errGarbled = errors.New("the answer is not a credential")
 // Errors are *errs.Error. Their kind is Unavailable, Timeout or BadAnswer or,
 // for an invalid uid, Internal.
 func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string, error) {
-	if uid == anyone {
+	if uid == munge.Anyone && !c.Public {
 		return "", errs.New(errs.Internal, "refusing to request a credential that all users can use")
 	}
 	nc, err := c.connect(ctx)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/rpc/munge"
 )
 
 const credential = "eyJhbGciOiJIUzI1NiJ9.eyJ1aWQiOjF9.c2ln-_"
@@ -84,8 +85,13 @@ func TestRequest(t *testing.T) {
 	if !bytes.Equal(got, want) {
 		t.Errorf("asked %x, want %x", got, want)
 	}
-	if _, err := clientOf(socket).Encode(t.Context(), nil, anyone); errs.KindOf(err) != errs.Internal {
+	if _, err := clientOf(socket).Encode(t.Context(), nil, munge.Anyone); errs.KindOf(err) != errs.Internal {
 		t.Errorf("a credential that all can use: %v", err)
+	}
+	public := clientOf(socket)
+	public.Public = true
+	if _, err := public.Encode(t.Context(), nil, munge.Anyone); err != nil || !bytes.Equal(got[10:14], []byte("\xff\xff\xff\xff")) {
+		t.Errorf("a public credential: %v, asked %x", err, got)
 	}
 }
 
