@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -38,6 +39,10 @@ var clusterGrammar = grammar[clusterDraft]{
 		{name: "AccountingStoragePass", set: setAccountingMunge},
 		{name: "StateSaveLocation", set: func(c *clusterDraft, v string) error { return setPath(&c.StateSaveLocation, v) }},
 		{name: "PrivateData", set: func(c *clusterDraft, v string) error { return setPrivate(&c.PrivateData, v) }},
+		{name: "SchedctldParameters", set: func(c *clusterDraft, v string) error {
+			c.Configless = slices.Contains(splitList(fold(v)), "enable_configless")
+			return nil // the other parameters are for Slurm's controller
+		}},
 		{name: "TLSType", set: func(_ *clusterDraft, v string) error { return checkTLSType(v) }},
 		{name: "TLSParameters", set: setTLS},
 		{name: "MessageTimeout", set: func(c *clusterDraft, v string) error { return setTimeout(&c.MessageTimeout, v, maxMessageTimeout) }},

@@ -34,6 +34,7 @@ const (
 type Cluster struct {
 	Path      string
 	Files     []string // Path and the files that it includes; see CheckTrust
+	Sent      []string // those of Files that a controller sent; see Reader.ReadSent
 	SlurmKeys bool     // whether a key is in Slurm's spelling
 
 	ClusterName    string
@@ -46,6 +47,7 @@ type Cluster struct {
 	Accounting        *Accounting // nil if the cluster has no accounting daemon
 	StateSaveLocation string
 	PrivateData       PrivateData
+	Configless        bool   // SchedctldParameters=enable_configless: the controller sends this file to others
 	Nodes             []Line // NodeName= lines
 	Partitions        []Line // PartitionName= lines
 	TLS               map[string]string

@@ -26,6 +26,9 @@ func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, lo
 		return cfg, errs.New(errs.Invalid, "%s names no state directory", c.Path).WithHint("set StateSaveLocation=PATH")
 	}
 	var err error
+	if cfg.ConfigFiles, err = configFiles(c); err != nil {
+		return cfg, err
+	}
 	if cfg.Partitions, err = ReadPartitions(c.Partitions); err != nil {
 		return cfg, err
 	}

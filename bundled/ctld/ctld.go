@@ -16,8 +16,8 @@
 // after they end. spool.go sends records of jobs to the accounting daemon.
 //
 // Other files handle the requests: ping.go, node.go, partition.go, job.go,
-// submit.go, kill.go, killjobs.go, update.go, requeue.go, token.go and
-// inquiry.go. amend.go changes a job in the journal. snapshot.go holds the
+// submit.go, kill.go, killjobs.go, update.go, requeue.go, token.go,
+// configfiles.go and inquiry.go. amend.go changes a job in the journal. snapshot.go holds the
 // snapshots from which lists are made.
 //
 // The controller never opens or enters a path that a user names: see package
@@ -66,6 +66,8 @@ type Config struct {
 	Accounting Accounting // nil: the cluster has no accounting
 	Private    conf.PrivateData
 	Log        *slog.Logger
+
+	ConfigFiles []model.ConfigFile // sent to machines without a configuration; nil to send none
 
 	KillWait  time.Duration // from SIGTERM to SIGKILL; 0: 10 s
 	Retention time.Duration // how long a job is shown after its end; 0: 10 min

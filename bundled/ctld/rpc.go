@@ -16,6 +16,7 @@ func (c *Controller) Handlers() map[message.Type]server.Handler {
 	list := func(h server.Handler) server.Handler { return daemon.ListHandler(c.queries, h) }
 	handlers := map[message.Type]server.Handler{
 		message.RequestPing:            c.handlePing,
+		message.RequestConfigFiles:     c.handleConfigFiles,
 		message.RequestNodeInfo:        c.requireVisible(conf.PrivateNodes, "nodes", c.handleNodes),
 		message.RequestNodeInfoSingle:  c.requireVisible(conf.PrivateNodes, "nodes", c.handleNode),
 		message.RequestPartitionInfo:   c.requireVisible(conf.PrivatePartitions, "partitions", c.handlePartitions),

@@ -31,7 +31,6 @@ var unsupported = map[message.Type]string{
 	2001: "showing its configuration",
 	2005: "listing job steps",
 	2013: "looking up jobs by process",
-	2015: "fetching its configuration",
 	2017: "triggers",
 	2018: "triggers",
 	2019: "triggers",
