@@ -41,7 +41,7 @@ var floors = [][]string{
 	{"gateway/confinement", "security/self"},
 	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "gateway/worker/http1server", "gateway/worker/http2server", "metric/table", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message"},
 	{"auth", "gateway/dispatcher/dial", "gateway/dispatcher/process", "handlers", "metric/label", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},
-	{"gateway/dispatcher/inetd", "gateway/dispatcher/service", "gateway/worker/broker", "gateway/worker/clientconn", "gateway/worker/proxy"},
+	{"gateway/dispatcher/inetd", "gateway/dispatcher/service", "gateway/worker/broker", "gateway/worker/clientconn", "gateway/worker/proxy", "rpc/confserver"},
 	{"gateway/dispatcher/pool", "gateway/worker/conns", "gateway/worker/keys", "gateway/worker/meter"},
 	{"bundled/daemon", "gateway/dispatcher/auditlog", "gateway/dispatcher/dispatch", "gateway/worker/limiter"}, // daemon contains the code that ctld and dbd share, so that neither has a copy
 	{"bundled/ctld", "bundled/dbd", "gateway/auditor", "gateway/dispatcher", "gateway/exporter", "gateway/keeper", "gateway/plan", "gateway/resolver", "gateway/worker", "privsep"},
@@ -84,7 +84,7 @@ var allowedImports = map[string][]string{
 	"gateway/endpoint":             {"become", "internal/errs", "internal/guard", "internal/socket", "ipc"},
 	"gateway/exporter":             {"gateway/service", "internal/release", "ipc", "metric", "metric/table", "security", "security/self"},
 	"gateway/keeper":               {"gateway/service", "internal/hmackey", "internal/rate", "ipc", "security", "security/self"}, // holds keys
-	"gateway/plan":                 {"become", "become/subuid", "conf", "gateway/endpoint", "internal/completion", "internal/errs", "internal/feature", "internal/guard", "internal/loglevel", "internal/release", "internal/typo", "internal/zone", "ipc", "security/self"},
+	"gateway/plan":                 {"become", "become/subuid", "conf", "gateway/endpoint", "internal/completion", "internal/errs", "internal/feature", "internal/guard", "internal/loglevel", "internal/release", "internal/typo", "internal/zone", "ipc", "rpc/confserver", "rpc/munge", "security/self"},
 	"gateway/proof":                {"gateway/confinement", "internal/errs", "ipc", "security", "security/self"},                        // runs with the rights of a worker
 	"gateway/resolver":             {"become", "gateway/service", "internal/errs", "internal/rate", "ipc", "security", "security/self"}, // parses answers of a directory service
 	"gateway/service":              {"ipc", "security", "security/self"},
@@ -132,6 +132,7 @@ var allowedImports = map[string][]string{
 	"privsep/planner":              {"become", "internal/errs", "internal/exitstatus", "internal/guard", "ipc", "privsep/spawn", "security"},
 	"privsep/program":              {"internal/errs", "ipc", "privsep/identity", "privsep/spawn", "security"},
 	"privsep/spawn":                {"become", "internal/errs", "internal/exitstatus", "internal/guard", "internal/printable", "internal/thread", "ipc", "security"},
+	"rpc/confserver":               {"become", "conf", "internal/errs", "internal/fdpass", "model", "rpc/client", "rpc/fault", "rpc/munge", "rpc/sack"}, // parses answers of a controller
 	"security/self":                {"become", "internal/errs", "ipc", "security"},
 }
 

@@ -37,6 +37,22 @@ func UnusedID() (uint32, error) {
 		WithHint("cat /proc/self/uid_map /proc/self/gid_map  # map 65536 ids, or start as the serving user")
 }
 
+// ConfigCache is the directory in which schedrestd-config keeps copies of a
+// configuration that it fetched from a controller.
+const ConfigCache = "/var/cache/schedrestd-config"
+
+// ReaderID returns the ids under which schedrestd-config runs if root starts the
+// gateway: the owner and group of ConfigCache, if root has given this directory
+// to a user of its own, and otherwise an unused id.
+func ReaderID() (uid, gid uint32, err error) {
+	var st unix.Stat_t
+	if unix.Lstat(ConfigCache, &st) == nil && st.Mode == unix.S_IFDIR|0o700 && st.Uid != 0 && st.Gid != 0 {
+		return st.Uid, st.Gid, nil
+	}
+	uid, err = UnusedID()
+	return uid, uid, err
+}
+
 // mapContains reports whether the id map in file contains id.
 func mapContains(file string, id uint32) bool {
 	text, _ := os.ReadFile(file)

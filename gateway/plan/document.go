@@ -33,14 +33,14 @@ func (o *options) printDocument(out io.Writer) error {
 // content of the document. It returns nil if there is no configuration, because
 // the document can also be printed on a machine that belongs to no cluster.
 func (o *options) documentCluster() (*conf.Cluster, error) {
-	path, err := o.reader().Find(o.conf)
-	if errs.KindOf(err) == errs.NotFound || path == devNull {
+	from, err := o.findConfiguration()
+	if errs.KindOf(err) == errs.NotFound || from.path == devNull {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	c, _, err := o.reader().Read(path)
+	c, _, err := newPlanner(*o, from, io.Discard).readConfiguration()
 	return c, err
 }
 

@@ -26,9 +26,12 @@ type variable struct {
 var variables = []variable{
 	{"ABORT_ON_FATAL", ignore}, // schedrestd reads it
 	{"SCHED_CONF", ignore},     // conf.Reader.Find reads it
+	{"SCHED_CONF_SERVER", setConfServer},
+	{"SCHEDRESTD_CONF_CACHE", setPath(func(o *options) *string { return &o.confCache }, "SCHEDRESTD_CONF_CACHE")},
+	{"SCHEDRESTD_CONF_TOKEN", setPath(func(o *options) *string { return &o.confTokenFile }, "SCHEDRESTD_CONF_TOKEN")},
 	{"SCHED_DEBUG_FLAGS", func(o *options, v string) error { o.debugFlags = splitList(v); return nil }},
 	{"SCHED_JWT", func(o *options, v string) error { o.jwt = v; return nil }},
-	{"SCHED_SACK_SOCKET", setSackSocket},
+	{"SCHED_SACK_SOCKET", setPath(func(o *options) *string { return &o.sackSocket }, "SCHED_SACK_SOCKET")},
 	{"SCHED_JSON", setLayout(func(o *options) *work.Layout { return &o.json }, "SCHED_JSON", "compact", "pretty")},
 	{"SCHEDRESTD_JSON", setLayout(func(o *options) *work.Layout { return &o.json }, "SCHEDRESTD_JSON", "compact", "pretty")},
 	{"SCHED_YAML", setLayout(func(o *options) *work.Layout { return &o.yaml }, "SCHED_YAML", "compact", "pretty", "no_tag")},
@@ -77,14 +80,6 @@ func (o *options) applyEnvironment() error {
 			return err
 		}
 	}
-	return nil
-}
-
-func setSackSocket(o *options, v string) error {
-	if !filepath.IsAbs(v) {
-		return errs.New(errs.Invalid, "environment: SCHED_SACK_SOCKET=%s is not an absolute path", v)
-	}
-	o.sackSocket = filepath.Clean(v)
 	return nil
 }
 

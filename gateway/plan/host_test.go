@@ -70,3 +70,10 @@ func readConfiguration(path string, log *slog.Logger) (*conf.Cluster, error) {
 	p := planner{o: optionsHere(), path: path, log: log}
 	return p.configuration()
 }
+
+// defaultPaths replaces the usual paths of the configuration, and returns the
+// previous ones.
+func defaultPaths(paths []string) (previous []string) {
+	previous, conf.DefaultPaths = conf.DefaultPaths, paths
+	return previous
+}

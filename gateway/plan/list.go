@@ -26,8 +26,8 @@ func isParserList(v string) bool { return v == listWord || strings.HasPrefix(v, 
 // plugin unavailable, the description also states the reason.
 func (o *options) printList(out io.Writer) error {
 	var c *conf.Cluster
-	if path, err := o.reader().Find(o.conf); err == nil && path != devNull {
-		if cluster, _, err := o.reader().Read(path); err == nil {
+	if from, err := o.findConfiguration(); err == nil && from.path != devNull {
+		if cluster, _, err := newPlanner(*o, from, io.Discard).readConfiguration(); err == nil {
 			c = cluster
 		}
 	}

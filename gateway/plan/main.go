@@ -137,14 +137,14 @@ func (o *options) sendPlan(out, errOut io.Writer) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	path, err := o.reader().Find(o.conf)
+	from, err := o.findConfiguration()
 	if err != nil {
 		return err
 	}
 	if o.check {
 		o.log = "text" // for the person who checks
 	}
-	p := newPlanner(*o, path, errOut)
+	p := newPlanner(*o, from, errOut)
 	if o.check || o.checkConfinement {
 		p.defaultLevel = slog.LevelWarn // this process should not log a normal start
 	} else if p.mode = o.runMode(); p.mode != listening {
@@ -155,7 +155,7 @@ func (o *options) sendPlan(out, errOut io.Writer) error {
 		return err
 	}
 	if o.check {
-		o.printReport(out, plan, p.cluster)
+		o.printReport(out, plan, p.cluster, p.from)
 		if err := o.checkDirectories(); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
+	"schedrestd/rpc/confserver"
 )
 
 // options holds the settings from the command line and the environment.
@@ -20,6 +21,7 @@ type options struct {
 	start ipc.ConfigSetup
 
 	conf             string
+	confServer       confserver.Servers // --conf-server
 	user, group      string
 	auth             nameList // -a
 	parsers          nameList // -d
@@ -45,6 +47,8 @@ type options struct {
 	noDocs        bool          // SCHEDRESTD_DOCS
 	jwt           string        // SCHED_JWT; it is printed only if it is "daemon"
 	sackSocket    string        // SCHED_SACK_SOCKET
+	confCache     string        // SCHEDRESTD_CONF_CACHE
+	confTokenFile string        // SCHEDRESTD_CONF_TOKEN
 	debug         level         // SCHEDRESTD_DEBUG
 	answerMemory  size          // SCHEDRESTD_ANSWER_MEMORY
 	maxAge        time.Duration // SCHEDRESTD_MAX_AGE
@@ -56,6 +60,8 @@ type options struct {
 	json, yaml    work.Layout
 	statuses      []string // SCHEDRESTD_RESPONSE_STATUS_CODES
 	admission     work.Admission
+
+	fallbackServer confserver.Servers // SCHED_CONF_SERVER
 
 	netns, controllerNetns string // SCHEDRESTD_NETNS, SCHEDRESTD_CONTROLLER_NETNS
 }
@@ -69,6 +75,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	o.maxWait, o.watchInterval = time.Minute, time.Second
 	f.SortFlags = false
 	f.StringVarP(&o.conf, "config", "f", "", "read the cluster's configuration from `FILE`")
+	f.Var(serverList{&o.confServer}, "conf-server", "fetch the configuration from these `HOSTS`")
 	f.StringVarP(&o.user, "user", "u", "", "serve as `USER`; required if started as root")
 	f.StringVarP(&o.group, "group", "g", "", "serve as `GROUP` [the user's own]")
 	f.VarP(&o.auth, "auth", "a", "authentication methods [all available]")

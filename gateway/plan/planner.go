@@ -18,7 +18,8 @@ import (
 // A planner makes a Plan from the options and the configuration.
 type planner struct {
 	o            options
-	path         string
+	from         origin
+	path         string // of the configuration, for messages
 	mode         mode
 	defaultLevel slog.Level // default log level
 	level        slog.LevelVar
@@ -26,10 +27,10 @@ type planner struct {
 	cluster      *conf.Cluster // read by read
 }
 
-func newPlanner(o options, path string, errOut io.Writer) *planner {
-	p := &planner{o: o, path: path, defaultLevel: slog.LevelInfo}
-	if !filepath.IsAbs(path) {
-		p.path = filepath.Join(o.start.Directory, path)
+func newPlanner(o options, from origin, errOut io.Writer) *planner {
+	p := &planner{o: o, from: from, path: from.path, defaultLevel: slog.LevelInfo}
+	if from.servers == nil && !filepath.IsAbs(p.path) {
+		p.path = filepath.Join(o.start.Directory, p.path)
 	}
 	p.level.Set(o.level(p.defaultLevel, nil))
 	p.log = loglevel.New(o.log, errOut, &p.level)
@@ -44,6 +45,9 @@ func (p *planner) plan() (*query.WholePlan, error) {
 			p.log.Warn("option -v repeated more than six times", "given", int(p.o.verbose))
 		}
 		warnUnknown(os.Environ(), p.log)
+		if p.o.fallbackServer != nil && p.from.servers == nil {
+			p.log.Info("SCHED_CONF_SERVER has no effect, because there is a configuration file", "path", p.path)
+		}
 	}
 	plan, ineffective, err := p.read()
 	if errs.KindOf(err) == errs.Denied && p.o.start.Root && p.o.start.Reload {
@@ -109,7 +113,7 @@ func (p *planner) read() (plan *query.WholePlan, ineffective []string, err error
 
 // configuration reads the cluster's configuration and logs its warnings.
 func (p *planner) configuration() (*conf.Cluster, error) {
-	cluster, warnings, err := p.o.reader().Read(p.path)
+	cluster, warnings, err := p.readConfiguration()
 	for _, w := range warnings {
 		p.log.Warn(w.String())
 	}

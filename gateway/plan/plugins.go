@@ -140,8 +140,16 @@ func (o *options) sackSockets(c *conf.Cluster) []string {
 	if o.sackSocket != "" {
 		return []string{o.sackSocket}
 	}
-	var list []string
-	for _, dir := range []string{"slurm-" + c.ClusterName, "slurm", "slurmctld", "slurmdbd"} {
+	return append([]string{"/run/slurm-" + c.ClusterName + "/sack.socket"}, o.anySackSockets()...)
+}
+
+// anySackSockets returns the sockets whose paths do not contain the cluster's
+// name.
+func (o *options) anySackSockets() (list []string) {
+	if o.sackSocket != "" {
+		return []string{o.sackSocket}
+	}
+	for _, dir := range []string{"slurm", "slurmctld", "slurmdbd"} {
 		list = append(list, "/run/"+dir+"/sack.socket")
 	}
 	return list

@@ -53,13 +53,24 @@ func TestPrecedence(t *testing.T) {
 				return path
 			}},
 		"SCHED_SACK_SOCKET": {value: "/run/a/s", want: "/run/a/s", otherValue: "/run/b/s", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.sackSocket }},
-		"SCHED_DEBUG_FLAGS": {value: "Backfill", want: slog.LevelInfo, otherValue: "Data", args: "-v", flagWant: slog.Level(-2), configLine: "DebugFlags=Network", got: level},
-		"SCHEDRESTD_DEBUG":  {value: "quiet", want: slog.Level(127), otherValue: "3", args: "-vv", flagWant: slog.LevelDebug, configLine: "DebugFlags=Network", got: level},
-		"SCHED_JWT":         {value: "daemon", want: true, otherValue: "a.b.c", got: setup(func(s work.Setup) any { return s.JWT })},
-		"SCHED_JSON":        {value: "pretty", want: work.Pretty, otherValue: "compact", got: setup(func(s work.Setup) any { return s.JSON })},
-		"SCHEDRESTD_JSON":   {value: "pretty", want: work.Pretty, otherValue: "compact", got: setup(func(s work.Setup) any { return s.JSON })},
-		"SCHED_YAML":        {value: "compact", want: work.Compact, otherValue: "pretty", got: setup(func(s work.Setup) any { return s.YAML })},
-		"SCHEDRESTD_YAML":   {value: "pretty", want: work.Pretty, otherValue: "no_tag", got: setup(func(s work.Setup) any { return s.YAML })},
+		"SCHED_CONF_SERVER": {value: "one:7", want: "one:7", otherValue: "two", args: "--conf-server three", flagWant: "three:6817",
+			got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any {
+				defer func(paths []string) { defaultPaths(paths) }(defaultPaths(nil))
+				from, err := o.findConfiguration()
+				if err != nil {
+					return err
+				}
+				return from.servers.String()
+			}},
+		"SCHEDRESTD_CONF_CACHE": {value: "/a", want: "/a", otherValue: "/b", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.cache().Dir }},
+		"SCHEDRESTD_CONF_TOKEN": {value: "/a", want: "/a", otherValue: "/b", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.confTokenFile }},
+		"SCHED_DEBUG_FLAGS":     {value: "Backfill", want: slog.LevelInfo, otherValue: "Data", args: "-v", flagWant: slog.Level(-2), configLine: "DebugFlags=Network", got: level},
+		"SCHEDRESTD_DEBUG":      {value: "quiet", want: slog.Level(127), otherValue: "3", args: "-vv", flagWant: slog.LevelDebug, configLine: "DebugFlags=Network", got: level},
+		"SCHED_JWT":             {value: "daemon", want: true, otherValue: "a.b.c", got: setup(func(s work.Setup) any { return s.JWT })},
+		"SCHED_JSON":            {value: "pretty", want: work.Pretty, otherValue: "compact", got: setup(func(s work.Setup) any { return s.JSON })},
+		"SCHEDRESTD_JSON":       {value: "pretty", want: work.Pretty, otherValue: "compact", got: setup(func(s work.Setup) any { return s.JSON })},
+		"SCHED_YAML":            {value: "compact", want: work.Compact, otherValue: "pretty", got: setup(func(s work.Setup) any { return s.YAML })},
+		"SCHEDRESTD_YAML":       {value: "pretty", want: work.Pretty, otherValue: "no_tag", got: setup(func(s work.Setup) any { return s.YAML })},
 		"SCHEDRESTD_AUTH_TYPES": {value: "rest_auth/jwt", want: "jwt", otherValue: "local", args: "-a local unix:/s", flagWant: "local",
 			got: config(authOf)},
 		"SCHEDRESTD_DATA_PARSER_PLUGINS": {value: "v0.0.41", want: []work.Parser{{Version: 41}}, otherValue: "latest", args: "-d data_parser/v0.0.40",

@@ -2,12 +2,15 @@ package plan
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
@@ -19,13 +22,16 @@ import (
 
 // printReport prints what the gateway would use, for --check. It prints no
 // secrets.
-func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *conf.Cluster) {
+func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *conf.Cluster, from origin) {
 	var page entries
 	row := func(name, format string, args ...any) {
 		page = append(page, feature.Entry{Name: name, About: fmt.Sprintf(format, args...)})
 	}
 	s := &plan.Setup
 	row("configuration", "%s", strings.Join(filesOr(cluster.Files, plan.Path), ", "))
+	if from.servers != nil {
+		row("copy", "%s", o.describeCopy(from))
+	}
 	row("variables", "%s", cmp.Or(strings.Join(setVariables(os.Environ()), ", "), "none"))
 	row("cluster", "%s", cmp.Or(s.Cluster, "without a name"))
 	row("controllers", "%s", addresses(slices.Concat(s.Front, s.Controllers)))
@@ -54,6 +60,20 @@ func (o *options) checkDirectories() error {
 		}
 	}
 	return nil
+}
+
+// describeCopy returns which copy of the configuration a start without a
+// controller would use.
+func (o *options) describeCopy(from origin) string {
+	cache := o.cache()
+	_, age, err := cache.Load(from.servers)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "none in " + cache.Dir
+	case err != nil:
+		return "not usable: " + err.Error()
+	}
+	return fmt.Sprintf("in %s, %s old", cache.Dir, age.Round(time.Second))
 }
 
 // filesOr returns the files of a configuration. There are none for /dev/null,

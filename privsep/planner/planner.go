@@ -27,7 +27,7 @@ import (
 const configName = "schedrestd-config"
 
 // Planner starts schedrestd-config. When the parent is root, the program runs
-// under an id that no user has.
+// under an id that no user has, or as the owner of become.ConfigCache.
 type Planner struct {
 	program  *os.File
 	identity security.Identity
@@ -53,14 +53,14 @@ func New(args, environ []string, out, errOut *os.File, setup ipc.ConfigSetup) (*
 // newPlanner uses the schedrestd-config in the directory of the running
 // program.
 func newPlanner(path string, args, environ []string, out, errOut *os.File, setup ipc.ConfigSetup) (*Planner, error) {
-	id, err := uint32(os.Geteuid()), error(nil)
-	if setup.Root = id == 0; setup.Root {
-		if id, err = become.UnusedID(); err != nil {
+	uid, gid, err := uint32(os.Geteuid()), uint32(os.Getegid()), error(nil)
+	if setup.Root = uid == 0; setup.Root {
+		if uid, gid, err = become.ReaderID(); err != nil {
 			return nil, err
 		}
 	}
 	setup.Directory, _ = os.Getwd()
-	p := &Planner{argv: append([]string{configName}, args...), out: out, errOut: errOut, setup: setup, identity: security.Identity{UID: id, GID: id}}
+	p := &Planner{argv: append([]string{configName}, args...), out: out, errOut: errOut, setup: setup, identity: security.Identity{UID: uid, GID: gid}}
 	for _, v := range environ {
 		if strings.HasPrefix(v, "SCHED") || strings.HasPrefix(v, "SLURM") || strings.HasPrefix(v, "TZ=") {
 			p.env = append(p.env, v)

@@ -1,0 +1,212 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"schedrestd/become"
+	"schedrestd/conf"
+	"schedrestd/internal/errs"
+	"schedrestd/rpc/confserver"
+	"schedrestd/rpc/munge"
+)
+
+// An origin is where the configuration comes from: a file, or controllers that
+// send it.
+type origin struct {
+	path    string             // of the file
+	servers confserver.Servers // instead of a file; nil if there is one
+}
+
+// findConfiguration returns where the configuration comes from. The order is
+// that of Slurm's commands, in which a file precedes SLURM_CONF_SERVER. Like
+// slurmd, this program also has an option for the controllers, which precedes
+// the files at the usual places.
+func (o *options) findConfiguration() (origin, error) {
+	if o.confServer != nil && o.conf != "" {
+		return origin{}, errs.New(errs.Invalid, "-f and --conf-server exclude each other")
+	}
+	if o.confServer != nil {
+		return o.fromServers(o.confServer)
+	}
+	path, err := o.reader().Find(o.conf)
+	if errs.KindOf(err) == errs.NotFound && o.fallbackServer != nil {
+		return o.fromServers(o.fallbackServer)
+	}
+	return origin{path: path}, err
+}
+
+func (o *options) fromServers(servers confserver.Servers) (origin, error) {
+	if o.controllerNetns != "" {
+		return origin{}, errs.New(errs.Invalid, "SCHEDRESTD_CONTROLLER_NETNS: the configuration can't be fetched from another network namespace").
+			WithHint("start sackd in that namespace, which stores the file in /run/slurm/conf, or copy slurm.conf to this machine")
+	}
+	return origin{servers: servers}, nil
+}
+
+// A serverList is the value of --conf-server.
+type serverList struct{ to *confserver.Servers }
+
+func (l serverList) Set(v string) (err error) {
+	*l.to, err = confserver.Parse(v)
+	return err
+}
+
+func (l serverList) String() string {
+	if l.to == nil || *l.to == nil {
+		return ""
+	}
+	return l.to.String()
+}
+
+func (serverList) Type() string { return "SERVERS" }
+
+func setConfServer(o *options, v string) (err error) {
+	if o.fallbackServer, err = confserver.Parse(v); err != nil {
+		return errs.New(errs.Invalid, "environment: SCHED_CONF_SERVER: %v", err).WithHint("%s", errs.HintOf(err))
+	}
+	return nil
+}
+
+// setPath returns a function that sets an absolute path from the value of the
+// variable called name.
+func setPath(field func(*options) *string, name string) func(*options, string) error {
+	return func(o *options, v string) error {
+		if !filepath.IsAbs(v) {
+			return errs.New(errs.Invalid, "environment: %s=%s is not an absolute path", name, v)
+		}
+		*field(o) = filepath.Clean(v)
+		return nil
+	}
+}
+
+// Time limits of fetching the configuration.
+const (
+	fetchLimit = 30 * time.Second
+	recentCopy = time.Minute // in inetd mode, a copy of at most this age is used, so that not every client causes a request
+)
+
+// readConfiguration reads the configuration from a file or from the controllers.
+func (p *planner) readConfiguration() (*conf.Cluster, []conf.Warning, error) {
+	if p.from.servers == nil {
+		return p.o.reader().Read(p.path)
+	}
+	sent, isCopy, err := p.fetch()
+	if err != nil {
+		return nil, nil, err
+	}
+	p.path = sent.Path(conf.MainFile)
+	c, warnings, err := p.o.reader().ReadSent(sent)
+	if err == nil && !isCopy {
+		p.keep(sent, c.Sent)
+	}
+	return c, warnings, err
+}
+
+// cache returns the directory for copies of the configuration.
+func (o *options) cache() confserver.Cache {
+	if o.confCache == "" {
+		return confserver.Cache{Dir: become.ConfigCache}
+	}
+	return confserver.Cache{Dir: o.confCache}
+}
+
+// fetch fetches the configuration from the controllers. If none of them answers
+// when the gateway starts, fetch returns the copy of the last answer. At a
+// reload, it returns an error instead: the gateway already has a configuration.
+// If a controller answers, but with a refusal, this is an error, too.
+func (p *planner) fetch() (sent conf.Sent, isCopy bool, err error) {
+	if p.mode != listening {
+		if sent, age, err := p.o.cache().Load(p.from.servers); err == nil && age <= recentCopy {
+			return copyOf(sent), true, nil
+		}
+	}
+	token, err := p.o.confToken()
+	if err != nil {
+		return conf.Sent{}, false, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), fetchLimit)
+	defer cancel()
+	sent, err = confserver.Fetch(ctx, confserver.Options{Servers: p.from.servers, Token: token,
+		Munge: munge.DefaultSocket, Sack: p.o.anySackSockets(), Log: p.log})
+	if err == nil {
+		p.log.Info("configuration fetched", "from", sent.Origin)
+		return sent, false, nil
+	}
+	switch errs.KindOf(err) {
+	case errs.Unavailable, errs.Timeout, errs.BadAnswer:
+	default:
+		return conf.Sent{}, false, err
+	}
+	if p.o.start.Reload {
+		return conf.Sent{}, false, err
+	}
+	sent, age, copyErr := p.o.cache().Load(p.from.servers)
+	if copyErr != nil {
+		if !errors.Is(copyErr, fs.ErrNotExist) {
+			p.log.Warn("copy of the configuration not usable", "error", copyErr)
+		}
+		return conf.Sent{}, false, err
+	}
+	p.log.Warn("no controller sends the configuration; using the copy of an earlier start", "from", sent.Origin, "age", age.Round(time.Second), "error", err)
+	return copyOf(sent), true, nil
+}
+
+// copyOf marks the files of sent as copies, so that errors and warnings about
+// them say so.
+func copyOf(sent conf.Sent) conf.Sent {
+	sent.Origin = "copy of " + sent.Origin
+	return sent
+}
+
+// keep stores a copy of the configuration for a start without a controller. The
+// gateway can also run without a copy.
+func (p *planner) keep(sent conf.Sent, used []string) {
+	switch err := p.o.cache().Store(p.from.servers, sent, used); {
+	case err == nil:
+	case errors.Is(err, fs.ErrNotExist):
+		p.log.Info("no copy of the configuration is kept: the directory does not exist", "directory", p.o.cache().Dir)
+	default:
+		p.log.Warn("no copy of the configuration is kept", "error", err)
+	}
+}
+
+// maxToken limits the length of a token, in bytes.
+const maxToken = 64 << 10
+
+// confToken reads the token for fetching the configuration. It returns "" if no
+// file is named. The file may contain the output of "scontrol token".
+func (o *options) confToken() (string, error) {
+	if o.confTokenFile == "" {
+		return "", nil
+	}
+	f, err := o.host.Open(o.confTokenFile)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	if info.Mode().Perm()&0o037 != 0 {
+		return "", errs.New(errs.Denied, "%s: others can read the token", o.confTokenFile).WithHint("chmod 0600 %s", o.confTokenFile)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxToken))
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(text))
+	for _, name := range []string{"SCHED_JWT=", "SLURM_JWT="} {
+		token = strings.TrimPrefix(token, name)
+	}
+	if token == "" || strings.ContainsAny(token, " \t\n") {
+		return "", errs.New(errs.Invalid, "%s contains no token", o.confTokenFile).WithHint("scontrol token >%s", o.confTokenFile)
+	}
+	return token, nil
+}

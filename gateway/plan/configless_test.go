@@ -1,0 +1,243 @@
+package plan
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"schedrestd/model"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/server"
+)
+
+// A confController is a controller that sends its configuration.
+type confController struct {
+	address string
+	files   atomic.Pointer[[]model.ConfigFile]
+	asked   atomic.Int32
+	stop    func()
+}
+
+func newConfController(t *testing.T, files ...model.ConfigFile) *confController {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "conf-") // not t.TempDir, because a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	c := &confController{address: "unix:" + filepath.Join(dir, "s")}
+	c.files.Store(&files)
+	ln, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server.Server{Log: slog.New(slog.DiscardHandler), Handlers: map[message.Type]server.Handler{
+		message.RequestPing: func(context.Context, *server.Request) (message.Type, message.Body, error) {
+			return message.ResponseRC, &message.RC{}, nil
+		},
+		message.RequestConfigFiles: func(context.Context, *server.Request) (message.Type, message.Body, error) {
+			c.asked.Add(1)
+			return message.ResponseConfigFiles, &message.ConfigFiles{Files: *c.files.Load()}, nil
+		},
+	}}
+	go s.Serve(ln)
+	c.stop = func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		s.Shutdown(ctx)
+	}
+	t.Cleanup(c.stop)
+	return c
+}
+
+func (c *confController) send(name, text string) {
+	c.files.Store(&[]model.ConfigFile{{Name: name, Text: text, Exists: true}})
+}
+
+// start runs the command and returns the Plan, or nil, and the log.
+func start(isReload bool, args ...string) (*fakeHost, string) {
+	host, setup := new(fakeHost), startHere()
+	setup.Reload = isReload
+	var out, errOut bytes.Buffer
+	run(host, setup, args, &out, &errOut)
+	if host.failure != nil {
+		errOut.WriteString("error: " + host.failure.Error())
+	}
+	return host, out.String() + errOut.String()
+}
+
+// TestConfigless checks a gateway that gets its configuration from a controller:
+// at the start, at a reload, and from the copy while the controller is down.
+func TestConfigless(t *testing.T) {
+	writeConfig(t, "")
+	t.Setenv("SCHED_JWT", "daemon")
+	cache := t.TempDir()
+	t.Setenv("SCHEDRESTD_CONF_CACHE", cache)
+	if err := os.Chmod(cache, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const main = "Include nodes.conf\nClusterName=sent\nSlurmctldHost=one(127.0.0.1)\nAuthAltTypes=auth/jwt\n"
+	ctl := newConfController(t, model.ConfigFile{Name: "slurm.conf", Text: main, Exists: true},
+		model.ConfigFile{Name: "nodes.conf", Text: "NodeName=n\nNodeNam=m\n", Exists: true}, model.ConfigFile{Name: "gres.conf"})
+	args := []string{"--conf-server", ctl.address, "127.0.0.1:0"}
+	want := func(host *fakeHost, log, cluster string, texts ...string) {
+		t.Helper()
+		if cluster == "" && host.plan != nil || cluster != "" && (host.plan == nil || host.plan.Setup.Cluster != cluster) {
+			t.Errorf("plan %+v, want cluster %q\n%s", host.plan, cluster, log)
+		}
+		for _, text := range texts {
+			if !strings.Contains(log, text) {
+				t.Errorf("want %q in:\n%s", text, log)
+			}
+		}
+	}
+
+	host, log := start(false, args...)
+	want(host, log, "sent", "configuration fetched\" from="+ctl.address, ctl.address+"/nodes.conf:2: NodeNam: unknown key")
+	if host.plan != nil && host.plan.Path != ctl.address+"/slurm.conf" {
+		t.Errorf("path %s", host.plan.Path)
+	}
+	host, log = start(false, append([]string{"--check"}, args...)...)
+	want(host, log, "sent", ctl.address+"/slurm.conf, "+ctl.address+"/nodes.conf", "in "+cache+", 0s old")
+
+	// A configuration that can't be used is refused, and the copy is kept.
+	ctl.send("slurm.conf", "ClusterName=broken\nSlurmctldHost=one(127.0.0.1)\nSlurmctldPort=x\n")
+	host, log = start(true, args...)
+	want(host, log, "", ctl.address+"/slurm.conf:3: SlurmctldPort: ")
+	host, log = start(false, args...)
+	want(host, log, "", ctl.address+"/slurm.conf:3: SlurmctldPort: ")
+	ctl.send("slurm.conf", "Include other.conf\n"+main)
+	host, log = start(false, args...)
+	want(host, log, "", ctl.address+"/slurm.conf:1: ", "other.conf: the controller did not send this file")
+	ctl.send("slurm.conf", "Include ../../etc/passwd\n"+main)
+	host, log = start(false, args...)
+	want(host, log, "", "the controller did not send this file")
+
+	// While the controller is down, only a start uses the copy.
+	ctl.stop()
+	host, log = start(false, args...)
+	want(host, log, "sent", "level=WARN msg=\"no controller sends the configuration; using the copy of an earlier start\" from="+ctl.address+" age=",
+		"copy of "+ctl.address+"/nodes.conf:2: NodeNam: unknown key")
+	host, log = start(false, append([]string{"--check"}, args...)...)
+	want(host, log, "sent", "copy of "+ctl.address+"/slurm.conf")
+	host, log = start(true, args...)
+	want(host, log, "", "fetch the configuration from "+ctl.address, "can't be reached")
+	host, log = start(false, "--conf-server", ctl.address+",localhost:1", "127.0.0.1:0")
+	want(host, log, "", "fetch the configuration from "+ctl.address+",localhost:1")
+	if err := os.Chmod(cache, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	host, log = start(false, args...)
+	want(host, log, "", "copy of the configuration not usable", "others can write", "fetch the configuration from ")
+}
+
+// TestConfiglessInetd checks that in inetd mode not every client causes a
+// request to the controller.
+func TestConfiglessInetd(t *testing.T) {
+	writeConfig(t, "")
+	t.Setenv("SCHED_JWT", "daemon")
+	ctl := newConfController(t)
+	ctl.send("slurm.conf", "ClusterName=sent\nSlurmctldHost=one(127.0.0.1)\nAuthAltTypes=auth/jwt\n")
+	t.Setenv("SLURM_CONF_SERVER", ctl.address)
+	clients := func(n int) {
+		t.Helper()
+		for range n {
+			if host, log := start(false, "-f", ""); host.plan != nil {
+				t.Errorf("an empty -f: %s", log)
+			}
+			host, log := start(false)
+			if host.plan == nil || host.plan.Setup.Cluster != "sent" {
+				t.Fatalf("plan %+v\n%s", host.plan, log)
+			}
+		}
+	}
+	t.Setenv("SCHEDRESTD_CONF_CACHE", "/nowhere/cache")
+	clients(2)
+	if n := ctl.asked.Load(); n != 2 {
+		t.Errorf("without a cache: %d requests", n)
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SCHEDRESTD_CONF_CACHE", dir)
+	clients(3)
+	if n := ctl.asked.Load(); n != 3 {
+		t.Errorf("with a cache: %d requests more", n-2)
+	}
+}
+
+// TestConfigurationOrigin checks whether the configuration comes from a file or
+// from a controller.
+func TestConfigurationOrigin(t *testing.T) {
+	path := writeConfig(t, sample)
+	defer func(paths []string) { defaultPaths(paths) }(defaultPaths([]string{path + "-none"}))
+	for _, tt := range []struct {
+		name, env, args, usual string // usual: the file at a usual place
+		want                   string // "" for an error
+	}{
+		{name: "option", args: "--conf-server a", want: "a:6817"},
+		{name: "option and a usual file", args: "--conf-server a", usual: path, want: "a:6817"},
+		{name: "option and SLURM_CONF", args: "--conf-server a", env: "SLURM_CONF=" + path, want: "a:6817"},
+		{name: "option and variable", args: "--conf-server a", env: "SLURM_CONF_SERVER=b", want: "a:6817"},
+		{name: "option and -f", args: "--conf-server a -f " + path},
+		{name: "variable", env: "SCHED_CONF_SERVER=b:1,c", want: "b:1,c:6817"},
+		{name: "variable and a usual file", env: "SLURM_CONF_SERVER=b", usual: path, want: path},
+		{name: "variable and -f", env: "SLURM_CONF_SERVER=b", args: "-f " + path, want: path},
+		{name: "in another namespace", env: "SCHEDRESTD_CONTROLLER_NETNS=mgmt", args: "--conf-server a"},
+		{name: "neither"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			writeConfig(t, "")
+			if name, value, ok := strings.Cut(tt.env, "="); ok {
+				t.Setenv(name, value)
+			}
+			if tt.usual != "" {
+				defer func(paths []string) { defaultPaths(paths) }(defaultPaths([]string{tt.usual}))
+			}
+			o := parseOptions(t, strings.Fields(tt.args)...)
+			from, err := o.findConfiguration()
+			got := from.path
+			if from.servers != nil {
+				got = from.servers.String()
+			}
+			if got != tt.want || (err != nil) != (tt.want == "") {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestConfToken checks the file with the token for the controller.
+func TestConfToken(t *testing.T) {
+	for _, tt := range []struct {
+		name, text string
+		mode       os.FileMode
+		want, err  string
+	}{
+		{"token", "a.b.c\n", 0o600, "a.b.c", ""},
+		{"output of scontrol", "SLURM_JWT=a.b.c\n", 0o440, "a.b.c", ""},
+		{"empty", "\n", 0o600, "", "no token"},
+		{"two", "a.b.c\na.b.c\n", 0o600, "", "no token"},
+		{"readable", "a.b.c", 0o644, "", "others can read"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := optionsHere()
+			o.confTokenFile = filepath.Join(t.TempDir(), "token")
+			if err := os.WriteFile(o.confTokenFile, []byte(tt.text), tt.mode); err != nil {
+				t.Fatal(err)
+			}
+			token, err := o.confToken()
+			if token != tt.want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("%q, %v", token, err)
+			}
+		})
+	}
+}
