@@ -37,7 +37,7 @@ const module = "schedrestd/"
 // have an entry of their own.
 var floors = [][]string{
 	{"internal/errs", "internal/exitstatus", "internal/fdpass", "internal/keystate", "internal/loglevel", "internal/origin", "internal/printable", "internal/release", "internal/sockaddr", "internal/typo", "metric", "model"},
-	{"api/schema", "become", "gateway/endpoint", "gateway/worker/count", "gateway/worker/logger", "gateway/worker/stdio", "internal/completion", "internal/feature", "internal/guard", "internal/hmackey", "internal/http1", "internal/notify", "internal/penalty", "internal/rate", "internal/semaphore", "internal/sockdiag", "internal/socket", "internal/thread", "internal/throttle", "internal/zone", "ipc", "metric/cluster", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/wire", "security"},
+	{"api/schema", "become", "gateway/endpoint", "gateway/worker/count", "gateway/worker/logger", "gateway/worker/stdio", "internal/completion", "internal/feature", "internal/guard", "internal/hmackey", "internal/http1", "internal/notify", "internal/penalty", "internal/rate", "internal/semaphore", "internal/sockdiag", "internal/socket", "internal/thread", "internal/throttle", "internal/zone", "ipc", "metric/cluster", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/tlsconn", "rpc/wire", "security"},
 	{"gateway/confinement", "security/self"},
 	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "gateway/worker/http1server", "gateway/worker/http2server", "metric/table", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message"},
 	{"auth", "gateway/dispatcher/dial", "gateway/dispatcher/process", "handlers", "metric/label", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},
@@ -84,7 +84,7 @@ var allowedImports = map[string][]string{
 	"gateway/endpoint":             {"become", "internal/errs", "internal/guard", "internal/socket", "ipc"},
 	"gateway/exporter":             {"gateway/service", "internal/release", "ipc", "metric", "metric/table", "security", "security/self"},
 	"gateway/keeper":               {"gateway/service", "internal/hmackey", "internal/rate", "ipc", "security", "security/self"}, // holds keys
-	"gateway/plan":                 {"become", "become/subuid", "conf", "gateway/endpoint", "internal/completion", "internal/errs", "internal/feature", "internal/guard", "internal/loglevel", "internal/release", "internal/typo", "internal/zone", "ipc", "rpc/confserver", "rpc/munge", "security/self"},
+	"gateway/plan":                 {"become", "become/subuid", "conf", "gateway/endpoint", "internal/completion", "internal/errs", "internal/feature", "internal/guard", "internal/loglevel", "internal/release", "internal/typo", "internal/zone", "ipc", "rpc/confserver", "rpc/munge", "rpc/tlsconn", "security/self"},
 	"gateway/proof":                {"gateway/confinement", "internal/errs", "ipc", "security", "security/self"},                        // runs with the rights of a worker
 	"gateway/resolver":             {"become", "gateway/service", "internal/errs", "internal/rate", "ipc", "security", "security/self"}, // parses answers of a directory service
 	"gateway/service":              {"ipc", "security", "security/self"},

@@ -1,0 +1,148 @@
+package tlsconn
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"schedrestd/internal/errs"
+)
+
+// ErrHandshake is in the chain of every error of Connect.
+var ErrHandshake = errors.New("TLS handshake")
+
+// A Client opens TLS connections to daemons. It is safe for concurrent use.
+type Client struct {
+	roots      *x509.CertPool
+	checkNames bool
+	sessions   tls.ClientSessionCache
+}
+
+// maxSessions limits the sessions that can be resumed: one for each address of a
+// daemon.
+const maxSessions = 64
+
+// NewClient returns a Client that accepts certificates of the CAs in der, which
+// ParseCA returned. If checkNames is set, a certificate must also contain a name
+// of the daemon.
+//
+// Sessions are shared by all users whom this process serves: they belong to the
+// daemon, and say nothing about a user.
+func NewClient(der []byte, checkNames bool) (*Client, error) {
+	list, err := x509.ParseCertificates(der)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Internal, "parse the cluster's CA")
+	}
+	c := &Client{roots: x509.NewCertPool(), checkNames: checkNames, sessions: tls.NewLRUClientSessionCache(maxSessions)}
+	for _, ca := range list {
+		c.roots.AddCert(ca)
+	}
+	return c, nil
+}
+
+// ReadClient returns a Client for the CAs in the PEM text of the file at path.
+func ReadClient(path string, text []byte, checkNames bool) (*Client, error) {
+	der, err := ParseCA(path, text, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return NewClient(der, checkNames)
+}
+
+// curves are those that every policy of s2n has, so that a handshake takes one
+// round trip. With an offer that begins with another curve, the policy
+// that Slurm sets by default would take two.
+var curves = []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}
+
+// Connect begins the TLS stream on nc, a connection to a daemon with the given
+// names. It returns when the daemon has proven that it has a certificate of the
+// CA. If ctx ends before, or the handshake fails, Connect closes nc, and returns
+// an *errs.Error.
+func (c *Client) Connect(ctx context.Context, nc net.Conn, names []string) (*Conn, error) {
+	l := &lower{Conn: nc}
+	t := tls.Client(l, &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		CurvePreferences:   curves,
+		ClientSessionCache: c.sessions,
+		InsecureSkipVerify: true, // VerifyConnection does that, also for resumed sessions, but without a name
+		VerifyConnection:   func(s tls.ConnectionState) error { return c.verify(s.PeerCertificates, names, nc.RemoteAddr()) },
+	})
+	if err := t.HandshakeContext(ctx); err != nil {
+		nc.Close()
+		return nil, explain(err, nc.RemoteAddr().String())
+	}
+	return &Conn{t, l}, nil
+}
+
+// A nameError means that a certificate contains no name of the daemon.
+type nameError struct{ want, have []string }
+
+func (e nameError) Error() string {
+	return fmt.Sprintf("the certificate is for %s, not for %s", strings.Join(e.have, ", "), strings.Join(e.want, ", "))
+}
+
+// verify checks the certificates of the daemon at an address.
+func (c *Client) verify(chain []*x509.Certificate, names []string, at net.Addr) error {
+	opts := x509.VerifyOptions{Roots: c.roots, Intermediates: x509.NewCertPool()}
+	for _, cert := range chain[1:] {
+		opts.Intermediates.AddCert(cert)
+	}
+	if _, err := chain[0].Verify(opts); err != nil || !c.checkNames {
+		return err
+	}
+	if host, _, err := net.SplitHostPort(at.String()); err == nil {
+		names = append(names[:len(names):len(names)], host)
+	}
+	for _, name := range names {
+		if name != "" && chain[0].VerifyHostname(name) == nil {
+			return nil
+		}
+	}
+	have := chain[0].DNSNames
+	for _, ip := range chain[0].IPAddresses {
+		have = append(have, ip.String())
+	}
+	return nameError{names, have}
+}
+
+// sameType is the hint where a peer speaks no TLS, or may speak none.
+const sameType = "TLSType must have the same value for the daemons and for their clients"
+
+// explain returns the error for a handshake that failed with err.
+func explain(err error, address string) error {
+	kind, text, hint := errs.Unavailable, "the TLS handshake with %s failed", sameType
+	var (
+		unknown x509.UnknownAuthorityError
+		invalid x509.CertificateInvalidError
+		record  tls.RecordHeaderError
+		remote  *net.OpError
+		name    nameError
+	)
+	switch {
+	case errors.As(err, &name):
+		text, hint = "the certificate of %s does not contain the daemon's name", "SCHEDRESTD_TLS_NAMES=check requires one of the names in the configuration"
+	case errors.As(err, &unknown):
+		text, hint = "the certificate of %s is not from the cluster's CA", "ca_cert_file= in TLSParameters must be the CA that signed it"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		text, hint = "the certificate of %s, or that of its CA, has expired or is not valid yet", "renew it, and check the clocks"
+	case errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, &invalid):
+		text, hint = "the certificate of %s can't be used", "it must be a certificate for a server, from the cluster's CA"
+	case errors.As(err, &record), errors.Is(err, ErrCutOff), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		text = "%s does not speak TLS"
+		if !errors.As(err, &record) {
+			text = "%s closed the connection in the TLS handshake"
+		}
+	case errors.As(err, &remote) && remote.Op == "remote error": // an alert
+		hint = "the daemon refuses TLS: its certificate may be missing; its log has the reason"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		kind, text = errs.Timeout, "%s does not answer the TLS handshake in time"
+	}
+	return &errs.Error{Kind: kind, Message: fmt.Sprintf(text, address), Hint: hint, Err: fmt.Errorf("%w: %w", ErrHandshake, err)}
+}

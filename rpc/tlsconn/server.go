@@ -1,0 +1,48 @@
+package tlsconn
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+
+	"schedrestd/internal/errs"
+)
+
+// A Server serves TLS on the connections of a daemon. It asks for no
+// certificates of clients.
+type Server struct{ config *tls.Config }
+
+// NewServer returns a Server with a certificate chain and its private key, both
+// in PEM. Errors do not quote the key.
+func NewServer(certificate, key []byte) (*Server, error) {
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Invalid, "certificate and key for TLS")
+	}
+	return &Server{&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}}, nil
+}
+
+// Wrap returns a connection that speaks TLS on nc. The handshake takes place
+// with the first Read, within the deadlines that the caller has set.
+func (s *Server) Wrap(nc net.Conn) net.Conn {
+	l := &lower{Conn: nc}
+	return &served{Conn{tls.Server(l, s.config), l}}
+}
+
+// served is a connection of a Server.
+type served struct{ Conn }
+
+// alert is what a client without TLS gets: a record of TLS with a fatal alert,
+// "unexpected message". A gateway without TLS recognises it.
+var alert = []byte{0x15, 3, 3, 0, 2, 2, 10}
+
+// Read reads from the client.
+func (c *served) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if record, ok := errors.AsType[tls.RecordHeaderError](err); ok && record.Conn != nil {
+		_, _ = c.lower.Write(alert)
+		err = fmt.Errorf("the client does not speak TLS (%s): %w", sameType, err)
+	}
+	return n, err
+}
