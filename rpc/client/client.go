@@ -43,6 +43,7 @@ import (
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/munge"
 	"schedrestd/rpc/sack"
+	"schedrestd/rpc/tlsconn"
 )
 
 // Config configures a Client or an Accounting.
@@ -70,6 +71,10 @@ type Config struct {
 	Munge    *munge.Client
 	Sack     *sack.Client // for auth/slurm, instead of Munge
 	MungeUID uint32       // user of the daemons; only this user may decode the credentials
+
+	// TLS is for the TCP connections to the daemons. If it is nil, they are
+	// plain. Connections to UNIX sockets always are.
+	TLS *tlsconn.Client
 
 	// Dial opens a connection. If it is nil, the Client opens connections
 	// itself. A worker can't do that in its empty network namespace, so it sets
@@ -146,5 +151,7 @@ func newCaller(cfg Config, kind string, addresses []Address) caller {
 			return unixconn.DialContext(ctx, a.Network, a.Address)
 		}
 	}
-	return caller{cfg, group(kind, addresses), &longAnswers{}, newGate()}
+	g := group(kind, addresses)
+	g.secure = cfg.TLS != nil
+	return caller{cfg, g, &longAnswers{}, newGate()}
 }

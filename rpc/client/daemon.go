@@ -16,6 +16,7 @@ import (
 	"schedrestd/internal/sockdiag/portowner"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
+	"schedrestd/rpc/tlsconn"
 )
 
 // Address is an address of a daemon.
@@ -23,6 +24,7 @@ type Address struct {
 	Name    string // name of the daemon's machine, for people
 	Network string // "tcp" or "unix"
 	Address string // host:port, or a path
+	Host    string // another name of that machine, which its certificate may contain; "" for none
 	Idle    bool   // the daemon is known to log no error when a connection ends without a request
 }
 
@@ -52,6 +54,8 @@ type daemons struct {
 	kind string // kind of daemon, for messages: "controller"
 	list []*daemon
 	now  func() time.Time
+
+	secure bool // the daemons use TLS
 
 	reachability reachability
 
@@ -176,10 +180,10 @@ func watch(ctx context.Context, nc net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
 }
 
-// connect opens a connection to d. It uses the first address that can be used
-// with cred and accepts the connection. The function release closes the
-// connection.
-func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) (nc net.Conn, release func(), err error) {
+// connect opens a connection to d, with TLS if the daemons use it. It uses the
+// first address that can be used with cred and accepts the connection. The
+// function release closes the connection.
+func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) (nc net.Conn, release func(), f *failure) {
 	var dialErrs []error
 	for _, a := range d.addresses {
 		if cred.Local() && a.Network != "unix" && !c.usesIssuer(d) {
@@ -190,6 +194,11 @@ func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) 
 		a.Idle = d.knownVersion() >= codec.V2411 // older controllers log an error for each connection that ends without a request
 		nc, err := c.dial(dctx, a)
 		cancel()
+		if err == nil && c.cfg.TLS != nil && a.Network == "tcp" {
+			// The handshake may take as long as an answer: a busy daemon
+			// accepts a connection long before it reads from it.
+			nc, err = c.secure(ctx, nc, a)
+		}
 		if err != nil {
 			c.cfg.Log.Debug("daemon can't be reached", "daemon", d.name,
 				"network", a.Network, "address", a.Address, "took", time.Since(start), "error", err)
@@ -202,9 +211,22 @@ func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) 
 		}, nil
 	}
 	if dialErrs == nil {
-		return nil, nil, errs.New(errs.Unsupported, "connect to %s: without a token, a UNIX socket is required", d.name)
+		dialErrs = append(dialErrs, errs.New(errs.Unsupported, "connect to %s: without a token, a UNIX socket is required", d.name))
 	}
-	return nil, nil, errors.Join(dialErrs...)
+	f = newFailure(stageConnect, fmt.Errorf("connect to %s: %w", d.name, errors.Join(dialErrs...)))
+	if errors.Is(f.err, tlsconn.ErrHandshake) && isTimeout(f.err) {
+		f.stage = stageSend // the daemon was reached, and hangs
+	}
+	return nil, nil, f
+}
+
+// secure begins TLS on nc, a connection to the address a.
+func (c *caller) secure(ctx context.Context, nc net.Conn, a Address) (net.Conn, error) {
+	secure, err := c.cfg.TLS.Connect(ctx, nc, []string{a.Name, a.Host})
+	if err != nil {
+		return nil, err
+	}
+	return secure, nil
 }
 
 // dial opens a connection to a daemon, and checks that a trusted user serves

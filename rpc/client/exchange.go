@@ -28,9 +28,9 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 		return nil, newFailure(stageConnect, fmt.Errorf("connect to %s: %w", d.name, err))
 	}
 	defer leave()
-	nc, closeConn, err := c.connect(ctx, d, cred)
-	if err != nil {
-		return nil, newFailure(stageConnect, fmt.Errorf("connect to %s: %w", d.name, err))
+	nc, closeConn, f := c.connect(ctx, d, cred)
+	if f != nil {
+		return nil, f
 	}
 	stop := watch(ctx, nc)
 	if r.sending != nil {

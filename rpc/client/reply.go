@@ -13,6 +13,7 @@ import (
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
+	"schedrestd/rpc/tlsconn"
 	"schedrestd/rpc/wire"
 )
 
@@ -119,7 +120,7 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance,
 	}
 	first, err := wire.Fill(nc, nil, min(n, wire.PieceSize))
 	if err != nil {
-		return nil, readFailure(first, err)
+		return nil, c.readFailure(first, err)
 	}
 	a := &reply{first: first, remaining: n - len(first), daemonKind: c.kind}
 	if a.remaining == 0 {
@@ -132,7 +133,7 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance,
 		return !r.prompt && half.Err() == nil && allowance.acquire(n)
 	}, allowance.release)
 	if err != nil {
-		return nil, readFailure(first, err)
+		return nil, c.readFailure(first, err)
 	}
 	if a.pieces = stored; unread == 0 {
 		return a, nil
@@ -163,7 +164,7 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance,
 func (c *caller) lengthFailure(r request, err error) *failure {
 	long, ok := errors.AsType[wire.LengthError](err)
 	if !ok {
-		return readFailure(nil, err)
+		return c.readFailure(nil, err)
 	}
 	e := errs.New(errs.BadAnswer, "the %s's answer has %d bytes; the limit of the protocol is %d", c.kind, long.Length, long.Limit)
 	switch r.kind {
@@ -177,12 +178,17 @@ func (c *caller) lengthFailure(r request, err error) *failure {
 
 // readFailure returns the failure for err, which occurred while an answer was
 // being read. The bytes in first had been read before the error occurred.
-func readFailure(first []byte, err error) *failure {
+func (c *caller) readFailure(first []byte, err error) *failure {
 	f := newFailure(stageReceive, fmt.Errorf("read answer: %w", err))
 	switch {
 	case errors.Is(err, wire.ErrHTTP):
 		f.stage = stageVersion
-	case errors.Is(err, wire.ErrNoMessage), len(first) == 0 && errors.Is(err, syscall.ECONNRESET):
+	case errors.Is(err, wire.ErrTLS):
+		e := errs.New(errs.Unavailable, "the %s requires TLS", c.kind).
+			WithHint("%s", tlsHint)
+		e.Err = err
+		return newFailure(stageSend, e)
+	case errors.Is(err, wire.ErrNoMessage), len(first) == 0 && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, tlsconn.ErrCutOff)):
 		f.stage = stageClosed
 	}
 	return f

@@ -71,14 +71,14 @@ func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credentia
 	if err != nil {
 		return nil, newFailure(stageCreate, err)
 	}
-	nc, done, err := a.connect(ctx, d, cred)
-	if err != nil {
-		return nil, newFailure(stageConnect, fmt.Errorf("connect to %s: %w", d.name, err))
+	nc, done, f := a.connect(ctx, d, cred)
+	if f != nil {
+		return nil, f
 	}
 	s := &session{caller: &a.caller, nc: nc, close: done, version: v, owner: ownerOf(d, cred), expires: cred.Expires}
 	s.setContext(ctx)
 	start := time.Now()
-	f := s.open(opening)
+	f = s.open(opening)
 	s.latency = time.Since(start)
 	if f != nil {
 		s.discard()

@@ -16,6 +16,7 @@ import (
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/message"
+	"schedrestd/rpc/tlsconn"
 )
 
 // Limits on the idle sessions. They are low because slurmdbd up to 24.11 serves
@@ -212,6 +213,9 @@ func closedByDaemon(f *failure) bool {
 // Data that a daemon sent without a request could be mistaken for the next
 // answer.
 func hasNoInput(nc net.Conn) bool {
+	if t, ok := nc.(*tlsconn.Conn); ok {
+		return t.HasNoInput()
+	}
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
 		return true // unknown; if there is input, the next request on nc fails

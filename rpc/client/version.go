@@ -10,6 +10,7 @@ import (
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
+	"schedrestd/rpc/tlsconn"
 )
 
 // findVersion returns the protocol version that d supports. If it is unknown,
@@ -102,10 +103,11 @@ func (c *Client) probeVersion(ctx context.Context, d *daemon, cred model.Credent
 
 // isUnreachable reports whether f means that d can't be reached at any of its
 // addresses. It returns false if munged or a sack.socket failed, if ctx has
-// ended, or if the credential can be used only with some of d's addresses.
+// ended, or if the credential can be used only with some of d's addresses. A
+// failed TLS handshake does not depend on the credential either.
 func (c *Client) isUnreachable(ctx context.Context, d *daemon, cred model.Credential, f *failure) bool {
 	_, classified := errors.AsType[*errs.Error](f.err)
-	return f.stage == stageConnect && !classified && ctx.Err() == nil && (!cred.Local() || c.usesIssuer(d))
+	return f.stage == stageConnect && (!classified || errors.Is(f.err, tlsconn.ErrHandshake)) && ctx.Err() == nil && (!cred.Local() || c.usesIssuer(d))
 }
 
 // closedError returns the error for a daemon that closes the connection for
@@ -120,9 +122,16 @@ func (g *daemons) closedError(d *daemon, err error) error {
 	if d.lastVersion > codec.V2405 || d.lastVersion == 0 && !d.waited {
 		return err
 	}
-	return errs.Wrap(err, errs.Unauthenticated, "the %s closes the connection: it does not accept the credential, or speaks none of the protocols of Slurm %s to %s",
+	e := errs.New(errs.Unauthenticated, "the %s closes the connection: it does not accept the credential, or speaks none of the protocols of Slurm %s to %s",
 		g.kind, codec.Oldest.Release(), codec.Newest.Release())
+	if e.Err = err; !g.secure {
+		e.Hint = tlsHint
+	}
+	return e
 }
+
+// tlsHint is the hint where a daemon may require TLS, and the client uses none.
+const tlsHint = "if the daemons use TLS: set TLSType=tls/s2n, and in TLSParameters ca_cert_file= to the cluster's CA"
 
 // patience is how long waitsForRequest waits on a silent connection. If the
 // daemon keeps the connection open that long, waitsForRequest assumes that the
@@ -137,13 +146,13 @@ func (c *Client) waitsForRequest(ctx context.Context, d *daemon, cred model.Cred
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	nc, done, err := c.connect(ctx, d, cred)
-	if err != nil {
+	nc, done, f := c.connect(ctx, d, cred)
+	if f != nil {
 		return false
 	}
 	defer done()
 	defer watch(ctx, nc)()
-	_, err = nc.Read(make([]byte, 1))
+	_, err := nc.Read(make([]byte, 1))
 	return isTimeout(err)
 }
 

@@ -21,6 +21,8 @@ var (
 	// ErrHTTP means that the peer answered in HTTP. Slurm does so from 25.11 on
 	// if it does not understand a message.
 	ErrHTTP = errors.New("answer is HTTP text, not a message")
+	// ErrTLS means that the peer speaks TLS.
+	ErrTLS = errors.New("a record of TLS, not a message")
 )
 
 // A LengthError means that the announced length of a message exceeds the limit.
@@ -47,11 +49,24 @@ func Length(r io.Reader, limit int) (int, error) {
 	if string(b[:]) == "HTTP" {
 		return 0, ErrHTTP
 	}
+	if isTLS(b, limit) {
+		return 0, ErrTLS
+	}
 	n := binary.BigEndian.Uint32(b[:])
 	if uint64(n) > uint64(limit) {
 		return 0, LengthError{int(n), limit}
 	}
 	return int(n), nil
+}
+
+// isTLS reports whether the beginning of a message is that of a TLS record: its
+// type, its version and the first byte of its length. An alert is what a server
+// with TLS sends to a client without TLS. As a length, the beginning of an alert
+// stands for one of five, near 352 MB. A client begins with a handshake, whose
+// beginning is over the limit of any server.
+func isTLS(b [4]byte, limit int) bool {
+	const alert, handshake = 0x15, 0x16
+	return b[1] == 3 && b[2] <= 4 && (b[0] == alert && b[3] == 0 || b[0] == handshake && binary.BigEndian.Uint32(b[:]) > uint32(limit))
 }
 
 // Fill reads from r until buf has n bytes. It returns buf, which may have
