@@ -110,6 +110,9 @@ func (s *Server) admit(nc net.Conn, p *pool) *conn {
 			}
 		}
 	}
+	if s.TLS != nil && !c.local {
+		c.nc = s.TLS.Wrap(nc)
+	}
 	c.source = c.addrSource()
 	if s.crowded(p) {
 		c.source = c.origin()

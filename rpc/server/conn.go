@@ -70,7 +70,11 @@ func (c *conn) exchange() error {
 	if !c.setReadTimeout(cmp.Or(c.server.FrontTimeout, defaultFrontTimeout)) {
 		return ErrClosed
 	}
+	c.nc.SetWriteDeadline(time.Now().Add(cmp.Or(c.server.FrontTimeout, defaultFrontTimeout))) // the first Read may write a TLS handshake
 	n, err := wire.Length(c.nc, cmp.Or(c.server.MaxRequest, defaultMaxRequest))
+	if errors.Is(err, wire.ErrTLS) {
+		err = errs.Wrap(err, errs.Unsupported, "the client speaks TLS, and this daemon has no TLSType=tls/s2n")
+	}
 	if err != nil {
 		return err
 	}

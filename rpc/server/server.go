@@ -33,6 +33,7 @@ import (
 	"schedrestd/internal/throttle"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
+	"schedrestd/rpc/tlsconn"
 )
 
 // Handler answers a request. An error is converted to one of Slurm's error
@@ -66,7 +67,10 @@ type Server struct {
 	// limits on connections: the owner of a subordinate uid, and otherwise the
 	// uid itself. If Owner is nil, each uid counts separately.
 	Owner func(uid uint32) uint32
-	Log   *slog.Logger // nil for slog.Default
+	// TLS is for TCP connections. If it is nil, they are plain. Connections to
+	// UNIX sockets always are.
+	TLS *tlsconn.Server
+	Log *slog.Logger // nil for slog.Default
 
 	Oldest, Newest codec.Version // accepted protocol versions; 0 for all known ones
 
