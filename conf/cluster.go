@@ -2,7 +2,6 @@ package conf
 
 import (
 	"cmp"
-	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -43,8 +42,8 @@ var clusterGrammar = grammar[clusterDraft]{
 			c.Configless = slices.Contains(splitList(fold(v)), "enable_configless")
 			return nil // the other parameters are for Slurm's controller
 		}},
-		{name: "TLSType", set: func(_ *clusterDraft, v string) error { return checkTLSType(v) }},
-		{name: "TLSParameters", set: setTLS},
+		{name: "TLSType", set: func(c *clusterDraft, v string) error { return setTLSType(&c.SecureRPC, v) }},
+		{name: "TLSParameters", set: func(c *clusterDraft, v string) error { return setTLSParameters(&c.TLS, v) }},
 		{name: "MessageTimeout", set: func(c *clusterDraft, v string) error { return setTimeout(&c.MessageTimeout, v, maxMessageTimeout) }},
 		{name: "TCPTimeout", set: func(c *clusterDraft, v string) error { return setTimeout(&c.ConnectTimeout, v, maxConnectTimeout) }},
 		{name: "DebugFlags", set: func(c *clusterDraft, v string) error { c.DebugFlags = splitList(v); return nil }},
@@ -140,30 +139,6 @@ func setAccountingMunge(c *clusterDraft, v string) error {
 			c.accounting.Munge = filepath.Clean(path)
 			return nil
 		}
-	}
-	return nil
-}
-
-// checkTLSType returns an error if the daemons use TLS for their connections to
-// each other. The programs of this project do not support TLS between daemons.
-// They could not connect to daemons that use TLS, and their own listeners would
-// contradict the configuration.
-func checkTLSType(v string) error {
-	if name := pluginName(v, "tls/"); name != "none" {
-		return errors.New("want tls/none: TLS between daemons (tls/s2n) is not supported. " +
-			"Set TLSType=tls/none for the cluster, or use Slurm's own slurmrestd")
-	}
-	return nil
-}
-
-func setTLS(c *clusterDraft, v string) error {
-	c.TLS = map[string]string{}
-	for _, p := range splitList(v) {
-		name, value, _ := strings.Cut(p, "=")
-		if name == "" {
-			return wantError("name=value pairs, separated by commas")
-		}
-		c.TLS[fold(name)] = value
 	}
 	return nil
 }

@@ -50,7 +50,8 @@ type Cluster struct {
 	Configless        bool   // SchedctldParameters=enable_configless: the controller sends this file to others
 	Nodes             []Line // NodeName= lines
 	Partitions        []Line // PartitionName= lines
-	TLS               map[string]string
+	SecureRPC         bool   // TLSType=tls/s2n: the daemons and their clients use TLS
+	TLS               TLSParameters
 	MessageTimeout    time.Duration
 	ConnectTimeout    time.Duration // TCPTimeout; 0 if not given
 	DebugFlags        []string
@@ -70,6 +71,8 @@ type Dbd struct {
 
 	PrivateData PrivateData
 	Auth
+	SecureRPC      bool // as in Cluster
+	TLS            TLSParameters
 	MessageTimeout time.Duration
 	DebugFlags     []string
 }

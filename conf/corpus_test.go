@@ -62,7 +62,9 @@ func TestCorpus(t *testing.T) {
 			c.JWT, c.JWKS, c.UserClaimField, c.DisableTokenCreation = true, "/etc/slurm/jwks.json", "preferred_username", true
 			c.Accounting = &Accounting{Host: "localhost", Port: 6819}
 		})},
-		{file: "s2n.conf", problem: []string{"s2n.conf:4: TLSType: want tls/none: TLS between daemons (tls/s2n) is not supported. Set TLSType=tls/none for the cluster, or use Slurm's own slurmrestd"}},
+		{file: "s2n.conf", want: site(func(c *Cluster) {
+			c.ClusterName, c.Controllers, c.SecureRPC = "sealed", []Host{{"ctl", "ctl"}}, true
+		})},
 		{file: "sack.conf", want: site(func(c *Cluster) {
 			c.ClusterName, c.Controllers = "keyed", []Host{{"ctl1", "ctl1"}, {"ctl2", "ctl2"}}
 			c.Auth = Auth{AuthType: "auth/slurm", JWT: true, JWTKey: "/var/spool/jwt_hs256.key"}

@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/internal/errs"
 	"schedrestd/internal/guard"
+	"schedrestd/internal/guard/content"
 )
 
 // Files opens configuration files.
@@ -52,6 +53,37 @@ func (r Reader) Read(path string) (*Cluster, []Warning, error) {
 	c, warnings, err := readCluster(path, newSource(r.Files))
 	return c, warnings, r.withHint(path, err)
 }
+
+// maxCA limits a file of CAs, which may contain text beside its certificates.
+const maxCA = 256 << 10
+
+// ReadCA reads the file of the CAs that sign the daemons' certificates. It
+// returns nil if the daemons use no TLS. Errors name the key that names the file.
+func (r Reader) ReadCA(c *Cluster) (path string, text []byte, err error) {
+	if !c.SecureRPC {
+		return "", nil, nil
+	}
+	if path, err = c.CA(); err != nil {
+		return "", nil, err
+	}
+	f, err := r.Open(path)
+	if err == nil {
+		defer f.Close()
+		text, err = content.ReadOpened(f, path, authorities, maxCA)
+	}
+	if err != nil {
+		return "", nil, &errs.Error{Kind: errs.KindOf(err), Message: c.Path + ": TLSParameters: ca_cert_file", Err: err,
+			Hint: cmp.Or(errs.HintOf(err), "TLSType=tls/s2n needs the certificate of the cluster's CA, which is on the controller's machine")}
+	}
+	return path, text, nil
+}
+
+// authorities is the rule for a file of CAs.
+var authorities = guard.Rule{Label: "CA certificate", AllowLink: true}
+
+// ReadCA reads the file of the CAs that sign the daemons' certificates, like
+// Reader.ReadCA.
+func ReadCA(c *Cluster) (path string, text []byte, err error) { return diskReader.ReadCA(c) }
 
 // Find works like the function Find, but looks for the files through r.
 func (r Reader) Find(flag string) (string, error) {

@@ -68,5 +68,5 @@ PurgeJobMonths PurgeJobScriptAfter PurgeResvAfter PurgeStepAfter PurgeStepMonths
 PurgeSuspendAfter PurgeSuspendMonths PurgeTXNAfter PurgeTXNMonths
 PurgeUsageAfter PurgeUsageMonths StepPurge StorageBackupHost StorageHost
 StorageParameters StoragePass StoragePassScript StoragePort StorageType
-StorageUser TCPTimeout TLSParameters TrackSchedctldDown TrackWCKey`
+StorageUser TCPTimeout TrackSchedctldDown TrackWCKey`
 )

@@ -174,17 +174,74 @@ func TestMunge(t *testing.T) {
 	}
 }
 
-// TestTLSType checks that both configuration files are refused if they require
-// TLS.
+// TestTLSType checks in both configuration files whether the daemons use TLS.
 func TestTLSType(t *testing.T) {
-	for value, ok := range map[string]bool{"tls/none": true, "none": true, "TLS/None": true, "tls/s2n": false, "s2n": false, "tls/openssl": false} {
-		_, _, err := readCluster("/c", files{"/c": minimal + "TLSType=" + value}.open)
-		_, _, dbdErr := readDbd("/c", files{"/c": "StorageLoc=/s\n\nTLSType=" + value}.open)
-		for _, err := range []error{err, dbdErr} {
-			if (err == nil) != ok || err != nil && !strings.HasPrefix(err.Error(), "/c:3: TLSType: want tls/none") {
-				t.Errorf("%s: %v", value, err)
+	on, off, wrong := "on", "off", "/c:3: TLSType: want tls/none or tls/s2n"
+	for value, want := range map[string]string{"tls/none": off, "none": off, "TLS/None": off, "tls/s2n": on, "s2n": on, "TLS/S2N": on, "tls/openssl": wrong, "yes": wrong} {
+		cluster, _, err := readCluster("/c", files{"/c": minimal + "TLSType=" + value}.open)
+		dbd, _, dbdErr := readDbd("/c", files{"/c": "StorageLoc=/s\n\nTLSType=" + value}.open)
+		for i, err := range []error{err, dbdErr} {
+			got := off
+			switch {
+			case err != nil:
+				got = err.Error()
+			case i == 0 && cluster.SecureRPC, i == 1 && dbd.SecureRPC:
+				got = on
+			}
+			if got != want {
+				t.Errorf("%s: %s, want %s", value, got, want)
 			}
 		}
+	}
+}
+
+// TestTLSFiles checks the paths of the certificates and keys for TLS between
+// daemons.
+func TestTLSFiles(t *testing.T) {
+	tests := []struct {
+		name, parameters       string
+		ca, ctld, dbd          string
+		caErr, ctldErr, dbdErr string
+	}{
+		{name: "defaults", ca: "/etc/x/ca_cert.pem", ctld: "/etc/x/ctld_cert.pem /etc/x/ctld_cert_key.pem", dbd: "/etc/x/dbd_cert.pem /etc/x/dbd_cert_key.pem"},
+		{name: "all given", parameters: "ca_cert_file=/1,CTLD_cert_file=/2,ctld_cert_key_file=/3/,dbd_cert_file=/4,dbd_cert_key_file=/5,security_policy_version=x,load_system_certificates",
+			ca: "/1", ctld: "/2 /3", dbd: "/4 /5"},
+		{name: "not absolute", parameters: "ca_cert_file=a,ctld_cert_file=b,dbd_cert_key_file=c",
+			caErr: "ca_cert_file: want an absolute path", ctldErr: "ctld_cert_file: want an absolute path", dbdErr: "dbd_cert_key_file: want an absolute path"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			text := "TLSType=tls/s2n\n"
+			if tt.parameters != "" {
+				text += "TLSParameters=" + tt.parameters + "\n"
+			}
+			cluster, warnings, err := readCluster("/etc/x/c", files{"/etc/x/c": minimal + text}.open)
+			dbd, dbdWarnings, dbdErr := readDbd("/etc/x/c", files{"/etc/x/c": "StorageLoc=/s\n" + text}.open)
+			if err != nil || dbdErr != nil || len(warnings)+len(dbdWarnings) > 0 {
+				t.Fatal(err, dbdErr, warnings, dbdWarnings)
+			}
+			ca, err := cluster.CA()
+			check(t, ca, tt.ca, err, tt.caErr)
+			ctld, err := cluster.Certificate()
+			check(t, strings.TrimSpace(ctld.Chain+" "+ctld.Key), tt.ctld, err, tt.ctldErr)
+			own, err := dbd.Certificate()
+			if tt.dbdErr == "" {
+				check(t, own.Chain+" "+own.Key, tt.dbd, err, "")
+			} else {
+				check(t, "", "", err, tt.dbdErr)
+			}
+		})
+	}
+}
+
+// check compares a result and an error with what is wanted.
+func check(t *testing.T, got, want string, err error, problem string) {
+	t.Helper()
+	if problem != "" {
+		want = ""
+	}
+	if got != want || (err == nil) != (problem == "") || err != nil && !strings.HasSuffix(err.Error(), ": TLSParameters: "+problem) {
+		t.Errorf("got %q, %v; want %q, %q", got, err, want, problem)
 	}
 }
 

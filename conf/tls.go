@@ -8,6 +8,84 @@ import (
 	"schedrestd/internal/errs"
 )
 
+// TLSParameters holds the elements of TLSParameters=, by name.
+type TLSParameters map[string]string
+
+// setTLSParameters parses a list of name=value pairs.
+func setTLSParameters(to *TLSParameters, v string) error {
+	*to = TLSParameters{}
+	for _, p := range splitList(v) {
+		name, value, _ := strings.Cut(p, "=")
+		if name == "" {
+			return wantError("name=value pairs, separated by commas")
+		}
+		(*to)[fold(name)] = value
+	}
+	return nil
+}
+
+// setTLSType sets whether the daemons and their clients use TLS. The name of the
+// only type is that of the library of Slurm's daemons. The protocol is that of
+// every other library.
+func setTLSType(to *bool, v string) error {
+	switch pluginName(v, "tls/") {
+	case "none":
+		*to = false
+	case "s2n":
+		*to = true
+	default:
+		return wantError("tls/none or tls/s2n")
+	}
+	return nil
+}
+
+// CheckNames parses SCHEDRESTD_TLS_NAMES: whether a certificate of a daemon must
+// contain one of the daemon's names in the configuration.
+func CheckNames(v string) (bool, error) {
+	switch v {
+	case "check", "ignore", "":
+		return v == "check", nil
+	}
+	return false, errs.New(errs.Invalid, "environment: SCHEDRESTD_TLS_NAMES=%s", v).WithHint("allowed values: check, ignore")
+}
+
+// A Certificate holds the paths of a daemon's certificate chain and of its
+// private key, both in PEM.
+type Certificate struct{ Chain, Key string }
+
+// CA returns the path of the certificates of the CAs that sign the daemons'
+// certificates.
+func (c *Cluster) CA() (string, error) { return c.TLS.path("ca_cert_file", c.Path, "ca_cert.pem") }
+
+// Certificate returns the paths of the controller's own certificate.
+func (c *Cluster) Certificate() (Certificate, error) {
+	return c.TLS.certificate("ctld_cert", c.Path)
+}
+
+// Certificate returns the paths of the accounting daemon's own certificate.
+func (d *Dbd) Certificate() (Certificate, error) { return d.TLS.certificate("dbd_cert", d.Path) }
+
+func (p TLSParameters) certificate(name, file string) (c Certificate, err error) {
+	if c.Chain, err = p.path(name+"_file", file, name+".pem"); err == nil {
+		c.Key, err = p.path(name+"_key_file", file, name+"_key.pem")
+	}
+	return c, err
+}
+
+// path returns the path in a parameter of a configuration file. Without the
+// parameter, it returns the path of the file with the default name beside the
+// configuration, as in Slurm.
+func (p TLSParameters) path(name, file, fallback string) (string, error) {
+	value, ok := p[name]
+	switch {
+	case !ok:
+		return filepath.Join(filepath.Dir(file), fallback), nil
+	case !filepath.IsAbs(value):
+		return "", tlsError(file, "%s: want an absolute path", name)
+	}
+	return filepath.Clean(value), nil
+}
+
 // TLS holds the TLSParameters for the gateway's https:// listeners. Only the
 // first two, restd_cert_file and restd_cert_key_file, are parameters of Slurm.
 type TLS struct {
@@ -33,21 +111,21 @@ func (c *Cluster) RestdTLS() (t TLS, err error) {
 		value := c.TLS[name]
 		switch to, path := paths[name]; {
 		case path && !filepath.IsAbs(value):
-			return TLS{}, c.tlsError("%s: want an absolute path", name)
+			return TLS{}, tlsError(c.Path, "%s: want an absolute path", name)
 		case path:
 			*to = filepath.Clean(value)
 		case name == "restd_min_version" && (value == "1.2" || value == "1.3"):
 			t.TLS12 = value == "1.2"
 		case name == "restd_min_version":
-			return TLS{}, c.tlsError("%s: want 1.2 or 1.3", name)
+			return TLS{}, tlsError(c.Path, "%s: want 1.2 or 1.3", name)
 		case strings.HasPrefix(name, "restd_"):
-			return TLS{}, c.tlsError("unknown parameter %s: allowed are restd_ca_file, restd_cert_file, "+
+			return TLS{}, tlsError(c.Path, "unknown parameter %s: allowed are restd_ca_file, restd_cert_file, "+
 				"restd_cert_key_file and restd_min_version", name)
 		}
 	}
 	return t, nil
 }
 
-func (c *Cluster) tlsError(format string, args ...any) error {
-	return errs.New(errs.Invalid, "%s: TLSParameters: "+format, append([]any{c.Path}, args...)...)
+func tlsError(file, format string, args ...any) error {
+	return errs.New(errs.Invalid, "%s: TLSParameters: "+format, append([]any{file}, args...)...)
 }

@@ -29,7 +29,7 @@ func TestRestd(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			draft := &clusterDraft{Cluster: Cluster{Path: "/etc/c"}}
 			if tt.text != "" {
-				if err := setTLS(draft, tt.text); err != nil {
+				if err := setTLSParameters(&draft.TLS, tt.text); err != nil {
 					t.Fatal(err)
 				}
 			}

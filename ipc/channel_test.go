@@ -43,7 +43,7 @@ func fullSetup() work.Setup {
 		Controllers: []work.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:6817"}, {Name: "b", Network: "unix", Address: "/run/b"}},
 		Front:       []work.Address{{Name: "f", Network: "tcp", Address: "192.0.2.9:6817"}}, MorePorts: 3,
 		Accounting: []work.Address{{Name: "dbd", Network: "tcp", Address: "[2001:db8::1]:6819"}},
-		AuthSocket: "/run/sched/ctld.sock", Munge: work.Munge{Socket: "/run/munge.socket", Accounting: "/run/other", TTL: time.Minute},
+		AuthSocket: "/run/sched/ctld.sock", TLS: work.TLS{CA: []byte{0x30, 0}, CheckNames: true}, Munge: work.Munge{Socket: "/run/munge.socket", Accounting: "/run/other", TTL: time.Minute},
 		RequireUserName: true, StrictBodies: true, MaxAge: 2 * time.Second,
 		UserClaim: "preferred_username", Zone: []byte("TZif"), Names: work.NamesSched | work.NamesSlurm,
 		Parsers: []work.Parser{{Version: 40, Flags: 1}, {Version: 43}}, Content: work.ContentController | work.ContentAccounting | work.ContentUtil, Statuses: []string{"200", "default"},

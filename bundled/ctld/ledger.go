@@ -44,6 +44,10 @@ func newLedger(c *conf.Cluster, key *auth.Key, super func(uid uint32) bool) (*le
 	if key == nil {
 		return nil, noTickets(c)
 	}
+	var err error
+	if cfg.TLS, err = daemon.ReadCA(c); err != nil {
+		return nil, err
+	}
 	for _, host := range []string{c.Accounting.Host, c.Accounting.BackupHost} {
 		if host != "" {
 			address := net.JoinHostPort(host, strconv.Itoa(c.Accounting.Port))

@@ -34,6 +34,10 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 	if err != nil {
 		return err
 	}
+	secure, err := daemon.ReadTLS(c.SecureRPC, c.Certificate, user)
+	if err != nil {
+		return err
+	}
 	listeners, err := daemon.Listen(cfg.Address, cfg.Port, c.AuthSocket, socketMode(), user.UID)
 	if err != nil {
 		return err
@@ -46,7 +50,7 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 		return errors.Join(err, daemon.Close(listeners))
 	}
 	defer controller.Close()
-	s := &server.Server{Handlers: controller.Handlers(), Limit: controller.Limit, Verify: keys.Verify,
+	s := &server.Server{Handlers: controller.Handlers(), TLS: secure, Limit: controller.Limit, Verify: keys.Verify,
 		Super: daemon.Super(user.UID), Owner: daemon.Owners(log), Log: log, SpoolDir: controller.cfg.StateDir,
 		MaxBytes: maxRequestBytes, MaxUserBytes: maxUserRequestBytes}
 	debug.SetGCPercent(gcPercent)

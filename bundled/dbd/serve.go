@@ -38,6 +38,10 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	secure, err := daemon.ReadTLS(c.SecureRPC, c.Certificate, user)
+	if err != nil {
+		return err
+	}
 	// All users of this machine may connect to the socket, because the kernel
 	// reports the uid of each client.
 	listeners, err := daemon.Listen(c.Address, c.Port, c.AuthSocket, 0o666, user.UID)
@@ -53,7 +57,7 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	privacy := daemon.Privacy{Hidden: c.PrivateData, Super: super}
 	privacy.Log(log, conf.PrivateJobs|conf.PrivateUsers|conf.PrivateAccounts)
 	d := New(store, privacy, log)
-	s := &server.Server{Persistent: d.Handlers(), Greeting: message.PagesOffered, Limit: d.Limit, Verify: keys.WithTickets(), Super: super, Owner: daemon.Owners(log), Log: log,
+	s := &server.Server{Persistent: d.Handlers(), TLS: secure, Greeting: message.PagesOffered, Limit: d.Limit, Verify: keys.WithTickets(), Super: super, Owner: daemon.Owners(log), Log: log,
 		SpoolDir: filepath.Dir(c.StorageLoc)}
 	return daemon.Serve(ctx, s, listeners, log, nil)
 }

@@ -30,6 +30,7 @@ import (
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/fault"
+	"schedrestd/rpc/tlsconn"
 )
 
 // A Cluster combines the clients of a cluster's daemons with the user's
@@ -82,12 +83,36 @@ func Open(path string, token func(field string) (string, error), warn io.Writer)
 		ConnectTimeout: cluster.ConnectTimeout,
 		Trusted:        func(uid uint32) bool { return uid == 0 || uid == sched },
 	}
+	if cfg.TLS, err = secured(cluster); err != nil {
+		return nil, err
+	}
 	c := &Cluster{Client: client.New(cfg), Credential: model.Credential{Token: credential}, Auth: cluster.Auth,
 		Path: path, name: cluster.ClusterName}
 	if len(cfg.Accounting) > 0 {
 		c.accounting = client.NewAccounting(cfg)
 	}
 	return c, nil
+}
+
+// secured returns the TLS for the connections to the daemons, or nil if the
+// cluster uses none.
+func secured(c *conf.Cluster) (*tlsconn.Client, error) {
+	if !c.SecureRPC {
+		return nil, nil
+	}
+	names, err := conf.Env("SCHEDRESTD_TLS_NAMES")
+	if err != nil {
+		return nil, err
+	}
+	check, err := conf.CheckNames(names)
+	if err != nil {
+		return nil, err
+	}
+	path, text, err := conf.ReadCA(c)
+	if err != nil {
+		return nil, err
+	}
+	return tlsconn.ReadClient(path, text, check)
 }
 
 // handler returns the handlers of the REST API.
@@ -176,7 +201,7 @@ func accounting(c *conf.Cluster, token string) (list []client.Address) {
 }
 
 func tcp(name, host string, port int) client.Address {
-	return client.Address{Name: name, Network: "tcp", Address: net.JoinHostPort(host, strconv.Itoa(port))}
+	return client.Address{Name: name, Host: host, Network: "tcp", Address: net.JoinHostPort(host, strconv.Itoa(port))}
 }
 
 // self describes this process, which is the client of its own handlers. The

@@ -59,6 +59,7 @@ var variables = []variable{
 	{"SCHEDRESTD_RATE", setRate},
 	{"SCHEDRESTD_RESPONSE_STATUS_CODES", setStatuses},
 	{"SCHEDRESTD_SECURITY", setSwitches},
+	{"SCHEDRESTD_TLS_NAMES", setTLSNames},
 	{"SCHEDRESTD_TRUSTED_PROXIES", setProxies},
 	{"SCHEDRESTD_WATCH_INTERVAL", setTime(func(o *options) *time.Duration { return &o.watchInterval }, "SCHEDRESTD_WATCH_INTERVAL", 100*time.Millisecond, time.Minute, "1s")},
 	{"TZ", ignore}, // zone.Environment reads it
@@ -98,6 +99,13 @@ func setDocs(o *options, v string) error {
 		return nil
 	}
 	return errs.New(errs.Invalid, "environment: SCHEDRESTD_DOCS=%s", v).WithHint("allowed values: on, off")
+}
+
+// setTLSNames sets whether the certificates of the daemons must contain their
+// names.
+func setTLSNames(o *options, v string) (err error) {
+	o.tlsNames, err = conf.CheckNames(v)
+	return err
 }
 
 // logSockets maps each log format to the socket to which the log is sent, or to

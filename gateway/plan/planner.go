@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"schedrestd/become/subuid"
 	"schedrestd/conf"
@@ -13,6 +14,7 @@ import (
 	"schedrestd/internal/loglevel"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/rpc/tlsconn"
 )
 
 // A planner makes a Plan from the options and the configuration.
@@ -25,6 +27,7 @@ type planner struct {
 	level        slog.LevelVar
 	log          *slog.Logger
 	cluster      *conf.Cluster // read by read
+	ca           []byte        // the CAs of its daemons; nil without TLS
 }
 
 func newPlanner(o options, from origin, errOut io.Writer) *planner {
@@ -108,6 +111,7 @@ func (p *planner) read() (plan *query.WholePlan, ineffective []string, err error
 		return nil, nil, err
 	}
 	plan.Path = p.path
+	plan.Setup.TLS.CA = p.ca
 	return plan, ineffectiveFlags(p.o.effectiveDebugFlags(cluster)), nil
 }
 
@@ -116,6 +120,13 @@ func (p *planner) configuration() (*conf.Cluster, error) {
 	cluster, warnings, err := p.readConfiguration()
 	for _, w := range warnings {
 		p.log.Warn(w.String())
+	}
+	if err != nil {
+		return nil, err
+	}
+	path, text, err := p.o.reader().ReadCA(cluster)
+	if err == nil && cluster.SecureRPC {
+		p.ca, err = tlsconn.ParseCA(path, text, time.Now())
 	}
 	if err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
+	"schedrestd/rpc/tlsconn"
 )
 
 // printReport prints what the gateway would use, for --check. It prints no
@@ -36,6 +37,7 @@ func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *con
 	row("cluster", "%s", cmp.Or(s.Cluster, "without a name"))
 	row("controllers", "%s", addresses(slices.Concat(s.Front, s.Controllers)))
 	row("accounting", "%s", addresses(s.Accounting))
+	row("daemons", "%s", describeDaemonTLS(s.TLS))
 	row("API", "%s", o.describeAPI(s))
 	row("tokens", "%s", describeTokens(plan))
 	row("local users", "%s", describeLocal(plan))
@@ -99,6 +101,18 @@ func addresses(list []work.Address) string {
 		texts = append(texts, text)
 	}
 	return cmp.Or(strings.Join(texts, ", "), "none")
+}
+
+// describeDaemonTLS returns how the daemons are reached.
+func describeDaemonTLS(t work.TLS) string {
+	if len(t.CA) == 0 {
+		return "reached without TLS"
+	}
+	text := "reached with TLS; CA " + tlsconn.DescribeCA(t.CA)
+	if t.CheckNames {
+		text += "; names are compared"
+	}
+	return text
 }
 
 // describeAPI returns the beginnings of the paths, and the API versions.

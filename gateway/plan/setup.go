@@ -164,6 +164,7 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, 
 		Statuses:        o.statuses,
 		JSON:            o.json,
 		YAML:            o.yaml,
+		TLS:             work.TLS{CheckNames: o.tlsNames},
 		Limits:          o.limits(c),
 		Admission:       o.admission,
 	}
@@ -276,8 +277,12 @@ func resolveDaemons(key string, hosts []conf.Host, port int, log *slog.Logger) (
 		if err != nil {
 			failures = append(failures, errs.Wrap(err, errs.KindOf(err), "%s=%s", key, h.Address))
 		}
+		host := h.Address
+		if _, err := netip.ParseAddr(host); err == nil || host == h.Name {
+			host = ""
+		}
 		for _, a := range addrs {
-			list = append(list, work.Address{Name: h.Name, Network: "tcp", Address: hostPort(a, port)})
+			list = append(list, work.Address{Name: h.Name, Host: host, Network: "tcp", Address: hostPort(a, port)})
 		}
 	}
 	if len(list) == 0 && len(failures) > 0 {

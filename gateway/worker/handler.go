@@ -24,6 +24,7 @@ import (
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/fault"
+	"schedrestd/rpc/tlsconn"
 )
 
 // NewHandler builds the handlers of a worker from its Setup, and the clients
@@ -47,6 +48,12 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 		Observe:        meter.ObserveCalls(false),
 		Reused:         meter.CountReused,
 		Log:            slog.Default(),
+	}
+	if len(setup.TLS.CA) > 0 {
+		var err error
+		if daemons.TLS, err = tlsconn.NewClient(setup.TLS.CA, setup.TLS.CheckNames); err != nil {
+			return nil, err
+		}
 	}
 	cfg := handlerConfig(setup)
 	ctl := controller(setup, daemons, b)
@@ -186,7 +193,7 @@ func withSocket(setup work.Setup, list []client.Address) []client.Address {
 func addresses(list []work.Address) []client.Address {
 	var out []client.Address
 	for _, a := range list {
-		out = append(out, client.Address{Name: a.Name, Network: a.Network, Address: a.Address})
+		out = append(out, client.Address{Name: a.Name, Host: a.Host, Network: a.Network, Address: a.Address})
 	}
 	return out
 }

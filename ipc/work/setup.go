@@ -15,6 +15,7 @@ const (
 	maxParsers   = 16
 	maxStatuses  = 64
 	maxZone      = 8 << 10 // bytes; the same as zone.MaxSize
+	maxCA        = 6 << 10 // bytes; the same as tlsconn.MaxCA
 )
 
 // Setup is the part of the options and the configuration that a worker gets. It
@@ -31,7 +32,8 @@ type Setup struct {
 	Accounting  []Address // empty: no accounting daemon
 	AuthSocket  string    // socket of the bundled controller, which identifies peers by SO_PEERCRED; "": none
 	Munge       Munge     // authentication to daemons of Slurm
-	Sack        []string  // sockets that issue auth/slurm credentials, which replace MUNGE credentials; in order of preference
+	TLS         TLS
+	Sack        []string // sockets that issue auth/slurm credentials, which replace MUNGE credentials; in order of preference
 
 	RequireUserName bool          // refuse the token of root or SchedUser if the request names no user
 	StrictBodies    bool          // refuse a body with an unknown field
@@ -60,12 +62,13 @@ type settings Setup
 
 func (s *settings) Walk(w *ipc.Walker) {
 	w.Text(maxName, &s.Cluster)
-	ipc.List(w, &s.Controllers, maxAddresses, 6, func(a *Address) { a.Walk(w) })
-	ipc.List(w, &s.Front, maxAddresses, 6, func(a *Address) { a.Walk(w) })
+	ipc.List(w, &s.Controllers, maxAddresses, 8, func(a *Address) { a.Walk(w) })
+	ipc.List(w, &s.Front, maxAddresses, 8, func(a *Address) { a.Walk(w) })
 	w.Fields(&s.MorePorts)
-	ipc.List(w, &s.Accounting, maxAddresses, 6, func(a *Address) { a.Walk(w) })
+	ipc.List(w, &s.Accounting, maxAddresses, 8, func(a *Address) { a.Walk(w) })
 	w.Text(ipc.MaxAddress, &s.AuthSocket)
 	s.Munge.Walk(w)
+	s.TLS.Walk(w)
 	ipc.List(w, &s.Sack, maxAddresses, 2, func(t *string) { w.Text(ipc.MaxAddress, t) })
 	w.Fields(&s.RequireUserName, &s.StrictBodies, &s.Docs, &s.Metrics, &s.MaxAge, &s.MaxWait, &s.WatchInterval)
 	w.Blob(&s.Zone, maxZone)
@@ -132,8 +135,15 @@ const longTimeout = 24 * time.Hour
 // Address is the address of one daemon.
 type Address struct {
 	Name    string // from the configuration
+	Host    string // another name of the machine in the configuration; "" for none
 	Network string // "tcp" or "unix"
 	Address string // host:port, or a path
+}
+
+// TLS configures the TLS on the TCP connections to the daemons.
+type TLS struct {
+	CA         []byte // certificates of the CAs that sign those of the daemons, concatenated DER; empty: the connections are plain
+	CheckNames bool   // a certificate must contain a name of the daemon
 }
 
 // Munge configures MUNGE credentials for the worker's user. If Socket is empty,
@@ -210,9 +220,14 @@ func (l Limits) Check() error {
 }
 
 func (a *Address) Walk(w *ipc.Walker) {
-	w.Text(maxName, &a.Name)
+	w.Text(maxName, &a.Name, &a.Host)
 	w.Text(8, &a.Network)
 	w.Text(ipc.MaxAddress, &a.Address)
+}
+
+func (t *TLS) Walk(w *ipc.Walker) {
+	w.Blob(&t.CA, maxCA)
+	w.Fields(&t.CheckNames)
 }
 
 func (m *Munge) Walk(w *ipc.Walker) {

@@ -34,6 +34,7 @@ type Site struct {
 	Controller     int    // ports on the loopback interface
 	Accounting     int
 	AuthParameters string // AuthAltParameters of both daemons; "": Key signs tokens
+	TLS            bool   // the daemons use TLS (TLSType=tls/s2n)
 	PrivateData    string // PrivateData= of both daemons; "": not set
 	Extra          string // lines appended to the cluster's configuration
 }
@@ -98,7 +99,11 @@ func New(dir string) (*Site, error) {
 
 // Configure writes the configuration of both daemons.
 func (s *Site) Configure() error {
-	return errors.Join(WritePrivate(s.Conf(), s.clusterText()), WritePrivate(s.DbdConf(), s.dbdText()))
+	err := errors.Join(WritePrivate(s.Conf(), s.clusterText()), WritePrivate(s.DbdConf(), s.dbdText()))
+	if err == nil && s.TLS {
+		err = s.writeCertificates()
+	}
+	return err
 }
 
 func (s *Site) clusterText() string {
@@ -110,8 +115,16 @@ StateSaveLocation="%s"
 %sAccountingStorageType=accounting_storage/scheddbd
 AccountingStorageHost=127.0.0.1
 AccountingStoragePort=%d
-AccountingStorageSocket="%s"
-%s`, s.Node, s.Controller, s.Owner, filepath.Join(s.Dir, "state", "schedctld"), s.authText(s.Socket()), s.Accounting, s.DbdSocket(), s.Extra)
+%s%s`, s.Node, s.Controller, s.Owner, filepath.Join(s.Dir, "state", "schedctld"), s.authText(s.Socket()), s.Accounting, s.accountingSocket(), s.Extra)
+}
+
+// accountingSocket returns the line that names the accounting daemon's socket.
+// With TLS there is none, so that the controller uses TLS, too.
+func (s *Site) accountingSocket() string {
+	if s.TLS {
+		return ""
+	}
+	return fmt.Sprintf("AccountingStorageSocket=\"%s\"\n", s.DbdSocket())
 }
 
 func (s *Site) dbdText() string {
@@ -129,6 +142,9 @@ func (s *Site) authText(socket string) string {
 	private := ""
 	if s.PrivateData != "" {
 		private = "PrivateData=" + s.PrivateData + "\n"
+	}
+	if s.TLS {
+		private += "TLSType=tls/s2n\n"
 	}
 	return fmt.Sprintf(`AuthType=auth/cred
 AuthInfo="socket=%s"

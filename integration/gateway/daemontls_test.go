@@ -1,0 +1,106 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"schedrestd/integration/harness"
+)
+
+// withDaemonTLS is an option for daemons that use TLS (TLSType=tls/s2n). The
+// gateway accepts only tokens, so that it uses no socket of a daemon.
+func withDaemonTLS(l *harness.Lab) {
+	l.TLS = true
+	harness.WithOptions([]string{"-a", "rest_auth/jwt"})(l)
+}
+
+// TestDaemonTLS checks requests to daemons that use TLS: to the controller, to
+// the accounting daemon, and from the controller to the accounting daemon.
+func TestDaemonTLS(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t, withDaemonTLS)
+	ping := l.Request("GET", "/sched/"+harness.Version+"/ping", "").Want(t, http.StatusOK)
+	if ping.Get("pings", 0, "responding") != true {
+		t.Errorf("ping: %s", ping.Text)
+	}
+	id := l.Submit("echo done", nil)
+	if state := l.AwaitEnd(id).State(); state != "COMPLETED" {
+		t.Errorf("job %d: %s", id, state)
+	}
+	harness.Eventually(t, "the accounting daemon has the job", func() bool {
+		a := l.Request("GET", fmt.Sprintf("/scheddb/%s/job/%d", harness.Version, id), "")
+		return a.Status == http.StatusOK && len(a.List("jobs")) == 1
+	})
+	l.Request("POST", "/scheddb/"+harness.Version+"/accounts", `{"accounts":[{"name":"tls","description":"d","organization":"o"}]}`).Want(t, http.StatusOK)
+	l.Request("GET", "/scheddb/"+harness.Version+"/account/tls", "").Want(t, http.StatusOK)
+	if a := l.Request("GET", "/metrics/cluster", ""); a.Status != http.StatusOK || !strings.Contains(a.Text, "slurm_nodes 1") {
+		t.Errorf("metrics: %d %s", a.Status, a.Text)
+	}
+}
+
+// TestDaemonTLSMismatch checks the errors where only one side uses TLS, and
+// where the gateway has another CA.
+func TestDaemonTLSMismatch(t *testing.T) {
+	t.Parallel()
+	plain, secure := harness.NewDaemons(t), harness.NewDaemons(t, withDaemonTLS)
+	conf := func(l *harness.Lab, change func(string) string) string {
+		t.Helper()
+		text, err := os.ReadFile(l.Conf())
+		harness.Must(t, err)
+		path := filepath.Join(l.Dir, "etc", fmt.Sprintf("gateway%d.conf", harness.FreePort(t)))
+		harness.Must(t, os.WriteFile(path, []byte(change(string(text))), 0o600))
+		return path
+	}
+	same := func(text string) string { return text }
+	withCA := func(text string) string {
+		return text + "TLSType=tls/s2n\nTLSParameters=ca_cert_file=" + filepath.Join(secure.Dir, "etc", "ca_cert.pem") + "\n"
+	}
+	withoutTLS := func(text string) string { return strings.ReplaceAll(text, "TLSType=tls/s2n\n", "") }
+	otherCA := filepath.Join(secure.Dir, "etc", "other.pem")
+	harness.Must(t, os.WriteFile(otherCA, harness.NewIdentity(t, nil).CertPEM, 0o600))
+	withOtherCA := func(text string) string { return text + "TLSParameters=ca_cert_file=" + otherCA + "\n" }
+	tests := []struct {
+		name    string
+		lab     *harness.Lab
+		change  func(string) string
+		env     string
+		status  int
+		problem string // pattern for the errors of both daemons
+	}{
+		{name: "both with TLS", lab: secure, change: same, status: 200},
+		{name: "names are compared", lab: secure, change: same, env: "SCHEDRESTD_TLS_NAMES=check", status: 200},
+		{name: "only the gateway has TLS", lab: plain, change: withCA, status: 503, problem: `closed the connection in the TLS handshake|does not speak TLS`},
+		{name: "only the daemons have TLS", lab: secure, change: withoutTLS, status: 503, problem: `requires TLS`},
+		{name: "another CA", lab: secure, change: withOtherCA, status: 503, problem: `is not from the cluster's CA`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+			var env []string
+			if tt.env != "" {
+				env = append(env, tt.env)
+			}
+			args := append([]string{"-f", conf(tt.lab, tt.change)}, tt.lab.Restd.Args[2:len(tt.lab.Restd.Args)-1]...)
+			if tt.lab == plain {
+				args = append(args, "-a", "rest_auth/jwt")
+			}
+			tt.lab.StartGateway(t, env, append(args, address)...)
+			for _, path := range []string{"/sched/" + harness.Version + "/jobs", "/scheddb/" + harness.Version + "/accounts"} {
+				l := *tt.lab
+				l.URL = "http://" + address
+				a := l.Request("GET", path, "").Want(t, tt.status)
+				if tt.problem == "" {
+					continue
+				}
+				if text := a.Text; !regexp.MustCompile(tt.problem).MatchString(text) || !strings.Contains(text, "TLSType") && !strings.Contains(text, "ca_cert_file") {
+					t.Errorf("%s: %s", path, text)
+				}
+			}
+		})
+	}
+}
