@@ -24,7 +24,7 @@ func (m *machine) startAudited(t *testing.T) *daemon {
 	t.Helper()
 	os.Remove(filepath.Join(m.root, auditLog))
 	return m.start(t, "gateway", gatewaySocket, []string{"SLURM_JWT=daemon", "SCHEDRESTD_AUDIT_LOG=" + auditLog},
-		"/opt/gateway/schedrestd", "-v", "-f", "/etc/slurm/slurm.conf", "-u", "nobody", "-g", "nogroup", "unix:"+gatewaySocket)
+		"/opt/gateway/schedrestd", "-v", "-f", m.conf(), "-u", "nobody", "-g", "nogroup", "unix:"+gatewaySocket)
 }
 
 // audit stops the gateway, and compares its audit log with

@@ -58,7 +58,7 @@ func TestAuthSlurm(t *testing.T) {
 		t.Skip("auth/slurm is new in 23.11")
 	}
 	m.useAuthSlurm(t)
-	args := []string{"/opt/gateway/schedrestd", "-v", "-f", "/etc/slurm/slurm.conf"}
+	args := []string{"/opt/gateway/schedrestd", "-v", "-f", m.conf()}
 	serve := func(t *testing.T, env ...string) {
 		t.Helper()
 		m.start(t, "gateway", gatewaySocket, append(env, "SCHEDRESTD_SECURITY=become_user"), append(args, "-a", "rest_auth/local", "unix:"+gatewaySocket)...)

@@ -82,7 +82,7 @@ func (m *machine) checkRanAs(t *testing.T, job, user string, uid uint32, output 
 func TestBecomeUser(t *testing.T) {
 	m := useCluster(t)
 	m.start(t, "gateway", gatewaySocket, []string{"SCHEDRESTD_SECURITY=become_user"},
-		"/opt/gateway/schedrestd", "-v", "-f", "/etc/slurm/slurm.conf", "-a", "rest_auth/local", "unix:"+gatewaySocket)
+		"/opt/gateway/schedrestd", "-v", "-f", m.conf(), "-a", "rest_auth/local", "unix:"+gatewaySocket)
 	must(t, os.Chmod(filepath.Join(m.root, gatewaySocket), 0o666))
 	m.checkLocalUsers(t, "become")
 }

@@ -7,7 +7,7 @@
 // "make integration-slurm" runs these tests. SLURM_RELEASE selects the release.
 // If it is not set, all tests are skipped. SLURM_REQUIRED=1 turns skips into
 // failures. With SLURM_KEEP=1 the machine keeps running until "cluster RELEASE
-// down" stops it.
+// down" stops it. With SLURM_TLS=1 the gateway speaks TLS with the daemons.
 package slurm
 
 import (
@@ -48,6 +48,10 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == forwarderName {
+		fmt.Println(forward())
+		os.Exit(1)
+	}
 	flag.Parse()
 	os.Exit(run(m))
 }
@@ -140,7 +144,10 @@ func (m *machine) up() error {
 			m.first = value
 		}
 	}
-	if m.token, err = m.createToken("alice"); err != nil {
+	if m.token, err = m.createToken("alice"); err == nil && throughTLS {
+		err = m.secure()
+	}
+	if err != nil {
 		return err
 	}
 	m.admin, err = m.createToken("slurm")
@@ -300,7 +307,7 @@ const (
 // gateway starts our gateway.
 func (m *machine) gateway(t *testing.T, args ...string) *daemon {
 	t.Helper()
-	args = append([]string{"/opt/gateway/schedrestd", "-v", "-f", "/etc/slurm/slurm.conf"}, args...)
+	args = append([]string{"/opt/gateway/schedrestd", "-v", "-f", m.conf()}, args...)
 	return m.start(t, "gateway", gatewaySocket, []string{"SLURM_JWT=daemon"}, append(args, "unix:"+gatewaySocket)...)
 }
 

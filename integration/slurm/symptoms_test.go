@@ -191,6 +191,9 @@ func (m *machine) writeConf(t *testing.T, s symptom) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(m.root, "etc/slurm/slurm.conf"))
 	must(t, err)
+	if throughTLS {
+		text = append(text, tlsLines...)
+	}
 	conf := string(text)
 	if s.conf != nil {
 		if conf = s.conf(conf); conf == string(text) {

@@ -24,7 +24,7 @@ type backend struct {
 
 // slurmBackend returns the machine's Slurm.
 func (m *machine) slurmBackend() backend {
-	return backend{"/etc/slurm/slurm.conf", m.token, []string{"n01", "n02", "n03", "n04", "n05", "n06", "node1"}}
+	return backend{m.conf(), m.token, []string{"n01", "n02", "n03", "n04", "n05", "n06", "node1"}}
 }
 
 // bundledBackend starts the bundled daemons in the same machine.

@@ -101,7 +101,7 @@ func New(dir string) (*Site, error) {
 func (s *Site) Configure() error {
 	err := errors.Join(WritePrivate(s.Conf(), s.clusterText()), WritePrivate(s.DbdConf(), s.dbdText()))
 	if err == nil && s.TLS {
-		err = s.writeCertificates()
+		err = WriteCertificates(filepath.Join(s.Dir, "etc"), s.Node)
 	}
 	return err
 }

@@ -1,0 +1,128 @@
+package slurm
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	demo "schedrestd/bundled/demo/site"
+)
+
+// throughTLS is set if the gateway speaks TLS with the daemons (SLURM_TLS=1).
+// Debian's Slurm is built without TLS. So a forwarder in front of its daemons,
+// which stay plain, does what they would do with TLSType=tls/s2n. Only the
+// gateway's configuration leads to the forwarder.
+var throughTLS = os.Getenv("SLURM_TLS") != ""
+
+const forwarderName = "tlsforward"
+
+// forwards maps the ports of the forwarder to those of the daemons.
+var forwards = map[string]string{"127.0.0.1:16817": "127.0.0.1:6817", "127.0.0.1:16819": "127.0.0.1:6819"}
+
+// tlsLines are the lines that lead the gateway to the forwarder.
+const tlsLines = "SlurmctldPort=16817\nAccountingStoragePort=16819\nTLSType=tls/s2n\n"
+
+// conf returns the path of the gateway's configuration in the machine.
+func (m *machine) conf() string {
+	if throughTLS {
+		return "/etc/slurm/tls.conf"
+	}
+	return "/etc/slurm/slurm.conf"
+}
+
+// secure writes the certificates and the gateway's configuration, and starts the
+// forwarder. It is called for each new machine.
+func (m *machine) secure() error {
+	etc, program := filepath.Join(m.root, "etc/slurm"), filepath.Join(m.root, "opt/gateway", forwarderName)
+	old, err := filepath.Glob(filepath.Join(etc, "*cert*.pem"))
+	for _, path := range old {
+		err = errors.Join(err, os.Remove(path))
+	}
+	text, readErr := os.ReadFile("/proc/self/exe")
+	if err = errors.Join(err, readErr, demo.WriteCertificates(etc, "head"), os.MkdirAll(filepath.Dir(program), 0o755)); err != nil {
+		return err
+	}
+	os.Remove(program)
+	err = errors.Join(os.WriteFile(program, text, 0o755),
+		os.WriteFile(filepath.Join(m.root, m.conf()), []byte("Include /etc/slurm/slurm.conf\n"+tlsLines), 0o644))
+	if err != nil {
+		return err
+	}
+	log, err := os.Create(filepath.Join(m.root, "var/log/slurm", forwarderName+".log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	c := m.command(context.Background(), "root", "/opt/gateway/"+forwarderName)
+	c.Stdout, c.Stderr = log, log
+	if err := c.Start(); err != nil {
+		return err
+	}
+	go c.Wait() // it ends with the machine
+	for start := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		text, err := os.ReadFile(log.Name())
+		if strings.Contains(string(text), "ready") || err != nil {
+			return err
+		}
+		if time.Since(start) > time.Minute {
+			return fmt.Errorf("the forwarder is not ready: %s", text)
+		}
+	}
+}
+
+// forward is the program of the forwarder.
+func forward() error {
+	pair, err := tls.LoadX509KeyPair("/etc/slurm/ctld_cert.pem", "/etc/slurm/ctld_cert_key.pem")
+	if err != nil {
+		return err
+	}
+	// Slurm's daemons offer no sessions.
+	config := &tls.Config{Certificates: []tls.Certificate{pair}, SessionTicketsDisabled: true,
+		CurvePreferences: []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}}
+	for from, to := range forwards {
+		l, err := net.Listen("tcp", from)
+		if err != nil {
+			return err
+		}
+		go func() {
+			for {
+				nc, err := l.Accept()
+				if err != nil {
+					fmt.Println(err)
+					os.Exit(1)
+				}
+				go forwardConn(tls.Server(nc, config), to)
+			}
+		}()
+	}
+	fmt.Println("ready")
+	select {}
+}
+
+// forwardConn copies both directions until both have ended.
+func forwardConn(client *tls.Conn, to string) {
+	defer client.Close()
+	server, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	if err := client.Handshake(); err != nil {
+		fmt.Println(client.RemoteAddr(), err)
+		return
+	}
+	go func() {
+		io.Copy(server, client)
+		server.(*net.TCPConn).CloseWrite()
+	}()
+	if _, err := io.Copy(client, server); err == nil {
+		client.CloseWrite()
+	}
+}
