@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -51,9 +52,19 @@ func scriptBodies(t testing.TB, act func(nc net.Conn, request message.Header, bo
 
 func scriptFrames(t testing.TB, name string, act func(nc net.Conn, f message.Frame)) *peer {
 	t.Helper()
+	return scriptOver(t, plain, name, act)
+}
+
+// scriptOver is like scriptFrames, for a controller that is reached in the given
+// way.
+func scriptOver(t testing.TB, over transport, name string, act func(nc net.Conn, f message.Frame)) *peer {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if over.server != nil {
+		ln = tls.NewListener(ln, over.server)
 	}
 	p := &peer{Address: client.Address{Name: name, Network: "tcp", Address: ln.Addr().String()}}
 	var wait sync.WaitGroup
@@ -226,7 +237,7 @@ var bad = []struct {
 	{name: "closes after ten bytes", act: func(nc net.Conn, v codec.Version) {
 		io.WriteString(nc, "\x00\x00\x10\x00\x2a\x00\x00\x40\x07\xd8")
 	}, kind: errs.BadAnswer},
-	{name: "resets", act: func(nc net.Conn, v codec.Version) { nc.(*net.TCPConn).SetLinger(0) }, kind: errs.BadAnswer, again: true},
+	{name: "resets", act: func(nc net.Conn, v codec.Version) { reset(nc) }, kind: errs.BadAnswer, again: true},
 	{name: "garbage", act: func(nc net.Conn, v codec.Version) {
 		io.WriteString(nc, "\x00\x00\x00\x20"+strings.Repeat("garbage!", 4))
 	}, kind: errs.BadAnswer},
@@ -275,16 +286,20 @@ func (r raw) Walk(c *codec.Codec) {
 
 func TestBadPeers(t *testing.T) {
 	t.Parallel()
+	forEachTransport(t, func(t *testing.T, over transport) { testBadPeers(t, over) })
+}
+
+func testBadPeers(t *testing.T, over transport) {
 	for _, tt := range bad {
 		t.Run(tt.name, func(t *testing.T) {
-			p := script(t, "ctl", func(nc net.Conn, request message.Header) {
-				if request.Type == message.RequestPing {
-					rc(nc, request.Version, 0)
+			p := scriptOver(t, over, "ctl", func(nc net.Conn, f message.Frame) {
+				if f.Header.Type == message.RequestPing {
+					rc(nc, f.Header.Version, 0)
 					return
 				}
-				tt.act(nc, request.Version)
+				tt.act(nc, f.Header.Version)
 			})
-			c := client.New(client.Config{Controllers: []client.Address{p.Address}, Timeout: patience(tt.kind)})
+			c := client.New(client.Config{Controllers: []client.Address{p.Address}, Timeout: patience(tt.kind), TLS: over.client})
 			_, err := c.Nodes(context.Background(), ann, model.Query{}, func(*model.Node) error { return nil })
 			if errs.KindOf(err) != tt.kind {
 				t.Errorf("nodes: %v %v, want %v", errs.KindOf(err), err, tt.kind)
@@ -309,17 +324,21 @@ func TestBadPeers(t *testing.T) {
 // nothing.
 func TestOutcomeUnknown(t *testing.T) {
 	t.Parallel()
+	forEachTransport(t, func(t *testing.T, over transport) { testOutcomeUnknown(t, over) })
+}
+
+func testOutcomeUnknown(t *testing.T, over transport) {
 	for _, tt := range bad {
 		t.Run(tt.name, func(t *testing.T) {
-			act := func(nc net.Conn, request message.Header) {
-				if request.Type == message.RequestPing {
-					rc(nc, request.Version, 0)
+			act := func(nc net.Conn, f message.Frame) {
+				if f.Header.Type == message.RequestPing {
+					rc(nc, f.Header.Version, 0)
 					return
 				}
-				tt.act(nc, request.Version)
+				tt.act(nc, f.Header.Version)
 			}
-			primary, backup := script(t, "ctl", act), script(t, "bak", act)
-			c := client.New(client.Config{Controllers: []client.Address{primary.Address, backup.Address}, Timeout: patience(tt.kind)})
+			primary, backup := scriptOver(t, over, "ctl", act), scriptOver(t, over, "bak", act)
+			c := client.New(client.Config{Controllers: []client.Address{primary.Address, backup.Address}, Timeout: patience(tt.kind), TLS: over.client})
 			_, err := c.Submit(context.Background(), ann, &model.JobDesc{Script: "x"})
 			if tt.clear {
 				if err == nil || code(err) == "outcome_unknown" {

@@ -14,6 +14,10 @@ import (
 // TestRequestEndsWithItsConnection checks that the context of a request ends
 // when the client closes the connection.
 func TestRequestEndsWithItsConnection(t *testing.T) {
+	eachTransport(t, testRequestEndsWithItsConnection)
+}
+
+func testRequestEndsWithItsConnection(t *testing.T, start func(testing.TB, *Server) *fixture) {
 	started, ended := make(chan struct{}), make(chan error)
 	waits := func(ctx context.Context, r *Request) (message.Type, message.Body, error) {
 		started <- struct{}{}
@@ -59,6 +63,10 @@ func TestRequestEndsWithItsConnection(t *testing.T) {
 // received the answers to the previous ones. The answers must arrive in the
 // order of the requests.
 func TestRequestsInAdvance(t *testing.T) {
+	eachTransport(t, testRequestsInAdvance)
+}
+
+func testRequestsInAdvance(t *testing.T, start func(testing.TB, *Server) *fixture) {
 	f := start(t, &Server{Persistent: map[message.Type]Handler{
 		message.AccountingGetStats: func(_ context.Context, r *Request) (message.Type, message.Body, error) {
 			return message.AccountingRC, &message.PersistRC{Comment: "stats"}, nil

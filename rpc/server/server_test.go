@@ -26,6 +26,7 @@ import (
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
+	"schedrestd/rpc/tlsconn"
 	"schedrestd/rpc/wire"
 	"schedrestd/security"
 )
@@ -67,6 +68,7 @@ type fixture struct {
 	*Server
 	tcp, unix string
 	log       *buffer
+	client    *tlsconn.Client // nil without TLS
 }
 
 type buffer struct {
@@ -133,7 +135,14 @@ func (f *fixture) dial(t testing.TB, network string) net.Conn {
 	}
 	nc.SetDeadline(time.Now().Add(20 * time.Second))
 	t.Cleanup(func() { nc.Close() })
-	return nc
+	if network == "unix" || f.client == nil {
+		return nc
+	}
+	secure, err := f.client.Connect(t.Context(), nc, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secure
 }
 
 // ask sends raw bytes and reads one answer.

@@ -32,6 +32,10 @@ func TestRead(t *testing.T) {
 		{name: "ends early", input: "\x00\x00\x00\x04ab", limit: 10, want: "ab", err: io.ErrUnexpectedEOF},
 		{name: "ends after the length", input: "\x00\x00\x00\x04", limit: 10, err: io.ErrUnexpectedEOF},
 		{name: "HTTP", input: "HTTP/1.1 405 Method Not Allowed\r\n", limit: 1 << 30, err: ErrHTTP},
+		{name: "an alert of TLS", input: "\x15\x03\x03\x00\x02\x02\x0a", limit: 1 << 30, err: ErrTLS},
+		{name: "a handshake of TLS", input: "\x16\x03\x01\x02\x00\x01\x00\x01\xfc", limit: 64 << 20, err: ErrTLS},
+		{name: "a length like a handshake of TLS", input: "\x16\x03\x01\x02\x00", limit: 1 << 30, want: "\x00", err: io.ErrUnexpectedEOF},
+		{name: "a length like an alert of TLS", input: "\x15\x03\x03\x01\x00", limit: 1 << 30, want: "\x00", err: io.ErrUnexpectedEOF},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
