@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	demo "schedrestd/bundled/demo/site"
 )
 
 // symptom is a row of the table in docs/TROUBLESHOOTING.md. The test changes
@@ -32,6 +34,7 @@ type symptom struct {
 	retry  bool   // repeat the request until it gets the status
 	status int    // 0: the gateway does not start
 	logged string // expected in the log, and in backquotes on the page
+	only   string // the releases with this result; "" for all
 }
 
 func appendLine(line string) func(string) string {
@@ -85,7 +88,7 @@ var symptoms = []symptom{
 	{name: "unreadable", mode: 0o600, args: []string{}, logged: "permission denied"},
 	{name: "writable", mode: 0o666, logged: "lets other users write it"},
 	{name: "unknown host", conf: replaceText(`(?m)^SlurmctldHost=.*`, "SlurmctldHost=nowhere"), logged: "host nowhere does not exist"},
-	{name: "TLSType", conf: appendLine("TLSType=tls/s2n"), logged: "TLS between daemons (tls/s2n) is not supported"},
+	{name: "no CA", conf: appendLine("TLSType=tls/s2n\nTLSParameters=ca_cert_file=/etc/slurm/nowhere.pem"), logged: "TLSParameters: ca_cert_file: configuration"},
 	{name: "no AuthAltTypes", conf: replaceText(`(?m)^AuthAlt.*\n`, ""),
 		logged: "rest_auth/jwt is not loaded: the configuration has no AuthAltTypes=auth/jwt"},
 	{name: "no SLURM_JWT", env: []string{"NONE=1"},
@@ -108,6 +111,11 @@ var symptoms = []symptom{
 		logged: "the accounting daemon can't be reached"},
 	{name: "wrong port of slurmdbd, jobs", conf: appendLine("AccountingStoragePort=6998"), token: aliceToken, path: jobsPath, status: 200},
 
+	{name: "TLS only in the gateway", conf: appendLine(strayTLS), token: aliceToken, path: jobsPath, status: 504, only: "22.05 24.11",
+		logged: "does not answer the TLS handshake in time"},
+	{name: "TLS only in the gateway, with a newer Slurm", conf: appendLine(strayTLS), token: aliceToken, path: jobsPath, status: 503, only: "26.05",
+		logged: "does not speak TLS"},
+
 	{name: "no munged", conf: replaceText(`munge\.socket\.2`, "nothing"), args: localArgs, env: becomeEnv, uid: 20001, path: jobsPath, status: 503,
 		logged: "munged can't be reached"},
 	{name: "munged of another key", conf: replaceText(`/run/munge/munge\.socket\.2`, "/run/munge-other/socket"), args: localArgs, env: becomeEnv,
@@ -121,8 +129,12 @@ func TestPageSymptoms(t *testing.T) {
 	m := useCluster(t)
 	text := symptomsPage(t)
 	m.startOtherMunged(t)
+	m.writeUnusedCA(t)
 	for _, s := range symptoms {
 		t.Run(s.name, func(t *testing.T) {
+			if s.only != "" && !strings.Contains(s.only, m.release) {
+				t.Skip("only " + s.only)
+			}
 			if s.logged != "" && !strings.Contains(text, s.logged+"`") && !strings.Contains(text, "`"+s.logged) {
 				t.Errorf("the page does not have %q", s.logged)
 			}
@@ -132,6 +144,20 @@ func TestPageSymptoms(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unusedCA is the path of a CA that no daemon uses.
+const unusedCA = "/etc/unused/ca_cert.pem"
+
+// strayTLS makes the gateway speak TLS with a controller that does not.
+const strayTLS = "SlurmctldPort=6817\nMessageTimeout=3\nTLSType=tls/s2n\nTLSParameters=ca_cert_file=" + unusedCA
+
+func (m *machine) writeUnusedCA(t *testing.T) {
+	t.Helper()
+	dir := filepath.Dir(filepath.Join(m.root, unusedCA))
+	must(t, os.RemoveAll(dir))
+	must(t, os.Mkdir(dir, 0o755))
+	must(t, demo.WriteCertificates(dir, "head"))
 }
 
 // provoke runs a gateway with the mistake that s describes. It returns the log,
