@@ -62,7 +62,7 @@ type options struct {
 	admission     work.Admission
 
 	fallbackServer confserver.Servers // SCHED_CONF_SERVER
-	tlsNames bool // SCHEDRESTD_TLS_NAMES=check
+	tlsNames       bool               // SCHEDRESTD_TLS_NAMES=check
 
 	netns, controllerNetns string // SCHEDRESTD_NETNS, SCHEDRESTD_CONTROLLER_NETNS
 }
