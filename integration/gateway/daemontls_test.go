@@ -2,8 +2,10 @@ package gateway
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -43,19 +45,80 @@ func TestDaemonTLS(t *testing.T) {
 	}
 }
 
+// rewrite writes a changed copy of a lab's configuration, beside it.
+func rewrite(t *testing.T, l *harness.Lab, change func(string) string) (path string) {
+	t.Helper()
+	text, err := os.ReadFile(l.Conf())
+	harness.Must(t, err)
+	path = filepath.Join(l.Dir, "etc", fmt.Sprintf("copy%d.conf", harness.FreePort(t)))
+	harness.Must(t, os.WriteFile(path, []byte(change(string(text))), 0o600))
+	return path
+}
+
+// TestDaemonTLSPrograms checks the other ways to the daemons: schedctl without a
+// gateway, inetd mode, and --check.
+func TestDaemonTLSPrograms(t *testing.T) {
+	t.Parallel()
+	l := harness.NewDaemons(t, withDaemonTLS)
+	withoutSocket := rewrite(t, l, func(text string) string { return regexp.MustCompile(`(?m)^AuthInfo=.*\n`).ReplaceAllString(text, "") })
+	run := func(cmd *exec.Cmd, env ...string) (string, string, int) {
+		t.Helper()
+		cmd.Env = append(cmd.Env, append(env, "PATH="+os.Getenv("PATH"))...)
+		return harness.RunCommand(t, cmd)
+	}
+	schedctl := func(env ...string) (string, string, int) {
+		return run(exec.Command(filepath.Join(harness.Bin, "schedctl"), "-f", withoutSocket, "nodes"), append(env, "SCHED_JWT="+l.OwnToken)...)
+	}
+	if out, log, status := schedctl("SCHEDRESTD_TLS_NAMES=check"); status != 0 || !strings.Contains(out, l.Node) {
+		t.Errorf("schedctl: status %d, %q %q", status, out, log)
+	}
+	inetd := l.InetdCommand()
+	inetd.Args = append(inetd.Args, "-a", "rest_auth/jwt")
+	inetd.Stdin = strings.NewReader("GET /sched/" + harness.Version + "/nodes HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-SCHED-USER-TOKEN: " + l.OwnToken + "\r\n\r\n")
+	out, log, _ := run(inetd)
+	if answers := harness.ParseAnswers(t, out); len(answers) != 1 || answers[0].Status != http.StatusOK || len(answers[0].List("nodes")) != 1 {
+		t.Errorf("inetd: %q %s", out, log)
+	}
+	out, log, status := run(exec.Command(filepath.Join(harness.Bin, "schedrestd"), "--check", "-f", l.Conf(), "-u", "nobody", "127.0.0.1:6820"), "SCHED_JWT=daemon")
+	if os.Geteuid() == 0 && (status != 0 || !strings.Contains(out, `reached with TLS; CA "CN=CA of `)) {
+		t.Errorf("--check: status %d, %q %q", status, out, log)
+	}
+	harness.Must(t, os.WriteFile(filepath.Join(l.Dir, "etc", "ca_cert.pem"), harness.NewIdentity(t, nil).CertPEM, 0o600))
+	if out, log, status := schedctl(); status == 0 || !strings.Contains(log, "is not from the cluster's CA (ca_cert_file)") {
+		t.Errorf("schedctl with another CA: status %d, %q %q", status, out, log)
+	}
+}
+
+// TestDaemonTLSFailover checks that a controller whose handshake does not end
+// does not keep the gateway from the backup. A gateway with many requests, which
+// gets connections in advance, must not fail either.
+func TestDaemonTLSFailover(t *testing.T) {
+	t.Parallel()
+	l := harness.NewDaemons(t, withDaemonTLS)
+	stalling, err := net.Listen("tcp", fmt.Sprintf("127.0.0.2:%d", l.Controller)) // accepts nothing
+	harness.Must(t, err)
+	defer stalling.Close()
+	conf := rewrite(t, l, func(text string) string {
+		return strings.Replace(text, "SchedctldHost=", "SchedctldHost=stalling(127.0.0.2)\nSchedctldHost=", 1) + "MessageTimeout=4\n"
+	})
+	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+	g := l.StartGateway(t, nil, append(append([]string{"-f", conf}, l.Restd.Args[2:len(l.Restd.Args)-1]...), address)...)
+	l.URL = "http://" + address
+	for range 300 {
+		if a := l.Request("GET", "/sched/"+harness.Version+"/partitions", ""); a.Status != http.StatusOK {
+			t.Fatalf("%d %s", a.Status, a.Text)
+		}
+	}
+	if strings.Contains(g.Logged(), "level=ERROR") {
+		t.Error(g.Logged())
+	}
+}
+
 // TestDaemonTLSMismatch checks the errors where only one side uses TLS, and
 // where the gateway has another CA.
 func TestDaemonTLSMismatch(t *testing.T) {
 	t.Parallel()
 	plain, secure := harness.NewDaemons(t), harness.NewDaemons(t, withDaemonTLS)
-	conf := func(l *harness.Lab, change func(string) string) string {
-		t.Helper()
-		text, err := os.ReadFile(l.Conf())
-		harness.Must(t, err)
-		path := filepath.Join(l.Dir, "etc", fmt.Sprintf("gateway%d.conf", harness.FreePort(t)))
-		harness.Must(t, os.WriteFile(path, []byte(change(string(text))), 0o600))
-		return path
-	}
 	same := func(text string) string { return text }
 	withCA := func(text string) string {
 		return text + "TLSType=tls/s2n\nTLSParameters=ca_cert_file=" + filepath.Join(secure.Dir, "etc", "ca_cert.pem") + "\n"
@@ -85,7 +148,7 @@ func TestDaemonTLSMismatch(t *testing.T) {
 			if tt.env != "" {
 				env = append(env, tt.env)
 			}
-			args := append([]string{"-f", conf(tt.lab, tt.change)}, tt.lab.Restd.Args[2:len(tt.lab.Restd.Args)-1]...)
+			args := append([]string{"-f", rewrite(t, tt.lab, tt.change)}, tt.lab.Restd.Args[2:len(tt.lab.Restd.Args)-1]...)
 			if tt.lab == plain {
 				args = append(args, "-a", "rest_auth/jwt")
 			}

@@ -184,7 +184,7 @@ func (c *caller) readFailure(first []byte, err error) *failure {
 	case errors.Is(err, wire.ErrHTTP):
 		f.stage = stageVersion
 	case errors.Is(err, wire.ErrTLS):
-		e := errs.New(errs.Unavailable, "the %s requires TLS", c.kind).
+		e := errs.New(errs.Unavailable, "the %s requires TLS (TLSType=tls/s2n)", c.kind).
 			WithHint("%s", tlsHint)
 		e.Err = err
 		return newFailure(stageSend, e)

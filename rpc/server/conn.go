@@ -19,6 +19,7 @@ import (
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
+	"schedrestd/rpc/tlsconn"
 	"schedrestd/rpc/wire"
 )
 
@@ -55,7 +56,7 @@ func (c *conn) serve() {
 	case c.evicted():
 		c.logLimited(slog.LevelInfo, "silent connection closed to make room")
 	case err == nil, errors.Is(err, wire.ErrNoMessage), errors.Is(err, net.ErrClosed), errors.Is(err, ErrClosed):
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE): // many clients close a connection this way
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, tlsconn.ErrCutOff): // many clients close a connection this way
 		c.logLimited(slog.LevelDebug, "connection ended", "error", err)
 	default:
 		c.logLimited(slog.LevelInfo, "connection ended", "error", err)

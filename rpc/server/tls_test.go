@@ -90,6 +90,27 @@ func TestStrangersOfTLS(t *testing.T) {
 	}
 }
 
+// TestUnusedConnections checks that nothing is logged about connections that end
+// without a handshake. A gateway makes some in advance.
+func TestUnusedConnections(t *testing.T) {
+	eachTransport(t, func(t *testing.T, start func(testing.TB, *Server) *fixture) {
+		f := start(t, &Server{Handlers: map[message.Type]Handler{message.RequestAuthToken: whoami}})
+		client := f.client
+		f.client = nil
+		for range 5 {
+			f.dial(t, "tcp").Close()
+		}
+		f.client = client
+		if _, err := f.ask(t, "tcp", encode(t, codec.V2411, message.RequestAuthToken, &token, message.Empty{})); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "all have ended", func() bool { return f.activeConns() == 0 })
+		if log := f.log.String(); strings.Contains(log, "connection ended") {
+			t.Error(log)
+		}
+	})
+}
+
 // TestShutdownOverTLS checks that clients that read nothing do not delay a
 // shutdown.
 func TestShutdownOverTLS(t *testing.T) {

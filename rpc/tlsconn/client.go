@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -90,6 +91,9 @@ func (e nameError) Error() string {
 
 // verify checks the certificates of the daemon at an address.
 func (c *Client) verify(chain []*x509.Certificate, names []string, at net.Addr) error {
+	if len(chain) == 0 {
+		return errors.New("no certificate")
+	}
 	opts := x509.VerifyOptions{Roots: c.roots, Intermediates: x509.NewCertPool()}
 	for _, cert := range chain[1:] {
 		opts.Intermediates.AddCert(cert)
@@ -117,7 +121,7 @@ const sameType = "TLSType must have the same value for the daemons and for their
 
 // explain returns the error for a handshake that failed with err.
 func explain(err error, address string) error {
-	kind, text, hint := errs.Unavailable, "the TLS handshake with %s failed", sameType
+	kind, text, hint := errs.Unavailable, "the TLS handshake with %s failed (TLSType=tls/s2n)", sameType
 	var (
 		unknown x509.UnknownAuthorityError
 		invalid x509.CertificateInvalidError
@@ -129,20 +133,20 @@ func explain(err error, address string) error {
 	case errors.As(err, &name):
 		text, hint = "the certificate of %s does not contain the daemon's name", "SCHEDRESTD_TLS_NAMES=check requires one of the names in the configuration"
 	case errors.As(err, &unknown):
-		text, hint = "the certificate of %s is not from the cluster's CA", "ca_cert_file= in TLSParameters must be the CA that signed it"
+		text, hint = "the certificate of %s is not from the cluster's CA (ca_cert_file)", "ca_cert_file= in TLSParameters must be the CA that signed it"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		text, hint = "the certificate of %s, or that of its CA, has expired or is not valid yet", "renew it, and check the clocks"
 	case errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, &invalid):
 		text, hint = "the certificate of %s can't be used", "it must be a certificate for a server, from the cluster's CA"
-	case errors.As(err, &record), errors.Is(err, ErrCutOff), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		text = "%s does not speak TLS"
+	case errors.As(err, &record), errors.Is(err, io.EOF), errors.Is(err, ErrCutOff), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		text = "%s does not speak TLS (TLSType=tls/s2n)"
 		if !errors.As(err, &record) {
-			text = "%s closed the connection in the TLS handshake"
+			text = "%s closed the connection in the TLS handshake (TLSType=tls/s2n)"
 		}
 	case errors.As(err, &remote) && remote.Op == "remote error": // an alert
 		hint = "the daemon refuses TLS: its certificate may be missing; its log has the reason"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		kind, text = errs.Timeout, "%s does not answer the TLS handshake in time"
+		kind, text = errs.Timeout, "%s does not answer the TLS handshake in time (TLSType=tls/s2n)"
 	}
 	return &errs.Error{Kind: kind, Message: fmt.Sprintf(text, address), Hint: hint, Err: fmt.Errorf("%w: %w", ErrHandshake, err)}
 }

@@ -53,6 +53,7 @@ func (c *Conn) Close() error {
 // lower is the connection below TLS.
 type lower struct {
 	net.Conn
+	begun       bool        // the peer has sent something
 	nonblocking atomic.Bool // Read does not wait
 	closing     atomic.Bool // Write does not wait
 }
@@ -66,8 +67,9 @@ func (l *lower) Read(b []byte) (int, error) {
 		}
 	}
 	n, err := l.Conn.Read(b)
+	l.begun = l.begun || n > 0
 	switch {
-	case err == io.EOF:
+	case err == io.EOF && l.begun: // otherwise no stream has begun
 		err = ErrCutOff
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = os.ErrDeadlineExceeded
