@@ -43,7 +43,7 @@ var clusterGrammar = grammar[clusterDraft]{
 			return nil // the other parameters are for Slurm's controller
 		}},
 		{name: "TLSType", set: func(c *clusterDraft, v string) error { return setTLSType(&c.SecureRPC, v) }},
-		{name: "TLSParameters", set: func(c *clusterDraft, v string) error { return setTLSParameters(&c.TLS, v) }},
+		{name: "TLSParameters", list: true, set: func(c *clusterDraft, v string) error { return setTLSParameters(&c.TLS, v) }},
 		{name: "MessageTimeout", set: func(c *clusterDraft, v string) error { return setTimeout(&c.MessageTimeout, v, maxMessageTimeout) }},
 		{name: "TCPTimeout", set: func(c *clusterDraft, v string) error { return setTimeout(&c.ConnectTimeout, v, maxConnectTimeout) }},
 		{name: "DebugFlags", set: func(c *clusterDraft, v string) error { c.DebugFlags = splitList(v); return nil }},

@@ -10,7 +10,7 @@ var dbdGrammar = grammar[Dbd]{
 		{name: "PrivateData", set: func(d *Dbd, v string) error { return setPrivate(&d.PrivateData, v) }},
 		{name: "MessageTimeout", set: func(d *Dbd, v string) error { return setTimeout(&d.MessageTimeout, v, maxMessageTimeout) }},
 		{name: "TLSType", set: func(d *Dbd, v string) error { return setTLSType(&d.SecureRPC, v) }},
-		{name: "TLSParameters", set: func(d *Dbd, v string) error { return setTLSParameters(&d.TLS, v) }},
+		{name: "TLSParameters", list: true, set: func(d *Dbd, v string) error { return setTLSParameters(&d.TLS, v) }},
 		{name: "DebugFlags", set: func(d *Dbd, v string) error { d.DebugFlags = splitList(v); return nil }},
 	}, authKeys(func(d *Dbd) *Auth { return &d.Auth })...),
 	ignored: ignoredDbdKeys,

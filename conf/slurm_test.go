@@ -216,6 +216,15 @@ func TestTLSFiles(t *testing.T) {
 				text += "TLSParameters=" + tt.parameters + "\n"
 			}
 			cluster, warnings, err := readCluster("/etc/x/c", files{"/etc/x/c": minimal + text}.open)
+			included, _, includedErr := readCluster("/c", files{"/c": "Include /etc/x/slurm.conf\nTLSParameters=restd_cert_file=/r", "/etc/x/slurm.conf": minimal + text}.open)
+			if includedErr != nil {
+				t.Fatal(includedErr)
+			}
+			path, err2 := included.CA()
+			check(t, path, tt.ca, err2, tt.caErr)
+			if restd, err := included.RestdTLS(); err != nil || restd.Certificate != "/r" {
+				t.Errorf("restd_cert_file=%s, %v", restd.Certificate, err)
+			}
 			dbd, dbdWarnings, dbdErr := readDbd("/etc/x/c", files{"/etc/x/c": "StorageLoc=/s\n" + text}.open)
 			if err != nil || dbdErr != nil || len(warnings)+len(dbdWarnings) > 0 {
 				t.Fatal(err, dbdErr, warnings, dbdWarnings)

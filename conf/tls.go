@@ -11,9 +11,13 @@ import (
 // TLSParameters holds the elements of TLSParameters=, by name.
 type TLSParameters map[string]string
 
-// setTLSParameters parses a list of name=value pairs.
+// setTLSParameters adds a list of name=value pairs. A sched.conf with parameters
+// of the gateway may include a slurm.conf with those of the daemons. So, unlike
+// in Slurm, a repeated key adds to the earlier ones.
 func setTLSParameters(to *TLSParameters, v string) error {
-	*to = TLSParameters{}
+	if *to == nil {
+		*to = TLSParameters{}
+	}
 	for _, p := range splitList(v) {
 		name, value, _ := strings.Cut(p, "=")
 		if name == "" {
@@ -55,11 +59,22 @@ type Certificate struct{ Chain, Key string }
 
 // CA returns the path of the certificates of the CAs that sign the daemons'
 // certificates.
-func (c *Cluster) CA() (string, error) { return c.TLS.path("ca_cert_file", c.Path, "ca_cert.pem") }
+func (c *Cluster) CA() (string, error) { return c.TLS.path("ca_cert_file", c.main(), "ca_cert.pem") }
+
+// main returns the path of the file beside which certificates are by default. It
+// is that of a slurm.conf that the file at Path includes.
+func (c *Cluster) main() string {
+	for _, path := range c.Files {
+		if filepath.Base(path) == "slurm.conf" {
+			return path
+		}
+	}
+	return c.Path
+}
 
 // Certificate returns the paths of the controller's own certificate.
 func (c *Cluster) Certificate() (Certificate, error) {
-	return c.TLS.certificate("ctld_cert", c.Path)
+	return c.TLS.certificate("ctld_cert", c.main())
 }
 
 // Certificate returns the paths of the accounting daemon's own certificate.

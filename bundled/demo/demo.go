@@ -58,6 +58,7 @@ var binaries = []string{
 type Options struct {
 	Listen string // HOST:PORT of the gateway; port 0: any free port
 	Once   bool   // stop when the job has ended
+	TLS    bool   // the daemons use TLS
 	Stage  string // directory of the demo if this process is the stage (see the package comment)
 	Out    io.Writer
 	Err    io.Writer
@@ -111,6 +112,9 @@ func runFront(opt Options, program, dir string, signals <-chan os.Signal) error 
 	args := []string{"demo", "--stage", dir, "--listen", opt.Listen}
 	if opt.Once {
 		args = append(args, "--once")
+	}
+	if opt.TLS {
+		args = append(args, "--tls")
 	}
 	stage := exec.Command(program, args...)
 	stage.Stdout, stage.Stderr, stage.ExtraFiles = opt.Out, opt.Err, []*os.File{readEnd}

@@ -27,12 +27,14 @@ func (h *home) jobDir() string    { return filepath.Join(h.Dir, "job") }
 func (h *home) tokenFile() string { return filepath.Join(h.Dir, "token") }
 func (h *home) envFile() string   { return filepath.Join(h.Dir, "env") }
 
-// createHome creates the files of the demo in the empty directory dir.
-func createHome(dir string) (*home, error) {
+// createHome creates the files of the demo in the empty directory dir. If tls is
+// set, the daemons use TLS.
+func createHome(dir string, tls bool) (*home, error) {
 	s, err := site.New(dir)
 	if err != nil {
 		return nil, err
 	}
+	s.TLS = tls
 	h := &home{Site: s}
 	if h.user, err = demoUser(); err != nil {
 		return nil, err

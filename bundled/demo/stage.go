@@ -78,7 +78,7 @@ func frontContext() (context.Context, error) {
 // run runs a job, and then the demo until ctx is done or a daemon exits. If Once
 // is set, it returns when the job has ended.
 func (s *stage) run(ctx context.Context) (err error) {
-	if s.home, err = createHome(s.Stage); err != nil {
+	if s.home, err = createHome(s.Stage, s.TLS); err != nil {
 		return err
 	}
 	s.screen.printTitle(s)

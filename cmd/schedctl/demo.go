@@ -23,6 +23,7 @@ Ctrl-C stops all of it, including running jobs, and removes all files.`,
 	flags := cmd.Flags()
 	flags.StringVar(&opt.Listen, "listen", demo.DefaultListen, "address of the gateway, `HOST:PORT`; port 0 selects a free port")
 	flags.BoolVar(&opt.Once, "once", false, "stop when the job has ended")
+	flags.BoolVar(&opt.TLS, "tls", false, "use TLS between the gateway and the daemons")
 	flags.StringVar(&opt.Stage, "stage", "", "directory of the demo to which this process belongs")
 	flags.MarkHidden("stage")
 	return cmd

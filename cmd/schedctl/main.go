@@ -5,7 +5,7 @@
 //	schedctl submit FILE
 //	schedctl cancel|hold|release|requeue|update ID...
 //	schedctl token [username=U] [lifespan=SECONDS]
-//	schedctl demo [--listen HOST:PORT] [--once]
+//	schedctl demo [--listen HOST:PORT] [--once] [--tls]
 //
 // Package cli contains all commands except token and demo. They use the REST
 // API of a gateway, or of handlers in this process, which send requests to the

@@ -29,9 +29,14 @@ func TestDemoOnce(t *testing.T) {
 	if os.Geteuid() == 0 {
 		users["an ordinary user"] = &syscall.Credential{Uid: 61234, Gid: 61234, Groups: []uint32{}}
 	}
+	users["this user, with TLS"] = nil
 	for name, credential := range users {
 		t.Run(name, func(t *testing.T) {
-			d := demoCommand(t, credential, "--once")
+			args := []string{"--once"}
+			if strings.HasSuffix(name, "TLS") {
+				args = append(args, "--tls")
+			}
+			d := demoCommand(t, credential, args...)
 			out, err := d.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)

@@ -71,6 +71,9 @@ func (s *Site) Schedrestd(bin, listen string) Part {
 	} else {
 		p.Env = append(p.Env, "SCHEDRESTD_SECURITY=disable_user_check")
 	}
+	if s.TLS {
+		p.Args = append(p.Args, "-a", "rest_auth/jwt") // so that the gateway uses no socket of a daemon
+	}
 	p.Args = append(p.Args, listen)
 	p.Check = func(ctx context.Context) error {
 		token, err := s.Token(ctx, "", time.Minute)
