@@ -54,12 +54,19 @@ func BenchmarkClusterMetrics(b *testing.B) {
 // startForController starts a gateway whose controller listens on port.
 func (l *lab) startForController(b *testing.B, port int, name string, args ...string) server {
 	b.Helper()
+	return l.startWithLines(b, port, name, "", args...)
+}
+
+// startWithLines is like startForController, for a gateway with more lines in its
+// configuration.
+func (l *lab) startWithLines(b *testing.B, port int, name, lines string, args ...string) server {
+	b.Helper()
 	ports, err := site.FreePorts(1)
 	must(b, err)
 	text, err := os.ReadFile(l.Conf())
 	must(b, err)
 	conf := filepath.Join(filepath.Dir(l.Conf()), name+".conf")
-	must(b, site.WritePrivate(conf, strings.Replace(string(text), fmt.Sprintf("SchedctldPort=%d\n", l.Controller), fmt.Sprintf("SchedctldPort=%d\n", port), 1)))
+	must(b, site.WritePrivate(conf, strings.Replace(string(text), fmt.Sprintf("SchedctldPort=%d\n", l.Controller), fmt.Sprintf("SchedctldPort=%d\n", port), 1)+lines))
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	part := l.Schedrestd(l.bin, address)
 	part.Log, part.Args[1] = l.Log(name), conf
@@ -76,6 +83,13 @@ func (l *lab) startForController(b *testing.B, port int, name string, args ...st
 // startListController starts a controller that accepts every token and lists
 // the given numbers of nodes and jobs. It returns the controller's port.
 func startListController(b *testing.B, nodes, jobs int) int {
+	b.Helper()
+	return startListControllerOver(b, nodes, jobs, func(nc net.Conn) net.Conn { return nc })
+}
+
+// startListControllerOver is like startListController. The function wrap makes
+// the controller's end of a connection.
+func startListControllerOver(b *testing.B, nodes, jobs int, wrap func(net.Conn) net.Conn) int {
 	b.Helper()
 	encode := func(kind message.Type, body message.Body) []byte {
 		frame, err := message.Encode(codec.Newest, 0, kind, nil, body)
@@ -113,6 +127,7 @@ func startListController(b *testing.B, nodes, jobs int) int {
 				return
 			}
 			wg.Go(func() {
+				nc := wrap(nc)
 				defer nc.Close()
 				if request, err := wire.Read(nc, 1<<20); err == nil {
 					f, _ := message.ParseFrame(request)

@@ -25,8 +25,8 @@ func TestReadTLS(t *testing.T) {
 	}{
 		{name: "right", chain: chain, key: key, mode: 0o600, dirMode: 0o755},
 		{name: "readable for a group", chain: chain, key: key, mode: 0o640, dirMode: 0o755},
-		{name: "readable for everybody", chain: chain, key: key, mode: 0o644, dirMode: 0o755, problem: "lets other users access it"},
-		{name: "in a directory of everybody", chain: chain, key: key, mode: 0o600, dirMode: 0o777, problem: "writable by every user"},
+		{name: "readable for all users", chain: chain, key: key, mode: 0o644, dirMode: 0o755, problem: "lets other users access it"},
+		{name: "in a directory of all users", chain: chain, key: key, mode: 0o600, dirMode: 0o777, problem: "writable by every user"},
 		{name: "no certificate", key: key, mode: 0o600, dirMode: 0o755, problem: "ctld_cert.pem: no such file"},
 		{name: "no key", chain: chain, mode: 0o600, dirMode: 0o755, problem: "ctld_cert_key.pem: no such file"},
 		{name: "the key of another", chain: chain, key: other, mode: 0o600, dirMode: 0o755, problem: "private key does not match"},
