@@ -42,6 +42,11 @@ var clusterGrammar = grammar[clusterDraft]{
 			c.Configless = slices.Contains(splitList(fold(v)), "enable_configless")
 			return nil // the other parameters are for Slurm's controller
 		}},
+		{name: "SchedrestdParameters", set: func(c *clusterDraft, v string) error { return setRestdParameters(&c.Restd, v) }},
+		{name: "SchedrestdHttpAuthParameters", set: func(*clusterDraft, string) error {
+			return warningError("has no effect on this gateway, which verifies tokens with the keys of AuthAltParameters")
+		}},
+		{name: "SerializerParameters", set: func(c *clusterDraft, v string) error { return setSerializerParameters(&c.Restd, v) }},
 		{name: "TLSType", set: func(c *clusterDraft, v string) error { return setTLSType(&c.SecureRPC, v) }},
 		{name: "TLSParameters", list: true, set: func(c *clusterDraft, v string) error { return setTLSParameters(&c.TLS, v) }},
 		{name: "MessageTimeout", set: func(c *clusterDraft, v string) error { return setTimeout(&c.MessageTimeout, v, maxMessageTimeout) }},

@@ -47,6 +47,7 @@ type Cluster struct {
 	Accounting        *Accounting // nil if the cluster has no accounting daemon
 	StateSaveLocation string
 	PrivateData       PrivateData
+	Restd             Restd
 	Configless        bool   // SchedctldParameters=enable_configless: the controller sends this file to others
 	Nodes             []Line // NodeName= lines
 	Partitions        []Line // PartitionName= lines

@@ -87,7 +87,7 @@ func (o *options) tablesArgs(c *conf.Cluster) ([]string, error) {
 		"content=" + strings.Join(contents, ","),
 		"auth=" + strings.Join(auths, ","),
 		"names=" + map[work.Names]string{work.NamesSched: "sched", work.NamesSlurm: "slurm"}[names],
-		"json=" + map[work.Layout]string{work.Compact: "compact", work.Pretty: "pretty"}[o.json],
+		"json=" + map[work.Layout]string{work.Compact: "compact", work.Pretty: "pretty"}[o.jsonLayout(c)],
 	}
 	if names == work.NamesSched|work.NamesSlurm {
 		args[4] = "names=both"

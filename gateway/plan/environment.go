@@ -32,10 +32,10 @@ var variables = []variable{
 	{"SCHED_DEBUG_FLAGS", func(o *options, v string) error { o.debugFlags = splitList(v); return nil }},
 	{"SCHED_JWT", func(o *options, v string) error { o.jwt = v; return nil }},
 	{"SCHED_SACK_SOCKET", setPath(func(o *options) *string { return &o.sackSocket }, "SCHED_SACK_SOCKET")},
-	{"SCHED_JSON", setLayout(func(o *options) *work.Layout { return &o.json }, "SCHED_JSON", "compact", "pretty")},
-	{"SCHEDRESTD_JSON", setLayout(func(o *options) *work.Layout { return &o.json }, "SCHEDRESTD_JSON", "compact", "pretty")},
-	{"SCHED_YAML", setLayout(func(o *options) *work.Layout { return &o.yaml }, "SCHED_YAML", "compact", "pretty", "no_tag")},
-	{"SCHEDRESTD_YAML", setLayout(func(o *options) *work.Layout { return &o.yaml }, "SCHEDRESTD_YAML", "compact", "pretty", "no_tag")},
+	{"SCHED_JSON", setLayout(func(o *options) **work.Layout { return &o.json }, "SCHED_JSON", "compact", "pretty")},
+	{"SCHEDRESTD_JSON", setLayout(func(o *options) **work.Layout { return &o.json }, "SCHEDRESTD_JSON", "compact", "pretty")},
+	{"SCHED_YAML", setLayout(func(o *options) **work.Layout { return &o.yaml }, "SCHED_YAML", "compact", "pretty", "no_tag")},
+	{"SCHEDRESTD_YAML", setLayout(func(o *options) **work.Layout { return &o.yaml }, "SCHEDRESTD_YAML", "compact", "pretty", "no_tag")},
 	{"SCHEDRESTD_ANSWER_MEMORY", setAnswerMemory},
 	{"SCHEDRESTD_AUDIT_FAIL", setAuditBool(func(o *options) *bool { return &o.audit.FailOpen }, "SCHEDRESTD_AUDIT_FAIL", "open", "closed")},
 	{"SCHEDRESTD_AUDIT_LOG", setAudit},
@@ -44,12 +44,15 @@ var variables = []variable{
 	{"SCHEDRESTD_DATA_PARSER_PLUGINS", setNameList(func(o *options) *nameList { return &o.parsers }, "SCHEDRESTD_DATA_PARSER_PLUGINS")},
 	{"SCHEDRESTD_OPENAPI_PLUGINS", setNameList(func(o *options) *nameList { return &o.content }, "SCHEDRESTD_OPENAPI_PLUGINS")},
 	{"SCHEDRESTD_CONTROLLER_NETNS", setNetns(func(o *options) *string { return &o.controllerNetns }, "SCHEDRESTD_CONTROLLER_NETNS")},
-	{"SCHEDRESTD_DEBUG", setDebug},
+	{"SCHED_DEBUG", setDebug("SCHED_DEBUG", nil)},
+	{"SCHEDRESTD_DEBUG", setDebug("SCHEDRESTD_DEBUG", nil)},
 	{"SCHEDRESTD_DOCS", setDocs},
 	{"SCHEDRESTD_EXEMPT", setExempt},
 	{"SCHEDRESTD_IDEMPOTENCY_FILE", setClaims},
 	{"SCHEDRESTD_LISTEN", setListen},
 	{"SCHEDRESTD_LOG", setLog},
+	{"SCHEDRESTD_DEBUG_STDERR", setDebug("SCHEDRESTD_DEBUG_STDERR", logsToStderr)},
+	{"SCHEDRESTD_DEBUG_SYSLOG", setDebug("SCHEDRESTD_DEBUG_SYSLOG", func(o *options) bool { return !logsToStderr(o) })},
 	{"SCHEDRESTD_MAX_AGE", setTime(func(o *options) *time.Duration { return &o.maxAge }, "SCHEDRESTD_MAX_AGE", 0, time.Minute, "2s")},
 	{"SCHEDRESTD_MAX_CONNECTIONS", setConnections},
 	{"SCHEDRESTD_MAX_WAIT", setTime(func(o *options) *time.Duration { return &o.maxWait }, "SCHEDRESTD_MAX_WAIT", 0, time.Hour, "60s")},
@@ -158,12 +161,14 @@ func setNameList(field func(*options) *nameList, name string) func(*options, str
 	}
 }
 
+// layouts maps the words of Slurm to layouts.
+var layouts = map[string]work.Layout{"compact": work.Compact, "pretty": work.Pretty, "no_tag": work.NoTag}
+
 // setLayout returns a function that sets the layout of response bodies from the
 // value of the variable called name. As in Slurm, the value may consist of
 // several words. The words compact and pretty exclude each other, and no_tag
 // implies pretty.
-func setLayout(field func(*options) *work.Layout, name string, allowed ...string) func(*options, string) error {
-	layouts := map[string]work.Layout{"compact": work.Compact, "pretty": work.Pretty, "no_tag": work.NoTag}
+func setLayout(field func(*options) **work.Layout, name string, allowed ...string) func(*options, string) error {
 	return func(o *options, v string) error {
 		words := splitList(v)
 		bad := len(words) == 0 || slices.Contains(words, "compact") && slices.Contains(words, "pretty")
@@ -176,17 +181,29 @@ func setLayout(field func(*options) *work.Layout, name string, allowed ...string
 			return errs.New(errs.Invalid, "environment: %s=%s", name, v).
 				WithHint("allowed values: %s", strings.Join(allowed, ", "))
 		}
-		*field(o) = layout
+		*field(o) = &layout
 		return nil
 	}
 }
 
-func setDebug(o *options, v string) (err error) {
-	if o.verbose == 0 {
-		o.debug, err = parseLevel(v)
+// setDebug returns a function that sets the log level from the value of the
+// variable called name, unless -v sets it. If concerns is not nil, it reports
+// whether the variable is for the destination of the log.
+func setDebug(name string, concerns func(*options) bool) func(*options, string) error {
+	return func(o *options, v string) (err error) {
+		switch {
+		case concerns != nil && !concerns(o):
+			o.unusedDebug = append(o.unusedDebug, name)
+		case o.verbose == 0:
+			o.debug, err = parseLevel(name, v)
+		}
+		return err
 	}
-	return err
 }
+
+// logsToStderr reports whether the log is written to standard error, and not
+// sent to syslog or journald.
+func logsToStderr(o *options) bool { return !strings.Contains(o.log, ":") }
 
 func setListen(o *options, v string) error {
 	if len(o.listen) > 0 {

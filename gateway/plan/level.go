@@ -42,8 +42,8 @@ type level struct {
 	isSet bool
 }
 
-// parseLevel parses the value of SCHEDRESTD_DEBUG.
-func parseLevel(v string) (level, error) {
+// parseLevel parses the value of the environment variable called name.
+func parseLevel(name, v string) (level, error) {
 	for i, l := range levels {
 		if v == strconv.Itoa(i) || strings.EqualFold(v, l.Name) {
 			return level{l.Level, true}, nil
@@ -53,12 +53,12 @@ func parseLevel(v string) (level, error) {
 	for i, l := range levels {
 		names[i] = l.Name
 	}
-	return level{}, errs.New(errs.Invalid, "environment: SCHEDRESTD_DEBUG=%s is not a log level", v).
+	return level{}, errs.New(errs.Invalid, "environment: %s=%s is not a log level", name, v).
 		WithHint("allowed values: 0 to %d, %s", len(levels)-1, strings.Join(names, ", "))
 }
 
 // level returns the log level that -v sets. Without -v, it returns the level
-// that SCHEDRESTD_DEBUG sets. If neither is set, it returns defaultLevel, or
+// that the environment sets. If neither is set, it returns defaultLevel, or
 // debug if a debug flag concerns the gateway.
 func (o *options) level(defaultLevel slog.Level, c *conf.Cluster) slog.Level {
 	switch {

@@ -49,7 +49,8 @@ type options struct {
 	sackSocket    string        // SCHED_SACK_SOCKET
 	confCache     string        // SCHEDRESTD_CONF_CACHE
 	confTokenFile string        // SCHEDRESTD_CONF_TOKEN
-	debug         level         // SCHEDRESTD_DEBUG
+	debug         level         // SCHED_DEBUG, SCHEDRESTD_DEBUG, SCHEDRESTD_DEBUG_STDERR, SCHEDRESTD_DEBUG_SYSLOG
+	unusedDebug   []string      // those of these variables that are for another destination of the log
 	answerMemory  size          // SCHEDRESTD_ANSWER_MEMORY
 	maxAge        time.Duration // SCHEDRESTD_MAX_AGE
 	maxWait       time.Duration // SCHEDRESTD_MAX_WAIT
@@ -57,7 +58,7 @@ type options struct {
 	audit         ipc.Audit     // SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_AUDIT_FAIL, SCHEDRESTD_AUDIT_SYNC, SCHEDRESTD_IDEMPOTENCY_FILE
 	auditSetting  string        // SCHEDRESTD_AUDIT_FAIL and SCHEDRESTD_AUDIT_SYNC as written
 	debugFlags    []string      // SCHED_DEBUG_FLAGS; nil for those of the configuration
-	json, yaml    work.Layout
+	json, yaml    *work.Layout // nil for those of the configuration
 	statuses      []string // SCHEDRESTD_RESPONSE_STATUS_CODES
 	admission     work.Admission
 
@@ -71,7 +72,6 @@ type options struct {
 func (o *options) reader() conf.Reader { return conf.Reader{Files: o.host} }
 
 func (o *options) addFlags(f *pflag.FlagSet) {
-	o.yaml = work.NoTag // the default, which users of YAML expect
 	o.admission = defaultAdmission()
 	o.maxWait, o.watchInterval = time.Minute, time.Second
 	f.SortFlags = false

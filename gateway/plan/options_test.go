@@ -97,6 +97,14 @@ func TestOptions(t *testing.T) {
 		{name: "YAML, default", env: "SLURM_JSON=pretty", got: func(c *query.WholePlan) any { return c.Setup.YAML }, want: work.NoTag},
 		{name: "YAML, on one line", env: "SLURM_YAML=compact", got: func(c *query.WholePlan) any { return c.Setup.YAML }, want: work.Compact},
 		{name: "YAML", env: "SLURM_YAML=pretty", got: func(c *query.WholePlan) any { return c.Setup.YAML }, want: work.Pretty},
+		{name: "connections and threads of the configuration", conf: "SlurmrestdParameters=conmgr_max_connections=7,workerpool_threads=6", got: sizesOf, want: [2]uint32{7, 6}},
+		{name: "connections and threads, options first", args: "--max-connections 8 -t 9", conf: "SlurmrestdParameters=conmgr_max_connections=7,conmgr_threads=6", got: sizesOf, want: [2]uint32{8, 9}},
+		{name: "connections and threads, too many", conf: "SlurmrestdParameters=conmgr_threads=70000", got: sizesOf, want: [2]uint32{124, 4096}},
+		{name: "layouts of the configuration", conf: "SerializerParameters=pretty", got: layoutsOf, want: [2]work.Layout{work.Pretty, work.Pretty}},
+		{name: "layouts of the configuration, the last word", conf: "SerializerParameters=pretty,compact", got: layoutsOf, want: [2]work.Layout{work.Compact, work.Compact}},
+		{name: "layouts of the configuration, without tags", conf: "SerializerParameters=no_tag,pretty", got: layoutsOf, want: [2]work.Layout{work.Pretty, work.NoTag}},
+		{name: "layouts of the configuration, only without tags", conf: "SerializerParameters=no_tag", got: layoutsOf, want: [2]work.Layout{work.Compact, work.NoTag}},
+		{name: "layouts, variables first", env: "SLURM_JSON=compact SCHEDRESTD_YAML=compact", conf: "SerializerParameters=pretty", got: layoutsOf, want: [2]work.Layout{work.Compact, work.Compact}},
 		{name: "YAML, without tags", env: "SCHEDRESTD_YAML=pretty,no_tag", got: func(c *query.WholePlan) any { return c.Setup.YAML }, want: work.NoTag},
 		{name: "statuses", env: "SCHEDRESTD_RESPONSE_STATUS_CODES=200,404,default,404", got: func(c *query.WholePlan) any { return c.Setup.Statuses }, want: []string{"200", "404", "default"}},
 		{name: "answers, default", got: func(c *query.WholePlan) any { return c.Setup.Limits.Answers }, want: uint32(256 << 20)},
@@ -151,6 +159,10 @@ func authOf(c *query.WholePlan) any {
 	return strings.Join(list, " ")
 }
 
+func sizesOf(c *query.WholePlan) any { return [2]uint32{c.Connections, c.Threads} }
+
+func layoutsOf(c *query.WholePlan) any { return [2]work.Layout{c.Setup.JSON, c.Setup.YAML} }
+
 // TestLevels checks the order of precedence for the log level: -v,
 // SCHEDRESTD_DEBUG, the debug flags, the default level.
 func TestLevels(t *testing.T) {
@@ -174,6 +186,14 @@ func TestLevels(t *testing.T) {
 		{env: "SCHEDRESTD_DEBUG=debug5", want: -8},
 		{env: "SCHEDRESTD_DEBUG=quiet", args: "-v", want: -2},
 		{env: "SCHEDRESTD_DEBUG=nonsense", args: "-v", want: -2},
+		{env: "SLURM_DEBUG=error", want: slog.LevelError},
+		{env: "SLURM_DEBUG=error SLURMRESTD_DEBUG=quiet", want: 127},
+		{env: "SLURMRESTD_DEBUG=error SLURMRESTD_DEBUG_STDERR=quiet", want: 127},
+		{env: "SLURMRESTD_DEBUG=error SLURMRESTD_DEBUG_SYSLOG=quiet", want: slog.LevelError},
+		{env: "SLURMRESTD_DEBUG=error SLURMRESTD_DEBUG_SYSLOG=quiet SCHEDRESTD_LOG=syslog", want: 127},
+		{env: "SLURMRESTD_DEBUG=error SLURMRESTD_DEBUG_STDERR=quiet SCHEDRESTD_LOG=journald", want: slog.LevelError},
+		{env: "SLURMRESTD_DEBUG_STDERR=quiet SCHEDRESTD_LOG=json", want: 127},
+		{env: "SLURMRESTD_DEBUG_STDERR=quiet", args: "-v", want: -2},
 		{env: "SCHED_DEBUG_FLAGS=Network", want: slog.LevelDebug},
 		{env: "SCHED_DEBUG_FLAGS=Backfill", conf: []string{"Network"}, want: slog.LevelInfo},
 		{conf: []string{"Protocol"}, want: slog.LevelDebug},
@@ -182,7 +202,8 @@ func TestLevels(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.env+" "+tt.args, func(t *testing.T) {
 			writeConfig(t, "")
-			if name, value, ok := strings.Cut(tt.env, "="); ok {
+			for setting := range strings.FieldsSeq(tt.env) {
+				name, value, _ := strings.Cut(setting, "=")
 				t.Setenv(name, value)
 			}
 			o := parseOptions(t, strings.Fields(tt.args)...)

@@ -1,0 +1,56 @@
+package plan
+
+import (
+	"cmp"
+
+	"schedrestd/conf"
+	"schedrestd/ipc"
+	"schedrestd/ipc/work"
+)
+
+// The functions in this file return settings that slurm.conf may contain for
+// slurmrestd. As for all settings, the command line and the environment have
+// precedence over the configuration.
+
+func (o *options) maxConnections(c *conf.Cluster) uint32 {
+	return uint32(min(cmp.Or(o.connections, c.Restd.Connections), ipc.MaxConnections))
+}
+
+func (o *options) maxThreads(c *conf.Cluster) uint32 {
+	return uint32(min(cmp.Or(o.threads, c.Restd.Threads), maxThreads))
+}
+
+// jsonLayout returns the layout of JSON, which is compact by default. no_tag is
+// a word for YAML.
+func (o *options) jsonLayout(c *conf.Cluster) work.Layout {
+	if o.json != nil {
+		return *o.json
+	}
+	layout := work.Compact
+	if c != nil {
+		for _, word := range c.Restd.Layout {
+			if word != "no_tag" {
+				layout = layouts[word]
+			}
+		}
+	}
+	return layout
+}
+
+// yamlLayout returns the layout of YAML. The default is no_tag, which users of
+// YAML expect.
+func (o *options) yamlLayout(c *conf.Cluster) work.Layout {
+	if o.yaml != nil {
+		return *o.yaml
+	}
+	if len(c.Restd.Layout) == 0 {
+		return work.NoTag
+	}
+	layout := work.Pretty // Slurm's default
+	for _, word := range c.Restd.Layout {
+		if layout != work.NoTag {
+			layout = layouts[word]
+		}
+	}
+	return layout
+}
