@@ -11,8 +11,10 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 
+	"schedrestd/auth"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/feature"
 )
@@ -28,14 +30,27 @@ type Config struct {
 	Statuses   []string        // responses in the OpenAPI document; nil for feature.DefaultStatuses
 	Docs       bool            // the page at /docs is served
 
-	// Ready returns the reasons why new requests should go to another gateway.
-	// A gateway without this function is always ready.
-	Ready func(context.Context) (reasons []string)
+	// Ready returns the results of the checks behind /readyz. If one has a
+	// problem, new requests should go to another gateway. A gateway without this
+	// function is always ready.
+	Ready func(context.Context) []Check
+
+	// Administers reports whether a verified credential is that of root or
+	// SchedUser. If it is nil, no credential is.
+	Administers func(auth.Credential) bool
 
 	// HalfClosed reports whether the client of a request has shut down its
 	// sending side. It is nil if the gateway can't know this.
 	HalfClosed func(ctx context.Context) bool
 }
+
+// Check is the result of a check of the gateway.
+type Check struct {
+	Name    string // such as "controller"
+	Problem string // "" if there is none
+}
+
+func (c Check) String() string { return c.Name + ": " + cmp.Or(c.Problem, "ok") }
 
 type handler struct {
 	Config

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"net/http"
-	"strings"
 
 	"schedrestd/auth"
 	"schedrestd/handlers/rest"
@@ -19,25 +18,60 @@ const unready = "unready\n"
 
 // getReadiness answers with 503 while new requests should go to another
 // gateway. Only authenticated clients get the reasons, because the reasons
-// reveal details of the site.
+// reveal details of the site. With the parameter verbose, root and SchedUser
+// also get the results of the other checks, as in Slurm 26.11.
 func (h *handler) getReadiness(c *rest.Call) error {
-	var reasons []string
-	if h.Ready != nil {
-		reasons = h.Ready(c.Context())
+	if c.Request().URL.Query().Has("verbose") {
+		return h.getChecks(c)
 	}
-	if len(reasons) == 0 {
+	_, problems := h.checks(c)
+	if problems == "" {
 		return c.SendText(http.StatusOK, "ok\n")
 	}
 	text := unready
 	switch err := c.Authenticate(); {
 	case err == nil:
-		text += strings.Join(reasons, "\n") + "\n"
+		text += problems
 	case errs.KindOf(err) == errs.Unavailable || errs.KindOf(err) == errs.Timeout:
 		// If there is no key, or the daemon does not answer, the credential
 		// can't be verified.
 	case errs.KindOf(err) != errs.Unauthenticated || auth.HasCredential(c.Request().Header):
 		return err // an invalid credential gets the usual refusal
 	}
+	return sendUnready(c, text)
+}
+
+// getChecks answers with the results of all checks.
+func (h *handler) getChecks(c *rest.Call) error {
+	if err := c.Authenticate(); err != nil {
+		return err
+	}
+	if h.Administers == nil || !h.Administers(c.Client()) {
+		return errs.New(errs.Denied, "only root and SlurmUser may see the checks of the gateway")
+	}
+	all, problems := h.checks(c)
+	if problems == "" {
+		return c.SendText(http.StatusOK, "ok\n"+all)
+	}
+	return sendUnready(c, unready+all)
+}
+
+// checks runs the checks. It returns a line for each, and the lines of those
+// that have a problem.
+func (h *handler) checks(c *rest.Call) (all, problems string) {
+	if h.Ready == nil {
+		return "", ""
+	}
+	for _, check := range h.Ready(c.Context()) {
+		line := check.String() + "\n"
+		if all += line; check.Problem != "" {
+			problems += line
+		}
+	}
+	return all, problems
+}
+
+func sendUnready(c *rest.Call, text string) error {
 	c.Header().Set("Retry-After", rest.RetryAfter)
 	return c.SendText(http.StatusServiceUnavailable, text)
 }

@@ -37,7 +37,9 @@ func TestReadiness(t *testing.T) {
 				f.callErr = tt.verify
 			}
 			cfg := config(f)
-			cfg.Ready = func(context.Context) []string { return []string{"keys: expired", "controller: unreachable"} }
+			cfg.Ready = func(context.Context) []Check {
+				return []Check{{"draining", ""}, {"keys", "expired"}, {"controller", "unreachable"}}
+			}
 			r := httptest.NewRequest("GET", "/readyz", nil)
 			if tt.token != "" {
 				r.Header.Set("X-SCHED-USER-TOKEN", tt.token)
@@ -51,6 +53,43 @@ func TestReadiness(t *testing.T) {
 			}
 			if tt.status == 503 && w.Header().Get("Retry-After") == "" {
 				t.Error("no Retry-After")
+			}
+		})
+	}
+}
+
+// TestVerboseReadiness checks that only root and SchedUser get the results of
+// the checks.
+func TestVerboseReadiness(t *testing.T) {
+	good := []Check{{"draining", ""}, {"controller", ""}}
+	bad := []Check{{"draining", ""}, {"controller", "unreachable"}}
+	for _, tt := range []struct {
+		name, query, token string
+		administers        bool
+		checks             []Check
+		status             int
+		body               string
+	}{
+		{"root", "?verbose", token, true, good, 200, "ok\ndraining: ok\ncontroller: ok\n"},
+		{"root, unready", "?verbose", token, true, bad, 503, "unready\ndraining: ok\ncontroller: unreachable\n"},
+		{"root, with a value", "?verbose=1", token, true, good, 200, "ok\ndraining: ok\ncontroller: ok\n"},
+		{"root, not verbose", "", token, true, good, 200, "ok\n"},
+		{"a user", "?verbose", token, false, good, 403, ""},
+		{"a user, unready", "?verbose", token, false, bad, 403, ""},
+		{"no token", "?verbose", "", true, good, 401, ""},
+		{"a guess", "?verbose", "x", true, good, 401, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := config(demo())
+			cfg.Ready = func(context.Context) []Check { return tt.checks }
+			cfg.Administers = func(c auth.Credential) bool { return tt.administers }
+			r := httptest.NewRequest("GET", "/readyz"+tt.query, nil)
+			if tt.token != "" {
+				r.Header.Set("X-SCHED-USER-TOKEN", tt.token)
+			}
+			w := serve(t, cfg, r)
+			if w.Code != tt.status || tt.body != "" && w.Body.String() != tt.body || tt.body == "" && strings.Contains(w.Body.String(), "draining") {
+				t.Errorf("status %d: %s", w.Code, w.Body)
 			}
 		})
 	}

@@ -92,7 +92,7 @@ func TestPages(t *testing.T) {
 	} {
 		f := demo()
 		cfg := config(f)
-		cfg.Ready = func(context.Context) []string { return []string{"not now"} }
+		cfg.Ready = func(context.Context) []Check { return []Check{{"x", "not now"}} }
 		r := newRequest(tt.method, tt.path, "")
 		r.Header.Set("Accept", "text/html") // these pages ignore the Accept header
 		if tt.status == 405 || tt.status == 404 {
@@ -110,7 +110,7 @@ func TestPages(t *testing.T) {
 		}
 	}
 	cfg := config(demo())
-	cfg.Ready = func(context.Context) []string { return nil }
+	cfg.Ready = func(context.Context) []Check { return nil }
 	if w := serve(t, cfg, newRequest("GET", "/readyz", "")); w.Code != http.StatusOK {
 		t.Errorf("ready: status %d", w.Code)
 	}

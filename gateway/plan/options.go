@@ -58,8 +58,8 @@ type options struct {
 	audit         ipc.Audit     // SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_AUDIT_FAIL, SCHEDRESTD_AUDIT_SYNC, SCHEDRESTD_IDEMPOTENCY_FILE
 	auditSetting  string        // SCHEDRESTD_AUDIT_FAIL and SCHEDRESTD_AUDIT_SYNC as written
 	debugFlags    []string      // SCHED_DEBUG_FLAGS; nil for those of the configuration
-	json, yaml    *work.Layout // nil for those of the configuration
-	statuses      []string // SCHEDRESTD_RESPONSE_STATUS_CODES
+	json, yaml    *work.Layout  // nil for those of the configuration
+	statuses      []string      // SCHEDRESTD_RESPONSE_STATUS_CODES
 	admission     work.Admission
 
 	fallbackServer confserver.Servers // SCHED_CONF_SERVER

@@ -71,7 +71,7 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 	cfg.MaxParsed = int64(setup.Limits.Answers) / 2 // a user's share of the budget
 	cfg.Authenticator, k.SingleClient = k.Authenticator(), setup.Inetd
 	cfg.Admit, cfg.Park, cfg.HalfClosed = limiter.Admit, limiter.Park, clientconn.HasHalfClosed
-	cfg.Ready = readiness(k, ctl.Reachable)
+	cfg.Ready, cfg.Administers = readiness(k, ctl.Reachable), administers(setup)
 	if cfg.Content != 0 && cfg.Content&feature.Controller == 0 {
 		cfg.Ready = readiness(k, nil)
 	}

@@ -3,10 +3,14 @@ package worker
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	"schedrestd/auth"
 	"schedrestd/gateway/worker/keys"
+	"schedrestd/handlers"
+	"schedrestd/ipc/work"
 	"schedrestd/rpc/client"
 )
 
@@ -16,19 +20,42 @@ import (
 // most one worker, so this can be a global variable.
 var draining atomic.Bool
 
-// readiness returns the check behind /readyz. The check returns the reasons why
-// load balancers should send requests elsewhere. It calls reachable to find out
-// whether a controller can be reached. If no controller is needed, reachable is
-// nil.
-func readiness(k *keys.Keys, reachable func(context.Context) bool) func(context.Context) []string {
-	return func(ctx context.Context) (reasons []string) {
+// readiness returns the checks behind /readyz. A check that has a problem is a
+// reason why load balancers should send requests elsewhere. One calls reachable
+// to find out whether a controller can be reached. If no controller is needed,
+// reachable is nil.
+func readiness(k *keys.Keys, reachable func(context.Context) bool) func(context.Context) []handlers.Check {
+	return func(ctx context.Context) []handlers.Check {
+		list := []handlers.Check{{Name: "draining"}}
 		if draining.Load() {
-			reasons = append(reasons, "draining: this server is shutting down")
+			list[0].Problem = "this server is shutting down"
 		}
-		reasons = append(reasons, k.Problems(time.Now())...)
-		if reachable != nil && !reachable(ctx) {
-			reasons = append(reasons, fmt.Sprintf("controller: unreachable for %s", client.UnreachableAfter))
+		problems := k.Problems(time.Now())
+		if len(problems) == 0 {
+			list = append(list, handlers.Check{Name: "keys"})
 		}
-		return reasons
+		for _, p := range problems {
+			list = append(list, handlers.Check{Name: "keys", Problem: p})
+		}
+		if reachable != nil {
+			controller := handlers.Check{Name: "controller"}
+			if !reachable(ctx) {
+				controller.Problem = fmt.Sprintf("unreachable for %s", client.UnreachableAfter)
+			}
+			list = append(list, controller)
+		}
+		return list
+	}
+}
+
+// administers returns a function that reports whether a verified credential is
+// that of root or SchedUser. A token with the name of another user counts only
+// if the token's own user is one of them, too.
+func administers(setup work.Setup) func(auth.Credential) bool {
+	return func(c auth.Credential) bool {
+		if c.Local {
+			return c.UID == 0 || c.UID == setup.SchedUID
+		}
+		return slices.Contains(setup.Privileged, c.Claims.User) && (c.ActAs == "" || slices.Contains(setup.Privileged, c.ActAs))
 	}
 }

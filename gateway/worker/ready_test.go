@@ -1,28 +1,37 @@
 package worker
 
 import (
-	"context"
 	"testing"
 
-	"schedrestd/gateway/worker/keys"
+	"schedrestd/auth"
+	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
-// TestReadiness checks that a worker is unready while it drains, or if it can't
-// reach a controller that it needs.
-func TestReadiness(t *testing.T) {
-	defer draining.Store(false)
-	k := keys.New()
+// TestAdministers checks whose credential is that of root or SchedUser.
+func TestAdministers(t *testing.T) {
+	admin := administers(work.Setup{Setup: ipc.Setup{SchedUID: 64030, Privileged: []string{"root", "slurm"}}})
+	by := func(user, actAs string) auth.Credential {
+		return auth.Credential{Token: "t", Claims: auth.Claims{User: user}, ActAs: actAs}
+	}
 	for _, tt := range []struct {
-		drains, needed, up bool
-		want               int
-	}{{false, true, true, 0}, {false, true, false, 1}, {false, false, false, 0}, {true, true, true, 1}, {true, true, false, 2}} {
-		draining.Store(tt.drains)
-		reachable := func(context.Context) bool { return tt.up }
-		if !tt.needed {
-			reachable = nil
-		}
-		if got := readiness(k, reachable)(context.Background()); len(got) != tt.want {
-			t.Errorf("%+v: %q", tt, got)
+		name string
+		c    auth.Credential
+		want bool
+	}{
+		{"root's token", by("root", ""), true},
+		{"SlurmUser's token", by("slurm", ""), true},
+		{"root's token for SlurmUser", by("root", "slurm"), true},
+		{"root's token for a user", by("root", "alice"), false},
+		{"a user's token", by("alice", ""), false},
+		{"a user's token for root", by("alice", "root"), false},
+		{"a token without a user", by("", ""), false},
+		{"root at a socket", auth.Credential{Local: true}, true},
+		{"SlurmUser at a socket", auth.Credential{Local: true, UID: 64030}, true},
+		{"a user at a socket", auth.Credential{Local: true, UID: 1000}, false},
+	} {
+		if got := admin(tt.c); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
 		}
 	}
 }

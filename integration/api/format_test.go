@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -105,6 +106,17 @@ func TestHealth(t *testing.T) {
 	}
 	if !hasStatus("/healthz", 200) || !hasStatus("/livez", 200) || !hasStatus("/readyz", 200) {
 		t.Error("not healthy, or not ready, at the start")
+	}
+	if a, text := send(l, "GET", "/readyz?verbose", "", map[string]string{"X-SCHED-USER-TOKEN": l.OwnToken}); a.StatusCode != 200 || text != "ok\ndraining: ok\nkeys: ok\ncontroller: ok\n" {
+		t.Errorf("the administrator gets %d %q as the results of the checks", a.StatusCode, text)
+	}
+	if a, text := send(l, "GET", "/readyz?verbose", "", nil); a.StatusCode != 401 || strings.Contains(text, "draining") {
+		t.Errorf("without a token: %d %q", a.StatusCode, text)
+	}
+	if user := harness.OrdinaryUser(t); os.Geteuid() == 0 {
+		if a, text := send(l, "GET", "/readyz?verbose", "", map[string]string{"X-SCHED-USER-TOKEN": l.UserToken(user.Name)}); a.StatusCode != 403 || strings.Contains(text, "draining") {
+			t.Errorf("an ordinary user gets %d %q", a.StatusCode, text)
+		}
 	}
 	harness.Must(t, l.Daemons["schedctld"].Stop())
 	harness.Eventually(t, "/readyz is 503", func() bool { return hasStatus("/readyz", 503) })

@@ -9,19 +9,19 @@ import (
 // have, or why clients reject its certificate.
 func (k *Keys) Problems(now time.Time) (list []string) {
 	if k.certUnusable.Load() {
-		list = append(list, "keys: the certificate can't be used; see the log")
+		list = append(list, "the certificate can't be used; see the log")
 	}
 	if s := k.tls.Load(); s != nil {
 		list = append(list, validityProblems(s.leaf, now)...)
 	}
 	if k.keeper.IsLost() {
-		list = append(list, "keys: the keeper exited; see the log")
+		list = append(list, "the keeper exited; see the log")
 	}
 	if k.keeper.IsOutdated() {
-		list = append(list, "keys: the file of jwt_key can't be used any more; see the log")
+		list = append(list, "the file of jwt_key can't be used any more; see the log")
 	}
 	if public := k.public.Load(); public != nil && !public.followed && !k.SingleClient {
-		list = append(list, "keys: the file of jwks can't be used any more; see the log")
+		list = append(list, "the file of jwks can't be used any more; see the log")
 	}
 	return list
 }
@@ -32,9 +32,9 @@ func (k *Keys) Problems(now time.Time) (list []string) {
 func validityProblems(c *x509.Certificate, now time.Time) []string {
 	switch {
 	case now.Before(c.NotBefore):
-		return []string{"keys: the certificate is not valid before " + c.NotBefore.UTC().Format(time.RFC3339)}
+		return []string{"the certificate is not valid before " + c.NotBefore.UTC().Format(time.RFC3339)}
 	case now.After(c.NotAfter):
-		return []string{"keys: the certificate expired at " + c.NotAfter.UTC().Format(time.RFC3339)}
+		return []string{"the certificate expired at " + c.NotAfter.UTC().Format(time.RFC3339)}
 	}
 	return nil
 }

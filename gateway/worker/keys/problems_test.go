@@ -33,11 +33,11 @@ func TestProblemsOfCertificate(t *testing.T) {
 	valid(-time.Hour, time.Hour)
 	check()
 	valid(-2*time.Hour, -time.Hour)
-	check("keys: the certificate expired at ")
+	check("the certificate expired at ")
 	valid(time.Hour, 2*time.Hour)
-	check("keys: the certificate is not valid before ")
+	check("the certificate is not valid before ")
 	k.certUnusable.Store(true)
-	check("keys: the certificate can't be used", "keys: the certificate is not valid before ")
+	check("the certificate can't be used", "the certificate is not valid before ")
 }
 
 // TestProblemsOfTokens checks that it is a problem if the keeper has exited, or
@@ -47,7 +47,7 @@ func TestProblemsOfTokens(t *testing.T) {
 		return strings.Join(tokens.Problems(time.Now()), "\n")
 	}
 	for verdict, want := range map[query.Verdict]string{
-		query.NoVerdict: "", query.Forged: "", query.Outdated: "keys: the file of jwt_key can't be used any more; see the log",
+		query.NoVerdict: "", query.Forged: "", query.Outdated: "the file of jwt_key can't be used any more; see the log",
 	} {
 		keeper, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)
 		must(t, err)
@@ -66,12 +66,12 @@ func TestProblemsOfTokens(t *testing.T) {
 		for end := time.Now().Add(30 * time.Second); !tokens.keeper.IsLost() && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
-		if got := reasons(tokens); !strings.HasPrefix(got, "keys: the keeper exited") {
+		if got := reasons(tokens); !strings.HasPrefix(got, "the keeper exited") {
 			t.Errorf("the keeper exited: %q", got)
 		}
 	}
 	tokens := tokensWithKeys(t, setOf(oneRSA()), false)
-	if got := reasons(tokens); !strings.HasPrefix(got, "keys: the file of jwks") {
+	if got := reasons(tokens); !strings.HasPrefix(got, "the file of jwks") {
 		t.Errorf("an outdated key set: %q", got)
 	}
 	if tokens.SingleClient = true; reasons(tokens) != "" {
