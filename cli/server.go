@@ -24,14 +24,16 @@ const (
 )
 
 // A server is what a command sends its requests to: the gateway at a URL, or
-// the daemons of a configuration. One of the fields is set.
-type server struct{ url, config string }
+// the daemons of a configuration, which is a file or is sent by the controllers
+// in confServers. One of the fields is set.
+type server struct{ url, config, confServers string }
 
 // server returns the server that the user has selected. The command line takes
 // precedence over the environment, and an address over a configuration. If the
 // user has selected none, it is the first of these: the gateway's socket for
 // local users, if there is no token; the daemons of this machine's
-// configuration; and the gateway at slurmrestd's usual port.
+// configuration, or of one that the controllers in SCHED_CONF_SERVER send, if
+// there is a token; and the gateway at slurmrestd's usual port.
 func (o *options) server(token string) (server, error) {
 	config := ""
 	if f := o.cmd.Flag("config"); f != nil {
@@ -66,6 +68,9 @@ func (o *options) server(token string) (server, error) {
 	}
 	if path, err := conf.Find(""); err == nil && config == "" {
 		return server{config: path}, nil
+	}
+	if servers, err := conf.Env("SCHED_CONF_SERVER"); err != nil || servers != "" && token != "" && config == "" {
+		return server{confServers: servers}, err
 	}
 	return server{url: defaultURL}, nil
 }
@@ -112,8 +117,8 @@ func (o *options) dial(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.config != "" {
-		return o.dialDirect(ctx, s.config, token)
+	if s.url == "" {
+		return o.dialDirect(ctx, s, token)
 	}
 	trusted, err := o.trustedUIDs()
 	if err != nil {
@@ -140,7 +145,7 @@ func withDefaultHint(err error, url string) error {
 }
 
 // dialDirect connects to the daemons of a configuration.
-func (o *options) dialDirect(ctx context.Context, config, token string) (*connection, error) {
+func (o *options) dialDirect(ctx context.Context, s server, token string) (*connection, error) {
 	if o.caCert != "" || len(o.serverUsers) > 0 {
 		return nil, usageError("--cacert and --server-user need the address of a gateway").WithHint("name it with --url or SCHED_URL")
 	}
@@ -149,7 +154,12 @@ func (o *options) dialDirect(ctx context.Context, config, token string) (*connec
 		warn = io.Discard
 	}
 	field := ""
-	cluster, err := direct.Open(config, func(f string) (string, error) { field = f; return token, nil }, warn)
+	withField := func(f string) (string, error) { field = f; return token, nil }
+	open := func() (*direct.Cluster, error) { return direct.Open(s.config, withField, warn) }
+	if s.confServers != "" {
+		open = func() (*direct.Cluster, error) { return direct.Fetch(ctx, s.confServers, token, withField, warn) }
+	}
+	cluster, err := open()
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ func TestServer(t *testing.T) {
 	for _, tt := range []struct {
 		name, args  string
 		url, config string // environment
+		servers     string
 		want        server
 		wantErr     string
 	}{
@@ -33,6 +34,10 @@ func TestServer(t *testing.T) {
 		{name: "SCHED_CONF", config: "c", want: server{config: "c"}},
 		{name: "no configuration on the command line", args: "-f /dev/null", url: "v", want: server{url: "v"}},
 		{name: "no configuration on the command line, with one in the environment", args: "-f /dev/null", config: "c", want: server{url: defaultURL}},
+		{name: "SCHED_CONF_SERVER", servers: "s", want: server{confServers: "s"}},
+		{name: "SCHED_CONF_SERVER and SCHED_URL", servers: "s", url: "v", want: server{url: "v"}},
+		{name: "SCHED_CONF_SERVER and SCHED_CONF", servers: "s", config: "c", want: server{config: "c"}},
+		{name: "SCHED_CONF_SERVER and no configuration", servers: "s", config: "/dev/null", want: server{url: defaultURL}},
 		{name: "no configuration in the environment", config: "/dev/null", want: server{url: defaultURL}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -47,6 +52,7 @@ func TestServer(t *testing.T) {
 			}
 			t.Setenv("SCHED_CONF", tt.config)
 			t.Setenv("SLURM_CONF", "")
+			t.Setenv("SCHED_CONF_SERVER", tt.servers)
 			var o options
 			root := &cobra.Command{Use: "schedctl"}
 			root.PersistentFlags().StringP("config", "f", "", "")

@@ -23,6 +23,10 @@ type Sent struct {
 // Such a path is not absolute.
 func (s Sent) Path(name string) string { return s.Origin + "/" + name }
 
+// ReadSent works like the method of Reader, for a process that opens files
+// itself.
+func ReadSent(s Sent) (*Cluster, []Warning, error) { return diskReader.ReadSent(s) }
+
 // ReadSent works like Read, for files that a controller sent. As in Slurm, the
 // controller sends the files that its slurm.conf includes by a relative name.
 // Files with an absolute path are read from this machine, through r.

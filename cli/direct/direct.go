@@ -8,6 +8,7 @@
 package direct
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -29,6 +30,7 @@ import (
 	"schedrestd/internal/release"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
+	"schedrestd/rpc/confserver"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/tlsconn"
 )
@@ -57,6 +59,25 @@ func Open(path string, token func(field string) (string, error), warn io.Writer)
 		return nil, err
 	}
 	cluster, warnings, err := conf.Read(path)
+	return open(cluster, warnings, err, token, warn)
+}
+
+// Fetch works like Open, but fetches the configuration from one of the given
+// controllers (SLURM_CONF_SERVER). It authenticates with the token.
+func Fetch(ctx context.Context, servers, text string, token func(field string) (string, error), warn io.Writer) (*Cluster, error) {
+	list, err := confserver.Parse(servers)
+	if err != nil {
+		return nil, err
+	}
+	sent, err := confserver.Fetch(ctx, confserver.Options{Servers: list, Token: text, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	cluster, warnings, err := conf.ReadSent(sent)
+	return open(cluster, warnings, err, token, warn)
+}
+
+func open(cluster *conf.Cluster, warnings []conf.Warning, err error, token func(field string) (string, error), warn io.Writer) (*Cluster, error) {
 	for _, w := range warnings {
 		fmt.Fprintf(warn, "warning: %s\n", w)
 	}
@@ -87,7 +108,7 @@ func Open(path string, token func(field string) (string, error), warn io.Writer)
 		return nil, err
 	}
 	c := &Cluster{Client: client.New(cfg), Credential: model.Credential{Token: credential}, Auth: cluster.Auth,
-		Path: path, name: cluster.ClusterName}
+		Path: cluster.Path, name: cluster.ClusterName}
 	if len(cfg.Accounting) > 0 {
 		c.accounting = client.NewAccounting(cfg)
 	}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -23,6 +24,14 @@ func TestConfigless(t *testing.T) {
 	token := filepath.Join(l.Dir, "etc", "conf.jwt")
 	harness.Must(t, os.WriteFile(token, []byte("SCHED_JWT="+l.OwnToken+"\n"), 0o600))
 	tcp := fmt.Sprintf("127.0.0.1:%d", l.Controller)
+	t.Run("schedctl", func(t *testing.T) {
+		cmd := exec.Command(filepath.Join(harness.Bin, "schedctl"), "ping")
+		cmd.Env = []string{"SLURM_CONF_SERVER=" + tcp, "SLURM_JWT=" + l.OwnToken}
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), " primary UP ") {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
 	for _, tt := range []struct {
 		name, servers, from string
 		env                 []string
