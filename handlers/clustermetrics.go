@@ -109,10 +109,12 @@ func metricLabels(query string) (by cluster.By, err error) {
 			by.User = true
 		case "account":
 			by.Account = true
+		case "node":
+			by.Node = true
 		case "":
 		default:
 			return by, errs.New(errs.Invalid, "unknown label %q", schema.Shorten(label)).WithSource(rest.InQuery + "by").
-				WithHint("the labels are user and account")
+				WithHint("the labels are user, account and node")
 		}
 	}
 	return by, nil

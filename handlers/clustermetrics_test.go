@@ -50,8 +50,8 @@ func TestClusterMetrics(t *testing.T) {
 		t.Errorf("long lists are held in memory: %+v", q)
 	}
 
-	w = serve(t, config(demo()), request(http.MethodGet, clusterPath+"?by=user,account", ""))
-	for _, want := range []string{"\nslurm_user_jobs{username=\"alice\"} 1\n", "\nslurm_account_jobs{account=\"\"} 1\n", "\nschedrestd_cluster_account_fairshare_factor{account=\"root\"} "} {
+	w = serve(t, config(demo()), request(http.MethodGet, clusterPath+"?by=user,account,node", ""))
+	for _, want := range []string{"\nslurm_user_jobs{username=\"alice\"} 1\n", "\nslurm_account_jobs{account=\"\"} 1\n", "\nslurm_node_cpus_alloc{node=\"n2\"} 1\n", "\nschedrestd_cluster_account_fairshare_factor{account=\"root\"} "} {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("missing: %q", want)
 		}
@@ -72,7 +72,7 @@ func TestClusterMetricsRefused(t *testing.T) {
 		{"method", "", func(r *http.Request, _ *fake) { r.Method = http.MethodPost }, http.StatusMethodNotAllowed},
 		{"format", "", func(r *http.Request, _ *fake) { r.Header.Set("Accept", "application/json") }, http.StatusNotAcceptable},
 		{"parameter", "?node=n1", nil, http.StatusUnprocessableEntity},
-		{"label", "?by=node", nil, http.StatusUnprocessableEntity},
+		{"label", "?by=partition", nil, http.StatusUnprocessableEntity},
 		{"query", "?by=%zz", nil, http.StatusBadRequest},
 		{"list", "", func(_ *http.Request, f *fake) { f.midwayErr = errs.New(errs.BadAnswer, "the list is broken") }, http.StatusBadGateway},
 		{"unclassified", "", func(_ *http.Request, f *fake) { f.midwayErr = errors.New("cause") }, http.StatusInternalServerError},

@@ -29,6 +29,7 @@ type capture struct {
 
 // record holds the fields of a job or node that the test counts or adds up.
 type record struct {
+	Name      string `json:"name"`
 	JobState  uint32 `json:"job_state"`
 	NodeState uint32 `json:"node_state"`
 	AllocCPUs uint64 `json:"alloc_cpus"`
@@ -55,7 +56,7 @@ func TestCaptured(t *testing.T) {
 		captures++
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			answers := readCaptures(t, file)
-			count := cluster.New(cluster.By{User: true, Account: true})
+			count := cluster.New(cluster.By{User: true, Account: true, Node: true})
 			partitions, nodes, jobs := new(message.PartitionInfo), new(message.NodeInfo), new(message.JobInfo)
 			partitions.Partitions.Each = count.Partition
 			nodes.Nodes.Each = func(n *model.Node) error { return count.Node(n, []string{"fake"}) }
@@ -85,6 +86,8 @@ func TestCaptured(t *testing.T) {
 			for _, item := range answers["nodes"].Decoded.Items {
 				n := item.Nodes
 				want["slurm_nodes"]++
+				want["slurm_node_cpus_alloc{node=\""+n.Name+"\"}"] = float64(n.AllocCPUs)
+				want["slurm_node_memory_bytes{node=\""+n.Name+"\"}"] = float64(n.Memory)
 				want["slurm_partition_nodes_cpus_alloc{partition=\"fake\"}"] += float64(n.AllocCPUs)
 				want["slurm_partition_nodes_cpus_efctv{partition=\"fake\"}"] += float64(n.CPUs)
 				want["slurm_partition_nodes_mem_tot{partition=\"fake\"}"] += float64(n.Memory)

@@ -7,7 +7,8 @@
 // before all records have been counted, because all samples of a metric must be
 // written together.
 //
-// If Slurm 25.11 has the same metric, this package uses Slurm's name and unit.
+// If Slurm 25.11 or 26.05 has the same metric, this package uses Slurm's name
+// and unit.
 // The names of all other metrics begin with Prefix.
 package cluster
 
@@ -28,9 +29,9 @@ const Prefix = "schedrestd_cluster_"
 // server.
 const maxValues = 20_000
 
-// By selects whether to write the metrics whose labels name users, and those
-// whose labels name accounts.
-type By struct{ User, Account bool }
+// By selects whether to write the metrics whose labels name users, those whose
+// labels name accounts, and those whose labels name nodes.
+type By struct{ User, Account, Node bool }
 
 // Counts holds the numbers that have been counted so far.
 type Counts struct {
@@ -40,6 +41,7 @@ type Counts struct {
 	users      map[string]*group
 	accounts   map[string]*group
 	nodes      nodeGroup
+	eachNode   map[string]*nodeAmounts
 	cpus       stateAmounts // in CPUs
 	memory     stateAmounts // in MiB
 	gres       map[gresKind]*stateAmounts
@@ -66,6 +68,7 @@ func New(by By) *Counts {
 		partitions: map[string]*partition{},
 		users:      map[string]*group{},
 		accounts:   map[string]*group{},
+		eachNode:   map[string]*nodeAmounts{},
 		gres:       map[gresKind]*stateAmounts{},
 	}
 }
@@ -97,6 +100,7 @@ func (c *Counts) Write(w *exposition.Writer) {
 		write(w, "slurm_account_jobs", jobMeasures, sortedSeries("account", c.accounts))
 	}
 	write(w, "slurm_nodes", nodeMeasures, []series[nodeGroup]{{nil, &c.nodes}})
+	write(w, "slurm_node", eachNodeMeasures, sortedSeries("node", c.eachNode))
 	c.writeResources(w)
 	if c.scheduler != nil {
 		for _, m := range schedulerMeasures {

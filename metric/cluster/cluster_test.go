@@ -116,7 +116,7 @@ func TestPendingWithFlags(t *testing.T) {
 // TestCounts checks the numbers of a small cluster.
 func TestCounts(t *testing.T) {
 	t.Parallel()
-	got := parse(t, render(t, smallCluster(t, cluster.By{User: true, Account: true})))
+	got := parse(t, render(t, smallCluster(t, cluster.By{User: true, Account: true, Node: true})))
 	want := map[string]float64{
 		"slurm_jobs":              11, // five tasks count individually
 		"slurm_jobs_pending":      6,
@@ -149,14 +149,30 @@ func TestCounts(t *testing.T) {
 		`slurm_partition_nodes_cpus_idle{partition="debug"}`:              13,
 		`slurm_partition_nodes_mem_avail{partition="debug"}`:              2900,
 		`slurm_partition_nodes_mem_free{partition="debug"}`:               500,
-		"slurm_nodes":          3,
-		"slurm_nodes_mixed":    1,
-		"slurm_nodes_alloc":    1,
-		"slurm_nodes_down":     1,
-		"slurm_nodes_drain":    0,
-		"slurm_nodes_draining": 1,
-		"slurm_nodes_noresp":   1,
+		"slurm_nodes":                                                       3,
+		"slurm_nodes_mixed":                                                 1,
+		"slurm_nodes_alloc":                                                 1,
+		"slurm_nodes_down":                                                  1,
+		"slurm_nodes_drain":                                                 0,
+		"slurm_nodes_draining":                                              1,
+		"slurm_nodes_noresp":                                                1,
+		`slurm_node_cpus{node="n1"}`:                                        8,
+		`slurm_node_cpus_effective{node="n1"}`:                              7,
+		`slurm_node_cpus_alloc{node="n1"}`:                                  2,
+		`slurm_node_cpus_idle{node="n1"}`:                                   5,
+		`slurm_node_gpus{node="n1"}`:                                        4,
+		`slurm_node_gpus_alloc{node="n1"}`:                                  1,
+		`slurm_node_gpus{node="n2"}`:                                        0, // without the trackable resource
+		`slurm_node_gpus_alloc{node="n2"}`:                                  3,
+		`slurm_node_gpus_alloc{node="n3"}`:                                  0,
+		`slurm_node_memory_bytes{node="n1"}`:                                1000,
+		`slurm_node_memory_effective_bytes{node="n1"}`:                      900,
+		`slurm_node_memory_alloc_bytes{node="n1"}`:                          300,
+		`slurm_node_memory_free_bytes{node="n1"}`:                           500,
 		`slurm_user_jobs_nodes_alloc{username="alice"}`:                     2,
+		`slurm_user_jobs_gpus_alloc{username="alice"}`:                      1,
+		`slurm_account_jobs_gpus_alloc{account="lab"}`:                      1,
+		`slurm_partition_jobs_gpus_alloc{partition="debug"}`:                1,
 		`slurm_user_jobs{username="alice"}`:                                 7,
 		`slurm_user_jobs_pending{username="alice"}`:                         6,
 		`slurm_account_jobs{account="lab"}`:                                 6,
@@ -173,15 +189,15 @@ func TestCounts(t *testing.T) {
 		`schedrestd_cluster_gres{gres="gpu",type="",state="allocated"}`:     3,
 		`schedrestd_cluster_gres{gres="gpu",type="",state="down"}`:          1,
 		`schedrestd_cluster_gres{gres="tmpdisk",type="",state="idle"}`:      2 << 30,
-		"slurm_agent_cnt":          4,
-		"slurm_sched_mean_cycle":   33,
-		"slurm_bf_depth_mean":      0,
-		"slurm_bf_active":          1,
-		"slurm_sched_exit_rpc_cnt": 5,
-		"slurm_sched_exit_timeout": 0,
-		"slurm_bf_exit_end":        9,
-		`schedrestd_cluster_account_fairshare_factor{account="root"}`:                                        1,
-		`schedrestd_cluster_account_fairshare_level{account="root"}`:                                         math.Inf(1),
+		"slurm_agent_cnt":                                                   4,
+		"slurm_sched_mean_cycle":                                            33,
+		"slurm_bf_depth_mean":                                               0,
+		"slurm_bf_active":                                                   1,
+		"slurm_sched_exit_rpc_cnt":                                          5,
+		"slurm_sched_exit_timeout":                                          0,
+		"slurm_bf_exit_end":                                                 9,
+		`schedrestd_cluster_account_fairshare_factor{account="root"}`:       1,
+		`schedrestd_cluster_account_fairshare_level{account="root"}`:        math.Inf(1),
 		`schedrestd_cluster_user_fairshare_factor{account="root",username="alice",partition=""}`:             0.5,
 		`schedrestd_cluster_user_fairshare_factor{account="root",username="alice",partition="debug"}`:        0.75,
 		`schedrestd_cluster_user_fairshare_usage_tres_seconds{account="root",username="alice",partition=""}`: 60,
@@ -196,14 +212,14 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestNoNames checks that the metrics name users only if By.User is set, and
-// accounts only if By.Account is set.
+// TestNoNames checks that the metrics name users only if By.User is set,
+// accounts only if By.Account is set, and nodes only if By.Node is set.
 func TestNoNames(t *testing.T) {
 	t.Parallel()
-	for by, labels := range map[cluster.By][2]bool{{}: {}, {User: true}: {true, false}, {Account: true}: {false, true}} {
+	for by, labels := range map[cluster.By][3]bool{{}: {}, {User: true}: {true, false, false}, {Account: true}: {false, true, false}, {Node: true}: {false, false, true}} {
 		s := render(t, smallCluster(t, by))
-		if got := [2]bool{strings.Contains(s, "alice"), strings.Contains(s, "slurm_account_")}; got != labels {
-			t.Errorf("%+v: shows users, accounts: %v", by, got)
+		if got := [3]bool{strings.Contains(s, "alice"), strings.Contains(s, "slurm_account_"), strings.Contains(s, `"n1"`)}; got != labels {
+			t.Errorf("%+v: shows users, accounts, nodes: %v", by, got)
 		}
 	}
 }
@@ -216,7 +232,7 @@ func TestPromtool(t *testing.T) {
 		t.Skip("needs promtool: apt-get install prometheus")
 	}
 	cmd := exec.Command(promtool, "check", "metrics")
-	cmd.Stdin = strings.NewReader(render(t, smallCluster(t, cluster.By{User: true, Account: true})))
+	cmd.Stdin = strings.NewReader(render(t, smallCluster(t, cluster.By{User: true, Account: true, Node: true})))
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -234,6 +250,15 @@ func TestMostValues(t *testing.T) {
 	}
 	if errs.KindOf(err) != errs.Invalid {
 		t.Errorf("100000 users: %v", err)
+	}
+	nodes := cluster.New(cluster.By{Node: true})
+	for i := range 100_000 {
+		if err = nodes.Node(&model.Node{Name: fmt.Sprint("n", i)}, nil); err != nil {
+			break
+		}
+	}
+	if errs.KindOf(err) != errs.Invalid {
+		t.Errorf("100000 nodes: %v", err)
 	}
 	for i := range 100_000 {
 		if err = c.Node(&model.Node{GRES: fmt.Sprint("g", i, ":1")}, nil); err != nil {
@@ -265,7 +290,7 @@ func FuzzNode(f *testing.F) {
 	f.Add("gpu:a100:4(S:0-1),tmpdisk:no_consume:100G", "gpu:(null):0(IDX:N/A)", "cpu=4,mem=1.50G,gres/gpu=2")
 	f.Add("a:1E", "))((,::", "mem=99999999999999P,gres/gpu=1e9")
 	f.Fuzz(func(t *testing.T, gres, used, tres string) {
-		c := cluster.New(cluster.By{})
+		c := cluster.New(cluster.By{Node: true})
 		if err := c.Node(&model.Node{GRES: gres, GRESUsed: used, TRES: tres}, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -112,21 +112,30 @@ func (c *Counts) Job(j *model.Job, user string) error {
 	return nil
 }
 
-// addTo adds a job to the group with the given name. It creates the group if
-// necessary.
+// addTo adds a job to the group with the given name.
 func addTo(groups map[string]*group, label, name string, j *job) error {
-	name = exposition.Text(name)
-	g := groups[name]
-	if g == nil {
-		if len(groups) >= maxValues {
-			return errs.New(errs.Invalid, "there are more than %d values of %s", maxValues, label).
-				WithHint("leave %q out of the parameter by", label).WithSource("query/by")
-		}
-		g = new(group)
-		groups[name] = g
+	g, err := labelled(groups, label, name)
+	if err != nil {
+		return err
 	}
 	g.add(j, 1)
 	return nil
+}
+
+// labelled returns the element of m for a value of the given label. It creates
+// the element if necessary.
+func labelled[T any](m map[string]*T, label, value string) (*T, error) {
+	value = exposition.Text(value)
+	if v := m[value]; v != nil {
+		return v, nil
+	}
+	if len(m) >= maxValues {
+		return nil, errs.New(errs.Invalid, "there are more than %d values of %s", maxValues, label).
+			WithHint("leave %q out of the parameter by", label).WithSource("query/by")
+	}
+	v := new(T)
+	m[value] = v
+	return v, nil
 }
 
 // jobAmounts returns the amounts that j adds to its groups.

@@ -87,9 +87,15 @@ func effectiveState(n *model.Node) model.NodeState {
 
 // nodeGroup holds the counts of all nodes, or of the nodes of one partition.
 type nodeGroup struct {
-	count                                                uint64
-	states                                               [32]uint64 // in the order of nodeStates
-	cpus, cpusAllocated, cpusIdle, gpus                  uint64
+	count  uint64
+	states [32]uint64 // in the order of nodeStates
+	nodeAmounts
+}
+
+// nodeAmounts holds the resources of some nodes, or of one.
+type nodeAmounts struct {
+	cpus, cpusEffective, cpusAllocated, cpusIdle         uint64
+	gpus, gpusAllocated                                  uint64
 	memory, memoryAvailable, memoryAllocated, memoryFree uint64 // in MiB
 }
 
@@ -102,22 +108,25 @@ func (c *Counts) Node(n *model.Node, partitions []string) error {
 			states |= 1 << i
 		}
 	}
-	gpus := uint64(0)
-	for name, value := range tres(n.TRES) {
-		if name == "gres/gpu" {
-			gpus = amount(value)
-		}
-	}
+	kinds := gresOf(n)
+	gpus := gpusOf(n, kinds)
 	c.nodes.add(n, states, gpus)
 	for _, name := range partitions {
 		if p := c.partitions[exposition.Text(name)]; p != nil {
 			p.nodes.add(n, states, gpus)
 		}
 	}
+	if c.by.Node {
+		one, err := labelled(c.eachNode, "node", n.Name)
+		if err != nil {
+			return err
+		}
+		one.add(n, gpus)
+	}
 	takes := takesJobs(n.State)
 	c.cpus.add(uint64(cpus(n)), uint64(n.AllocCPUs), takes)
 	c.memory.add(saturatingSub(n.Memory, n.SpecializedMemory), n.AllocMemory, takes)
-	for _, g := range gresOf(n) {
+	for _, g := range kinds {
 		s := c.gres[g.gresKind]
 		if s == nil {
 			if len(c.gres) >= maxValues {
@@ -153,15 +162,41 @@ func cpus(n *model.Node) uint16 {
 // saturatingSub returns a - b, or 0 if b is larger.
 func saturatingSub(a, b uint64) uint64 { return a - min(a, b) }
 
-func (g *nodeGroup) add(n *model.Node, states uint32, gpus uint64) {
+// gpuAmounts holds a node's numbers of GPUs.
+type gpuAmounts struct{ total, allocated uint64 }
+
+// gpusOf returns the numbers of GPUs of n, whose generic resources are kinds.
+// As in slurmctld, the total is the trackable resource gres/gpu, so it is 0 if
+// AccountingStorageTRES does not contain this resource.
+func gpusOf(n *model.Node, kinds []gres) (g gpuAmounts) {
+	for name, value := range tres(n.TRES) {
+		if name == "gres/gpu" {
+			g.total = amount(value)
+		}
+	}
+	for _, kind := range kinds {
+		if kind.name == "gpu" {
+			g.allocated += kind.used
+		}
+	}
+	return g
+}
+
+func (g *nodeGroup) add(n *model.Node, states uint32, gpus gpuAmounts) {
 	g.count++
 	for ; states != 0; states &= states - 1 {
 		g.states[bits.TrailingZeros32(states)]++
 	}
-	g.cpus += uint64(cpus(n))
+	g.nodeAmounts.add(n, gpus)
+}
+
+func (g *nodeAmounts) add(n *model.Node, gpus gpuAmounts) {
+	g.cpus += uint64(n.CPUs)
+	g.cpusEffective += uint64(cpus(n))
 	g.cpusAllocated += uint64(n.AllocCPUs)
 	g.cpusIdle += saturatingSub(uint64(cpus(n)), uint64(n.AllocCPUs))
-	g.gpus += gpus
+	g.gpus += gpus.total
+	g.gpusAllocated += gpus.allocated
 	g.memory += n.Memory
 	g.memoryAvailable += saturatingSub(n.Memory, n.SpecializedMemory)
 	g.memoryAllocated += n.AllocMemory
@@ -183,7 +218,7 @@ func nodeGroupMeasures() (all, partition []measure[nodeGroup]) {
 		partition = append(partition, measure[nodeGroup]{"_" + s.partition, s.help, get})
 	}
 	return all, append(partition,
-		measure[nodeGroup]{"_cpus_efctv", "CPUs that jobs may use.", func(g *nodeGroup) float64 { return float64(g.cpus) }},
+		measure[nodeGroup]{"_cpus_efctv", "CPUs that jobs may use.", func(g *nodeGroup) float64 { return float64(g.cpusEffective) }},
 		measure[nodeGroup]{"_cpus_alloc", "CPUs that are allocated.", func(g *nodeGroup) float64 { return float64(g.cpusAllocated) }},
 		measure[nodeGroup]{"_cpus_idle", "CPUs that are not allocated, on nodes in any state.", func(g *nodeGroup) float64 { return float64(g.cpusIdle) }},
 		measure[nodeGroup]{"_mem_tot", "Memory of the nodes, in MiB.", func(g *nodeGroup) float64 { return float64(g.memory) }},
@@ -191,6 +226,21 @@ func nodeGroupMeasures() (all, partition []measure[nodeGroup]) {
 		measure[nodeGroup]{"_mem_alloc", "Memory that is allocated, in MiB.", func(g *nodeGroup) float64 { return float64(g.memoryAllocated) }},
 		measure[nodeGroup]{"_mem_free", "Memory that nodes report as free, in MiB.", func(g *nodeGroup) float64 { return float64(g.memoryFree) }},
 	)
+}
+
+// eachNodeMeasures contains the metrics of a single node. The unit of those
+// whose names end in _bytes is MiB, as in slurmctld.
+var eachNodeMeasures = []measure[nodeAmounts]{
+	{"_cpus", "CPUs of the node.", func(g *nodeAmounts) float64 { return float64(g.cpus) }},
+	{"_cpus_effective", "CPUs that jobs may use.", func(g *nodeAmounts) float64 { return float64(g.cpusEffective) }},
+	{"_cpus_alloc", "CPUs that are allocated.", func(g *nodeAmounts) float64 { return float64(g.cpusAllocated) }},
+	{"_cpus_idle", "CPUs that are not allocated.", func(g *nodeAmounts) float64 { return float64(g.cpusIdle) }},
+	{"_gpus", "GPUs of the node.", func(g *nodeAmounts) float64 { return float64(g.gpus) }},
+	{"_gpus_alloc", "GPUs that are allocated.", func(g *nodeAmounts) float64 { return float64(g.gpusAllocated) }},
+	{"_memory_bytes", "Memory of the node, in MiB.", func(g *nodeAmounts) float64 { return float64(g.memory) }},
+	{"_memory_effective_bytes", "Memory that jobs may use, in MiB.", func(g *nodeAmounts) float64 { return float64(g.memoryAvailable) }},
+	{"_memory_alloc_bytes", "Memory that is allocated, in MiB.", func(g *nodeAmounts) float64 { return float64(g.memoryAllocated) }},
+	{"_memory_free_bytes", "Memory that the node reports as free, in MiB.", func(g *nodeAmounts) float64 { return float64(g.memoryFree) }},
 }
 
 // writeResources writes how much of each resource is allocated, idle and down.

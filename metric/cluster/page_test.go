@@ -39,6 +39,7 @@ func TestPage(t *testing.T) {
 		}
 	}
 	table(&b, "Partitions", "`slurm_partitions` is the number of partitions. Each partition has the job and node metrics above, with `slurm_partition_` instead of `slurm_` at the start of the name. `_nodes_cg`, `_nodes_no_resp` and `_nodes_reboot_requested` replace `_nodes_completing`, `_nodes_noresp` and `_nodes_reboot_req`. In addition, each partition has metrics whose names consist of `slurm_partition` and one of the following:", more)
+	table(&b, "Single nodes", "With `?by=node`, each node has metrics with the label `node`. Their names consist of `slurm_node` and one of the following:", eachNodeMeasures)
 	b.WriteString("\n### Resources\n\n| metric | labels |\n| --- | --- |\n")
 	fmt.Fprintf(&b, "| `%scpus`, `%[1]smemory_bytes` | state: allocated, idle, down |\n| `%[1]sgres` | gres, type, state |\n", Prefix)
 	table(&b, "Scheduler", "`slurm_` followed by:", schedulerMeasures)
@@ -46,7 +47,7 @@ func TestPage(t *testing.T) {
 	section.Check(t, page, begin, end, b.String()+"\n", *update)
 }
 
-func table[T partition | group | nodeGroup | share | model.ControllerStats](b *strings.Builder, title, text string, list []measure[T]) {
+func table[T partition | group | nodeGroup | nodeAmounts | share | model.ControllerStats](b *strings.Builder, title, text string, list []measure[T]) {
 	fmt.Fprintf(b, "\n### %s\n\n%s\n\n| | meaning |\n| --- | --- |\n", title, text)
 	for _, m := range list {
 		name := m.name
