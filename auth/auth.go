@@ -36,22 +36,23 @@ const Refused = "no valid credential was sent"
 // Options holds the gateway's settings for FromRequest, Inspect and
 // NewRejection.
 type Options struct {
-	JWT            bool             // rest_auth/jwt is served
-	Local          bool             // rest_auth/local is served
-	UID            uint32           // user of this process; local clients must have the same uid
-	User           func() string    // returns the name of UID; "" if it has none
-	UserClaimField string           // a third claim, after sun and username, that may contain the user's name
-	Now            func() time.Time // nil for time.Now
+	JWT   bool             // rest_auth/jwt is served
+	Local bool             // rest_auth/local is served
+	UID   uint32           // user of this process; local clients must have the same uid
+	User  func() string    // returns the name of UID; "" if it has none
+	Rules Rules            // which claims of a token name the user
+	Now   func() time.Time // nil for time.Now
 
 	// Privileged reports whether requests must never be served as the given
 	// user (require_user_name). FromRequest refuses a token if the request
 	// names such a user. If the request names no user, FromRequest refuses the
-	// token of such a user. If Privileged is nil, no user is privileged. The
+	// token of such a user. The uid is nil, unless the daemons take it from the
+	// token. If Privileged is nil, no user is privileged. The
 	// check protects a proxy that sends root's token and adds the client's user
 	// name to each request. Such a proxy may omit the name, or pass on a name
 	// that the client chose. Without the check, the request could then be
 	// served as root.
-	Privileged func(user string) bool
+	Privileged func(user string, uid *uint32) bool
 }
 
 // timeOf returns now(), or the current time if now is nil.

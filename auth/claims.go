@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"errors"
 	"fmt"
 	"time"
 )
@@ -14,7 +13,8 @@ const Leeway = 5 * time.Second
 
 // Claims has the contents of a token.
 type Claims struct {
-	User      string // user that the token was issued for
+	User      string  // user that the token was issued for
+	UID       *uint32 // uid of the user if the daemons take it from the token; otherwise nil
 	IssuedAt  time.Time
 	Expires   time.Time
 	NotBefore time.Time // zero if the token has none
@@ -23,9 +23,7 @@ type Claims struct {
 }
 
 // parseClaims reads the claims, and compares the dates with the current time.
-// The user's name may be in the claim sun or username, or in the claim that the
-// argument field names.
-func (o object) parseClaims(field string, now time.Time) (Claims, error) {
+func (o object) parseClaims(r Rules, now time.Time) (Claims, error) {
 	var c Claims
 	for _, date := range []struct {
 		name     string
@@ -51,7 +49,7 @@ func (o object) parseClaims(field string, now time.Time) (Claims, error) {
 		return Claims{}, outOfDateError(fmt.Sprintf("valid %v from now", c.NotBefore.Sub(now).Round(time.Second)))
 	}
 	var err error
-	c.User, err = o.user(field)
+	c.User, c.UID, err = o.user(r)
 	return c, err
 }
 
@@ -59,24 +57,6 @@ func (o object) parseClaims(field string, now time.Time) (Claims, error) {
 type outOfDateError string
 
 func (e outOfDateError) Error() string { return string(e) }
-
-// user returns the token's user. The name is in the first of these claims that
-// is present: sun, username, and the claim that the site configured. If the
-// first claim present does not contain a valid user name, user returns an
-// error, whatever the other claims contain.
-func (o object) user(field string) (string, error) {
-	for _, name := range []string{"sun", "username", field} {
-		value, ok, err := o.text(name)
-		switch {
-		case !ok || name == "":
-			continue
-		case err != nil || !PosixName(value):
-			return "", errors.New("the user claim is not a user name")
-		}
-		return value, nil
-	}
-	return "", errors.New("no claim names the user")
-}
 
 // maxName limits the length of a user name. Tools create user names of at most
 // 32 bytes. Every token is longer than 64 bytes, so a token in the wrong header

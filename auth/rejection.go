@@ -30,7 +30,7 @@ func NewRejection(r *http.Request, opt Options) Rejection {
 	}
 	cred := Credential{ActAs: name}
 	if token != "" {
-		cred.Claims.User, rejected.dated = claimedUser(token, opt.UserClaimField, timeOf(opt.Now))
+		cred.Claims.User, rejected.dated = claimedUser(token, opt.Rules, timeOf(opt.Now))
 	}
 	rejected.User = cred.User()
 	return rejected
@@ -52,7 +52,7 @@ func hashOfParts(parts ...string) uint64 {
 
 // claimedUser returns the user that a token names. If the token is invalid only
 // because of its dates, claimedUser also returns the token's proof.
-func claimedUser(token, field string, now time.Time) (user string, dated *proof) {
+func claimedUser(token string, r Rules, now time.Time) (user string, dated *proof) {
 	p, err := parse(token)
 	if err != nil {
 		return "", nil
@@ -61,10 +61,10 @@ func claimedUser(token, field string, now time.Time) (user string, dated *proof)
 	if err != nil {
 		return "", nil
 	}
-	if user, err = o.user(field); err != nil {
+	if user, _, err = o.user(r); err != nil {
 		return "", nil
 	}
-	claims, err := o.parseClaims(field, now)
+	claims, err := o.parseClaims(r, now)
 	if _, ok := errors.AsType[outOfDateError](err); ok || err == nil && !now.Before(claims.Expires) {
 		dated = p.proof(token)
 	}

@@ -13,7 +13,7 @@ func rejected(headers ...string) Rejection {
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Add(headers[i], headers[i+1])
 	}
-	return NewRejection(r, Options{Now: clock, UserClaimField: "uid"})
+	return NewRejection(r, Options{Now: clock, Rules: Rules{UserField: "uid"}})
 }
 
 // TestRejectedUser checks that the User of a Rejection is the user that the

@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"cmp"
 	"net/http"
 	"net/textproto"
 	"slices"
@@ -49,7 +48,7 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 			// before the expiry.
 			return Credential{}, refuse("token: expired")
 		}
-		if opt.Privileged != nil && opt.Privileged(cmp.Or(name, claims.User)) {
+		if opt.Privileged != nil && opt.Privileged(authority(name, claims)) {
 			return Credential{}, refuse("the request has the authority of a privileged user: name another user to act as")
 		}
 		return Credential{Token: token, ActAs: name, Claims: claims, proof: proof}, nil
@@ -57,6 +56,16 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 		return local(r, name, opt)
 	}
 	return Credential{}, refuse("no token")
+}
+
+// authority returns the user as whom the daemons would carry out a request that
+// names the user name, or no user, and has a token with the given claims. The
+// uid is nil, unless the daemons take it from the token.
+func authority(name string, claims Claims) (string, *uint32) {
+	if name == "" || name == claims.User {
+		return claims.User, claims.UID
+	}
+	return name, nil
 }
 
 // HasCredential reports whether a request contains a token or a user name, even

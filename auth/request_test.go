@@ -57,7 +57,7 @@ func TestFromRequest(t *testing.T) {
 	nameless := allOptions
 	nameless.User = func() string { return "" }
 	named := allOptions
-	named.Privileged = func(user string) bool { return user == claims.User || user == "toor" }
+	named.Privileged = func(user string, _ *uint32) bool { return user == claims.User || user == "toor" }
 
 	tests := []struct {
 		name   string

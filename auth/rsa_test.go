@@ -45,7 +45,7 @@ func provider(t testing.TB, kid string) Verifier {
 // both algorithms, and that their claims are checked in the same way.
 func TestOtherMakers(t *testing.T) {
 	v := provider(t, "a")
-	v.Key, v.UserClaimField = testKey(t), "preferred_username"
+	v.Key, v.Rules.UserField = testKey(t), "preferred_username"
 	for _, test := range []struct {
 		name, token string
 		want        Claims

@@ -11,8 +11,9 @@ import (
 
 // MaxToken is the maximum length of a token, in bytes. A token from Create has
 // about 200 bytes. An identity provider's token with many claims has a few
-// thousand.
-const MaxToken = 8 << 10
+// thousand. A token with a user's identity (see Rules) takes 13 to 40 bytes for
+// each of the user's groups. A request's whole header may have 32 KiB.
+const MaxToken = 24 << 10
 
 // The accepted algorithms (RFC 7518). RFC 8725, 3.1 requires such a list. The
 // algorithm "none" is not accepted.
@@ -46,7 +47,7 @@ func inspect(token string, opt Options) (Claims, *proof, error) {
 	if err != nil {
 		return Claims{}, nil, refuse("token: %w", err)
 	}
-	claims, err := p.claims(opt.UserClaimField, timeOf(opt.Now))
+	claims, err := p.claims(opt.Rules, timeOf(opt.Now))
 	return claims, p.proof(token), err
 }
 
@@ -71,12 +72,12 @@ func (p parts) proof(token string) *proof {
 
 // claims parses the payload and checks the claims. It compares the dates with
 // the current time.
-func (p parts) claims(field string, now time.Time) (Claims, error) {
+func (p parts) claims(r Rules, now time.Time) (Claims, error) {
 	o, err := parseObject(p.payload)
 	if err != nil {
 		return Claims{}, refuse("token: payload: %w", err)
 	}
-	c, err := o.parseClaims(field, now)
+	c, err := o.parseClaims(r, now)
 	if err != nil {
 		return Claims{}, refuse("token: %w", err)
 	}

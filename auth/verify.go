@@ -10,10 +10,10 @@ import (
 // Verifier verifies tokens. The daemons use it for every token, even if the
 // gateway has already verified the token.
 type Verifier struct {
-	Key            Key              // for HS256; with the zero Key, HS256 tokens are refused
-	Keys           func() *KeySet   // for RS256, called for each RS256 token; without a KeySet, RS256 tokens are refused
-	UserClaimField string           // as in Options
-	Now            func() time.Time // nil for time.Now
+	Key   Key              // for HS256; with the zero Key, HS256 tokens are refused
+	Keys  func() *KeySet   // for RS256, called for each RS256 token; without a KeySet, RS256 tokens are refused
+	Rules Rules            // the bundled daemons look users up on their own machine, and never use ClientIDs
+	Now   func() time.Time // nil for time.Now
 }
 
 // Verify checks a token as Inspect does, and also verifies its signature. Each
@@ -30,7 +30,7 @@ func (v Verifier) Verify(token string) (Claims, error) {
 	if err := v.verifySignature(p); err != nil {
 		return Claims{}, refuse("token: %w", err)
 	}
-	return p.claims(v.UserClaimField, timeOf(v.Now))
+	return p.claims(v.Rules, timeOf(v.Now))
 }
 
 var (

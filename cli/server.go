@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 
+	"schedrestd/auth"
 	"schedrestd/cli/credential"
 	"schedrestd/cli/direct"
 	"schedrestd/cli/rest"
@@ -153,11 +154,11 @@ func (o *options) dialDirect(ctx context.Context, s server, token string) (*conn
 	if o.quiet {
 		warn = io.Discard
 	}
-	field := ""
-	withField := func(f string) (string, error) { field = f; return token, nil }
-	open := func() (*direct.Cluster, error) { return direct.Open(s.config, withField, warn) }
+	var rules auth.Rules
+	withRules := func(r auth.Rules) (string, error) { rules = r; return token, nil }
+	open := func() (*direct.Cluster, error) { return direct.Open(s.config, withRules, warn) }
 	if s.confServers != "" {
-		open = func() (*direct.Cluster, error) { return direct.Fetch(ctx, s.confServers, token, withField, warn) }
+		open = func() (*direct.Cluster, error) { return direct.Fetch(ctx, s.confServers, token, withRules, warn) }
 	}
 	cluster, err := open()
 	if err != nil {
@@ -169,5 +170,5 @@ func (o *options) dialDirect(ctx context.Context, s server, token string) (*conn
 	if err != nil {
 		return nil, err
 	}
-	return &connection{Client: client, user: credential.User(token, field), cluster: cluster, log: log}, nil
+	return &connection{Client: client, user: credential.User(token, rules.UserField), cluster: cluster, log: log}, nil
 }

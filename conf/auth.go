@@ -138,7 +138,9 @@ func (a *Auth) setParameter(name, value string, hasValue bool, n *notes) {
 		if hasValue { // the meaning of "=no" would be ambiguous
 			record(errors.New("takes no value"), "enabled; its value is ignored")
 		}
-	case "use_jwt_client_ids": // for Slurm's daemons
+	case "use_jwt_client_ids", "use_jwt_client_ids_only": // Slurm 26.05
+		a.ClientIDs, a.ClientIDsOnly = true, a.ClientIDsOnly || name == "use_jwt_client_ids_only"
+		n.refuse(name + ": the bundled daemons look users up on their own machine")
 	default:
 		n.add(fmt.Sprintf("unknown parameter %q, ignored", name))
 	}
@@ -152,6 +154,9 @@ type notes struct {
 }
 
 func (n *notes) add(text string) { n.texts = append(n.texts, text) }
+
+// refuse adds an error for our daemons, and no warning for others.
+func (n *notes) refuse(reason string) { n.refusal = cmp.Or(n.refusal, errors.New(reason)) }
 
 func (n *notes) tolerate(refusal error, text string) {
 	n.refusal = cmp.Or(n.refusal, refusal)

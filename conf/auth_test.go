@@ -43,6 +43,8 @@ func TestAltParameters(t *testing.T) {
 		{name: "several unknown", value: "x=1,jwt_key=/k,y", want: withKeys("/k", ""),
 			warning: `unknown parameter "x", ignored; unknown parameter "y", ignored`},
 
+		{name: "identities of the client", value: "use_jwt_client_ids", problem: "use_jwt_client_ids: the bundled daemons look users up on their own machine"},
+		{name: "only identities of the client", value: "jwks=/j,use_jwt_client_ids_only", problem: "use_jwt_client_ids_only: the bundled daemons look users up on their own machine"},
 		{name: "a relative key", value: "jwt_key=k", problem: "jwt_key: want an absolute path"},
 		{name: "a relative key set", value: "jwks=./j", problem: "jwks: want an absolute path"},
 		{name: "no key", value: "jwt_key=", problem: "jwt_key: want an absolute path"},

@@ -88,6 +88,8 @@ type Auth struct {
 	JWTKey               string        // AuthAltParameters=jwt_key=
 	JWKS                 string        // … jwks=
 	UserClaimField       string        // … userclaimfield=
+	ClientIDs            bool          // … use_jwt_client_ids or use_jwt_client_ids_only
+	ClientIDsOnly        bool          // … use_jwt_client_ids_only
 	DisableTokenCreation bool          // … disable_token_creation
 	MaxTokenLifespan     time.Duration // … max_token_lifespan=; see LifespanLimit
 	HasUnusableKey       bool          // jwt_key= or jwks= contains a path that can't be used, so there is no default key

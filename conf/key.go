@@ -137,6 +137,9 @@ func (r *parser[T]) apply() {
 			tolerable, ok := errors.AsType[toleratedError](err)
 			if ok && r.site {
 				err = warningError(tolerable.note)
+				if tolerable.note == "" {
+					err = nil
+				}
 			}
 			if warning, ok := errors.AsType[warningError](err); ok {
 				r.warn(v, v.Key+": "+warning.Error())
@@ -195,7 +198,7 @@ func (p warningError) Error() string { return string(p) }
 // read that file. The note field contains the text of the warning.
 type toleratedError struct {
 	error
-	note string
+	note string // "" for no warning
 }
 
 // selectValues returns the values of the key k that take effect: all of them if

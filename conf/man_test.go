@@ -46,7 +46,7 @@ func TestManual(t *testing.T) {
 	// Some keys of the grammar are names of parameters, in lower case. They
 	// detect a parameter that a space separates from the rest of its list. The
 	// page lists them as parameters, not as keys.
-	wantParameters := map[string]bool{"disable_token_creation": true}
+	wantParameters := map[string]bool{"disable_token_creation": true, "use_jwt_client_ids": true, "use_jwt_client_ids_only": true}
 	for name := range want {
 		if name == strings.ToLower(name) {
 			delete(want, name)

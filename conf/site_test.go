@@ -54,6 +54,23 @@ func TestSite(t *testing.T) {
 	}
 }
 
+// TestClientIDs checks that the settings for identity claims are read from a
+// file of a site's Slurm, and cause no warning.
+func TestClientIDs(t *testing.T) {
+	for value, want := range map[string][2]bool{
+		"jwks=/j":                                    {false, false},
+		"jwks=/j,use_jwt_client_ids":                 {true, false},
+		"jwks=/j,use_jwt_client_ids_only":            {true, true},
+		"use_jwt_client_ids_only,use_jwt_client_ids": {true, true},
+		"use_jwt_client_ids,use_jwt_client_ids_only": {true, true},
+	} {
+		c, warnings, err := readCluster("/c", files{"/c": "ClusterName=c\nSlurmctldHost=h\nAuthAltTypes=auth/jwt\nAuthAltParameters=" + value}.open)
+		if err != nil || len(warnings) != 0 || [2]bool{c.ClientIDs, c.ClientIDsOnly} != want {
+			t.Errorf("%s: %v, warned %q, %+v", value, err, texts(warnings), c)
+		}
+	}
+}
+
 // TestTimeouts checks that timeouts are parsed as in Slurm, and that timeouts
 // above the maximum are reduced to it.
 func TestTimeouts(t *testing.T) {

@@ -45,7 +45,7 @@ func fullSetup() work.Setup {
 		Accounting: []work.Address{{Name: "dbd", Network: "tcp", Address: "[2001:db8::1]:6819"}},
 		AuthSocket: "/run/sched/ctld.sock", TLS: work.TLS{CA: []byte{0x30, 0}, CheckNames: true}, Munge: work.Munge{Socket: "/run/munge.socket", Accounting: "/run/other", TTL: time.Minute},
 		RequireUserName: true, StrictBodies: true, MaxAge: 2 * time.Second,
-		UserClaim: "preferred_username", Zone: []byte("TZif"), Names: work.NamesSched | work.NamesSlurm,
+		UserClaim: "preferred_username", ClientIDs: true, Zone: []byte("TZif"), Names: work.NamesSched | work.NamesSlurm,
 		Parsers: []work.Parser{{Version: 40, Flags: 1}, {Version: 43}}, Content: work.ContentController | work.ContentAccounting | work.ContentUtil, Statuses: []string{"200", "default"},
 		JSON: work.Pretty, YAML: work.NoTag,
 		Limits: work.Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: 30 * time.Second,

@@ -20,7 +20,7 @@ package ipc
 
 // MaxMessage is the maximum length of a frame in bytes, including the kind. It
 // limits how much memory one message from a hostile peer can cost the reader.
-const MaxMessage = 16 << 10
+const MaxMessage = 32 << 10
 
 // NamespaceInitMode is the last argument of the worker's program when it runs
 // as the first process (init) of a PID namespace. The argument before it
@@ -37,7 +37,7 @@ const NamespaceInitMode = "namespace-init"
 // tableVersion. The process checks this version before any field that may
 // differ between builds, so that it can report a wrong build as the reason for
 // its exit. Versions have no order.
-const tableVersion = 0x92ac0529
+const tableVersion = 0xe67a2da2
 
 // WorkerFD is the descriptor of a worker's channel to the parent.
 const WorkerFD = 3

@@ -45,7 +45,7 @@ func ReadKeys(ctx context.Context, path string, a *conf.Auth, user nss.User, log
 			WithHint("set AuthAltParameters=jwt_key=PATH for the cluster's own tokens, " +
 				"or jwks=PATH for those of an identity provider")
 	}
-	k, tokens := Keys{JWKS: a.JWKS}, auth.Verifier{UserClaimField: a.UserClaimField}
+	k, tokens := Keys{JWKS: a.JWKS}, auth.Verifier{Rules: auth.Rules{UserField: a.UserClaimField}}
 	trust := guard.Trust{Owners: keyOwners(user), PrivateGroup: nss.PrivateGroup}
 	if a.JWTKey != "" {
 		key, err := auth.LoadKey(a.JWTKey, trust)

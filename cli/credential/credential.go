@@ -89,6 +89,10 @@ func User(token, field string) string {
 			return value
 		}
 	}
+	if id, ok := claims["id"].(map[string]any); ok { // the user's identity (use_jwt_client_ids)
+		name, _ := id["name"].(string)
+		return name
+	}
 	return ""
 }
 

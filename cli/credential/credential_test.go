@@ -77,7 +77,8 @@ func TestToken(t *testing.T) {
 }
 
 func TestUser(t *testing.T) {
-	for claims, want := range map[string]string{`{"sun": "ann"}`: "ann", `{"username": "bea"}`: "bea", `{"sun": "ann", "username": "bea"}`: "ann", `{"mail": "x"}`: "x", `{"post": "x"}`: "", `{"sun": 5}`: ""} {
+	for claims, want := range map[string]string{`{"sun": "ann"}`: "ann", `{"username": "bea"}`: "bea", `{"sun": "ann", "username": "bea"}`: "ann", `{"mail": "x"}`: "x", `{"post": "x"}`: "", `{"sun": 5}`: "",
+		`{"id": {"name": "ann"}}`: "ann", `{"sun": "ann", "id": "x"}`: "ann", `{"id": ["ann"]}`: ""} {
 		if got := User(makeToken(claims), "mail"); got != want {
 			t.Errorf("%s: %q, want %q", claims, got, want)
 		}

@@ -51,9 +51,9 @@ type Cluster struct {
 
 // Open reads the configuration of a cluster. It writes warnings about the
 // configuration to warn. It does not connect to the daemons. The function token
-// returns the user's token, or "" for none; its argument is the name of the
-// claim that contains the user's name (userclaimfield= in the configuration).
-func Open(path string, token func(field string) (string, error), warn io.Writer) (*Cluster, error) {
+// returns the user's token, or "" for none; its argument says which claims of
+// the token the daemons use.
+func Open(path string, token func(auth.Rules) (string, error), warn io.Writer) (*Cluster, error) {
 	path, err := conf.Find(path)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func Open(path string, token func(field string) (string, error), warn io.Writer)
 
 // Fetch works like Open, but fetches the configuration from one of the given
 // controllers (SLURM_CONF_SERVER). It authenticates with the token.
-func Fetch(ctx context.Context, servers, text string, token func(field string) (string, error), warn io.Writer) (*Cluster, error) {
+func Fetch(ctx context.Context, servers, text string, token func(auth.Rules) (string, error), warn io.Writer) (*Cluster, error) {
 	list, err := confserver.Parse(servers)
 	if err != nil {
 		return nil, err
@@ -77,14 +77,14 @@ func Fetch(ctx context.Context, servers, text string, token func(field string) (
 	return open(cluster, warnings, err, token, warn)
 }
 
-func open(cluster *conf.Cluster, warnings []conf.Warning, err error, token func(field string) (string, error), warn io.Writer) (*Cluster, error) {
+func open(cluster *conf.Cluster, warnings []conf.Warning, err error, token func(auth.Rules) (string, error), warn io.Writer) (*Cluster, error) {
 	for _, w := range warnings {
 		fmt.Fprintf(warn, "warning: %s\n", w)
 	}
 	if err != nil {
 		return nil, err
 	}
-	credential, err := token(cluster.UserClaimField)
+	credential, err := token(Rules(&cluster.Auth))
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +136,12 @@ func secured(c *conf.Cluster) (*tlsconn.Client, error) {
 	return tlsconn.ReadClient(path, text, check)
 }
 
+// Rules returns the claims of a token that the daemons with the configuration a
+// use.
+func Rules(a *conf.Auth) auth.Rules {
+	return auth.Rules{UserField: a.UserClaimField, ClientIDs: a.ClientIDs, ClientIDsOnly: a.ClientIDsOnly}
+}
+
 // handler returns the handlers of the REST API.
 func (c *Cluster) handler() http.Handler {
 	names := newUsers()
@@ -145,7 +151,7 @@ func (c *Cluster) handler() http.Handler {
 		Content:    feature.AllContent,
 		Resolver:   names,
 		Config: rest.Config{
-			Auth:      auth.Options{JWT: true, Local: true, UID: uint32(os.Geteuid()), UserClaimField: c.Auth.UserClaimField},
+			Auth:      auth.Options{JWT: true, Local: true, UID: uint32(os.Geteuid()), Rules: Rules(&c.Auth)},
 			Names:     api.NamesSched,
 			Cluster:   c.name,
 			Release:   release.Version,

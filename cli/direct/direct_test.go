@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"schedrestd/auth"
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
 )
@@ -76,7 +77,7 @@ func TestAddresses(t *testing.T) {
 // several requests can be sent at once.
 func TestCause(t *testing.T) {
 	path := write(t, "ClusterName=c\nSchedctldHost=h(127.0.0.1)\nSchedUser=root\nAuthInfo=socket=/nowhere/s\n")
-	c, err := Open(path, func(string) (string, error) { return "", nil }, io.Discard)
+	c, err := Open(path, func(auth.Rules) (string, error) { return "", nil }, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,10 +31,9 @@ func refusalHint(token bool, uid, gid int) string {
 // tokenFromEnv returns the token in the environment, or "" if there is none. It
 // checks everything that can be checked without the signing key. Its errors say
 // what is wrong with the token, because only the owner of the token sees them.
-// (The gateway's errors do not say what is wrong.) The field argument is the
-// name of the claim that contains the user's name (userclaimfield= in the
-// configuration).
-func tokenFromEnv(field string) (string, error) {
+// (The gateway's errors do not say what is wrong.) The rules say which claims
+// of the token the daemons use.
+func tokenFromEnv(rules auth.Rules) (string, error) {
 	token, name, err := credential.FromEnv()
 	if err != nil || token == "" {
 		return "", err
@@ -46,7 +45,7 @@ func tokenFromEnv(field string) (string, error) {
 		return "", errs.New(errs.Unauthenticated, "the token in %s is invalid: it has %s", name, stray).
 			WithHint("a token has only letters, digits, - and _, and two dots. For a new one, %s", credential.NewTokenHint)
 	}
-	if _, err := auth.Inspect(token, auth.Options{UserClaimField: field}); err != nil {
+	if _, err := auth.Inspect(token, auth.Options{Rules: rules}); err != nil {
 		reason := err.Error()
 		if e, ok := errors.AsType[*errs.Error](err); ok && e.Err != nil {
 			reason = strings.TrimPrefix(e.Err.Error(), "token: ")

@@ -12,6 +12,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/cli/credential"
+	"schedrestd/cli/direct"
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
 	"schedrestd/rpc/fault"
@@ -54,7 +55,7 @@ users other than root in group 0: no daemon accepts them.`,
 				return withTokenHint(err, user, c.Auth)
 			}
 			if _, err = fmt.Fprintf(cmd.OutOrStdout(), "SCHED_JWT=%s\n", token); err == nil && c.Credential.Token != "" {
-				warnEarlyExpiry(cmd.ErrOrStderr(), token, c.Auth.UserClaimField, lifespan)
+				warnEarlyExpiry(cmd.ErrOrStderr(), token, direct.Rules(&c.Auth), lifespan)
 			}
 			return err
 		},
@@ -64,8 +65,8 @@ users other than root in group 0: no daemon accepts them.`,
 // warnEarlyExpiry prints a warning if the new token expires earlier than
 // requested. This happens because a new token never expires later than the
 // token with which it was requested.
-func warnEarlyExpiry(w io.Writer, token, field string, lifespan time.Duration) {
-	c, err := auth.Inspect(token, auth.Options{UserClaimField: field})
+func warnEarlyExpiry(w io.Writer, token string, rules auth.Rules, lifespan time.Duration) {
+	c, err := auth.Inspect(token, auth.Options{Rules: rules})
 	actual := c.Expires.Sub(c.IssuedAt)
 	if err != nil || actual >= lifespan {
 		return

@@ -135,7 +135,7 @@ func TestWarnOfItsEnd(t *testing.T) {
 		{"of another kind", false},
 	} {
 		var out bytes.Buffer
-		warnEarlyExpiry(&out, tt.token, "mail", time.Minute)
+		warnEarlyExpiry(&out, tt.token, auth.Rules{UserField: "mail"}, time.Minute)
 		text, expiry := out.String(), time.Unix(now+59, 0).Format(time.RFC3339)
 		if tt.wantWarning != (text != "") || tt.wantWarning && (!strings.HasPrefix(text, "warning: the new token expires together with the token in use: at "+expiry+", after 59 seconds instead of 60\nhint: ") ||
 			strings.Count(text, "\n") != 2) || strings.Contains(text, tt.token) {
@@ -228,7 +228,7 @@ func TestTokenOfTheEnvironment(t *testing.T) {
 					os.Unsetenv(name)
 				}
 			}
-			got, err := tokenFromEnv(tt.field)
+			got, err := tokenFromEnv(auth.Rules{UserField: tt.field})
 			if got != tt.want || (err == nil) != (tt.wantErr == "") {
 				t.Fatalf("%q, %v", got, err)
 			}

@@ -341,7 +341,7 @@ func TestHostile(t *testing.T) {
 		{"a signature cut short", append([]byte{byte(ipc.KindOf(new(query.Verify)))}, make([]byte, 41)...), 0},
 		{"a signature and more", append([]byte{byte(ipc.KindOf(new(query.Verify)))}, make([]byte, 43)...), 0},
 		{"a text that is missing", append([]byte{byte(ipc.KindOf(new(query.Verify))), 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0x1f}, make([]byte, 32)...), 0},
-		{"a text too long", append([]byte{byte(ipc.KindOf(new(query.Verify))), 0, 0, 0, 0, 0, 0, 0, 0, 0x01, 0x20}, make([]byte, 8193+32)...), 0},
+		{"a text too long", append([]byte{byte(ipc.KindOf(new(query.Verify))), 0, 0, 0, 0, 0, 0, 0, 0, 0x01, 0x60}, make([]byte, 24577+32)...), 0},
 		{"a signature with a descriptor", append([]byte{byte(ipc.KindOf(new(query.Verify)))}, make([]byte, 42)...), 1},
 	}
 	k, parent := newTestKeeper(t)

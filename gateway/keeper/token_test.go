@@ -189,7 +189,7 @@ func TestFloodOfVerify(t *testing.T) {
 	k := newKeeper(nil)
 	sendToken(t, k, oneKey, true)
 	mute, other := worker(t, k, 1), worker(t, k, 2)
-	long := bytes.Repeat([]byte("x"), 8<<10)
+	long := bytes.Repeat([]byte("x"), 24<<10)
 	for i := 0; ; i++ {
 		err := mute.TrySend(&query.Verify{ID: uint64(i), Signed: long})
 		if err == ipc.ErrFull {

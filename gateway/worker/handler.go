@@ -60,11 +60,11 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 	cfg.Controller = ctl
 	users := b.Users()
 	cfg.Auth = auth.Options{
-		JWT:            setup.JWT,
-		Local:          setup.Local,
-		UID:            uint32(os.Getuid()),
-		User:           users.OwnName(uint32(os.Getuid())),
-		UserClaimField: setup.UserClaim,
+		JWT:   setup.JWT,
+		Local: setup.Local,
+		UID:   uint32(os.Getuid()),
+		User:  users.OwnName(uint32(os.Getuid())),
+		Rules: tokenRules(setup),
 	}
 	cfg.Memory = daemons.Answers
 	cfg.MaxBody = min(cfg.MaxBody, rest.MaxBody(int64(setup.Limits.Answers)))
@@ -83,7 +83,9 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 		cfg.Keys = b.Keys()
 	}
 	if setup.RequireUserName {
-		cfg.Auth.Privileged = func(user string) bool { return slices.Contains(setup.Privileged, user) }
+		cfg.Auth.Privileged = func(user string, uid *uint32) bool {
+			return slices.Contains(setup.Privileged, user) || uid != nil && (*uid == 0 || *uid == setup.SchedUID)
+		}
 	}
 	if len(setup.Accounting) > 0 {
 		if socket := setup.Munge.Accounting; socket != "" {
@@ -94,6 +96,11 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 		cfg.Accounting = client.NewAccounting(daemons)
 	}
 	return handlers.New(cfg), nil
+}
+
+// tokenRules returns the claims of a token that the daemons use.
+func tokenRules(setup work.Setup) auth.Rules {
+	return auth.Rules{UserField: setup.UserClaim, ClientIDs: setup.ClientIDs, ClientIDsOnly: setup.ClientIDsOnly}
 }
 
 // handlerConfig returns the settings that do not depend on a daemon. NewHandler

@@ -74,6 +74,7 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, k 
 	refuse := handlers.New(handlerConfig(*setup)).ServeError // its answers look like those of the handlers, and are in the access log
 	s.limiter = limiter.New(limiter.Config{
 		Setup:   setup,
+		Rules:   tokenRules(*setup),
 		Table:   s.table,
 		Counts:  s.counts,
 		Handler: handler,

@@ -67,7 +67,7 @@ func TestDaemonVerifies(t *testing.T) {
 		"a short signature":    {tokenHeader(head + "." + payload + ".abc")},
 		"no signature":         {tokenHeader(harness.NewToken(t, nil, jwt.SigningMethodNone, claims(l.Owner)))},
 		"an end that has been": {tokenHeader(harness.NewToken(t, key, jwt.SigningMethodHS256, jwt.MapClaims{"iat": 1, "exp": 2, "sun": l.Owner}))},
-		"a long token":         {tokenHeader(harness.NewToken(t, key, jwt.SigningMethodHS256, jwt.MapClaims{"iat": now.Unix(), "exp": now.Unix() + 60, "sun": l.Owner, "x": strings.Repeat("x", 8<<10)}))},
+		"a long token":         {tokenHeader(harness.NewToken(t, key, jwt.SigningMethodHS256, jwt.MapClaims{"iat": now.Unix(), "exp": now.Unix() + 60, "sun": l.Owner, "x": strings.Repeat("x", 20<<10)}))},
 		"two tokens":           {tokenHeader(good), tokenHeader(forged)},
 		"an empty name":        {tokenHeader(good), "X-SCHED-USER-NAME: "},
 	} {

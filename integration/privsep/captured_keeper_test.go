@@ -116,10 +116,10 @@ var keeperAttacks = []serviceAttack{
 
 	// Tokens.
 	{name: "verify a token with the algorithm none", frame: verifyFrame(headerNone, noMAC)},
-	{name: "verify 8 KiB of garbage", frame: verifyFrame(strings.Repeat("\xff\x00", 4<<10), noMAC)},
+	{name: "verify 24 KiB of garbage", frame: verifyFrame(strings.Repeat("\xff\x00", 12<<10), noMAC)},
 	{name: "verify nothing", frame: verifyFrame("", noMAC)},
 	{name: "guess a token's signature 2000 times", frame: verifyFrame(header13, noMAC), times: 2000},
-	{name: "request verdicts endlessly, and read none", frame: verifyFrame(strings.Repeat("x", 8<<10), noMAC), times: 10_000, neverReads: true},
+	{name: "request verdicts endlessly, and read none", frame: verifyFrame(strings.Repeat("x", 24<<10), noMAC), times: 10_000, neverReads: true},
 
 	// Messages that are not in the protocol table, or that a worker may not
 	// send.
@@ -143,7 +143,7 @@ var keeperAttacks = []serviceAttack{
 	{name: "Sign with a descriptor", frame: signFrame(ecdsaSHA256, transcript), fds: 1, breaksProtocol: true},
 	{name: "Sign with 100 descriptors", frame: signFrame(ecdsaSHA256, transcript), fds: 100, breaksProtocol: true},
 	{name: "Verify with a signature of 31 bytes", frame: verifyFrame(header13, noMAC[1:]), breaksProtocol: true},
-	{name: "Verify with a text longer than any token", frame: verifyFrame(strings.Repeat("x", 8<<10+1), noMAC), breaksProtocol: true},
+	{name: "Verify with a text longer than any token", frame: verifyFrame(strings.Repeat("x", 24<<10+1), noMAC), breaksProtocol: true},
 	{name: "an oversized message", frame: zeroFrame(ipc.KindOf(new(query.Verify)), 60_000), breaksProtocol: true},
 	{name: "its side of the channel shut down", close: true},
 	{name: "an empty packet", frame: func() []byte { return nil }},

@@ -6,7 +6,7 @@ import "schedrestd/ipc"
 // is the maximum length of a whole token (auth.MaxToken), so it never excludes
 // an accepted token. macSize is the size of an HS256 signature.
 const (
-	maxSigned = 8 << 10
+	maxSigned = 24 << 10
 	macSize   = 32
 )
 

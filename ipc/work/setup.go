@@ -44,6 +44,8 @@ type Setup struct {
 	WatchInterval   time.Duration // minimum time between two requests to the controller for all that wait for the same list
 	Zone            []byte        // the local time zone, in the format TZif; empty: UTC
 	UserClaim       string        // additional claim that may contain the user's name; "": only the standard claims
+	ClientIDs       bool          // the daemons take the identity from a token's claims uid, gid and id (use_jwt_client_ids)
+	ClientIDsOnly   bool          // they refuse a token without these claims
 	Names           Names
 
 	Parsers  []Parser // API versions that are served, oldest first
@@ -73,6 +75,7 @@ func (s *settings) Walk(w *ipc.Walker) {
 	w.Fields(&s.RequireUserName, &s.StrictBodies, &s.Docs, &s.Metrics, &s.MaxAge, &s.MaxWait, &s.WatchInterval)
 	w.Blob(&s.Zone, maxZone)
 	w.Text(maxName, &s.UserClaim)
+	w.Fields(&s.ClientIDs, &s.ClientIDsOnly)
 	ipc.Enum(w, &s.Names, "spelling", 0, NamesSched|NamesSlurm)
 	ipc.List(w, &s.Parsers, maxParsers, 2, func(p *Parser) { w.Fields(&p.Version, &p.Flags) })
 	ipc.Enum(w, &s.Content, "content", 0, ContentController|ContentAccounting|ContentUtil)

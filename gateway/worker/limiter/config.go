@@ -13,6 +13,7 @@ import (
 // Config holds what a Limiter needs from other parts of the worker.
 type Config struct {
 	Setup   *work.Setup
+	Rules   auth.Rules // which claims of a token name the user
 	Table   *conns.Table
 	Counts  *count.Counters
 	Handler http.Handler                                      // answers the requests

@@ -136,7 +136,7 @@ func (l *Limiter) recordUnauthenticated(r *http.Request, source netip.Addr) {
 	if l.Setup.Admission.Threshold == 0 {
 		return
 	}
-	rejected := auth.NewRejection(r, auth.Options{UserClaimField: l.Setup.UserClaim})
+	rejected := auth.NewRejection(r, auth.Options{Rules: l.Rules})
 	switch {
 	case !l.Table.Reject(rejected.Hash) || l.Expired != nil && l.Expired(r.Context(), rejected):
 	case source.IsValid():
