@@ -73,6 +73,9 @@ func (h *handler) documentOptions() openapi.Options {
 		Parsers: h.Parsers, Names: h.Names, Content: h.Content,
 		Statuses: h.Statuses, Release: h.Release, Served: true,
 	}
+	if len(h.Deprecated) > 0 {
+		o.Deprecated = func(v schema.Version) bool { _, ok := h.Deprecated[v]; return ok }
+	}
 	if h.Accounting == nil {
 		o.Content &^= feature.Accounting
 	}

@@ -28,13 +28,14 @@ const Version = "3.0.3"
 
 // Options select the contents of a document.
 type Options struct {
-	Parsers  []feature.Parser // API versions, with their flags
-	Names    api.Names        // spellings
-	Content  feature.Content  // groups of paths
-	Auth     feature.Auth     // authentication methods
-	Statuses []string         // statuses of each operation's responses, such as "200" or "4XX"; nil means feature.DefaultStatuses
-	Release  string           // release of this program
-	Served   bool             // the document lists all media types that a gateway serves, not only JSON
+	Parsers    []feature.Parser          // API versions, with their flags
+	Names      api.Names                 // spellings
+	Content    feature.Content           // groups of paths
+	Auth       feature.Auth              // authentication methods
+	Deprecated func(schema.Version) bool // whether clients should no longer use a version; nil for none
+	Statuses   []string                  // statuses of each operation's responses, such as "200" or "4XX"; nil means feature.DefaultStatuses
+	Release    string                    // release of this program
+	Served     bool                      // the document lists all media types that a gateway serves, not only JSON
 }
 
 // Check returns an error if one of the statuses is invalid, or if the document

@@ -119,6 +119,9 @@ func (d *writer) operation(op operation) {
 	d.BeginArray()
 	d.String(op.Segment(op.view.Spelling))
 	d.EndArray()
+	if d.Deprecated != nil && d.Deprecated(op.view.Version) {
+		d.mark("deprecated")
+	}
 	d.Key("security")
 	d.security(op.view.Spelling)
 	if headers := headers(op.Endpoint); len(op.params)+len(headers) > 0 {

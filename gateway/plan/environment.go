@@ -46,6 +46,7 @@ var variables = []variable{
 	{"SCHEDRESTD_CONTROLLER_NETNS", setNetns(func(o *options) *string { return &o.controllerNetns }, "SCHEDRESTD_CONTROLLER_NETNS")},
 	{"SCHED_DEBUG", setDebug("SCHED_DEBUG", nil)},
 	{"SCHEDRESTD_DEBUG", setDebug("SCHEDRESTD_DEBUG", nil)},
+	{"SCHEDRESTD_DEPRECATED", setDeprecated},
 	{"SCHEDRESTD_DOCS", setDocs},
 	{"SCHEDRESTD_EXEMPT", setExempt},
 	{"SCHEDRESTD_IDEMPOTENCY_FILE", setClaims},

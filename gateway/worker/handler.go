@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
@@ -114,6 +115,7 @@ func handlerConfig(setup work.Setup) handlers.Config {
 		Config: rest.Config{
 			Names:         spellings(setup.Names),
 			Parsers:       parsers(setup.Parsers),
+			Deprecated:    deprecated(setup.Deprecated),
 			JSON:          schema.Layout(setup.JSON),
 			YAML:          schema.Layout(setup.YAML),
 			Cluster:       setup.Cluster,
@@ -223,4 +225,17 @@ func spellings(n work.Names) api.Names {
 		return api.NamesBoth
 	}
 	return api.NamesSched
+}
+
+// deprecated converts the list of deprecated API versions.
+func deprecated(list []work.Deprecation) map[schema.Version]rest.Deprecation {
+	out := map[schema.Version]rest.Deprecation{}
+	for _, d := range list {
+		converted := rest.Deprecation{Since: time.Unix(int64(d.Since), 0)}
+		if d.Sunset != 0 {
+			converted.Sunset = time.Unix(int64(d.Sunset), 0)
+		}
+		out[schema.Version(d.Version)] = converted
+	}
+	return out
 }

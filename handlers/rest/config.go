@@ -18,28 +18,29 @@ import (
 // a body.
 type Config struct {
 	Auth          auth.Options
-	Authenticator *auth.Authenticator // verifies credentials; nil if only the daemons verify them
-	Names         api.Names           // served spellings
-	Parsers       []feature.Parser    // served API versions and their options; nil for all
-	JSON, YAML    schema.Layout       // layout of bodies
-	Cluster       string              // name of the cluster
-	Release       string              // release of this program, "1.2.3"
-	Users         api.Users           // nil if users are shown by number
-	ErrorText     func(int) string    // returns Slurm's text for an error number; if nil, the number is the text
-	SendLength    bool                // every answer announces its length; if false, only answers to HTTP/1.0 requests do
-	Memory        Memory              // limits the memory for large bodies and stored answers; nil for no limit
-	Renderings    int                 // memory for records that several requests share, in bytes; 0 for none
-	MaxAge        time.Duration       // age of lists that is accepted if a request does not say; 0 for none
-	MaxWait       time.Duration       // maximum time for which a request waits for a change; 0 if none waits
-	WatchInterval time.Duration       // minimum time between two requests to the controller for all that wait; 0 for a second
-	MaxBody       int64               // maximum length of a request's body; 0 if no body is allowed
-	MaxParsed     int64               // maximum memory for a body with the values that are parsed from it; 0 for no limit
-	ReadBody      time.Duration       // maximum time to wait for the next bytes of a body
-	Strict        bool                // bodies with unknown fields are refused, even with +fast
-	Audit         Audit               // records changes; nil if changes are not recorded
-	Keys          Keys                // stores Idempotency-Keys; nil if they are refused
-	Log           *slog.Logger        // nil for no log
-	Lines         *Lines              // limits the log lines about requests; nil for no limit
+	Authenticator *auth.Authenticator            // verifies credentials; nil if only the daemons verify them
+	Names         api.Names                      // served spellings
+	Parsers       []feature.Parser               // served API versions and their options; nil for all
+	Deprecated    map[schema.Version]Deprecation // by version; nil for none
+	JSON, YAML    schema.Layout                  // layout of bodies
+	Cluster       string                         // name of the cluster
+	Release       string                         // release of this program, "1.2.3"
+	Users         api.Users                      // nil if users are shown by number
+	ErrorText     func(int) string               // returns Slurm's text for an error number; if nil, the number is the text
+	SendLength    bool                           // every answer announces its length; if false, only answers to HTTP/1.0 requests do
+	Memory        Memory                         // limits the memory for large bodies and stored answers; nil for no limit
+	Renderings    int                            // memory for records that several requests share, in bytes; 0 for none
+	MaxAge        time.Duration                  // age of lists that is accepted if a request does not say; 0 for none
+	MaxWait       time.Duration                  // maximum time for which a request waits for a change; 0 if none waits
+	WatchInterval time.Duration                  // minimum time between two requests to the controller for all that wait; 0 for a second
+	MaxBody       int64                          // maximum length of a request's body; 0 if no body is allowed
+	MaxParsed     int64                          // maximum memory for a body with the values that are parsed from it; 0 for no limit
+	ReadBody      time.Duration                  // maximum time to wait for the next bytes of a body
+	Strict        bool                           // bodies with unknown fields are refused, even with +fast
+	Audit         Audit                          // records changes; nil if changes are not recorded
+	Keys          Keys                           // stores Idempotency-Keys; nil if they are refused
+	Log           *slog.Logger                   // nil for no log
+	Lines         *Lines                         // limits the log lines about requests; nil for no limit
 
 	// Observe, if not nil, is called after each request has been answered.
 	Observe func(Observation)

@@ -71,14 +71,15 @@ func newPattern(r Route) pattern {
 
 // match is the result of the search for a request's route.
 type match struct {
-	route  *Route // nil if err is set
-	page   *Page  // set instead of a route
-	view   schema.View
-	fast   bool // ignore values that can't be understood (+fast)
-	latest bool // the path names no version, but "latest"
-	params map[string]string
-	allow  []string // methods that the path supports
-	err    error
+	route     *Route // nil if err is set
+	page      *Page  // set instead of a route
+	view      schema.View
+	fast      bool // ignore values that can't be understood (+fast)
+	latest    bool // the path names no version, but "latest"
+	versioned bool // the path names a served version, or "latest"
+	params    map[string]string
+	allow     []string // methods that the path supports
+	err       error
 }
 
 // find finds the route for a request. It ignores empty parts and "." in the
@@ -119,7 +120,7 @@ func (rt *router) find(r *http.Request) match {
 	return m
 }
 
-// matchVersion sets m.view.Version and m.fast. It returns false if part, the
+// matchVersion sets m.view.Version, m.fast and m.versioned. It returns false if part, the
 // second part of the path, is not the name of a served version. The name "latest"
 // stands for the newest one.
 func (rt *router) matchVersion(part string, m *match) bool {
@@ -130,6 +131,7 @@ func (rt *router) matchVersion(part string, m *match) bool {
 	for _, parser := range rt.parsers {
 		if part == parser.Name() {
 			m.view.Version, m.fast = schema.Version(parser.Version), parser.Flags.Has(feature.Fast)
+			m.versioned = true
 			return true
 		}
 	}

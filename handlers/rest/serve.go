@@ -17,6 +17,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer c.recover()
 	c.closeUnlessRead()
 	c.match = s.router.find(r)
+	c.announceDeprecation()
 	if err := c.serve(); err != nil {
 		c.fail(err)
 	}
@@ -45,6 +46,7 @@ func (s *Server) ServeError(w http.ResponseWriter, r *http.Request, err error) {
 	defer c.recover()
 	c.closeUnlessRead()
 	c.match = s.router.find(r)
+	c.announceDeprecation()
 	_ = c.Negotiate(BodyMedia) // if the client accepts none of these types, the answer is JSON
 	c.sendError(err, Status(err))
 }

@@ -48,11 +48,12 @@ type Setup struct {
 	ClientIDsOnly   bool          // they refuse a token without these claims
 	Names           Names
 
-	Parsers  []Parser // API versions that are served, oldest first
-	Content  Content  // which paths are served
-	Statuses []string // responses that the OpenAPI document lists, such as "200" or "default"
-	JSON     Layout
-	YAML     Layout
+	Parsers    []Parser      // API versions that are served, oldest first
+	Deprecated []Deprecation // API versions that clients should no longer use
+	Content    Content       // which paths are served
+	Statuses   []string      // responses that the OpenAPI document lists, such as "200" or "default"
+	JSON       Layout
+	YAML       Layout
 
 	Limits    Limits
 	Admission Admission
@@ -78,6 +79,7 @@ func (s *settings) Walk(w *ipc.Walker) {
 	w.Fields(&s.ClientIDs, &s.ClientIDsOnly)
 	ipc.Enum(w, &s.Names, "spelling", 0, NamesSched|NamesSlurm)
 	ipc.List(w, &s.Parsers, maxParsers, 2, func(p *Parser) { w.Fields(&p.Version, &p.Flags) })
+	ipc.List(w, &s.Deprecated, maxParsers, 17, func(d *Deprecation) { w.Fields(&d.Version, &d.Since, &d.Sunset) })
 	ipc.Enum(w, &s.Content, "content", 0, ContentController|ContentAccounting|ContentUtil)
 	ipc.List(w, &s.Statuses, maxStatuses, 2, func(t *string) { w.Text(8, t) })
 	ipc.Enum(w, &s.JSON, "layout", Compact, NoTag)
@@ -172,6 +174,14 @@ const (
 type Parser struct {
 	Version uint8
 	Flags   uint8
+}
+
+// Deprecation describes an API version that clients should no longer use: v0.0.42
+// if Version is 42.
+type Deprecation struct {
+	Version uint8
+	Since   uint64 // Unix time at which the version is deprecated
+	Sunset  uint64 // Unix time from which the version may be gone; 0 for none
 }
 
 // Content is the set of served content plugins.
