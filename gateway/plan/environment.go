@@ -44,6 +44,7 @@ var variables = []variable{
 	{"SCHEDRESTD_DATA_PARSER_PLUGINS", setNameList(func(o *options) *nameList { return &o.parsers }, "SCHEDRESTD_DATA_PARSER_PLUGINS")},
 	{"SCHEDRESTD_OPENAPI_PLUGINS", setNameList(func(o *options) *nameList { return &o.content }, "SCHEDRESTD_OPENAPI_PLUGINS")},
 	{"SCHEDRESTD_CONTROLLER_NETNS", setNetns(func(o *options) *string { return &o.controllerNetns }, "SCHEDRESTD_CONTROLLER_NETNS")},
+	{"SCHEDRESTD_CORS_ORIGINS", setOrigins},
 	{"SCHED_DEBUG", setDebug("SCHED_DEBUG", nil)},
 	{"SCHEDRESTD_DEBUG", setDebug("SCHEDRESTD_DEBUG", nil)},
 	{"SCHEDRESTD_DEPRECATED", setDeprecated},

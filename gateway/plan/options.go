@@ -44,6 +44,7 @@ type options struct {
 	switches      switches
 	names         string             // SCHEDRESTD_NAMES
 	log           string             // SCHEDRESTD_LOG, with the path of the socket
+	origins       []string           // SCHEDRESTD_CORS_ORIGINS
 	deprecated    []work.Deprecation // SCHEDRESTD_DEPRECATED
 	noDocs        bool               // SCHEDRESTD_DOCS
 	jwt           string             // SCHED_JWT; it is printed only if it is "daemon"

@@ -115,6 +115,7 @@ func handlerConfig(setup work.Setup) handlers.Config {
 		Config: rest.Config{
 			Names:         spellings(setup.Names),
 			Parsers:       parsers(setup.Parsers),
+			Origins:       setup.Origins,
 			Deprecated:    deprecated(setup.Deprecated),
 			JSON:          schema.Layout(setup.JSON),
 			YAML:          schema.Layout(setup.YAML),

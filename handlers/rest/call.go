@@ -22,6 +22,7 @@ type Call struct {
 	id        string // id of the request, for the client and the log
 	fromProxy bool   // whether id comes from a trusted proxy, which may use an id repeatedly
 	startedAt time.Time
+	origin    string      // the allowed origin of the web page that sends the request; "" for none
 	memory    reservation // of the body
 	keepAlive bool        // whether the connection may stay open once the body has been read
 	reason    string      // why the request is refused; "" if it is not

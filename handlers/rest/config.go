@@ -22,6 +22,7 @@ type Config struct {
 	Names         api.Names                      // served spellings
 	Parsers       []feature.Parser               // served API versions and their options; nil for all
 	Deprecated    map[schema.Version]Deprecation // by version; nil for none
+	Origins       []string                       // origins whose web pages may read the answers; nil for none
 	JSON, YAML    schema.Layout                  // layout of bodies
 	Cluster       string                         // name of the cluster
 	Release       string                         // release of this program, "1.2.3"

@@ -17,6 +17,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer c.recover()
 	c.closeUnlessRead()
 	c.match = s.router.find(r)
+	c.shareWithOrigin()
 	c.announceDeprecation()
 	if err := c.serve(); err != nil {
 		c.fail(err)
@@ -46,12 +47,18 @@ func (s *Server) ServeError(w http.ResponseWriter, r *http.Request, err error) {
 	defer c.recover()
 	c.closeUnlessRead()
 	c.match = s.router.find(r)
+	c.shareWithOrigin()
 	c.announceDeprecation()
 	_ = c.Negotiate(BodyMedia) // if the client accepts none of these types, the answer is JSON
 	c.sendError(err, Status(err))
 }
 
 func (c *Call) serve() error {
+	if c.r.Method == http.MethodOptions && c.isPreflight() {
+		c.permitRequest()
+		c.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
 	if c.allow != nil && c.r.Method == http.MethodOptions {
 		c.setAllow()
 		c.w.WriteHeader(http.StatusNoContent)

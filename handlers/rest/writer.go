@@ -8,10 +8,13 @@ type response struct {
 	http.ResponseWriter
 	status int // 0 before the header is sent
 	bytes  int
+
+	variesByOrigin bool // the header has to say so
 }
 
 func (w *response) WriteHeader(status int) {
 	w.status = status
+	w.vary(w.Header())
 	w.ResponseWriter.WriteHeader(status)
 }
 

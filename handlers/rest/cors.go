@@ -1,0 +1,89 @@
+package rest
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"schedrestd/auth"
+	"schedrestd/internal/errs"
+)
+
+// Cross-origin resource sharing (the CORS protocol of the Fetch standard) lets
+// web pages of chosen origins read the gateway's answers. Browsers enforce it. It
+// gives a page no authority: the page must have a token, because the gateway
+// never allows credentials that a browser would add by itself, and does not use
+// the connection's user for a page (see checkOrigin).
+
+// The fields of a request that a page may set, apart from those that all pages
+// may set, and the fields of an answer that it may read.
+var (
+	allowedFields = strings.Join([]string{
+		"Authorization", "X-Slurm-User-Token", "X-Slurm-User-Name", "X-Sched-User-Token", "X-Sched-User-Name",
+		"Accept", "Content-Type", "Content-Encoding", "Cache-Control", "If-Match", "If-None-Match",
+		"Idempotency-Key", "Last-Event-ID", "Prefer", "Traceparent",
+	}, ", ")
+	exposedFields = strings.Join([]string{
+		"Accept-Post", "Age", "Allow", "Content-Location", "Deprecation", "ETag", "Link", "Location",
+		"Preference-Applied", "Retry-After", "Sunset", "WWW-Authenticate", "X-Request-Id",
+	}, ", ")
+)
+
+// preflightAge is how long a browser may remember the answer to a preflight
+// request, in seconds. It is the most that Chromium accepts.
+const preflightAge = "7200"
+
+// shareWithOrigin adds the fields that let a page of an allowed origin read the
+// answer. All answers depend on the origin, so caches must keep them apart.
+func (c *Call) shareWithOrigin() {
+	if len(c.server.Origins) == 0 {
+		return
+	}
+	c.w.variesByOrigin = true
+	values := c.r.Header["Origin"]
+	if len(values) != 1 || !slices.Contains(c.server.Origins, values[0]) {
+		return
+	}
+	c.origin = values[0]
+	c.Header().Set("Access-Control-Allow-Origin", c.origin)
+	c.Header().Set("Access-Control-Expose-Headers", exposedFields)
+}
+
+// isPreflight reports whether an OPTIONS request is the question of a browser
+// whether it may send the request of a page of an allowed origin. Browsers send no
+// credential with this question.
+func (c *Call) isPreflight() bool {
+	return c.origin != "" && c.r.Header.Get("Access-Control-Request-Method") != ""
+}
+
+// permitRequest adds the fields of the answer to a preflight request. If the path
+// does not exist, any request is permitted, because only the answer to the request
+// itself tells the page what is wrong.
+func (c *Call) permitRequest() {
+	h := c.Header()
+	h.Del("Access-Control-Expose-Headers")
+	h.Set("Access-Control-Allow-Methods", cmp.Or(strings.Join(c.allow, ", "), "*"))
+	h.Set("Access-Control-Allow-Headers", allowedFields)
+	h.Set("Access-Control-Max-Age", preflightAge)
+}
+
+// checkOrigin refuses the request of a page that relies on the connection's
+// user. A browser can reach a UNIX socket only through a program that forwards
+// connections to it (such as ssh -L). The page would then act as the user of
+// this program, who may not even know the page.
+func (c *Call) checkOrigin(client auth.Credential) error {
+	if c.origin == "" || !client.Local {
+		return nil
+	}
+	return &errs.Error{Kind: errs.Unauthenticated, Message: auth.Refused, Err: errors.New("a web page needs a token")}
+}
+
+// vary completes the field Vary of an answer's header.
+func (w *response) vary(h http.Header) {
+	if w.variesByOrigin {
+		w.variesByOrigin = false
+		h.Add("Vary", "Origin")
+	}
+}
