@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -22,9 +23,8 @@ type Claims struct {
 	KeyID     string    // kid of the token's header; "" if it has none
 }
 
-// parseClaims reads the claims, and compares the dates with the current time.
-func (o object) parseClaims(r Rules, now time.Time) (Claims, error) {
-	var c Claims
+// readDates reads the dates into c.
+func (o object) readDates(c *Claims) error {
 	for _, date := range []struct {
 		name     string
 		required bool
@@ -33,25 +33,41 @@ func (o object) parseClaims(r Rules, now time.Time) (Claims, error) {
 		seconds, ok, err := o.seconds(date.name)
 		switch {
 		case err != nil:
-			return Claims{}, fmt.Errorf("%s: %w", date.name, err)
+			return fmt.Errorf("%s: %w", date.name, err)
 		case ok:
 			*date.dest = time.Unix(seconds, 0).UTC()
 		case date.required:
-			return Claims{}, fmt.Errorf("no %s", date.name)
+			return fmt.Errorf("no %s", date.name)
 		}
 	}
+	return nil
+}
+
+// checkDates compares the dates with the current time.
+func (c *Claims) checkDates(now time.Time) error {
 	switch {
 	case !now.Before(c.Expires.Add(Leeway)):
-		return Claims{}, outOfDateError(fmt.Sprintf("expired %v ago", now.Sub(c.Expires).Round(time.Second)))
+		return outOfDateError(fmt.Sprintf("expired %v ago", now.Sub(c.Expires).Round(time.Second)))
 	case c.IssuedAt.After(now.Add(Leeway)):
-		return Claims{}, outOfDateError(fmt.Sprintf("issued %v from now", c.IssuedAt.Sub(now).Round(time.Second)))
+		return outOfDateError(fmt.Sprintf("issued %v from now", c.IssuedAt.Sub(now).Round(time.Second)))
 	case c.NotBefore.After(now.Add(Leeway)):
-		return Claims{}, outOfDateError(fmt.Sprintf("valid %v from now", c.NotBefore.Sub(now).Round(time.Second)))
+		return outOfDateError(fmt.Sprintf("valid %v from now", c.NotBefore.Sub(now).Round(time.Second)))
 	}
-	var err error
-	c.User, c.UID, err = o.user(r)
-	return c, err
+	return nil
 }
+
+// checkExpiry returns an error if the token has expired, without any leeway. The
+// gateway admits no request after the token's expiry. The daemons accept the
+// token a little longer, because the gateway may still have to call them for a
+// request that it admitted just before the expiry.
+func (c *Claims) checkExpiry(now time.Time) error {
+	if !now.Before(c.Expires) {
+		return errExpired
+	}
+	return nil
+}
+
+var errExpired = errors.New("expired")
 
 // outOfDateError is the error for a token that has expired or is not valid yet.
 type outOfDateError string

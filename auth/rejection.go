@@ -53,20 +53,13 @@ func hashOfParts(parts ...string) uint64 {
 // claimedUser returns the user that a token names. If the token is invalid only
 // because of its dates, claimedUser also returns the token's proof.
 func claimedUser(token string, r Rules, now time.Time) (user string, dated *proof) {
-	p, err := parse(token)
-	if err != nil {
+	e := examination{token: token, rules: r, now: now}
+	if e.run(formChecks) != nil || e.readPayload() != nil || e.findUser() != nil {
 		return "", nil
 	}
-	o, err := parseObject(p.payload)
-	if err != nil {
-		return "", nil
+	err := e.checkDates()
+	if _, ok := errors.AsType[outOfDateError](err); ok || err == nil && e.claims.checkExpiry(now) != nil {
+		dated = e.proof(token)
 	}
-	if user, _, err = o.user(r); err != nil {
-		return "", nil
-	}
-	claims, err := o.parseClaims(r, now)
-	if _, ok := errors.AsType[outOfDateError](err); ok || err == nil && !now.Before(claims.Expires) {
-		dated = p.proof(token)
-	}
-	return user, dated
+	return e.claims.User, dated
 }

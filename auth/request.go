@@ -41,12 +41,8 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 		if err != nil {
 			return Credential{}, err
 		}
-		if !timeOf(opt.Now).Before(claims.Expires) {
-			// The gateway admits no request after the token's expiry. The
-			// daemons accept the token a little longer, because the gateway may
-			// still have to call them for a request that it admitted just
-			// before the expiry.
-			return Credential{}, refuse("token: expired")
+		if err := claims.checkExpiry(timeOf(opt.Now)); err != nil {
+			return Credential{}, refuse("token: %w", err)
 		}
 		if opt.Privileged != nil && opt.Privileged(authority(name, claims)) {
 			return Credential{}, refuse("the request has the authority of a privileged user: name another user to act as")

@@ -4,9 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"strings"
-	"time"
 )
 
 // MaxToken is the maximum length of a token, in bytes. A token from Create has
@@ -43,12 +41,14 @@ func Inspect(token string, opt Options) (Claims, error) {
 // inspect does the work of Inspect. It also returns the token's proof, which
 // still has to be verified.
 func inspect(token string, opt Options) (Claims, *proof, error) {
-	p, err := parse(token)
-	if err != nil {
+	e := examination{token: token, rules: opt.Rules, now: timeOf(opt.Now)}
+	if err := e.run(formChecks); err != nil {
 		return Claims{}, nil, refuse("token: %w", err)
 	}
-	claims, err := p.claims(opt.Rules, timeOf(opt.Now))
-	return claims, p.proof(token), err
+	if err := e.run(claimChecks); err != nil {
+		return Claims{}, nil, refuse("token: %w", err)
+	}
+	return e.claims, e.proof(token), nil
 }
 
 // A proof contains the data that is needed to verify the signature of a token
@@ -70,49 +70,11 @@ func (p parts) proof(token string) *proof {
 	return &proof{Signature{KeyID: p.kid, Signed: p.signed, Bytes: p.signature}, p.alg, hashOf(token)}
 }
 
-// claims parses the payload and checks the claims. It compares the dates with
-// the current time.
-func (p parts) claims(r Rules, now time.Time) (Claims, error) {
-	o, err := parseObject(p.payload)
-	if err != nil {
-		return Claims{}, refuse("token: payload: %w", err)
-	}
-	c, err := o.parseClaims(r, now)
-	if err != nil {
-		return Claims{}, refuse("token: %w", err)
-	}
-	c.Algorithm, c.KeyID = p.alg, p.kid
-	return c, nil
-}
-
-// parse splits and decodes a token in the compact form of RFC 7515: header,
-// payload and signature, each in base64url. Any other number of segments is
-// refused. An encrypted token, for example, has five.
+// parse checks the form of a token.
 func parse(token string) (parts, error) {
-	if len(token) > MaxToken {
-		return parts{}, errors.New("too long")
-	}
-	if strings.Count(token, ".") != 2 {
-		return parts{}, errors.New("not three segments")
-	}
-	end := strings.LastIndexByte(token, '.')
-	head, payload, _ := strings.Cut(token[:end], ".")
-	raw, err := decode(head)
-	if err != nil {
-		return parts{}, errors.New("header: not base64url")
-	}
-	header, err := parseObject(raw)
-	if err != nil {
-		return parts{}, fmt.Errorf("header: %w", err)
-	}
-	p := parts{signed: token[:end]}
-	if p.payload, err = decode(payload); err != nil {
-		return parts{}, errors.New("payload: not base64url")
-	}
-	if p.signature, err = decode(token[end+1:]); err != nil {
-		return parts{}, errors.New("signature: not base64url")
-	}
-	return p, p.checkHeader(header)
+	e := examination{token: token}
+	err := e.run(formChecks)
+	return e.parts, err
 }
 
 // decode decodes base64url. It accepts only the canonical form: no padding, no
@@ -128,7 +90,8 @@ func decode(text string) ([]byte, error) {
 
 // checkHeader checks the JOSE header. Members that would supply a key (jwk,
 // jku, x5c, x5u) are ignored, because keys come from the administrator.
-func (p *parts) checkHeader(h object) error {
+func (e *examination) checkHeader() error {
+	h, p := e.header, &e.parts
 	if _, ok := h["crit"]; ok {
 		return errors.New("header: crit") // RFC 7515 4.1.11 requires refusing unknown extensions, and all extensions are unknown here
 	}

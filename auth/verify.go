@@ -21,16 +21,19 @@ type Verifier struct {
 // So an RSA key is never used as a secret, and a secret is never used as an RSA
 // key.
 func (v Verifier) Verify(token string) (Claims, error) {
-	p, err := parse(token)
-	if err != nil {
+	e := examination{token: token, rules: v.Rules, now: timeOf(v.Now)}
+	if err := e.run(formChecks); err != nil {
 		return Claims{}, refuse("token: %w", err)
 	}
 	// The signature is checked first, so that only the contents of genuine
 	// tokens are parsed further.
-	if err := v.verifySignature(p); err != nil {
+	if err := v.verifySignature(e.parts); err != nil {
 		return Claims{}, refuse("token: %w", err)
 	}
-	return p.claims(v.Rules, timeOf(v.Now))
+	if err := e.run(claimChecks); err != nil {
+		return Claims{}, refuse("token: %w", err)
+	}
+	return e.claims, nil
 }
 
 var (
