@@ -111,7 +111,7 @@ func read(path string) (token, origin string, err error) {
 	if path == "" {
 		return FromEnv()
 	}
-	token, err = readFile(path)
+	token, err = ReadFile(path)
 	return token, printable.Text(path), err
 }
 
@@ -138,10 +138,11 @@ func FromEnv() (token, name string, err error) {
 	return token, name, nil
 }
 
-// readFile reads a token from a file. It returns an error if other users can
+// ReadFile reads a token from a file. It returns an error if other users can
 // read or change the file. The file may contain the token alone, or the whole
-// output of "schedctl token" or "scontrol token".
-func readFile(path string) (string, error) {
+// output of "schedctl token" or "scontrol token". ReadFile does not check the
+// token.
+func ReadFile(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", errs.Wrap(err, errs.Unauthenticated, "read the token")
@@ -156,6 +157,12 @@ func readFile(path string) (string, error) {
 			printable.Text(path), info.Mode().Perm()).
 			WithHint("run: chmod 600 %s", printable.Text(path))
 	}
+	return Read(f, printable.Text(path))
+}
+
+// Read does the same as ReadFile for an open file. The argument name is the name
+// of the file, for errors.
+func Read(f io.Reader, name string) (string, error) {
 	text, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err != nil {
 		return "", errs.Wrap(err, errs.Unauthenticated, "read the token")
@@ -165,7 +172,7 @@ func readFile(path string) (string, error) {
 		token = strings.TrimPrefix(token, prefix)
 	}
 	if token == "" {
-		return "", errs.New(errs.Unauthenticated, "%s contains no token", printable.Text(path)).WithHint(restTokenHint)
+		return "", errs.New(errs.Unauthenticated, "%s contains no token", name).WithHint(restTokenHint)
 	}
 	return token, nil
 }

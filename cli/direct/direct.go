@@ -92,7 +92,7 @@ func open(cluster *conf.Cluster, warnings []conf.Warning, err error, token func(
 	if err != nil {
 		return nil, err
 	}
-	sched, err := schedUser(cluster)
+	sched, err := SchedUser(cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -168,9 +168,9 @@ func (c *Cluster) handler() http.Handler {
 // a script of the maximum length takes in JSON.
 const maxBody = 64 << 20
 
-// schedUser returns the uid of SchedUser. Only this user and root may listen on
+// SchedUser returns the uid of SchedUser. Only this user and root may listen on
 // the sockets of the daemons.
-func schedUser(c *conf.Cluster) (uint32, error) {
+func SchedUser(c *conf.Cluster) (uint32, error) {
 	if c.User == "" {
 		return 0, nil
 	}

@@ -5,6 +5,7 @@
 //	schedctl submit FILE
 //	schedctl cancel|hold|release|requeue|update ID...
 //	schedctl token [username=U] [lifespan=SECONDS]
+//	schedctl token explain
 //	schedctl demo [--listen HOST:PORT] [--once] [--tls]
 //
 // Package cli contains all commands except token and demo. They use the REST
@@ -115,7 +116,9 @@ token always sends its request to the controller of a configuration.`,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() } // without a function to run, cobra ignores Args
 	dial := func() (*direct.Cluster, error) { return direct.Open(configPath, tokenFromEnv, cmd.ErrOrStderr()) }
-	cmd.AddCommand(tokenCommand(dial), demoCommand())
+	token := tokenCommand(dial)
+	token.AddCommand(explainCommand(&configPath))
+	cmd.AddCommand(token, demoCommand())
 	cmd.AddCommand(cli.Commands()...)
 	cli.RefuseEmptyValues(cmd)
 	completion.WithoutPackage(cmd, nil)
