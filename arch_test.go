@@ -132,7 +132,7 @@ var allowedImports = map[string][]string{
 	"privsep/planner":              {"become", "internal/errs", "internal/exitstatus", "internal/guard", "ipc", "privsep/spawn", "security"},
 	"privsep/program":              {"internal/errs", "ipc", "privsep/identity", "privsep/spawn", "security"},
 	"privsep/spawn":                {"become", "internal/errs", "internal/exitstatus", "internal/guard", "internal/printable", "internal/thread", "ipc", "security"},
-	"rpc/confserver":               {"become", "conf", "internal/errs", "internal/fdpass", "model", "rpc/client", "rpc/fault", "rpc/munge", "rpc/sack"}, // parses answers of a controller
+	"rpc/confserver":               {"become", "conf", "internal/errs", "internal/fdpass", "model", "rpc/client", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/tlsconn", "rpc/wire"}, // parses answers of a controller
 	"security/self":                {"become", "internal/errs", "ipc", "security"},
 }
 

@@ -35,6 +35,7 @@ type Cluster struct {
 	Path      string
 	Files     []string // Path and the files that it includes; see CheckTrust
 	Sent      []string // those of Files that a controller sent; see Reader.ReadSent
+	SentCA    string   // Sent.CA
 	SlurmKeys bool     // whether a key is in Slurm's spelling
 
 	ClusterName    string

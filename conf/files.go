@@ -66,17 +66,25 @@ func (r Reader) ReadCA(c *Cluster) (path string, text []byte, err error) {
 	if path, err = c.CA(); err != nil {
 		return "", nil, err
 	}
-	f, err := r.Open(path)
-	if err == nil {
-		defer f.Close()
-		text, err = content.ReadOpened(f, path, authorities, maxCA)
-	}
-	if err != nil {
+	if text, err = r.ReadAuthorities(path); err != nil {
 		return "", nil, &errs.Error{Kind: errs.KindOf(err), Message: c.Path + ": TLSParameters: ca_cert_file", Err: err,
 			Hint: cmp.Or(errs.HintOf(err), "TLSType=tls/s2n needs the certificate of the cluster's CA, which is on the controller's machine")}
 	}
 	return path, text, nil
 }
+
+// ReadAuthorities reads a file of CAs.
+func (r Reader) ReadAuthorities(path string) ([]byte, error) {
+	f, err := r.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return content.ReadOpened(f, path, authorities, maxCA)
+}
+
+// ReadAuthorities reads a file of CAs, for a process that opens files itself.
+func ReadAuthorities(path string) ([]byte, error) { return diskReader.ReadAuthorities(path) }
 
 // authorities is the rule for a file of CAs.
 var authorities = guard.Rule{Label: "CA certificate", AllowLink: true}

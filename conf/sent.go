@@ -16,6 +16,7 @@ const MainFile = "slurm.conf"
 type Sent struct {
 	Origin string // the controller's address, "host:port"; it precedes the names of the files in errors
 	Files  map[string]string
+	CA     string // file of the CAs with which they were fetched; "" for none. It takes the place of ca_cert.pem
 }
 
 // Path returns the path by which errors and warnings name a file that a
@@ -46,7 +47,7 @@ func (r Reader) ReadSent(s Sent) (*Cluster, []Warning, error) {
 		return []byte(text), uint32(os.Geteuid()), nil
 	})
 	if err == nil {
-		c.Sent = used
+		c.Sent, c.SentCA = used, s.CA
 	}
 	return c, warnings, err
 }

@@ -58,8 +58,18 @@ func CheckNames(v string) (bool, error) {
 type Certificate struct{ Chain, Key string }
 
 // CA returns the path of the certificates of the CAs that sign the daemons'
-// certificates.
-func (c *Cluster) CA() (string, error) { return c.TLS.path("ca_cert_file", c.main(), "ca_cert.pem") }
+// certificates. A configuration that a controller sent has no directory in which
+// ca_cert.pem could be.
+func (c *Cluster) CA() (string, error) {
+	if c.Sent == nil || c.TLS["ca_cert_file"] != "" {
+		return c.TLS.path("ca_cert_file", c.main(), "ca_cert.pem")
+	}
+	if c.SentCA == "" {
+		return "", errs.New(errs.Invalid, "%s: TLSType=tls/s2n needs the file of the cluster's CA", c.Path).
+			WithHint("name it in SCHEDRESTD_CONF_CA; it is also needed to fetch the configuration with TLS")
+	}
+	return c.SentCA, nil
+}
 
 // main returns the path of the file beside which certificates are by default. It
 // is that of a slurm.conf that the file at Path includes.

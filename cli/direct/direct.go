@@ -69,10 +69,19 @@ func Fetch(ctx context.Context, servers, text string, token func(auth.Rules) (st
 	if err != nil {
 		return nil, err
 	}
-	sent, err := confserver.Fetch(ctx, confserver.Options{Servers: list, Token: text, Log: slog.New(slog.DiscardHandler)})
+	o := confserver.Options{Servers: list, Token: text, Log: slog.New(slog.DiscardHandler)}
+	authorities, err := conf.Env("SCHEDRESTD_CONF_CA")
+	if err == nil && authorities != "" {
+		o.TLS, err = secureFetch(authorities)
+	}
 	if err != nil {
 		return nil, err
 	}
+	sent, err := confserver.Fetch(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	sent.CA = authorities
 	cluster, warnings, err := conf.ReadSent(sent)
 	return open(cluster, warnings, err, token, warn)
 }
@@ -121,15 +130,29 @@ func secured(c *conf.Cluster) (*tlsconn.Client, error) {
 	if !c.SecureRPC {
 		return nil, nil
 	}
+	path, text, err := conf.ReadCA(c)
+	if err != nil {
+		return nil, err
+	}
+	return newTLS(path, text)
+}
+
+// secureFetch returns the TLS for fetching the configuration, with the CAs in
+// the file at path.
+func secureFetch(path string) (*tlsconn.Client, error) {
+	text, err := conf.ReadAuthorities(path)
+	if err != nil {
+		return nil, err
+	}
+	return newTLS(path, text)
+}
+
+func newTLS(path string, text []byte) (*tlsconn.Client, error) {
 	names, err := conf.Env("SCHEDRESTD_TLS_NAMES")
 	if err != nil {
 		return nil, err
 	}
 	check, err := conf.CheckNames(names)
-	if err != nil {
-		return nil, err
-	}
-	path, text, err := conf.ReadCA(c)
 	if err != nil {
 		return nil, err
 	}

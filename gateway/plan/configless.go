@@ -14,6 +14,7 @@ import (
 	"schedrestd/internal/errs"
 	"schedrestd/rpc/confserver"
 	"schedrestd/rpc/munge"
+	"schedrestd/rpc/tlsconn"
 )
 
 // An origin is where the configuration comes from: a file, or controllers that
@@ -100,6 +101,7 @@ func (p *planner) readConfiguration() (*conf.Cluster, []conf.Warning, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	sent.CA = p.o.confCA
 	p.path = sent.Path(conf.MainFile)
 	c, warnings, err := p.o.reader().ReadSent(sent)
 	if err == nil && !isCopy {
@@ -132,7 +134,11 @@ func (p *planner) fetch() (sent conf.Sent, isCopy bool, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), fetchLimit)
 	defer cancel()
-	sent, err = confserver.Fetch(ctx, confserver.Options{Servers: p.from.servers, Token: token,
+	secure, err := p.o.confTLS()
+	if err != nil {
+		return conf.Sent{}, false, err
+	}
+	sent, err = confserver.Fetch(ctx, confserver.Options{Servers: p.from.servers, Token: token, TLS: secure,
 		Munge: munge.DefaultSocket, Sack: p.o.anySackSockets(), Log: p.log})
 	if err == nil {
 		p.log.Info("configuration fetched", "from", sent.Origin)
@@ -174,6 +180,18 @@ func (p *planner) keep(sent conf.Sent, used []string) {
 	default:
 		p.log.Warn("no copy of the configuration is kept", "error", err)
 	}
+}
+
+// confTLS returns the TLS for fetching the configuration, or nil for none.
+func (o *options) confTLS() (*tlsconn.Client, error) {
+	if o.confCA == "" {
+		return nil, nil
+	}
+	text, err := o.reader().ReadAuthorities(o.confCA)
+	if err != nil {
+		return nil, errs.Wrap(err, errs.KindOf(err), "environment: SCHEDRESTD_CONF_CA")
+	}
+	return tlsconn.ReadClient(o.confCA, text, o.tlsNames)
 }
 
 // maxToken limits the length of a token, in bytes.

@@ -27,6 +27,7 @@ var variables = []variable{
 	{"ABORT_ON_FATAL", ignore}, // schedrestd reads it
 	{"SCHED_CONF", ignore},     // conf.Reader.Find reads it
 	{"SCHED_CONF_SERVER", setConfServer},
+	{"SCHEDRESTD_CONF_CA", setPath(func(o *options) *string { return &o.confCA }, "SCHEDRESTD_CONF_CA")},
 	{"SCHEDRESTD_CONF_CACHE", setPath(func(o *options) *string { return &o.confCache }, "SCHEDRESTD_CONF_CACHE")},
 	{"SCHEDRESTD_CONF_TOKEN", setPath(func(o *options) *string { return &o.confTokenFile }, "SCHEDRESTD_CONF_TOKEN")},
 	{"SCHED_DEBUG_FLAGS", func(o *options, v string) error { o.debugFlags = splitList(v); return nil }},

@@ -50,6 +50,7 @@ type options struct {
 	jwt           string             // SCHED_JWT; it is printed only if it is "daemon"
 	sackSocket    string             // SCHED_SACK_SOCKET
 	confCache     string             // SCHEDRESTD_CONF_CACHE
+	confCA        string             // SCHEDRESTD_CONF_CA
 	confTokenFile string             // SCHEDRESTD_CONF_TOKEN
 	debug         level              // SCHED_DEBUG, SCHEDRESTD_DEBUG, SCHEDRESTD_DEBUG_STDERR, SCHEDRESTD_DEBUG_SYSLOG
 	unusedDebug   []string           // those of these variables that are for another destination of the log

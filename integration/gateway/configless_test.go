@@ -9,8 +9,42 @@ import (
 	"syscall"
 	"testing"
 
+	"schedrestd/bundled/demo/site"
 	"schedrestd/integration/harness"
 )
+
+// TestConfiglessTLS checks a gateway that fetches its configuration with TLS, and
+// that it does not fetch without a certificate of the right CA.
+func TestConfiglessTLS(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t, withDaemonTLS, func(l *harness.Lab) { l.Extra = "SchedctldParameters=enable_configless\n" })
+	token, authorities := filepath.Join(l.Dir, "etc", "conf.jwt"), filepath.Join(l.Dir, "etc", "ca_cert.pem")
+	harness.Must(t, os.WriteFile(token, []byte("SCHED_JWT="+l.OwnToken+"\n"), 0o600))
+	tcp := fmt.Sprintf("127.0.0.1:%d", l.Controller)
+	start := func(address string, env ...string) (site.Part, []string) {
+		p := l.Restd
+		p.Args = append(append([]string{}, l.Restd.Args[2:len(l.Restd.Args)-1]...), "-v", "--conf-server", tcp, address) // without -f
+		return p, append(env, "SCHEDRESTD_CONF_TOKEN="+token)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+	p, env := start(address, "SCHEDRESTD_CONF_CA="+authorities)
+	g := l.StartGatewayPart(t, p, env)
+	g.CheckServes(address)
+	other := filepath.Join(l.Dir, "etc", "other.pem")
+	harness.Must(t, os.WriteFile(other, []byte("no certificate\n"), 0o644))
+	for _, tt := range []struct{ name, authorities, want string }{
+		{"without a CA", "", "SCHEDRESTD_CONF_CA"},
+		{"not a certificate", other, other},
+		{"no file", "/nowhere/ca.pem", "/nowhere/ca.pem"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, env := start(fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), "SCHEDRESTD_CONF_CA="+tt.authorities)
+			if log := l.FailsToStart(t, nil, append(p.Env, env...), p.Args...); !strings.Contains(log, tt.want) {
+				t.Errorf("log:\n%s", log)
+			}
+		})
+	}
+}
 
 // TestConfigless checks a gateway without a configuration file, which gets its
 // configuration from the bundled controller: over the controller's UNIX socket,

@@ -173,7 +173,7 @@ func TestFetchFrom(t *testing.T) {
 		{name: "token", servers: overTCP, token: "a.b.c", from: overTCP},
 		{name: "token, refused", servers: overTCP, token: "x.y.z", kind: errs.Unauthenticated, text: overTCP, hint: "SCHEDRESTD_CONF_TOKEN"},
 		{name: "no credential", servers: overTCP, kind: errs.Unavailable, text: "neither munged nor sackd", hint: "start munged"},
-		{name: "gone", servers: gone, token: "a.b.c", kind: errs.Unavailable, text: gone, hint: "TLSType"},
+		{name: "gone", servers: gone, token: "a.b.c", kind: errs.Unavailable, text: gone, hint: "SCHEDRESTD_CONF_CA"},
 		{name: "no address", servers: "nowhere.invalid", token: "a.b.c", kind: errs.Unavailable, text: "nowhere.invalid:6817"},
 		{name: "all are backups", servers: standby, kind: errs.Unavailable, text: "standby"},
 		{name: "not permitted", servers: disabled, kind: errs.Invalid, text: "disabled", hint: "SlurmctldParameters=enable_configless"},

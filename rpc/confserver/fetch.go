@@ -20,6 +20,8 @@ import (
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/munge"
 	"schedrestd/rpc/sack"
+	"schedrestd/rpc/tlsconn"
+	"schedrestd/rpc/wire"
 )
 
 // Options configures Fetch.
@@ -28,6 +30,7 @@ type Options struct {
 	Token   string   // for auth/jwt; "" to use MUNGE or auth/slurm
 	Munge   string   // socket of munged
 	Sack    []string // sockets of sackd, in the order in which to try them
+	TLS     *tlsconn.Client // for TCP; nil for none
 	Log     *slog.Logger
 }
 
@@ -56,7 +59,7 @@ func Fetch(ctx context.Context, o Options) (conf.Sent, error) {
 	}
 	var failure error
 	for _, issuer := range issuers {
-		cfg := client.Config{Controllers: addresses, MaxAnswer: maxAnswer, Trusted: trusts, MungeUID: munge.Anyone, Log: o.Log}
+		cfg := client.Config{Controllers: addresses, MaxAnswer: maxAnswer, Trusted: trusts, MungeUID: munge.Anyone, TLS: o.TLS, Log: o.Log}
 		issuer(&cfg)
 		files, from, err := client.New(cfg).ConfigFiles(ctx, model.Credential{Token: o.Token})
 		if err == nil {
@@ -95,13 +98,15 @@ func (o *Options) describe(err error) error {
 	hint := errs.HintOf(err)
 	e, ok := errors.AsType[*errs.Error](err)
 	switch {
+	case errors.Is(err, wire.ErrTLS):
+		hint = "name the file of the cluster's CA in SCHEDRESTD_CONF_CA"
 	case hint != "":
 	case ok && e.Number == fault.ConfiglessDisabled:
 		hint = "set SlurmctldParameters=enable_configless in the slurm.conf of the controller, and reconfigure it"
 	case errs.KindOf(err) == errs.Unauthenticated:
 		hint = "the controller must accept credentials of this machine's munged or sackd, or the token of SCHEDRESTD_CONF_TOKEN"
 	case errs.KindOf(err) == errs.Unavailable, errs.KindOf(err) == errs.Timeout:
-		hint = "check that a controller listens there, and that its TLSType is tls/none"
+		hint = "check that a controller listens there; if it uses TLS, name the file of its CA in SCHEDRESTD_CONF_CA"
 	}
 	return &errs.Error{Kind: errs.KindOf(err), Message: "fetch the configuration from " + o.Servers.String(), Hint: hint, Err: err}
 }
@@ -122,7 +127,7 @@ func (o *Options) addresses() (list []client.Address, err error) {
 			continue
 		}
 		for _, ip := range ips {
-			list = append(list, client.Address{Name: name, Network: "tcp", Address: net.JoinHostPort(ip.String(), strconv.Itoa(s.port))})
+			list = append(list, client.Address{Name: name, Host: s.host, Network: "tcp", Address: net.JoinHostPort(ip.String(), strconv.Itoa(s.port))})
 		}
 	}
 	if len(list) == 0 {

@@ -4,8 +4,9 @@
 //
 // A controller sends its configuration to any authenticated user. What it sends
 // is not secret, but who sends it matters: the configuration says where the
-// tokens of users are sent. As for all of Slurm's messages without TLS, the
-// controller is known only by its address. So the addresses must come from the
+// tokens of users are sent. With TLS, the controller has a certificate of the
+// cluster's CA. Without TLS, as for all of Slurm's messages, the controller is
+// known only by its address. So the addresses must come from the
 // administrator, and never from the network: this package does not look for
 // controllers in DNS.
 package confserver
