@@ -14,9 +14,12 @@
 // that slurmrestd lacks are marked with SlurmSince.
 package api
 
-import "schedrestd/api/schema"
+import (
+	"schedrestd/api/schema"
+	"schedrestd/internal/feature"
+)
 
-// The API versions. v0.0.41 and v0.0.42 hardly differ. In v0.0.40, the types of
+// The API versions, for the tables. Package feature lists them. v0.0.41 and v0.0.42 hardly differ. In v0.0.40, the types of
 // several numbers differ from those in later versions.
 const (
 	V40 schema.Version = 40
@@ -27,5 +30,17 @@ const (
 	V45 schema.Version = 45
 )
 
-// Versions lists all API versions, oldest first.
-var Versions = []schema.Version{V40, V41, V42, V43, V44, V45}
+// Versions lists all API versions, oldest first. Latest is the newest of them
+// that is not a preview.
+var (
+	Versions = versions()
+	Latest   = schema.Version(feature.LatestOf(feature.Parsers).Version)
+)
+
+func versions() []schema.Version {
+	var list []schema.Version
+	for _, p := range feature.Parsers {
+		list = append(list, schema.Version(p.Version))
+	}
+	return list
+}

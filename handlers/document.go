@@ -29,8 +29,8 @@ func (h *handler) documentPages() map[string]rest.Page {
 	}
 }
 
-// newVersions returns the names of the served API versions, so that a client can
-// choose one.
+// newVersions returns the names of the served API versions, and which of them are
+// previews, so that a client can choose one.
 func (h *handler) newVersions() *rest.Cached {
 	return rest.NewCached(func(e schema.Encoder) error {
 		e.BeginObject()
@@ -40,8 +40,16 @@ func (h *handler) newVersions() *rest.Cached {
 			e.String(p.Name())
 		}
 		e.EndArray()
+		e.Key("previews")
+		e.BeginArray()
+		for _, p := range h.Parsers {
+			if p.Preview() {
+				e.String(p.Name())
+			}
+		}
+		e.EndArray()
 		e.Key(feature.Latest)
-		e.String(h.Parsers[len(h.Parsers)-1].Name())
+		e.String(feature.LatestOf(h.Parsers).Name())
 		e.EndObject()
 		return e.Err()
 	})

@@ -9,7 +9,7 @@ import (
 )
 
 // TestLatest checks that "latest" in a path stands for the newest version that is
-// served, and that Content-Location leads to the same answer.
+// served and not a preview, and that Content-Location leads to the same answer.
 func TestLatest(t *testing.T) {
 	cfg := config(demo())
 	for _, tt := range []struct {
@@ -46,7 +46,7 @@ func TestLatest(t *testing.T) {
 	}
 	cfg.Parsers = []feature.Parser{{Version: 41}, {Version: 43}}
 	w := serve(t, cfg, newRequest(http.MethodGet, "/meta/versions", "")) // without a token
-	if want := `{"versions":["v0.0.41","v0.0.43"],"latest":"v0.0.43"}`; w.Code != 200 || w.Body.String() != want {
+	if want := `{"versions":["v0.0.41","v0.0.43"],"previews":[],"latest":"v0.0.43"}`; w.Code != 200 || w.Body.String() != want {
 		t.Errorf("status %d, %s, want %s", w.Code, w.Body, want)
 	}
 }

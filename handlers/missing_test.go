@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"schedrestd/api"
 	"schedrestd/internal/errs"
 )
 
@@ -31,7 +32,8 @@ func TestMissing(t *testing.T) {
 		{"scheddb/VERSION/job/nine", "jobs", 404, "Not Found", 0, 0}, // not a job number
 	}
 	for _, tt := range tests {
-		for _, version := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"} {
+		for _, v := range api.Versions {
+			version := v.String()
 			path := "/" + strings.Replace(tt.path, "VERSION", version, 1)
 			slurm := strings.Replace(path, "sched", "slurm", 1)
 			f := demo()

@@ -5,6 +5,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/internal/feature"
 )
 
 // generalDescription is the description of both spellings.
@@ -12,11 +13,17 @@ const generalDescription = `Query a cluster's controller and its accounting daem
 
 Every answer, including that of a failed request, has meta, errors and warnings. A number that may be unset or unlimited is an object {set, infinite, number}; requests may contain a plain number instead. If the gateway ignores a value of a request or interprets it differently than written, a warning in the answer names its place.`
 
-// apiDescription returns the description of the whole API, which includes the
-// exceptions that name no operation.
+// apiDescription returns the description of the whole API, which names the
+// previews among the versions, and includes the exceptions that name no
+// operation.
 func (d *writer) apiDescription() string {
 	spellings := d.Names.Spellings()
 	text := generalDescription
+	for _, p := range d.Parsers {
+		if p.Preview() {
+			text += " " + p.Name() + " is a preview of Slurm " + feature.PreviewOf + " and may change until that release."
+		}
+	}
 	for _, l := range api.Leniencies {
 		if l.Operations != nil {
 			continue

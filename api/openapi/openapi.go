@@ -84,6 +84,7 @@ type writer struct {
 type operation struct {
 	*api.Endpoint
 	view    schema.View
+	preview bool // in a version that is a preview
 	params  []schema.Property
 	request *schema.Shape // schema of the request's body; nil for none
 	answer  *schema.Shape
@@ -107,7 +108,7 @@ func (d *Document) collect() {
 					continue // its path is the same in all spellings: list it only for the last one
 				}
 				op := operation{
-					Endpoint: e, view: view,
+					Endpoint: e, view: view, preview: p.Preview(),
 					params: e.Parameters(view), answer: e.Answer.Shape(view), failure: failure,
 				}
 				d.schemas.countBody(view, op.answer)

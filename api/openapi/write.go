@@ -115,6 +115,9 @@ func (d *writer) operation(op operation) {
 	d.pair("operationId", op.OperationID(op.view))
 	d.pair("summary", op.Doc)
 	d.pair("description", strings.TrimSpace(op.DescriptionIn(op.view.Spelling)+" "+eventsDescription(op.Endpoint)))
+	if op.preview {
+		d.mark("x-preview")
+	}
 	d.Key("tags")
 	d.BeginArray()
 	d.String(op.Segment(op.view.Spelling))

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"fmt"
 	"net/url"
 	"path"
 	"regexp"
@@ -32,8 +31,7 @@ func (a *address) String() string {
 // directAddress returns the address of the server in this process. The text
 // argument is the configuration of the cluster, for people.
 func directAddress(text string) *address {
-	newest := api.Versions[len(api.Versions)-1]
-	return &address{text: text, base: "http://localhost", spelling: "sched", version: fmt.Sprintf("v0.0.%d", newest), direct: true}
+	return &address{text: text, base: "http://localhost", spelling: "sched", version: api.Latest.String(), direct: true}
 }
 
 // versionedPath matches a URL path that ends with an API version, such as

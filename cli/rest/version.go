@@ -2,27 +2,43 @@ package rest
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/internal/errs"
 )
 
 // oldestVersion is the oldest version that this client supports.
 const oldestVersion = api.V42
 
-// negotiate determines the newest version that both sides support, and whether
+// candidates returns the versions that this client supports, in the order of
+// preference: the newest first, and previews last.
+func candidates() []schema.Version {
+	var released, previews []schema.Version
+	for _, v := range slices.Backward(api.Versions) {
+		switch {
+		case v > api.Latest:
+			previews = append(previews, v)
+		case v >= oldestVersion:
+			released = append(released, v)
+		}
+	}
+	return append(released, previews...)
+}
+
+// negotiate determines the first of candidates that the server supports, and whether
 // the server's paths begin with slurm or sched. It sends pings for one version
-// after the other, beginning with the newest, until the server supports one.
+// after the other, until the server supports one.
 // The OpenAPI document also lists the versions, but it is megabytes long, and
 // slurmrestd needs more time for this document than for all of the pings.
 func (c *Client) negotiate(ctx context.Context) error {
 	var attempted []string
-	for i := len(api.Versions) - 1; i >= 0 && api.Versions[i] >= oldestVersion; i-- {
-		c.version = fmt.Sprintf("v0.0.%d", api.Versions[i])
+	for _, v := range candidates() {
+		c.version = v.String()
 		attempted = append(attempted, c.version)
 		for _, spelling := range []string{"slurm", "sched"} {
 			resp, err := c.send(ctx, http.MethodGet, c.path(spelling, "ping/"), nil, nil, nil)

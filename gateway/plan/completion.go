@@ -63,7 +63,7 @@ func contentEntries() (list []feature.Entry) {
 }
 
 func parserEntries() []feature.Entry {
-	list := []feature.Entry{{Name: "latest", About: newest()}}
+	list := []feature.Entry{{Name: "latest", About: latest()}}
 	for _, p := range feature.Parsers {
 		list = append(list, feature.Entry{Name: p.Name(), About: "flags " + p.Flags.String()})
 	}

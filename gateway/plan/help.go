@@ -42,7 +42,7 @@ func setHelp(cmd *cobra.Command) {
 		}
 		out := c.OutOrStdout()
 		_, _ = io.WriteString(out, usage+c.Flags().FlagUsages())
-		fmt.Fprintf(out, examples, newest())
+		fmt.Fprintf(out, examples, latest())
 	})
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 }

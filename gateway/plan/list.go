@@ -97,13 +97,16 @@ func (o *options) listParsers(page *entries) error {
 				WithHint("list+flags shows the flags of each")
 		}
 	}
-	for i, p := range feature.Parsers {
+	for _, p := range feature.Parsers {
 		if !p.Flags.Has(required) {
 			continue
 		}
 		about := "paths /sched/" + p.Name() + "/…"
-		if i == len(feature.Parsers)-1 {
+		switch {
+		case p == feature.LatestOf(feature.Parsers):
 			about += ", latest"
+		case p.Preview():
+			about += ", preview of Slurm " + feature.PreviewOf
 		}
 		if allFlags {
 			about += ", " + strings.ReplaceAll(p.Flags.String(), "+", " +")[1:]
@@ -118,5 +121,6 @@ func (o *options) listParsers(page *entries) error {
 	return nil
 }
 
-// newest returns the newest API version as it appears in paths.
-func newest() string { return feature.Parsers[len(feature.Parsers)-1].Name() }
+// latest returns the newest API version that is not a preview, as it appears in
+// paths.
+func latest() string { return feature.LatestOf(feature.Parsers).Name() }

@@ -61,6 +61,6 @@ func (m mode) announce(o options, log *slog.Logger) {
 	}
 	if m == interactive {
 		log.Info("interactive mode: type a request and then an empty line, " +
-			"such as GET /sched/" + newest() + "/ping HTTP/1.1; Ctrl-D ends it")
+			"such as GET /sched/" + latest() + "/ping HTTP/1.1; Ctrl-D ends it")
 	}
 }

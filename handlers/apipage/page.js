@@ -17,16 +17,17 @@
 	}
 
 	// choices returns the versions and spellings of a document, the newest and
-	// the most common first.
+	// the most common first. Versions that are previews come last.
 	function choices(spec) {
-		const versions = new Set(), names = new Set();
-		for (const path of Object.keys(spec.paths)) {
+		const versions = new Set(), names = new Set(), previews = new Set();
+		for (const [path, methods] of Object.entries(spec.paths)) {
 			const [, first, version] = operations.exec(path) || [];
 			if (version) versions.add(version);
+			if (Object.values(methods).some((operation) => operation["x-preview"])) previews.add(version);
 			if (first && first !== "util") names.add(spelling(first));
 		}
-		const number = (version) => Number(version.split(".")[2]);
-		return { versions: [...versions].sort((a, b) => number(b) - number(a)), names: [...names].sort().reverse() };
+		const rank = (version) => Number(version.split(".")[2]) - (previews.has(version) ? 1000 : 0);
+		return { versions: [...versions].sort((a, b) => rank(b) - rank(a)), names: [...names].sort().reverse() };
 	}
 
 	// chosen returns the part of a document that a version and a spelling have.

@@ -87,8 +87,8 @@ type match struct {
 // path with "..", which may be an attempt to bypass a filter in front of the
 // gateway.
 func (rt *router) find(r *http.Request) match {
-	newest := rt.parsers[len(rt.parsers)-1]
-	m := match{view: schema.View{Version: schema.Version(newest.Version), Spelling: rt.spelling}}
+	latest := feature.LatestOf(rt.parsers)
+	m := match{view: schema.View{Version: schema.Version(latest.Version), Spelling: rt.spelling}}
 	if r.URL.Path == "*" && r.Method == http.MethodOptions {
 		rt.matchServer(&m)
 		return m
@@ -122,11 +122,11 @@ func (rt *router) find(r *http.Request) match {
 
 // matchVersion sets m.view.Version, m.fast and m.versioned. It returns false if part, the
 // second part of the path, is not the name of a served version. The name "latest"
-// stands for the newest one.
+// stands for the newest one that is not a preview.
 func (rt *router) matchVersion(part string, m *match) bool {
 	if part == feature.Latest {
 		m.latest = true
-		part = rt.parsers[len(rt.parsers)-1].Name()
+		part = feature.LatestOf(rt.parsers).Name()
 	}
 	for _, parser := range rt.parsers {
 		if part == parser.Name() {

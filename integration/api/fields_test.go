@@ -135,7 +135,7 @@ func TestPingFields(t *testing.T) {
 func TestSubmissionFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
-	for _, v := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"} {
+	for _, v := range harness.APIVersions {
 		t.Run(v, func(t *testing.T) {
 			body := fmt.Sprintf(`{"job":{"script":"#!/bin/sh\ntrue\n","name":"n","account":"physics","environment":["PATH=/usr/bin:/bin"],
 				"current_working_directory":%q,"tasks":1,"memory_per_cpu":50,"time_limit":5}}`, l.Work)

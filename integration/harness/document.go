@@ -20,6 +20,14 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 )
 
+// APIVersions has the names of all API versions, oldest first.
+var APIVersions = func() (list []string) {
+	for _, p := range feature.Parsers {
+		list = append(list, p.Name())
+	}
+	return list
+}()
+
 // documentKey selects an OpenAPI document: by the API version, and by the names
 // in its paths.
 type documentKey struct {

@@ -23,7 +23,7 @@ func TestAccountingLists(t *testing.T) {
 		a := l.Request("GET", fmt.Sprintf("/scheddb/%s/job/%d", harness.Version, id), "")
 		return a.Status == 200 && a.Get("jobs", 0, "state", "current", 0) == "FAILED"
 	})
-	for _, v := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"} {
+	for _, v := range harness.APIVersions {
 		for _, segment := range []string{"scheddb", "slurmdb"} {
 			get := func(path string) harness.Answer { return l.Request("GET", "/"+segment+"/"+v+"/"+path, "") }
 			for _, path := range []string{fmt.Sprintf("job/%d", id), "jobs", "jobs?users=" + l.Owner, fmt.Sprintf("jobs?job_name=kept&step=%d&state=FAILED&show_duplicates=true", id)} {

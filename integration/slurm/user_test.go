@@ -10,10 +10,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"schedrestd/integration/harness"
 )
 
 // versions are the versions of the API.
-var versions = []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"}
+var versions = harness.APIVersions
 
 // backend is a cluster behind the gateway, as a user sees it.
 type backend struct {

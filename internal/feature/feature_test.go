@@ -23,7 +23,7 @@ func TestParseParsers(t *testing.T) {
 		{value: "v0.0.41+prefer_refs", want: []Parser{{41, PreferRefs}}},
 		{value: "latest,v0.0.45", want: []Parser{{45, 0}}},
 		{value: "latest+fast,v0.0.45", error: "v0.0.45 is named twice, with different flags"},
-		{value: "v0.0.39", error: `-d: unknown data parser "v0.0.39"`, hint: "latest, v0.0.40, v0.0.41, v0.0.42, v0.0.43, v0.0.44, v0.0.45"},
+		{value: "v0.0.39", error: `-d: unknown data parser "v0.0.39"`, hint: "latest, v0.0.40, v0.0.41, v0.0.42, v0.0.43"},
 		{value: "rest_auth/v0.0.40", error: `"rest_auth/v0.0.40"`, hint: "latest"},
 		{value: "v0.0.40+prefer_refs", error: `v0.0.40 has no flag "+prefer_refs"`, hint: "it has +fast"},
 		{value: "v0.0.42+faster", error: `no flag "+faster"`, hint: "+fast, +minimize_refs, +inline_enums"},
@@ -83,6 +83,23 @@ func checkError(t *testing.T, value string, err error, text, hint string) {
 	case text == "" && err == nil:
 	case text == "" || err == nil || !strings.Contains(err.Error(), text) || !strings.Contains(errs.HintOf(err), hint):
 		t.Errorf("%q: error %v, hint %q; want %q, %q", value, err, errs.HintOf(err), text, hint)
+	}
+}
+
+// TestLatestOf checks that a preview is the latest version only if there is no
+// other.
+func TestLatestOf(t *testing.T) {
+	for _, tt := range []struct {
+		list []Parser
+		want Parser
+	}{
+		{[]Parser{{41, 0}, {43, Fast}}, Parser{43, Fast}},
+		{[]Parser{{44, 0}, {latest, Fast}, {latest + 1, 0}, {latest + 2, 0}}, Parser{latest, Fast}},
+		{[]Parser{{latest + 1, 0}, {latest + 2, 0}}, Parser{latest + 2, 0}},
+	} {
+		if got := LatestOf(tt.list); got != tt.want {
+			t.Errorf("%v: %v, want %v", tt.list, got, tt.want)
+		}
 	}
 }
 

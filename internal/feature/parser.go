@@ -57,6 +57,10 @@ type Parser struct {
 	Flags   Flags
 }
 
+// Preview reports whether no released Slurm has the version yet. So it may still
+// change.
+func (p Parser) Preview() bool { return p.Version > latest }
+
 // Name returns the version as it appears in paths, such as "v0.0.42".
 func (p Parser) Name() string { return fmt.Sprintf("v0.0.%d", p.Version) }
 
@@ -77,6 +81,24 @@ var Parsers = []Parser{
 	{45, Fast | MinimizeRefs},
 }
 
+// latest is the newest version of a released Slurm. The versions after it are
+// previews of the release PreviewOf.
+const (
+	latest    = 45
+	PreviewOf = "26.11"
+)
+
+// LatestOf returns the newest version in list that is not a preview. If list
+// has only previews, it returns the newest of these. The list must not be empty.
+func LatestOf(list []Parser) Parser {
+	for _, p := range slices.Backward(list) {
+		if !p.Preview() {
+			return p
+		}
+	}
+	return list[len(list)-1]
+}
+
 // AllParsers returns every version without flags. This is the default of -d.
 func AllParsers() []Parser {
 	list := slices.Clone(Parsers)
@@ -88,8 +110,8 @@ func AllParsers() []Parser {
 
 // ParseParsers parses the value of -d, a comma-separated list of versions. Each
 // version may have the prefix "data_parser/" and flags. The word "latest" means
-// the newest version. The result is in the order of Parsers. Error messages
-// name origin as the source of the value.
+// the newest version that is not a preview. The result is in the order of
+// Parsers. Error messages name origin as the source of the value.
 func ParseParsers(origin, value string) ([]Parser, error) {
 	var list []Parser
 	for _, word := range split(value) {
@@ -133,12 +155,13 @@ func parseParser(origin, word string) (Parser, error) {
 	return p, nil
 }
 
-// Latest is the word that stands for the newest API version.
+// Latest is the word that stands for the newest API version that is not a
+// preview.
 const Latest = "latest"
 
 func parserOf(name string) (Parser, bool) {
 	if name == Latest {
-		return Parsers[len(Parsers)-1], true
+		return LatestOf(Parsers), true
 	}
 	for _, p := range Parsers {
 		if p.Name() == name {
