@@ -91,12 +91,16 @@ func (a *Accounting) Conf(ctx context.Context, cred model.Credential) (*model.Ac
 	return &answer.AccountingConf, err
 }
 
+// recordsSince is the newest protocol version of the first scheddbd that accepts
+// records of jobs. It may be older than schedctld, which sends them.
+const recordsSince = codec.V2605
+
 // RecordJobs sends jobs to the bundled accounting daemon. If it returns nil,
 // the daemon has written the jobs to its disk. A job that is sent twice is
 // stored once.
 func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs []model.Job) error {
 	return a.withSession(ctx, cred, a.session, func(s *session) *failure {
-		if s.version != codec.Newest {
+		if s.version < recordsSince {
 			return newFailure(stageVersion, errs.New(errs.Unsupported, "the accounting daemon does not accept records of jobs: it is not scheddbd"))
 		}
 		return s.call(message.AccountingRecordJobs, &message.RecordJobs{Jobs: jobs}, message.AccountingRC, nil)

@@ -250,3 +250,22 @@ func TestJobPages(t *testing.T) {
 		t.Errorf("backup: %q, %v", got, err)
 	}
 }
+
+// TestRecordJobs checks that jobs are sent to a scheddbd that is older than this
+// program, but not to a daemon that can't be a scheddbd.
+func TestRecordJobs(t *testing.T) {
+	t.Parallel()
+	for v := codec.V2511; v <= codec.Newest; v++ {
+		recorded := 0
+		a := accountingOf(serve(t, "tcp", &server.Server{Newest: v, Persistent: map[message.Type]server.Handler{
+			message.AccountingRecordJobs: decoded(message.AccountingRC, func(r *message.RecordJobs) (message.Body, error) {
+				recorded += len(r.Jobs)
+				return &message.PersistRC{}, nil
+			}),
+		}}))
+		err := a.RecordJobs(t.Context(), ann, []model.Job{{Name: "a"}})
+		if accepts := v >= codec.V2605; (err == nil) != accepts || (recorded == 1) != accepts {
+			t.Errorf("protocol %d: %d jobs recorded, %v", v, recorded, err)
+		}
+	}
+}
