@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/conf"
+	"schedrestd/internal/feature"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -250,9 +251,12 @@ func TestSetup(t *testing.T) {
 		},
 		Accounting: []work.Address{{Name: "127.0.0.3", Network: "tcp", Address: "127.0.0.3:6819"}},
 		AuthSocket: "/run/sched/ctld.sock", Docs: true, Names: work.NamesSched,
-		Parsers: []work.Parser{{Version: 40}, {Version: 41}, {Version: 42}, {Version: 43}, {Version: 44}, {Version: 45}}, Content: work.ContentController | work.ContentAccounting | work.ContentUtil,
+		Content:  work.ContentController | work.ContentAccounting | work.ContentUtil,
 		Statuses: []string{"200", "default"}, YAML: work.NoTag,
 		Limits: o.limits(cluster),
+	}
+	for _, p := range feature.Parsers {
+		want.Parsers = append(want.Parsers, work.Parser{Version: p.Version})
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -36,7 +36,7 @@ func manyJobs(b testing.TB) []byte {
 	for i := range uint32(20_000) {
 		list.Jobs.List = append(list.Jobs.List, newJob(i, 5000, i%4 != 0))
 	}
-	answer, err := message.Encode(codec.V2605, 0, message.ResponseJobInfo, nil, list)
+	answer, err := message.Encode(codec.Newest, 0, message.ResponseJobInfo, nil, list)
 	must(b, err)
 	return answer
 }
@@ -83,7 +83,7 @@ func listingController(b testing.TB, answer []byte, changes *atomic.Bool) work.A
 	var sent atomic.Uint64
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(b, err)
-	pong, err := message.Encode(codec.V2605, 0, message.ResponseRC, nil, &message.RC{})
+	pong, err := message.Encode(codec.Newest, 0, message.ResponseRC, nil, &message.RC{})
 	must(b, err)
 	var wait sync.WaitGroup
 	wait.Go(func() {

@@ -49,7 +49,7 @@ func newGenerator(b testing.TB, jobs, nodes, perRunning int) *generator {
 	for i := range min(jobs, 1000) {
 		list := &message.JobInfo{}
 		list.Jobs.List = []model.Job{newJob(uint32(i), uint32(nodes), i%perRunning == 0)}
-		e := codec.NewEncoder(codec.V2605, nil)
+		e := codec.NewEncoder(codec.Newest, nil)
 		list.Walk(e)
 		g.records = append(g.records, e.Bytes()[len(g.head(0)):])
 	}
@@ -127,7 +127,7 @@ func (g *generator) serve(b testing.TB, nc net.Conn) {
 		return
 	}
 	if f.Header.Type != message.RequestJobInfo {
-		pong, err := message.Encode(codec.V2605, 0, message.ResponseRC, nil, &message.RC{})
+		pong, err := message.Encode(codec.Newest, 0, message.ResponseRC, nil, &message.RC{})
 		must(b, err)
 		nc.Write(pong)
 		return
@@ -135,7 +135,7 @@ func (g *generator) serve(b testing.TB, nc net.Conn) {
 	n, version := g.lists.Add(1), g.version.Load()
 	sent := concurrent(&g.sending, &g.mostLists)
 	defer func() { sent() }()
-	front, err := message.Front(codec.V2605, 0, message.ResponseJobInfo, nil, g.lengthAt(version))
+	front, err := message.Front(codec.Newest, 0, message.ResponseJobInfo, nil, g.lengthAt(version))
 	must(b, err)
 	w := bufio.NewWriterSize(nc, 256<<10)
 	w.Write(front)
@@ -162,7 +162,7 @@ func (g *generator) sendOne(b testing.TB, nc net.Conn, id int) {
 	binary.BigEndian.PutUint32(record[jobIDOffset:], uint32(id))
 	head := g.head(0)
 	binary.BigEndian.PutUint32(head, 1)
-	front, err := message.Front(codec.V2605, 0, message.ResponseJobInfo, nil, len(head)+len(record))
+	front, err := message.Front(codec.Newest, 0, message.ResponseJobInfo, nil, len(head)+len(record))
 	must(b, err)
 	nc.Write(slices.Concat(front, head, record))
 }

@@ -135,7 +135,7 @@ func controller() *server.Server {
 
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	for _, v := range []codec.Version{codec.V2205, codec.V2302, codec.V2411, codec.V2605} {
+	for _, v := range []codec.Version{codec.V2205, codec.V2302, codec.V2411, codec.Newest} {
 		t.Run(v.Release(), func(t *testing.T) {
 			s := controller()
 			s.Newest = v
@@ -237,7 +237,7 @@ func TestLocalCredential(t *testing.T) {
 func TestAccounting(t *testing.T) {
 	t.Parallel()
 	var got []model.Job
-	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.V2605} {
+	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.Newest} {
 		address := serve(t, "tcp", &server.Server{Newest: v, Persistent: map[message.Type]server.Handler{
 			message.AccountingGetStats: func(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 				return message.AccountingGotStats, &message.AccountingStats{AccountingStats: model.AccountingStats{TimeStart: 99}}, nil

@@ -58,7 +58,7 @@ func (c *countedConn) Close() error {
 
 func newPacker(t *testing.T, jobs int) *packer {
 	p := &packer{proceed: make(chan struct{})}
-	list := aLongList(codec.V2605, jobs)
+	list := aLongList(codec.Newest, jobs)
 	p.length = len(list)
 	if p.length > wire.PieceSize {
 		p.memory = memoryFor(t, list)

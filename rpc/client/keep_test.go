@@ -294,7 +294,7 @@ func incompressible(t *testing.T, n int) []byte {
 		}
 		list.Jobs.List = append(list.Jobs.List, model.Job{StepID: model.StepID{JobID: 1}, Name: string(name)})
 	}
-	b, err := message.Encode(codec.V2605, 0, message.ResponseJobInfo, nil, list)
+	b, err := message.Encode(codec.Newest, 0, message.ResponseJobInfo, nil, list)
 	if err != nil {
 		t.Fatal(err)
 	}

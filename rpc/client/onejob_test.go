@@ -23,7 +23,7 @@ func TestJobIsAList(t *testing.T) {
 	if _, err := c.Job(context.Background(), ann, 7, model.Query{}, each); errs.KindOf(err) != errs.BadAnswer || given != 2000 {
 		t.Errorf("%d jobs before the end that is none: %v", given, err)
 	}
-	list := aLongList(codec.V2605, 3) // its date is 7
+	list := aLongList(codec.Newest, 3) // its date is 7
 	ctl := script(t, "ctl", func(nc net.Conn, r message.Header) {
 		if r.Type == message.RequestPing {
 			rc(nc, r.Version, 0)

@@ -278,7 +278,7 @@ func (remotePipe) Server() (uid uint32, known bool) { return 0, false }
 // no answer may be remembered.
 func TestCallsFreeMemory(t *testing.T) {
 	t.Parallel()
-	list := aLongList(codec.V2605, 3000)
+	list := aLongList(codec.Newest, 3000)
 	ctl := script(t, "ctl", func(nc net.Conn, r message.Header) {
 		switch r.Type {
 		case message.RequestJobInfo:
@@ -338,7 +338,7 @@ func TestCallsFreeMemory(t *testing.T) {
 func TestLongAnswersAreShared(t *testing.T) {
 	t.Parallel()
 	const jobs = 5000
-	list := aLongList(codec.V2605, jobs)
+	list := aLongList(codec.Newest, jobs)
 	var lists atomic.Int32
 	begin := make(chan struct{})
 	ctl := script(t, "ctl", func(nc net.Conn, r message.Header) {
@@ -407,7 +407,7 @@ func TestPanicInASharedRequest(t *testing.T) {
 func TestPollersWithoutMemory(t *testing.T) {
 	t.Parallel()
 	const jobs, clients, polls = 1000, 100, 2
-	list := aLongList(codec.V2605, jobs)
+	list := aLongList(codec.Newest, jobs)
 	var lists, open, most atomic.Int32
 	ctl := script(t, "ctl", func(nc net.Conn, r message.Header) {
 		if r.Type == message.RequestPing {

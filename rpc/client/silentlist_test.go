@@ -26,7 +26,7 @@ func TestSilentAfterALongList(t *testing.T) {
 	t.Parallel()
 	var silent atomic.Bool
 	var lists, timeouts atomic.Int32
-	list, done := aLongList(codec.V2605, 2000), make(chan struct{})
+	list, done := aLongList(codec.Newest, 2000), make(chan struct{})
 	ctl := script(t, "ctl", func(nc net.Conn, r message.Header) {
 		switch {
 		case r.Type == message.RequestPing:

@@ -68,7 +68,7 @@ func memoryFor(t *testing.T, answer []byte) (n int) {
 
 func newLister(t *testing.T, jobs int) *lister {
 	l := &lister{}
-	list := aLongList(codec.V2605, jobs)
+	list := aLongList(codec.Newest, jobs)
 	l.length, l.memory = len(list), memoryFor(t, list)
 	l.Address = script(t, "ctl", func(nc net.Conn, r message.Header) {
 		if r.Type == message.RequestPing {
@@ -394,7 +394,7 @@ func TestItEndsInTheMiddle(t *testing.T) {
 
 // miscounting starts a controller that announces one job more than it sends.
 func miscounting(t *testing.T) client.Address {
-	list := aLongList(codec.V2605, 2000)
+	list := aLongList(codec.Newest, 2000)
 	offset := len(list) - len(bodyOf(t, list))
 	binary.BigEndian.PutUint32(list[offset:], 2001)
 	return script(t, "ctl", func(nc net.Conn, r message.Header) {

@@ -16,7 +16,7 @@ import (
 // FuzzServer sends arbitrary bytes to a connection. The server must not panic,
 // and must end the connection after the last byte.
 func FuzzServer(f *testing.F) {
-	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.V2605} {
+	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.Newest} {
 		f.Add(encode(f, v, message.RequestPing, &token, message.Empty{}))
 		f.Add(encode(f, v, message.RequestAuthToken, &kernel, &message.TokenRequest{Lifespan: 5}))
 		stats, _ := message.EncodePersistent(v, message.AccountingGetStats, message.Empty{})

@@ -215,7 +215,7 @@ func TestAuthentication(t *testing.T) {
 		{name: "unknown plugin", network: "unix", cred: &message.Credential{Plugin: 12345}},
 	}
 	for _, tt := range tests {
-		for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.V2605} {
+		for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.Newest} {
 			t.Run(fmt.Sprintf("%s/%d", tt.name, v), func(t *testing.T) {
 				answer, err := f.ask(t, tt.network, encode(t, v, message.RequestPing, tt.cred, message.Empty{}))
 				if err != nil {
@@ -284,7 +284,7 @@ func TestAnswerCredential(t *testing.T) {
 
 func TestVersionRefusal(t *testing.T) {
 	f := start(t, &Server{Handlers: map[message.Type]Handler{message.RequestPing: whoami}, Oldest: codec.V2302, Newest: codec.V2411})
-	for _, v := range []byte{0x20, 37, 38, 43, 45, 46, 0xff} {
+	for _, v := range []byte{0x20, 37, 38, 43, byte(codec.Newest), byte(codec.Newest) + 1, 0xff} {
 		b := encode(t, codec.V2411, message.RequestPing, &token, message.Empty{})
 		b[4] = v
 		answer, err := f.ask(t, "tcp", b)
