@@ -29,7 +29,7 @@ var slurmdbdConf = schema.Object("slurmdbd_conf", func() schema.Fields[model.Acc
 		schema.F("DbdBackupHost", schema.String, func(c *model.AccountingConf) *string { return &c.BackupHost }, "Host name of the backup daemon"),
 		schema.F("DbdHost", schema.String, func(c *model.AccountingConf) *string { return &c.Host }, "Host name of the daemon"),
 		schema.F("DbdPort", schema.Int32, func(c *model.AccountingConf) *uint16 { return &c.Port }, "Port of the daemon", schema.Bare),
-		schema.Show("DebugLevel", schema.String, func(c *model.AccountingConf) string { return logLevelNames[uint64(c.DebugLevel)] }, "Log level"),
+		schema.Show("DebugLevel", logLevels.Type, func(c *model.AccountingConf) uint64 { return uint64(c.DebugLevel) }, "Log level"),
 		schema.F("DefaultQOS", schema.String, func(c *model.AccountingConf) *string { return &c.DefaultQOS }, "Default quality of service"),
 		schema.F("Flags", accountingFlags.Type, func(c *model.AccountingConf) *uint32 { return &c.Flags }, "Flags of the configuration"),
 		schema.F("LogFile", schema.String, func(c *model.AccountingConf) *string { return &c.LogFile }, "Log file"),
@@ -50,7 +50,7 @@ var slurmdbdConf = schema.Object("slurmdbd_conf", func() schema.Fields[model.Acc
 		schema.F("StorageLoc", schema.String, func(c *model.AccountingConf) *string { return &c.StorageLoc }, "Always empty"),
 		schema.F("StoragePassScript", schema.String, func(c *model.AccountingConf) *string { return &c.StoragePass }, "Always empty"),
 		schema.F("StorageUser", schema.String, func(c *model.AccountingConf) *string { return &c.StorageUser }, "Always empty"),
-		schema.Show("DebugLevelSyslog", schema.String, func(c *model.AccountingConf) string { return logLevelNames[uint64(c.SyslogDebug)] }, "Log level of syslog"),
+		schema.Show("DebugLevelSyslog", logLevels.Type, func(c *model.AccountingConf) uint64 { return uint64(c.SyslogDebug) }, "Log level of syslog"),
 		schema.F("TrackWCKey", schema.Boolean, func(c *model.AccountingConf) *bool { return &c.TrackWCKey }, "Whether workload keys are recorded"),
 		schema.F("TrackSlurmctldDown", schema.Boolean, func(c *model.AccountingConf) *bool { return &c.TrackController }, "Whether controllers that are down are recorded"),
 	}

@@ -72,8 +72,8 @@ func confTime(name, doc string, at func(*model.Configuration) model.Time) confFi
 	return schema.Show(name, seconds, at, doc, schema.Unit(UnixTime))
 }
 
-func confWord(name, wire string, words map[uint64]string) confField {
-	return confShow(name, schema.String, func(c *model.Configuration) string { return words[c.Numbers[wire]] })
+func confWord(name, wire string, words singleWords) confField {
+	return confShow(name, words.Type, func(c *model.Configuration) uint64 { return c.Numbers[wire] })
 }
 
 func confFlags(name, wire string, words *schema.WordSet[uint64]) confField {
@@ -239,7 +239,7 @@ var configuration = schema.Object("slurm_conf", func() schema.Fields[model.Confi
 		confTexts("LaunchParameters", "launch_params"),
 		confTexts("Licenses", "licenses"),
 		confTexts("LicenseParameters", "license_params"),
-		confWord("LogTimeFormat", "log_fmt", logTimeFormatNames),
+		confWord("LogTimeFormat", "log_fmt", logTimeFormats),
 		confText("MailDomain", "mail_domain"),
 		confText("MailProg", "mail_prog"),
 		confNumber("MaxArraySize", "max_array_sz", schema.Bare),
@@ -277,7 +277,7 @@ var configuration = schema.Object("slurm_conf", func() schema.Fields[model.Confi
 		confFlags("PriorityFlags", "priority_flags", priorityFlagsWords),
 		confDuration("PriorityMaxAge", "priority_max_age"),
 		confText("PriorityParameters", "priority_params"),
-		confWord("PriorityUsageResetPeriod", "priority_reset_period", priorityResetPeriodNames),
+		confWord("PriorityUsageResetPeriod", "priority_reset_period", priorityResetPeriods),
 		confText("PriorityType", "priority_type"),
 		confNumber("PriorityWeightAge", "priority_weight_age", schema.Bare),
 		confNumber("PriorityWeightAssoc", "priority_weight_assoc", schema.Bare),
@@ -291,7 +291,7 @@ var configuration = schema.Object("slurm_conf", func() schema.Fields[model.Confi
 		confList("Prolog", "prolog"),
 		confList("PrologSlurmctld", "prolog_slurmctld"),
 		confLimit[uint16]("PrologTimeout", "prolog_timeout", schema.Unit("s")),
-		confWord("PropagatePrioProcess", "propagate_prio_process", propagatePrioProcessNames),
+		confWord("PropagatePrioProcess", "propagate_prio_process", propagatePrioProcesses),
 		confFlags("PrologFlags", "prolog_flags", prologFlagsWords),
 		confTexts("PropagateResourceLimits", "propagate_rlimits"),
 		confTexts("PropagateResourceLimitsExcept", "propagate_rlimits_except"),
@@ -306,7 +306,7 @@ var configuration = schema.Object("slurm_conf", func() schema.Fields[model.Confi
 		confText("ResvEpilog", "resv_epilog"),
 		confNumber("ResvOverRun", "resv_over_run", schema.Unit("min")),
 		confText("ResvProlog", "resv_prolog"),
-		confWord("ReturnToService", "ret2service", returnToServiceNames),
+		confWord("ReturnToService", "ret2service", returnToService),
 		confText("SlurmSchedLogFile", "sched_logfile"),
 		confNumber("SlurmSchedLogLevel", "sched_log_level", schema.Bare),
 		confTexts("SchedulerParameters", "sched_params"),
@@ -322,7 +322,7 @@ var configuration = schema.Object("slurm_conf", func() schema.Fields[model.Confi
 		confNumber("SlurmdUserId", "slurmd_user_id", schema.Bare),
 		confText("SlurmdUser", "slurmd_user_name"),
 		confText("SlurmctldAddr", "slurmctld_addr"),
-		confWord("SlurmctldDebug", "slurmctld_debug", logLevelNames),
+		confWord("SlurmctldDebug", "slurmctld_debug", logLevels),
 		confTexts("SlurmctldHttpAuthParams", "slurmctld_http_auth_params"),
 		confText("SlurmctldLogFile", "slurmctld_logfile"),
 		confText("SlurmctldPidFile", "slurmctld_pidfile"),
@@ -330,17 +330,17 @@ var configuration = schema.Object("slurm_conf", func() schema.Fields[model.Confi
 		confNumber("SlurmctldPortCount", "slurmctld_port_count", schema.Bare),
 		confText("SlurmctldPrimaryOffProg", "slurmctld_primary_off_prog"),
 		confText("SlurmctldPrimaryOnProg", "slurmctld_primary_on_prog"),
-		confWord("SlurmctldSyslogDebug", "slurmctld_syslog_debug", logLevelNames),
+		confWord("SlurmctldSyslogDebug", "slurmctld_syslog_debug", logLevels),
 		confNumber("SlurmctldTimeout", "slurmctld_timeout", schema.Unit("s")),
 		confTexts("SlurmctldParameters", "slurmctld_params"),
-		confWord("SlurmdDebug", "slurmd_debug", logLevelNames),
+		confWord("SlurmdDebug", "slurmd_debug", logLevels),
 		confTexts("SlurmdHttpAuthParams", "slurmd_http_auth_params"),
 		confText("SlurmdLogFile", "slurmd_logfile"),
 		confTexts("SlurmdParameters", "slurmd_params"),
 		confText("SlurmdPidFile", "slurmd_pidfile"),
 		confNumber("SlurmdPort", "slurmd_port", schema.Bare),
 		confText("SlurmdSpoolDir", "slurmd_spooldir"),
-		confWord("SlurmdSyslogDebug", "slurmd_syslog_debug", logLevelNames),
+		confWord("SlurmdSyslogDebug", "slurmd_syslog_debug", logLevels),
 		confNumber("SlurmdTimeout", "slurmd_timeout", schema.Unit("s")),
 		confText("SrunEpilog", "srun_epilog"),
 		schema.Show("SrunPortRange", confPorts.Type, func(c *model.Configuration) [2]uint64 {

@@ -214,48 +214,81 @@ var cpuFreqGovsNames = map[uint64]string{
 	0x80000003: "High",
 }
 
-var logLevelNames = map[uint64]string{
-	0x0: "quiet",
-	0x1: "fatal",
-	0x2: "error",
-	0x3: "info",
-	0x4: "verbose",
-	0x5: "debug",
-	0x6: "debug2",
-	0x7: "debug3",
-	0x8: "debug4",
-	0x9: "debug5",
+var logLevels = singleWords{
+	{0x0, "quiet", 0},
+	{0x1, "fatal", 0},
+	{0x2, "error", 0},
+	{0x3, "info", 0},
+	{0x4, "verbose", 0},
+	{0x5, "debug", 0},
+	{0x6, "debug2", 0},
+	{0x7, "debug3", 0},
+	{0x8, "debug4", 0},
+	{0x9, "debug5", 0},
 }
 
-var logTimeFormatNames = map[uint64]string{
-	0x0: "iso8601_ms",
-	0x1: "iso8601",
-	0x2: "rfc5424_ms",
-	0x3: "rfc5424",
-	0x7: "rfc3339",
-	0x4: "clock",
-	0x5: "short",
-	0x6: "thread_id",
+var logTimeFormats = singleWords{
+	{0x0, "iso8601_ms", 0},
+	{0x1, "iso8601", 0},
+	{0x2, "rfc5424_ms", 0},
+	{0x3, "rfc5424", 0},
+	{0x7, "rfc3339", 0},
+	{0x4, "clock", 0},
+	{0x5, "short", 0},
+	{0x6, "thread_id", 0},
 }
 
-var priorityResetPeriodNames = map[uint64]string{
-	0x0: "NONE",
-	0x1: "NOW",
-	0x2: "DAILY",
-	0x3: "WEEKLY",
-	0x4: "MONTHLY",
-	0x5: "QUARTERLY",
-	0x6: "YEARLY",
+var priorityResetPeriods = singleWords{
+	{0x0, "NONE", 0},
+	{0x1, "NOW", 0},
+	{0x2, "DAILY", 0},
+	{0x3, "WEEKLY", 0},
+	{0x4, "MONTHLY", 0},
+	{0x5, "QUARTERLY", 0},
+	{0x6, "YEARLY", 0},
 }
 
-var propagatePrioProcessNames = map[uint64]string{
-	0x0: "off",
-	0x1: "on",
-	0x2: "nicer",
+var propagatePrioProcesses = singleWords{
+	{0x0, "off", 0},
+	{0x1, "on", 0},
+	{0x2, "nicer", 0},
 }
 
-var returnToServiceNames = map[uint64]string{
-	0x0: "none",
-	0x1: "non_responsive_only",
-	0x2: "all",
+var returnToService = singleWords{
+	{0x0, "none", 0},
+	{0x1, "non_responsive_only", 0},
+	{0x2, "all", 0},
+}
+
+// singleWords is a table with the words for the values of a setting.
+type singleWords []struct {
+	value uint64
+	word  string
+	since schema.Version // first version that has the word; 0 for all
+}
+
+// Type returns the type of a number that is shown as its word. A number without
+// a word is shown as an empty string.
+func (s singleWords) Type() schema.Type[uint64] { return s }
+
+// Shape describes the word.
+func (singleWords) Shape(schema.View) *schema.Shape { return &schema.Shape{Kind: "string"} }
+
+// Renderer returns a function that writes the word of a number.
+func (s singleWords) Renderer(v schema.View) func(schema.Encoder, *uint64) {
+	return func(e schema.Encoder, n *uint64) {
+		for _, w := range s {
+			if w.value == *n && w.since <= v.Version {
+				e.String(w.word)
+				return
+			}
+		}
+		e.String("")
+	}
+}
+
+// Parser returns a function that refuses every value, because no request sets
+// such a word.
+func (singleWords) Parser(schema.View) func(*schema.Report, *schema.Value, *uint64) bool {
+	return schema.Refuse[uint64]
 }
