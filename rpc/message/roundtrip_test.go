@@ -149,11 +149,13 @@ func FuzzDecode(f *testing.F) {
 		f.Add(which, byte(0), []byte("\x00\x00\x00\x02\x00\x00\x00\x02a\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02"))
 	}
 	for which, name := range fuzzed {
-		body := messages[name]()
-		body.Walk(codec.NewFiller(codec.V2411, rand.New(rand.NewPCG(1, 2))))
-		c := codec.NewEncoder(codec.V2411, nil)
-		body.Walk(c)
-		f.Add(byte(which), byte(4), c.Bytes())
+		for _, v := range []codec.Version{codec.V2411, codec.Newest} {
+			body := messages[name]()
+			body.Walk(codec.NewFiller(v, rand.New(rand.NewPCG(1, 2))))
+			c := codec.NewEncoder(v, nil)
+			body.Walk(c)
+			f.Add(byte(which), byte(v-codec.Oldest), c.Bytes())
+		}
 	}
 	f.Fuzz(func(t *testing.T, which, version byte, data []byte) {
 		if got := decodeAny(which, version, data); got > allowance(len(data)) {
