@@ -16,7 +16,10 @@ var accountingFlags = schema.Words("",
 	schema.Bit("DisableArchiveCommands", uint32(1)<<4),
 )
 
-var persistFlags = schema.Words("", schema.Bit("PreserveCaseUser", uint16(1)<<3))
+var persistFlags = schema.Words("",
+	schema.Bit("PreserveCaseUser", uint16(1)<<3),
+	schema.Bit("PreserveCaseResource", uint16(1)<<7, schema.Since(V46)),
+)
 
 // slurmdbdConf declares the fields of the accounting daemon's configuration.
 // They have the same names as in the configuration file.
@@ -29,6 +32,7 @@ var slurmdbdConf = schema.Object("slurmdbd_conf", func() schema.Fields[model.Acc
 		schema.F("DbdBackupHost", schema.String, func(c *model.AccountingConf) *string { return &c.BackupHost }, "Host name of the backup daemon"),
 		schema.F("DbdHost", schema.String, func(c *model.AccountingConf) *string { return &c.Host }, "Host name of the daemon"),
 		schema.F("DbdPort", schema.Int32, func(c *model.AccountingConf) *uint16 { return &c.Port }, "Port of the daemon", schema.Bare),
+		schema.F("DebugFlags", debugFlagsWords.Type, func(c *model.AccountingConf) *uint64 { return &c.DebugFlags }, "Subjects about which the daemon logs more", schema.Since(V46)),
 		schema.Show("DebugLevel", logLevels.Type, func(c *model.AccountingConf) uint64 { return uint64(c.DebugLevel) }, "Log level"),
 		schema.F("DefaultQOS", schema.String, func(c *model.AccountingConf) *string { return &c.DefaultQOS }, "Default quality of service"),
 		schema.F("Flags", accountingFlags.Type, func(c *model.AccountingConf) *uint32 { return &c.Flags }, "Flags of the configuration"),
@@ -47,6 +51,8 @@ var slurmdbdConf = schema.Object("slurmdbd_conf", func() schema.Fields[model.Acc
 		schema.F("PurgeUsageAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeUsage }, "Age at which usage is purged"),
 		schema.F("PurgeJobScriptAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeJobScript }, "Age at which scripts of jobs are purged"),
 		schema.F("PurgeJobEnvAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeJobEnv }, "Age at which environments of jobs are purged"),
+		schema.Show("SerializerParameters", csvString, func(c *model.AccountingConf) []string { return words(c.SerializerParams) }, "Parameters of the serializers", schema.Since(V46)),
+		schema.Show("SerializerPlugins", csvString, func(c *model.AccountingConf) []string { return words(c.Serializers) }, "Serializers that the daemon loads", schema.Since(V46)),
 		schema.F("StorageLoc", schema.String, func(c *model.AccountingConf) *string { return &c.StorageLoc }, "Always empty"),
 		schema.F("StoragePassScript", schema.String, func(c *model.AccountingConf) *string { return &c.StoragePass }, "Always empty"),
 		schema.F("StorageUser", schema.String, func(c *model.AccountingConf) *string { return &c.StorageUser }, "Always empty"),

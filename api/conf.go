@@ -25,12 +25,12 @@ func confShow[T any](name string, typ func() schema.Type[T], get func(*model.Con
 
 // confText returns a field that contains a string. In this function and in
 // those below, the wire argument is the key of the setting in a Configuration.
-func confText(name, wire string) confField {
-	return confShow(name, schema.String, func(c *model.Configuration) string { return c.Texts[wire] })
+func confText(name, wire string, opts ...schema.Option) confField {
+	return confShow(name, schema.String, func(c *model.Configuration) string { return c.Texts[wire] }, opts...)
 }
 
-func confTexts(name, wire string) confField {
-	return confShow(name, csvString, func(c *model.Configuration) []string { return commaList(c.Texts[wire]) })
+func confTexts(name, wire string, opts ...schema.Option) confField {
+	return confShow(name, csvString, func(c *model.Configuration) []string { return commaList(c.Texts[wire]) }, opts...)
 }
 
 // confList returns a field that contains a list. Older controllers send a
@@ -193,6 +193,7 @@ var configuration = schema.Object("slurm_conf", func() schema.Fields[model.Confi
 		confText("DataParserParameters", "data_parser_parameters"),
 		confFlags("DebugFlags", "debug_flags", debugFlagsWords),
 		confMemory("DefMemPerCPU", "def_mem_per_cpu", memoryPerCPU),
+		confText("DefRuntimePlugin", "def_runtime_plugin", schema.Since(V46)),
 		confTexts("DependencyParameters", "dependency_params"),
 		confNumber("EioTimeout", "eio_timeout", schema.Unit("s")),
 		confFlags("EnforcePartLimits", "enforce_part_limits", enforcePartLimitsWords),
@@ -315,6 +316,8 @@ var configuration = schema.Object("slurm_conf", func() schema.Fields[model.Confi
 		confTexts("ScronParameters", "scron_params"),
 		confText("SelectType", "select_type"),
 		confShow("SelectTypeParameters", selectParameters.Type, func(c *model.Configuration) uint16 { return uint16(c.Numbers["select_type_param"]) }),
+		confTexts("SerializerParameters", "serializer_params", schema.Since(V46)),
+		confTexts("SerializerPlugins", "serializer_plugins", schema.Since(V46)),
 		confText("PrioritySiteFactorPlugin", ""),
 		confText("PrioritySiteFactorParameters", ""),
 		confNumber("SlurmUserId", "slurm_user_id", schema.Bare),
@@ -342,6 +345,9 @@ var configuration = schema.Object("slurm_conf", func() schema.Fields[model.Confi
 		confText("SlurmdSpoolDir", "slurmd_spooldir"),
 		confWord("SlurmdSyslogDebug", "slurmd_syslog_debug", logLevels),
 		confNumber("SlurmdTimeout", "slurmd_timeout", schema.Unit("s")),
+		confTexts("SlurmrestdHttpAuthParameters", "slurmrestd_http_auth_params", schema.Since(V46)),
+		confTexts("SlurmrestdParameters", "slurmrestd_params", schema.Since(V46)),
+		confTexts("SlurmstepdParameters", "slurmstepd_params", schema.Since(V46)),
 		confText("SrunEpilog", "srun_epilog"),
 		schema.Show("SrunPortRange", confPorts.Type, func(c *model.Configuration) [2]uint64 {
 			return [2]uint64{c.Numbers["srun_port_range[0]"], c.Numbers["srun_port_range[1]"]}

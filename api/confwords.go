@@ -225,6 +225,7 @@ var logLevels = singleWords{
 	{0x7, "debug3", 0},
 	{0x8, "debug4", 0},
 	{0x9, "debug5", 0},
+	{0xa, "default", V46},
 }
 
 var logTimeFormats = singleWords{
@@ -236,6 +237,7 @@ var logTimeFormats = singleWords{
 	{0x4, "clock", 0},
 	{0x5, "short", 0},
 	{0x6, "thread_id", 0},
+	{0x8, "omit", V46},
 }
 
 var priorityResetPeriods = singleWords{

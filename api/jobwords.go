@@ -49,6 +49,8 @@ var jobFlags = schema.Words("job_flags",
 	flag("CONSOLIDATE_SEGMENTS", 44, schema.Since(V44)),
 	flag("EXPEDITED_REQUEUE", 45, schema.Since(V44)),
 	flag("JOB_IMPLICIT_MAX_NODES", 47, schema.Since(V45)),
+	flag("RESET_SPREAD_SEGMENTS", 48, schema.Since(V46)),
+	flag("RESET_CONSOLIDATE_SEGMENTS", 49, schema.Since(V46)),
 )
 
 func flag(name string, bit uint, opts ...schema.Option) schema.Word[uint64] {

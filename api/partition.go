@@ -56,13 +56,13 @@ var Partition = schema.Object("partition_info", func() schema.Fields[model.Parti
 			schema.F("cpus_per_socket", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxCPUsPerSocket }, "Maximum number of processors of a socket that all jobs together may have", schema.Count),
 			schema.F("nodes", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxNodes }, "Maximum number of nodes of a job", schema.Count),
 			schema.F("shares", schema.Int32, func(p *model.Partition) *uint16 { return &p.MaxShare }, "Number of jobs that may share a resource, plus 32768 if jobs can't avoid sharing", schema.Bare, schema.Until(V45)),
-			schema.Show("shares", schema.Int32, noShare, "Always 0: see partition.oversubscribe", schema.Bare, schema.Since(V45), schema.Deprecated(V45)),
+			schema.Show("shares", schema.Int32, noShare, "Always 0: see partition.oversubscribe", schema.Bare, schema.Since(V45), schema.Deprecated(V45), schema.Until(V46)),
 			schema.Group("oversubscribe", "Number of jobs that may share a resource", schema.Fields[model.Partition]{
 				schema.Show("jobs", schema.Int32, func(p *model.Partition) uint16 { return p.MaxShare &^ shareForced }, "Number of jobs that may share a resource", schema.Count, schema.Until(V45)),
 				schema.Show("jobs", schema.Int32, noShare, "Always 0: see partition.oversubscribe", schema.Bare, schema.Since(V45), schema.Deprecated(V45)),
 				schema.F("flags", oversubscription.Type, func(p *model.Partition) *uint16 { return &p.MaxShare }, "The word force if jobs can't avoid sharing", schema.Until(V45)),
 				schema.Show("flags", oversubscription.Type, noShare, "Always empty: see partition.oversubscribe", schema.Since(V45), schema.Deprecated(V45)),
-			}),
+			}, schema.Until(V46)),
 			schema.F("time", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxTime }, "Time limit", schema.Unit("min")),
 			schema.F("over_time_limit", number, func(p *model.Partition) *model.Opt[uint16] { return &p.OverTimeLimit }, "Time by which a job may exceed its limit", schema.Unit("min")),
 		)),
@@ -97,7 +97,7 @@ var Partition = schema.Object("partition_info", func() schema.Fields[model.Parti
 func partitionMemory(amount func(*model.Partition) uint64) schema.Fields[model.Partition] {
 	return schema.Fields[model.Partition]{
 		schema.Show("memory_per_cpu", schema.Int64, func(p *model.Partition) int64 { return int64(amount(p)) }, "Memory of a node; if negative, add 2^63 to get the memory of a processor", schema.Unit("MiB"), schema.Until(V45)),
-		schema.Show("memory_per_cpu", schema.Int64, func(*model.Partition) int64 { return 0 }, "Always 0: see the next two fields", schema.Unit("MiB"), schema.Since(V45), schema.Deprecated(V45)),
+		schema.Show("memory_per_cpu", schema.Int64, func(*model.Partition) int64 { return 0 }, "Always 0: see the next two fields", schema.Unit("MiB"), schema.Since(V45), schema.Deprecated(V45), schema.Until(V46)),
 		schema.Show("partition_memory_per_cpu", number, func(p *model.Partition) model.Opt[uint64] { return memoryPerCPU(amount(p)) }, "Memory of each processor", schema.Unit("MiB")),
 		schema.Show("partition_memory_per_node", number, func(p *model.Partition) model.Opt[uint64] { return memoryPerNode(amount(p)) }, "Memory of each node; 0 for no limit", schema.Unit("MiB")),
 	}

@@ -75,11 +75,11 @@ var partitionChange = schema.Change("partition_info", func() schema.Fields[Parti
 			schema.F("cpus_per_node", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxCPUsPerNode }, "Maximum number of processors of a node that all jobs together may have", schema.Count),
 			schema.F("cpus_per_socket", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxCPUsPerSocket }, "Maximum number of processors of a socket that all jobs together may have", schema.Count),
 			schema.F("nodes", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxNodes }, "Maximum number of nodes of a job", schema.Count),
-			schema.Ignore[PartitionChange]("shares", schema.Int32[int32], "Ignored: see partition.oversubscribe", schema.Bare, schema.Deprecated(V45)),
+			schema.Ignore[PartitionChange]("shares", schema.Int32[int32], "Ignored: see partition.oversubscribe", schema.Bare, schema.Deprecated(V45), schema.Until(V46)),
 			schema.Group("oversubscribe", "Sharing of resources between jobs", []partitionField{
 				schema.Ignore[PartitionChange]("jobs", schema.Int32[int32], "Ignored: see partition.oversubscribe", schema.Count, schema.Deprecated(V45)),
 				schema.Ignore[PartitionChange]("flags", oversubscription.Type, "Ignored: see partition.oversubscribe", schema.Deprecated(V45)),
-			}),
+			}, schema.Until(V46)),
 			schema.F("time", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxTime }, "Time limit", schema.Unit("min")),
 			schema.F("over_time_limit", number, func(p *PartitionChange) *model.Opt[uint16] { return &p.OverTimeLimit }, "Time by which a job may exceed its limit", schema.Unit("min")),
 		)),
@@ -126,7 +126,7 @@ func partitionMemoryInput(at func(*PartitionChange) *model.Opt[uint64]) []partit
 		}
 	}
 	return []partitionField{
-		schema.Ignore[PartitionChange]("memory_per_cpu", schema.Int64[int64], "Ignored: see the next two fields", schema.Unit("MiB"), schema.Deprecated(V45)),
+		schema.Ignore[PartitionChange]("memory_per_cpu", schema.Int64[int64], "Ignored: see the next two fields", schema.Unit("MiB"), schema.Deprecated(V45), schema.Until(V46)),
 		schema.Set("partition_memory_per_cpu", number, setWith(model.MemPerCPU), "Memory of each processor", schema.Unit("MiB")),
 		schema.Set("partition_memory_per_node", number, setWith(0), "Memory of each node; 0 for no limit", schema.Unit("MiB")),
 	}

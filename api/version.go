@@ -28,6 +28,7 @@ const (
 	V43 schema.Version = 43
 	V44 schema.Version = 44
 	V45 schema.Version = 45
+	V46 schema.Version = 46
 )
 
 // Versions lists all API versions, oldest first. Latest is the newest of them

@@ -57,7 +57,7 @@ func (h *handler) newVersions() *rest.Cached {
 
 // getDocument sends the document. Generating and compressing the document takes
 // several hundred times as long as sending it, and anyone can request it, so it
-// is cached. Each cached copy takes half a megabyte, or a tenth of that if
+// is cached. Each cached copy takes a few megabytes, or a tenth of that if
 // compressed.
 func (h *handler) getDocument(c *rest.Call) error { return c.SendCached(h.document) }
 

@@ -61,8 +61,10 @@ func (f *fake) Configuration(_ context.Context, cred model.Credential, since mod
 	f.queries = append(f.queries, model.Query{Since: since})
 	return &model.Configuration{
 		LastUpdate: 1_795_000_000, BootTime: 1_794_000_000,
-		Texts:       map[string]string{"cluster_name": "demo", "version": "26.05.5", "sched_params": "a,b=2"},
-		Numbers:     map[string]uint64{"slurmctld_port": 6817, "max_mem_per_cpu": 512 | model.MemPerCPU, "priority_decay_hl": 604800, "slurmctld_debug": 3, "health_check_node_state": 0x1ff, "epilog_timeout": 0xfffe, "task_plugin_param": 0x4},
+		Texts: map[string]string{"cluster_name": "demo", "version": "26.05.5", "sched_params": "a,b=2",
+			"def_runtime_plugin": "runtime/oci", "serializer_params": "compact,no_tag", "serializer_plugins": "json", "slurmrestd_params": "conmgr_threads=4",
+			"slurmrestd_http_auth_params": "jwks=/etc/jwks.json", "slurmstepd_params": "conmgr_use_poll"},
+		Numbers:     map[string]uint64{"slurmctld_port": 6817, "max_mem_per_cpu": 512 | model.MemPerCPU, "priority_decay_hl": 604800, "slurmctld_debug": 3, "slurmd_syslog_debug": 10, "log_fmt": 8, "debug_flags": 0x200, "health_check_node_state": 0x1ff, "epilog_timeout": 0xfffe, "task_plugin_param": 0x4},
 		Lists:       map[string][]string{"control_machine": {"c1", "c2"}, "control_addr": {"10.0.0.1", ""}, "prolog": {"/p"}},
 		JobDefaults: []model.JobDefault{{Type: 1, Value: 4}},
 	}, f.logCall("conf", cred)

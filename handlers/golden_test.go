@@ -51,7 +51,7 @@ func demo() *fake {
 			StepID: model.StepID{JobID: 12, SLUID: 0x7fff_ffff_0000_0401}, SubmitLine: "sbatch job.sh", ContainerType: "crun", Detailed: true, MemUpdateMargin: model.Some[uint16](5), Name: "häld 中文\xff", UserID: 20001, GroupID: 20002, BatchFlag: 1, State: model.JobFailed | model.JobCompleting, StateReason: 24, ExitCode: 3 << 8,
 			DerivedExitCode: 9, ArrayJobID: 12, ArrayTaskID: model.Some[uint32](3), ArrayTasks: "0x492", ArrayMaxTasks: 2, TimeLimit: model.Infinite[uint32](), Nice: model.NiceOffset - 5,
 			MinMemory: 512 | model.MemPerCPU, WorkDir: "/home/alice", StdOut: "out-%A_%a-%u-%%-%5j-%q", Shared: model.Some[uint16](0), Priority: 0, Partition: "debug,long", PriorityArray: []uint32{5, 7},
-			Flags: 1<<14 | 1<<41 | 1<<24, MailType: 1<<1 | 1<<4, Requeue: 1, BillableTRES: 2, NumCPUs: 2, NumNodes: 2, Nodes: "n[1-2]",
+			Flags: 1<<14 | 1<<41 | 1<<24 | 1<<48, MailType: 1<<1 | 1<<4, Requeue: 1, BillableTRES: 2, NumCPUs: 2, NumNodes: 2, Nodes: "n[1-2]",
 			JobSizes: model.Bitmap{Len: 8, Set: true, Bits: []byte{0b0001_0110}},
 			Resources: model.JobResources{Hosts: model.Some[uint32](2), NCPUs: 3, NodeReq: 1, Nodes: "n[1-2]", CRType: 0x14, CPUs: []uint16{2, 1}, CPUsUsed: []uint16{1, 0},
 				MemoryAllocated: []uint64{1024, 512}, MemoryUsed: []uint64{0, 0}, SocketsPerNode: []uint16{1}, CoresPerSocket: []uint16{2}, SockCoreRepCount: []uint32{2}, ThreadsPerCore: 1,

@@ -21,6 +21,8 @@ func TestLatest(t *testing.T) {
 		{"/slurm/latest/nodes", nil, 200, "/slurm/v0.0.45/nodes"},
 		{"/sched/latest/node/n1?fields=name", nil, 200, "/sched/v0.0.45/node/n1?fields=name"},
 		{"/scheddb/latest/tres/", []feature.Parser{{Version: 41}, {Version: 43}}, 200, "/scheddb/v0.0.43/tres/"},
+		{"/scheddb/latest/tres/", []feature.Parser{{Version: 46}}, 200, "/scheddb/v0.0.46/tres/"},
+		{"/slurm/v0.0.46/nodes", nil, 200, ""},
 		{"//slurm//latest/nodes", nil, 200, "/slurm/v0.0.45/nodes"},
 		{"/slurm/v0.0.44/nodes", nil, 200, ""},
 		{"/slurm/latest/nothing", nil, 404, ""},
@@ -44,10 +46,19 @@ func TestLatest(t *testing.T) {
 			t.Errorf("%s: status %d, location %q, want %d and %q", tt.path, w.Code, got, tt.status, tt.location)
 		}
 	}
-	cfg.Parsers = []feature.Parser{{Version: 41}, {Version: 43}}
-	w := serve(t, cfg, newRequest(http.MethodGet, "/meta/versions", "")) // without a token
-	if want := `{"versions":["v0.0.41","v0.0.43"],"previews":[],"latest":"v0.0.43"}`; w.Code != 200 || w.Body.String() != want {
-		t.Errorf("status %d, %s, want %s", w.Code, w.Body, want)
+	for _, tt := range []struct {
+		parsers []feature.Parser
+		want    string
+	}{
+		{[]feature.Parser{{Version: 41}, {Version: 43}}, `{"versions":["v0.0.41","v0.0.43"],"previews":[],"latest":"v0.0.43"}`},
+		{[]feature.Parser{{Version: 43}, {Version: 45}, {Version: 46}}, `{"versions":["v0.0.43","v0.0.45","v0.0.46"],"previews":["v0.0.46"],"latest":"v0.0.45"}`},
+		{[]feature.Parser{{Version: 46}}, `{"versions":["v0.0.46"],"previews":["v0.0.46"],"latest":"v0.0.46"}`},
+	} {
+		cfg.Parsers = tt.parsers
+		w := serve(t, cfg, newRequest(http.MethodGet, "/meta/versions", "")) // without a token
+		if w.Code != 200 || w.Body.String() != tt.want {
+			t.Errorf("status %d, %s, want %s", w.Code, w.Body, tt.want)
+		}
 	}
 }
 

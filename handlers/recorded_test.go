@@ -194,8 +194,8 @@ func demoRecorded() recorded {
 		DefaultQOSID: 2, QOSIDs: []string{"1", "+2", "-9"}, GrpTRES: "1=4,1001=2,7=9", MaxTRESPJ: "2=18446744073709551614", GrpJobs: some(3), MaxJobs: unlimited, MaxWallPJ: some(60), Priority: some(7), Comment: "c",
 		Usage: []model.Usage{{AllocSecs: 90, TRES: model.TRES{ID: 1, Type: "cpu", Count: 3}, ID: 4, PeriodStart: 1_795_000_000}}}
 	return recorded{lists: lists{
-		conf: model.AccountingConf{ArchiveDir: "/tmp", CommitDelay: 1, Host: "ctl1", Port: 6819, DebugLevel: 3, Flags: 1 | 1<<4, LogFile: "/var/log/dbd.log",
-			MaxTimeRange: 90061, PurgeEvent: 12 | model.PurgeMonths | model.PurgeArchive, PurgeJob: model.NoVal32, PurgeStep: 5 | model.PurgeDays, SyslogDebug: 9, TrackWCKey: true, PersistFlags: 1 | 1<<3},
+		conf: model.AccountingConf{ArchiveDir: "/tmp", CommitDelay: 1, Host: "ctl1", Port: 6819, DebugFlags: 0x200, DebugLevel: 3, SerializerParams: "compact", Serializers: "json,yaml", Flags: 1 | 1<<4, LogFile: "/var/log/dbd.log",
+			MaxTimeRange: 90061, PurgeEvent: 12 | model.PurgeMonths | model.PurgeArchive, PurgeJob: model.NoVal32, PurgeStep: 5 | model.PurgeDays, SyslogDebug: 10, TrackWCKey: true, PersistFlags: 1 | 1<<3 | 1<<7},
 		wckeys: []model.WCKey{
 			{Name: "k", Cluster: "demo", User: "alice", ID: 3, Flags: 1, Usage: assoc.Usage},
 			{Name: "other", Cluster: "demo", User: "bob", ID: 4},

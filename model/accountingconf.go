@@ -9,6 +9,7 @@ type AccountingConf struct {
 	BackupHost       string
 	Host             string
 	Port             uint16
+	DebugFlags       uint64
 	DebugLevel       uint16
 	DefaultQOS       string
 	Flags            uint32
@@ -27,6 +28,8 @@ type AccountingConf struct {
 	PurgeUsage       uint32
 	PurgeJobScript   uint32
 	PurgeJobEnv      uint32
+	SerializerParams string
+	Serializers      string
 	StorageLoc       string // this and the next two are never sent by the daemon
 	StoragePass      string
 	StorageUser      string

@@ -108,6 +108,19 @@ func TestDocument(t *testing.T) {
 	}
 }
 
+// TestPreviews checks that a document's description names the previews.
+func TestPreviews(t *testing.T) {
+	all := load(t, written(t, everything())).Info.Description
+	for _, p := range feature.Parsers {
+		o := everything()
+		o.Parsers = []feature.Parser{p}
+		one, text := load(t, written(t, o)).Info.Description, p.Name()+" is a preview of Slurm "+feature.PreviewOf
+		if strings.Contains(one, text) != p.Preview() || strings.Contains(all, text) != p.Preview() {
+			t.Errorf("%q: in the document of the version %t, in that of all %t", text, strings.Contains(one, text), strings.Contains(all, text))
+		}
+	}
+}
+
 // TestOperations checks that the document has every endpoint, with its
 // parameters and body, and with the operation name that clients use.
 func TestOperations(t *testing.T) {
@@ -130,6 +143,9 @@ func TestOperations(t *testing.T) {
 					if p := op.Parameters.GetByInAndName("header", api.HeaderKey); p == nil || p.Required || *p.Schema.Value.MaxLength != api.MaxKey {
 						t.Errorf("%s %s: %s is %+v", e.Method, e.URL(view), api.HeaderKey, p)
 					}
+				}
+				if got, marked := op.Extensions["x-preview"]; marked != (v > api.Latest) || marked && got != true {
+					t.Errorf("%s %s: x-preview is %v", e.Method, e.URL(view), got)
 				}
 				if op.OperationID != e.OperationID(view) || len(op.Parameters) != params || (op.RequestBody != nil) != (e.Request != nil) {
 					t.Errorf("%s %s: %s, %d parameters", e.Method, e.URL(view), op.OperationID, len(op.Parameters))

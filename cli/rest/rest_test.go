@@ -68,7 +68,7 @@ func dialTest(t *testing.T, h http.Handler) *Client {
 }
 
 // TestNegotiation checks that the client uses the newest version that both
-// sides support. The client's paths must begin with the word that the server
+// sides support, and a preview only if they have no other. The client's paths must begin with the word that the server
 // expects, slurm or sched.
 func TestNegotiation(t *testing.T) {
 	for _, tt := range []struct {
@@ -79,6 +79,8 @@ func TestNegotiation(t *testing.T) {
 	}{
 		{"only the oldest", "", []string{"/slurm/v0.0.40/", "/slurm/v0.0.42/"}, "v0.0.42", "slurm"},
 		{"several", "", []string{"/slurm/v0.0.42/", "/slurm/v0.0.43/", "/slurm/v0.0.44/"}, "v0.0.44", "slurm"},
+		{"a preview, too", "", []string{"/slurm/v0.0.43/", "/slurm/v0.0.45/", "/slurm/v0.0.46/"}, "v0.0.45", "slurm"},
+		{"only a preview", "", []string{"/slurm/v0.0.46/"}, "v0.0.46", "slurm"},
 		{"newer than known", "", []string{"/slurm/v0.0.45/", "/slurm/v0.0.99/"}, "v0.0.45", "slurm"},
 		{"the other spelling", "", []string{"/sched/v0.0.43/"}, "v0.0.43", "sched"},
 		{"below a prefix", "/hpc/", []string{"/hpc/slurm/v0.0.43/"}, "v0.0.43", "slurm"},

@@ -79,6 +79,7 @@ var Parsers = []Parser{
 	{43, Fast | MinimizeRefs},
 	{44, Fast | MinimizeRefs},
 	{45, Fast | MinimizeRefs},
+	{46, Fast | MinimizeRefs},
 }
 
 // latest is the newest version of a released Slurm. The versions after it are

@@ -114,7 +114,7 @@ var (
 		{"/util/hostlist", "POST"},
 		{"/util/hostnames", "POST"},
 	}
-	versions = []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"}
+	versions = []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45", "v0.0.46"}
 	calls    = [][2]string{
 		{"controller", "REQUEST_PING"},
 		{"controller", "REQUEST_BUILD_INFO"},

@@ -21,8 +21,8 @@
 // that exceeds the number of bytes left in the input.
 //
 // The comment on each method describes how the method's type is laid out in
-// bytes. Slurm's messages use these layouts in protocols 38 (22.05) to 45
-// (26.05).
+// bytes. Slurm's messages use these layouts in all protocol versions from Oldest
+// to Newest.
 package codec
 
 import (
@@ -46,14 +46,15 @@ const (
 	V2505 Version = 43
 	V2511 Version = 44
 	V2605 Version = 45
+	V2611 Version = 46 // as in a development snapshot
 
 	Oldest = V2205
-	Newest = V2605
+	Newest = V2611
 )
 
 // Release returns the first Slurm release that uses v, such as "24.11".
 func (v Version) Release() string {
-	releases := [...]string{"22.05", "23.02", "23.11", "24.05", "24.11", "25.05", "25.11", "26.05"}
+	releases := [...]string{"22.05", "23.02", "23.11", "24.05", "24.11", "25.05", "25.11", "26.05", "26.11"}
 	if v < Oldest || v > Newest {
 		return fmt.Sprintf("protocol %d", uint16(v))
 	}

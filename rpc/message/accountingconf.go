@@ -23,6 +23,9 @@ func accountingConf(c *codec.Codec, a *model.AccountingConf) {
 	c.String("dbd_backup", &a.BackupHost)
 	c.String("dbd_host", &a.Host)
 	c.Uint16("dbd_port", &a.Port)
+	if c.Since(codec.V2611) {
+		c.Uint64("debug_flags", &a.DebugFlags)
+	}
 	c.Uint16("debug_level", &a.DebugLevel)
 	c.String("default_qos", &a.DefaultQOS)
 	c.Uint32("flags", &a.Flags)
@@ -41,6 +44,10 @@ func accountingConf(c *codec.Codec, a *model.AccountingConf) {
 	c.Uint32("purge_usage", &a.PurgeUsage)
 	c.Uint32("purge_jobscript", &a.PurgeJobScript)
 	c.Uint32("purge_jobenv", &a.PurgeJobEnv)
+	if c.Since(codec.V2611) {
+		c.String("serializer_params", &a.SerializerParams)
+		c.String("serializer_plugins", &a.Serializers)
+	}
 	c.String("storage_loc", &a.StorageLoc)
 	c.String("storage_pass_script", &a.StoragePass)
 	c.String("storage_user", &a.StorageUser)

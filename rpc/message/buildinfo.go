@@ -67,6 +67,9 @@ func (m *BuildInfo) Walk(c *codec.Codec) {
 	}
 	keep64(k, "def_mem_per_cpu", "debug_flags")
 	keepTexts(k, "dependency_params")
+	if c.Since(codec.V2611) {
+		keepTexts(k, "def_runtime_plugin")
+	}
 	keep16(k, "eio_timeout", "enforce_part_limits")
 	if c.Until(codec.V2405) {
 		keepTexts(k, "epilog")
@@ -220,6 +223,9 @@ func (m *BuildInfo) Walk(c *codec.Codec) {
 	keepTexts(k, "schedtype", "scron_params", "select_type")
 	skipRecords(c, "select_conf_key_pairs", "config_key_pair", configPair)
 	keep16(k, "select_type_param")
+	if c.Since(codec.V2611) {
+		keepTexts(k, "serializer_params", "serializer_plugins")
+	}
 	keepTexts(k, "slurm_conf")
 	keep32(k, "slurm_user_id")
 	keepTexts(k, "slurm_user_name")
@@ -245,6 +251,9 @@ func (m *BuildInfo) Walk(c *codec.Codec) {
 	keep32(k, "slurmd_port")
 	keepTexts(k, "slurmd_spooldir")
 	keep16(k, "slurmd_syslog_debug", "slurmd_timeout")
+	if c.Since(codec.V2611) {
+		keepTexts(k, "slurmrestd_http_auth_params", "slurmrestd_params", "slurmstepd_params")
+	}
 	keepTexts(k, "srun_epilog")
 	keep16(k, "srun_port_range[0]", "srun_port_range[1]")
 	keepTexts(k, "srun_prolog", "state_save_location", "suspend_exc_nodes", "suspend_exc_parts")

@@ -49,7 +49,7 @@ func TestFrames(t *testing.T) {
 	for _, file := range files {
 		captured[protocolOf(t, file)]++
 	}
-	for v := codec.Oldest; v <= codec.Newest; v++ {
+	for v := codec.Oldest; v < codec.V2611; v++ { // TestSnapshot has the answers at V2611
 		if captured[v] < 2 {
 			t.Errorf("protocol %d: %d files of captured answers, want the controller's and the accounting daemon's", v, captured[v])
 		}

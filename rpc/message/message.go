@@ -1,7 +1,7 @@
 // Package message declares every message of Slurm's RPC that this project uses.
 // Each subject, such as nodes, has a file with its requests, its answers, and
 // the walk of its record. A walk is a function that encodes and decodes a
-// record in all protocol versions, from 38 (Slurm 22.05) to 45 (26.05).
+// record in all protocol versions, which package codec lists.
 //
 // The names of fields in the walks are Slurm's own, so that a test can compare
 // each walk with the tables of the protocol. A new field needs one line in a

@@ -4,7 +4,8 @@
 //
 //	slurmrestd --generate-openapi-spec -d v0.0.40,v0.0.41,v0.0.42 >24.11.json
 //	slurmrestd --generate-openapi-spec -d v0.0.43,v0.0.44,v0.0.45 >26.05.json
-//	go run ./tools/lint/surface 24.11.json 26.05.json
+//	slurmrestd --generate-openapi-spec -d v0.0.46 >26.11.json
+//	go run ./tools/lint/surface 24.11.json 26.05.json 26.11.json
 //
 // It writes api/testdata/paths.tsv, params.tsv and schemas.tsv, whose columns
 // api/testdata/README.md describes.
