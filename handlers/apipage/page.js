@@ -27,7 +27,7 @@
 			if (first && first !== "util") names.add(spelling(first));
 		}
 		const rank = (version) => Number(version.split(".")[2]) - (previews.has(version) ? 1000 : 0);
-		return { versions: [...versions].sort((a, b) => rank(b) - rank(a)), names: [...names].sort().reverse() };
+		return { versions: [...versions].sort((a, b) => rank(b) - rank(a)), names: [...names].sort().reverse(), previews };
 	}
 
 	// chosen returns the part of a document that a version and a spelling have.
@@ -109,8 +109,8 @@
 	}
 
 	// options fills a selection.
-	function options(select, values) {
-		select.replaceChildren(...values.map((value) => new Option(value)));
+	function options(select, values, previews = new Set()) {
+		select.replaceChildren(...values.map((value) => new Option(previews.has(value) ? value + " (preview)" : value, value)));
 	}
 
 	async function main() {
@@ -118,8 +118,8 @@
 		const answer = await fetch(root + "/openapi.json", { credentials: "omit" });
 		if (!answer.ok) throw new Error(`GET openapi.json: ${answer.status} ${answer.statusText}`);
 		const spec = await answer.json();
-		const { versions, names } = choices(spec);
-		options(element("version"), versions);
+		const { versions, names, previews } = choices(spec);
+		options(element("version"), versions, previews);
 		options(element("names"), names);
 		for (const id of ["version", "names"]) element(id).addEventListener("change", () => show(spec));
 		show(spec);

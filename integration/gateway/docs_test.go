@@ -19,7 +19,7 @@ func newestFirst() string {
 	var list, previews []string
 	for _, p := range slices.Backward(feature.Parsers) {
 		if p.Preview() {
-			previews = append(previews, p.Name())
+			previews = append(previews, p.Name()+" (preview)")
 		} else {
 			list = append(list, p.Name())
 		}
@@ -65,7 +65,7 @@ func TestDocsPage(t *testing.T) {
 	b.Call("Page.navigate", map[string]any{"url": l.URL + "/"}, nil) // redirects to /docs
 	b.Await("the page lists operations", `document.querySelectorAll(".opblock").length > 0`)
 	b.Screenshot("docs")
-	if got := b.Eval(`[...document.querySelectorAll("#version option")].map(o => o.value).join(" ")`); got != newestFirst() {
+	if got := b.Eval(`[...document.querySelectorAll("#version option")].map(o => o.textContent).join(" ")`); got != newestFirst() {
 		t.Errorf("versions: %v", got)
 	}
 	selectBoth := func(names, version string) {
