@@ -27,9 +27,9 @@ import (
 // Options configures Fetch.
 type Options struct {
 	Servers Servers
-	Token   string   // for auth/jwt; "" to use MUNGE or auth/slurm
-	Munge   string   // socket of munged
-	Sack    []string // sockets of sackd, in the order in which to try them
+	Token   string          // for auth/jwt; "" to use MUNGE or auth/slurm
+	Munge   string          // socket of munged
+	Sack    []string        // sockets of sackd, in the order in which to try them
 	TLS     *tlsconn.Client // for TCP; nil for none
 	Log     *slog.Logger
 }
