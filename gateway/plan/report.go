@@ -39,9 +39,11 @@ func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *con
 	row("accounting", "%s", addresses(s.Accounting))
 	row("daemons", "%s", describeDaemonTLS(s.TLS))
 	row("API", "%s", o.describeAPI(s))
+	row("deprecated", "%s", cmp.Or(describeDeprecated(s.Deprecated), "no version"))
 	row("tokens", "%s", describeTokens(plan))
 	row("local users", "%s", describeLocal(plan))
 	row("addresses", "%s", cmp.Or(strings.Join(o.listen, ", "), "those that the service manager opens"))
+	row("web pages", "%s", cmp.Or(strings.Join(s.Origins, ", "), "only the gateway's own"))
 	row("TLS", "%s", describeTLS(plan.Secrets.TLS))
 	row("metrics", "%s", cmp.Or(o.metrics, "off"))
 	row("runs as", "%s", describeService(plan))
@@ -135,16 +137,38 @@ func (o *options) describeAPI(s *work.Setup) string {
 	return strings.Join(paths, ", ") + "; " + strings.ReplaceAll(strings.Join(versions, ", "), "data_parser/", "")
 }
 
+// describeDeprecated returns the versions that are announced as deprecated, as
+// SCHEDRESTD_DEPRECATED lists them.
+func describeDeprecated(list []work.Deprecation) string {
+	var texts []string
+	for _, d := range list {
+		text := feature.Parser{Version: d.Version}.Name()
+		for _, day := range []uint64{d.Since, d.Sunset} {
+			if day != 0 {
+				text += ":" + time.Unix(int64(day), 0).UTC().Format(time.DateOnly)
+			}
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ", ")
+}
+
 // describeTokens returns whether tokens are accepted, and how they are verified.
 func describeTokens(plan *query.WholePlan) string {
-	t := plan.Secrets.Tokens
-	switch {
-	case !plan.Setup.JWT:
+	t, s := plan.Secrets.Tokens, &plan.Setup
+	if !s.JWT {
 		return "not accepted"
-	case t.Key == "" && t.JWKS == "":
-		return "accepted; the daemons verify them"
 	}
 	var texts []string
+	switch {
+	case s.ClientIDsOnly:
+		texts = append(texts, "they need the claims of an identity")
+	case s.ClientIDs:
+		texts = append(texts, "they may have the claims of an identity")
+	}
+	if t.Key == "" && t.JWKS == "" {
+		texts = append(texts, "the daemons verify them")
+	}
 	if t.Key != "" {
 		texts = append(texts, "key "+t.Key+", if the gateway can read it; otherwise the daemons verify")
 	}

@@ -14,6 +14,8 @@ func TestReport(t *testing.T) {
 	path := writeConfig(t, sample+"TLSParameters=restd_cert_file=/c.pem,restd_cert_key_file=/k.pem\n")
 	t.Setenv("SLURM_JWT", "daemon")
 	t.Setenv("SCHEDRESTD_RATE", "5:10")
+	t.Setenv("SLURMRESTD_CORS_ORIGINS", "https://a,http://b:8080")
+	t.Setenv("SCHEDRESTD_DEPRECATED", "v0.0.40:2026-12-01:2027-06-01,v0.0.41:2027-06-01")
 	t.Setenv("SCHEDRESTD_AUDIT_LOG", "/tmp/audit")
 	t.Setenv("SCHEDRESTD_SECURITY", "strict_bodies,require_user_name")
 	t.Setenv("SCHEDRESTD_LOG", "syslog:/nowhere")
@@ -39,7 +41,8 @@ func TestReport(t *testing.T) {
 				rows[name] = strings.TrimSpace(text)
 			}
 			for name, want := range map[string]string{
-				"configuration": path, "variables": "SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_LOG, SCHEDRESTD_RATE, SCHEDRESTD_SECURITY, SLURM_JWT",
+				"configuration": path, "variables": "SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_DEPRECATED, SCHEDRESTD_LOG, SCHEDRESTD_RATE, SCHEDRESTD_SECURITY, SLURMRESTD_CORS_ORIGINS, SLURM_JWT",
+				"web pages": "https://a, http://b:8080", "deprecated": "v0.0.40:2026-12-01:2027-06-01, v0.0.41:2027-06-01",
 				"addresses": tt.want, "TLS": "certificate /c.pem, key /k.pem", "rate": "5 requests per second of one user, 10 at once",
 				"security": "require_user_name, strict_bodies", "audit log": "/tmp/audit", "idempotency": "off",
 			} {
@@ -59,5 +62,29 @@ func TestReport(t *testing.T) {
 				t.Errorf("mode %d, listeners %+v, the workers expect an auditor: %t", plan.Mode, plan.Listen, plan.Setup.Audit)
 			}
 		})
+	}
+}
+
+// TestDescribeTokens checks what --check says about tokens.
+func TestDescribeTokens(t *testing.T) {
+	tests := []struct {
+		name, conf, want string
+	}{
+		{"no tokens", "", "not accepted"},
+		{"a key set", "AuthAltTypes=auth/jwt\nAuthAltParameters=jwks=/j\n", "accepted; public keys /j"},
+		{"identities", "AuthAltTypes=auth/jwt\nAuthAltParameters=jwks=/j,use_jwt_client_ids\n", "accepted; they may have the claims of an identity; public keys /j"},
+		{"only identities", "AuthAltTypes=auth/jwt\nAuthAltParameters=jwks=/j,use_jwt_client_ids_only\n", "accepted; they need the claims of an identity; public keys /j"},
+	}
+	for _, tt := range tests {
+		var out, errOut bytes.Buffer
+		path := writeConfig(t, "ClusterName=c\nSlurmctldHost=localhost\nAuthType=auth/munge\n"+tt.conf)
+		t.Setenv("SCHED_JWT", "daemon") // writeConfig has unset it
+		if status := run(new(fakeHost), startHere(), []string{"--check", "-f", path, "unix:/s"}, &out, &errOut); status != 0 {
+			t.Fatalf("%s: exit status %d: %s", tt.name, status, &errOut)
+		}
+		_, text, _ := strings.Cut(out.String(), "\ntokens ")
+		if line, _, _ := strings.Cut(text, "\n"); strings.TrimSpace(line) != tt.want {
+			t.Errorf("%s: %q, want %q in\n%s", tt.name, strings.TrimSpace(line), tt.want, &out)
+		}
 	}
 }
