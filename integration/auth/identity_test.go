@@ -115,7 +115,7 @@ AuthAltParameters=jwt_key=%s,use_jwt_client_ids_only
 	}
 	p := l.Restd
 	p.Args = append(args, address)
-	l.StartGatewayPart(t, p, nil)
+	l.StartGatewayPart(t, p, []string{"SCHEDRESTD_SECURITY=require_user_name"})
 
 	sign := func(key []byte, claims jwt.MapClaims) string {
 		return harness.NewToken(t, key, jwt.SigningMethodHS256, claims)
@@ -127,6 +127,8 @@ AuthAltParameters=jwt_key=%s,use_jwt_client_ids_only
 	delete(plain, "id")
 	amazon := identityClaims("", 0)
 	amazon["sun"], amazon["id"] = "nobodyhere", map[string]any{"gecos": "A User", "dir": "/home/a", "shell": "/bin/bash", "gids": []int{70001, 70002}}
+	super := identityClaims("nobodyhere", 0)
+	super["uid"] = 0
 	long := sign(key, identityClaims("nobodyhere", 740))
 	if len(long) < 20<<10 {
 		t.Fatalf("the long token has %d bytes", len(long))
@@ -139,6 +141,7 @@ AuthAltParameters=jwt_key=%s,use_jwt_client_ids_only
 		{"a long identity", long, http.StatusOK},
 		{"the form of AWS", sign(key, amazon), http.StatusOK},
 		{"no identity", sign(key, plain), http.StatusUnauthorized},
+		{"root's uid, where a request must name its user", sign(key, super), http.StatusUnauthorized},
 		{"two users", sign(key, withSun), http.StatusUnauthorized},
 		{"a long identity, forged", sign(strangersSecret, identityClaims("nobodyhere", 740)), http.StatusUnauthorized},
 		{"too long", sign(key, identityClaims("nobodyhere", 900)), http.StatusUnauthorized},
