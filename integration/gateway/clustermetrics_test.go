@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -55,7 +56,7 @@ func TestClusterMetrics(t *testing.T) {
 	l.Submit("#!/bin/sh\nsleep 1000\n", nil)
 	l.Submit("#!/bin/sh\n", map[string]any{"hold": true})
 	harness.Eventually(t, "a job runs and one is held", func() bool {
-		_, text = scrape(l.OwnToken, "?by=user")
+		_, text = scrape(l.OwnToken, "?by=user,node")
 		// The metrics count a job as running while it is being started,
 		// although it has no node yet.
 		return strings.Contains(text, "\nslurm_jobs_nodes_alloc 1\n") && strings.Contains(text, "\nslurm_jobs_hold 1\n")
@@ -64,6 +65,9 @@ func TestClusterMetrics(t *testing.T) {
 		`schedrestd_cluster_cpus{state="allocated"} 1`)
 	if !strings.Contains(text, "slurm_user_jobs_running{username=\"") {
 		t.Error("no jobs of users")
+	}
+	if !regexp.MustCompile(`\nslurm_node_cpus_alloc\{node="[^"]+"\} 1\n`).MatchString(text) || !strings.Contains(text, "\nslurm_node_gpus{node=") {
+		t.Error("no resources of nodes")
 	}
 	if promtool, err := exec.LookPath("promtool"); err == nil {
 		cmd := exec.Command(promtool, "check", "metrics")
