@@ -118,10 +118,10 @@ func (f *forger) forms() []row {
 		{name: "10 000 segments", token: strings.Repeat(".", 9999)}, {name: "10 000 segments, filled", token: strings.Repeat("A.", 9999) + "A"}, {name: "8000 segments", token: strings.Repeat(".", 7999)},
 		{name: "10 000 segments behind a good token", token: good + strings.Repeat(".", 9999)},
 		{name: "a text", token: "good day"}, {name: "root", token: "root"}, {name: "a path", token: "/etc/passwd"}, {name: "a letter", token: "A"}, {name: "8 kB of letters", token: strings.Repeat("A", 8000)},
-		{name: "a byte or three over 8 kB", token: f.longToken(8195), signedWith: "HS256"}, {name: "9 kB", token: f.longToken(9 << 10), signedWith: "HS256"}, {name: "20 kB", token: f.longToken(20 << 10), signedWith: "HS256"},
+		{name: "a byte or three over 24 kB", token: f.longToken(24<<10 + 3), signedWith: "HS256"}, {name: "25 kB", token: f.longToken(25 << 10), signedWith: "HS256"}, {name: "30 kB", token: f.longToken(30 << 10), signedWith: "HS256"},
 		{name: "60 kB", token: f.longToken(60 << 10), signedWith: "HS256", status: http.StatusRequestHeaderFieldsTooLarge},
-		{name: "a 9 kB header", token: f.token("HS256", `{"alg":"$alg","x":"`+strings.Repeat("x", 9<<10)+`"}`, plainClaims, f.ownSigner("HS256")), signedWith: "HS256"},
-		{name: "nearly 8 kB", token: f.longToken(8190), signedWith: "HS256", accepted: true},
+		{name: "a 25 kB header", token: f.token("HS256", `{"alg":"$alg","x":"`+strings.Repeat("x", 19<<10)+`"}`, plainClaims, f.ownSigner("HS256")), signedWith: "HS256"},
+		{name: "9 kB", token: f.longToken(9 << 10), signedWith: "HS256", accepted: true}, {name: "nearly 24 kB", token: f.longToken(24<<10 - 2), signedWith: "HS256", accepted: true},
 	}
 	return list
 }
