@@ -2,6 +2,7 @@ package tlsconn
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -24,11 +26,17 @@ type Client struct {
 	roots      *x509.CertPool
 	checkNames bool
 	sessions   tls.ClientSessionCache
+
+	mu       sync.Mutex                      // guards verified
+	verified map[[sha256.Size]byte]time.Time // by the hash of a chain that leads to a CA, when its first certificate expires
 }
 
-// maxSessions limits the sessions that can be resumed: one for each address of a
-// daemon.
-const maxSessions = 64
+// Limits on the sessions that can be resumed, one for each address of a daemon,
+// and on the chains of certificates that need not be verified again.
+const (
+	maxSessions = 64
+	maxVerified = 64
+)
 
 // NewClient returns a Client that accepts certificates of the CAs in der, which
 // ParseCA returned. If checkNames is set, a certificate must also contain a name
@@ -41,7 +49,8 @@ func NewClient(der []byte, checkNames bool) (*Client, error) {
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "parse the cluster's CA")
 	}
-	c := &Client{roots: x509.NewCertPool(), checkNames: checkNames, sessions: tls.NewLRUClientSessionCache(maxSessions)}
+	c := &Client{roots: x509.NewCertPool(), checkNames: checkNames, sessions: tls.NewLRUClientSessionCache(maxSessions),
+		verified: map[[sha256.Size]byte]time.Time{}}
 	for _, ca := range list {
 		c.roots.AddCert(ca)
 	}
@@ -94,11 +103,7 @@ func (c *Client) verify(chain []*x509.Certificate, names []string, at net.Addr) 
 	if len(chain) == 0 {
 		return errors.New("no certificate")
 	}
-	opts := x509.VerifyOptions{Roots: c.roots, Intermediates: x509.NewCertPool()}
-	for _, cert := range chain[1:] {
-		opts.Intermediates.AddCert(cert)
-	}
-	if _, err := chain[0].Verify(opts); err != nil || !c.checkNames {
+	if err := c.verifyChain(chain); err != nil || !c.checkNames {
 		return err
 	}
 	if host, _, err := net.SplitHostPort(at.String()); err == nil {
@@ -114,6 +119,45 @@ func (c *Client) verify(chain []*x509.Certificate, names []string, at net.Addr) 
 		have = append(have, ip.String())
 	}
 	return nameError{names, have}
+}
+
+// verifyChain checks that a chain of certificates leads to a CA. Daemons send the
+// same chain with each handshake, and verifying it takes a third of the client's
+// time. So a chain is verified only once, until one of its certificates expires:
+// nothing else can change the result.
+func (c *Client) verifyChain(chain []*x509.Certificate) error {
+	hash := sha256.New()
+	for _, cert := range chain {
+		hash.Write(cert.Raw) // DER contains its own length
+	}
+	key, now := [sha256.Size]byte(hash.Sum(nil)), time.Now()
+	c.mu.Lock()
+	expires, ok := c.verified[key]
+	c.mu.Unlock()
+	if ok && now.Before(expires) {
+		return nil
+	}
+	opts := x509.VerifyOptions{Roots: c.roots, Intermediates: x509.NewCertPool(), CurrentTime: now}
+	for _, cert := range chain[1:] {
+		opts.Intermediates.AddCert(cert)
+	}
+	chains, err := chain[0].Verify(opts)
+	if err != nil {
+		return err
+	}
+	expires = chains[0][0].NotAfter
+	for _, cert := range chains[0] {
+		if cert.NotAfter.Before(expires) {
+			expires = cert.NotAfter
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.verified) >= maxVerified {
+		clear(c.verified)
+	}
+	c.verified[key] = expires
+	return nil
 }
 
 // sameType is the hint where a peer speaks no TLS, or may speak none.

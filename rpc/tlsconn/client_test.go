@@ -223,7 +223,7 @@ func TestResume(t *testing.T) {
 		t.Run(tls.VersionName(version), func(t *testing.T) {
 			t.Parallel()
 			ca := tlstest.NewCA(t)
-			address := serve(t, answering(&tls.Config{Certificates: []tls.Certificate{ca.Issue(t)}, MaxVersion: version}))
+			address := serve(t, answering(&tls.Config{Certificates: []tls.Certificate{ca.Issue(t, func(c *x509.Certificate) { c.IPAddresses = nil })}, MaxVersion: version}))
 			client := newClient(t, false, ca)
 			connect := func() (*Conn, error) {
 				nc, err := client.Connect(t.Context(), dial(t, address), []string{"another.example"})
@@ -240,11 +240,74 @@ func TestResume(t *testing.T) {
 					t.Fatalf("connection %d: %v", i, err)
 				}
 			}
-			client.roots = newClient(t, false, tlstest.NewCA(t)).roots
-			if _, err := connect(); err == nil || !strings.Contains(err.Error(), "is not from the cluster's CA") {
-				t.Errorf("a session of another CA was resumed: %v", err)
+			client.checkNames = true
+			if _, err := connect(); err == nil || !strings.Contains(err.Error(), "does not contain the daemon's name") {
+				t.Errorf("a session of a daemon with another name was resumed: %v", err)
 			}
 		})
+	}
+}
+
+// TestVerifiedChains checks that a chain is verified again after one of its
+// certificates has expired, that other chains are not accepted in its place, and
+// that the memory for chains is limited.
+func TestVerifiedChains(t *testing.T) {
+	t.Parallel()
+	hours := func(n time.Duration) func(*x509.Certificate) {
+		return func(c *x509.Certificate) { c.NotAfter = time.Now().Add(n * time.Hour).Truncate(time.Second) }
+	}
+	ca, stranger := tlstest.NewCA(t, hours(30)), tlstest.NewCA(t)
+	middle := ca.Intermediate(t, hours(10))
+	chainOf := func(c tls.Certificate) (chain []*x509.Certificate) {
+		for _, der := range c.Certificate {
+			cert, err := x509.ParseCertificate(der)
+			if err != nil {
+				t.Fatal(err)
+			}
+			chain = append(chain, cert)
+		}
+		return chain
+	}
+	c := newClient(t, false, ca)
+	for name, tt := range map[string]struct {
+		chain []*x509.Certificate
+		hours time.Duration // until the first of its certificates expires
+	}{
+		"the leaf expires first":         {chainOf(ca.Issue(t, hours(5))), 5},
+		"the intermediate expires first": {chainOf(middle.Issue(t, hours(20))), 10},
+		"the CA expires first":           {chainOf(ca.Issue(t, hours(40))), 30},
+	} {
+		clear(c.verified)
+		if err := c.verifyChain(tt.chain); err != nil || len(c.verified) != 1 {
+			t.Fatalf("%s: %v, %d chains", name, err, len(c.verified))
+		}
+		roots := c.roots
+		c.roots = newClient(t, false, stranger).roots // shows whether the chain is verified again
+		for key, expires := range c.verified {
+			if diff := time.Until(expires) - tt.hours*time.Hour; diff < -time.Minute || diff > time.Minute {
+				t.Errorf("%s: expires in %v", name, time.Until(expires))
+			}
+			if err := c.verifyChain(tt.chain); err != nil {
+				t.Errorf("%s: verified again: %v", name, err)
+			}
+			c.verified[key] = time.Now()
+		}
+		if err := c.verifyChain(tt.chain); err == nil {
+			t.Errorf("%s: not verified after it has expired", name)
+		}
+		c.roots = roots
+	}
+	forged := chainOf(stranger.Issue(t))
+	if err := c.verifyChain(append(forged, chainOf(ca.Issue(t))...)); err == nil {
+		t.Error("a chain of another CA was accepted")
+	}
+	for range maxVerified + 5 {
+		if err := c.verifyChain(chainOf(ca.Issue(t))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(c.verified); n > maxVerified {
+		t.Errorf("%d chains", n)
 	}
 }
 
