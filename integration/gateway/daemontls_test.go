@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"schedrestd/integration/harness"
@@ -111,6 +112,47 @@ func TestDaemonTLSFailover(t *testing.T) {
 	}
 	if strings.Contains(g.Logged(), "level=ERROR") {
 		t.Error(g.Logged())
+	}
+}
+
+// TestDaemonTLSReload checks that a gateway reads the CA again after SIGHUP, and
+// keeps the old one if the new file can't be used.
+func TestDaemonTLSReload(t *testing.T) {
+	t.Parallel()
+	l := harness.NewDaemons(t, withDaemonTLS)
+	file := filepath.Join(l.Dir, "etc", "ca_cert.pem")
+	right, err := os.ReadFile(file)
+	harness.Must(t, err)
+	wrong := harness.NewIdentity(t, nil).CertPEM
+	harness.ReplaceFile(t, file, wrong, 0o644)
+	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+	g := l.StartGateway(t, nil, "-a", "rest_auth/jwt", address)
+	l.URL = "http://" + address
+	client := harness.NewClient(func() (net.Conn, error) { return net.Dial("tcp", address) }) // an old connection stays with its old worker
+	status := func() int {
+		a, err := l.TryRequest(client, "GET", "/sched/"+harness.Version+"/nodes", "")
+		harness.Must(t, err)
+		return a.Status
+	}
+	if got := status(); got != http.StatusServiceUnavailable {
+		t.Fatalf("status %d with another CA", got)
+	}
+	for i, step := range []struct {
+		text   []byte
+		logged string
+		status int
+	}{
+		{right, "configuration reloaded", http.StatusOK},
+		{[]byte("no certificate\n"), "contains no certificate in PEM", http.StatusOK},
+		{wrong, "configuration reloaded", http.StatusServiceUnavailable},
+	} {
+		harness.ReplaceFile(t, file, step.text, 0o644)
+		before := strings.Count(g.Logged(), step.logged)
+		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGHUP))
+		harness.Eventually(t, step.logged, func() bool { return strings.Count(g.Logged(), step.logged) > before })
+		if got := status(); got != step.status {
+			t.Errorf("step %d: status %d, want %d", i, got, step.status)
+		}
 	}
 }
 

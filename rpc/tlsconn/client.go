@@ -91,6 +91,11 @@ func (c *Client) Connect(ctx context.Context, nc net.Conn, names []string) (*Con
 	return &Conn{t, l}, nil
 }
 
+// A certificateError is the reason why a certificate is refused.
+type certificateError struct{ error }
+
+func (e certificateError) Unwrap() error { return e.error }
+
 // A nameError means that a certificate contains no name of the daemon.
 type nameError struct{ want, have []string }
 
@@ -143,7 +148,7 @@ func (c *Client) verifyChain(chain []*x509.Certificate) error {
 	}
 	chains, err := chain[0].Verify(opts)
 	if err != nil {
-		return err
+		return certificateError{err}
 	}
 	expires = chains[0][0].NotAfter
 	for _, cert := range chains[0] {
@@ -165,12 +170,13 @@ const sameType = "TLSType must have the same value for the daemons and for their
 
 // explain returns the error for a handshake that failed with err.
 func explain(err error, address string) error {
-	kind, text, hint := errs.Unavailable, "the TLS handshake with %s failed (TLSType=tls/s2n)", sameType
+	kind, text, hint := errs.Unavailable, "the TLS handshake with %s failed (TLSType=tls/s2n)", "the log has the reason"
 	var (
 		unknown x509.UnknownAuthorityError
 		invalid x509.CertificateInvalidError
 		record  tls.RecordHeaderError
 		remote  *net.OpError
+		refused certificateError
 		name    nameError
 	)
 	switch {
@@ -180,17 +186,17 @@ func explain(err error, address string) error {
 		text, hint = "the certificate of %s is not from the cluster's CA (ca_cert_file)", "ca_cert_file= in TLSParameters must be the CA that signed it"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		text, hint = "the certificate of %s, or that of its CA, has expired or is not valid yet", "renew it, and check the clocks"
-	case errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, &invalid):
+	case errors.As(err, &refused):
 		text, hint = "the certificate of %s can't be used", "it must be a certificate for a server, from the cluster's CA"
 	case errors.As(err, &record), errors.Is(err, io.EOF), errors.Is(err, ErrCutOff), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		text = "%s does not speak TLS (TLSType=tls/s2n)"
+		text, hint = "%s does not speak TLS (TLSType=tls/s2n)", sameType
 		if !errors.As(err, &record) {
 			text = "%s closed the connection in the TLS handshake (TLSType=tls/s2n)"
 		}
 	case errors.As(err, &remote) && remote.Op == "remote error": // an alert
 		hint = "the daemon refuses TLS: its certificate may be missing; its log has the reason"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		kind, text = errs.Timeout, "%s does not answer the TLS handshake in time (TLSType=tls/s2n)"
+		kind, hint, text = errs.Timeout, sameType, "%s does not answer the TLS handshake in time (TLSType=tls/s2n)"
 	}
 	return &errs.Error{Kind: kind, Message: fmt.Sprintf(text, address), Hint: hint, Err: fmt.Errorf("%w: %w", ErrHandshake, err)}
 }
