@@ -90,8 +90,10 @@ func jobSelection(s string) (sel model.JobSelection, err error) {
 		dst = &sel.ArrayTaskID
 		id, part, found = strings.Cut(s, "_")
 	}
-	n, err := strconv.ParseUint(id, 10, 31)
-	if err != nil || n == 0 {
+	// The numbers of a federation's jobs have all 32 bits: the upper six are the
+	// cluster's. The last two numbers mean "infinite" and "none".
+	n, err := strconv.ParseUint(id, 10, 32)
+	if err != nil || n == 0 || n >= 1<<32-2 {
 		return sel, errSyntax
 	}
 	sel.JobID = uint32(n)

@@ -73,8 +73,8 @@ func Check(c Config, out *os.File) error {
 // facts returns the facts that the process that writes the page needs, but
 // can't determine itself.
 func (m *monitor) facts() []string {
-	uid := fmt.Sprint(int32(m.service.UID))
-	list := append(m.config.Facts, ipc.FactUID+"="+uid, fmt.Sprintf("%s=%s (%s:%d)", ipc.FactName, m.service.Name, uid, int32(m.service.GID)), fmt.Sprintf("%s=%d", ipc.FactTasks, spawn.MaxUserTasks))
+	uid := fmt.Sprint(m.service.UID)
+	list := append(m.config.Facts, ipc.FactUID+"="+uid, fmt.Sprintf("%s=%s (%s:%d)", ipc.FactName, m.service.Name, uid, m.service.GID), fmt.Sprintf("%s=%d", ipc.FactTasks, spawn.MaxUserTasks))
 	if m.service.Root {
 		list = append(list, ipc.FactRoot)
 	}

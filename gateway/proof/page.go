@@ -101,12 +101,13 @@ func (p *page) writeTable() {
 		p.printf("%s\n", strings.TrimRight(fmt.Sprintf("%-34s %-4s %s", name, is, why), " "))
 	}
 	const ownIDs = "the worker's own uid and gid"
+	const noIDs = " (4294967295:4294967295)" // with become_user: those of each client
 	switch unfit := p.facts[ipc.FactUnfit]; {
 	case unfit != "":
 		row(ownIDs, "off", "disable_user_check: "+unfit)
 		p.problems = append(p.problems, ownIDs+" are off: "+unfit+" (disable_user_check)")
 	case p.has(ipc.FactRoot):
-		row(ownIDs, "on", p.facts[ipc.FactName])
+		row(ownIDs, "on", strings.TrimSuffix(p.facts[ipc.FactName], noIDs))
 	}
 	for _, part := range p.parts {
 		switch part.State {
