@@ -170,21 +170,29 @@ var layouts = map[string]work.Layout{"compact": work.Compact, "pretty": work.Pre
 // setLayout returns a function that sets the layout of response bodies from the
 // value of the variable called name. As in Slurm, the value may consist of
 // several words. The words compact and pretty exclude each other, and no_tag
-// implies pretty.
+// implies pretty. Words of Slurm that are not in allowed have no effect.
 func setLayout(field func(*options) **work.Layout, name string, allowed ...string) func(*options, string) error {
 	return func(o *options, v string) error {
 		words := splitList(v)
 		bad := len(words) == 0 || slices.Contains(words, "compact") && slices.Contains(words, "pretty")
-		layout := work.Compact
+		layout, isSet := work.Compact, false
 		for _, word := range words {
-			layout = max(layout, layouts[word])
-			bad = bad || !slices.Contains(allowed, word)
+			switch {
+			case slices.Contains(allowed, word):
+				layout, isSet = max(layout, layouts[word]), true
+			case word == "complex", word == "no_tag":
+				o.withoutEffect = append(o.withoutEffect, name+": "+word)
+			default:
+				bad = true
+			}
 		}
 		if bad {
 			return errs.New(errs.Invalid, "environment: %s=%s", name, v).
 				WithHint("allowed values: %s", strings.Join(allowed, ", "))
 		}
-		*field(o) = &layout
+		if isSet {
+			*field(o) = &layout
+		}
 		return nil
 	}
 }
@@ -196,7 +204,7 @@ func setDebug(name string, concerns func(*options) bool) func(*options, string) 
 	return func(o *options, v string) (err error) {
 		switch {
 		case concerns != nil && !concerns(o):
-			o.unusedDebug = append(o.unusedDebug, name)
+			o.withoutEffect = append(o.withoutEffect, name+": SCHEDRESTD_LOG sends the log elsewhere")
 		case o.verbose == 0:
 			o.debug, err = parseLevel(name, v)
 		}

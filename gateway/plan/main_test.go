@@ -138,7 +138,7 @@ func TestRefusals(t *testing.T) {
 		{name: "scheddb without accounting", args: []string{"-s", "scheddb", "127.0.0.1:0"}, env: daemonEnv, drop: "AccountingStorageType", error: "openapi/scheddb can't be loaded", hint: "AccountingStorageType="},
 		{name: "become_user with jwt", args: []string{"unix:/nowhere/s"}, env: map[string]string{"SCHEDRESTD_SECURITY": "become_user"}, error: "become_user"},
 		{name: "how much to log", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_DEBUG": "10"}, error: "SCHEDRESTD_DEBUG=10", hint: "0 to 9, quiet"},
-		{name: "layout", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHED_JSON": "no_tag"}, error: "SCHED_JSON=no_tag", hint: "compact, pretty"},
+		{name: "layout", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHED_JSON": "tidy"}, error: "SCHED_JSON=tidy", hint: "compact, pretty"},
 		{name: "two layouts", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_YAML": "compact,pretty"}, error: "SCHEDRESTD_YAML=compact,pretty"},
 		{name: "status", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_RESPONSE_STATUS_CODES": "200,99"}, error: `unknown response "99"`, hint: "default"},
 		{name: "no client could authenticate", args: []string{"127.0.0.1:0"}, error: "rest_auth/jwt is not loaded: SCHED_JWT=daemon is not set", hint: "export SCHED_JWT=daemon, or"},

@@ -53,7 +53,7 @@ type options struct {
 	confCA        string             // SCHEDRESTD_CONF_CA
 	confTokenFile string             // SCHEDRESTD_CONF_TOKEN
 	debug         level              // SCHED_DEBUG, SCHEDRESTD_DEBUG, SCHEDRESTD_DEBUG_STDERR, SCHEDRESTD_DEBUG_SYSLOG
-	unusedDebug   []string           // those of these variables that are for another destination of the log
+	withoutEffect []string           // variables and words that have none
 	answerMemory  size               // SCHEDRESTD_ANSWER_MEMORY
 	maxAge        time.Duration      // SCHEDRESTD_MAX_AGE
 	maxWait       time.Duration      // SCHEDRESTD_MAX_WAIT

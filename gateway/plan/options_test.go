@@ -104,6 +104,8 @@ func TestOptions(t *testing.T) {
 		{name: "layouts of the configuration, the last word", conf: "SerializerParameters=pretty,compact", got: layoutsOf, want: [2]work.Layout{work.Compact, work.Compact}},
 		{name: "layouts of the configuration, without tags", conf: "SerializerParameters=no_tag,pretty", got: layoutsOf, want: [2]work.Layout{work.Pretty, work.NoTag}},
 		{name: "layouts of the configuration, only without tags", conf: "SerializerParameters=no_tag", got: layoutsOf, want: [2]work.Layout{work.Compact, work.NoTag}},
+		{name: "layouts, words without effect", env: "SLURM_JSON=no_tag,complex SLURM_YAML=complex", conf: "SerializerParameters=pretty", got: layoutsOf, want: [2]work.Layout{work.Pretty, work.Pretty}},
+		{name: "layouts, words with and without effect", env: "SLURM_JSON=pretty,complex SLURM_YAML=complex,no_tag", got: layoutsOf, want: [2]work.Layout{work.Pretty, work.NoTag}},
 		{name: "layouts, variables first", env: "SLURM_JSON=compact SCHEDRESTD_YAML=compact", conf: "SerializerParameters=pretty", got: layoutsOf, want: [2]work.Layout{work.Compact, work.Compact}},
 		{name: "YAML, without tags", env: "SCHEDRESTD_YAML=pretty,no_tag", got: func(c *query.WholePlan) any { return c.Setup.YAML }, want: work.NoTag},
 		{name: "statuses", env: "SCHEDRESTD_RESPONSE_STATUS_CODES=200,404,default,404", got: func(c *query.WholePlan) any { return c.Setup.Statuses }, want: []string{"200", "404", "default"}},

@@ -48,8 +48,8 @@ func (p *planner) plan() (*query.WholePlan, error) {
 			p.log.Warn("option -v repeated more than six times", "given", int(p.o.verbose))
 		}
 		warnUnknown(os.Environ(), p.log)
-		for _, name := range p.o.unusedDebug {
-			p.log.Warn("environment variable without effect: SCHEDRESTD_LOG sends the log elsewhere", "name", name)
+		for _, setting := range p.o.withoutEffect {
+			p.log.Warn("environment setting without effect", "setting", setting)
 		}
 		if p.o.fallbackServer != nil && p.from.servers == nil {
 			p.log.Info("SCHED_CONF_SERVER has no effect, because there is a configuration file", "path", p.path)

@@ -69,7 +69,7 @@ func TestPrecedence(t *testing.T) {
 		"SCHEDRESTD_DEBUG":        {value: "quiet", want: slog.Level(127), otherValue: "3", args: "-vv", flagWant: slog.LevelDebug, configLine: "DebugFlags=Network", got: level},
 		"SCHED_DEBUG":             {value: "quiet", want: slog.Level(127), otherValue: "3", args: "-vv", flagWant: slog.LevelDebug, configLine: "DebugFlags=Network", got: level},
 		"SCHEDRESTD_DEBUG_STDERR": {value: "quiet", want: slog.Level(127), otherValue: "3", args: "-vv", flagWant: slog.LevelDebug, configLine: "DebugFlags=Network", got: level},
-		"SCHEDRESTD_DEBUG_SYSLOG": {value: "quiet", want: []string{"SCHEDRESTD_DEBUG_SYSLOG"}, otherValue: "3", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.unusedDebug }},
+		"SCHEDRESTD_DEBUG_SYSLOG": {value: "quiet", want: []string{"SCHEDRESTD_DEBUG_SYSLOG: SCHEDRESTD_LOG sends the log elsewhere"}, otherValue: "3", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.withoutEffect }},
 		"SCHED_JWT":               {value: "daemon", want: true, otherValue: "a.b.c", got: setup(func(s work.Setup) any { return s.JWT })},
 		"SCHED_JSON":              {configLine: "SerializerParameters=compact", value: "pretty", want: work.Pretty, otherValue: "compact", got: setup(func(s work.Setup) any { return s.JSON })},
 		"SCHEDRESTD_JSON":         {value: "pretty", want: work.Pretty, otherValue: "compact", got: setup(func(s work.Setup) any { return s.JSON })},
