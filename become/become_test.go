@@ -1,6 +1,7 @@
 package become
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -104,5 +105,52 @@ func TestUnusedID(t *testing.T) {
 			t.Fatal(err)
 		}
 		check(id)
+	}
+}
+
+// TestReaderID checks which directories determine the ids of schedrestd-config.
+func TestReaderID(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to give directories to users")
+	}
+	for _, tt := range []struct {
+		name     string
+		uid, gid int
+		mode     os.FileMode
+		isFile   bool
+		isLink   bool
+		used     bool
+	}{
+		{name: "of a user", uid: 997, gid: 998, mode: 0o700, used: true},
+		{name: "of root", mode: 0o700},
+		{name: "of root's group", uid: 997, mode: 0o700},
+		{name: "of a user and root", gid: 998, mode: 0o700},
+		{name: "others can read", uid: 997, gid: 998, mode: 0o755},
+		{name: "the group can write", uid: 997, gid: 998, mode: 0o770},
+		{name: "setgid", uid: 997, gid: 998, mode: 0o700 | os.ModeSetgid},
+		{name: "file", uid: 997, gid: 998, mode: 0o700, isFile: true},
+		{name: "link", uid: 997, gid: 998, mode: 0o700, isLink: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "cache")
+			err := os.Mkdir(path, 0o700)
+			if tt.isFile {
+				err = errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o700))
+			}
+			if err = errors.Join(err, os.Chown(path, tt.uid, tt.gid), os.Chmod(path, tt.mode)); tt.isLink {
+				err = errors.Join(err, os.Symlink(path, path+"-link"))
+				path += "-link"
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			uid, gid, err := readerID(path)
+			if err != nil || (uid == 997 && gid == 998) != tt.used || !tt.used && (uid != gid || uid < 60_000) {
+				t.Errorf("%d:%d, %v", uid, gid, err)
+			}
+		})
+	}
+	if uid, gid, err := readerID("/nowhere/cache"); err != nil || uid != gid || uid < 60_000 {
+		t.Errorf("without a directory: %d:%d, %v", uid, gid, err)
 	}
 }

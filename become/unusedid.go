@@ -44,9 +44,11 @@ const ConfigCache = "/var/cache/schedrestd-config"
 // ReaderID returns the ids under which schedrestd-config runs if root starts the
 // gateway: the owner and group of ConfigCache, if root has given this directory
 // to a user of its own, and otherwise an unused id.
-func ReaderID() (uid, gid uint32, err error) {
+func ReaderID() (uid, gid uint32, err error) { return readerID(ConfigCache) }
+
+func readerID(dir string) (uid, gid uint32, err error) {
 	var st unix.Stat_t
-	if unix.Lstat(ConfigCache, &st) == nil && st.Mode == unix.S_IFDIR|0o700 && st.Uid != 0 && st.Gid != 0 {
+	if unix.Lstat(dir, &st) == nil && st.Mode == unix.S_IFDIR|0o700 && st.Uid != 0 && st.Gid != 0 {
 		return st.Uid, st.Gid, nil
 	}
 	uid, err = UnusedID()
