@@ -154,25 +154,54 @@ func TestPagesOfOrigins(t *testing.T) {
 }
 
 // TestPageNeedsToken checks that a page can't act as the user of a connection,
-// such as one that a program forwards to a UNIX socket. Requests that come from
-// no page of another origin are served as ever.
+// such as one that a program forwards to a UNIX socket. A page of any origin can
+// send a request without asking first, if its body has no type. Requests of
+// programs, and of the page that the gateway itself sends, are served as ever.
 func TestPageNeedsToken(t *testing.T) {
-	cfg := config(demo())
-	cfg.Auth.Local, cfg.Auth.UID = true, 20001
-	cfg.Origins = []string{portal}
+	const host = "localhost:8080"
 	peer := auth.Peer{Network: "unix", UID: 20001, GID: 20001, Verified: true}
-	for origin, status := range map[string]int{"": 200, portal: 401, "http://localhost:8080": 200} {
-		r := newRequest(http.MethodGet, "/slurm/v0.0.43/ping", "")
-		if origin != "" {
-			r.Header.Set("Origin", origin)
-		}
-		if w := serve(t, cfg, r.WithContext(auth.WithPeer(r.Context(), peer))); w.Code != status {
-			t.Errorf("origin %q: status %d", origin, w.Code)
-		}
-		r.Header.Set("X-SLURM-USER-TOKEN", token)
-		if w := serve(t, cfg, r.WithContext(auth.WithPeer(r.Context(), peer))); w.Code != http.StatusOK {
-			t.Errorf("origin %q, with a token: status %d", origin, w.Code)
-		}
+	for _, tt := range []struct {
+		name    string
+		headers []string // names and values
+		status  int
+	}{
+		{"a program", nil, 200},
+		{"an allowed origin", []string{"Origin", portal}, 401},
+		{"an allowed origin, same site", []string{"Origin", portal, "Sec-Fetch-Site", "same-site"}, 401},
+		{"the gateway's page", []string{"Origin", "http://" + host}, 200},
+		{"the gateway's page, new browser", []string{"Origin", "http://" + host, "Sec-Fetch-Site", "same-origin"}, 200},
+		{"the gateway's page, behind a proxy with another name", []string{"Origin", "https://gateway.example.org", "Sec-Fetch-Site", "same-origin"}, 200},
+		{"an address that a person types", []string{"Sec-Fetch-Site", "none"}, 200},
+		{"another origin", []string{"Origin", "https://evil.example.org"}, 401},
+		{"another origin, new browser", []string{"Origin", "https://evil.example.org", "Sec-Fetch-Site", "cross-site"}, 401},
+		{"another port", []string{"Origin", "http://localhost:8081", "Sec-Fetch-Site", "same-site"}, 401},
+		{"another port, old browser", []string{"Origin", "http://localhost:8081"}, 401},
+		{"an image", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"}, 401},
+		{"a page in a sandbox", []string{"Origin", "null"}, 401},
+		{"two origins", []string{"Origin", "http://" + host, "Origin", "http://" + host}, 401},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, origins := range [][]string{{portal}, nil} {
+				f := demo()
+				cfg := config(f)
+				cfg.Auth.Local, cfg.Auth.UID = true, 20001
+				cfg.Origins = origins
+				r := newRequest(http.MethodPost, "/slurm/v0.0.43/job/12", `{"comment":"hello"}`)
+				r.Host = host
+				for i := 0; i < len(tt.headers); i += 2 {
+					r.Header.Add(tt.headers[i], tt.headers[i+1])
+				}
+				w := serve(t, cfg, r.WithContext(auth.WithPeer(r.Context(), peer)))
+				if w.Code != tt.status || (len(f.calls) > 0) != (tt.status == 200) {
+					t.Errorf("origins %q: status %d, calls of the daemons: %v", origins, w.Code, f.calls)
+				}
+				r = request(http.MethodGet, "/slurm/v0.0.43/ping", "")
+				r.Header.Set("Origin", "https://evil.example.org")
+				if w := serve(t, cfg, r.WithContext(auth.WithPeer(r.Context(), peer))); w.Code != 200 {
+					t.Errorf("origins %q: with a token: status %d", origins, w.Code)
+				}
+			}
+		})
 	}
 }
 

@@ -2,20 +2,16 @@ package rest
 
 import (
 	"cmp"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
-
-	"schedrestd/auth"
-	"schedrestd/internal/errs"
 )
 
 // Cross-origin resource sharing (the CORS protocol of the Fetch standard) lets
 // web pages of chosen origins read the gateway's answers. Browsers enforce it. It
 // gives a page no authority: the page must have a token, because the gateway
 // never allows credentials that a browser would add by itself, and does not use
-// the connection's user for a page (see checkOrigin).
+// the connection's user for a page (package auth).
 
 // The fields of a request that a page may set, apart from those that all pages
 // may set, and the fields of an answer that it may read.
@@ -67,17 +63,6 @@ func (c *Call) permitRequest() {
 	h.Set("Access-Control-Allow-Methods", cmp.Or(strings.Join(c.allow, ", "), "*"))
 	h.Set("Access-Control-Allow-Headers", allowedFields)
 	h.Set("Access-Control-Max-Age", preflightAge)
-}
-
-// checkOrigin refuses the request of a page that relies on the connection's
-// user. A browser can reach a UNIX socket only through a program that forwards
-// connections to it (such as ssh -L). The page would then act as the user of
-// this program, who may not even know the page.
-func (c *Call) checkOrigin(client auth.Credential) error {
-	if c.origin == "" || !client.Local {
-		return nil
-	}
-	return &errs.Error{Kind: errs.Unauthenticated, Message: auth.Refused, Err: errors.New("a web page needs a token")}
 }
 
 // vary completes the field Vary of an answer's header.
