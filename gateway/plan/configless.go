@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -22,6 +23,7 @@ import (
 type origin struct {
 	path    string             // of the file
 	servers confserver.Servers // instead of a file; nil if there is one
+	ca      []byte             // text of the file of CAs that sign the certificates of servers; nil without TLS
 }
 
 // findConfiguration returns where the configuration comes from. The order is
@@ -47,7 +49,11 @@ func (o *options) fromServers(servers confserver.Servers) (origin, error) {
 		return origin{}, errs.New(errs.Invalid, "SCHEDRESTD_CONTROLLER_NETNS: the configuration can't be fetched from another network namespace").
 			WithHint("start sackd in that namespace, which stores the file in /run/slurm/conf, or copy slurm.conf to this machine")
 	}
-	return origin{servers: servers}, nil
+	if o.confCA == "" {
+		return origin{servers: servers}, nil
+	}
+	text, err := o.reader().ReadAuthorities(o.confCA)
+	return origin{servers: servers, ca: text}, errs.Wrap(err, errs.KindOf(err), "environment: SCHEDRESTD_CONF_CA")
 }
 
 // A serverList is the value of --conf-server.
@@ -110,12 +116,9 @@ func (p *planner) readConfiguration() (*conf.Cluster, []conf.Warning, error) {
 	return c, warnings, err
 }
 
-// cache returns the directory for copies of the configuration.
-func (o *options) cache() confserver.Cache {
-	if o.confCache == "" {
-		return confserver.Cache{Dir: become.ConfigCache}
-	}
-	return confserver.Cache{Dir: o.confCache}
+// cache returns the directory for copies of a configuration from a given origin.
+func (o *options) cache(from origin) confserver.Cache {
+	return confserver.Cache{Dir: cmp.Or(o.confCache, become.ConfigCache), CA: from.ca}
 }
 
 // fetch fetches the configuration from the controllers. If none of them answers
@@ -124,7 +127,7 @@ func (o *options) cache() confserver.Cache {
 // If a controller answers, but with a refusal, this is an error, too.
 func (p *planner) fetch() (sent conf.Sent, isCopy bool, err error) {
 	if p.mode != listening {
-		if sent, age, err := p.o.cache().Load(p.from.servers); err == nil && age <= recentCopy {
+		if sent, age, err := p.o.cache(p.from).Load(p.from.servers); err == nil && age <= recentCopy {
 			return copyOf(sent), true, nil
 		}
 	}
@@ -134,7 +137,7 @@ func (p *planner) fetch() (sent conf.Sent, isCopy bool, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), fetchLimit)
 	defer cancel()
-	secure, err := p.o.confTLS()
+	secure, err := p.o.confTLS(p.from)
 	if err != nil {
 		return conf.Sent{}, false, err
 	}
@@ -152,7 +155,7 @@ func (p *planner) fetch() (sent conf.Sent, isCopy bool, err error) {
 	if p.o.start.Reload {
 		return conf.Sent{}, false, err
 	}
-	sent, age, copyErr := p.o.cache().Load(p.from.servers)
+	sent, age, copyErr := p.o.cache(p.from).Load(p.from.servers)
 	if copyErr != nil {
 		if !errors.Is(copyErr, fs.ErrNotExist) {
 			p.log.Warn("copy of the configuration not usable", "error", copyErr)
@@ -173,25 +176,21 @@ func copyOf(sent conf.Sent) conf.Sent {
 // keep stores a copy of the configuration for a start without a controller. The
 // gateway can also run without a copy.
 func (p *planner) keep(sent conf.Sent, used []string) {
-	switch err := p.o.cache().Store(p.from.servers, sent, used); {
+	switch err := p.o.cache(p.from).Store(p.from.servers, sent, used); {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist):
-		p.log.Info("no copy of the configuration is kept: the directory does not exist", "directory", p.o.cache().Dir)
+		p.log.Info("no copy of the configuration is kept: the directory does not exist", "directory", p.o.cache(p.from).Dir)
 	default:
 		p.log.Warn("no copy of the configuration is kept", "error", err)
 	}
 }
 
 // confTLS returns the TLS for fetching the configuration, or nil for none.
-func (o *options) confTLS() (*tlsconn.Client, error) {
+func (o *options) confTLS(from origin) (*tlsconn.Client, error) {
 	if o.confCA == "" {
 		return nil, nil
 	}
-	text, err := o.reader().ReadAuthorities(o.confCA)
-	if err != nil {
-		return nil, errs.Wrap(err, errs.KindOf(err), "environment: SCHEDRESTD_CONF_CA")
-	}
-	return tlsconn.ReadClient(o.confCA, text, o.tlsNames)
+	return tlsconn.ReadClient(o.confCA, from.ca, o.tlsNames)
 }
 
 // maxToken limits the length of a token, in bytes.

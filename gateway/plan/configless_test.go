@@ -15,6 +15,7 @@ import (
 	"schedrestd/model"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
+	"schedrestd/rpc/tlsconn/tlstest"
 )
 
 // A confController is a controller that sends its configuration.
@@ -131,6 +132,17 @@ func TestConfigless(t *testing.T) {
 	want(host, log, "", "fetch the configuration from "+ctl.address, "can't be reached")
 	host, log = start(false, "--conf-server", ctl.address+",localhost:1", "127.0.0.1:0")
 	want(host, log, "", "fetch the configuration from "+ctl.address+",localhost:1")
+
+	// An administrator who wants proof of the sender does not want a copy that
+	// was fetched without it.
+	t.Setenv("SCHEDRESTD_CONF_CA", filepath.Join(t.TempDir(), "ca.pem"))
+	if err := os.WriteFile(os.Getenv("SCHEDRESTD_CONF_CA"), tlstest.NewCA(t).PEM(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	host, log = start(false, args...)
+	want(host, log, "", "copy of the configuration not usable", "was fetched with another CA, or without TLS", "fetch the configuration from ")
+	os.Unsetenv("SCHEDRESTD_CONF_CA")
+
 	if err := os.Chmod(cache, 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -171,6 +183,14 @@ func TestConfiglessInetd(t *testing.T) {
 	clients(3)
 	if n := ctl.asked.Load(); n != 3 {
 		t.Errorf("with a cache: %d requests more", n-2)
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*"))
+	if hence := time.Now().Add(time.Hour); len(files) != 1 || os.Chtimes(files[0], hence, hence) != nil {
+		t.Fatalf("files %q", files)
+	}
+	clients(1)
+	if n := ctl.asked.Load(); n != 4 {
+		t.Errorf("after the clock was set back: %d requests more", n-3)
 	}
 }
 

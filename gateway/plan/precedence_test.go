@@ -63,7 +63,7 @@ func TestPrecedence(t *testing.T) {
 				return from.servers.String()
 			}},
 		"SCHEDRESTD_CONF_CA":      {value: "/a", want: "/a", otherValue: "/b", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.confCA }},
-		"SCHEDRESTD_CONF_CACHE":   {value: "/a", want: "/a", otherValue: "/b", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.cache().Dir }},
+		"SCHEDRESTD_CONF_CACHE":   {value: "/a", want: "/a", otherValue: "/b", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.cache(origin{}).Dir }},
 		"SCHEDRESTD_CONF_TOKEN":   {value: "/a", want: "/a", otherValue: "/b", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.confTokenFile }},
 		"SCHED_DEBUG_FLAGS":       {value: "Backfill", want: slog.LevelInfo, otherValue: "Data", args: "-v", flagWant: slog.Level(-2), configLine: "DebugFlags=Network", got: level},
 		"SCHEDRESTD_DEBUG":        {value: "quiet", want: slog.Level(127), otherValue: "3", args: "-vv", flagWant: slog.LevelDebug, configLine: "DebugFlags=Network", got: level},

@@ -69,7 +69,7 @@ func (o *options) checkDirectories() error {
 // describeCopy returns which copy of the configuration a start without a
 // controller would use.
 func (o *options) describeCopy(from origin) string {
-	cache := o.cache()
+	cache := o.cache(from)
 	_, age, err := cache.Load(from.servers)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -20,12 +20,19 @@ import (
 // list of controllers. The directory must belong to this process's user, and no
 // other user may write to it: anyone who can change a copy can redirect the tokens
 // of users.
-type Cache struct{ Dir string }
+type Cache struct {
+	Dir string
+	// CA is the text of the CAs with which the configuration is fetched; nil
+	// without TLS. A copy that was fetched with another CA, or without TLS, is
+	// not used: its sender did not have to prove what is required now.
+	CA []byte
+}
 
 // copied is the content of a file in the cache. The file's modification time is
 // when the controller last sent this content.
 type copied struct {
 	Servers string            `json:"servers"`
+	CA      string            `json:"ca"` // hash of Cache.CA
 	Origin  string            `json:"origin"`
 	Files   map[string]string `json:"files"`
 }
@@ -39,8 +46,12 @@ const maxCopy = 6 * maxAnswer
 const abandoned = time.Minute
 
 func fileName(servers Servers) string {
-	sum := sha256.Sum256([]byte(servers.String()))
-	return "slurm.conf-" + hex.EncodeToString(sum[:8]) + ".json"
+	return "slurm.conf-" + hash([]byte(servers.String()))[:16] + ".json"
+}
+
+func hash(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
 }
 
 // open opens the directory and checks who may write to it. The error wraps
@@ -77,7 +88,8 @@ func checkOwner(info fs.FileInfo, path string) error {
 }
 
 // Load returns the configuration that was last fetched from these controllers,
-// and how long ago. The error wraps fs.ErrNotExist if there is none.
+// and how long ago. If the clock was set back meanwhile, the age is a guess, but
+// not 0. The error wraps fs.ErrNotExist if there is none.
 func (c Cache) Load(servers Servers) (sent conf.Sent, age time.Duration, err error) {
 	root, err := c.open()
 	if err != nil {
@@ -88,10 +100,13 @@ func (c Cache) Load(servers Servers) (sent conf.Sent, age time.Duration, err err
 	if err == nil && (found.Servers != servers.String() || found.Files[conf.MainFile] == "") {
 		err = errs.New(errs.Malformed, "%s/%s has another content", c.Dir, fileName(servers))
 	}
+	if err == nil && found.CA != hash(c.CA) {
+		err = errs.New(errs.Denied, "%s/%s was fetched with another CA, or without TLS", c.Dir, fileName(servers))
+	}
 	if err != nil {
 		return conf.Sent{}, 0, err
 	}
-	return conf.Sent{Origin: found.Origin, Files: found.Files}, max(time.Since(info.ModTime()), 0), nil
+	return conf.Sent{Origin: found.Origin, Files: found.Files}, time.Since(info.ModTime()).Abs(), nil
 }
 
 func read(root *os.Root, name string) (found copied, info fs.FileInfo, err error) {
@@ -122,12 +137,12 @@ func (c Cache) Store(servers Servers, sent conf.Sent, names []string) error {
 		return err
 	}
 	defer root.Close()
-	kept := copied{Servers: servers.String(), Origin: sent.Origin, Files: map[string]string{}}
+	kept := copied{Servers: servers.String(), CA: hash(c.CA), Origin: sent.Origin, Files: map[string]string{}}
 	for _, name := range names {
 		kept.Files[name] = sent.Files[name]
 	}
 	name, now := fileName(servers), time.Now()
-	if old, _, err := read(root, name); err == nil && old.Origin == kept.Origin && maps.Equal(old.Files, kept.Files) {
+	if old, _, err := read(root, name); err == nil && old.CA == kept.CA && old.Origin == kept.Origin && maps.Equal(old.Files, kept.Files) {
 		return root.Chtimes(name, now, now)
 	}
 	text, err := json.Marshal(kept)

@@ -204,7 +204,7 @@ func newCache(t *testing.T) Cache {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return Cache{dir}
+	return Cache{Dir: dir}
 }
 
 // TestCache checks that a copy contains the used files, that it replaces the
@@ -246,6 +246,23 @@ func TestCache(t *testing.T) {
 	if after, _ := os.Stat(path); !os.SameFile(before, after) {
 		t.Error("an equal copy was written again")
 	}
+	withTLS, changed := Cache{Dir: c.Dir, CA: []byte("one")}, Cache{Dir: c.Dir, CA: []byte("two")}
+	refusesAll := func(what string, caches ...Cache) {
+		t.Helper()
+		for _, other := range caches {
+			if got, _, err := other.Load(one); err == nil || !strings.Contains(err.Error(), "with another CA, or without TLS") {
+				t.Errorf("%s, for CA %q: %v, %v", what, other.CA, got, err)
+			}
+		}
+	}
+	refusesAll("fetched without TLS", withTLS, changed)
+	if err := withTLS.Store(one, sent, []string{"slurm.conf", "nodes.conf"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := withTLS.Load(one); err != nil {
+		t.Error(err)
+	}
+	refusesAll("fetched with a CA", c, changed)
 	sent.Files["slurm.conf"] += "\n"
 	if err := c.Store(one, sent, []string{"slurm.conf"}); err != nil {
 		t.Fatal(err)
