@@ -50,12 +50,18 @@ func readiness(k *keys.Keys, reachable func(context.Context) bool) func(context.
 
 // administers returns a function that reports whether a verified credential is
 // that of root or SchedUser. A token with the name of another user counts only
-// if the token's own user is one of them, too.
+// if the token's own user is one of them, too. If the daemons take the user's uid
+// from the token, this uid decides, as the issuer may have given any name to it.
 func administers(setup work.Setup) func(auth.Credential) bool {
+	isAdmin := func(uid uint32) bool { return uid == 0 || uid == setup.SchedUID }
 	return func(c auth.Credential) bool {
 		if c.Local {
-			return c.UID == 0 || c.UID == setup.SchedUID
+			return isAdmin(c.UID)
 		}
-		return slices.Contains(setup.Privileged, c.Claims.User) && (c.ActAs == "" || slices.Contains(setup.Privileged, c.ActAs))
+		own := slices.Contains(setup.Privileged, c.Claims.User)
+		if c.Claims.UID != nil {
+			own = isAdmin(*c.Claims.UID)
+		}
+		return own && (c.ActAs == "" || c.ActAs == c.Claims.User || slices.Contains(setup.Privileged, c.ActAs))
 	}
 }
