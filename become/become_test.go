@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestVerify(t *testing.T) {
@@ -22,6 +24,30 @@ func TestVerify(t *testing.T) {
 	for _, tt := range tests {
 		if err := tt.u.Verify(); (err == nil) != tt.ok {
 			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+// TestBelongsToUser checks under whose ids schedrestd-config may run.
+func TestBelongsToUser(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		mode, uid, gid uint32
+		want           bool
+	}{
+		{"a user's directory", unix.S_IFDIR | 0o700, 997, 997, true},
+		{"another group may enter", unix.S_IFDIR | 0o750, 997, 997, false},
+		{"a sticky directory", unix.S_IFDIR | 0o1777, 997, 997, false},
+		{"a link", unix.S_IFLNK | 0o777, 997, 997, false},
+		{"a file", unix.S_IFREG | 0o700, 997, 997, false},
+		{"root's directory", unix.S_IFDIR | 0o700, 0, 997, false},
+		{"group 0", unix.S_IFDIR | 0o700, 997, 0, false},
+		{"a uid of outside of the container", unix.S_IFDIR | 0o700, Overflow, 997, false},
+		{"a gid of outside of the container", unix.S_IFDIR | 0o700, 997, Overflow, false},
+	} {
+		st := unix.Stat_t{Mode: tt.mode, Uid: tt.uid, Gid: tt.gid}
+		if got := belongsToUser(&st); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
 		}
 	}
 }

@@ -48,11 +48,18 @@ func ReaderID() (uid, gid uint32, err error) { return readerID(ConfigCache) }
 
 func readerID(dir string) (uid, gid uint32, err error) {
 	var st unix.Stat_t
-	if unix.Lstat(dir, &st) == nil && st.Mode == unix.S_IFDIR|0o700 && st.Uid != 0 && st.Gid != 0 {
+	if unix.Lstat(dir, &st) == nil && belongsToUser(&st) {
 		return st.Uid, st.Gid, nil
 	}
 	uid, err = UnusedID()
 	return uid, uid, err
+}
+
+// belongsToUser reports whether st is that of a directory that only a user of
+// its own can enter. In a container, a directory of the machine may show an
+// overflow id, which other users share.
+func belongsToUser(st *unix.Stat_t) bool {
+	return st.Mode == unix.S_IFDIR|0o700 && st.Uid != 0 && Ucred{UID: st.Uid, GID: st.Gid}.Verify() == nil
 }
 
 // mapContains reports whether the id map in file contains id.
