@@ -1,19 +1,13 @@
 // Package apipage contains the files of the page at /docs. The page consists of
 // Swagger UI and a form. In the form, the user enters a token, and selects a
 // version of the API and a spelling of its paths (slurm or sched).
-//
-// The files are embedded in the program's read-only segment, and large files
-// are compressed. The kernel loads a file when a client first requests it.
 package apipage
 
 import (
 	_ "embed" // for the embedded files
-	"encoding/binary"
-	"io"
-	"strings"
 	"sync"
 
-	"github.com/klauspost/compress/gzip"
+	"schedrestd/internal/asset"
 )
 
 // Policy is the Content-Security-Policy of the page. It allows only scripts and
@@ -27,49 +21,6 @@ const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // upgrade, compress the two files of the new version with gzip -9 -n, copy its
 // LICENSE and NOTICE, and change the checksums in the test.
 const Version = "5.35.0"
-
-// File is a file of the page.
-type File struct {
-	Media   string
-	Body    string
-	Gzipped bool // Body is compressed
-
-	decompress func() string // returns the decompressed Body; only if Gzipped
-}
-
-// Plain returns the content of the file, without compression. It decompresses a
-// file only once, because otherwise a client without a token could make the
-// gateway do this work with each short request.
-func (f File) Plain() string {
-	if f.Gzipped {
-		return f.decompress()
-	}
-	return f.Body
-}
-
-// gzipped returns a compressed file.
-func gzipped(media, body string) File {
-	return File{Media: media, Body: body, Gzipped: true, decompress: sync.OnceValue(func() string {
-		r, err := gzip.NewReader(strings.NewReader(body))
-		if err != nil {
-			panic(err) // a test decompresses all files
-		}
-		var text strings.Builder
-		if _, err := io.Copy(&text, r); err != nil {
-			panic(err)
-		}
-		return text.String()
-	})}
-}
-
-// Size returns the uncompressed length of the file. In a compressed file, this
-// length is the last field (ISIZE in RFC 1952).
-func (f File) Size() int {
-	if !f.Gzipped {
-		return len(f.Body)
-	}
-	return int(binary.LittleEndian.Uint32([]byte(f.Body[len(f.Body)-4:])))
-}
 
 //go:embed index.html
 var index string
@@ -87,13 +38,18 @@ var swaggerStyle string
 var swaggerScript string
 
 // Files returns the files. The keys are their paths without the leading slash.
-var Files = sync.OnceValue(func() map[string]File {
+var Files = sync.OnceValue(func() map[string]asset.File {
 	const css, javascript = "text/css; charset=utf-8", "text/javascript; charset=utf-8"
-	return map[string]File{
+	large := func(media, body string) asset.File {
+		f := asset.Gzipped(media, body)
+		f.Caching = "public, max-age=3600"
+		return f
+	}
+	return map[string]asset.File{
 		"docs":                      {Media: "text/html; charset=utf-8", Body: index},
 		"docs/page.css":             {Media: css, Body: style},
 		"docs/page.js":              {Media: javascript, Body: script},
-		"docs/swagger-ui.css":       gzipped(css, swaggerStyle),
-		"docs/swagger-ui-bundle.js": gzipped(javascript, swaggerScript),
+		"docs/swagger-ui.css":       large(css, swaggerStyle),
+		"docs/swagger-ui-bundle.js": large(javascript, swaggerScript),
 	}
 })

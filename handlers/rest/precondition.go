@@ -46,6 +46,11 @@ func (c *Call) matchTag(tag string) (unchanged bool) {
 	h.Set("ETag", "W/"+tag)
 	h.Set("Cache-Control", "private, no-cache")
 	h.Add("Vary", varyByUser)
+	return c.hasTag(tag)
+}
+
+// hasTag reports whether the client has an answer with this entity tag.
+func (c *Call) hasTag(tag string) bool {
 	lines := c.r.Header.Values("If-None-Match")
 	if isAny(lines) {
 		return true
