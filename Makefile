@@ -39,7 +39,7 @@ GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.
 
 .DEFAULT_GOAL = build
 include deploy/install.mk
-.PHONY: help build demo test race fuzz golden lint openapi integration integration-slurm integration-changes integration-systemd integration-kernels packages packages-check integration-packages chaos bench bench-slurm docs dist release clean
+.PHONY: help build web screenshots demo test race fuzz golden lint openapi integration integration-slurm integration-changes integration-systemd integration-kernels packages packages-check integration-packages chaos bench bench-slurm docs dist release clean
 
 # Fails with one line about Go, and one with the commands that install it, if Go is missing or too old for go.mod.
 # The commands need no root. GO_RELEASE is the release that they install.
@@ -98,6 +98,12 @@ golden: need-go ## write golden files and generated pages; read the diff before 
 	@git --no-pager diff --stat
 
 docs: golden ## write the generated pages under docs/
+
+web: ## build the page at /status from web/src into web/dist (needs Node.js and npm); commit the result
+	cd web && npm ci --no-audit --no-fund --ignore-scripts && npm run --silent check && npm run --silent build
+
+screenshots: build ## make README's pictures of the demo (needs Chromium)
+	STATUS_SCREENSHOTS=$(CURDIR)/docs $(GO) test -count=1 -run '^TestScreenshots$$' ./integration/status
 
 lint: need-go ## check formatting, vet, staticcheck, architecture, English
 	@echo gofmt; files=$$(gofmt -l .); test -z "$$files" || { echo "error: not formatted:"; echo "$$files"; echo 'hint: gofmt -w .'; exit 1; } >&2

@@ -37,7 +37,7 @@ const module = "schedrestd/"
 // have an entry of their own.
 var floors = [][]string{
 	{"internal/asset", "internal/errs", "internal/exitstatus", "internal/fdpass", "internal/keystate", "internal/loglevel", "internal/origin", "internal/printable", "internal/release", "internal/sockaddr", "internal/typo", "metric", "model"},
-	{"api/schema", "become", "gateway/endpoint", "gateway/worker/count", "gateway/worker/logger", "gateway/worker/stdio", "internal/completion", "internal/feature", "internal/guard", "internal/hmackey", "internal/http1", "internal/notify", "internal/penalty", "internal/rate", "internal/semaphore", "internal/sockdiag", "internal/socket", "internal/thread", "internal/throttle", "internal/zone", "ipc", "metric/cluster", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/tlsconn", "rpc/wire", "security"},
+	{"api/schema", "become", "gateway/endpoint", "gateway/worker/count", "gateway/worker/logger", "gateway/worker/stdio", "internal/completion", "internal/feature", "internal/guard", "internal/hmackey", "internal/http1", "internal/notify", "internal/penalty", "internal/rate", "internal/semaphore", "internal/sockdiag", "internal/socket", "internal/thread", "internal/throttle", "internal/zone", "ipc", "metric/cluster", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/tlsconn", "rpc/wire", "security", "web"},
 	{"gateway/confinement", "security/self"},
 	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "gateway/worker/http1server", "gateway/worker/http2server", "metric/table", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message"},
 	{"auth", "gateway/dispatcher/dial", "gateway/dispatcher/process", "handlers", "metric/label", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},
@@ -135,6 +135,7 @@ var allowedImports = map[string][]string{
 	"privsep/spawn":                {"become", "internal/errs", "internal/exitstatus", "internal/guard", "internal/printable", "internal/thread", "ipc", "security"},
 	"rpc/confserver":               {"become", "conf", "internal/errs", "internal/fdpass", "model", "rpc/client", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/tlsconn", "rpc/wire"}, // parses answers of a controller
 	"security/self":                {"become", "internal/errs", "ipc", "security"},
+	"web":                          {"internal/asset"},
 }
 
 // forbiddenImports maps a package to packages that it must not import.

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"schedrestd/handlers/apipage"
+	"schedrestd/web"
 )
 
 const noticesFile = "THIRD-PARTY.txt"
@@ -46,9 +47,17 @@ type linkedModule struct {
 	dirs               map[string]bool
 }
 
-// vendored lists software that is part of our sources but is not a Go module.
-var vendored = map[string]linkedModule{
-	"swagger-ui-dist": {"swagger-ui-dist", apipage.Version, "handlers/apipage/swagger-ui", map[string]bool{"handlers/apipage/swagger-ui": true}},
+// vendored returns the software that is part of our sources but is not a Go
+// module.
+func vendored() map[string]linkedModule {
+	list := map[string]linkedModule{
+		"swagger-ui-dist": {"swagger-ui-dist", apipage.Version, "handlers/apipage/swagger-ui", map[string]bool{"handlers/apipage/swagger-ui": true}},
+	}
+	for _, l := range web.Libraries {
+		dir := "web/licences/" + l.Name
+		list[l.Name] = linkedModule{l.Name, l.Version, dir, map[string]bool{dir: true}}
+	}
+	return list
 }
 
 // notices returns the content of THIRD-PARTY.txt.
@@ -58,7 +67,7 @@ func notices(t *testing.T) []byte {
 	for _, arch := range []string{"amd64", "arm64"} {
 		linkedModules(t, arch, modules)
 	}
-	for name, m := range vendored {
+	for name, m := range vendored() {
 		modules[name] = &m
 	}
 	var page bytes.Buffer

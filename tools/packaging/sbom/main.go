@@ -1,7 +1,7 @@
 // Command sbom writes a list of the software that programs contain, in
-// CycloneDX 1.6 format. The list includes Swagger UI and the modules that the
-// linker recorded in the programs. The output depends only on the arguments and
-// the programs.
+// CycloneDX 1.6 format. The list includes the software in the pages for
+// browsers, and the modules that the linker recorded in the programs. The output
+// depends only on the arguments and the programs.
 //
 //	sbom NAME VERSION PROGRAM...
 package main
@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"schedrestd/handlers/apipage"
+	"schedrestd/web"
 )
 
 // The type bom and the types below have the fields of CycloneDX that sbom
@@ -138,9 +139,11 @@ func inspect(path, version string) (component, []component, error) {
 		}
 		modules = append(modules, library(m.Path, m.Version, m.Sum))
 	}
-	if info.Path == apiPage {
-		url := "pkg:npm/swagger-ui-dist@" + apipage.Version
-		modules = append(modules, component{Type: "library", Ref: url, Name: "swagger-ui-dist", Version: apipage.Version, URL: url})
+	if info.Path == worker {
+		for _, l := range append([]web.Library{{Name: "swagger-ui-dist", Version: apipage.Version}}, web.Libraries...) {
+			url := "pkg:npm/" + l.Name + "@" + l.Version
+			modules = append(modules, component{Type: "library", Ref: url, Name: l.Name, Version: l.Version, URL: url})
+		}
 	}
 	slices.SortFunc(modules, func(a, b component) int {
 		if a.Ref < b.Ref {
@@ -163,9 +166,9 @@ func libraryVersion(toolchain string) string {
 	return strings.ReplaceAll(toolchain, " ", "_")
 }
 
-// apiPage is the program that contains the page at /docs. The page uses Swagger
-// UI, which the linker does not record because it is not a Go module.
-const apiPage = "schedrestd/cmd/schedrestd-worker"
+// worker is the program that contains the pages for browsers. They use packages
+// of npm, which the linker does not record because they are not Go modules.
+const worker = "schedrestd/cmd/schedrestd-worker"
 
 // library returns the component for a module. The sum argument is the module's
 // checksum from go.sum. This checksum is not the hash of a file.

@@ -1,0 +1,87 @@
+// Changes that the user may ask for. Each sends the smallest request for one
+// job or node. The page does not guess what the user may do: it offers a change
+// until an answer has refused it.
+import { call, Failure, onEnd, session } from "./session";
+import type { Job, Node } from "./records";
+import { active } from "./records";
+
+export type JobAction = "cancel" | "hold" | "release" | "requeue";
+export type NodeAction = "drain" | "resume";
+
+/** Changes that an answer has refused, until the session ends. */
+const refused = new Set<string>();
+onEnd(() => refused.clear());
+
+const mine = (job: Job) => job.user === session.user;
+
+/** What a refusal of a change says about other changes. A user may change their own jobs, but perhaps not this one. */
+const jobClass = (action: JobAction, job: Job) => (mine(job) ? `${action} ${job.label}` : "jobs of others");
+
+/** Returns whether a change makes sense for a job, and was not refused. */
+export function offersJob(action: JobAction, job: Job): boolean {
+	const sensible = {
+		cancel: active(job) && !job.flags.includes("COMPLETING"),
+		hold: job.state === "PENDING" && !job.held,
+		release: job.state === "PENDING" && job.held,
+		requeue: session.version >= "v0.0.45" && job.state !== "PENDING",
+	}[action];
+	return sensible && !refused.has(jobClass(action, job));
+}
+
+/** Returns whether a change makes sense for a node, and was not refused. */
+export function offersNode(action: NodeAction, node: Node): boolean {
+	const out = node.flags.includes("DRAIN") || ["DOWN", "ERROR"].includes(node.state) || node.flags.includes("FAIL");
+	return (action === "drain" ? !node.flags.includes("DRAIN") : out) && !refused.has("nodes");
+}
+
+/** Whether an answer has refused changes of nodes, or of other users' jobs. */
+export const wasRefused = (what: "nodes" | "jobs of others") => refused.has(what);
+
+/** Makes a change of a job, or throws a Failure. */
+export async function changeJob(action: JobAction, job: Job): Promise<void> {
+	const id = encodeURIComponent(job.label);
+	await remember(jobClass(action, job), () => {
+		switch (action) {
+			case "cancel":
+				return call("controller", `job/${id}`, { method: "DELETE" });
+			case "hold":
+			case "release":
+				return call("controller", `job/${id}`, { method: "POST", body: { hold: action === "hold" } });
+			case "requeue":
+				return call("controller", "jobs/requeue", { method: "POST", body: { jobs: [job.label] } });
+		}
+	});
+}
+
+/** Makes a change of a node, or throws a Failure. */
+export async function changeNode(action: NodeAction, node: Node, reason: string): Promise<void> {
+	const body = action === "drain" ? { state: ["DRAIN"], reason } : { state: ["RESUME"] };
+	await remember("nodes", () => call("controller", `node/${encodeURIComponent(node.name)}`, { method: "POST", body }));
+}
+
+async function remember(what: string, change: () => Promise<unknown>): Promise<void> {
+	try {
+		await change();
+	} catch (error) {
+		if (error instanceof Failure && error.status === 403) refused.add(what);
+		throw error;
+	}
+}
+
+const AT_ONCE = 4;
+
+/** Makes several changes, a few at a time, and calls done after each, with its error if it failed. */
+export async function each<T>(list: T[], change: (one: T) => Promise<void>, done: (one: T, error?: Failure) => void): Promise<void> {
+	const rest = [...list];
+	const work = async () => {
+		for (let one = rest.shift(); one !== undefined; one = rest.shift()) {
+			try {
+				await change(one);
+				done(one);
+			} catch (error) {
+				done(one, error instanceof Failure ? error : new Failure(0, String(error)));
+			}
+		}
+	};
+	await Promise.all(Array.from({ length: AT_ONCE }, work));
+}

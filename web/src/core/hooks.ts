@@ -1,0 +1,79 @@
+// What views use of the data: each hook renders its view again after a change.
+import { useEffect, useState } from "preact/hooks";
+import type { Collection } from "./collection";
+import { onSession, session } from "./session";
+
+/** Keeps a list up to date while the view is shown, and returns it. */
+export function useList<T>(list: Collection<T>): Collection<T> {
+	const [, render] = useState(0);
+	useEffect(() => {
+		const stop = list.use();
+		const leave = list.subscribe(() => render((n) => n + 1));
+		render((n) => n + 1);
+		return () => {
+			leave();
+			stop();
+		};
+	}, [list]);
+	return list;
+}
+
+export function useSession() {
+	const [, render] = useState(0);
+	useEffect(() => onSession(() => render((n) => n + 1)), []);
+	return session;
+}
+
+/** Returns the time in seconds since 1970, and renders the view again at each interval. */
+export function useNow(seconds: number): number {
+	const [now, set] = useState(Date.now());
+	useEffect(() => {
+		const timer = window.setInterval(() => {
+			if (!document.hidden) set(Date.now());
+		}, seconds * 1000);
+		return () => window.clearInterval(timer);
+	}, [seconds]);
+	return now / 1000;
+}
+
+/** The view that the part of the address after # selects. It never contains a secret. */
+export interface Route {
+	/** Such as ["jobs"], or ["job", "17"]. */
+	parts: string[];
+	query: URLSearchParams;
+}
+
+function route(): Route {
+	const [where, query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
+	const parts = where.split("/").filter(Boolean).map((part) => {
+		try {
+			return decodeURIComponent(part);
+		} catch {
+			return part;
+		}
+	});
+	return { parts: parts.length > 0 ? parts : ["overview"], query: new URLSearchParams(query) };
+}
+
+export function useRoute(): Route {
+	const [current, set] = useState(route);
+	useEffect(() => {
+		const changed = () => set(route());
+		window.addEventListener("hashchange", changed);
+		return () => window.removeEventListener("hashchange", changed);
+	}, []);
+	return current;
+}
+
+/** Returns the address of a view. */
+export function href(parts: string[], query: Record<string, string> = {}): string {
+	const text = new URLSearchParams(Object.entries(query).filter(([, v]) => v !== "")).toString();
+	return "#/" + parts.map(encodeURIComponent).join("/") + (text && "?" + text);
+}
+
+/** Changes the query of the current view without a new entry in the history. */
+export function setQuery(query: Record<string, string>): void {
+	const { parts } = route();
+	history.replaceState(null, "", href(parts, query));
+	window.dispatchEvent(new HashChangeEvent("hashchange"));
+}

@@ -1,0 +1,125 @@
+// The page: signing in, the navigation, and the view that the address selects.
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { duration } from "./core/format";
+import { useList, useNow, useRoute, useSession, type Route } from "./core/hooks";
+import { jobs, nodes } from "./core/lists";
+import { end, session, start } from "./core/session";
+import { Jobs } from "./views/jobs";
+import { JobView } from "./views/job";
+import { Nodes, NodeView } from "./views/nodes";
+import { Overview } from "./views/overview";
+import { SignIn } from "./views/signin";
+import { Submit } from "./views/submit";
+import { Partitions, QOS, Reservations, Shares } from "./views/tables";
+import { Empty, Text } from "./ui/basics";
+import { words } from "./words";
+import "uplot/dist/uPlot.min.css";
+import "./style.css";
+
+const places = ["overview", "jobs", "nodes", "partitions", "reservations", "shares", "qos"] as const;
+const place: Record<string, string> = { job: "jobs", node: "nodes" };
+
+function View({ route }: { route: Route }) {
+	const [name, id = ""] = route.parts;
+	switch (name) {
+		case "overview":
+			return <Overview />;
+		case "jobs":
+			return <Jobs route={route} />;
+		case "job":
+			return <JobView key={id} id={id} submitted={route.query.get("submitted") === "yes"} />;
+		case "nodes":
+			return <Nodes route={route} />;
+		case "node":
+			return <NodeView key={id} name={id} />;
+		case "partitions":
+			return <Partitions />;
+		case "reservations":
+			return <Reservations />;
+		case "shares":
+			return <Shares />;
+		case "qos":
+			return <QOS />;
+		case "submit":
+			return <Submit />;
+	}
+	return <Empty title={words.noView}><a class="button" href="#/">{words.nav.overview}</a></Empty>;
+}
+
+/** How current the data is. */
+function Freshness() {
+	const [jobList, nodeList] = [useList(jobs), useList(nodes)];
+	const now = useNow(5);
+	const failing = jobList.failure ?? nodeList.failure;
+	const age = (performance.now() - Math.min(jobList.heard || Infinity, nodeList.heard || Infinity)) / 1000;
+	void now;
+	if (failing) return <span class="fresh bad" role="status" title={failing.message}><span class="dot" aria-hidden="true" />{jobList.complete ? words.fresh.stale(duration(Math.max(0, age))) : words.fresh.broken}</span>;
+	if (jobList.mode === "stream" && nodeList.mode === "stream") return <span class="fresh live" title={words.fresh.liveTitle}><span class="dot" aria-hidden="true" />{words.fresh.live}</span>;
+	if (jobList.mode === "poll" || nodeList.mode === "poll") return <span class="fresh" title={words.fresh.pollTitle}><span class="dot" aria-hidden="true" />{words.fresh.poll(jobs.source.interval)}</span>;
+	return <span class="fresh"><span class="dot" aria-hidden="true" />{words.fresh.connecting}</span>;
+}
+
+/** Who the user is, and for how long their token is valid. */
+function User() {
+	const now = useNow(1);
+	const left = session.expires ? session.expires - now : Infinity;
+	useEffect(() => {
+		if (left <= 0) end(words.signIn.expired);
+	}, [left <= 0]);
+	const soon = left < 300;
+	return (
+		<div class="user">
+			<span class="name"><Text limit={40}>{session.user || words.unknownUser}</Text></span>
+			{session.expires > 0 && <span class={soon ? "expiry soon" : "expiry"}>{words.signIn.expiresIn(left > 86400 ? `${Math.floor(left / 86400)}d` : duration(left))}</span>}
+			<span class="hidden" role="alert">{soon && (left > 60 ? words.signIn.expiresSoon : words.signIn.expiresVerySoon)}</span>
+			{session.byToken ? <button type="button" class="small" onClick={() => end()}>{words.signIn.signOut}</button> : <span class="muted" title={words.signIn.noTokenTitle}>{words.signIn.noToken}</span>}
+		</div>
+	);
+}
+
+function Shell() {
+	const route = useRoute();
+	const [open, setOpen] = useState(false);
+	const here = place[route.parts[0]] ?? route.parts[0];
+	useEffect(() => {
+		setOpen(false);
+		const name = (words.nav as Record<string, string>)[here];
+		document.title = [route.parts[1] ?? name, session.cluster || words.title].filter(Boolean).join(" – ");
+	}, [route]);
+	return (
+		<div class="shell">
+			<a class="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById("main")!.focus(); }}>{words.skip}</a>
+			<header class="top">
+				<button type="button" class="icon menu" aria-expanded={open} aria-controls="nav" aria-label={words.menu} onClick={() => setOpen(!open)}>☰</button>
+				<a class="brand" href="#/"><svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true"><rect x="1" y="1" width="8" height="8" rx="2" /><rect x="11" y="1" width="8" height="8" rx="2" class="b" /><rect x="1" y="11" width="8" height="8" rx="2" class="b" /><rect x="11" y="11" width="8" height="8" rx="2" class="c" /></svg><span><Text limit={60}>{session.cluster || words.title}</Text></span></a>
+				<Freshness />
+				<User />
+			</header>
+			<nav id="nav" class={open ? "side open" : "side"} aria-label={words.navigation}>
+				<ul>
+					{places.map((name) => <li key={name}><a href={`#/${name}`} aria-current={here === name ? "page" : undefined}>{words.nav[name]}</a></li>)}
+					<li class="apart"><a href="#/submit" aria-current={here === "submit" ? "page" : undefined}>{words.nav.submit}</a></li>
+				</ul>
+				<p class="release">{session.release && words.release(session.release, session.version)}</p>
+			</nav>
+			<main id="main" tabIndex={-1}><View route={route} /></main>
+		</div>
+	);
+}
+
+function Page() {
+	const { phase, notice } = useSession();
+	switch (phase) {
+		case "starting":
+			return <div class="loading" role="status"><span class="spinner" aria-hidden="true" />{words.loading}</div>;
+		case "failed":
+			return <main class="signin"><Empty title={words.cantStart}><p><Text limit={1000}>{notice}</Text></p><p><button type="button" onClick={() => location.reload()}>{words.retry}</button></p></Empty></main>;
+		case "signed out":
+			return <SignIn />;
+	}
+	return <Shell />;
+}
+
+render(<Page />, document.getElementById("page")!);
+void start();
