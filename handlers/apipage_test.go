@@ -68,7 +68,8 @@ func TestAPIPage(t *testing.T) {
 }
 
 // TestRoot checks that a browser that requests the path / is sent to the page
-// at /docs, and that other clients get 404, as they do if the page is disabled.
+// at /status, or to /docs if that page is disabled, and that other clients get
+// 404, as all do if both pages are disabled.
 func TestRoot(t *testing.T) {
 	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 	for _, tt := range []struct {
@@ -93,11 +94,20 @@ func TestRoot(t *testing.T) {
 			if tt.accept != "" {
 				r.Header.Set("Accept", tt.accept)
 			}
-			w := httptest.NewRecorder()
-			New(Config{Docs: tt.docs}).ServeHTTP(w, r)
+			w := serveRoot(Config{Docs: tt.docs}, r)
 			if w.Code != tt.status || w.Header().Get("Location") != tt.location {
 				t.Errorf("status %d to %q, want %d to %q", w.Code, w.Header().Get("Location"), tt.status, tt.location)
 			}
+			location := strings.Replace(tt.location, "docs", "status", 1)
+			if status := serveRoot(Config{Docs: tt.docs, Status: true}, r); tt.docs && (status.Code != tt.status || status.Header().Get("Location") != location) {
+				t.Errorf("with the status page: status %d to %q, want %d to %q", status.Code, status.Header().Get("Location"), tt.status, location)
+			}
 		})
 	}
+}
+
+func serveRoot(cfg Config, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	New(cfg).ServeHTTP(w, r)
+	return w
 }

@@ -29,6 +29,7 @@ type Config struct {
 	Content    feature.Content // served paths; 0 for all
 	Statuses   []string        // responses in the OpenAPI document; nil for feature.DefaultStatuses
 	Docs       bool            // the page at /docs is served
+	Status     bool            // the page at /status is served
 
 	// Ready returns the results of the checks behind /readyz. If one has a
 	// problem, new requests should go to another gateway. A gateway without this

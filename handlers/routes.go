@@ -119,6 +119,8 @@ func (h *handler) pages() map[string]rest.Page {
 	}
 	maps.Copy(pages, h.documentPages())
 	maps.Copy(pages, h.apiPages())
+	maps.Copy(pages, h.statusPages())
+	maps.Copy(pages, h.rootPages())
 	maps.Copy(pages, h.clusterPages())
 	return pages
 }

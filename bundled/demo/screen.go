@@ -92,7 +92,7 @@ HTTP requests (-H takes the token from a file):
 
 In a browser, with the token of %s below, valid for %d hours:
 
-%s/docs
+%s/status
 SCHED_JWT=%s
 
 The job of curl writes its output to %s.

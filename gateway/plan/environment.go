@@ -49,7 +49,7 @@ var variables = []variable{
 	{"SCHED_DEBUG", setDebug("SCHED_DEBUG", nil)},
 	{"SCHEDRESTD_DEBUG", setDebug("SCHEDRESTD_DEBUG", nil)},
 	{"SCHEDRESTD_DEPRECATED", setDeprecated},
-	{"SCHEDRESTD_DOCS", setDocs},
+	{"SCHEDRESTD_DOCS", setPage(func(o *options) *bool { return &o.noDocs }, "SCHEDRESTD_DOCS")},
 	{"SCHEDRESTD_EXEMPT", setExempt},
 	{"SCHEDRESTD_IDEMPOTENCY_FILE", setClaims},
 	{"SCHEDRESTD_LISTEN", setListen},
@@ -65,6 +65,7 @@ var variables = []variable{
 	{"SCHEDRESTD_RATE", setRate},
 	{"SCHEDRESTD_RESPONSE_STATUS_CODES", setStatuses},
 	{"SCHEDRESTD_SECURITY", setSwitches},
+	{"SCHEDRESTD_STATUS", setPage(func(o *options) *bool { return &o.noStatus }, "SCHEDRESTD_STATUS")},
 	{"SCHEDRESTD_TLS_NAMES", setTLSNames},
 	{"SCHEDRESTD_TRUSTED_PROXIES", setProxies},
 	{"SCHEDRESTD_WATCH_INTERVAL", setTime(func(o *options) *time.Duration { return &o.watchInterval }, "SCHEDRESTD_WATCH_INTERVAL", 100*time.Millisecond, time.Minute, "1s")},
@@ -97,14 +98,16 @@ func setSwitches(o *options, v string) (err error) {
 	return nil
 }
 
-// setDocs sets whether the page at /docs is served.
-func setDocs(o *options, v string) error {
-	switch v {
-	case "on", "off":
-		o.noDocs = v == "off"
-		return nil
+// setPage returns a function that sets whether a page for browsers is disabled.
+func setPage(disabled func(*options) *bool, name string) func(*options, string) error {
+	return func(o *options, v string) error {
+		switch v {
+		case "on", "off":
+			*disabled(o) = v == "off"
+			return nil
+		}
+		return errs.New(errs.Invalid, "environment: %s=%s", name, v).WithHint("allowed values: on, off")
 	}
-	return errs.New(errs.Invalid, "environment: SCHEDRESTD_DOCS=%s", v).WithHint("allowed values: on, off")
 }
 
 // setTLSNames sets whether the certificates of the daemons must contain their

@@ -250,7 +250,7 @@ func TestSetup(t *testing.T) {
 			{Name: "two", Network: "tcp", Address: "127.0.0.2:7001"},
 		},
 		Accounting: []work.Address{{Name: "127.0.0.3", Network: "tcp", Address: "127.0.0.3:6819"}},
-		AuthSocket: "/run/sched/ctld.sock", Docs: true, Names: work.NamesSched,
+		AuthSocket: "/run/sched/ctld.sock", Docs: true, Status: true, Names: work.NamesSched,
 		Content:  work.ContentController | work.ContentAccounting | work.ContentUtil,
 		Statuses: []string{"200", "default"}, YAML: work.NoTag,
 		Limits: o.limits(cluster),

@@ -47,6 +47,7 @@ type options struct {
 	origins       []string           // SCHEDRESTD_CORS_ORIGINS
 	deprecated    []work.Deprecation // SCHEDRESTD_DEPRECATED
 	noDocs        bool               // SCHEDRESTD_DOCS
+	noStatus      bool               // SCHEDRESTD_STATUS
 	jwt           string             // SCHED_JWT; it is printed only if it is "daemon"
 	sackSocket    string             // SCHED_SACK_SOCKET
 	confCache     string             // SCHEDRESTD_CONF_CACHE

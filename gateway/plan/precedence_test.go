@@ -99,6 +99,7 @@ func TestPrecedence(t *testing.T) {
 		"SCHEDRESTD_CORS_ORIGINS":          {value: "https://a", want: []string{"https://a"}, otherValue: "https://b", got: setup(func(s work.Setup) any { return s.Origins })},
 		"SCHEDRESTD_DEPRECATED":            {value: "v0.0.40:2026-12-01", want: []work.Deprecation{{Version: 40, Since: 1796083200}}, otherValue: "v0.0.41:2026-12-01", got: setup(func(s work.Setup) any { return s.Deprecated })},
 		"SCHEDRESTD_DOCS":                  {value: "off", want: false, otherValue: "on", got: setup(func(s work.Setup) any { return s.Docs })},
+		"SCHEDRESTD_STATUS":                {value: "off", want: false, otherValue: "on", got: setup(func(s work.Setup) any { return s.Status })},
 		"SCHEDRESTD_LOG":                   {value: "syslog", want: "syslog:/dev/log", otherValue: "json", got: setup(func(s work.Setup) any { return s.Log })},
 		"SCHEDRESTD_EXEMPT":                {value: "10.0.0.0/8", want: []string{"10.0.0.0/8"}, otherValue: "::1", got: setup(func(s work.Setup) any { return prefixes(s.Admission.Exempt) })},
 		"SCHEDRESTD_TLS_NAMES":             {value: "check", want: true, otherValue: "ignore", got: setup(func(s work.Setup) any { return s.TLS.CheckNames })},

@@ -112,6 +112,7 @@ func handlerConfig(setup work.Setup) handlers.Config {
 		Content:  feature.Content(setup.Content),
 		Statuses: setup.Statuses,
 		Docs:     setup.Docs,
+		Status:   setup.Status,
 		Config: rest.Config{
 			Names:         spellings(setup.Names),
 			Parsers:       parsers(setup.Parsers),

@@ -62,7 +62,7 @@ func TestDocsPage(t *testing.T) {
 		}
 	}
 
-	b.Call("Page.navigate", map[string]any{"url": l.URL + "/"}, nil) // redirects to /docs
+	b.Call("Page.navigate", map[string]any{"url": l.URL + "/docs"}, nil)
 	b.Await("the page lists operations", `document.querySelectorAll(".opblock").length > 0`)
 	b.Screenshot("docs")
 	if got := b.Eval(`[...document.querySelectorAll("#version option")].map(o => o.textContent).join(" ")`); got != newestFirst() {

@@ -24,6 +24,7 @@ type Browser struct {
 	session  string
 	Problems []string // errors in the console, and violations of the page's security policy
 	Requests []string // addresses that the page requested
+	Changes  []string // requests other than GET, HEAD and OPTIONS: "METHOD ADDRESS BODY"
 	Answers  []string // addresses for which the header of an answer has arrived
 }
 
@@ -116,13 +117,16 @@ func (b *Browser) handleEvent(method string, params json.RawMessage) {
 	var p struct {
 		Type     string
 		Entry    struct{ Level, Text, URL string }
-		Request  struct{ URL string }
+		Request  struct{ URL, Method, PostData string }
 		Response struct{ URL string }
 	}
 	Must(b.t, json.Unmarshal(params, &p))
 	switch {
 	case method == "Network.requestWillBeSent":
 		b.Requests = append(b.Requests, p.Request.URL)
+		if m := p.Request.Method; m != "GET" && m != "HEAD" && m != "OPTIONS" {
+			b.Changes = append(b.Changes, m+" "+p.Request.URL+" "+p.Request.PostData)
+		}
 	case method == "Network.responseReceived":
 		b.Answers = append(b.Answers, p.Response.URL)
 	case method == "Runtime.exceptionThrown",

@@ -39,6 +39,7 @@ type Setup struct {
 	RequireUserName bool          // refuse the token of root or SchedUser if the request names no user
 	StrictBodies    bool          // refuse a body with an unknown field
 	Docs            bool          // the page at /docs is served
+	Status          bool          // the page at /status is served
 	Origins         []string      // origins whose web pages may read answers
 	Metrics         bool          // events are counted for the exporter
 	MaxAge          time.Duration // age that a list's data may have if the request does not say; 0 for none
@@ -75,7 +76,7 @@ func (s *settings) Walk(w *ipc.Walker) {
 	s.Munge.Walk(w)
 	s.TLS.Walk(w)
 	ipc.List(w, &s.Sack, maxAddresses, 2, func(t *string) { w.Text(ipc.MaxAddress, t) })
-	w.Fields(&s.RequireUserName, &s.StrictBodies, &s.Docs, &s.Metrics, &s.MaxAge, &s.MaxWait, &s.WatchInterval)
+	w.Fields(&s.RequireUserName, &s.StrictBodies, &s.Docs, &s.Status, &s.Metrics, &s.MaxAge, &s.MaxWait, &s.WatchInterval)
 	ipc.List(w, &s.Origins, MaxOrigins, 2, func(t *string) { w.Text(maxName, t) })
 	w.Blob(&s.Zone, maxZone)
 	w.Text(maxName, &s.UserClaim)

@@ -1,0 +1,100 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"schedrestd/integration/harness"
+)
+
+// page is the page at /status in a browser.
+type page struct {
+	*harness.Browser
+	t   *testing.T
+	url string // of the gateway
+}
+
+// openPage opens the gateway's address in a browser, and waits until the page
+// asks for a token, or shows the cluster.
+func openPage(t *testing.T, url string) *page {
+	t.Helper()
+	p := &page{harness.StartBrowser(t), t, url}
+	// Violations of the policy are counted in the page, too. The console reports only some of them.
+	p.Call("Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": `window.violations = [];
+		document.addEventListener("securitypolicyviolation", (e) => window.violations.push(e.violatedDirective + " " + e.blockedURI + " " + e.sample));`}, nil)
+	p.Call("Page.navigate", map[string]any{"url": url + "/"}, nil)
+	p.Await("the page has started", `document.querySelector(".signin textarea, .shell, .signin .empty") !== null`)
+	return p
+}
+
+// signIn signs in with a token, as the user of the token.
+func (p *page) signIn(token string) {
+	p.t.Helper()
+	p.Eval(fmt.Sprintf(`(() => { const field = document.querySelector(".signin textarea"); field.value = %q; field.form.requestSubmit(); })()`, token))
+	p.Await("the user is signed in", `document.querySelector(".shell") !== null`)
+}
+
+// show shows a view, such as "jobs?scope=all".
+func (p *page) show(view string) {
+	p.t.Helper()
+	p.Eval(fmt.Sprintf(`location.hash = "#/" + %q`, view))
+	p.Await(view+" is shown", `document.querySelector("main h1") !== null && document.querySelector("main .loading") === null`)
+}
+
+// awaitText waits until the page shows a text.
+func (p *page) awaitText(text string) {
+	p.t.Helper()
+	p.Await("the page shows "+text, fmt.Sprintf(`document.body.innerText.includes(%q)`, text))
+}
+
+// text returns what the page shows.
+func (p *page) text() string {
+	text, _ := p.Eval(`document.body.innerText`).(string)
+	return text
+}
+
+// click clicks the first button or link that has this text, in the dialog if
+// one is open.
+func (p *page) click(text string) {
+	p.t.Helper()
+	find := fmt.Sprintf(`[...(document.querySelector("dialog[open]") ?? document).querySelectorAll("button, a, summary")].find((e) => e.textContent.trim() === %q && !e.disabled)`, text)
+	p.Await("there is a button "+text, find+" !== undefined")
+	p.Eval(find + `.click()`)
+}
+
+// fill enters a value into the field with this label.
+func (p *page) fill(label, value string) {
+	p.t.Helper()
+	p.Eval(fmt.Sprintf(`(() => {
+		const l = [...document.querySelectorAll("label")].find((e) => e.textContent.trim().startsWith(%q));
+		const e = l ? l.querySelector("input, textarea, select") : document.querySelector('[aria-label="' + %[1]q + '"]');
+		e.value = %q;
+		e.dispatchEvent(new Event(e.tagName === "SELECT" ? "change" : "input", { bubbles: true }));
+	})()`, label, value))
+}
+
+// check reports errors that the page has caused, violations of its policy, and
+// requests to other places than the gateway or with the token in the address.
+func (p *page) check(token string) {
+	p.t.Helper()
+	for _, problem := range p.Problems {
+		if !strings.Contains(problem, "Failed to load resource") { // an answer with an error status
+			p.t.Errorf("console: %s", problem)
+		}
+	}
+	if violations := p.Eval(`window.violations.join("\n")`); violations != "" {
+		p.t.Errorf("violations of the policy: %v", violations)
+	}
+	for _, url := range p.Requests {
+		if !strings.HasPrefix(url, p.url+"/") && url != "about:blank" || token != "" && strings.Contains(url, token) {
+			p.t.Errorf("the page requested %.200s", url)
+		}
+	}
+	if stored := p.Eval(`localStorage.length + sessionStorage.length + document.cookie.length`); stored != 0.0 {
+		p.t.Errorf("the page stores %v things", stored)
+	}
+	if token != "" && strings.Contains(p.text(), token[len(token)-20:]) {
+		p.t.Error("the page shows the token")
+	}
+}
