@@ -73,6 +73,8 @@ func TestEnglish(t *testing.T) {
 			check(path, withoutCode(readPage(t, path)))
 		case strings.HasPrefix(path, "docs/man/"):
 			check(path, readPage(t, path))
+		case strings.HasPrefix(path, "web/src/") && strings.HasPrefix(filepath.Ext(path), ".ts"):
+			check(path, readPage(t, path))
 		case filepath.Ext(path) == ".go" && path != "english_test.go": // which quotes them
 			files := token.NewFileSet()
 			file, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)

@@ -93,7 +93,7 @@ export const words = {
 		expiresSoon: "Your token expires in less than five minutes.",
 		expiresVerySoon: "Your token expires in less than a minute.",
 		noToken: "no token needed",
-		noTokenTitle: "A proxy or the socket says who you are, so there is nothing to sign out of here",
+		noTokenTitle: "A proxy or the socket identifies you, so there is nothing to sign out of here",
 	},
 
 	kinds: {

@@ -14,7 +14,7 @@ onEnd(() => refused.clear());
 
 const mine = (job: Job) => job.user === session.user;
 
-/** What a refusal of a change says about other changes. A user may change their own jobs, but perhaps not this one. */
+/** Names the changes that are refused together with this one. A user may change their own jobs, but perhaps not this one. */
 const jobClass = (action: JobAction, job: Job) => (mine(job) ? `${action} ${job.label}` : "jobs of others");
 
 /** Returns whether a change makes sense for a job, and was not refused. */

@@ -36,6 +36,13 @@ export function useNow(seconds: number): number {
 	return now / 1000;
 }
 
+/** What the user has selected in a list. Another key, such as another filter, has another selection. */
+export function useSelection(key: string): [Set<string | number>, (selected: Set<string | number>) => void] {
+	const [state, set] = useState({ key, selected: new Set<string | number>() });
+	return [state.key === key ? state.selected : none, (selected) => set({ key, selected })];
+}
+const none = new Set<string | number>();
+
 /** The view that the part of the address after # selects. It never contains a secret. */
 export interface Route {
 	/** Such as ["jobs"], or ["job", "17"]. */

@@ -1,5 +1,5 @@
 // States of jobs and nodes: what the page shows of them. Each kind has a colour,
-// a shape and a word, so that nobody needs the colour to tell them apart.
+// a shape and a word, so that states can be distinguished without the colour.
 
 /** How a state is shown. */
 export type Kind =

@@ -69,9 +69,9 @@ export function Share({ amount }: { amount: Amount }) {
 }
 
 /** A part of a view, with a heading. */
-export function Card({ title, note, children, wide, id }: { title: string; note?: ComponentChildren; children: ComponentChildren; wide?: boolean; id?: string }) {
+export function Card({ title, note, children, wide, span }: { title: string; note?: ComponentChildren; children: ComponentChildren; wide?: boolean; span?: boolean }) {
 	return (
-		<section class={wide ? "card wide" : "card"} id={id} aria-label={title}>
+		<section class={wide ? "card wide" : span ? "card span" : "card"} aria-label={title}>
 			<header><h2>{title}</h2>{note !== undefined && <div class="note">{note}</div>}</header>
 			{children}
 		</section>

@@ -40,7 +40,7 @@ interface ConfirmProps<T> {
 	onClose: () => void;
 }
 
-/** Asks before changes, names what will be changed, makes the changes and says what came of each. */
+/** Asks before changes, names what will be changed, makes the changes, and shows the result of each. */
 function Confirm<T>({ title, question, button, danger, list, name, describe, change, ready = true, children, onClose }: ConfirmProps<T>) {
 	const [results, setResults] = useState<Results>();
 	const finished = results?.size === list.length;
@@ -69,7 +69,7 @@ function Confirm<T>({ title, question, button, danger, list, name, describe, cha
 			<footer>
 				{finished ? <button type="button" class="primary" onClick={onClose}>{words.close}</button> : (
 					<>
-						<button type="button" onClick={onClose}>{words.confirm.keep}</button>
+						<button type="button" autofocus={!children} onClick={onClose}>{words.confirm.keep}</button>
 						<button type="button" class={danger ? "primary danger" : "primary"} disabled={!!results || !ready} onClick={start}>{button}</button>
 					</>
 				)}
@@ -96,7 +96,7 @@ export function ConfirmNodes({ action, nodes, onClose }: { action: NodeAction; n
 			ready={action === "resume" || reason.trim() !== ""} describe={(node) => <b><Text>{node.name}</Text></b>}>
 			{action === "drain" && (
 				<label class="field">{words.nodeActions.reason}
-					<input type="text" value={reason} maxLength={500} required onInput={(e) => setReason(e.currentTarget.value)} placeholder={words.nodeActions.reasonExample} />
+					<input type="text" value={reason} maxLength={500} required autofocus onInput={(e) => setReason(e.currentTarget.value)} placeholder={words.nodeActions.reasonExample} />
 				</label>
 			)}
 		</Confirm>

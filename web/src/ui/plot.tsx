@@ -11,6 +11,8 @@ export interface Series {
 	fill?: boolean;
 }
 
+const HEIGHT = 150; // pixels
+
 interface Props {
 	label: string;
 	times: number[];
@@ -23,6 +25,8 @@ interface Props {
 export function Plot({ label, times, series, format, top }: Props) {
 	const box = useRef<HTMLDivElement>(null);
 	const plot = useRef<uPlot>(null);
+	const shown = useRef(times);
+	shown.current = times;
 	const [scheme, setScheme] = useState(0);
 
 	useEffect(() => {
@@ -38,27 +42,27 @@ export function Plot({ label, times, series, format, top }: Props) {
 		const font = `11px ${style.fontFamily}`;
 		const axis = { stroke: colour("muted"), font, grid: { stroke: colour("line"), width: 1 }, ticks: { show: false } };
 		const made = new uPlot({
-			width: box.current!.clientWidth || 300, height: 150,
+			width: box.current!.clientWidth || 300, height: HEIGHT,
 			cursor: { drag: { x: false, y: false }, points: { size: 6 } },
 			legend: { show: false },
 			scales: {
-				x: { time: true, range: (_, low, high) => [Math.min(low, high - 600), high] },
-				y: { range: (_, _low, high) => [0, top ?? Math.max(4, Math.ceil(high * 1.15))] },
+				x: { time: true, range: () => [Math.min(shown.current[0], shown.current[shown.current.length - 1] - 600), shown.current[shown.current.length - 1]] },
+				y: { range: (_, _low, high) => [0, top ?? Math.max(4, Math.ceil((high ?? 0) * 1.15))] },
 			},
 			axes: [
-				{ ...axis, space: 70, values: (_, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", hourCycle: "h23" })) },
-				{ ...axis, size: 46, space: 32, values: (_, ticks) => ticks.map((n) => (top === undefined && n % 1 ? "" : format(n))) },
+				{ ...axis, space: 70, size: 26, values: (_, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", hourCycle: "h23" })) },
+				{ ...axis, size: 46, space: 24, values: (_, ticks) => ticks.map((n) => (top === undefined && n % 1 ? "" : format(n))) },
 			],
 			series: [
 				{},
 				...series.map((s) => ({
-					label: s.title, stroke: colour(s.colour), width: 1.75, dash: s.dash, points: { show: false },
+					label: s.title, stroke: colour(s.colour), width: 1.75, dash: s.dash, points: { show: () => shown.current.length < 2, size: 5 },
 					fill: s.fill ? colour(`${s.colour}-soft`) : undefined, paths: uPlot.paths.stepped!({ align: 1 }),
 				})),
 			],
 		}, [times, ...series.map((s) => s.values)] as uPlot.AlignedData, box.current!);
 		plot.current = made;
-		const observer = new ResizeObserver(([entry]) => made.setSize({ width: Math.floor(entry.contentRect.width), height: 150 }));
+		const observer = new ResizeObserver(([entry]) => made.setSize({ width: Math.floor(entry.contentRect.width), height: HEIGHT }));
 		observer.observe(box.current!);
 		return () => {
 			observer.disconnect();

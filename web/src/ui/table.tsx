@@ -1,5 +1,5 @@
 // A table that renders only the rows in view, so that 20,000 rows scroll as
-// smoothly as 20. It is a real table: a screen reader is told the number of
+// smoothly as 20. It is a real table: a screen reader gets the number of
 // rows, and the number of each row.
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -104,7 +104,7 @@ export function Table<T>({ caption, columns, rows, id, link, order: first, selec
 	const width = columns.length + (onSelect ? 1 : 0);
 
 	return (
-		<div class={tall ? "table tall" : "table"} ref={box} onScroll={measure} onKeyDown={key} tabIndex={sorted.length === 0 ? 0 : -1} role="region" aria-label={caption}>
+		<div class={tall ? "table tall" : "table"} ref={box} onScroll={measure} onKeyDown={key} tabIndex={sorted.length === 0 ? 0 : -1} role={tall ? "region" : undefined} aria-label={tall ? caption : undefined}>
 			<table aria-rowcount={sorted.length + 1}>
 				<caption class="hidden">{caption}</caption>
 				<thead>

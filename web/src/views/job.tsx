@@ -175,7 +175,7 @@ function Timeline({ job, raw, record }: { job: Job; raw: any; record: any }) {
 	);
 }
 
-/** What a job asked for and got, and what accounting says that it used. */
+/** What a job asked for and got, and what it used according to accounting. */
 function Resources({ job, raw, record }: { job: Job; raw: any; record: any }) {
 	const asked = raw ? parseTRES(raw.tres_req_str) : listed(record?.tres?.requested);
 	const got = raw ? parseTRES(raw.tres_alloc_str) : listed(record?.tres?.allocated);

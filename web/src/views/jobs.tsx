@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { offersJob, type JobAction } from "../core/changes";
 import { count, duration } from "../core/format";
 import fields from "../core/fields.json";
-import { href, type Route, setQuery, useList, useNow } from "../core/hooks";
+import { href, type Route, setQuery, useList, useNow, useSelection } from "../core/hooks";
 import { jobs, partitions } from "../core/lists";
 import { active, type Job, natural, running } from "../core/records";
 import { session } from "../core/session";
@@ -65,7 +65,6 @@ export function Jobs({ route }: { route: Route }) {
 	const [jobList, partitionList] = [useList(jobs), useList(partitions)];
 	const [columns, setColumns] = useState(chosenColumns);
 	const [choosing, setChoosing] = useState(false);
-	const [selected, setSelected] = useState(new Set<string | number>());
 	const [action, setAction] = useState<{ action: JobAction; jobs: Job[] }>();
 	const { query } = route;
 	const get = (name: string) => query.get(name) ?? "";
@@ -81,10 +80,11 @@ export function Jobs({ route }: { route: Route }) {
 		return (scope === "all" ? all : mine).filter((job) => (!partition || job.partition.split(",").includes(partition)) && matches(job, wanted));
 	}, [all, scope, get("partition"), get("q")]);
 	const rows = useMemo(() => inScope.filter(states[get("state")] ?? states[""]), [inScope, get("state")]);
-	const shown = useMemo(() => columns.map((id) => jobColumns.find((c) => c.id === id)!), [columns, minute]);
+	const gpus = useMemo(() => all.some((job) => job.gpus > 0), [all]);
+	const shown = useMemo(() => jobColumns.filter((c) => columns.includes(c.id) && (c.id !== "gpus" || gpus)), [columns, gpus, minute]);
 
 	useEffect(() => jobs.want(columns.flatMap((id) => extraFields[id] ?? [])), [columns]);
-	useEffect(() => setSelected(new Set()), [scope, get("state"), get("partition"), get("q")]);
+	const [selected, setSelected] = useSelection([scope, get("state"), get("partition"), get("q")].join("/"));
 
 	const chosen = useMemo(() => rows.filter((job) => selected.has(job.id)), [rows, selected]);
 	const actions = (["cancel", "hold", "release", "requeue"] as JobAction[]).map((name) => ({ name, jobs: chosen.filter((job) => offersJob(name, job)) })).filter((a) => a.jobs.length > 0);
@@ -137,8 +137,7 @@ export function Jobs({ route }: { route: Route }) {
 							<label key={column.id} class="check">
 								<input type="checkbox" checked={columns.includes(column.id)} disabled={column.id === "id"} onChange={(e) => {
 									const on = e.currentTarget.checked;
-									chosenColumns = jobColumns.map((c) => c.id).filter((id) => (id === column.id ? on : columns.includes(id)));
-									setColumns(chosenColumns);
+									setColumns((old) => (chosenColumns = jobColumns.map((c) => c.id).filter((id) => (id === column.id ? on : old.includes(id)))));
 								}} /> <span>{column.title}</span>
 							</label>
 						))}

@@ -1,10 +1,10 @@
 // The list of nodes, and one node with the jobs on it.
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { useAnswer } from "../core/answer";
 import { offersNode, wasRefused, type NodeAction } from "../core/changes";
 import fields from "../core/fields.json";
 import { count, fraction, memory } from "../core/format";
-import { href, type Route, setQuery, useList } from "../core/hooks";
+import { href, type Route, setQuery, useList, useSelection } from "../core/hooks";
 import { hostlistHas } from "../core/hostlist";
 import { jobs, nodes, partitions } from "../core/lists";
 import { active, type Node, toNode } from "../core/records";
@@ -33,7 +33,6 @@ const columns: Column<Node>[] = [
 
 export function Nodes({ route }: { route: Route }) {
 	const [list, partitionList] = [useList(nodes), useList(partitions)];
-	const [selected, setSelected] = useState(new Set<string | number>());
 	const [action, setAction] = useState<{ action: NodeAction; nodes: Node[] }>();
 	const { query } = route;
 	const get = (name: string) => query.get(name) ?? "";
@@ -50,7 +49,7 @@ export function Nodes({ route }: { route: Route }) {
 	}, [all, get("partition"), get("q")]);
 	const kinds = useMemo(() => nodeKinds.map((kind) => ({ kind, n: found.filter((node) => node.kind === kind).length })).filter(({ kind, n }) => n > 0 || kind === get("state")), [found, get("state")]);
 	const rows = useMemo(() => found.filter((node) => !get("state") || node.kind === get("state")), [found, get("state")]);
-	useEffect(() => setSelected(new Set()), [get("state"), get("partition"), get("q")]);
+	const [selected, setSelected] = useSelection([get("state"), get("partition"), get("q")].join("/"));
 	const chosen = useMemo(() => rows.filter((node) => selected.has(node.name)), [rows, selected]);
 	const actions = (["drain", "resume"] as NodeAction[]).map((name) => ({ name, nodes: chosen.filter((node) => offersNode(name, node)) })).filter((a) => a.nodes.length > 0);
 	const shown = useMemo(() => columns.filter((c) => c.id !== "gpus" || all.some((n) => n.gpus > 0)), [all]);

@@ -1,4 +1,4 @@
-// The overview: how busy the cluster is, who waits and why, and what changed.
+// The overview: how busy the cluster is, which jobs wait and why, and what has changed.
 import { useMemo } from "preact/hooks";
 import { count, duration, memory } from "../core/format";
 import { href, useList } from "../core/hooks";
@@ -71,9 +71,11 @@ export function Overview() {
 						</table></div>
 					)}
 				</Card>
-				<Card title={words.overview.history} note={words.overview.historyNote(duration(samples.length > 1 ? samples[samples.length - 1].at - samples[0].at : 0))}>
+				<Card title={words.overview.history} wide note={words.overview.historyNote(duration(samples.length > 1 ? samples[samples.length - 1].at - samples[0].at : 0))}>
 					<History />
 				</Card>
+			</div>
+			<div class="cards three">
 				<Card title={words.overview.reasons} note={jobList.complete && words.overview.waitingCount(count(counts.waiting), counts.waiting)}>
 					{unfinished(jobList) ?? <Ranking list={counts.reasons} total={counts.waiting} empty={words.overview.nothingWaits}
 						link={(reason) => href(["jobs"], { scope: "all", state: "waiting", q: reason })} describe={(reason) => words.reasons[reason] ?? ""} />}
@@ -94,7 +96,7 @@ export function Overview() {
 						</tbody></table>
 					)}
 				</Card>
-				<Card title={words.overview.changes}>
+				<Card title={words.overview.changes} span>
 					<Changes />
 				</Card>
 			</div>
@@ -198,7 +200,7 @@ function History() {
 	const times = useMemo(() => samples.map((s) => s.at), [samples]);
 	if (samples.length === 0) return <Empty title={words.overview.noHistory} />;
 	return (
-		<>
+		<div class="plots">
 			<Plot label={words.overview.plotJobs} times={times} format={count} series={[
 				{ title: words.running, colour: "running", values: samples.map((s) => s.running), fill: true },
 				{ title: words.waiting, colour: "waiting", values: samples.map((s) => s.waiting), dash: [5, 3] },
@@ -206,7 +208,7 @@ function History() {
 			<Plot label={words.overview.plotCPUs} times={times} format={(n) => `${Math.round(n)} %`} top={100} series={[
 				{ title: words.overview.cpusInUse, colour: "allocated", values: samples.map((s) => 100 * s.cpus), fill: true },
 			]} />
-		</>
+		</div>
 	);
 }
 
