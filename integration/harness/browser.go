@@ -22,10 +22,11 @@ type Browser struct {
 	messages *bufio.Reader
 	lastID   int
 	session  string
-	Problems []string // errors in the console, and violations of the page's security policy
-	Requests []string // addresses that the page requested
-	Changes  []string // requests other than GET, HEAD and OPTIONS: "METHOD ADDRESS BODY"
-	Answers  []string // addresses for which the header of an answer has arrived
+	Problems []string                                    // errors in the console, and violations of the page's security policy
+	Requests []string                                    // addresses that the page requested
+	Changes  []string                                    // requests other than GET, HEAD and OPTIONS: "METHOD ADDRESS BODY"
+	Answers  []string                                    // addresses for which the header of an answer has arrived
+	Event    func(method string, params json.RawMessage) // called for each event if it is set
 }
 
 // StartBrowser starts Chromium, or skips the test.
@@ -114,6 +115,9 @@ func (b *Browser) Call(method string, params any, result any) {
 }
 
 func (b *Browser) handleEvent(method string, params json.RawMessage) {
+	if b.Event != nil {
+		b.Event(method, params)
+	}
 	var p struct {
 		Type     string
 		Entry    struct{ Level, Text, URL string }
@@ -134,6 +138,34 @@ func (b *Browser) handleEvent(method string, params json.RawMessage) {
 		method == "Log.entryAdded" && (p.Entry.Level == "error" || p.Entry.Level == "warning"):
 		b.Problems = append(b.Problems, fmt.Sprintf("%s: %.400s", method, params))
 	}
+}
+
+// OpenElsewhere opens an address in another page, with a profile of its own. It
+// has its own cookies and connections.
+func (b *Browser) OpenElsewhere(url string) {
+	b.t.Helper()
+	defer func(session string) { b.session = session }(b.session)
+	b.session = "" // the page may not do this
+	var profile struct{ BrowserContextID string }
+	b.Call("Target.createBrowserContext", nil, &profile)
+	b.Call("Target.createTarget", map[string]any{"url": url, "browserContextId": profile.BrowserContextID}, nil)
+}
+
+// Titles returns the titles of all pages.
+func (b *Browser) Titles() (titles []string) {
+	b.t.Helper()
+	defer func(session string) { b.session = session }(b.session)
+	b.session = ""
+	var list struct {
+		TargetInfos []struct{ Type, Title string }
+	}
+	b.Call("Target.getTargets", nil, &list)
+	for _, target := range list.TargetInfos {
+		if target.Type == "page" {
+			titles = append(titles, target.Title)
+		}
+	}
+	return titles
 }
 
 // Eval returns the value of a JavaScript expression. If the value is a promise,

@@ -17,12 +17,14 @@ import (
 )
 
 // controller plays the controller of a cluster of any size. It accepts every
-// token, and counts the requests of each type. It permits no change.
+// token, and counts the requests of each type. It refuses changes unless they are
+// permitted; then it answers as if it had made them.
 type controller struct {
 	port int
 
 	mu         sync.Mutex // guards what follows
 	requests   map[message.Type]int
+	permits    bool // changes
 	changedAt  model.Time
 	nodes      []model.Node
 	jobs       []model.Job
@@ -148,7 +150,13 @@ func (c *controller) compose(f message.Frame) (message.Type, message.Body) {
 		}
 		return message.ResponseJobInfo, answer
 	}
-	return message.ResponseRC, &message.RC{Code: fault.AccessDenied}
+	switch {
+	case !c.permits:
+		return message.ResponseRC, &message.RC{Code: fault.AccessDenied}
+	case f.Header.Type == message.RequestKillJobs:
+		return message.ResponseKillJobs, &message.KillJobsResponse{}
+	}
+	return message.ResponseRC, &message.RC{}
 }
 
 // cluster returns nodes, jobs and partitions with all kinds of states.

@@ -63,12 +63,26 @@ func (p *page) click(text string) {
 	p.Eval(find + `.click()`)
 }
 
+// ask clicks a button that opens a dialog.
+func (p *page) ask(text string) {
+	p.t.Helper()
+	p.click(text)
+	p.Await("a dialog is open", `document.querySelector("dialog[open]") !== null`)
+}
+
+// closeDialog closes the dialog with its last button.
+func (p *page) closeDialog() {
+	p.t.Helper()
+	p.click("Close")
+	p.Await("the dialog is closed", `document.querySelector("dialog") === null`)
+}
+
 // fill enters a value into the field with this label.
 func (p *page) fill(label, value string) {
 	p.t.Helper()
 	p.Eval(fmt.Sprintf(`(() => {
 		const l = [...document.querySelectorAll("label")].find((e) => e.textContent.trim().startsWith(%q));
-		const e = l ? l.querySelector("input, textarea, select") : document.querySelector('[aria-label="' + %[1]q + '"]');
+		const e = l ? l.querySelector("input, textarea, select") : document.querySelector('textarea[aria-label="' + %[1]q + '"]');
 		e.value = %q;
 		e.dispatchEvent(new Event(e.tagName === "SELECT" ? "change" : "input", { bubbles: true }));
 	})()`, label, value))

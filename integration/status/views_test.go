@@ -79,7 +79,7 @@ func TestPage(t *testing.T) {
 	p.Changes = nil
 	p.click("Cancel")
 	p.awaitText("Done: 1.")
-	p.click("Close")
+	p.closeDialog()
 	if want := "DELETE " + l.URL + "/sched/v0.0.45/job/" + id[1] + " "; len(p.Changes) != 1 || p.Changes[0] != want {
 		t.Errorf("the page sent %q, want %q", p.Changes, want)
 	}

@@ -1,0 +1,120 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/model"
+)
+
+// TestActions checks the request of each change that the page offers, and that
+// the page offers changes only where they make sense. After an answer has refused
+// a change of another user's job, or of a node, the page must not offer such
+// changes again until the user signs in again.
+func TestActions(t *testing.T) {
+	t.Parallel()
+	nodes, jobs, partitions := cluster(40, 40)
+	jobs[0].State, jobs[0].Priority, jobs[0].UserName = model.JobPending, 7, "root"
+	jobs[1].State, jobs[1].Priority, jobs[1].UserName = model.JobPending, 0, "root"
+	jobs[2].State, jobs[2].UserName, jobs[2].ArrayJobID, jobs[2].ArrayTaskID = model.JobRunning, "root", 100_003, model.Some(uint32(4))
+	jobs[3].State, jobs[3].UserName = model.JobRunning, "bob"
+	jobs[4].State, jobs[4].UserName = model.JobRunning, "bob"
+	nodes[0].State, nodes[1].State = model.NodeIdle, model.NodeIdle|model.NodeDrain
+	c := newController(t, nodes, jobs, partitions)
+	c.permits = true
+	g := startFor(t, c)
+	url := "http://" + g.Address
+	p := openPage(t, url)
+	p.signIn(g.Lab.OwnToken)
+
+	offered := func() (names []string) {
+		text, _ := p.Eval(`[...document.querySelectorAll("main .actions button")].map((e) => e.textContent).join(" ")`).(string)
+		return strings.Fields(text)
+	}
+	for _, tt := range []struct {
+		view    string
+		offered []string
+		button  string
+		reason  string
+		want    string
+	}{
+		{"job/100001", []string{"Cancel", "Hold"}, "Hold", "", `POST /sched/v0.0.45/job/100001 {"hold":true}`},
+		{"job/100002", []string{"Cancel", "Release"}, "Release", "", `POST /sched/v0.0.45/job/100002 {"hold":false}`},
+		{"job/100003_4", []string{"Cancel", "Requeue"}, "Cancel", "", `DELETE /sched/v0.0.45/job/100003_4 `},
+		{"job/100003_4", []string{"Cancel", "Requeue"}, "Requeue", "", `POST /sched/v0.0.45/jobs/requeue {"jobs":["100003_4"]}`},
+		{"node/r01n01", []string{"Drain"}, "Drain", " disk ", `POST /sched/v0.0.45/node/r01n01 {"state":["DRAIN"],"reason":"disk"}`},
+		{"node/r01n02", []string{"Resume"}, "Resume", "", `POST /sched/v0.0.45/node/r01n02 {"state":["RESUME"]}`},
+	} {
+		p.show(tt.view)
+		p.Await("changes are offered", `document.querySelector("main .actions button") !== null`)
+		if diff := cmp.Diff(tt.offered, offered()); diff != "" {
+			t.Errorf("%s offers: (-want +got)\n%s", tt.view, diff)
+		}
+		p.Changes = nil
+		p.ask(tt.button)
+		if tt.reason != "" {
+			if p.Eval(`document.querySelector("dialog .primary").disabled`) != true {
+				t.Error("the change needs no reason")
+			}
+			p.fill("Reason", tt.reason)
+		}
+		p.Screenshot("confirm-" + tt.button)
+		p.click(tt.button)
+		p.awaitText("Done: 1.")
+		p.closeDialog()
+		if got := strings.ReplaceAll(strings.Join(p.Changes, "\n"), url, ""); got != tt.want {
+			t.Errorf("%s of %s: the page sent %s, want %s", tt.button, tt.view, got, tt.want)
+		}
+	}
+
+	// Several at once: every one is named, and each gets a request of its own.
+	p.show("jobs?scope=mine&q=100001")
+	p.Await("one row", `document.querySelectorAll(".table tbody tr:not(.space)").length === 1`)
+	p.show("jobs?scope=all&state=running")
+	rows, _ := p.Eval(`document.querySelector(".table table").getAttribute("aria-rowcount") - 1`).(float64)
+	p.Eval(`document.querySelector(".table thead input").click()`)
+	p.awaitText(fmt.Sprintf("%v selected", rows))
+	p.Changes = nil
+	p.ask("Cancel")
+	p.click("Cancel")
+	p.awaitText(fmt.Sprintf("Done: %v.", rows))
+	if named := p.Eval(`document.querySelectorAll("dialog .targets li").length`); named != rows || len(p.Changes) != int(rows) {
+		t.Errorf("%v jobs are named, %d requests sent, want %v", named, len(p.Changes), rows)
+	}
+	p.closeDialog()
+
+	// Refused changes.
+	c.change(func() { c.permits = false })
+	p.show("job/100004")
+	p.ask("Cancel")
+	p.click("Cancel")
+	p.awaitText("Refused or failed: 1.")
+	p.closeDialog()
+	p.awaitText("You may not change jobs of other users.")
+	p.show("job/100005")
+	p.awaitText("You may not change jobs of other users.")
+	if got := offered(); len(got) > 0 {
+		t.Errorf("the page still offers %v", got)
+	}
+	p.show("job/100001") // the user's own
+	p.Await("changes are offered", `document.querySelector("main .actions button") !== null`)
+	p.show("node/r01n01")
+	p.ask("Drain")
+	p.fill("Reason", "disk")
+	p.click("Drain")
+	p.awaitText("Refused or failed: 1.")
+	p.closeDialog()
+	p.show("node/r01n02")
+	p.awaitText("You may not change nodes.")
+	if got := offered(); len(got) > 0 {
+		t.Errorf("the page still offers %v", got)
+	}
+	p.check(g.Lab.OwnToken)
+	p.click("Sign out")
+	p.Await("the page asks for a token", `document.querySelector(".signin textarea") !== null`)
+	p.signIn(g.Lab.OwnToken)
+	p.Await("changes are offered again", `document.querySelector("main .actions button") !== null`)
+}

@@ -1,0 +1,162 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"schedrestd/integration/harness"
+	"schedrestd/model"
+)
+
+// startProxy starts a proxy in front of the gateway. The function change may
+// change requests.
+func startProxy(t *testing.T, target string, change func(*http.Request)) string {
+	t.Helper()
+	to, err := url.Parse(target)
+	harness.Must(t, err)
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(to)
+		change(r.Out)
+	}}
+	s := httptest.NewServer(proxy)
+	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	return s.URL
+}
+
+// TestStream checks that the page shows changes as soon as the gateway sends
+// them, that it forgets jobs that are gone, and that it goes on after a restart
+// of its streams.
+func TestStream(t *testing.T) {
+	t.Parallel()
+	nodes, jobs, partitions := cluster(40, 30)
+	c := newController(t, nodes, jobs, partitions)
+	g := startFor(t, c)
+	p := openPage(t, "http://"+g.Address)
+	p.signIn(g.Lab.OwnToken)
+	p.Await("changes arrive as a stream", `document.querySelector(".fresh.live") !== null`)
+	p.show("jobs?scope=all")
+	p.awaitText("100030")
+	c.change(func() {
+		c.jobs[29].Name = "renamed-job"
+		c.jobs = append(c.jobs, model.Job{StepID: model.StepID{JobID: 200_000}, Name: "new-job", UserName: "ann", Partition: "batch", Detailed: true})
+	})
+	p.awaitText("renamed-job")
+	p.awaitText("new-job")
+	c.change(func() { c.jobs = c.jobs[1:30] })
+	p.Await("the removed jobs are gone", `!document.body.innerText.includes("new-job") && document.querySelector('a[href="#/job/100001"]') === null`)
+	if rows := p.Eval(`document.querySelector(".table table").getAttribute("aria-rowcount")`); rows != "30" { // with the header
+		t.Errorf("the table has %v rows", rows)
+	}
+	p.show("overview")
+	p.Await("the changes are listed", `document.querySelector(".changes li") !== null`)
+	p.check(g.Lab.OwnToken)
+}
+
+// TestPolling checks that the page works through a proxy that lets no stream
+// through: it shows changes, and answers without changes are not sent again.
+func TestPolling(t *testing.T) {
+	t.Parallel()
+	nodes, jobs, partitions := cluster(40, 30)
+	c := newController(t, nodes, jobs, partitions)
+	g := startFor(t, c)
+	proxy := startProxy(t, "http://"+g.Address, func(r *http.Request) {
+		if r.Header.Get("Accept") == "text/event-stream" {
+			r.Header.Set("Accept", "application/json")
+		}
+	})
+	p := openPage(t, proxy)
+	p.signIn(g.Lab.OwnToken)
+	p.awaitText("Every 5 s")
+	p.show("jobs?scope=all")
+	p.awaitText("100030")
+	c.change(func() { c.jobs[29].Name = "renamed-job" })
+	p.awaitText("renamed-job")
+	c.change(func() { c.jobs = c.jobs[:29] })
+	p.Await("the removed job is gone", `!document.body.innerText.includes("renamed-job")`)
+	p.check(g.Lab.OwnToken)
+}
+
+// TestNoTokenNeeded checks that the page asks for no token behind a proxy that
+// authenticates users, and that it then offers no signing out.
+func TestNoTokenNeeded(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	proxy := startProxy(t, l.URL, func(r *http.Request) { r.Header.Set("X-SCHED-USER-TOKEN", l.OwnToken) })
+	p := openPage(t, proxy)
+	p.Await("the nodes are shown", `document.querySelector(".legend li") !== null`)
+	p.awaitText("no token needed")
+	if p.Eval(`[...document.querySelectorAll("button")].some((e) => e.textContent === "Sign out")`) != false {
+		t.Error("the page offers to sign out")
+	}
+	p.show("submit")
+	if command, _ := p.Eval(`document.querySelector("pre.source").textContent`).(string); strings.Contains(command, "token") {
+		t.Errorf("the command contains a token: %s", command)
+	}
+	p.check("")
+}
+
+// TestExpiry checks that the page counts down the validity of a token, and asks
+// for a new one when it has expired. The data must be gone from the page.
+func TestExpiry(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	token, err := l.Token(ctx, "", 15*time.Second)
+	harness.Must(t, err)
+	p := openPage(t, l.URL)
+	p.signIn(token)
+	p.awaitText("token: 0:")
+	p.Await("a screen reader is warned", `document.querySelector(".user [role=alert]").textContent.includes("expires in less than a minute")`)
+	p.awaitText("Your token has expired")
+	if p.Eval(`document.querySelector(".shell") === null`) != true {
+		t.Error("the page still shows the cluster")
+	}
+	p.signIn(l.OwnToken)
+	p.Await("the nodes are shown", `document.querySelector(".legend li") !== null`)
+	p.check(token)
+}
+
+// TestHidden checks that a page in a hidden tab stops asking, and goes on when
+// it is shown again.
+func TestHidden(t *testing.T) {
+	t.Parallel()
+	nodes, jobs, partitions := cluster(40, 30)
+	c := newController(t, nodes, jobs, partitions)
+	g := startFor(t, c)
+	var open, requests atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		open.Add(1)
+		requests.Add(1)
+		defer open.Add(-1)
+		to := &url.URL{Scheme: "http", Host: g.Address}
+		(&httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}).ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	p := openPage(t, s.URL)
+	p.signIn(g.Lab.OwnToken)
+	p.Await("changes arrive as a stream", `document.querySelector(".fresh.live") !== null`)
+	visible := func(yes bool) {
+		p.Eval(fmt.Sprintf(`Object.defineProperty(document, "hidden", { configurable: true, get: () => %t }); document.dispatchEvent(new Event("visibilitychange"))`, !yes))
+	}
+	visible(false)
+	harness.Eventually(t, "the page has ended its requests", func() bool { return open.Load() == 0 })
+	before := requests.Load()
+	c.change(func() { c.jobs[29].Name = "renamed-job" })
+	time.Sleep(12 * time.Second) // longer than each interval of a visible page except those of partitions
+	if got := requests.Load(); got != before {
+		t.Errorf("the hidden page has sent %d requests", got-before)
+	}
+	visible(true)
+	p.show("jobs?scope=all")
+	p.awaitText("renamed-job")
+	p.check(g.Lab.OwnToken)
+}
