@@ -65,15 +65,13 @@ function sample(): void {
 		else if (job.state === "PENDING") waiting++;
 	}
 	const { used, total } = usage(nodes.items.values()).cpus;
-	samples = [...samples.filter((s) => s.at > at - HOUR), { at, running: active, waiting, cpus: total > 0 ? used / total : 0 }];
+	const last = samples[samples.length - 1];
+	const fresh = last !== undefined && at < last.at + EVERY; // then it shows the current numbers
+	samples = [...samples.slice(0, fresh ? -1 : undefined).filter((s) => s.at > at - HOUR), { at: fresh ? last.at : at, running: active, waiting, cpus: total > 0 ? used / total : 0 }];
 }
 
 window.setInterval(sample, EVERY * 1000);
-for (const list of [jobs, nodes]) {
-	list.subscribe(() => {
-		if (samples.length === 0) sample();
-	});
-}
+for (const list of [jobs, nodes]) list.subscribe(sample);
 
 /** How much of a resource is in use. */
 export interface Amount {
