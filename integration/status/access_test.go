@@ -23,7 +23,7 @@ func TestAccessibility(t *testing.T) {
 	nodes, jobs, partitions := cluster(60, 60)
 	c := newController(t, nodes, jobs, partitions)
 	g := startFor(t, c)
-	p := openPage(t, "http://"+g.Address)
+	p := harness.OpenStatus(t, "http://"+g.Address)
 	p.Call("Page.setBypassCSP", map[string]any{"enabled": true}, nil) // axe-core is not a part of the page
 	p.Call("Page.reload", nil, nil)
 	p.Await("the page asks for a token", `document.querySelector(".signin textarea") !== null`)
@@ -43,7 +43,7 @@ func TestAccessibility(t *testing.T) {
 		}
 	}
 	check("sign in")
-	p.signIn(g.Lab.OwnToken)
+	p.SignIn(g.Lab.OwnToken)
 	for _, mode := range []struct {
 		name   string
 		width  int
@@ -52,10 +52,10 @@ func TestAccessibility(t *testing.T) {
 		p.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": mode.width, "height": 900, "deviceScaleFactor": 1, "mobile": false}, nil)
 		p.Call("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": mode.scheme}}}, nil)
 		for _, view := range []string{"overview", "jobs?scope=all", "jobs?scope=all&q=nothing", "job/100001", "job/100005", "nodes", "node/r01n01", "partitions", "reservations", "submit"} {
-			p.show(view)
+			p.Show(view)
 			check(mode.name + " " + view)
 		}
-		p.show("jobs?scope=all")
+		p.Show("jobs?scope=all")
 		p.Eval(`document.querySelector(".table tbody input").click()`)
 		p.Await("a job is selected", `document.querySelector(".bulk") !== null`)
 		check(mode.name + " selection")
@@ -74,9 +74,9 @@ func TestKeyboard(t *testing.T) {
 	nodes, jobs, partitions := cluster(40, 400)
 	c := newController(t, nodes, jobs, partitions)
 	g := startFor(t, c)
-	p := openPage(t, "http://"+g.Address)
-	p.signIn(g.Lab.OwnToken)
-	p.show("jobs?scope=all")
+	p := harness.OpenStatus(t, "http://"+g.Address)
+	p.SignIn(g.Lab.OwnToken)
+	p.Show("jobs?scope=all")
 	press := func(key string, times int) {
 		text := map[string]string{"Enter": "\r", " ": " "}[key]
 		for range times {
@@ -104,7 +104,7 @@ func TestKeyboard(t *testing.T) {
 	press("ArrowUp", 1)
 	focused("100002")
 	press(" ", 1)
-	p.awaitText("1 selected")
+	p.AwaitText("1 selected")
 	press("Home", 1)
 	focused("100400")
 	press("PageDown", 1)
@@ -112,8 +112,8 @@ func TestKeyboard(t *testing.T) {
 	press("Home", 1)
 	focused("100400")
 	press("Enter", 1)
-	p.awaitText("Jobs / 100400")
+	p.AwaitText("Jobs / 100400")
 	p.Eval(`history.back()`)
 	p.Await("the list is back", `document.querySelector('.table a[data-row="0"]') !== null`)
-	p.check(g.Lab.OwnToken)
+	p.Check(g.Lab.OwnToken)
 }

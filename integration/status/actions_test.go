@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"schedrestd/integration/harness"
 	"schedrestd/model"
 )
 
@@ -27,8 +28,8 @@ func TestActions(t *testing.T) {
 	c.permits = true
 	g := startFor(t, c)
 	url := "http://" + g.Address
-	p := openPage(t, url)
-	p.signIn(g.Lab.OwnToken)
+	p := harness.OpenStatus(t, url)
+	p.SignIn(g.Lab.OwnToken)
 
 	offered := func() (names []string) {
 		text, _ := p.Eval(`[...document.querySelectorAll("main .actions button")].map((e) => e.textContent).join(" ")`).(string)
@@ -48,73 +49,73 @@ func TestActions(t *testing.T) {
 		{"node/r01n01", []string{"Drain"}, "Drain", " disk ", `POST /sched/v0.0.45/node/r01n01 {"state":["DRAIN"],"reason":"disk"}`},
 		{"node/r01n02", []string{"Resume"}, "Resume", "", `POST /sched/v0.0.45/node/r01n02 {"state":["RESUME"]}`},
 	} {
-		p.show(tt.view)
+		p.Show(tt.view)
 		p.Await("changes are offered", `document.querySelector("main .actions button") !== null`)
 		if diff := cmp.Diff(tt.offered, offered()); diff != "" {
 			t.Errorf("%s offers: (-want +got)\n%s", tt.view, diff)
 		}
 		p.Changes = nil
-		p.ask(tt.button)
+		p.Ask(tt.button)
 		if tt.reason != "" {
 			if p.Eval(`document.querySelector("dialog .primary").disabled`) != true {
 				t.Error("the change needs no reason")
 			}
-			p.fill("Reason", tt.reason)
+			p.Fill("Reason", tt.reason)
 		}
 		p.Screenshot("confirm-" + tt.button)
-		p.click(tt.button)
-		p.awaitText("Done: 1.")
-		p.closeDialog()
+		p.Click(tt.button)
+		p.AwaitText("Done: 1.")
+		p.CloseDialog()
 		if got := strings.ReplaceAll(strings.Join(p.Changes, "\n"), url, ""); got != tt.want {
 			t.Errorf("%s of %s: the page sent %s, want %s", tt.button, tt.view, got, tt.want)
 		}
 	}
 
 	// Several at once: every one is named, and each gets a request of its own.
-	p.show("jobs?scope=mine&q=100001")
+	p.Show("jobs?scope=mine&q=100001")
 	p.Await("one row", `document.querySelectorAll(".table tbody tr:not(.space)").length === 1`)
-	p.show("jobs?scope=all&state=running")
+	p.Show("jobs?scope=all&state=running")
 	rows, _ := p.Eval(`document.querySelector(".table table").getAttribute("aria-rowcount") - 1`).(float64)
 	p.Eval(`document.querySelector(".table thead input").click()`)
-	p.awaitText(fmt.Sprintf("%v selected", rows))
+	p.AwaitText(fmt.Sprintf("%v selected", rows))
 	p.Changes = nil
-	p.ask("Cancel")
-	p.click("Cancel")
-	p.awaitText(fmt.Sprintf("Done: %v.", rows))
+	p.Ask("Cancel")
+	p.Click("Cancel")
+	p.AwaitText(fmt.Sprintf("Done: %v.", rows))
 	if named := p.Eval(`document.querySelectorAll("dialog .targets li").length`); named != rows || len(p.Changes) != int(rows) {
 		t.Errorf("%v jobs are named, %d requests sent, want %v", named, len(p.Changes), rows)
 	}
-	p.closeDialog()
+	p.CloseDialog()
 
 	// Refused changes.
 	c.change(func() { c.permits = false })
-	p.show("job/100004")
-	p.ask("Cancel")
-	p.click("Cancel")
-	p.awaitText("Refused or failed: 1.")
-	p.closeDialog()
-	p.awaitText("You may not change jobs of other users.")
-	p.show("job/100005")
-	p.awaitText("You may not change jobs of other users.")
+	p.Show("job/100004")
+	p.Ask("Cancel")
+	p.Click("Cancel")
+	p.AwaitText("Refused or failed: 1.")
+	p.CloseDialog()
+	p.AwaitText("You may not change jobs of other users.")
+	p.Show("job/100005")
+	p.AwaitText("You may not change jobs of other users.")
 	if got := offered(); len(got) > 0 {
 		t.Errorf("the page still offers %v", got)
 	}
-	p.show("job/100001") // the user's own
+	p.Show("job/100001") // the user's own
 	p.Await("changes are offered", `document.querySelector("main .actions button") !== null`)
-	p.show("node/r01n01")
-	p.ask("Drain")
-	p.fill("Reason", "disk")
-	p.click("Drain")
-	p.awaitText("Refused or failed: 1.")
-	p.closeDialog()
-	p.show("node/r01n02")
-	p.awaitText("You may not change nodes.")
+	p.Show("node/r01n01")
+	p.Ask("Drain")
+	p.Fill("Reason", "disk")
+	p.Click("Drain")
+	p.AwaitText("Refused or failed: 1.")
+	p.CloseDialog()
+	p.Show("node/r01n02")
+	p.AwaitText("You may not change nodes.")
 	if got := offered(); len(got) > 0 {
 		t.Errorf("the page still offers %v", got)
 	}
-	p.check(g.Lab.OwnToken)
-	p.click("Sign out")
+	p.Check(g.Lab.OwnToken)
+	p.Click("Sign out")
 	p.Await("the page asks for a token", `document.querySelector(".signin textarea") !== null`)
-	p.signIn(g.Lab.OwnToken)
+	p.SignIn(g.Lab.OwnToken)
 	p.Await("changes are offered again", `document.querySelector("main .actions button") !== null`)
 }

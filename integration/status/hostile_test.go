@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"schedrestd/integration/harness"
 	"schedrestd/model"
 )
 
@@ -37,14 +38,14 @@ func TestHostileTexts(t *testing.T) {
 	partitions[0].AllowAccounts, partitions[0].AllowQOS = markup, bidi
 	c := newController(t, nodes, jobs, partitions)
 	g := startFor(t, c)
-	p := openPage(t, "http://"+g.Address)
-	p.signIn(g.Lab.OwnToken)
+	p := harness.OpenStatus(t, "http://"+g.Address)
+	p.SignIn(g.Lab.OwnToken)
 	elements := func(view string) {
 		t.Helper()
 		if got := p.Eval(`document.querySelectorAll("main img, main script, main iframe, main a[href^='javascript'], main [onload], main [onerror]").length`); got != 0.0 || p.Eval(`window.injected === undefined`) != true {
 			t.Errorf("%s: a text has become a part of the page", view)
 		}
-		if strings.ContainsAny(p.text(), "\u202e\u2066\u200b\u0007\x1b") {
+		if strings.ContainsAny(p.Text(), "\u202e\u2066\u200b\u0007\x1b") {
 			t.Errorf("%s shows a hidden character", view)
 		}
 	}
@@ -55,15 +56,15 @@ func TestHostileTexts(t *testing.T) {
 		elements(view)
 		p.Screenshot("hostile-" + strings.NewReplacer("/", "-", "?", "-", "%", "").Replace(view))
 	}
-	p.show("jobs?scope=all")
-	p.ask("Columns")
+	p.Show("jobs?scope=all")
+	p.Ask("Columns")
 	p.Eval(`document.querySelectorAll("dialog input:not(:checked)").forEach((e) => e.click())`)
 	p.Eval(`document.querySelector("dialog").close()`)
 	p.Await("all columns are shown", `document.querySelectorAll(".table thead th").length > 18`)
-	p.awaitText("⟨202E⟩")
+	p.AwaitText("⟨202E⟩")
 	elements("all columns")
 	p.Eval(`document.querySelector(".table thead input").click()`)
-	p.ask("Cancel")
+	p.Ask("Cancel")
 	p.Await("the question names jobs", `document.querySelectorAll("dialog .targets li").length > 0`)
 	elements("the question")
 	if shown := p.Eval(`document.querySelector("dialog .targets").innerText.includes("<img src=x onerror=")`); shown != true {
@@ -72,5 +73,5 @@ func TestHostileTexts(t *testing.T) {
 	if width := p.Eval(`document.documentElement.scrollWidth - document.documentElement.clientWidth`); width != 0.0 {
 		t.Errorf("a long text makes the page %v pixels too wide", width)
 	}
-	p.check(g.Lab.OwnToken)
+	p.Check(g.Lab.OwnToken)
 }

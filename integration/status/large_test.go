@@ -25,14 +25,14 @@ func TestLargeCluster(t *testing.T) {
 	nodes, jobs, partitions := cluster(5000, 20_000)
 	c := newController(t, nodes, jobs, partitions)
 	g := startFor(t, c)
-	p := openPage(t, "http://"+g.Address)
+	p := harness.OpenStatus(t, "http://"+g.Address)
 	p.Eval(`window.marks = {}; (function look() {
 			const done = (name, yes) => { if (yes && !(name in window.marks)) window.marks[name] = performance.now(); };
 			done("shell", document.querySelector(".shell")); done("nodes", document.querySelector(".legend li")); done("jobs", document.querySelector(".ranking"));
 			requestAnimationFrame(look);
 		})()`)
-	tasks := traceTasks(p)
-	p.signIn(g.Lab.OwnToken)
+	tasks := traceTasks(t, p)
+	p.SignIn(g.Lab.OwnToken)
 	p.Await("the nodes and jobs are shown", `document.querySelector(".legend li") !== null && document.querySelector(".ranking") !== null`)
 	p.Screenshot("large-overview")
 	report := func(what string) {
@@ -47,7 +47,7 @@ func TestLargeCluster(t *testing.T) {
 	}
 	report("overview")
 
-	p.show("jobs?scope=all")
+	p.Show("jobs?scope=all")
 	p.Await("all jobs are listed", `document.querySelector(".table table").getAttribute("aria-rowcount") === "20001"`)
 	rendered := func() float64 {
 		n, _ := p.Eval(`document.querySelectorAll(".table tbody tr").length`).(float64)
@@ -71,15 +71,15 @@ func TestLargeCluster(t *testing.T) {
 		p.Eval(`new Promise((resolve) => setTimeout(resolve, 100))`)
 	}
 	report("sorting")
-	p.show("jobs?scope=all&q=train+bob")
+	p.Show("jobs?scope=all&q=train+bob")
 	p.Await("the search finds fewer", `Number(document.querySelector(".table table").getAttribute("aria-rowcount")) < 2000`)
 	report("searching")
-	p.show("nodes")
+	p.Show("nodes")
 	p.Await("all nodes are listed", `document.querySelector(".table table").getAttribute("aria-rowcount") === "5001"`)
 	report("list of nodes")
 
 	// A thousand jobs change in each round.
-	p.show("jobs?scope=all")
+	p.Show("jobs?scope=all")
 	for round := range rounds {
 		name := fmt.Sprintf("round-%d", round)
 		c.change(func() {
@@ -95,18 +95,18 @@ func TestLargeCluster(t *testing.T) {
 			report(fmt.Sprintf("after %d rounds of changes", round+1))
 		}
 	}
-	p.show("overview")
+	p.Show("overview")
 	p.Await("the overview is shown", `document.querySelector(".ranking") !== null`)
 	time.Sleep(time.Second)
 	report("overview after changes")
-	p.check(g.Lab.OwnToken)
+	p.Check(g.Lab.OwnToken)
 }
 
 // traceTasks records the tasks of the page's main thread. The returned function
 // returns the processor time of the longest one since its last call, in
 // milliseconds, and the number of those with more than 100. The time is that of
 // the thread, so other work of the machine does not count.
-func traceTasks(p *page) func() (longest float64, over int) {
+func traceTasks(t *testing.T, p *harness.StatusPage) func() (longest float64, over int) {
 	type event struct {
 		Name, Ph string
 		Pid, Tid int
@@ -119,7 +119,7 @@ func traceTasks(p *page) func() (longest float64, over int) {
 		switch method {
 		case "Tracing.dataCollected":
 			var data struct{ Value []event }
-			harness.Must(p.t, json.Unmarshal(params, &data))
+			harness.Must(t, json.Unmarshal(params, &data))
 			for _, e := range data.Value {
 				if e.Ph == "M" || e.Name == "ThreadControllerImpl::RunTask" || e.Name == "RunTask" {
 					events = append(events, e)
@@ -136,7 +136,7 @@ func traceTasks(p *page) func() (longest float64, over int) {
 	start()
 	return func() (longest float64, over int) {
 		p.Call("Tracing.end", nil, nil)
-		harness.Eventually(p.t, "the trace is complete", func() bool { p.Eval("1"); return complete })
+		harness.Eventually(t, "the trace is complete", func() bool { p.Eval("1"); return complete })
 		main := map[[2]int]bool{}
 		for _, e := range events {
 			if e.Ph == "M" && e.Name == "thread_name" && e.Args.Name == "CrRendererMain" {

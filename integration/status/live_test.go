@@ -39,25 +39,25 @@ func TestStream(t *testing.T) {
 	nodes, jobs, partitions := cluster(40, 30)
 	c := newController(t, nodes, jobs, partitions)
 	g := startFor(t, c)
-	p := openPage(t, "http://"+g.Address)
-	p.signIn(g.Lab.OwnToken)
+	p := harness.OpenStatus(t, "http://"+g.Address)
+	p.SignIn(g.Lab.OwnToken)
 	p.Await("changes arrive as a stream", `document.querySelector(".fresh.live") !== null`)
-	p.show("jobs?scope=all")
-	p.awaitText("100030")
+	p.Show("jobs?scope=all")
+	p.AwaitText("100030")
 	c.change(func() {
 		c.jobs[29].Name = "renamed-job"
 		c.jobs = append(c.jobs, model.Job{StepID: model.StepID{JobID: 200_000}, Name: "new-job", UserName: "ann", Partition: "batch", Detailed: true})
 	})
-	p.awaitText("renamed-job")
-	p.awaitText("new-job")
+	p.AwaitText("renamed-job")
+	p.AwaitText("new-job")
 	c.change(func() { c.jobs = c.jobs[1:30] })
 	p.Await("the removed jobs are gone", `!document.body.innerText.includes("new-job") && document.querySelector('a[href="#/job/100001"]') === null`)
 	if rows := p.Eval(`document.querySelector(".table table").getAttribute("aria-rowcount")`); rows != "30" { // with the header
 		t.Errorf("the table has %v rows", rows)
 	}
-	p.show("overview")
+	p.Show("overview")
 	p.Await("the changes are listed", `document.querySelector(".changes li") !== null`)
-	p.check(g.Lab.OwnToken)
+	p.Check(g.Lab.OwnToken)
 }
 
 // TestPolling checks that the page works through a proxy that lets no stream
@@ -72,16 +72,16 @@ func TestPolling(t *testing.T) {
 			r.Header.Set("Accept", "application/json")
 		}
 	})
-	p := openPage(t, proxy)
-	p.signIn(g.Lab.OwnToken)
-	p.awaitText("Every 5 s")
-	p.show("jobs?scope=all")
-	p.awaitText("100030")
+	p := harness.OpenStatus(t, proxy)
+	p.SignIn(g.Lab.OwnToken)
+	p.AwaitText("Every 5 s")
+	p.Show("jobs?scope=all")
+	p.AwaitText("100030")
 	c.change(func() { c.jobs[29].Name = "renamed-job" })
-	p.awaitText("renamed-job")
+	p.AwaitText("renamed-job")
 	c.change(func() { c.jobs = c.jobs[:29] })
 	p.Await("the removed job is gone", `!document.body.innerText.includes("renamed-job")`)
-	p.check(g.Lab.OwnToken)
+	p.Check(g.Lab.OwnToken)
 }
 
 // TestNoTokenNeeded checks that the page asks for no token behind a proxy that
@@ -90,17 +90,40 @@ func TestNoTokenNeeded(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
 	proxy := startProxy(t, l.URL, func(r *http.Request) { r.Header.Set("X-SCHED-USER-TOKEN", l.OwnToken) })
-	p := openPage(t, proxy)
+	p := harness.OpenStatus(t, proxy)
 	p.Await("the nodes are shown", `document.querySelector(".legend li") !== null`)
-	p.awaitText("no token needed")
+	p.AwaitText("no token needed")
 	if p.Eval(`[...document.querySelectorAll("button")].some((e) => e.textContent === "Sign out")`) != false {
 		t.Error("the page offers to sign out")
 	}
-	p.show("submit")
+	p.Show("submit")
 	if command, _ := p.Eval(`document.querySelector("pre.source").textContent`).(string); strings.Contains(command, "token") {
 		t.Errorf("the command contains a token: %s", command)
 	}
-	p.check("")
+	p.Check("")
+}
+
+// TestSlurmSpelling checks the page with a gateway that serves only slurmrestd's
+// paths.
+func TestSlurmSpelling(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t, harness.WithOptions(nil, "SCHEDRESTD_NAMES=slurm"))
+	p := harness.OpenStatus(t, l.URL)
+	p.SignIn(l.OwnToken)
+	p.Await("the nodes are shown", `document.querySelector(".legend li") !== null`)
+	p.Await("changes arrive as a stream", `document.querySelector(".fresh.live") !== null`)
+	p.Show("node/" + l.Node)
+	p.AwaitText("Jobs on this node")
+	p.Show("qos")
+	p.AwaitText("normal")
+	p.Show("submit")
+	p.AwaitText("X-SLURM-USER-TOKEN")
+	for _, url := range p.Requests {
+		if strings.Contains(url, "/sched/") && !strings.HasSuffix(url, "/ping/") || strings.Contains(url, "/scheddb/") {
+			t.Errorf("the page requested %s", url)
+		}
+	}
+	p.Check(l.OwnToken)
 }
 
 // TestExpiry checks that the page counts down the validity of a token, and asks
@@ -112,17 +135,17 @@ func TestExpiry(t *testing.T) {
 	defer cancel()
 	token, err := l.Token(ctx, "", 15*time.Second)
 	harness.Must(t, err)
-	p := openPage(t, l.URL)
-	p.signIn(token)
-	p.awaitText("token: 0:")
+	p := harness.OpenStatus(t, l.URL)
+	p.SignIn(token)
+	p.AwaitText("token: 0:")
 	p.Await("a screen reader is warned", `document.querySelector(".user [role=alert]").textContent.includes("expires in less than a minute")`)
-	p.awaitText("Your token has expired")
+	p.AwaitText("Your token has expired")
 	if p.Eval(`document.querySelector(".shell") === null`) != true {
 		t.Error("the page still shows the cluster")
 	}
-	p.signIn(l.OwnToken)
+	p.SignIn(l.OwnToken)
 	p.Await("the nodes are shown", `document.querySelector(".legend li") !== null`)
-	p.check(token)
+	p.Check(token)
 }
 
 // TestHidden checks that a page in a hidden tab stops asking, and goes on when
@@ -141,8 +164,8 @@ func TestHidden(t *testing.T) {
 		(&httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}).ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
-	p := openPage(t, s.URL)
-	p.signIn(g.Lab.OwnToken)
+	p := harness.OpenStatus(t, s.URL)
+	p.SignIn(g.Lab.OwnToken)
 	p.Await("changes arrive as a stream", `document.querySelector(".fresh.live") !== null`)
 	visible := func(yes bool) {
 		p.Eval(fmt.Sprintf(`Object.defineProperty(document, "hidden", { configurable: true, get: () => %t }); document.dispatchEvent(new Event("visibilitychange"))`, !yes))
@@ -156,7 +179,7 @@ func TestHidden(t *testing.T) {
 		t.Errorf("the hidden page has sent %d requests", got-before)
 	}
 	visible(true)
-	p.show("jobs?scope=all")
-	p.awaitText("renamed-job")
-	p.check(g.Lab.OwnToken)
+	p.Show("jobs?scope=all")
+	p.AwaitText("renamed-job")
+	p.Check(g.Lab.OwnToken)
 }

@@ -24,7 +24,7 @@ func TestManyPages(t *testing.T) {
 	c := newController(t, nodes, jobs, partitions)
 	g := startFor(t, c)
 	proxy := startProxy(t, "http://"+g.Address, func(r *http.Request) { r.Header.Set("X-SCHED-USER-TOKEN", g.Lab.OwnToken) })
-	p := openPage(t, proxy)
+	p := harness.OpenStatus(t, proxy)
 	p.Await("changes arrive as a stream", `document.querySelector(".fresh.live") !== null`)
 	// measure returns the numbers of requests for lists within a while.
 	measure := func() map[message.Type]int {

@@ -66,9 +66,9 @@ func TestScreenshots(t *testing.T) {
 			t.Fatalf("the job was refused: %s", answer.Status)
 		}
 	}
-	p := openPage(t, url)
+	p := harness.OpenStatus(t, url)
 	p.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 1200, "height": 760, "deviceScaleFactor": 1, "mobile": false}, nil)
-	p.signIn(token)
+	p.SignIn(token)
 	for i, name := range []string{"align-reads", "md-water", "train", "post", "cfd-wing", "relax", "align-reads", "md-water", "train", "cfd-wing"} {
 		submit(name, 20+15*(i%3), 10+5*i)
 	}
@@ -78,8 +78,8 @@ func TestScreenshots(t *testing.T) {
 	}
 	os.Setenv("DOCS_SCREENSHOTS", dir)
 	p.Screenshot("status-overview")
-	p.show("jobs")
+	p.Show("jobs")
 	time.Sleep(time.Second)
 	p.Screenshot("status-jobs")
-	p.check(token)
+	p.Check(token)
 }

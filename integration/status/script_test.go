@@ -18,10 +18,10 @@ import (
 func TestDirectives(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
-	p := openPage(t, l.URL)
-	p.signIn(l.OwnToken)
-	p.show("submit")
-	p.fill("Working directory", "/home/ann")
+	p := harness.OpenStatus(t, l.URL)
+	p.SignIn(l.OwnToken)
+	p.Show("submit")
+	p.Fill("Working directory", "/home/ann")
 	for i, lines := range []string{
 		"-J a -p b,c --account=d", "--job-name 'a b' # comment -n 5", `--comment="it's \"x\""`, "-n4 -c 2", "-Hn4", "-N 2-4", "-N 3", "-t 1-2:30:15 --time-min=30", "-t infinite", "-t -1", "-t 90", "-t 1:30", "-t 2:00:01", "-t 1-0",
 		"--mem=2G", "--mem=2G\n--mem-per-cpu=1500K", "--mem 1T --mem-per-gpu 4G", "--gres=gpu:a100:2,shard:1 -G 3", "--gpus-per-node=h100:4,2 --gpus-per-task=1 --gpus-per-socket=1 --cpus-per-gpu=8", "-w n[1-3,7],m -x k1",
@@ -33,7 +33,7 @@ func TestDirectives(t *testing.T) {
 		"--export=", "--export=,A=1", "--exclusive=nobody", "--open-mode=x", "--mail-type=NEVER", "-b never", "--begin=2027-02-30", "--begin=25:00", "--nice=x", "--tmp=4096T", "--priority=-1", "-",
 	} {
 		text := "#!/bin/sh\n#SBATCH " + strings.ReplaceAll(lines, "\n", "\n#SBATCH ") + "\n\necho\n#SBATCH --ignored\n" + fmt.Sprintf("# case %d.\n", i)
-		p.fill("Script", text)
+		p.Fill("Script", text)
 		p.Await("the script is read", fmt.Sprintf(`document.querySelector("pre.source").textContent.includes("# case %d.")`, i))
 		refused, _ := p.Eval(`[...document.querySelectorAll(".directives .error .state")].map((e) => e.textContent).join(", ")`).(string)
 		job, err := script.Parse(script.Source{Name: "job", Text: []byte(text), Directory: "/home/ann"})
@@ -65,5 +65,5 @@ func TestDirectives(t *testing.T) {
 			t.Errorf("%q: (-schedctl +page)\n%s", lines, diff)
 		}
 	}
-	p.check(l.OwnToken)
+	p.Check(l.OwnToken)
 }

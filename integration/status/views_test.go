@@ -17,12 +17,12 @@ import (
 func TestPage(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
-	p := openPage(t, l.URL)
+	p := harness.OpenStatus(t, l.URL)
 	p.Screenshot("signin")
 	p.Eval(`(() => { const field = document.querySelector(".signin textarea"); field.value = "eyJhbGciOiJIUzI1NiJ9.e30.AAAA"; field.form.requestSubmit(); })()`)
-	p.awaitText("The gateway does not accept this token")
-	p.signIn("SCHED_JWT=" + l.OwnToken)
-	p.awaitText("token: ")
+	p.AwaitText("The gateway does not accept this token")
+	p.SignIn("SCHED_JWT=" + l.OwnToken)
+	p.AwaitText("token: ")
 	p.Await("the nodes are shown", `document.querySelector(".legend li") !== null`)
 	p.Await("changes arrive as a stream", `document.querySelector(".fresh.live") !== null`)
 	p.Screenshot("overview")
@@ -32,21 +32,21 @@ func TestPage(t *testing.T) {
 		{"shares", "There are no fair shares"}, {"qos", "normal"}, {"job/99", "There is no job 99"}, {"node/nowhere", "There is no node nowhere"}, {"nonsense", "There is no such view"},
 	} {
 		p.Eval(fmt.Sprintf(`location.hash = "#/" + %q`, view.name))
-		p.awaitText(view.want)
+		p.AwaitText(view.want)
 	}
 
 	// Submit a script. A line that is not understood must be named, and the
 	// others must become fields.
-	p.show("submit")
+	p.Show("submit")
 	script := "#!/bin/sh\n#SBATCH -J followed --time=7\n#SBATCH --nonsense=1\n#SBATCH -o " + l.Work + "/out-%j\nsleep 600\n"
-	p.fill("Script", script)
-	p.awaitText("There is no such option here: --nonsense")
-	p.awaitText("Enter a working directory")
-	p.fill("Working directory", l.Work)
-	p.awaitText(`"time_limit"`)
+	p.Fill("Script", script)
+	p.AwaitText("There is no such option here: --nonsense")
+	p.AwaitText("Enter a working directory")
+	p.Fill("Working directory", l.Work)
+	p.AwaitText(`"time_limit"`)
 	p.Screenshot("submit")
-	p.click("Submit")
-	p.awaitText("The job was submitted.")
+	p.Click("Submit")
+	p.AwaitText("The job was submitted.")
 	id := regexp.MustCompile(`#/job/(\d+)`).FindStringSubmatch(p.Eval(`location.hash`).(string))
 	if id == nil {
 		t.Fatalf("the page shows %v", p.Eval(`location.hash`))
@@ -64,32 +64,32 @@ func TestPage(t *testing.T) {
 	if j := list.Jobs[0]; j.Name != "followed" || j.TimeLimit.Number != 7 || j.Output != l.Work+"/out-"+id[1] {
 		t.Errorf("the job is %+v", j)
 	}
-	p.show("jobs")
+	p.Show("jobs")
 	p.Await("the list shows the job", fmt.Sprintf(`document.querySelector('a[href="#/job/%s"]') !== null`, id[1]))
-	p.show("node/" + l.Node)
+	p.Show("node/" + l.Node)
 	p.Await("the node shows the job", fmt.Sprintf(`document.querySelector('a[href="#/job/%s"]') !== null`, id[1]))
 
 	// Cancel it. The page must ask first, and name the job.
-	p.show("job/" + id[1])
-	p.click("Cancel")
-	p.awaitText("Cancel this job?")
+	p.Show("job/" + id[1])
+	p.Click("Cancel")
+	p.AwaitText("Cancel this job?")
 	if named, _ := p.Eval(`document.querySelector("dialog .targets").innerText`).(string); !strings.Contains(named, id[1]) || !strings.Contains(named, "followed") {
 		t.Errorf("the question names %q", named)
 	}
 	p.Changes = nil
-	p.click("Cancel")
-	p.awaitText("Done: 1.")
-	p.closeDialog()
+	p.Click("Cancel")
+	p.AwaitText("Done: 1.")
+	p.CloseDialog()
 	if want := "DELETE " + l.URL + "/sched/v0.0.45/job/" + id[1] + " "; len(p.Changes) != 1 || p.Changes[0] != want {
 		t.Errorf("the page sent %q, want %q", p.Changes, want)
 	}
 	p.Await("the job has ended", `document.querySelector(".sub .state.cancelled") !== null && document.querySelector(".actions button.danger") === null`)
 	p.Screenshot("ended")
-	p.show("overview")
+	p.Show("overview")
 	p.Await("the change is listed", `document.querySelector(".changes li") !== null`)
 
-	p.check(l.OwnToken)
-	p.click("Sign out")
+	p.Check(l.OwnToken)
+	p.Click("Sign out")
 	p.Await("the page asks for a token", `document.querySelector(".signin textarea") !== null`)
 	if field := p.Eval(`document.querySelector(".signin textarea").value`); field != "" {
 		t.Error("the token is still there")
@@ -101,16 +101,16 @@ func TestPage(t *testing.T) {
 func TestKeptToken(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
-	p := openPage(t, l.URL)
-	p.click("More options")
+	p := harness.OpenStatus(t, l.URL)
+	p.Click("More options")
 	p.Eval(`document.querySelector('.signin input[type="checkbox"]').click()`)
-	p.signIn(l.OwnToken)
+	p.SignIn(l.OwnToken)
 	p.Call("Page.reload", nil, nil)
 	p.Await("the reloaded page shows the cluster", `document.querySelector(".legend li") !== null`)
-	p.click("Sign out")
+	p.Click("Sign out")
 	p.Await("the page asks for a token", `document.querySelector(".signin textarea") !== null`)
-	p.check(l.OwnToken)
-	p.signIn(l.OwnToken)
+	p.Check(l.OwnToken)
+	p.SignIn(l.OwnToken)
 	p.Call("Page.reload", nil, nil)
 	p.Await("the page asks for a token again", `document.querySelector(".signin textarea") !== null`)
 }

@@ -1,25 +1,23 @@
-package status
+package harness
 
 import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"schedrestd/integration/harness"
 )
 
-// page is the page at /status in a browser.
-type page struct {
-	*harness.Browser
+// StatusPage is the page at /status in a browser.
+type StatusPage struct {
+	*Browser
 	t   *testing.T
 	url string // of the gateway
 }
 
-// openPage opens the gateway's address in a browser, and waits until the page
+// OpenStatus opens the gateway's address in a browser, and waits until the page
 // asks for a token, or shows the cluster.
-func openPage(t *testing.T, url string) *page {
+func OpenStatus(t *testing.T, url string) *StatusPage {
 	t.Helper()
-	p := &page{harness.StartBrowser(t), t, url}
+	p := &StatusPage{StartBrowser(t), t, url}
 	// Violations of the policy are counted in the page, too. The console reports only some of them.
 	p.Call("Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": `window.violations = [];
 		document.addEventListener("securitypolicyviolation", (e) => window.violations.push(e.violatedDirective + " " + e.blockedURI + " " + e.sample));`}, nil)
@@ -28,57 +26,57 @@ func openPage(t *testing.T, url string) *page {
 	return p
 }
 
-// signIn signs in with a token, as the user of the token.
-func (p *page) signIn(token string) {
+// SignIn signs in with a token, as the user of the token.
+func (p *StatusPage) SignIn(token string) {
 	p.t.Helper()
 	p.Eval(fmt.Sprintf(`(() => { const field = document.querySelector(".signin textarea"); field.value = %q; field.form.requestSubmit(); })()`, token))
 	p.Await("the user is signed in", `document.querySelector(".shell") !== null`)
 }
 
-// show shows a view, such as "jobs?scope=all".
-func (p *page) show(view string) {
+// Show shows a view, such as "jobs?scope=all".
+func (p *StatusPage) Show(view string) {
 	p.t.Helper()
 	p.Eval(fmt.Sprintf(`location.hash = "#/" + %q`, view))
 	p.Await(view+" is shown", `document.querySelector("main h1") !== null && document.querySelector("main .loading") === null`)
 }
 
-// awaitText waits until the page shows a text.
-func (p *page) awaitText(text string) {
+// AwaitText waits until the page shows a text.
+func (p *StatusPage) AwaitText(text string) {
 	p.t.Helper()
 	p.Await("the page shows "+text, fmt.Sprintf(`document.body.innerText.includes(%q)`, text))
 }
 
-// text returns what the page shows.
-func (p *page) text() string {
+// Text returns what the page shows.
+func (p *StatusPage) Text() string {
 	text, _ := p.Eval(`document.body.innerText`).(string)
 	return text
 }
 
-// click clicks the first button or link that has this text, in the dialog if
+// Click clicks the first button or link that has this text, in the dialog if
 // one is open.
-func (p *page) click(text string) {
+func (p *StatusPage) Click(text string) {
 	p.t.Helper()
 	find := fmt.Sprintf(`[...(document.querySelector("dialog[open]") ?? document).querySelectorAll("button, a, summary")].find((e) => e.textContent.trim() === %q && !e.disabled)`, text)
 	p.Await("there is a button "+text, find+" !== undefined")
 	p.Eval(find + `.click()`)
 }
 
-// ask clicks a button that opens a dialog.
-func (p *page) ask(text string) {
+// Ask clicks a button that opens a dialog.
+func (p *StatusPage) Ask(text string) {
 	p.t.Helper()
-	p.click(text)
+	p.Click(text)
 	p.Await("a dialog is open", `document.querySelector("dialog[open]") !== null`)
 }
 
-// closeDialog closes the dialog with its last button.
-func (p *page) closeDialog() {
+// CloseDialog closes the dialog with its last button.
+func (p *StatusPage) CloseDialog() {
 	p.t.Helper()
-	p.click("Close")
+	p.Click("Close")
 	p.Await("the dialog is closed", `document.querySelector("dialog") === null`)
 }
 
-// fill enters a value into the field with this label.
-func (p *page) fill(label, value string) {
+// Fill enters a value into the field with this label.
+func (p *StatusPage) Fill(label, value string) {
 	p.t.Helper()
 	p.Eval(fmt.Sprintf(`(() => {
 		const l = [...document.querySelectorAll("label")].find((e) => e.textContent.trim().startsWith(%q));
@@ -88,9 +86,9 @@ func (p *page) fill(label, value string) {
 	})()`, label, value))
 }
 
-// check reports errors that the page has caused, violations of its policy, and
+// Check reports errors that the page has caused, violations of its policy, and
 // requests to other places than the gateway or with the token in the address.
-func (p *page) check(token string) {
+func (p *StatusPage) Check(token string) {
 	p.t.Helper()
 	for _, problem := range p.Problems {
 		if !strings.Contains(problem, "Failed to load resource") { // an answer with an error status
@@ -108,7 +106,7 @@ func (p *page) check(token string) {
 	if stored := p.Eval(`localStorage.length + sessionStorage.length + document.cookie.length`); stored != 0.0 {
 		p.t.Errorf("the page stores %v things", stored)
 	}
-	if token != "" && strings.Contains(p.text(), token[len(token)-20:]) {
+	if token != "" && strings.Contains(p.Text(), token[len(token)-20:]) {
 		p.t.Error("the page shows the token")
 	}
 }
