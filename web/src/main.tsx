@@ -1,7 +1,7 @@
 // The page: signing in, the navigation, and the view that the address selects.
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { duration } from "./core/format";
+import { duration, visible } from "./core/format";
 import { useList, useNow, useRoute, useSession, type Route } from "./core/hooks";
 import { jobs, nodes } from "./core/lists";
 import { end, session, start } from "./core/session";
@@ -85,7 +85,7 @@ function Shell() {
 	useEffect(() => {
 		setOpen(false);
 		const name = (words.nav as Record<string, string>)[here];
-		document.title = [route.parts[1] ?? name, session.cluster || words.title].filter(Boolean).join(" – ");
+		document.title = [route.parts[1] ? visible(route.parts[1], 80) : name, session.cluster || words.title].filter(Boolean).join(" – ");
 	}, [route]);
 	return (
 		<div class="shell">

@@ -1,7 +1,7 @@
-// Keeps the answer to one request up to date: by waiting requests for a record
-// of the controller, which are answered as soon as it changes, and otherwise by
-// asking again from time to time.
-import { useEffect, useState } from "preact/hooks";
+// Keeps the answer to one request up to date: asks again from time to time, and
+// at once when the page has seen a change elsewhere. An answer that has not
+// changed is not sent again.
+import { useEffect, useRef, useState } from "preact/hooks";
 import { type Daemon, Failure, failure, path, send } from "./session";
 
 export interface Answer<T> {
@@ -15,55 +15,64 @@ interface Options {
 	daemon: Daemon;
 	/** The path and query; nothing is asked while it is "". */
 	operation: string;
-	/** Whether the gateway can wait for changes of the answer. */
-	waits?: boolean;
-	/** Seconds between two requests; 0 for only one. */
+	/** Seconds between two requests. */
 	interval: number;
 	/** Seconds for which the answer may be old. */
 	maxAge?: number;
+	/** Another value means that the answer may have changed. */
+	sign?: unknown;
 }
 
-export function useAnswer<T>({ daemon, operation, waits, interval, maxAge }: Options): Answer<T> {
-	const [state, setState] = useState<{ operation: string; data?: T; failure?: Failure }>({ operation });
+/** What the page knows of an answer. */
+interface Known<T> {
+	operation: string;
+	tag: string;
+	data?: T;
+	failure?: Failure;
+}
+
+export function useAnswer<T>({ daemon, operation, interval, maxAge, sign }: Options): Answer<T> {
+	const known = useRef<Known<T>>({ operation, tag: "" });
+	const [, render] = useState(0);
 	const [turn, setTurn] = useState(0);
+	if (known.current.operation !== operation) known.current = { operation, tag: "" };
 	useEffect(() => {
 		if (operation === "") return;
 		const stop = new AbortController();
-		let tag = "";
 		let timer = 0;
 		let asking = false;
+		const set = (changes: Partial<Known<T>>) => {
+			known.current = { ...known.current, ...changes };
+			render((n) => n + 1);
+		};
 		const ask = async (): Promise<void> => {
-			if (asking || stop.signal.aborted) return;
-			if (document.hidden) return; // visible asks again
+			if (asking || stop.signal.aborted || document.hidden) return; // a page that is shown again asks again
 			asking = true;
 			let pause = interval;
 			try {
 				const headers: Record<string, string> = { Accept: "application/json" };
-				if (tag) headers["If-None-Match"] = tag;
+				if (known.current.tag) headers["If-None-Match"] = known.current.tag;
 				if (maxAge) headers["Cache-Control"] = `max-age=${maxAge}`;
-				const wait = waits && tag ? `${operation.includes("?") ? "&" : "?"}wait=30s` : "";
-				const response = await send(path(daemon, operation + wait), { headers, signal: stop.signal });
-				if (response.status !== 304) {
-					if (!response.ok) throw await failure(response);
-					tag = response.headers.get("ETag") ?? "";
-					const data = (await response.json()) as T;
-					setState({ operation, data });
+				const response = await send(path(daemon, operation), { headers, signal: stop.signal });
+				if (response.status === 304) {
+					if (known.current.failure) set({ failure: undefined });
 				} else {
-					setState((old) => (old.failure ? { ...old, failure: undefined } : old));
+					if (!response.ok) throw await failure(response);
+					const data = (await response.json()) as T;
+					set({ tag: response.headers.get("ETag") ?? "", data, failure: undefined });
 				}
-				if (waits && tag) pause = 1;
 			} catch (error) {
 				if (stop.signal.aborted) return;
 				const problem = error instanceof Failure ? error : new Failure(0, String(error));
-				setState((old) => ({ ...(old.operation === operation ? old : { operation }), failure: problem }));
-				pause = [0, 429, 502, 503, 504].includes(problem.status) ? Math.max(problem.retryAfter, interval, 5) : 0;
+				set({ failure: problem });
+				pause = Math.max(problem.retryAfter, interval);
 			} finally {
 				asking = false;
 			}
-			if (pause > 0) timer = window.setTimeout(ask, pause * 1000);
+			timer = window.setTimeout(ask, pause * 1000);
 		};
 		const visible = () => {
-			if (document.hidden || asking || interval === 0) return;
+			if (document.hidden || asking) return;
 			window.clearTimeout(timer);
 			void ask();
 		};
@@ -74,7 +83,6 @@ export function useAnswer<T>({ daemon, operation, waits, interval, maxAge }: Opt
 			window.clearTimeout(timer);
 			document.removeEventListener("visibilitychange", visible);
 		};
-	}, [daemon, operation, waits, interval, maxAge, turn]);
-	const current = state.operation === operation ? state : { data: undefined, failure: undefined };
-	return { data: current.data, failure: current.failure, refresh: () => setTurn((n) => n + 1) };
+	}, [daemon, operation, interval, maxAge, sign, turn]);
+	return { data: known.current.data, failure: known.current.failure, refresh: () => setTurn((n) => n + 1) };
 }

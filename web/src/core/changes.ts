@@ -37,9 +37,12 @@ export function offersNode(action: NodeAction, node: Node): boolean {
 /** Whether an answer has refused changes of nodes, or of other users' jobs. */
 export const wasRefused = (what: "nodes" | "jobs of others") => refused.has(what);
 
+/** Returns the name of a job in a request: the limit of tasks that run at once is not a part of it, as in 12_[4-7%2]. */
+export const target = (label: string) => label.replace(/%\d+(?=\]$)/, "");
+
 /** Makes a change of a job, or throws a Failure. */
 export async function changeJob(action: JobAction, job: Job): Promise<void> {
-	const id = encodeURIComponent(job.label);
+	const id = encodeURIComponent(target(job.label));
 	await remember(jobClass(action, job), () => {
 		switch (action) {
 			case "cancel":
@@ -48,7 +51,7 @@ export async function changeJob(action: JobAction, job: Job): Promise<void> {
 			case "release":
 				return call("controller", `job/${id}`, { method: "POST", body: { hold: action === "hold" } });
 			case "requeue":
-				return call("controller", "jobs/requeue", { method: "POST", body: { jobs: [job.label] } });
+				return call("controller", "jobs/requeue", { method: "POST", body: { jobs: [target(job.label)] } });
 		}
 	});
 }

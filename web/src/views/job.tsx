@@ -3,9 +3,9 @@
 import { useMemo, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { useAnswer } from "../core/answer";
-import { offersJob, wasRefused, type JobAction } from "../core/changes";
+import { offersJob, target, wasRefused, type JobAction } from "../core/changes";
 import fields from "../core/fields.json";
-import { count, duration, memory, percent, visibleLines } from "../core/format";
+import { count, duration, memory, percent, visible, visibleLines } from "../core/format";
 import { href, useList, useNow } from "../core/hooks";
 import { jobs } from "../core/lists";
 import { active, type Job, label, running, toJob, value } from "../core/records";
@@ -23,15 +23,16 @@ const w = words.jobView;
 export function JobView({ id, submitted }: { id: string; submitted: boolean }) {
 	const list = useList(jobs);
 	const [action, setAction] = useState<JobAction>();
-	// The controller answers with a record for each task or component: the page shows the one with this label.
-	const current = useAnswer<{ jobs: any[] }>({ daemon: "controller", operation: `job/${encodeURIComponent(id.replace(/_\[.*/, "").replace(/\+.*/, ""))}?fields=${fields.job.join(",")}`, waits: true, interval: 10 });
-	const raw = current.data && (current.data.jobs.find((r) => label(r) === id) ?? current.data.jobs.find((r) => String(r.job_id) === id) ?? current.data.jobs[current.data.jobs.length - 1]);
 	const known = useMemo(() => [...list.items.values()].find((job) => job.label === id || String(job.id) === id), [list.revision, id]);
+	// The controller answers with a record for each task or component: the page shows the one with this label.
+	const operation = `job/${encodeURIComponent(id.replace(/[_+].*/, ""))}?fields=${fields.job.join(",")}`;
+	const current = useAnswer<{ jobs: any[] }>({ daemon: "controller", operation, interval: 15, sign: known });
+	const raw = current.data && (current.data.jobs.find((r) => label(r) === id) ?? current.data.jobs.find((r) => String(r.job_id) === id) ?? current.data.jobs[current.data.jobs.length - 1]);
 	const job = raw ? toJob(raw) : known;
 	const gone = current.failure?.status === 404;
 	const over = gone || (!!job && !active(job) && !job.flags.includes("COMPLETING"));
 	const recorded = useAnswer<{ jobs: any[] }>({
-		daemon: "accounting", operation: session.accounting && over ? `jobs/?step=${encodeURIComponent(id)}&show_batch_script=true&fields=${fields.recorded.join(",")}` : "", interval: 30,
+		daemon: "accounting", operation: session.accounting && over ? `jobs/?step=${encodeURIComponent(target(id))}&show_batch_script=true&fields=${fields.recorded.join(",")}` : "", interval: 30,
 	});
 	const record = recorded.data?.jobs[recorded.data.jobs.length - 1];
 	const family = useMemo(() => {
@@ -40,7 +41,7 @@ export function JobView({ id, submitted }: { id: string; submitted: boolean }) {
 	}, [list.revision, job?.array, job?.het]);
 
 	if (!job && !record) {
-		if (gone && (!session.accounting || recorded.data)) return <Empty title={w.unknown(id)}><a class="button" href="#/jobs">{words.nav.jobs}</a></Empty>;
+		if (gone && (!session.accounting || recorded.data)) return <Empty title={w.unknown(visible(id))}><a class="button" href="#/jobs">{words.nav.jobs}</a></Empty>;
 		const failure = gone ? recorded.failure : current.failure;
 		if (failure) return <Problem failure={failure} retry={() => { current.refresh(); recorded.refresh(); }} />;
 		return <div class="loading" role="status"><span class="spinner" aria-hidden="true" />{words.loading}</div>;

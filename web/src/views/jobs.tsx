@@ -2,7 +2,7 @@
 // the selected jobs.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { offersJob, type JobAction } from "../core/changes";
-import { count, duration } from "../core/format";
+import { count, duration, visible } from "../core/format";
 import fields from "../core/fields.json";
 import { href, type Route, setQuery, useList, useNow, useSelection } from "../core/hooks";
 import { jobs, partitions } from "../core/lists";
@@ -103,7 +103,7 @@ export function Jobs({ route }: { route: Route }) {
 				<label class="select"><span class="hidden">{words.partition}</span>
 					<select value={get("partition")} onChange={(e) => change("partition", e.currentTarget.value)}>
 						<option value="">{words.jobsView.everyPartition}</option>
-						{[...partitionList.items.keys()].map((name) => <option key={name} value={name}>{name}</option>)}
+						{[...partitionList.items.keys()].map((name) => <option key={name} value={name}>{visible(String(name))}</option>)}
 					</select>
 				</label>
 				<div class="segments" role="group" aria-label={t.state}>

@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { useAnswer } from "../core/answer";
 import { offersNode, wasRefused, type NodeAction } from "../core/changes";
 import fields from "../core/fields.json";
-import { count, fraction, memory } from "../core/format";
+import { count, fraction, memory, visible } from "../core/format";
 import { href, type Route, setQuery, useList, useSelection } from "../core/hooks";
 import { hostlistHas } from "../core/hostlist";
 import { jobs, nodes, partitions } from "../core/lists";
@@ -61,7 +61,7 @@ export function Nodes({ route }: { route: Route }) {
 				<label class="select"><span class="hidden">{words.partition}</span>
 					<select value={get("partition")} onChange={(e) => change("partition", e.currentTarget.value)}>
 						<option value="">{words.jobsView.everyPartition}</option>
-						{[...partitionList.items.keys()].map((name) => <option key={name} value={name}>{name}</option>)}
+						{[...partitionList.items.keys()].map((name) => <option key={name} value={name}>{visible(String(name))}</option>)}
 					</select>
 				</label>
 				<div class="segments" role="group" aria-label={t.state}>
@@ -91,13 +91,13 @@ const w = words.nodeView;
 const onNode = jobColumns.filter((column) => ["id", "name", "state", "user", "cpus", "gpus", "elapsed", "limit"].includes(column.id));
 
 export function NodeView({ name }: { name: string }) {
-	const list = useList(jobs);
+	const [list, nodeList] = [useList(jobs), useList(nodes)];
 	const [action, setAction] = useState<NodeAction>();
-	const current = useAnswer<{ nodes: any[] }>({ daemon: "controller", operation: `node/${encodeURIComponent(name)}?fields=${fields.node.join(",")}`, waits: true, interval: 10 });
+	const current = useAnswer<{ nodes: any[] }>({ daemon: "controller", operation: `node/${encodeURIComponent(name)}?fields=${fields.node.join(",")}`, interval: 15, sign: nodeList.items.get(name) });
 	const here = useMemo(() => [...list.items.values()].filter((job) => active(job) && job.state !== "PENDING" && hostlistHas(job.nodes, name)), [list.revision, name]);
 	const raw = current.data && (current.data.nodes.find((one) => one.name === name) ?? current.data.nodes[0]);
 	if (!raw) {
-		if (current.failure?.status === 404) return <Empty title={w.unknown(name)}><a class="button" href="#/nodes">{words.nav.nodes}</a></Empty>;
+		if (current.failure?.status === 404) return <Empty title={w.unknown(visible(name))}><a class="button" href="#/nodes">{words.nav.nodes}</a></Empty>;
 		if (current.failure) return <Problem failure={current.failure} retry={current.refresh} />;
 		return <div class="loading" role="status"><span class="spinner" aria-hidden="true" />{words.loading}</div>;
 	}

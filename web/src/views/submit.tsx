@@ -1,6 +1,7 @@
 // Submission of a script. The page translates #SBATCH lines to fields, shows the
 // request as a curl command, and then follows the job.
 import { useMemo, useState } from "preact/hooks";
+import { visible } from "../core/format";
 import { href, useList } from "../core/hooks";
 import { jobs, partitions } from "../core/lists";
 import { call, Failure, path, session, tokenHeader } from "../core/session";
@@ -109,7 +110,7 @@ export function Submit() {
 							<label class="field">{w.fields.partition}
 								<select value={get("partition")} onChange={(e) => change("partition", e.currentTarget.value)}>
 									<option value="">{read.fields.partition ? w.fromScript : w.standard}</option>
-									{[...partitionList.items.keys()].map((name) => <option key={name} value={name}>{name}</option>)}
+									{[...partitionList.items.keys()].map((name) => <option key={name} value={name}>{visible(String(name))}</option>)}
 								</select>
 							</label>
 							{inputs.map(({ id, type }) => (
