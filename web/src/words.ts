@@ -3,6 +3,8 @@
 const plural = (n: number, one: string, many: string) => (n === 1 ? one : many);
 
 export const words = {
+	/** How dates and numbers are written. */
+	locale: "en",
 	title: "Cluster status",
 	skip: "Skip to the content",
 	menu: "Menu",

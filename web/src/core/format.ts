@@ -2,8 +2,8 @@
 import { words } from "../words";
 import { clusterTime } from "./zone";
 
-const integer = new Intl.NumberFormat("en");
-const decimal = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const integer = new Intl.NumberFormat(words.locale);
+const decimal = new Intl.NumberFormat(words.locale, { maximumFractionDigits: 1 });
 
 export const count = (n: number) => integer.format(n);
 export const fraction = (n: number) => decimal.format(n);
@@ -28,9 +28,9 @@ export function duration(seconds: number | undefined): string {
 	return h > 0 ? `${h}:${two(m)}:${two(s % 60)}` : `${m}:${two(s % 60)}`;
 }
 
-const sameDay = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
-const sameYear = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const full = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "long", hourCycle: "h23" });
+const sameDay = new Intl.DateTimeFormat(words.locale, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const sameYear = new Intl.DateTimeFormat(words.locale, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const full = new Intl.DateTimeFormat(words.locale, { dateStyle: "medium", timeStyle: "long", hourCycle: "h23" });
 
 /** Writes a point in time, in seconds since 1970, in the reader's zone. */
 export function time(seconds: number, now = Date.now()): string {

@@ -1,6 +1,7 @@
 // Plots of the last hour, as far as the page has seen it.
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
+import { words } from "../words";
 
 export interface Series {
 	title: string;
@@ -50,7 +51,7 @@ export function Plot({ label, times, series, format, top }: Props) {
 				y: { range: (_, _low, high) => [0, top ?? Math.max(4, Math.ceil((high ?? 0) * 1.15))] },
 			},
 			axes: [
-				{ ...axis, space: 70, size: 26, values: (_, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", hourCycle: "h23" })) },
+				{ ...axis, space: 70, size: 26, values: (_, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString(words.locale, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" })) },
 				{ ...axis, size: 46, space: 24, values: (_, ticks) => ticks.map((n) => (top === undefined && n % 1 ? "" : format(n))) },
 			],
 			series: [

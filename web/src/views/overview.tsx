@@ -218,7 +218,7 @@ function Changes() {
 		<ol class="changes">
 			{happenings.slice(0, 30).map((h) => (
 				<li key={h.number}>
-					<time dateTime={new Date(h.at).toISOString()}>{new Date(h.at).toLocaleTimeString("en", { hourCycle: "h23" })}</time>
+					<time dateTime={new Date(h.at).toISOString()}>{new Date(h.at).toLocaleTimeString(words.locale, { hourCycle: "h23" })}</time>
 					{h.job && <><State kind={h.job.kind}>{words.jobState(h.job.state)}</State> <a href={href(["job", h.job.label])}>{h.job.label}</a> <Text limit={40}>{h.job.name}</Text> <span class="muted"><Text limit={40}>{h.job.user}</Text></span></>}
 					{h.node && <><State kind={h.node.kind}>{words.kinds[h.node.kind]}</State> <a href={href(["node", h.node.name])}><Text>{h.node.name}</Text></a> <span class="muted"><Text limit={80}>{h.reason}</Text></span></>}
 				</li>
