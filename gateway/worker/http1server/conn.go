@@ -29,7 +29,7 @@ func (s *Server) NewConn(ctx context.Context, c net.Conn, client Client) *Conn {
 // closes it.
 func (c *Conn) Serve() {
 	defer c.conn.Close()
-	defer c.stage.Store(ended)
+	defer c.state.Store(ended)
 	call(c.serve)
 }
 
@@ -93,12 +93,12 @@ func (c *Conn) answer(r *http.Request) (more bool) {
 	if c.in = c.in[c.lexer.Skip(c.in):]; len(c.in) > 0 {
 		next = head
 	}
-	c.stage.Store(next)
-	if c.stopping.Load() { // StopReading has found the stage answering
+	c.state.Store(next)
+	if c.stopping.Load() { // StopReading has found the state answering
 		c.end(stopped)
 	}
 	c.client.Answered()
-	return !c.draining.Load() || next == head || c.client.HasUnread() || !c.stage.CompareAndSwap(idle, ended)
+	return !c.draining.Load() || next == head || c.client.HasUnread() || !c.state.CompareAndSwap(idle, ended)
 }
 
 // call calls f, and reports whether f returned. It logs a panic, unless the
@@ -116,7 +116,7 @@ func call(f func()) (returned bool) {
 // refuse sends err as the answer to a client whose input is not a request, and
 // gives the client time to read it.
 func (c *Conn) refuse(err error) {
-	c.stage.Store(ended)
+	c.state.Store(ended)
 	c.client.Refused(isMalformed(err))
 	r := (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, URL: new(url.URL), Header: http.Header{}, Body: http.NoBody}).WithContext(c.ctx)
 	w := newResponse(c, r)
@@ -149,7 +149,7 @@ func (c *Conn) Reclaim() bool { return c.end(reclaimed) }
 // after that answer, unless another request has arrived.
 func (c *Conn) Drain() {
 	c.draining.Store(true)
-	if !c.client.HasUnread() && (c.stage.CompareAndSwap(idle, ended) || c.server.Interactive && c.stage.CompareAndSwap(fresh, ended)) {
+	if !c.client.HasUnread() && (c.state.CompareAndSwap(idle, ended) || c.server.Interactive && c.state.CompareAndSwap(fresh, ended)) {
 		_ = c.conn.Close()
 	}
 }
@@ -173,16 +173,16 @@ func (c *Conn) Close() error { return c.conn.Close() }
 
 // HasBegun reports whether a part of a request has arrived that was not
 // answered yet.
-func (c *Conn) HasBegun() bool { s := c.stage.Load(); return s == head || s == answering }
+func (c *Conn) HasBegun() bool { s := c.state.Load(); return s == head || s == answering }
 
 // end ends the connection unless a request is being answered, and reports
-// whether it has ended. If a part of a head has arrived, its stage becomes why.
+// whether it has ended. If a part of a head has arrived, its state becomes why.
 func (c *Conn) end(why int32) bool {
 	switch {
-	case c.stage.CompareAndSwap(fresh, ended), c.stage.CompareAndSwap(idle, ended):
+	case c.state.CompareAndSwap(fresh, ended), c.state.CompareAndSwap(idle, ended):
 		_ = c.conn.Close()
-	case c.stage.CompareAndSwap(head, why):
+	case c.state.CompareAndSwap(head, why):
 		_ = c.conn.SetReadDeadline(time.Now()) // interrupts the read
 	}
-	return c.stage.Load() > idle
+	return c.state.Load() > idle
 }

@@ -32,7 +32,7 @@ var errEnded = errors.New("the connection has ended")
 // endReason returns the error for a request that has not been read completely,
 // if the connection was ended in the meantime.
 func (c *Conn) endReason() error {
-	switch c.stage.Load() {
+	switch c.state.Load() {
 	case reclaimed:
 		return errHeadTimeout
 	case stopped:
@@ -76,8 +76,8 @@ func (c *Conn) readHead() (n int, err error) {
 		first := !begun && len(c.in) > 0
 		if first {
 			begun = true
-			if !c.stage.CompareAndSwap(fresh, head) {
-				c.stage.CompareAndSwap(idle, head) // it fails if answer has set head already, or if the connection was ended
+			if !c.state.CompareAndSwap(fresh, head) {
+				c.state.CompareAndSwap(idle, head) // it fails if answer has set head already, or if the connection was ended
 			}
 			if err := c.endReason(); err != nil {
 				return 0, err
@@ -88,7 +88,7 @@ func (c *Conn) readHead() (n int, err error) {
 			switch {
 			case err != nil:
 				return 0, lexerError(err)
-			case n > 0 && c.stage.CompareAndSwap(head, answering):
+			case n > 0 && c.state.CompareAndSwap(head, answering):
 				return n, nil
 			case n > 0:
 				return 0, c.endReason()

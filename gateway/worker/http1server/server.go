@@ -6,7 +6,7 @@
 //     frame a request differently.
 //   - One goroutine owns a connection from the first byte until it is closed:
 //     it reads, calls the handler, writes the answer, and waits for the next
-//     request. Other goroutines only ask for the connection's stage, and may
+//     request. Other goroutines only ask for the connection's state, and may
 //     end the connection if no request is being answered (Conn.Reclaim).
 //   - A client that has shut down its sending side still gets its answers. The
 //     package does not notice that a client is gone unless a read or a write

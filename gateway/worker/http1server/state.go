@@ -18,7 +18,7 @@ type Conn struct {
 	ctx        context.Context // of all its requests
 	remoteAddr string
 
-	stage    stage
+	state    state
 	draining atomic.Bool                        // see Drain
 	stopping atomic.Bool                        // see StopReading
 	cancel   atomic.Pointer[context.CancelFunc] // cancels the request that is being answered; nil if there is none
@@ -29,10 +29,10 @@ type Conn struct {
 	reused  bool   // whether an earlier request was answered
 }
 
-// A stage says what a connection does. The goroutine that runs Serve and those
+// A state says what a connection does. The goroutine that runs Serve and those
 // that end the connection agree by compare-and-swap: a request whose head is
 // complete is answered, unless the connection was ended before.
-type stage struct{ atomic.Int32 }
+type state struct{ atomic.Int32 }
 
 const (
 	fresh     int32 = iota // no byte of a request has arrived yet
