@@ -404,6 +404,14 @@ func TestLateHeader(t *testing.T) {
 	}
 }
 
+// A beginClient tells when a request has begun.
+type beginClient struct {
+	http1Client
+	begun chan bool
+}
+
+func (c beginClient) Begun() { c.http1Client.Begun(); c.begun <- true }
+
 // TestReclaim checks what happens to a connection when another client needs its
 // slot. It must be closed unless a request is being answered. If part of a
 // request has arrived, the client must get an answer.
@@ -417,9 +425,12 @@ func TestReclaim(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, `{"meta":{},"errors":[{}],"warnings":[]}`)
 	}))
+	begun := make(chan bool, 10)
 	serve := func() (client *net.TCPConn, v *http1server.Conn) {
 		client, c := st.pair()
-		v = st.newHTTP1Conn(c, c, st.add(c))
+		conn := st.add(c)
+		v = st.http1.NewConn(withFacts(c, conn), c, beginClient{http1Client{conn, st.server, c}, begun})
+		conn.Attach(c, v)
 		go v.Serve()
 		return client, v
 	}
@@ -434,7 +445,7 @@ func TestReclaim(t *testing.T) {
 
 	half, v := serve()
 	io.WriteString(half, get+"Ho")
-	eventually(t, v.HasBegun)
+	<-begun
 	for range 2 { // a second call returns the same result
 		if !v.Reclaim() {
 			t.Error("a connection with a part of a header stays open")

@@ -85,6 +85,10 @@ func TestReportsLastingStages(t *testing.T) {
 	stage(work.Waiting)
 	expect(reportDelay) // the client may only be slow
 	expect(silentReportDelay, work.Waiting)
+	c.reported = work.Answering
+	stage(work.Waiting)
+	c.Begun()
+	expect(reportDelay, work.Waiting)
 	for range 10 { // the connection is busy
 		stage(work.Answering)
 		expect(reportDelay / 4)

@@ -70,6 +70,13 @@ func (c *Conn) Attach(conn net.Conn, http1 Engine) {
 	}
 }
 
+// Begun records that a part of the first request has arrived.
+func (c *Conn) Begun() {
+	c.table.mu.Lock()
+	defer c.table.mu.Unlock()
+	c.begun = true
+}
+
 // Idle records that a connection has no request in progress.
 func (c *Conn) Idle() {
 	c.raw.Restore()

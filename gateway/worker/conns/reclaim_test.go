@@ -20,12 +20,11 @@ type fakeEngine struct {
 	cancelled        atomic.Int32
 }
 
-func (e *fakeEngine) HasBegun() bool { return true }
-func (e *fakeEngine) Reclaim() bool  { return !e.answering }
-func (e *fakeEngine) Drain()         { e.drained.Add(1) }
-func (e *fakeEngine) StopReading()   { e.stopped.Add(1) }
-func (e *fakeEngine) Cancel()        { e.cancelled.Add(1) }
-func (e *fakeEngine) Close() error   { return nil }
+func (e *fakeEngine) Reclaim() bool { return !e.answering }
+func (e *fakeEngine) Drain()        { e.drained.Add(1) }
+func (e *fakeEngine) StopReading()  { e.stopped.Add(1) }
+func (e *fakeEngine) Cancel()       { e.cancelled.Add(1) }
+func (e *fakeEngine) Close() error  { return nil }
 
 // TestSlotIsFreed checks that a reclaimed connection gives up its slot at once,
 // although it stays open for a moment, and that a drain still reaches it. If a

@@ -16,7 +16,7 @@ const (
 // The caller holds mu.
 func (c *Conn) isLasting(now time.Time) bool {
 	limit := reportDelay
-	if c.stage == work.Waiting && !(c.http1 != nil && c.http1.HasBegun()) {
+	if c.stage == work.Waiting && !c.begun {
 		limit = silentReportDelay
 	}
 	return now.Sub(c.since) >= limit

@@ -1,8 +1,9 @@
 // Package conns owns the state of a worker's connections: their stages, the
 // requests on them, the deadlines of slow clients, their offences, and the
 // drain. Several goroutines change it. An HTTP/1 connection also has an engine
-// (package http1server), which reads and writes it, and decides whether a
-// request has begun.
+// (package http1server), which reads and writes it, and reports what happens on
+// it. To end the connection, this package asks the engine, because only the
+// engine knows at each moment whether a request can still be refused.
 //
 // One mutex guards all of it (Table.mu). It is held only for a moment: while it
 // is held, no message is sent, and no function is called that may wait. The
@@ -78,6 +79,7 @@ type Conn struct {
 	since     time.Time  // when the stage began
 	reported  work.Stage // stage that was last reported to the dispatcher
 	inChanged bool       // whether it is in Table.changed
+	begun     bool       // whether a part of an HTTP/1 request has arrived
 	hasSlot   bool       // whether the dispatcher counts it
 	closed    bool       // whether it is closed
 	requests  int        // number of requests in progress
@@ -94,8 +96,7 @@ type Conn struct {
 // An Engine serves an HTTP/1 connection (package http1server). None of its
 // methods waits for the client, except that they may close the connection.
 type Engine interface {
-	HasBegun() bool // whether a part of a request has arrived that was not answered yet
-	Reclaim() bool  // see http1server.Conn.Reclaim
+	Reclaim() bool // see http1server.Conn.Reclaim
 	Drain()
 	StopReading()
 	Cancel()

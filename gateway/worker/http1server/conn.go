@@ -171,10 +171,6 @@ func (c *Conn) Cancel() {
 // Close closes the connection at once.
 func (c *Conn) Close() error { return c.conn.Close() }
 
-// HasBegun reports whether a part of a request has arrived that was not
-// answered yet.
-func (c *Conn) HasBegun() bool { s := c.state.Load(); return s == head || s == answering }
-
 // end ends the connection unless a request is being answered, and reports
 // whether it has ended. If a part of a head has arrived, its state becomes why.
 func (c *Conn) end(why int32) bool {

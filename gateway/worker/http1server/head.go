@@ -76,7 +76,9 @@ func (c *Conn) readHead() (n int, err error) {
 		first := !begun && len(c.in) > 0
 		if first {
 			begun = true
-			if !c.state.CompareAndSwap(fresh, head) {
+			if c.state.CompareAndSwap(fresh, head) {
+				c.client.Begun()
+			} else {
 				c.state.CompareAndSwap(idle, head) // it fails if answer has set head already, or if the connection was ended
 			}
 			if err := c.endReason(); err != nil {

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,15 +17,17 @@ import (
 )
 
 // watcher is a Client that counts what it learns.
-type watcher struct {
-	mu       sync.Mutex
-	answered int
-	refused  int
+type watcher struct{ begun, answered, refused, malformed int }
+
+func (w *watcher) Begun() { w.begun++ }
+
+func (w *watcher) Answered() { w.answered++ }
+
+func (w *watcher) Refused(malformed bool) {
+	if w.refused++; malformed {
+		w.malformed++
+	}
 }
-
-func (w *watcher) Answered() { w.mu.Lock(); w.answered++; w.mu.Unlock() }
-
-func (w *watcher) Refused(bool) { w.mu.Lock(); w.refused++; w.mu.Unlock() }
 
 func (*watcher) ReadFailed(error) {}
 
@@ -174,6 +175,29 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%s, in pieces of %d: got %.200q, want %.200q", tt.name, piece, got, tt.want)
 			}
 		}
+	}
+}
+
+// TestClient checks what the Client of a connection learns.
+func TestClient(t *testing.T) {
+	for _, tt := range []struct {
+		name, in string
+		want     watcher
+	}{
+		{"nothing", "", watcher{}},
+		{"an empty line", "\r\n", watcher{}},
+		{"a part of a head", "GE", watcher{begun: 1, refused: 1}},
+		{"two requests", get + host + "\r\n" + get + host + "\r\n", watcher{begun: 1, answered: 2}},
+		{"the last request", get + host + "Connection: close\r\n\r\n", watcher{begun: 1}},
+		{"a request and garbage", get + host + "\r\n\x16\x03\x01\r\n\r\n", watcher{begun: 1, answered: 1, refused: 1, malformed: 1}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got watcher
+			s := newServer(func(http.ResponseWriter, *http.Request) {})
+			if s.NewConn(t.Context(), &script{in: strings.NewReader(tt.in)}, &got).Serve(); got != tt.want {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+		})
 	}
 }
 

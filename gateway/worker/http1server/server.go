@@ -6,8 +6,8 @@
 //     frame a request differently.
 //   - One goroutine owns a connection from the first byte until it is closed:
 //     it reads, calls the handler, writes the answer, and waits for the next
-//     request. Other goroutines only ask for the connection's state, and may
-//     end the connection if no request is being answered (Conn.Reclaim).
+//     request. Other goroutines may only end the connection if no request is
+//     being answered (Conn.Reclaim).
 //   - A client that has shut down its sending side still gets its answers. The
 //     package does not notice that a client is gone unless a read or a write
 //     fails: the caller has to look, and to call Conn.Cancel.
@@ -45,6 +45,8 @@ type Server struct {
 // Client learns what happens on a connection, and knows the client at its other
 // end. Only the goroutine that runs Serve calls it, except for HasUnread.
 type Client interface {
+	// Begun is called when the first byte of the first request has arrived.
+	Begun()
 	// Answered is called after each answer that another request may follow.
 	Answered()
 	// Refused is called before input is refused. If malformed is true, the
