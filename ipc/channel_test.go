@@ -86,7 +86,7 @@ func TestConversation(t *testing.T) {
 		{parent, &ipc.Ping{Number: 3}, nil, ipc.Serving},
 		{worker, &ipc.Pong{Number: 3}, nil, ipc.Serving},
 		{parent, &work.Drain{}, nil, ipc.Draining},
-		{worker, &work.ConnectionClosed{ID: 1}, nil, ipc.Draining},
+		{worker, &work.ConnectionDone{ID: 1}, nil, ipc.Draining},
 	}
 	for _, s := range steps {
 		to := worker
@@ -186,7 +186,7 @@ func must(t *testing.T, err error) {
 // TestReceiveIsStrict checks that Receive refuses the packets of a hostile
 // worker. The test sends them without Send, which would refuse them.
 func TestReceiveIsStrict(t *testing.T) {
-	done := append([]byte{byte(ipc.KindOf(new(work.ConnectionClosed)))}, make([]byte, 8)...)
+	done := append([]byte{byte(ipc.KindOf(new(work.ConnectionDone)))}, make([]byte, 8)...)
 	tests := []struct {
 		name  string
 		frame []byte
@@ -277,7 +277,7 @@ func descriptors(t *testing.T) int {
 
 func TestSendKeepsToTheTable(t *testing.T) {
 	parent, _ := pair(t, ipc.Initial)
-	for _, m := range []ipc.Message{&work.Drain{}, &work.ConnectionClosed{}, &ipc.Ready{}, &ipc.Ping{}} {
+	for _, m := range []ipc.Message{&work.Drain{}, &work.ConnectionDone{}, &ipc.Ready{}, &ipc.Ping{}} {
 		if err := parent.Send(m); err == nil {
 			t.Errorf("%s was sent in the first phase", ipc.KindOf(m))
 		}

@@ -361,7 +361,7 @@ func newBreakingServer(t *testing.T, limit time.Duration) (*testServer, chan boo
 	}))
 	freed := make(chan bool, 1)
 	st.report = func(m ipc.Message) error {
-		if _, done := m.(*work.ConnectionClosed); done {
+		if _, done := m.(*work.ConnectionDone); done {
 			freed <- true
 		}
 		return nil

@@ -113,7 +113,7 @@ var exporterAttacks = slices.Concat([]attack{
 	frame("Lookup, for a name", ipc.KindOf(new(work.Lookup)), 15, 0),
 	frame("Verify, to guess a token", ipc.KindOf(new(query.Verify)), 42, 0),
 	frame("Sign, for a handshake", ipc.KindOf(new(query.Sign)), 16, 0),
-	frame("ConnectionClosed, for a client's connection", ipc.KindOf(new(work.ConnectionClosed)), 8, 0),
+	frame("ConnectionDone, for a client's connection", ipc.KindOf(new(work.ConnectionDone)), 8, 0),
 	frame("keys of its own (SecretKeys)", ipc.KindOf(new(ipc.SecretKeys)), 4, 0),
 	frame("KeysResult, as if from the keeper", ipc.KindOf(new(ipc.KeysResult)), 4, 0, 0, 1),
 	frame("Ready for the second time", ipc.KindOf(new(ipc.Ready)), 4, 0),

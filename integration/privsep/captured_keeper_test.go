@@ -134,7 +134,7 @@ var keeperAttacks = []serviceAttack{
 	{name: "the keeper's message Verified", frame: zeroFrame(ipc.KindOf(new(query.Verified)), 9), breaksProtocol: true},
 	{name: "the keeper's message KeysResult", frame: zeroFrame(ipc.KindOf(new(ipc.KeysResult)), 7), breaksProtocol: true},
 	{name: "a report that another worker violated the protocol (WorkerViolation)", frame: zeroFrame(ipc.KindOf(new(work.WorkerViolation)), 6), breaksProtocol: true},
-	{name: "ConnectionClosed, as if to the dispatcher", frame: zeroFrame(ipc.KindOf(new(work.ConnectionClosed)), 8), breaksProtocol: true},
+	{name: "ConnectionDone, as if to the dispatcher", frame: zeroFrame(ipc.KindOf(new(work.ConnectionDone)), 8), breaksProtocol: true},
 	{name: "Ready, as if to the dispatcher", frame: zeroFrame(ipc.KindOf(new(ipc.Ready)), 2), breaksProtocol: true},
 	{name: "Sign cut short", frame: zeroFrame(ipc.KindOf(new(query.Sign)), 11), breaksProtocol: true},
 	{name: "Sign with trailing bytes", frame: zeroFrame(ipc.KindOf(new(query.Sign)), 13), breaksProtocol: true},

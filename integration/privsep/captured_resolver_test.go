@@ -62,7 +62,7 @@ var resolverAttacks = []serviceAttack{
 	{name: "LookupResult, as if from the resolver", frame: zeroFrame(ipc.KindOf(new(work.LookupResult)), 15), breaksProtocol: true},
 	{name: "WorkerViolation, about another worker", frame: zeroFrame(ipc.KindOf(new(work.WorkerViolation)), 6), breaksProtocol: true},
 	{name: "Sign, as if to the keeper", frame: zeroFrame(ipc.KindOf(new(query.Sign)), 16), breaksProtocol: true},
-	{name: "ConnectionClosed, as if to the dispatcher", frame: zeroFrame(ipc.KindOf(new(work.ConnectionClosed)), 8), breaksProtocol: true},
+	{name: "ConnectionDone, as if to the dispatcher", frame: zeroFrame(ipc.KindOf(new(work.ConnectionDone)), 8), breaksProtocol: true},
 	{name: "Lookup cut short", frame: zeroFrame(ipc.KindOf(new(work.Lookup)), 14), breaksProtocol: true},
 	{name: "Lookup with trailing bytes", frame: zeroFrame(ipc.KindOf(new(work.Lookup)), 16), breaksProtocol: true},
 	{name: "a name of 256 bytes", frame: lookupFrame(0, strings.Repeat("x", 256)), breaksProtocol: true},

@@ -23,7 +23,7 @@ func TestHostileWorkers(t *testing.T) {
 		part, want string
 		connect    bool // the worker breaks the protocol only when it is given a connection
 	}{
-		{part: "early", want: "ConnectionClosed of the worker is not permitted while proving"},
+		{part: "early", want: "ConnectionDone of the worker is not permitted while proving"},
 		{part: "unknown kind", want: "kind 99 of the worker is not in the protocol table"},
 		{part: "dial of an unconfigured daemon", want: "which the configuration does not have"},
 		{part: "a dispatcher's message", want: "Drain of the worker may not be sent by the worker"},

@@ -70,7 +70,7 @@ func playKeeper(part string) int {
 	case "unrequested pong":
 		sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 0)
 	case "a worker's message":
-		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 8, 0)
+		sendRaw(ipc.KindOf(new(work.ConnectionDone)), 8, 0)
 	case "descriptor":
 		sendRaw(ipc.KindOf(new(ipc.KeysResult)), 4, 1)
 	}

@@ -47,9 +47,9 @@ func overuse(w http.ResponseWriter, r *http.Request) {
 // but does not exit when asked. The argument can change what the first worker
 // does:
 //   - With "first reports closed at once" it keeps each connection, but
-//     immediately reports with the message ConnectionClosed that the connection
+//     immediately reports with the message ConnectionDone that the connection
 //     has ended.
-//   - With "first never reports closed" it never sends ConnectionClosed.
+//   - With "first never reports closed" it never sends ConnectionDone.
 func playStubborn(part string) int {
 	c, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Managers)
 	if err != nil {
@@ -81,7 +81,7 @@ func playStubborn(part string) int {
 				go reply(f)
 			}
 			if !strings.HasSuffix(part, "never reports closed") {
-				c.Send(&work.ConnectionClosed{ID: msg.ID})
+				c.Send(&work.ConnectionDone{ID: msg.ID})
 			}
 		}
 	}
@@ -293,7 +293,7 @@ func TestStaysForOthers(t *testing.T) {
 }
 
 // TestKeepsAll checks a worker that keeps its connections, but reports with the
-// message ConnectionClosed that they have ended. This worker must not get all
+// message ConnectionDone that they have ended. This worker must not get all
 // new connections.
 func TestKeepsAll(t *testing.T) {
 	t.Parallel()

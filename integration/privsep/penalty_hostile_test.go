@@ -50,7 +50,7 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 		c.Send(offence)
 	case "offence after closed":
 		unix.Close(fd)
-		c.Send(&work.ConnectionClosed{ID: id})
+		c.Send(&work.ConnectionDone{ID: id})
 		c.Send(offence)
 	case "offences, endless":
 		for c.Send(offence) == nil {

@@ -154,7 +154,7 @@ func playHostile(part string) int {
 		}
 	}
 	if part == "early" {
-		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 8, 0)
+		sendRaw(ipc.KindOf(new(work.ConnectionDone)), 8, 0)
 	}
 	if err := c.Send(new(ipc.Ready)); err != nil {
 		return 9
@@ -174,7 +174,7 @@ func playHostile(part string) int {
 	case "ready twice":
 		sendRaw(ipc.KindOf(new(ipc.Ready)), 0, 0)
 	case "closed, unknown connection":
-		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 8, 0)
+		sendRaw(ipc.KindOf(new(work.ConnectionDone)), 8, 0)
 	case "verify":
 		sendRaw(ipc.KindOf(new(query.Verify)), 42, 0)
 	case "verified":
@@ -184,13 +184,13 @@ func playHostile(part string) int {
 	case "secret keys":
 		sendRaw(ipc.KindOf(new(ipc.SecretKeys)), 4, 4)
 	case "trailing bytes":
-		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 9, 0)
+		sendRaw(ipc.KindOf(new(work.ConnectionDone)), 9, 0)
 	case "oversized":
-		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 60_000, 0)
+		sendRaw(ipc.KindOf(new(work.ConnectionDone)), 60_000, 0)
 	case "descriptor":
-		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 8, 1)
+		sendRaw(ipc.KindOf(new(work.ConnectionDone)), 8, 1)
 	case "descriptors":
-		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 8, 100)
+		sendRaw(ipc.KindOf(new(work.ConnectionDone)), 8, 100)
 	case "unrequested pong":
 		for range 1000 {
 			sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 0)
@@ -225,7 +225,7 @@ func playHostile(part string) int {
 		case "intent of another", "intent twice", "endless intents", "outcome before permission", "outcome twice", "intent, then killed", "outcome with forged text":
 			playAudit(part, c, conn.ID)
 		case "closed before taken":
-			c.Send(&work.ConnectionClosed{ID: conn.ID})
+			c.Send(&work.ConnectionDone{ID: conn.ID})
 		case "taken twice":
 			c.Send(&work.ConnectionTaken{ID: conn.ID})
 			c.Send(&work.ConnectionTaken{ID: conn.ID})
@@ -233,7 +233,7 @@ func playHostile(part string) int {
 			unix.Close(m.FDs[0])
 			c.Send(&work.ConnectionTaken{ID: conn.ID})
 			for range 2 {
-				c.Send(&work.ConnectionClosed{ID: conn.ID})
+				c.Send(&work.ConnectionDone{ID: conn.ID})
 			}
 		case "progress before taken":
 			c.Send(&work.Progress{ID: conn.ID, Stage: work.Idle})
@@ -248,7 +248,7 @@ func playHostile(part string) int {
 		case "progress after closed":
 			unix.Close(m.FDs[0])
 			c.Send(&work.ConnectionTaken{ID: conn.ID})
-			c.Send(&work.ConnectionClosed{ID: conn.ID})
+			c.Send(&work.ConnectionDone{ID: conn.ID})
 			c.Send(&work.Progress{ID: conn.ID, Stage: work.Idle})
 		case "endless progress":
 			c.Send(&work.ConnectionTaken{ID: conn.ID})
@@ -263,7 +263,7 @@ func playHostile(part string) int {
 			c.Send(&work.ConnectionTaken{ID: conn.ID})
 			c.Send(&work.Progress{ID: conn.ID, Stage: work.Idle})
 		case "closed, connection of another":
-			c.Send(&work.ConnectionClosed{ID: conn.ID + 1})
+			c.Send(&work.ConnectionDone{ID: conn.ID + 1})
 		case "sets SO_LINGER": // lets the dispatcher close the socket last
 			if fillBuffer(m.FDs[0]) != nil || setLinger(m.FDs[0]) != nil {
 				return 9

@@ -49,7 +49,7 @@ func playResolver(part string) int {
 	case "unrequested pong":
 		sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 0)
 	case "a worker's message":
-		sendRaw(ipc.KindOf(new(work.ConnectionClosed)), 8, 0)
+		sendRaw(ipc.KindOf(new(work.ConnectionDone)), 8, 0)
 	case "a keeper's message":
 		sendRaw(ipc.KindOf(new(ipc.KeysResult)), 7, 0)
 	case "descriptor":
@@ -88,7 +88,7 @@ func TestHostileResolvers(t *testing.T) {
 	}
 	for part, want := range map[string]string{
 		"unrequested pong":     "sent Pong 0, which was not requested",
-		"a worker's message":   "ConnectionClosed of the resolver may not be sent by the resolver to the dispatcher",
+		"a worker's message":   "ConnectionDone of the resolver may not be sent by the resolver to the dispatcher",
 		"a keeper's message":   "KeysResult of the resolver may not be sent by the resolver to the dispatcher",
 		"descriptor":           "Pong of the resolver came with 1 descriptors, not 0",
 		"reports every worker": "reported too many workers",

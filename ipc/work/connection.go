@@ -11,14 +11,15 @@ type ConnectionTaken struct{ ID uint64 }
 
 func (t *ConnectionTaken) Walk(w *ipc.Walker) { w.Fields(&t.ID) }
 
-// ConnectionClosed reports that the connection with the number ID is closed. If
-// the slot was reclaimed, the connection may still be open for a moment, in
-// which the worker only sends an error. A worker may send ConnectionClosed once for each connection that it holds, and
-// for no other connection. Without this rule, a compromised worker could free
-// the slots of other workers.
-type ConnectionClosed struct{ ID uint64 }
+// ConnectionDone reports that the worker carries out no more requests on the
+// connection with the number ID, so its slot is free. The connection is closed.
+// If its slot was reclaimed, it may still be open for a moment, in which the
+// worker only sends an error. A worker may send ConnectionDone once for each
+// connection that it holds, and for no other connection. Without this rule, a
+// compromised worker could free the slots of other workers.
+type ConnectionDone struct{ ID uint64 }
 
-func (d *ConnectionClosed) Walk(w *ipc.Walker) { w.Fields(&d.ID) }
+func (d *ConnectionDone) Walk(w *ipc.Walker) { w.Fields(&d.ID) }
 
 // Stage is the state of a connection.
 type Stage uint8

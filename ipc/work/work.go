@@ -25,7 +25,7 @@ var _ = ipc.Register(
 	// has read from it before
 	ipc.Of[ConnectionTaken](10, ipc.Worker, ipc.Dispatcher, connPhases, 8, 8, 0, ipc.Initial),
 	// a connection of this worker is closed, or about to be; its slot is free
-	ipc.Of[ConnectionClosed](6, ipc.Worker, ipc.Dispatcher, connPhases, 8, 8, 0, ipc.Initial),
+	ipc.Of[ConnectionDone](6, ipc.Worker, ipc.Dispatcher, connPhases, 8, 8, 0, ipc.Initial),
 	// the stage of a connection: waiting for the first header, answering a
 	// request, idle, or watching, while all its requests wait for a change
 	ipc.Of[Progress](16, ipc.Worker, ipc.Dispatcher, connPhases, 9, 9, 0, ipc.Initial),

@@ -57,7 +57,7 @@ type session struct {
 	timer  *time.Timer // kills a worker that does not become ready, or does not finish, in time
 
 	clientSent   bool      // the worker was given the client
-	served       bool      // the worker has sent ConnectionClosed
+	served       bool      // the worker has sent ConnectionDone
 	finishReason string    // why the worker must finish; "" if it was not asked to finish
 	inputEndedAt time.Time // when this process first noticed that the client had stopped sending
 	liveness     process.Liveness
@@ -152,7 +152,7 @@ func (v *session) handle(m ipc.Message) error {
 		return errs.New(errs.Denied, "the worker cannot serve: %s", printable.Text(m.Reason))
 	case *work.ConnectionTaken:
 		v.closeRelay()
-	case *work.ConnectionClosed:
+	case *work.ConnectionDone:
 		v.served = true
 		v.Audit(&work.ConnectionReleased{ID: v.Client.ID})
 	case *ipc.Pong:
@@ -174,7 +174,7 @@ func (v *session) sendClient() error {
 	v.clientSent = true
 	if v.Client.Network != ipc.Stdio {
 		err := v.worker.Channel.TrySend(&v.Client.Connection, v.Client.In)
-		if v.Client.RefuseStatus != 0 { // the worker sends no ConnectionClosed for a refused client
+		if v.Client.RefuseStatus != 0 { // the worker sends no ConnectionDone for a refused client
 			v.served = true
 			v.finish("its client is refused")
 		}

@@ -58,7 +58,7 @@ func (p *Pool) tryAssign(c *Connection) bool {
 	}
 	unusable := func(w *worker) bool { return !w.ready || w.replaced || w.EndReason != "" }
 	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), unusable)
-	// A worker that sends ConnectionClosed for connections but still uses them
+	// A worker that sends ConnectionDone for connections but still uses them
 	// always appears to have the fewest connections. As long as the other
 	// workers have capacity, such a worker gets at most twice as many
 	// connections as each of them.

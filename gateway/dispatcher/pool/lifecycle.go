@@ -135,7 +135,7 @@ func (p *Pool) handle(w *worker, m ipc.Message) error {
 		return errs.New(errs.Denied, "a worker cannot serve: %s", printable.Text(m.Reason))
 	case *work.ConnectionTaken:
 		return p.taken(w, m.ID)
-	case *work.ConnectionClosed:
+	case *work.ConnectionDone:
 		return p.release(w, m.ID)
 	case *work.Progress:
 		return p.progress(w, m)

@@ -25,11 +25,11 @@ func (p *Pool) taken(w *worker, id uint64) error {
 	return nil
 }
 
-// release frees the slot of a connection that w has closed. The connection must
+// release frees the slot of a connection with which w is done. The connection must
 // belong to w. Otherwise a compromised worker could free any number of slots,
 // and so defeat the limit on connections.
 func (p *Pool) release(w *worker, id uint64) error {
-	c, err := w.heldConn(id, "ConnectionClosed")
+	c, err := w.heldConn(id, "ConnectionDone")
 	if err != nil {
 		return err
 	}

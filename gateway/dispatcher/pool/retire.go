@@ -86,7 +86,7 @@ func (p *Pool) EndIdle(limit time.Duration) {
 
 // endRetired drains workers that were retired more than RetireLimit ago and
 // still have connections. It kills them if they do not exit after that. Without
-// this limit, a worker that never sends ConnectionClosed would survive every
+// this limit, a worker that never sends ConnectionDone would survive every
 // reload. It would keep its channel to the keeper and its connections to the
 // daemons of an old configuration.
 func (p *Pool) endRetired() {

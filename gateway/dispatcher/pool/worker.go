@@ -25,7 +25,7 @@ type worker struct {
 	startTimer *time.Timer            // kills a worker that is not ready in time
 	replaced   bool                   // it was asked to finish, and another worker has its place
 	violation  error                  // protocol violation that a service reported, for which the worker was killed; nil: none
-	held       map[uint64]*Connection // connections that it was given and for which it has not sent ConnectionClosed
+	held       map[uint64]*Connection // connections that it was given and for which it has not sent ConnectionDone
 	assigned   uint64                 // number of connections given to it
 	share      float64                // its share of the recent connections of its pool
 	finished   uint64                 // number of connections that it finished

@@ -83,7 +83,7 @@ func servingHalf(t *testing.T) (p *testPool, first, second *fakeparent.Process, 
 	p.connect() // each worker gets one of them
 	id, _ = p.takeConn(first)
 	other, _ := p.takeConn(second)
-	must(t, second.Channel.Send(&work.ConnectionClosed{ID: other}))
+	must(t, second.Channel.Send(&work.ConnectionDone{ID: other}))
 	await(t, "one slot is free", func() bool { return p.Slots.held() == 1 })
 	return p, first, second, id
 }
@@ -178,7 +178,7 @@ func TestWorkersDie(t *testing.T) {
 		first.Exit(unix.WaitStatus(unix.SIGKILL))
 		conn.Close()
 		id, moved := p.takeConn(second)
-		must(t, second.Channel.Send(&work.ConnectionClosed{ID: id}))
+		must(t, second.Channel.Send(&work.ConnectionDone{ID: id}))
 		moved.Close()
 		_, last := p.takeConn(second)
 		second.Exit(unix.WaitStatus(unix.SIGKILL))
@@ -244,12 +244,12 @@ func TestMisbehaving(t *testing.T) {
 		name, want string
 		play       func(p *testPool, w *fakeparent.Process, id uint64) error
 	}{
-		{"is done with a connection that it was not given", "sent ConnectionClosed for connection 99, which it does not hold",
+		{"is done with a connection that it was not given", "sent ConnectionDone for connection 99, which it does not hold",
 			func(_ *testPool, w *fakeparent.Process, _ uint64) error {
-				return w.Channel.Send(&work.ConnectionClosed{ID: 99})
+				return w.Channel.Send(&work.ConnectionDone{ID: 99})
 			}},
 		{"is done twice", "which it does not hold", func(_ *testPool, w *fakeparent.Process, id uint64) error {
-			return errors.Join(w.Channel.Send(&work.ConnectionClosed{ID: id}), w.Channel.Send(&work.ConnectionClosed{ID: id}))
+			return errors.Join(w.Channel.Send(&work.ConnectionDone{ID: id}), w.Channel.Send(&work.ConnectionDone{ID: id}))
 		}},
 		{"takes a connection twice", "which it was not given", func(_ *testPool, w *fakeparent.Process, id uint64) error {
 			return w.Channel.Send(&work.ConnectionTaken{ID: id})
@@ -305,7 +305,7 @@ func TestPauseAfterFailures(t *testing.T) {
 	}
 	p.connect()
 	id, _ := p.takeConn(w)
-	must(t, w.Channel.Send(&work.ConnectionClosed{ID: id}))
+	must(t, w.Channel.Send(&work.ConnectionDone{ID: id}))
 	await(t, "the slot is free", func() bool { return p.Slots.held() == 0 })
 	w.Exit(fakeparent.Exited(1))
 	if w = p.next(); failures() != 0 {
@@ -341,7 +341,7 @@ func TestDrainWorkers(t *testing.T) {
 		}
 	}
 	second.Exit(fakeparent.Exited(0))
-	must(t, first.Channel.Send(&work.ConnectionClosed{ID: id}))
+	must(t, first.Channel.Send(&work.ConnectionDone{ID: id}))
 	first.Exit(fakeparent.Exited(0))
 	p.wantEnd()
 	if strings.Count(p.log.String(), `msg="worker exited"`) != 2 || p.Slots.held() != 0 {
@@ -371,7 +371,7 @@ func TestRetireWorkers(t *testing.T) {
 		}
 	}
 	second.Exit(fakeparent.Exited(0))
-	must(t, first.Channel.Send(&work.ConnectionClosed{ID: id}))
+	must(t, first.Channel.Send(&work.ConnectionDone{ID: id}))
 	first.Exit(fakeparent.Exited(0))
 	p.wantEnd()
 }
@@ -417,7 +417,7 @@ func TestLazy(t *testing.T) {
 	w.Ready()
 	must(t, w.Channel.Send(&ipc.KeysResult{OK: true}))
 	id, conn := p.takeConn(w)
-	must(t, w.Channel.Send(&work.ConnectionClosed{ID: id}))
+	must(t, w.Channel.Send(&work.ConnectionDone{ID: id}))
 	conn.Close()
 	await(t, "the slot is free", func() bool { return p.Slots.held() == 0 })
 	w.Exit(fakeparent.Exited(0))
@@ -445,7 +445,7 @@ func TestSingleUse(t *testing.T) {
 			p.connect()
 			w := p.next()
 			id, _ := p.takeConn(w)
-			must(t, w.Channel.Send(&work.ConnectionClosed{ID: id}))
+			must(t, w.Channel.Send(&work.ConnectionDone{ID: id}))
 			if m, err := w.Receive(); err != nil {
 				t.Fatal(err)
 			} else if _, ok := m.(*work.Drain); !ok {

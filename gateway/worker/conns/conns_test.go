@@ -46,7 +46,7 @@ func begin(c *Conn, w http.ResponseWriter) *Request {
 }
 
 // TestReportsLastingStages checks that a short stage is not reported,
-// and that a lasting one is reported once. After the message ConnectionClosed,
+// and that a lasting one is reported once. After the message ConnectionDone,
 // the Table must report nothing more about the connection.
 func TestReportsLastingStages(t *testing.T) {
 	var mu sync.Mutex
@@ -107,7 +107,7 @@ func TestReportsLastingStages(t *testing.T) {
 	defer mu.Unlock()
 	done := 0
 	for _, m := range sent {
-		if _, ok := m.(*work.ConnectionClosed); ok {
+		if _, ok := m.(*work.ConnectionDone); ok {
 			done++
 		}
 	}
@@ -183,7 +183,7 @@ func TestClosedWhileAnswered(t *testing.T) {
 		c.ReportMalformed()
 		other.Finish()
 		c.Closed()
-		if want := []ipc.Kind{ipc.KindOf(new(work.ConnectionTaken)), ipc.KindOf(new(work.Offence)), ipc.KindOf(new(work.ConnectionClosed))}; !slices.Equal(sent, want) {
+		if want := []ipc.Kind{ipc.KindOf(new(work.ConnectionTaken)), ipc.KindOf(new(work.Offence)), ipc.KindOf(new(work.ConnectionDone))}; !slices.Equal(sent, want) {
 			t.Errorf("sent %v, want %v", sent, want)
 		}
 		time.Sleep(time.Second) // until the scheduled call of reportStages has ended

@@ -52,7 +52,7 @@ func TestSlotIsFreed(t *testing.T) {
 				time.Sleep(10 * time.Millisecond) // if end released the slot, it would by then
 			} else {
 				switch m := (<-sent).(type) {
-				case *work.ConnectionClosed:
+				case *work.ConnectionDone:
 					if tt.want != 0 {
 						t.Error("the slot is free")
 					}
@@ -165,7 +165,7 @@ func TestOutbox(t *testing.T) {
 		kinds = append(kinds, ipc.KindOf(<-read))
 	}
 	taken := ipc.KindOf(new(work.ConnectionTaken))
-	want := []ipc.Kind{taken, taken, ipc.KindOf(new(work.Offence)), ipc.KindOf(new(work.ConnectionClosed))}
+	want := []ipc.Kind{taken, taken, ipc.KindOf(new(work.Offence)), ipc.KindOf(new(work.ConnectionDone))}
 	for i := range want {
 		if kinds[i] != want[i] {
 			t.Errorf("message %d is of kind %v, want %v", i, kinds[i], want[i])

@@ -20,5 +20,5 @@ func (t *Table) releaseSlot(c *Conn) {
 	if c.hasSlot = false; !c.closed {
 		t.slotless++
 	}
-	t.outbox.add(&work.ConnectionClosed{ID: c.id})
+	t.outbox.add(&work.ConnectionDone{ID: c.id})
 }
