@@ -3,7 +3,7 @@
 // Slurm.
 //
 // A request passes through these functions: a method (node.go, submit.go, …)
-// creates the request and decodes the answer; ask (share.go) lets equal calls
+// creates the request and decodes the answer; ask (round.go) lets equal calls
 // share one request; do (failover.go) finds a controller that answers;
 // findVersion (version.go) determines the protocol version that the controller
 // supports; exchange (exchange.go) opens one connection for one request and one
