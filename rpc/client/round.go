@@ -46,16 +46,23 @@ type roundKey struct {
 
 // A series is the rounds with one key, one after the other.
 type series struct {
+	key  roundKey
 	open *round        // the round that calls can join; nil for none
 	idle chan struct{} // closed when the next request may be sent
 }
 
 // A round is one request to the controller, for one or more calls.
 type round struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	calls  int           // calls that wait for the answer
-	keep   time.Duration // how long the answer is kept; 0 for no time
+	series  *series
+	cred    model.Credential
+	request request
+	ctx     context.Context
+	cancel  context.CancelFunc
+
+	calls   int           // calls that wait for the answer
+	keep    time.Duration // how long the answer is kept; 0 for no time
+	asked   time.Time     // when the request was sent
+	changes int           // the value of store.changes at that time
 
 	ended     chan struct{} // closed when the fields below are set
 	answers   []*reply      // one for each call that still waits; fewer if they can't share it
@@ -131,101 +138,126 @@ func (c *Client) join(ctx context.Context, key roundKey, cred model.Credential, 
 		if all.series == nil {
 			all.series = map[roundKey]*series{}
 		}
-		s = &series{idle: make(chan struct{})}
+		s = &series{key: key, idle: make(chan struct{})}
 		close(s.idle)
 		all.series[key] = s
 	}
 	if s.open == nil {
 		first = true
-		s.open = &round{ended: make(chan struct{})}
-		base := context.WithoutCancel(ctx) // the round goes on without its first call
-		if deadline, ok := ctx.Deadline(); ok {
-			s.open.ctx, s.open.cancel = context.WithDeadline(base, deadline)
-		} else {
-			s.open.ctx, s.open.cancel = context.WithCancel(base)
-		}
-		go c.run(s.open, s, s.idle, key, cred, r)
+		s.open = newRound(ctx, s, cred, r)
+		go c.run(s.open, s.idle)
 	}
 	s.open.calls++
 	s.open.keep = max(s.open.keep, keep)
 	return s.open, first
 }
 
-// run sends the request of a round when the previous round has ended, and so idle
-// is closed. From the moment when the request is sent, calls can no
-// longer join the round.
-func (c *Client) run(one *round, s *series, idle <-chan struct{}, key roundKey, cred model.Credential, r request) {
+// newRound returns a round without calls. Its time limit is that of the first
+// call, whose end does not end it.
+func newRound(ctx context.Context, s *series, cred model.Credential, r request) *round {
+	one := &round{series: s, cred: cred, request: r, ended: make(chan struct{})}
+	if r.dated != nil {
+		one.keep = datedLifetime
+	}
+	base := context.WithoutCancel(ctx)
+	if deadline, ok := ctx.Deadline(); ok {
+		one.ctx, one.cancel = context.WithDeadline(base, deadline)
+	} else {
+		one.ctx, one.cancel = context.WithCancel(base)
+	}
+	return one
+}
+
+// run waits until idle is closed, sends the request of a round, and hands out
+// the answer.
+func (c *Client) run(one *round, idle <-chan struct{}) {
 	defer one.cancel()
-	all, underWay := &c.rounds, make(chan struct{})
 	select {
 	case <-idle:
-	case <-one.ctx.Done(): // the request is not sent
-		all.mu.Lock()
-		defer all.mu.Unlock()
-		s.open, one.err = nil, errs.Wrap(context.Cause(one.ctx), errs.Timeout, "the %s does not answer in time", c.kind)
-		close(one.ended)
-		select {
-		case <-idle: // it has just been answered
-			delete(all.series, key)
-		default:
-		}
-		return
+		answer, err := c.send(one)
+		c.rounds.end(one, answer, err, c.cfg.Answers)
+	case <-one.ctx.Done():
+		c.rounds.giveUp(one, errs.Wrap(context.Cause(one.ctx), errs.Timeout, "the %s does not answer in time", c.kind))
 	}
-	var asked time.Time
-	var changes int
+}
+
+// send sends the request of a round, and returns the answer. From the moment when
+// the request is sent, calls can no longer join the round.
+func (c *Client) send(one *round) (*reply, error) {
+	all, r := &c.rounds, one.request
 	r.sending = sync.OnceFunc(func() {
 		all.mu.Lock()
 		defer all.mu.Unlock()
-		s.open, s.idle = nil, underWay
-		asked, changes = c.now(), all.kept.changes
+		one.series.open, one.series.idle = nil, make(chan struct{})
+		one.asked, one.changes = c.now(), all.kept.changes
 	})
-	answer, err := func() (*reply, error) {
-		defer func() {
-			if p := recover(); p != nil { // each call panics with it, which ends a request; here it would end the process
-				one.panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
-			}
-		}()
-		if r.perform != nil {
-			return r.perform(one.ctx, r.sending)
+	defer r.sending() // even if the request could not be sent
+	defer func() {
+		if p := recover(); p != nil { // each call panics with it, which ends a request; here it would end the process
+			one.panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
 		}
-		return c.askDated(one.ctx, key, cred, r)
 	}()
-	r.sending() // even if the request could not be sent
+	if r.perform != nil {
+		return r.perform(one.ctx, r.sending)
+	}
+	return c.askDated(one.ctx, one.series.key, one.cred, r)
+}
+
+// end hands out the answer of a round, and keeps it if a call wants that. If
+// several calls share the answer, the next round begins when one has used it.
+func (all *rounds) end(one *round, answer *reply, err error, budget *Budget) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
+	defer close(one.ended)
 	one.err = err
-	if r.dated != nil {
-		one.keep = max(one.keep, datedLifetime)
-	}
 	switch {
 	case answer == nil:
-	case one.keep > 0 && answer.isKeepable() && changes == all.kept.changes:
+	case one.keep > 0 && answer.isKeepable() && one.changes == all.kept.changes:
 		one.answers = answer.share(one.calls + 1)
-		all.keep(key, one.answers[one.calls], asked, one.keep, c.cfg.Answers)
+		all.keep(one.series.key, one.answers[one.calls], one.asked, one.keep, budget)
 		one.answers = one.answers[:one.calls]
 	default:
 		one.answers = answer.share(one.calls)
 	}
-	if len(one.answers) > 1 {
-		next := sync.OnceFunc(func() {
-			all.mu.Lock()
-			defer all.mu.Unlock()
-			all.next(key, s, underWay)
-		})
-		for _, answer := range one.answers {
-			answer.released = next
-		}
-		time.AfterFunc(maxPause, next)
-	} else {
-		all.next(key, s, underWay)
+	if len(one.answers) <= 1 {
+		all.beginNext(one.series)
+		return
 	}
-	close(one.ended)
+	next := sync.OnceFunc(func() {
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		all.beginNext(one.series)
+	})
+	for _, answer := range one.answers {
+		answer.released = next
+	}
+	time.AfterFunc(maxPause, next)
 }
 
-// next lets the round after the one of underWay begin. The caller holds the lock.
-func (all *rounds) next(key roundKey, s *series, underWay chan struct{}) {
-	if close(underWay); s.open == nil && s.idle == underWay {
-		delete(all.series, key)
+// beginNext lets the next round of a series send its request. The caller holds
+// the lock.
+func (all *rounds) beginNext(s *series) {
+	close(s.idle)
+	all.forgetIdle(s)
+}
+
+// giveUp ends a round whose request is not sent.
+func (all *rounds) giveUp(one *round, err error) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	one.series.open, one.err = nil, err
+	close(one.ended)
+	all.forgetIdle(one.series)
+}
+
+// forgetIdle forgets a series that has no round. The caller holds the lock.
+func (all *rounds) forgetIdle(s *series) {
+	select {
+	case <-s.idle:
+		if s.open == nil {
+			delete(all.series, s.key)
+		}
+	default: // the previous round has not ended
 	}
 }
 
