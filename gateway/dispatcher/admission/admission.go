@@ -72,7 +72,7 @@ type Conn struct {
 	expires time.Time // when to refuse it if it waits for other connections of its source to end; otherwise zero
 
 	stage        work.Stage // as the worker reports it; zero until a worker has the connection
-	queue        *list.List // reclaim.resting or reclaim.busy; nil until a worker has it
+	list         *list.List // reclaim.resting or reclaim.busy; nil until a worker has it
 	elem         *list.Element
 	asked        bool      // it was asked to yield since the last Tick, and its stage has not changed since
 	firstAskedAt time.Time // when AskToYield asked it for the first time

@@ -28,10 +28,10 @@ const maxAsked = 64
 // move moves c from its current list, if any, to the end of another list. If
 // the other list is nil, move only removes c.
 func (s *State) move(c *Conn, to *list.List) {
-	if c.queue != nil {
-		c.queue.Remove(c.elem)
+	if c.list != nil {
+		c.list.Remove(c.elem)
 	}
-	c.queue, c.elem = to, nil
+	c.list, c.elem = to, nil
 	if to != nil {
 		c.elem = to.PushBack(c)
 	}
@@ -144,7 +144,7 @@ const (
 func (s *State) AskToYield(now time.Time, conns []*Conn, busy bool) (closing, stubborn bool) {
 	closing = len(conns) > 0
 	for _, c := range conns {
-		resting := c.queue != nil && c.stage != work.Answering
+		resting := c.list != nil && c.stage != work.Answering
 		closing = closing && (resting || busy)
 		if !c.firstAskedAt.IsZero() {
 			closing = closing && now.Sub(c.firstAskedAt) < yieldLimit
@@ -152,7 +152,7 @@ func (s *State) AskToYield(now time.Time, conns []*Conn, busy bool) (closing, st
 		}
 	}
 	for _, c := range conns {
-		if closing && c.queue != nil && !c.asked {
+		if closing && c.list != nil && !c.asked {
 			s.requestYield(c)
 			if c.firstAskedAt.IsZero() {
 				c.firstAskedAt = now
