@@ -22,13 +22,13 @@
 //   - A connection that waits for a change gives up its slot until it goes on. At
 //     most Config.Watching connections do, and half of them of one source. Further
 //     ones keep their slots. A connection that goes on while no slot is free still
-//     counts as one that waits, and is asked to yield as soon as it is at rest. So
+//     counts as one that waits, and is reclaimed as soon as it is at rest. So
 //     connections that go on, all at once or again and again, take no slot from
 //     others.
-//   - To make room for a waiting connection, another connection is asked to
-//     yield, that is, to close soon (reclaim.go). It is asked at once if the
-//     source of the waiting connection has less than half of the slots, and
-//     otherwise after TickInterval.
+//   - To make room for a waiting connection, another one is reclaimed: its worker
+//     is asked to close it soon (reclaim.go). This happens at once if the source
+//     of the waiting connection has less than half of the slots, and otherwise
+//     after TickInterval.
 //
 // Penalties and fair shares do not apply to exempt sources. PerSource does not
 // apply to proxies, but it does apply to exempt sources.
@@ -74,8 +74,8 @@ type Conn struct {
 	stage        work.Stage // as the worker reports it; zero until a worker has the connection
 	list         *list.List // reclaim.resting or reclaim.busy; nil until a worker has it
 	elem         *list.Element
-	asked        bool      // it was asked to yield since the last Tick, and its stage has not changed since
-	firstAskedAt time.Time // when AskToYield asked it for the first time
+	asked        bool      // it was reclaimed since the last Tick, and its stage has not changed since
+	firstAskedAt time.Time // when ReclaimAll reclaimed it for the first time
 }
 
 // State holds the state of all connections. It is not safe for concurrent use.
@@ -136,7 +136,7 @@ func (s *State) Progress(c *Conn, stage work.Stage) (changed bool) {
 		return false
 	}
 	c.stage = stage
-	s.cancelYield(c)
+	s.clearAsked(c)
 	if stage == work.Watching {
 		s.beginWatch(c)
 	} else {
@@ -148,7 +148,7 @@ func (s *State) Progress(c *Conn, stage work.Stage) (changed bool) {
 	}
 	s.move(c, &s.resting)
 	if c.watches && stage != work.Watching {
-		s.requestYield(c)
+		s.reclaimConn(c)
 	}
 	s.admitNext()
 	s.askOwnSource(c)
@@ -158,7 +158,7 @@ func (s *State) Progress(c *Conn, stage work.Stage) (changed bool) {
 
 // Release reports that the client or the worker has closed c, which had a slot.
 func (s *State) Release(c *Conn) {
-	s.cancelYield(c)
+	s.clearAsked(c)
 	s.move(c, nil)
 	s.releaseSlot(c)
 	s.admitNext()
@@ -183,7 +183,7 @@ func (s *State) Unresponsive(conns []*Conn) {
 func (s *State) Tick(now time.Time) {
 	s.expire(func(c *Conn) bool { return !c.expires.IsZero() && now.After(c.expires) }, TimedOut)
 	if s.Waiting() {
-		s.forgetAsked()
+		s.clearAllAsked()
 		s.askForSlots(true)
 	}
 }
@@ -210,5 +210,5 @@ func (s *State) expire(match func(*Conn) bool, reason Reason) {
 func (s *State) Waiting() bool { return s.queue.Len() > 0 }
 
 // IsFull reports whether no slot is free and no connection waits. In this
-// state, the next connection that arrives makes another one yield.
+// state, another connection is reclaimed for the next one that arrives.
 func (s *State) IsFull() bool { return s.queue.Free() <= 0 && s.queue.Len() == 0 }

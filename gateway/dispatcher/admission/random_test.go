@@ -65,7 +65,7 @@ func (r *run) step() {
 	case n < 13:
 		r.Unresponsive(r.held[:r.r.IntN(len(r.held))])
 	case n < 14:
-		r.AskToYield(r.now, r.held[:r.r.IntN(len(r.held))], r.r.IntN(2) == 0)
+		r.ReclaimAll(r.now, r.held[:r.r.IntN(len(r.held))], r.r.IntN(2) == 0)
 	default:
 		c := r.held[r.r.IntN(len(r.held))]
 		switch {
@@ -75,7 +75,7 @@ func (r *run) step() {
 			r.Offence(r.now, c, penalty.Kind(r.r.IntN(int(penalty.Kinds))), r.r.Uint64N(9))
 		default:
 			if r.Progress(c, work.Stage(1+r.r.IntN(4))) && c.watches && c.stage != work.Watching && c.stage != work.Answering && !c.asked {
-				r.fault = "a connection at rest without a slot was not asked to yield"
+				r.fault = "a connection at rest without a slot was not reclaimed"
 			}
 		}
 	}

@@ -14,15 +14,15 @@ import (
 //
 // A worker may be slow, stopped or controlled by an attacker, and not do what it
 // is asked. So each Tick asks other connections for the slots that are still
-// missing. If only new connections caused requests to yield, a client could wait
+// missing. If connections were reclaimed only for new ones, a client could wait
 // until the connection that was asked reached its time limit.
 type reclaim struct {
 	resting    list.List // connections reported as Waiting or Idle, oldest report first
-	busy       list.List // connections reported as Answering or not reported yet, and connections already asked to yield
+	busy       list.List // connections reported as Answering or not reported yet, and connections already reclaimed
 	askedCount int       // number of connections with asked set
 }
 
-// maxAsked limits how many connections are asked to yield between two Ticks.
+// maxAsked limits how many connections are reclaimed between two Ticks.
 const maxAsked = 64
 
 // move moves c from its current list, if any, to the end of another list. If
@@ -37,17 +37,17 @@ func (s *State) move(c *Conn, to *list.List) {
 	}
 }
 
-// askForSlots asks connections to yield, so that waiting connections get slots.
-// It takes these steps in order, until it has asked enough connections:
+// askForSlots asks for connections to be closed, so that waiting connections get
+// slots. It takes these steps in order, until it has asked for enough connections:
 //
-//  1. To serve waiting sources that have less than half of the slots, it asks
+//  1. To serve waiting sources that have less than half of the slots, it asks for
 //     connections of sources that have more than their fair share. It begins
 //     with connections at rest.
-//  2. To serve the same waiting sources, it asks connections at rest of any
-//     source.
-//  3. If onTick is true, it asks further connections at rest, to serve the
-//     other waiting sources.
-//  4. If onTick is true, it also asks connections that are being answered.
+//  2. To serve the same waiting sources, it asks for connections at rest of
+//     any source.
+//  3. If onTick is true, it asks for further connections at rest, to serve
+//     the other waiting sources.
+//  4. If onTick is true, it also asks for connections that are being answered.
 //     Normally these are connections of waiting sources that can't get more
 //     slots from other sources at once (see wantsOwn). But if a source with
 //     less than half of the slots waits, and steps 1 to 3 found no connection,
@@ -76,84 +76,83 @@ func (s *State) askForSlots(onTick bool) {
 	}
 }
 
-// askOwnSource asks one connection of c's source to yield: the connection that
-// has rested longest. It does so only if the source has waiting connections,
-// and can't get slots from other sources at once (see wantsOwn). If the source
-// had to wait for the next Tick instead, the 99th percentile of a portal with 200
-// connections would rise from 0.1 s to 0.4 s, and of forty clients with ten slots
-// some would get 503.
+// askOwnSource reclaims one connection of c's source: the one that has rested
+// longest. It does so only if the source has waiting connections, and can't get
+// slots from other sources at once (see wantsOwn). If the source had to wait for
+// the next Tick instead, the 99th percentile of a portal with 200 connections would
+// rise from 0.1 s to 0.4 s, and of forty clients with ten slots some would get 503.
 func (s *State) askOwnSource(c *Conn) {
 	if s.wantsOwn(c) {
 		s.askUpTo(&s.resting, 1, func(other *Conn) bool { return other.Source == c.Source })
 	}
 }
 
-// askUpTo asks up to n connections to yield: the first connections in the list
-// l for which match returns true. It skips connections that were already asked,
-// and connections that would free no slot.
+// askUpTo reclaims up to n connections: the first connections in the list l for
+// which match returns true. It skips connections that were already reclaimed, and
+// connections that would free no slot.
 func (s *State) askUpTo(l *list.List, n int, match func(*Conn) bool) {
 	for e := l.Front(); e != nil && n > 0; {
 		c := e.Value.(*Conn)
-		e = e.Next() // before requestYield moves c
+		e = e.Next() // before reclaimConn moves c
 		if !c.asked && !c.excused && !c.watches && match(c) {
-			s.requestYield(c)
+			s.reclaimConn(c)
 			n--
 		}
 	}
 }
 
-// requestYield asks c to yield. It moves c to the end of the list of busy
-// connections, so that the other connections are asked before c is asked again.
-func (s *State) requestYield(c *Conn) {
+// reclaimConn asks the worker of c to close c soon. It moves c to the end of the
+// list of busy connections, so that the others are reclaimed before c is again.
+func (s *State) reclaimConn(c *Conn) {
 	s.move(c, &s.busy)
 	c.asked = true
 	s.askedCount++
 	s.decide(Decision{Action: Reclaim, Conn: c})
 }
 
-// cancelYield records that c no longer has to yield.
-func (s *State) cancelYield(c *Conn) {
+// clearAsked records that c is not expected to close soon.
+func (s *State) clearAsked(c *Conn) {
 	if c.asked {
 		c.asked = false
 		s.askedCount--
 	}
 }
 
-// forgetAsked makes it possible to ask other connections, and to ask the same
-// ones again.
-func (s *State) forgetAsked() {
+// clearAllAsked makes it possible to reclaim other connections, and the same ones
+// again.
+func (s *State) clearAllAsked() {
 	for e := s.busy.Front(); e != nil; e = e.Next() {
-		s.cancelYield(e.Value.(*Conn))
+		s.clearAsked(e.Value.(*Conn))
 	}
 }
 
 const (
-	yieldLimit = 2 * time.Second // a connection that was asked to yield is expected to close within this time
+	endLimit   = 2 * time.Second // a reclaimed connection is expected to close within this time
 	closeLimit = 5 * time.Second // how long an honest worker may take to close a connection at rest
 )
 
-// AskToYield asks all connections of one worker to yield (to close soon), so
-// that the worker can exit and another can replace it. If busy is false, it
-// does so only if all these connections are at rest.
+// ReclaimAll reclaims all connections of one worker, so that the worker can exit
+// and another can replace it. If busy is false, it does so only if all these
+// connections are at rest.
 //
 // The closing result reports whether all these connections are expected to
-// close soon. It is false if a connection is still open yieldLimit after it was
+// close soon. It is false if a connection is still open endLimit after it was
 // asked. The result stubborn reports whether a connection is still at rest
 // closeLimit after it was asked. An honest worker would have closed such a
 // connection.
-func (s *State) AskToYield(now time.Time, conns []*Conn, busy bool) (closing, stubborn bool) {
+func (s *State) ReclaimAll(now time.Time, conns []*Conn, busy bool) (closing, stubborn bool) {
 	closing = len(conns) > 0
 	for _, c := range conns {
 		resting := c.list != nil && c.stage != work.Answering
 		closing = closing && (resting || busy)
 		if !c.firstAskedAt.IsZero() {
-			closing = closing && now.Sub(c.firstAskedAt) < yieldLimit
+			closing = closing && now.Sub(c.firstAskedAt) < endLimit
 			stubborn = stubborn || resting && now.Sub(c.firstAskedAt) > closeLimit
 		}
 	}
 	for _, c := range conns {
 		if closing && c.list != nil && !c.asked {
-			s.requestYield(c)
+			s.reclaimConn(c)
 			if c.firstAskedAt.IsZero() {
 				c.firstAskedAt = now
 			}

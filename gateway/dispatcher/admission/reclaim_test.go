@@ -38,7 +38,7 @@ func (f *five) arrive(uid uint32) *Conn {
 
 func (f *five) setResting(c *Conn) { f.Progress(c, work.Idle) }
 
-// wantAsked checks which connections were asked to yield since the last call of
+// wantAsked checks which connections were reclaimed since the last call of
 // wantAsked.
 func (f *five) wantAsked(t *testing.T, want ...int) {
 	t.Helper()
@@ -54,8 +54,8 @@ func (f *five) wantAsked(t *testing.T, want ...int) {
 }
 
 // TestOldestIsAsked checks that for each waiting connection, one connection is
-// asked to yield: the one that has rested longest. If that connection does not
-// yield by the next Tick, another one must be asked.
+// reclaimed: the one that has rested longest. If that connection is still open at
+// the next Tick, another one must be reclaimed.
 func TestOldestIsAsked(t *testing.T) {
 	f := newFive(5)
 	for _, i := range []int{3, 1, 2} {
@@ -79,10 +79,10 @@ func TestOldestIsAsked(t *testing.T) {
 	}
 }
 
-// TestAskedBefore checks that between two Ticks, only one connection is asked to
-// yield for each waiting connection. If a connection that was asked since the
-// last Tick changes its stage, another one must be asked. If a connection that
-// was asked before that changes its stage, no other may be asked.
+// TestAskedBefore checks that between two Ticks, only one connection is reclaimed
+// for each waiting connection. If a connection that was reclaimed since the last
+// Tick changes its stage, another one must be. If a connection that was reclaimed
+// before that changes its stage, no other may be.
 func TestAskedBefore(t *testing.T) {
 	f := newFive(5)
 	for _, c := range f.list[:4] {
@@ -90,19 +90,19 @@ func TestAskedBefore(t *testing.T) {
 	}
 	f.arrive(2)
 	f.wantAsked(t, 0)
-	f.Tick(noon) // connection 0 was asked to yield, but is still open
+	f.Tick(noon) // connection 0 was reclaimed, but is still open
 	f.wantAsked(t, 1)
-	f.cancelYield(f.list[0])
+	f.clearAsked(f.list[0])
 	f.setResting(f.list[4])
 	f.wantAsked(t)
-	f.cancelYield(f.list[1])
+	f.clearAsked(f.list[1])
 	f.Progress(f.list[4], work.Waiting)
 	f.wantAsked(t, 2)
 }
 
 // TestCrowdGivesWay tests a crowded source: it has most of the slots, and all
 // of its connections are busy. If a client of a source without slots connects,
-// a connection of the crowded source must be asked to yield at once. If another
+// a connection of the crowded source must be reclaimed at once. If another
 // client of the crowded source connects, no connection may be asked at once.
 func TestCrowdGivesWay(t *testing.T) {
 	f := newFive(4, 1)
@@ -119,7 +119,7 @@ func TestCrowdGivesWay(t *testing.T) {
 }
 
 // TestExcusedGiveNoWay tests connections whose slots were already given to
-// others. Such a connection must not be asked to yield, because its end would
+// others. Such a connection must not be reclaimed, because its end would
 // free no slot.
 func TestExcusedGiveNoWay(t *testing.T) {
 	f := newFive(5)
@@ -137,7 +137,7 @@ func TestExcusedGiveNoWay(t *testing.T) {
 }
 
 // TestOwnSourceGivesWay tests a connection that waits because its source has
-// reached PerSource. One of the source's own connections must be asked to yield
+// reached PerSource. One of the source's own connections must be reclaimed
 // as soon as it rests. No connection of another source may be asked.
 func TestOwnSourceGivesWay(t *testing.T) {
 	f := newFive(2, 2)
@@ -155,7 +155,7 @@ func TestOwnSourceGivesWay(t *testing.T) {
 
 // TestMoreThanHalfHasToWait tests a waiting connection whose source already has
 // at least half of the slots. At the next Tick, and not before, a connection at
-// rest must be asked to yield. If no connection is at rest at the Tick after
+// rest must be reclaimed. If no connection is at rest at the Tick after
 // that, a busy connection of the waiting source must be asked.
 func TestMoreThanHalfHasToWait(t *testing.T) {
 	f := newFive(3, 2)
@@ -168,11 +168,11 @@ func TestMoreThanHalfHasToWait(t *testing.T) {
 	f.wantAsked(t, 0)
 }
 
-// TestAskToYield checks that the connections of a worker are asked to yield
-// only once, and only if busy is true or all of them are at rest. If a
-// connection is still open after yieldLimit, closing must be false. If it is
+// TestReclaimAll checks that the connections of a worker are reclaimed only
+// once, and only if busy is true or all of them are at rest. If a
+// connection is still open after endLimit, closing must be false. If it is
 // still at rest after closeLimit, stubborn must be true.
-func TestAskToYield(t *testing.T) {
+func TestReclaimAll(t *testing.T) {
 	f := newFive(2)
 	f.setResting(f.list[0])
 	for _, tt := range []struct {
@@ -188,7 +188,7 @@ func TestAskToYield(t *testing.T) {
 		{"they stay", 4 * time.Second, true, false, false, nil},
 		{"one is still at rest", 7 * time.Second, true, false, true, nil},
 	} {
-		if closing, stubborn := f.AskToYield(noon.Add(tt.after), f.list, tt.busy); closing != tt.closing || stubborn != tt.stubborn {
+		if closing, stubborn := f.ReclaimAll(noon.Add(tt.after), f.list, tt.busy); closing != tt.closing || stubborn != tt.stubborn {
 			t.Errorf("%s: closing %t, stubborn %t", tt.name, closing, stubborn)
 		}
 		f.wantAsked(t, tt.asked...)
@@ -196,7 +196,7 @@ func TestAskToYield(t *testing.T) {
 }
 
 // TestRestWithoutSlot checks that a connection that has waited for a change, and
-// finds no free slot when it goes on, is asked to yield once it is at rest, and
+// finds no free slot when it goes on, is reclaimed once it is at rest, and
 // that its end frees no slot.
 func TestRestWithoutSlot(t *testing.T) {
 	f := newFive(2, 3)

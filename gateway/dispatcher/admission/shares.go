@@ -120,7 +120,7 @@ func (s *shares) countedSlots(c *Conn) int {
 }
 
 // half returns half of the number of slots. If a waiting source has fewer slots
-// than this, connections of other sources are asked to yield at once.
+// than this, connections of other sources are reclaimed at once.
 func (s *shares) half() int { return max(1, s.size/2) }
 
 // fairShare returns how many slots each source would have if all slots were
@@ -137,7 +137,7 @@ func (s *shares) wantsOwn(c *Conn) bool {
 
 // demand returns two numbers of waiting connections. total counts the
 // connections that could use a slot. owed counts only those for which other
-// sources' connections are asked to yield at once. For each source that is not
+// sources' connections are reclaimed at once. For each source that is not
 // exempt, these are at most as many as the source needs to reach half of the
 // slots. There may be thousands of sources, so demand stops counting when owed
 // reaches maxAsked.

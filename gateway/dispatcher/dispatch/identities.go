@@ -231,18 +231,18 @@ func (h *identities) makePlace(now time.Time) {
 		}
 	}
 	list = slices.DeleteFunc(list, (*pool.Pool).IsLeaving)
-	h.askToYield(list, d, false, now)
+	h.reclaimPools(list, d, false, now)
 	if now.Sub(h.waitingSince) >= admission.TickInterval {
-		h.askToYield(list, d, true, now)
+		h.reclaimPools(list, d, true, now)
 	}
 }
 
-// askToYield asks pools in list to close their connections, one pool after
+// reclaimPools asks pools in list to close their connections, one pool after
 // another, until enough pools are about to end to meet the demand d. If busy is
 // false, it asks only pools whose connections are all idle.
-func (h *identities) askToYield(list []*pool.Pool, d *demand, busy bool, now time.Time) {
+func (h *identities) reclaimPools(list []*pool.Pool, d *demand, busy bool, now time.Time) {
 	for _, p := range list {
-		if !p.IsIdle() && d.needs(p.Identity().UID) && h.yieldPool(p, busy, now) {
+		if !p.IsIdle() && d.needs(p.Identity().UID) && h.reclaimPool(p, busy, now) {
 			d.subtract(p.Identity().UID)
 		}
 	}
@@ -298,16 +298,16 @@ func (h *identities) expectLeaving(d *demand, now time.Time) {
 			p.EndIdle(process.ExitGrace) // otherwise a worker that does not exit would keep its place
 			continue
 		}
-		if idle || h.yieldPool(p, false, now) {
+		if idle || h.reclaimPool(p, false, now) {
 			d.subtract(p.Identity().UID)
 		}
 	}
 }
 
-// yieldPool asks all connections of p to yield. If busy is false, it does so
+// reclaimPool asks p to close all its connections. If busy is false, it does so
 // only if all of them are idle. It reports whether p is about to end.
-func (h *identities) yieldPool(p *pool.Pool, busy bool, now time.Time) bool {
-	closing, stubborn := h.Slots.AskToYield(now, p.Held(), busy)
+func (h *identities) reclaimPool(p *pool.Pool, busy bool, now time.Time) bool {
+	closing, stubborn := h.Slots.ReclaimAll(now, p.Held(), busy)
 	if stubborn {
 		p.Kill("did not close an idle connection when asked to")
 	}
