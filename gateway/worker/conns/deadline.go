@@ -27,26 +27,26 @@ func (t *Table) Shorten() {
 	}
 }
 
-// shorten shortens the deadlines of the requests of c, because a connection
-// waits for a slot. If connections have been waiting for a while, it also
-// aborts a request. The caller holds mu.
-func (t *Table) shorten(c *Conn) {
-	var list []*Request
+// press shortens the deadlines of the requests of c, because a connection waits
+// for its slot. If connections have been waiting for a while, it also aborts one
+// of these requests. The caller holds mu.
+func (t *Table) press(c *Conn) {
+	abort := t.recordWait(time.Now())
 	for q := range t.admitted {
 		if q.conn == c {
 			q.shorten()
-			list = append(list, q)
+			if abort && q.mayAbort() {
+				q.abort()
+				abort = false
+			}
 		}
-	}
-	if t.isUnderPressure(time.Now()) {
-		abortOverShare(list)
 	}
 }
 
-// isUnderPressure records that a connection waits for a slot. It reports whether
+// recordWait records that a connection waits for a slot. It reports whether
 // connections have been waiting for at least clientconn.PortionTime. The caller
 // holds mu.
-func (t *Table) isUnderPressure(now time.Time) bool {
+func (t *Table) recordWait(now time.Time) (long bool) {
 	if now.Sub(t.lastWait) > clientconn.PortionTime {
 		t.waitingSince = now
 	}
@@ -54,17 +54,12 @@ func (t *Table) isUnderPressure(now time.Time) bool {
 	return now.Sub(t.waitingSince) >= clientconn.PortionTime
 }
 
-// abortOverShare aborts at most one request in list. The request must be older
-// than clientconn.PortionTime, and its user must hold more than half of the
-// places for requests. Without this rule, a user with many requests that are
-// just fast enough could keep all slots permanently. The caller holds mu.
-func abortOverShare(list []*Request) {
-	for _, q := range list {
-		if q.place != nil && time.Since(q.start) >= clientconn.PortionTime && q.place.IsOverShare() {
-			q.abort()
-			return
-		}
-	}
+// mayAbort reports whether the request may be aborted while connections wait. It
+// must be older than clientconn.PortionTime, and its user must hold more than
+// half of the places for requests. Without this rule, a user with many requests
+// that are just fast enough could keep all slots permanently. The caller holds mu.
+func (q *Request) mayAbort() bool {
+	return q.place != nil && time.Since(q.start) >= clientconn.PortionTime && q.place.IsOverShare()
 }
 
 // shorten shortens the deadlines of a request that is being answered. The

@@ -60,7 +60,7 @@ func (t *Table) closeAfterAnswer(c *Conn) {
 	if c.stage != work.Answering {
 		t.setStage(c, c.stage) // so that the stage is reported again if it lasts
 	}
-	t.shorten(c)
+	t.press(c)
 	if !reported {
 		t.outbox.add(&work.Progress{ID: c.id, Stage: work.Answering})
 	}

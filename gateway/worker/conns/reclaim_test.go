@@ -206,7 +206,7 @@ func TestAbortOverShare(t *testing.T) {
 		table.mu.Lock()
 		now := time.Now()
 		q.start, table.waitingSince, table.lastWait = now.Add(-time.Hour), now.Add(-time.Hour), now
-		table.shorten(c)
+		table.press(c)
 		if q.aborted != tt.want {
 			t.Errorf("%s: aborted: %t", tt.name, q.aborted)
 		}
