@@ -13,7 +13,7 @@ func (s *server) serveStdio(in, out int, m *ipc.StdioConnection) {
 	c := s.table.AddSilent(m.ID)
 	client := stdio.New(in, out)
 	raw := clientconn.Wrap(client, &m.Connection, s.limits.Stall)
-	raw.IsStdio, raw.Counts, raw.Closed = true, s.counts, func() {
+	raw.Counts, raw.Closed = s.counts, func() {
 		c.Closed()
 		s.exit <- exitStatus(client.WriteError())
 	}

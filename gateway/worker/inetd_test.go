@@ -40,7 +40,7 @@ func startInetd(t *testing.T, st *testServer) (in, out *os.File) {
 	}
 	c := clientconn.Wrap(stdio.New(fds[0], fds[1]), &ipc.Connection{ID: nextID.Add(1), Network: ipc.Stdio}, testLimits.Stall)
 	added := st.table.AddSilent(c.ID)
-	c.IsStdio, c.Closed = true, added.Closed
+	c.Closed = added.Closed
 	go st.newHTTP1Conn(c, c, added).Serve()
 	return in, out
 }

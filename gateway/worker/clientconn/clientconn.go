@@ -24,12 +24,11 @@ import (
 // for too long. The exported fields must not change once the connection is used.
 type Conn struct {
 	net.Conn
-	ID      uint64 // the number that the dispatcher gave it
-	IsStdio bool   // whether it is standard input and output
-	Peer    auth.Peer
-	Stall   time.Duration // how long a Write may wait for the client to read one Portion
-	Counts  *count.Counters
-	Closed  func() // called by the first call of Close, after the descriptor was closed
+	ID     uint64 // the number that the dispatcher gave it
+	Peer   auth.Peer
+	Stall  time.Duration // how long a Write may wait for the client to read one Portion
+	Counts *count.Counters
+	Closed func() // called by the first call of Close, after the descriptor was closed
 
 	once sync.Once
 	err  error
@@ -222,9 +221,9 @@ func HasHalfClosed(ctx context.Context) bool {
 // HasHalfClosed reports whether the client has shut down the sending side of the
 // connection. This does not prove that the client is gone. It may have closed the
 // TCP connection, but it may also be waiting for its answer. So only a few kinds
-// of requests may be abandoned for this reason. For standard input, the result is
-// always false, because the input may end before the answer is sent.
-func (c *Conn) HasHalfClosed() bool { return !c.IsStdio && c.poll(unix.POLLRDHUP) != 0 }
+// of requests may be abandoned for this reason. For standard input, which is no
+// socket, the result is always false: the input may end before the answer is sent.
+func (c *Conn) HasHalfClosed() bool { return c.poll(unix.POLLRDHUP) != 0 }
 
 // CloseWrite shuts down the sending side, so that the client can read an error
 // before the connection is reset.

@@ -12,6 +12,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/gateway/worker/conntest"
+	"schedrestd/gateway/worker/stdio"
 	"schedrestd/internal/fdpass/unixconn"
 	"schedrestd/ipc"
 )
@@ -133,27 +134,34 @@ func TestConnOfDescriptors(t *testing.T) {
 }
 
 // TestHasHalfClosed checks that HasHalfClosed returns true if a client has shut
-// down its sending side, but never for standard input.
+// down its sending side, but not if standard input has ended.
 func TestHasHalfClosed(t *testing.T) {
-	for name, tt := range map[string]struct {
-		isStdio, want bool
-	}{"a connection": {false, true}, "standard input": {true, false}} {
-		t.Run(name, func(t *testing.T) {
-			c, client := connPair(t, ipc.Connection{Network: ipc.Unix}, time.Minute)
-			c.IsStdio = tt.isStdio
-			ctx := WithPeer(t.Context(), c)
-			if _, err := io.WriteString(client, "unread"); err != nil {
-				t.Fatal(err)
-			}
-			if HasHalfClosed(ctx) {
-				t.Error("a client that may send has left")
-			}
-			if err := client.(*net.UnixConn).CloseWrite(); err != nil {
-				t.Fatal(err)
-			}
-			if HasHalfClosed(ctx) != tt.want {
-				t.Errorf("after it shut down sending: left %v, want %v", !tt.want, tt.want)
-			}
-		})
+	c, client := connPair(t, ipc.Connection{Network: ipc.Unix}, time.Minute)
+	ctx := WithPeer(t.Context(), c)
+	if _, err := io.WriteString(client, "unread"); err != nil {
+		t.Fatal(err)
+	}
+	if HasHalfClosed(ctx) {
+		t.Error("a client that may send has left")
+	}
+	if err := client.(*net.UnixConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if !HasHalfClosed(ctx) {
+		t.Error("a client that has shut down sending has not left")
+	}
+
+	in, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	writer.Close()
+	c = Wrap(stdio.New(int(in.Fd()), -1), &ipc.Connection{Network: ipc.Stdio}, time.Minute)
+	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("read standard input: %v", err)
+	}
+	if HasHalfClosed(WithPeer(t.Context(), c)) {
+		t.Error("a client has left whose input has ended")
 	}
 }
