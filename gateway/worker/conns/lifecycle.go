@@ -46,7 +46,7 @@ func (t *Table) add(c *Conn) *Conn {
 	t.open.Add(1)
 	t.mu.Lock()
 	defer t.unlock()
-	c.table, c.reported, c.hasSlot = t, work.Answering, true
+	c.table, c.reported, c.counted = t, work.Answering, true
 	t.conns[c.id] = c
 	t.setStage(c, work.Waiting)
 	t.outbox.add(&work.ConnectionTaken{ID: c.id})
@@ -86,7 +86,7 @@ func (c *Conn) Idle() {
 }
 
 // Closed records that the connection is closed. With HTTP/2, its requests may
-// still be running. The connection keeps its slot until these requests end.
+// still be running. The dispatcher counts the connection until these requests end.
 // Otherwise a client that reconnects could escape the penalty for its offences,
 // or exceed its limit on requests.
 func (c *Conn) Closed() {
@@ -97,11 +97,32 @@ func (c *Conn) Closed() {
 		return
 	}
 	c.closed = true
-	if !c.hasSlot {
-		t.slotless--
+	if !c.counted {
+		t.uncounted--
 	}
 	t.remove(c)
 	t.open.Done()
+}
+
+// remove removes a connection if it is closed and has no requests. The caller
+// holds mu.
+func (t *Table) remove(c *Conn) {
+	if c.closed && c.requests == 0 {
+		t.reportDone(c)
+		delete(t.conns, c.id)
+	}
+}
+
+// reportDone tells the dispatcher that it need not count the connection any
+// longer, unless it has been told already. The caller holds mu.
+func (t *Table) reportDone(c *Conn) {
+	if !c.counted {
+		return
+	}
+	if c.counted = false; !c.closed {
+		t.uncounted++
+	}
+	t.outbox.add(&work.ConnectionDone{ID: c.id})
 }
 
 // connKey is the context key of a request's Conn.

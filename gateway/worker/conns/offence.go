@@ -51,7 +51,7 @@ func (t *Table) reportMalformed(c *Conn) { t.report(c, &work.Offence{ID: c.id, K
 // the connection. The caller holds mu.
 func (t *Table) report(c *Conn, m *work.Offence) {
 	switch {
-	case !t.penalties || !c.hasSlot || c.silent:
+	case !t.penalties || !c.counted || c.silent:
 	case len(t.outbox.waiting) >= reportBurst || !t.reports.Take(time.Now(), 1):
 		t.counts.Unreported.Add(1)
 	default:

@@ -6,9 +6,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// maxSlotless limits the number of connections that are open without a slot, so
-// that enough descriptors are left for the others.
-const maxSlotless = 64
+// maxUncounted limits the number of open connections that the dispatcher no longer
+// counts, so that enough descriptors are left for the others.
+const maxUncounted = 64
 
 // Reclaim closes connection id, because another client needs its slot. If a
 // request on the connection is being answered, Reclaim instead makes this
@@ -18,7 +18,7 @@ func (t *Table) Reclaim(id uint64) {
 	t.mu.Lock()
 	defer t.unlock()
 	c := t.conns[id]
-	if c == nil || !c.hasSlot { // already closed
+	if c == nil || !c.counted { // already closed
 		return
 	}
 	switch c.stage {
@@ -55,7 +55,7 @@ func (t *Table) Reclaim(id uint64) {
 // closeAfterAnswer makes the next answer of c whose header is sent its last, and
 // tells the dispatcher that c can't be closed now. The caller holds mu.
 func (t *Table) closeAfterAnswer(c *Conn) {
-	reported := !c.hasSlot || c.reported == work.Answering
+	reported := !c.counted || c.reported == work.Answering
 	c.closing, c.reported = true, work.Answering
 	if c.stage != work.Answering {
 		t.setStage(c, c.stage) // so that the stage is reported again if it lasts
@@ -68,8 +68,8 @@ func (t *Table) closeAfterAnswer(c *Conn) {
 
 // end closes a connection on which no request is being answered. A client that
 // has begun a request gets an error, and a moment to read it. The slot is
-// normally freed before the error is sent. But if maxSlotless other connections
-// are open without a slot, the slot is freed only when the connection is closed.
+// normally freed before the error is sent. But if maxUncounted other connections
+// are in this state, the slot is freed only when the connection is closed.
 func (t *Table) end(c *Conn) {
 	t.mu.Lock()
 	conn, raw, http1 := c.conn, c.raw, c.http1
@@ -83,8 +83,8 @@ func (t *Table) end(c *Conn) {
 	case http1 != nil:
 		t.mu.Lock()
 		defer t.unlock()
-		if t.slotless < maxSlotless {
-			t.releaseSlot(c)
+		if t.uncounted < maxUncounted {
+			t.reportDone(c)
 		}
 	default: // HTTP/2, or in its handshake
 		_ = conn.Close()

@@ -34,9 +34,9 @@ func TestSlotIsFreed(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		answering bool
-		slotless  int
+		uncounted int
 		want      work.Stage // that is reported; 0: the slot is free
-	}{{"no request", false, 0, 0}, {"a request", true, 0, work.Answering}, {"too many without a slot", false, maxSlotless, work.Idle}} {
+	}{{"no request", false, 0, 0}, {"a request", true, 0, work.Answering}, {"too many that are not counted", false, maxUncounted, work.Idle}} {
 		t.Run(tt.name, func(t *testing.T) {
 			table, c, _ := tableWithConn(t)
 			sent := make(chan ipc.Message, 10)
@@ -47,7 +47,7 @@ func TestSlotIsFreed(t *testing.T) {
 			if m, ok := (<-sent).(*work.Progress); !ok || m.Stage != work.Idle {
 				t.Fatalf("sent %v", m)
 			}
-			table.slotless = tt.slotless
+			table.uncounted = tt.uncounted
 			if table.Reclaim(1); tt.want == work.Idle {
 				time.Sleep(10 * time.Millisecond) // if end released the slot, it would by then
 			} else {
@@ -73,8 +73,8 @@ func TestSlotIsFreed(t *testing.T) {
 			if free := tt.want == 0; free == (closed > 0) {
 				t.Errorf("%d messages when it is closed", closed)
 			}
-			if _, exists := table.conns[1]; exists || table.slotless != tt.slotless {
-				t.Errorf("it is still in the table; %d without a slot", table.slotless)
+			if _, exists := table.conns[1]; exists || table.uncounted != tt.uncounted {
+				t.Errorf("it is still in the table; %d not counted", table.uncounted)
 			}
 		})
 	}

@@ -62,7 +62,7 @@ func (t *Table) reportDue(now time.Time) {
 	remaining := t.changed[:0]
 	for _, c := range t.changed {
 		switch {
-		case !c.hasSlot: // the dispatcher no longer counts the connection
+		case !c.counted:
 			c.inChanged = false
 		case !c.isLasting(now):
 			remaining = append(remaining, c)

@@ -49,10 +49,10 @@ type Table struct {
 
 	// mu guards the fields below, and the fields of each Conn and each Request.
 	mu              sync.Mutex
-	conns           map[uint64]*Conn // those that are open or have a slot
+	conns           map[uint64]*Conn // those that are open or counted
 	changed         []*Conn          // connections whose stage may have to be reported
 	reportScheduled bool             // whether the next call of reportStages is scheduled
-	slotless        int              // number of open connections without a slot
+	uncounted       int              // number of open connections that the dispatcher no longer counts
 	outbox          outbox
 
 	requests             map[*Request]struct{} // requests in progress
@@ -80,7 +80,7 @@ type Conn struct {
 	reported  work.Stage // stage that was last reported to the dispatcher
 	inChanged bool       // whether it is in Table.changed
 	begun     bool       // whether a part of an HTTP/1 request has arrived
-	hasSlot   bool       // whether the dispatcher counts it
+	counted   bool       // whether the dispatcher counts it: until ConnectionDone is sent
 	closed    bool       // whether it is closed
 	requests  int        // number of requests in progress
 	parked    int        // number of these that wait for a change
