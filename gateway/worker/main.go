@@ -137,11 +137,7 @@ func begin(channel *ipc.Channel, build Build, log *logger.Lines) (*server, error
 	if err := channel.Send((*ipc.Ready)(&enforced)); err != nil {
 		return nil, err
 	}
-	s := newServer(channel, &setup, handler, k, b)
-	if waits, ok := handler.(interface{ StopWaiting(reason string) }); ok {
-		s.stopWaiting = waits.StopWaiting
-	}
-	return s, nil
+	return newServer(channel, &setup, handler, k, b), nil
 }
 
 // The sandbox identifies the channel by its descriptor. This line compiles only

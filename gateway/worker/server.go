@@ -69,6 +69,9 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, k 
 	if b != nil {
 		s.auditCounts = b.AuditCounts()
 	}
+	if waits, ok := handler.(interface{ StopWaiting(reason string) }); ok {
+		s.stopWaiting = waits.StopWaiting
+	}
 	s.handshakeCtx, s.cancelHandshakes = context.WithCancel(context.Background())
 	s.table = conns.NewTable(setup.Admission, s.counts, func(m ipc.Message) error { return s.report(m) })
 	refuse := handlers.New(handlerConfig(*setup)).ServeError // its answers look like those of the handlers, and are in the access log
