@@ -33,39 +33,27 @@ import (
 // by itself and looks up no names. Benchmarks pass nil, because they run
 // without a dispatcher and without a sandbox.
 func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler, error) {
-	daemons := client.Config{
-		Controllers:    controllers(setup),
-		Accounting:     addresses(setup.Accounting),
-		Cluster:        setup.Cluster,
-		Timeout:        setup.Limits.Call,
-		ConnectTimeout: setup.Limits.Connect,
-		Stall:          setup.Limits.Stall,
-		Answers:        client.NewBudget(int(setup.Limits.Answers)),
-		Trusted:        func(uid uint32) bool { return uid == 0 || uid == setup.SchedUID },
-		Munge:          b.Munge(setup.Munge, work.UpstreamMunge, setup.Munge.Socket),
-		Sack:           b.Sack(setup.Sack, setup.SchedUID),
-		Dial:           b.Dialer(work.UpstreamController, setup.Controllers, setup.AuthSocket),
-		MungeUID:       setup.SchedUID,
-		Observe:        meter.ObserveCalls(false),
-		Reused:         meter.CountReused,
-		Log:            slog.Default(),
+	daemons, err := daemonConfig(setup, b)
+	if err != nil {
+		return nil, err
 	}
-	if len(setup.TLS.CA) > 0 {
-		var err error
-		if daemons.TLS, err = tlsconn.NewClient(setup.TLS.CA, setup.TLS.CheckNames); err != nil {
-			return nil, err
-		}
-	}
+	ctl, users := controller(setup, daemons, b), b.Users()
 	cfg := handlerConfig(setup)
-	ctl := controller(setup, daemons, b)
 	cfg.Controller = ctl
-	users := b.Users()
+	if len(setup.Accounting) > 0 {
+		cfg.Accounting = client.NewAccounting(accountingConfig(setup, daemons, b))
+	}
 	cfg.Auth = auth.Options{
 		JWT:   setup.JWT,
 		Local: setup.Local,
 		UID:   uint32(os.Getuid()),
 		User:  users.OwnName(uint32(os.Getuid())),
 		Rules: tokenRules(setup),
+	}
+	if setup.RequireUserName {
+		cfg.Auth.Privileged = func(user string, uid *uint32) bool {
+			return slices.Contains(setup.Privileged, user) || uid != nil && (*uid == 0 || *uid == setup.SchedUID)
+		}
 	}
 	cfg.Memory = daemons.Answers
 	cfg.MaxBody = min(cfg.MaxBody, rest.MaxBody(int64(setup.Limits.Answers)))
@@ -83,20 +71,43 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 	if setup.Claims && b != nil {
 		cfg.Keys = b.Keys()
 	}
-	if setup.RequireUserName {
-		cfg.Auth.Privileged = func(user string, uid *uint32) bool {
-			return slices.Contains(setup.Privileged, user) || uid != nil && (*uid == 0 || *uid == setup.SchedUID)
-		}
-	}
-	if len(setup.Accounting) > 0 {
-		if socket := setup.Munge.Accounting; socket != "" {
-			daemons.Munge = b.Munge(setup.Munge, work.UpstreamAccountingMunge, socket)
-		}
-		daemons.Dial = b.Dialer(work.UpstreamAccounting, setup.Accounting, "")
-		daemons.Observe = meter.ObserveCalls(true)
-		cfg.Accounting = client.NewAccounting(daemons)
-	}
 	return handlers.New(cfg), nil
+}
+
+// daemonConfig returns the configuration of a client of the controllers.
+func daemonConfig(setup work.Setup, b *broker.Broker) (cfg client.Config, err error) {
+	cfg = client.Config{
+		Controllers:    controllers(setup),
+		Accounting:     addresses(setup.Accounting),
+		Cluster:        setup.Cluster,
+		Timeout:        setup.Limits.Call,
+		ConnectTimeout: setup.Limits.Connect,
+		Stall:          setup.Limits.Stall,
+		Answers:        client.NewBudget(int(setup.Limits.Answers)),
+		Trusted:        func(uid uint32) bool { return uid == 0 || uid == setup.SchedUID },
+		Munge:          b.Munge(setup.Munge, work.UpstreamMunge, setup.Munge.Socket),
+		Sack:           b.Sack(setup.Sack, setup.SchedUID),
+		Dial:           b.Dialer(work.UpstreamController, setup.Controllers, setup.AuthSocket),
+		MungeUID:       setup.SchedUID,
+		Observe:        meter.ObserveCalls(false),
+		Reused:         meter.CountReused,
+		Log:            slog.Default(),
+	}
+	if len(setup.TLS.CA) > 0 {
+		cfg.TLS, err = tlsconn.NewClient(setup.TLS.CA, setup.TLS.CheckNames)
+	}
+	return cfg, err
+}
+
+// accountingConfig returns the configuration of a client of the accounting
+// daemons, which differs in a few fields from cfg, that of the controllers.
+func accountingConfig(setup work.Setup, cfg client.Config, b *broker.Broker) client.Config {
+	if socket := setup.Munge.Accounting; socket != "" {
+		cfg.Munge = b.Munge(setup.Munge, work.UpstreamAccountingMunge, socket)
+	}
+	cfg.Dial = b.Dialer(work.UpstreamAccounting, setup.Accounting, "")
+	cfg.Observe = meter.ObserveCalls(true)
+	return cfg
 }
 
 // tokenRules returns the claims of a token that the daemons use.
@@ -161,9 +172,7 @@ func controller(setup work.Setup, daemons client.Config, b *broker.Broker) reach
 		return each
 	}
 	daemons.Controllers = withSocket(setup, addresses(setup.Front))
-	if b != nil {
-		daemons.Dial = b.Dialer(work.UpstreamFront, setup.Front, setup.AuthSocket)
-	}
+	daemons.Dial = b.Dialer(work.UpstreamFront, setup.Front, setup.AuthSocket)
 	return sharedController{client.New(daemons), each}
 }
 
