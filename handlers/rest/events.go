@@ -43,13 +43,6 @@ var errNeeded = stopReason{errors.New("too many connections are open")}
 // events. Their last event has the reason.
 func (s *Server) StopWaiting(reason string) { s.stopWaiting(stopReason{errors.New(reason)}) }
 
-// untilStop returns a context that ends when StopWaiting is called.
-func (s *Server) untilStop(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(s.stopped, func() { cancel(context.Cause(s.stopped)) })
-	return ctx, func() { stop(); cancel(nil) }
-}
-
 // offers returns the media types that the answer can have.
 func (c *Call) offers() []string {
 	if c.route != nil && c.route.Collection != "" {
@@ -61,26 +54,16 @@ func (c *Call) offers() []string {
 // follow sends the records of a view, and then their changes, until the client
 // leaves or the server ends the stream.
 func follow[R any](c *Call, view *feed.View[R]) error {
-	ctx, stop := context.WithCancelCause(c.r.Context())
-	defer stop(nil)
-	if c.server.Park != nil {
-		parked, err := c.server.Park(c.r.Context(), c.client.User(), func() { stop(errNeeded) })
-		if err != nil {
-			return err
-		}
-		if parked != nil {
-			defer parked.Leave()
-		}
+	ctx, _, end, err := c.park()
+	if err != nil {
+		return err
 	}
-	ctx, cancel := c.server.untilStop(ctx)
-	defer cancel()
+	defer end()
 	if left, ok := c.untilExpiry(); ok {
+		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, left, stopReason{errors.New("the token has expired")})
 		defer cancel()
 	}
-	id := c.r.Header.Get("Last-Event-ID")
-	stream, resumed := view.Follow(id)
-	defer func() { stream.Close() }()
 	h := c.Header()
 	h.Set("Content-Type", MediaEvents)
 	h.Set("Cache-Control", "no-store")
@@ -96,34 +79,51 @@ func follow[R any](c *Call, view *feed.View[R]) error {
 		c.idle += time.Since(begun)
 	}(time.Now())
 	out := &eventWriter{c: c, flush: http.NewResponseController(c.w).Flush}
+	stream := startStream(ctx, out, view)
+	defer stream.Close()
+	sendEvents(ctx, out, stream)
+	return nil
+}
+
+// startStream starts the stream of events, after the last event that the client
+// has received.
+func startStream[R any](ctx context.Context, out *eventWriter, view *feed.View[R]) *feed.Stream[R] {
+	id := out.c.r.Header.Get("Last-Event-ID")
+	stream, resumed := view.Follow(id)
 	out.text(retryEvents)
-	if out.send(); id != "" && !resumed {
-		// Another worker may have seen a change that this one has not seen yet.
-		// The client must not get a list without it.
-		limited, cancel := context.WithTimeout(ctx, heartbeat)
-		_ = view.Refresh(limited, c.startedAt) // the stream reports an error
-		cancel()
-		stream.Close()
-		if stream, resumed = view.Follow(id); !resumed {
-			out.event(eventReset, "", nil)
-		}
+	if out.send(); id == "" || resumed {
+		return stream
 	}
+	// Another worker may have seen a change that this one has not seen yet. The
+	// client must not get a list without it.
+	limited, cancel := context.WithTimeout(ctx, heartbeat)
+	defer cancel()
+	_ = view.Refresh(limited, out.c.startedAt) // the stream reports an error
+	stream.Close()
+	if stream, resumed = view.Follow(id); !resumed {
+		out.event(eventReset, "", nil)
+	}
+	return stream
+}
+
+// sendEvents sends events until the client leaves or the server ends the stream.
+func sendEvents[R any](ctx context.Context, out *eventWriter, stream *feed.Stream[R]) {
 	for {
 		out.send()
 		wasLost := stream.Lost()
 		snapshot, changes, err := out.next(ctx, stream.Next)
 		switch {
-		case out.err != nil || c.r.Context().Err() != nil: // the client has left
-			return nil
+		case out.err != nil || out.c.r.Context().Err() != nil: // the client has left
+			return
 		case err != nil:
 			out.end(err, context.Cause(ctx))
-			return nil
+			return
 		case snapshot != nil:
 			if !wasLost { // the client was too slow for the changes, or they were not recorded
 				out.event(eventReset, "", nil)
 			}
-			if out.snapshot(c.route.Collection, snapshot) != nil {
-				return nil
+			if out.snapshot(out.c.route.Collection, snapshot) != nil {
+				return
 			}
 		default:
 			out.changes(changes)

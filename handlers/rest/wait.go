@@ -32,8 +32,7 @@ type waiting struct {
 	listens  bool   // the request listens for changes from now on
 	hasTag   bool   // the client has an answer, so it may wait for the next pass of a feed that others use
 	changes  listener
-	after    time.Time // data that was requested after this time is new enough
-	parked   Parked
+	after    time.Time  // data that was requested after this time is new enough
 	waited   bool       // the request has begun to wait
 	end      feed.Count // what has ended the last wait
 }
@@ -235,15 +234,12 @@ func (c *Call) resetHeader(to http.Header) {
 // wait waits until something may have changed, or the time is over.
 func (c *Call) wait() error {
 	w := c.waiting
-	ctx, stop := context.WithCancelCause(c.r.Context())
-	defer stop(nil)
-	if c.server.Park != nil {
-		var err error
-		if w.parked, err = c.server.Park(c.r.Context(), c.client.User(), func() { stop(errNeeded) }); err != nil {
-			w.end = feed.WaitFailed
-			return err
-		}
+	ctx, parked, end, err := c.park()
+	if err != nil {
+		w.end = feed.WaitFailed
+		return err
 	}
+	defer end()
 	ctx, cancel := context.WithDeadline(ctx, w.deadline)
 	defer cancel()
 	after, changed, err := c.listen(ctx)
@@ -265,14 +261,35 @@ func (c *Call) wait() error {
 			c.server.CountWatch.Add(feed.Wakes, 1)
 		}
 	}
-	if w.parked != nil {
-		defer func() { w.parked = nil }()
-		if err := w.parked.Resume(c.r.Context()); err != nil {
+	if parked != nil {
+		if err := parked.Resume(c.r.Context()); err != nil {
 			w.end = feed.WaitFailed
 			return err
 		}
 	}
 	return nil
+}
+
+// park gives up what other requests need while this one waits for changes or
+// follows them (Config.Park). The context that it returns ends when the client
+// has left, or when the server ends the wait. The result parked is nil if the
+// request has given up nothing. The caller must call end.
+func (c *Call) park() (ctx context.Context, parked Parked, end func(), err error) {
+	ctx, cancel := context.WithCancelCause(c.r.Context())
+	if c.server.Park != nil {
+		if parked, err = c.server.Park(c.r.Context(), c.client.User(), func() { cancel(errNeeded) }); err != nil {
+			cancel(nil)
+			return nil, nil, nil, err
+		}
+	}
+	forget := context.AfterFunc(c.server.stopped, func() { cancel(context.Cause(c.server.stopped)) })
+	return ctx, parked, func() {
+		forget()
+		cancel(nil)
+		if parked != nil {
+			parked.Leave()
+		}
+	}, nil
 }
 
 // listen waits for the next change, and counts the time.
@@ -312,8 +329,6 @@ func (w *waiting) newer(than time.Time) {
 
 // next waits for the next change. Without a listener, it waits for an interval.
 func (w *waiting) next(ctx context.Context, s *Server) (after time.Time, changed bool, err error) {
-	ctx, cancel := s.untilStop(ctx)
-	defer cancel()
 	if w.changes != nil {
 		return w.changes.next(ctx)
 	}
@@ -333,9 +348,5 @@ func (w *waiting) finish(count feed.Counter) {
 	if w.changes != nil {
 		w.changes.leave()
 		w.changes = nil
-	}
-	if w.parked != nil {
-		w.parked.Leave()
-		w.parked = nil
 	}
 }
