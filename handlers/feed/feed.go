@@ -104,10 +104,10 @@ func (s *Set[R]) JoinStream(ctx context.Context, owner string, i Interest[R], so
 	return s.join(ctx, owner, i, true, sources)
 }
 
-// JoinOthers returns the view for the interest with this key in the records of a
-// source. It returns nil if no other client uses the view. The caller must call
+// JoinExisting returns the view for the interest with this key in the records of a
+// source, if other clients use it already, and nil otherwise. The caller must call
 // Leave.
-func (s *Set[R]) JoinOthers(owner, key string, source *Source[R]) *View[R] {
+func (s *Set[R]) JoinExisting(owner, key string, source *Source[R]) *View[R] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.feeds[feedKey{owner, source.Name}]

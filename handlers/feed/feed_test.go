@@ -557,9 +557,9 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// TestJoinOthers checks that a view is joined only while others use it, and only
+// TestJoinExisting checks that a view is joined only while others use it, and only
 // by a client with the same credential, interest and source.
-func TestJoinOthers(t *testing.T) {
+func TestJoinExisting(t *testing.T) {
 	t.Parallel()
 	c := &controller{items: map[string]item{"a": {key: "a"}}}
 	set := newSet()
@@ -570,7 +570,7 @@ func TestJoinOthers(t *testing.T) {
 	}
 	joins := func(owner, key string, source *Source[item], want *View[item]) {
 		t.Helper()
-		got := set.JoinOthers(owner, key, source)
+		got := set.JoinExisting(owner, key, source)
 		if got != want {
 			t.Errorf("%s joins %q in %s: got %p, want %p", owner, key, source.Name, got, want)
 		}

@@ -26,15 +26,15 @@ import (
 
 // waiting is how a request waits.
 type waiting struct {
-	deadline time.Time
-	until    string // api.UntilEnded, api.UntilRunning, or "" for any change
-	last     bool   // the time is over: the request is answered in any case
-	listens  bool   // the request listens for changes from now on
-	hasTag   bool   // the client has an answer, so it may wait for the next pass of a feed that others use
-	changes  listener
-	after    time.Time  // data that was requested after this time is new enough
-	waited   bool       // the request has begun to wait
-	end      feed.Count // what has ended the last wait
+	deadline  time.Time
+	until     string // api.UntilEnded, api.UntilRunning, or "" for any change
+	last      bool   // the time is over: the request is answered in any case
+	listens   bool   // the request listens for changes from now on
+	hasAnswer bool   // the client has an answer to this request already (If-None-Match)
+	changes   listener
+	after     time.Time  // data that was requested after this time is new enough
+	waited    bool       // the request has begun to wait
+	end       feed.Count // what has ended the last wait
 }
 
 // A listener waits for changes of what a request shows.
@@ -94,7 +94,7 @@ func (c *Call) readWait(doc *schema.Value) error {
 	if left, ok := c.untilExpiry(); ok {
 		limit = min(limit, left) // then the controller refuses the token
 	}
-	c.waiting = &waiting{until: until, deadline: c.startedAt.Add(limit), hasTag: c.r.Header.Get("If-None-Match") != "" && until == ""}
+	c.waiting = &waiting{until: until, deadline: c.startedAt.Add(limit), hasAnswer: c.r.Header.Get("If-None-Match") != "" && until == ""}
 	c.dropFutureTime(doc)
 	return nil
 }

@@ -29,7 +29,7 @@ type Watched[R any] struct {
 // Watches reports whether the request waits for changes, or follows them. Only
 // then must the operation call Watch.
 func (c *Call) Watches() bool {
-	return c.follows || c.waiting != nil && (c.waiting.listens || c.waiting.hasTag) && c.waiting.changes == nil
+	return c.follows || c.waiting != nil && (c.waiting.listens || c.waiting.hasAnswer) && c.waiting.changes == nil
 }
 
 // Watch lets the request find out about changes of a list, before it reads the
@@ -38,13 +38,7 @@ func (c *Call) Watches() bool {
 // Watch answers the request, and done is true.
 func Watch[R any](c *Call, set *feed.Set[R], w Watched[R], sources ...feed.Source[R]) (done bool, err error) {
 	if !c.follows && !c.waiting.listens {
-		view := set.JoinOthers(ownerOf(c.cred), c.interestKey()+w.Name, &sources[0])
-		if view == nil {
-			return false, nil
-		}
-		l := &viewListener[R]{view: view, at: view.Now(), exact: true, jitter: c.server.WatchInterval / 16, since: c.startedAt, limit: 2 * c.server.WatchInterval}
-		c.waiting.listens, c.waiting.changes, c.waiting.after = true, l, c.startedAt
-		return false, errHeld
+		return false, waitWithOthers(c, set.JoinExisting(ownerOf(c.cred), c.interestKey()+w.Name, &sources[0]))
 	}
 	interest := feed.Interest[R]{
 		Key:    c.interestKey() + w.Name,
@@ -68,11 +62,24 @@ func Watch[R any](c *Call, set *feed.Set[R], w Watched[R], sources ...feed.Sourc
 		defer view.Leave()
 		return true, follow(c, view)
 	}
-	l := &viewListener[R]{view: view, at: view.Now(), exact: view.Reads(&sources[0]), jitter: c.server.WatchInterval / 16}
+	l := &viewListener[R]{view: view, at: view.Now(), exact: view.Reads(&sources[0]), interval: c.server.WatchInterval}
 	c.waiting.changes = l
 	c.waiting.newer(l.after())
 	c.setOrigin()
 	return false, nil
+}
+
+// waitWithOthers makes a client that has an answer already wait for the next pass
+// of a view that other clients use, if there is one. The pass tells whether the
+// answer still holds. The clients that a change has woken come back one after the
+// other, and otherwise each of them would ask the controller.
+func waitWithOthers[R any](c *Call, view *feed.View[R]) error {
+	if view == nil {
+		return nil
+	}
+	c.waiting.listens, c.waiting.after = true, c.startedAt
+	c.waiting.changes = &viewListener[R]{view: view, at: view.Now(), exact: true, interval: c.server.WatchInterval, refreshAfter: c.startedAt}
+	return errHeld
 }
 
 // Entries returns the function that writes an entry of the answer's list with
@@ -101,33 +108,36 @@ func (c *Call) interestKey() string {
 
 // viewListener is a listener for the changes of a view.
 type viewListener[R any] struct {
-	view  *feed.View[R]
-	at    feed.Change
-	exact bool // the operation reads what the feed reads
+	view     *feed.View[R]
+	at       feed.Change   // what the client knows
+	exact    bool          // the operation reads what the feed reads
+	interval time.Duration // between two passes of the feed
 
-	jitter time.Duration // maximum delay, so that the clients of a view do not all go on together
-
-	since time.Time     // the first wait is for data that was requested after this time; zero for a change
-	limit time.Duration // maximum time of this first wait
+	refreshAfter time.Time // if not zero, the first wait is for a state that the controller was asked for after this time
 }
 
 func (l *viewListener[R]) next(ctx context.Context) (after time.Time, changed bool, err error) {
-	if since := l.since; !since.IsZero() {
-		l.since = time.Time{}
-		limited, cancel := context.WithTimeout(ctx, l.limit)
-		defer cancel()
-		if err := l.view.Refresh(limited, since); err != nil && ctx.Err() != nil {
-			return time.Time{}, false, context.Cause(ctx)
-		}
-		l.at = l.view.Now() // if the controller does not answer, the request finds out
-		return l.after(), false, nil
+	if !l.refreshAfter.IsZero() {
+		return l.refresh(ctx)
 	}
 	at, err := l.view.Wait(ctx, l.at)
 	l.at = at
-	if err == nil && l.jitter > 0 && l.view.IsShared() { // all of them have been woken
-		time.Sleep(rand.N(l.jitter))
+	if err == nil && l.view.IsShared() { // its clients have been woken together, and should not all go on together
+		time.Sleep(rand.N(l.interval/16 + 1))
 	}
 	return l.after(), true, err
+}
+
+// refresh waits for the next pass of the view. If the pass takes too long, the
+// request asks the controller itself, and so finds out why.
+func (l *viewListener[R]) refresh(ctx context.Context) (after time.Time, changed bool, err error) {
+	limited, cancel := context.WithTimeout(ctx, 2*l.interval)
+	defer cancel()
+	if err := l.view.Refresh(limited, l.refreshAfter); err != nil && ctx.Err() != nil {
+		return time.Time{}, false, context.Cause(ctx)
+	}
+	l.at, l.refreshAfter = l.view.Now(), time.Time{}
+	return l.after(), false, nil
 }
 
 // after returns the time after which data must have been requested to contain
