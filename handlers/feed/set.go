@@ -1,0 +1,143 @@
+package feed
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"schedrestd/internal/errs"
+)
+
+// A Source is a list of records of the type R.
+type Source[R any] struct {
+	Name  string // sources of a credential with the same name read the same records
+	Whole bool   // it contains the records of the other sources of the Set
+
+	// Read calls each for every record, with a hash of everything that is known
+	// about it. The record is valid only during the call. Read adds what it has
+	// read to the origin.Origin in ctx.
+	Read func(ctx context.Context, each func(r *R, digest uint64) error) error
+}
+
+// A Set is the feeds for one type of records. Its fields are set before its
+// first use.
+type Set[R any] struct {
+	Key      func(*R) string // the key of a record, which no other record has at the same time
+	Interval time.Duration   // minimum time between two requests of a feed
+	Count    Counter         // counts for the metrics; may be nil
+
+	// Turn has an element for each feed that reads its list at present. Its
+	// capacity bounds the processors that all sets use that share it, and the
+	// requests for long lists that others have to wait for, however many users
+	// wait for changes.
+	Turn chan struct{}
+
+	mu    sync.Mutex
+	feeds map[feedKey]*feed[R]
+}
+
+// feedKey identifies a feed.
+type feedKey struct{ owner, source string }
+
+// maxNarrow is the number of feeds of one credential that read a part of a list.
+// More of them would cost the controller more than one feed that reads it all.
+const maxNarrow = 4
+
+// Join returns the view for an interest in the records of a source. The argument
+// owner identifies the credential with which the sources read. Join uses the
+// first of the sources, or the last one, which is whole, if other clients read it
+// already, or if the credential has many feeds. When Join returns, the view has
+// the state of the controller at some time after the call or before it, and
+// finds out about every change after that. The caller must call Leave.
+func (s *Set[R]) Join(ctx context.Context, owner string, i Interest[R], sources ...Source[R]) (*View[R], error) {
+	return s.join(ctx, owner, i, false, sources)
+}
+
+// JoinStream does the same as Join for a client that follows the view. If the view
+// is new, its first pass also makes the snapshot.
+func (s *Set[R]) JoinStream(ctx context.Context, owner string, i Interest[R], sources ...Source[R]) (*View[R], error) {
+	return s.join(ctx, owner, i, true, sources)
+}
+
+// JoinExisting returns the view for the interest with this key in the records of a
+// source, if other clients use it already, and nil otherwise. The caller must call
+// Leave.
+func (s *Set[R]) JoinExisting(owner, key string, source *Source[R]) *View[R] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.feeds[feedKey{owner, source.Name}]
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	v := f.views[key]
+	if v == nil || v.users == 0 || v.isNew() || v.err != nil {
+		return nil
+	}
+	v.users++
+	return v
+}
+
+func (s *Set[R]) join(ctx context.Context, owner string, i Interest[R], snapshot bool, sources []Source[R]) (*View[R], error) {
+	s.mu.Lock()
+	f := s.choose(owner, sources)
+	f.mu.Lock()
+	v := f.views[i.Key]
+	if v == nil {
+		v = &View[R]{Interest: i, feed: f, ready: make(chan struct{}), news: make(chan struct{}), shown: map[string]sum{}, wanted: snapshot}
+		if !v.reserve(viewSize) { // otherwise clients that do not wait for the first pass could add views without end
+			f.mu.Unlock()
+			s.mu.Unlock()
+			return nil, errNoMemory
+		}
+		f.views[i.Key] = v
+		f.requestPass()
+	}
+	v.users++
+	f.mu.Unlock()
+	s.mu.Unlock()
+	select {
+	case <-v.ready:
+		f.mu.Lock()
+		err := v.err
+		f.mu.Unlock()
+		if err != nil {
+			v.Leave()
+			return nil, err
+		}
+		return v, nil
+	case <-ctx.Done():
+		v.Leave()
+		return nil, errs.Wrap(context.Cause(ctx), errs.Timeout, "the controller does not answer in time")
+	}
+}
+
+// choose returns the feed for one of the sources. The caller holds s.mu.
+func (s *Set[R]) choose(owner string, sources []Source[R]) *feed[R] {
+	narrow := 0
+	for key := range s.feeds {
+		if key.owner == owner && !s.feeds[key].source.Whole {
+			narrow++
+		}
+	}
+	last := len(sources) - 1
+	source := sources[0]
+	f := s.feeds[feedKey{owner, source.Name}]
+	if f == nil && !source.Whole && (narrow >= maxNarrow || s.feeds[feedKey{owner, sources[last].Name}] != nil) {
+		source = sources[last]
+		f = s.feeds[feedKey{owner, source.Name}]
+	}
+	if f != nil {
+		return f
+	}
+	f = &feed[R]{set: s, key: feedKey{owner, source.Name}, source: source, wake: make(chan struct{}, 1),
+		records: map[string]record{}, views: map[string]*View[R]{}, changed: time.Now()}
+	if s.feeds == nil {
+		s.feeds = map[feedKey]*feed[R]{}
+	}
+	s.feeds[f.key] = f
+	s.Count.Add(Readers, 1)
+	go f.run()
+	return f
+}
