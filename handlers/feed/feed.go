@@ -172,7 +172,7 @@ func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), passTimeout)
 	defer cancel()
 	data := &origin.Origin{Accept: accept, Keep: keep, Digest: true}
-	clients := f.begin()
+	clients := f.beginPass()
 	if accept == 0 && clients > 1 {
 		f.set.Count.Add(Saved, clients-1)
 	}
@@ -184,11 +184,11 @@ func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
 			}
 		}
 		first = false
-		f.take(r, digest)
+		f.compareRecord(r, digest)
 		return nil
 	})
 	if err == errSame {
-		f.finish(asked, nil, false)
+		f.endPass(asked, nil, false)
 		return nil
 	}
 	if err == nil {
@@ -196,12 +196,12 @@ func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
 	} else {
 		f.known = false
 	}
-	f.finish(asked, err, err == nil)
+	f.endPass(asked, err, err == nil)
 	return err
 }
 
-// begin begins a pass. It returns the number of clients of the views.
-func (f *feed[R]) begin() (clients int) {
+// beginPass begins a pass. It returns the number of clients of the views.
+func (f *feed[R]) beginPass() (clients int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.pass++
@@ -209,7 +209,7 @@ func (f *feed[R]) begin() (clients int) {
 	for _, v := range f.views {
 		clients += v.users
 		f.passing = append(f.passing, v)
-		if v.begin() {
+		if v.beginPass() {
 			f.whole = append(f.whole, v)
 		}
 	}
@@ -222,8 +222,8 @@ const keep = time.Minute
 // errSame ends a pass that reads what the last pass has read.
 var errSame = errs.New(errs.Internal, "the list has not changed")
 
-// take gives a record to the views, if it has changed.
-func (f *feed[R]) take(r *R, digest uint64) {
+// compareRecord gives a record to the views, if it has changed.
+func (f *feed[R]) compareRecord(r *R, digest uint64) {
 	key := f.set.Key(r)
 	old, existed := f.records[key]
 	f.records[key] = record{digest, f.pass}
@@ -234,13 +234,13 @@ func (f *feed[R]) take(r *R, digest uint64) {
 		f.differs = true
 	}
 	for _, v := range views {
-		v.take(key, r)
+		v.compareRecord(key, r)
 	}
 }
 
-// finish ends a pass. If it is complete, records that it has not seen no longer
+// endPass ends a pass. If it is complete, records that it has not seen no longer
 // exist.
-func (f *feed[R]) finish(asked time.Time, err error, complete bool) {
+func (f *feed[R]) endPass(asked time.Time, err error, complete bool) {
 	if complete {
 		for key, one := range f.records {
 			if one.pass == f.pass {

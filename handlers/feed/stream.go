@@ -51,7 +51,7 @@ func (s *Stream[R]) Close() {
 // that is too far behind for the changes gets a snapshot.
 func (s *Stream[R]) Next(ctx context.Context) (*Snapshot, []Batch, error) {
 	for {
-		snapshot, changes, news, err := s.take()
+		snapshot, changes, news, err := s.takeNews()
 		if err != nil || snapshot != nil || len(changes) > 0 {
 			return snapshot, changes, err
 		}
@@ -63,8 +63,8 @@ func (s *Stream[R]) Next(ctx context.Context) (*Snapshot, []Batch, error) {
 	}
 }
 
-// take returns what the client does not have yet, if anything.
-func (s *Stream[R]) take() (*Snapshot, []Batch, <-chan struct{}, error) {
+// takeNews returns what the client does not have yet, if anything.
+func (s *Stream[R]) takeNews() (*Snapshot, []Batch, <-chan struct{}, error) {
 	v := s.view
 	v.feed.mu.Lock()
 	defer v.feed.mu.Unlock()

@@ -28,17 +28,17 @@ type View[R any] struct {
 	feed *feed[R]
 
 	// The goroutine of the feed alone uses these fields.
-	shown    map[string]sum
-	state    sum
-	batch    []Event // changes in the current pass
-	changes  int     // their number, also if they are not recorded
-	building *Snapshot
-	record   bool // the current pass records changes as events
-	size     int  // bytes in batch
-	follows  bool // clients wanted events when the current pass began
-	full     bool // there was no memory for a record
-	buffer   []byte
-	held     int // reserved memory
+	shown     map[string]sum
+	state     sum
+	batch     []Event // changes in the current pass
+	changes   int     // their number, also if they are not recorded
+	building  *Snapshot
+	recording bool // the current pass records changes as events
+	size      int  // bytes in batch
+	follows   bool // clients wanted events when the current pass began
+	full      bool // there was no memory for a record
+	buffer    []byte
+	held      int // reserved memory
 
 	// The lock of the feed guards these fields.
 	users    int
@@ -115,11 +115,11 @@ func (v *View[R]) isAbandoned() bool {
 	return v.users == 0 && (v.isNew() || time.Since(v.left) >= linger)
 }
 
-// begin prepares a pass. It returns whether the view needs all records. The
+// beginPass prepares a pass. It returns whether the view needs all records. The
 // caller holds the lock.
-func (v *View[R]) begin() bool {
+func (v *View[R]) beginPass() bool {
 	v.follows = v.streams > 0 || time.Since(v.followed) < linger
-	v.record = v.follows && !v.isNew()
+	v.recording = v.follows && !v.isNew()
 	v.building = nil
 	if v.wanted {
 		v.building = &Snapshot{memory: v.Memory, users: 1}
@@ -127,8 +127,8 @@ func (v *View[R]) begin() bool {
 	return v.wanted || v.isNew()
 }
 
-// take compares a record with what the view remembers.
-func (v *View[R]) take(key string, r *R) {
+// compareRecord compares a record with what the view remembers.
+func (v *View[R]) compareRecord(key string, r *R) {
 	if v.full {
 		return
 	}
@@ -163,7 +163,7 @@ func (v *View[R]) remove(key string) {
 	}
 	delete(v.shown, key)
 	v.state = v.state.minus(old)
-	if v.record {
+	if v.recording {
 		v.note(Removed, v.Gone(key))
 	} else {
 		v.changes++
@@ -174,11 +174,11 @@ func (v *View[R]) remove(key string) {
 // of them.
 func (v *View[R]) note(kind Kind, data []byte) {
 	v.changes++
-	if !v.record {
+	if !v.recording {
 		return
 	}
 	if v.size += len(data) + eventSize; v.size > v.maxLog() {
-		v.record, v.batch = false, nil
+		v.recording, v.batch = false, nil
 		return
 	}
 	v.batch = append(v.batch, Event{kind, append([]byte(nil), data...)})
@@ -251,7 +251,7 @@ func (v *View[R]) publish(pass Change) {
 	v.number++
 	v.last, v.current = pass, v.state
 	v.dropSnapshot()
-	if v.record {
+	if v.recording {
 		v.log = append(v.log, Batch{Events: v.batch, State: v.state.String(), number: v.number, size: v.size})
 		v.logSize += v.size
 	} else {
