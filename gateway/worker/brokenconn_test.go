@@ -239,7 +239,7 @@ func TestBrokenConnection(t *testing.T) {
 						broken := &faultyConn{Conn: c.Conn}
 						c.Conn = broken
 						added := st.table.Add(1)
-						c.Closed = func() { st.closed(added) }
+						c.Closed = func() { st.closed(added, 0) }
 						if tr.tls != nil {
 							added.Attach(c, nil)
 							go st.handshake(c, added, tls.Server(c, serverConfig(t, tr.tls)))

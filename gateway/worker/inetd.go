@@ -13,10 +13,7 @@ func (s *server) serveStdio(in, out int, m *ipc.StdioConnection) {
 	c := s.table.AddSilent(m.ID)
 	client := stdio.New(in, out)
 	raw := clientconn.Wrap(client, &m.Connection, s.limits.Stall)
-	raw.Counts, raw.Closed = s.counts, func() {
-		c.Closed()
-		s.exit <- exitStatus(client.WriteError())
-	}
+	raw.Counts, raw.Closed = s.counts, func() { s.closed(c, exitStatus(client.WriteError())) }
 	go s.newHTTP1Conn(raw, raw, c).Serve()
 }
 

@@ -94,10 +94,10 @@ func (s *server) serveConn(fd int, m *ipc.Connection) {
 	raw, err := clientconn.New(fd, m, s.limits.Stall)
 	if err != nil {
 		slog.Warn("connection not usable", "error", err)
-		s.closed(c)
+		s.closed(c, 0)
 		return
 	}
-	raw.Counts, raw.Closed = s.counts, func() { s.closed(c) }
+	raw.Counts, raw.Closed = s.counts, func() { s.closed(c, 0) }
 	if !m.TLS {
 		go s.newHTTP1Conn(raw, raw, c).Serve()
 		return

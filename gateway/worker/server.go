@@ -115,12 +115,12 @@ func (s *server) logRefused(line string) {
 	}
 }
 
-// closed records that a connection is closed. In inetd mode, it also stops the
-// server.
-func (s *server) closed(c *conns.Conn) {
+// closed records that a connection is closed. In inetd mode, it also ends the
+// worker with the status.
+func (s *server) closed(c *conns.Conn, status int) {
 	c.Closed()
 	if s.inetd {
-		s.exit <- 0
+		s.exit <- status
 	}
 }
 
