@@ -65,11 +65,11 @@ type Conn struct {
 	Proxy  bool // it carries requests from many clients, so PerSource does not apply
 	Ref    any  // for the caller's use
 
-	hasSlot bool      // it has a slot
-	excused bool      // its worker is silent, so its slot was given to another connection
-	watches bool      // it has given up its slot, because it waits for a change or has waited for one
-	arrival uint64    // orders connections that had to wait
-	expires time.Time // when to refuse it if it waits for other connections of its source to end; otherwise zero
+	admitted bool      // it was given a slot, and has not been released
+	excused  bool      // its worker is silent, so its slot was given to another connection
+	watches  bool      // it has given up its slot, because it waits for a change or has waited for one
+	arrival  uint64    // orders connections that had to wait
+	expires  time.Time // when to refuse it if it waits for other connections of its source to end; otherwise zero
 
 	stage        work.Stage // as the worker reports it; zero until a worker has the connection
 	list         *list.List // reclaim.resting or reclaim.busy; nil until a worker has it
@@ -105,7 +105,7 @@ func (s *State) Arrived(now time.Time, c *Conn) {
 	}
 	s.queue.Push(c.Source, c)
 	s.admitNext()
-	if c.hasSlot {
+	if c.admitted {
 		return
 	}
 	s.waited++
@@ -156,7 +156,7 @@ func (s *State) Progress(c *Conn, stage work.Stage) (changed bool) {
 	return true
 }
 
-// Release reports that the client or the worker has closed c, which had a slot.
+// Release reports that the client or the worker has closed c, which was admitted.
 func (s *State) Release(c *Conn) {
 	s.clearAsked(c)
 	s.move(c, nil)
@@ -172,7 +172,7 @@ func (s *State) Release(c *Conn) {
 // of slots.
 func (s *State) Unresponsive(conns []*Conn) {
 	for _, c := range conns {
-		if c.hasSlot && !c.excused && !c.watches && s.excused < s.size {
+		if c.admitted && !c.excused && !c.watches && s.excused < s.size {
 			s.excuse(c)
 		}
 	}

@@ -33,17 +33,18 @@ func newShares(c Config) *shares {
 // admitNext gives free slots to waiting connections.
 func (s *shares) admitNext() {
 	for c, ok := s.queue.Next(); ok; c, ok = s.queue.Next() {
-		c.hasSlot = true
+		c.admitted = true
 		s.decide(Decision{Action: Admit, Conn: c})
 	}
 }
 
-// releaseSlot takes back the slot of c.
+// releaseSlot takes back the slot of c, or its place among those that wait for a
+// change.
 func (s *shares) releaseSlot(c *Conn) {
-	if !c.hasSlot {
+	if !c.admitted {
 		panic("admission: a slot was freed that was not taken")
 	}
-	c.hasSlot = false
+	c.admitted = false
 	if c.watches {
 		c.watches = false
 		s.watchers.Hold(c.Source, -1)
