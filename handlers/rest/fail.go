@@ -124,15 +124,14 @@ func (c *Call) authHint() string {
 // recover answers a request whose handler panicked.
 func (c *Call) recover() {
 	p := recover()
-	switch {
-	case p == nil:
+	if p == nil {
 		return
-	case p == http.ErrAbortHandler || c.w.status != 0:
-		if p != http.ErrAbortHandler {
-			c.server.Log.Error("panic", "id", c.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-		}
+	}
+	if p != http.ErrAbortHandler {
+		c.server.Log.Error("panic", "id", c.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	}
+	if p == http.ErrAbortHandler || c.w.status != 0 {
 		panic(http.ErrAbortHandler)
 	}
-	c.server.Log.Error("panic", "id", c.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	c.fail(errors.New("panic"))
 }

@@ -15,13 +15,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer c.releaseBody()
 	defer c.logAccess()
 	defer c.recover()
-	c.closeUnlessRead()
-	c.match = s.router.find(r)
-	c.shareWithOrigin()
-	c.announceDeprecation()
+	c.begin()
 	if err := c.serve(); err != nil {
 		c.fail(err)
 	}
+}
+
+// begin finds out what the request is for, and sets the fields of the header that
+// do not depend on the answer.
+func (c *Call) begin() {
+	c.closeUnlessRead()
+	c.match = c.server.router.find(c.r)
+	c.shareWithOrigin()
+	c.announceDeprecation()
 }
 
 // Find returns what a request is for: an endpoint or a page, with the version and
@@ -45,10 +51,7 @@ func (s *Server) ServeError(w http.ResponseWriter, r *http.Request, err error) {
 	c.reason = err.Error()
 	defer c.logAccess()
 	defer c.recover()
-	c.closeUnlessRead()
-	c.match = s.router.find(r)
-	c.shareWithOrigin()
-	c.announceDeprecation()
+	c.begin()
 	_ = c.Negotiate(BodyMedia) // if the client accepts none of these types, the answer is JSON
 	c.sendError(err, Status(err))
 }
