@@ -14,7 +14,7 @@ func (s *server) logCounters() {
 	forwarded, forgotten := s.table.ForwardedSources()
 	slog.Info("counters",
 		slog.Group("requests", "read", c.Requests.Total(), "unauthenticated", c.Unauthenticated.Total(), "paused", c.Paused.Total(),
-			"rate", c.Limited.Total()+audit.Limited.Total(), "share", c.Share.Total(), "watch", c.Unparked.Total(), "overloaded", c.Overloaded.Total()),
+			"rate", c.Limited.Total()+audit.Limited.Total(), "share", c.Share.Total(), "watch", c.WaitsRefused.Total(), "overloaded", c.Overloaded.Total()),
 		slog.Group("watch", "requests", s.limiter.Parked()),
 		slog.Group("malformed", "requests", c.BadRequests.Total(), "handshakes", c.Handshakes.Total(), "frames", c.Frames.Total(),
 			"stalled", c.Stalled.Total()),

@@ -93,8 +93,8 @@ func TestTooManyWait(t *testing.T) {
 	for _, user := range []string{"/ann", "/ann", "/ann", "/bob", "/bob", "/bob"} {
 		st.limiter.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", user, nil).WithContext(st.idleConn().With(t.Context())))
 	}
-	if len(parked) != 4 || len(refused) != 2 || st.counts.Unparked.Total() != 2 || st.limiter.Parked() != 4 {
-		t.Errorf("%d wait, refused %v, counted %d and %d", len(parked), refused, st.limiter.Parked(), st.counts.Unparked.Total())
+	if len(parked) != 4 || len(refused) != 2 || st.counts.WaitsRefused.Total() != 2 || st.limiter.Parked() != 4 {
+		t.Errorf("%d wait, refused %v, counted %d and %d", len(parked), refused, st.limiter.Parked(), st.counts.WaitsRefused.Total())
 	}
 	if errs.KindOf(refused[0]) != errs.TooMany {
 		t.Errorf("refused with %v", refused[0])

@@ -32,7 +32,7 @@ type Counters struct {
 	Unauthenticated        Counter // requests that were answered 401
 	Paused, Limited, Share Counter // requests that were answered 429: source blocked, rate limit, concurrency limit of the user
 	Overloaded             Counter // requests that were answered 503: concurrency limit of the worker
-	Unparked               Counter // requests that were answered 429, because too many wait for changes
+	WaitsRefused           Counter // requests that were answered 429 because too many others wait for changes
 
 	BadRequests, Handshakes, Frames Counter // malformed input of HTTP/1, TLS and HTTP/2
 	Stalled                         Counter // streams that were reset because the client did not read the answer

@@ -36,7 +36,7 @@ func Park(ctx context.Context, user string, stop func()) (rest.Parked, error) {
 	}
 	waiting, err := one.limiter.parked.Acquire(ctx, user)
 	if err != nil {
-		one.limiter.Counts.Unparked.Add(1)
+		one.limiter.Counts.WaitsRefused.Add(1)
 		return nil, withRetryAfter(errParked, parkedRetryAfter)
 	}
 	one.request.Park(stop)

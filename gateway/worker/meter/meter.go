@@ -144,7 +144,7 @@ func (m *Meter) Include(c *count.Counters, audit *broker.AuditCounts) {
 		{m.Received.Cell(), &c.Received}, {m.Sent.Cell(), &c.Sent},
 		{m.Denied.Cell(table.DeniedUnauthenticated), &c.Unauthenticated}, {m.Denied.Cell(table.DeniedBlocked), &c.Paused},
 		{m.Denied.Cell(table.DeniedRate), &c.Limited}, {m.Denied.Cell(table.DeniedRate), &audit.Limited},
-		{m.Denied.Cell(table.DeniedShare), &c.Share}, {m.Denied.Cell(table.DeniedFull), &c.Overloaded}, {m.Denied.Cell(table.DeniedWatch), &c.Unparked},
+		{m.Denied.Cell(table.DeniedShare), &c.Share}, {m.Denied.Cell(table.DeniedFull), &c.Overloaded}, {m.Denied.Cell(table.DeniedWatch), &c.WaitsRefused},
 		{m.Malformed.Cell(table.MalformedRequest), &c.BadRequests}, {m.Malformed.Cell(table.MalformedHandshake), &c.Handshakes},
 		{m.Malformed.Cell(table.MalformedFrames), &c.Frames}, {m.Stalled.Cell(), &c.Stalled},
 		{m.Changes.Cell(), &audit.Changes}, {m.Unrecorded.Cell(), &audit.Unrecorded},
