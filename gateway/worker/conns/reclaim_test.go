@@ -191,18 +191,21 @@ type overShare struct{}
 func (overShare) IsOverShare() bool { return true }
 
 // TestAbortOverShare checks that a request whose user holds more than their
-// share is aborted while connections wait, but not while it waits for a change
-// and has no place.
+// share is aborted while connections wait, but not while it waits for a change.
+// A request without a place is not aborted.
 func TestAbortOverShare(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		place Place
+		parks bool
 		want  bool
-	}{{"a place", overShare{}, true}, {"no place", nil, false}} {
+	}{{"a place", overShare{}, false, true}, {"waits for a change", overShare{}, true, false}, {"no place", nil, false, false}} {
 		table, c, _ := tableWithConn(t)
 		q := begin(c, httptest.NewRecorder())
-		q.Admit(overShare{})
 		q.Admit(tt.place)
+		if tt.parks {
+			q.Park(func() {})
+		}
 		table.mu.Lock()
 		now := time.Now()
 		q.start, table.waitingSince, table.lastWait = now.Add(-time.Hour), now.Add(-time.Hour), now
