@@ -98,7 +98,7 @@ func (f *feed[R]) run() {
 		} else {
 			failures = min(failures+1, 5)
 		}
-		if !due && err == nil && accept > 0 {
+		if err == nil && accept > 0 {
 			continue // the timer is still running
 		}
 		timer.Reset(time.Until(begun.Add(f.pause(time.Since(begun)-f.waited, failures))))

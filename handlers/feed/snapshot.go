@@ -101,8 +101,7 @@ func (v *View[R]) finishSnapshot(complete bool) {
 	v.wanted = false
 	v.dropSnapshot()
 	v.snapshot = s
-	close(v.news)
-	v.news = make(chan struct{})
+	v.wakeAll()
 }
 
 // dropSnapshot ends the view's own use of its snapshot. The caller holds the

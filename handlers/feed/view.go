@@ -216,6 +216,13 @@ func (v *View[R]) commit(pass Change, err error, complete bool) (changed bool) {
 	return changed
 }
 
+// wakeAll wakes the clients that wait for a change or a snapshot. The caller
+// holds the lock.
+func (v *View[R]) wakeAll() {
+	close(v.news)
+	v.news = make(chan struct{})
+}
+
 // wakePassed wakes the clients that wait for a pass. The caller holds the lock.
 func (v *View[R]) wakePassed() {
 	if v.passed != nil {
@@ -261,8 +268,7 @@ func (v *View[R]) publish(pass Change) {
 		v.logSize -= v.log[0].size
 		v.log = v.log[1:]
 	}
-	close(v.news)
-	v.news = make(chan struct{})
+	v.wakeAll()
 }
 
 const (
@@ -314,8 +320,7 @@ func (v *View[R]) end(err error) {
 	}
 	v.held, v.log, v.shown = 0, nil, nil
 	v.wakePassed()
-	close(v.news)
-	v.news = make(chan struct{})
+	v.wakeAll()
 }
 
 // Leave ends a use of the view.
