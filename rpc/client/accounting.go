@@ -151,7 +151,7 @@ func (a *Accounting) session(ctx context.Context, d *daemon, cred model.Credenti
 // new session.
 func (a *Accounting) callDaemon(ctx context.Context, d *daemon, cred model.Credential, moreDaemons bool,
 	get sessionFunc, fn func(*session) *failure) *failure {
-	ctx, cancel := splitDeadline(ctx, moreDaemons)
+	ctx, cancel := halveDeadline(ctx, moreDaemons)
 	defer cancel()
 	s, f := get(ctx, d, cred)
 	if f != nil {

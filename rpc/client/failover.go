@@ -97,7 +97,7 @@ func checkCarried(daemon string, v codec.Version, body message.Body) *failure {
 // to try other controllers: a request that may be repeated gets at most half of
 // the remaining time.
 func (c *Client) sendTo(ctx context.Context, d *daemon, cred model.Credential, r request, p *place, moreDaemons bool) (*reply, *failure) {
-	half, cancel := splitDeadline(ctx, moreDaemons)
+	half, cancel := halveDeadline(ctx, moreDaemons)
 	defer cancel()
 	reqCtx := ctx
 	if r.repeatable {
@@ -159,9 +159,9 @@ func (c *Client) findVersionLimited(ctx context.Context, d *daemon, cred model.C
 		}
 		return v, f
 	}
-	half, cancel := splitDeadline(ctx, true)
+	half, cancel := halveDeadline(ctx, true)
 	defer cancel()
-	quarter, cancel := splitDeadline(half, true)
+	quarter, cancel := halveDeadline(half, true)
 	defer cancel()
 	v, f := c.findVersion(quarter, d, cred)
 	if f == nil {
@@ -170,12 +170,12 @@ func (c *Client) findVersionLimited(ctx context.Context, d *daemon, cred model.C
 	return v, f
 }
 
-// splitDeadline returns a context that ends with ctx. If moreDaemons is set and
-// ctx has a deadline, the returned context ends earlier, after half of the
-// remaining time.
-func splitDeadline(ctx context.Context, moreDaemons bool) (context.Context, context.CancelFunc) {
+// halveDeadline returns a context that ends with ctx. If halve is set and ctx has
+// a deadline, the returned context ends earlier, after half of the remaining time,
+// so that the other half is left for what follows.
+func halveDeadline(ctx context.Context, halve bool) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
-	if !moreDaemons || !ok {
+	if !halve || !ok {
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, time.Until(deadline)/2)

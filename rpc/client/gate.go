@@ -91,7 +91,7 @@ func (c *Client) admitRequest(ctx context.Context, owner owner, r request) (*pla
 	if !r.repeatable || !c.long.expects(r, c.now()) {
 		return nil, nil // r need not pass the gate
 	}
-	ctx, cancel := splitDeadline(ctx, true)
+	ctx, cancel := halveDeadline(ctx, true)
 	defer cancel()
 	return c.gate.enter(ctx, owner, false)
 }

@@ -126,7 +126,7 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance,
 	if a.remaining == 0 {
 		return a, nil
 	}
-	half, cancel := splitDeadline(ctx, !r.whole)
+	half, cancel := halveDeadline(ctx, !r.whole)
 	defer cancel()
 	allowance.short = allowance.budget.short(a.remaining)
 	stored, unread, err := wire.Collect(nc, a.remaining, func(n int) bool {
