@@ -172,7 +172,9 @@ func controller(setup work.Setup, daemons client.Config, b *broker.Broker) reach
 		return each
 	}
 	daemons.Controllers = withSocket(setup, addresses(setup.Front))
-	daemons.Dial = b.Dialer(work.UpstreamFront, setup.Front, setup.AuthSocket)
+	if b != nil {
+		daemons.Dial = b.Dialer(work.UpstreamFront, setup.Front, setup.AuthSocket)
+	}
 	return sharedController{client.New(daemons), each}
 }
 
