@@ -148,6 +148,29 @@ func TestExpiry(t *testing.T) {
 	p.Check(token)
 }
 
+// TestOutage checks that the page keeps what it shows while the controller is
+// down, shows how old that is, and goes on by itself when the controller is back.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	p := harness.OpenStatus(t, l.URL)
+	p.SignIn(l.OwnToken)
+	p.Await("changes arrive as a stream", `document.querySelector(".fresh.live") !== null`)
+	l.Daemons["schedctld"].Stop()
+	p.AwaitText("Not updated for")
+	if p.Eval(`document.querySelector(".legend li") !== null`) != true {
+		t.Error("the nodes are gone")
+	}
+	p.Screenshot("outage")
+	p.Show("node/" + l.Node)
+	p.Await("an error is shown", `document.querySelector(".problem") !== null`)
+	p.Screenshot("outage-node")
+	l.Up(l.Ctld)
+	p.AwaitText("Jobs on this node")
+	p.Await("the page is current again", `document.querySelector(".fresh.live") !== null`)
+	p.Check(l.OwnToken)
+}
+
 // TestHidden checks that a page in a hidden tab stops asking, and goes on when
 // it is shown again.
 func TestHidden(t *testing.T) {

@@ -3,7 +3,7 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { duration, visible } from "./core/format";
 import { useList, useNow, useRoute, useSession, type Route } from "./core/hooks";
-import { jobs, nodes } from "./core/lists";
+import { jobs, nodes, partitions } from "./core/lists";
 import { end, session, start } from "./core/session";
 import { Jobs } from "./views/jobs";
 import { JobView } from "./views/job";
@@ -12,7 +12,7 @@ import { Overview } from "./views/overview";
 import { SignIn } from "./views/signin";
 import { Submit } from "./views/submit";
 import { Partitions, QOS, Reservations, Shares } from "./views/tables";
-import { Empty, Text } from "./ui/basics";
+import { Empty, Loading, Text } from "./ui/basics";
 import { words } from "./words";
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
@@ -47,14 +47,22 @@ function View({ route }: { route: Route }) {
 	return <Empty title={words.noView}><a class="button" href="#/">{words.nav.overview}</a></Empty>;
 }
 
-/** How current the data is. */
+/**
+ * How current the data is. While the controller is down, streams of events stay
+ * open and are silent, so a list that the page asks for shows whether it answers.
+ */
 function Freshness() {
-	const [jobList, nodeList] = [useList(jobs), useList(nodes)];
-	const now = useNow(5);
-	const failing = jobList.failure ?? nodeList.failure;
-	const age = (performance.now() - Math.min(jobList.heard || Infinity, nodeList.heard || Infinity)) / 1000;
-	void now;
-	if (failing) return <span class="fresh bad" role="status" title={failing.message}><span class="dot" aria-hidden="true" />{jobList.complete ? words.fresh.stale(duration(Math.max(0, age))) : words.fresh.broken}</span>;
+	const [jobList, nodeList, partitionList] = [useList(jobs), useList(nodes), useList(partitions)];
+	useNow(5);
+	const failing = [jobList, nodeList, partitionList].filter((list) => list.failure);
+	if (failing.length > 0) {
+		const age = (performance.now() - Math.min(...failing.map((list) => list.current))) / 1000;
+		return (
+			<span class="fresh bad" role="status" title={failing[0].failure!.message}>
+				<span class="dot" aria-hidden="true" />{failing.every((list) => list.complete) ? words.fresh.stale(duration(age)) : words.fresh.broken}
+			</span>
+		);
+	}
 	if (jobList.mode === "stream" && nodeList.mode === "stream") return <span class="fresh live" title={words.fresh.liveTitle}><span class="dot" aria-hidden="true" />{words.fresh.live}</span>;
 	if (jobList.mode === "poll" || nodeList.mode === "poll") return <span class="fresh" title={words.fresh.pollTitle}><span class="dot" aria-hidden="true" />{words.fresh.poll(jobs.source.interval)}</span>;
 	return <span class="fresh"><span class="dot" aria-hidden="true" />{words.fresh.connecting}</span>;
@@ -112,7 +120,7 @@ function Page() {
 	const { phase, notice } = useSession();
 	switch (phase) {
 		case "starting":
-			return <div class="loading" role="status"><span class="spinner" aria-hidden="true" />{words.loading}</div>;
+			return <Loading />;
 		case "failed":
 			return <main class="signin"><Empty title={words.cantStart}><p><Text limit={1000}>{notice}</Text></p><p><button type="button" onClick={() => location.reload()}>{words.retry}</button></p></Empty></main>;
 		case "signed out":

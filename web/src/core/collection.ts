@@ -52,8 +52,8 @@ export class Collection<T> {
 	revision = 0;
 	failure?: Failure;
 	mode: Mode = "off";
-	/** When the gateway was last heard of, as performance.now(). */
-	heard = 0;
+	/** When the list was last known to be current, as performance.now(). */
+	current = 0;
 
 	private listeners = new Set<() => void>();
 	private changeListeners = new Set<(changes: Change<T>[]) => void>();
@@ -236,7 +236,7 @@ export class Collection<T> {
 			}, () => {
 				window.clearTimeout(watchdog);
 				watchdog = window.setTimeout(abort, SILENCE);
-				this.heard = performance.now();
+				this.current = performance.now();
 			});
 		} catch (error) {
 			if (signal.aborted || error instanceof Failure) throw error;
@@ -263,7 +263,6 @@ export class Collection<T> {
 			const headers: Record<string, string> = { Accept: "application/json", "Cache-Control": `max-age=${this.source.interval}` };
 			if (old?.tag) headers["If-None-Match"] = old.tag;
 			const response = await send(this.query(rest), { headers, signal });
-			this.heard = performance.now();
 			let page = old!;
 			if (response.status !== 304 || !old) {
 				if (!response.ok) throw await failure(response);
@@ -281,6 +280,7 @@ export class Collection<T> {
 		const changed = pages.length !== this.pages.length || pages.some((page, i) => page !== this.pages[i]);
 		this.pages = pages;
 		if (changed || !this.complete) this.replace(new Map(pages.flatMap((page) => [...page.items])));
+		this.current = performance.now();
 		this.settle(undefined, "poll");
 	}
 

@@ -8,7 +8,7 @@ import { onEnd } from "./session";
 
 export const jobs = new Collection<Job>({ list: "jobs", key: "job_id", fields: fields.jobs, parse: toJob, stream: true, interval: 5 });
 export const nodes = new Collection<Node>({ list: "nodes", key: "name", fields: fields.nodes, parse: toNode, stream: true, interval: 10 });
-export const partitions = new Collection<Partition>({ list: "partitions", key: "name", fields: fields.partitions, parse: toPartition, stream: false, interval: 30 });
+export const partitions = new Collection<Partition>({ list: "partitions", key: "name", fields: fields.partitions, parse: toPartition, stream: false, interval: 15 });
 export const reservations = new Collection<Reservation>({ list: "reservations", key: "name", fields: fields.reservations, parse: toReservation, stream: false, interval: 30 });
 
 /** One change of a state. */

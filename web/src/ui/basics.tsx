@@ -93,11 +93,15 @@ export function Problem({ failure, retry }: { failure: Failure; retry?: () => vo
 	);
 }
 
+export function Loading() {
+	return <div class="loading" role="status"><span class="spinner" aria-hidden="true" />{words.loading}</div>;
+}
+
 /** What a list shows until it is complete; null if it is. */
 export function unfinished(...lists: Collection<any>[]) {
 	const broken = lists.find((list) => !list.complete && list.failure);
 	if (broken) return <Problem failure={broken.failure!} retry={() => broken.refresh()} />;
-	if (lists.some((list) => !list.complete)) return <div class="loading" role="status"><span class="spinner" aria-hidden="true" />{words.loading}</div>;
+	if (lists.some((list) => !list.complete)) return <Loading />;
 	return null;
 }
 

@@ -13,7 +13,7 @@ import { parseTRES } from "../core/resources";
 import { jobKind } from "../core/states";
 import { session } from "../core/session";
 import { words } from "../words";
-import { Card, Empty, Facts, Problem, State, Text, Time } from "../ui/basics";
+import { Card, Empty, Facts, Loading, Problem, State, Text, Time } from "../ui/basics";
 import { ConfirmJobs } from "../ui/dialog";
 import { type Column, Table } from "../ui/table";
 import { jobColumns } from "./jobs";
@@ -41,10 +41,14 @@ export function JobView({ id, submitted }: { id: string; submitted: boolean }) {
 	}, [list.revision, job?.array, job?.het]);
 
 	if (!job && !record) {
-		if (gone && (!session.accounting || recorded.data)) return <Empty title={w.unknown(visible(id))}><a class="button" href="#/jobs">{words.nav.jobs}</a></Empty>;
 		const failure = gone ? recorded.failure : current.failure;
-		if (failure) return <Problem failure={failure} retry={() => { current.refresh(); recorded.refresh(); }} />;
-		return <div class="loading" role="status"><span class="spinner" aria-hidden="true" />{words.loading}</div>;
+		return (
+			<div class="page">
+				<header class="viewhead"><h1>{words.job} <Text>{id}</Text></h1></header>
+				{gone && (!session.accounting || recorded.data) ? <Empty title={w.unknown(visible(id))}><a class="button" href="#/jobs">{words.nav.jobs}</a></Empty>
+					: failure ? <Problem failure={failure} retry={() => { current.refresh(); recorded.refresh(); }} /> : <Loading />}
+			</div>
+		);
 	}
 	const head = job ?? fromRecord(record);
 	const offered = job && !gone ? (["cancel", "hold", "release", "requeue"] as JobAction[]).filter((name) => offersJob(name, job)) : [];

@@ -10,7 +10,7 @@ import { jobs, nodes, partitions } from "../core/lists";
 import { active, type Node, toNode } from "../core/records";
 import { nodeKinds } from "../core/states";
 import { words } from "../words";
-import { Bar, Card, Empty, Facts, Problem, State, Text, Time, unfinished } from "../ui/basics";
+import { Bar, Card, Empty, Facts, Loading, Problem, State, Text, Time, unfinished } from "../ui/basics";
 import { ConfirmNodes } from "../ui/dialog";
 import { type Column, Table } from "../ui/table";
 import { jobColumns } from "./jobs";
@@ -97,9 +97,13 @@ export function NodeView({ name }: { name: string }) {
 	const here = useMemo(() => [...list.items.values()].filter((job) => active(job) && job.state !== "PENDING" && hostlistHas(job.nodes, name)), [list.revision, name]);
 	const raw = current.data && (current.data.nodes.find((one) => one.name === name) ?? current.data.nodes[0]);
 	if (!raw) {
-		if (current.failure?.status === 404) return <Empty title={w.unknown(visible(name))}><a class="button" href="#/nodes">{words.nav.nodes}</a></Empty>;
-		if (current.failure) return <Problem failure={current.failure} retry={current.refresh} />;
-		return <div class="loading" role="status"><span class="spinner" aria-hidden="true" />{words.loading}</div>;
+		return (
+			<div class="page">
+				<header class="viewhead"><h1><Text>{name}</Text></h1></header>
+				{current.failure?.status === 404 ? <Empty title={w.unknown(visible(name))}><a class="button" href="#/nodes">{words.nav.nodes}</a></Empty>
+					: current.failure ? <Problem failure={current.failure} retry={current.refresh} /> : <Loading />}
+			</div>
+		);
 	}
 	const node = toNode(raw);
 	const offered = (["drain", "resume"] as NodeAction[]).filter((one) => offersNode(one, node));

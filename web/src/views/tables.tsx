@@ -10,7 +10,7 @@ import { partitions, reservations } from "../core/lists";
 import { type Num, type Partition, type Reservation, value } from "../core/records";
 import { session } from "../core/session";
 import { words } from "../words";
-import { Empty, Problem, State, Text, Time, unfinished } from "../ui/basics";
+import { Empty, Loading, Problem, State, Text, Time, unfinished } from "../ui/basics";
 import { type Column, Table } from "../ui/table";
 
 const t = words.columns;
@@ -91,7 +91,7 @@ function Searchable<T>({ title, columns, rows, id, link, search, empty, state }:
 function AnswerView<A, T>({ daemon, operation, records, ...props }: ListProps<T> & { daemon: "controller" | "accounting"; operation: string; records: (answer: A) => T[] }) {
 	const answer = useAnswer<A>({ daemon, operation, interval: 60, maxAge: 30 });
 	const rows = useMemo(() => (answer.data ? records(answer.data) : []), [answer.data]);
-	const state = answer.data ? null : answer.failure ? <Problem failure={answer.failure} retry={answer.refresh} /> : <div class="loading" role="status"><span class="spinner" aria-hidden="true" />{words.loading}</div>;
+	const state = answer.data ? null : answer.failure ? <Problem failure={answer.failure} retry={answer.refresh} /> : <Loading />;
 	return <Searchable rows={rows} state={state} {...props} />;
 }
 
