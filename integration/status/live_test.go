@@ -103,6 +103,20 @@ func TestNoTokenNeeded(t *testing.T) {
 	p.Check("")
 }
 
+// TestBelowPath checks the page behind a proxy that serves the gateway below
+// another path.
+func TestBelowPath(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	proxy := startProxy(t, l.URL, func(r *http.Request) { r.URL.Path = strings.TrimPrefix(r.URL.Path, "/cluster") })
+	p := harness.OpenStatus(t, proxy+"/cluster")
+	p.SignIn(l.OwnToken)
+	p.Await("the nodes are shown", `document.querySelector(".legend li") !== null`)
+	p.Show("submit")
+	p.AwaitText("/cluster/sched/v0.0.45/job/submit")
+	p.Check(l.OwnToken)
+}
+
 // TestSlurmSpelling checks the page with a gateway that serves only slurmrestd's
 // paths.
 func TestSlurmSpelling(t *testing.T) {
