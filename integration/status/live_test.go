@@ -3,15 +3,21 @@ package status
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"schedrestd/bundled/demo/thread"
 	"schedrestd/integration/harness"
 	"schedrestd/model"
 )
@@ -100,6 +106,58 @@ func TestNoTokenNeeded(t *testing.T) {
 	if command, _ := p.Eval(`document.querySelector("pre.source").textContent`).(string); strings.Contains(command, "token") {
 		t.Errorf("the command contains a token: %s", command)
 	}
+	p.Check("")
+}
+
+// TestSocket checks that the page asks for no token if the kernel identifies the
+// user: through a program that forwards connections to the gateway's UNIX socket.
+// The page must then know who the user is, and be able to submit a job.
+func TestSocket(t *testing.T) {
+	t.Parallel()
+	u := harness.OrdinaryUser(t)
+	var socket string
+	harness.NewLab(t, func(l *harness.Lab) {
+		harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) // the worker's user connects to the controller's socket in it
+		socket = filepath.Join(l.Dir, "run", "rest.sock")
+		if os.Geteuid() == 0 {
+			socket = filepath.Join(harness.SocketDir(t, l), "sock")
+			l.Restd.Args = []string{"-f", l.Conf(), "-u", u.Name, "-g", strconv.Itoa(int(u.GID)), l.Restd.Args[len(l.Restd.Args)-1]}
+		}
+		l.Restd.Args = append(l.Restd.Args, "unix:"+socket)
+	})
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	harness.Must(t, err)
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			from, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer from.Close()
+				to, err := thread.DialAs(u.UID, u.GID, socket)
+				if err != nil {
+					return
+				}
+				defer to.Close()
+				go io.Copy(to, from)
+				io.Copy(from, to)
+			}()
+		}
+	}()
+	p := harness.OpenStatus(t, "http://"+ln.Addr().String())
+	p.Await("the nodes are shown", `document.querySelector(".legend li") !== null`)
+	p.Await("changes arrive as a stream", `document.querySelector(".fresh.live") !== null`)
+	if name := p.Eval(`document.querySelector(".user .name").innerText`); name != u.Name {
+		t.Errorf("the page shows the user %v, want %s", name, u.Name)
+	}
+	p.Show("submit")
+	p.Fill("Script", "#!/bin/sh\n#SBATCH -o /dev/null -J socket\ntrue\n")
+	p.Fill("Working directory", "/")
+	p.Await("the script is read", `document.querySelector("pre.source").textContent.includes('"name": "socket"')`)
+	p.Click("Submit")
+	p.AwaitText("The job that you submitted has ended.")
 	p.Check("")
 }
 
