@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"schedrestd/internal/errs"
 )
@@ -20,7 +23,36 @@ func NewServer(certificate, key []byte) (*Server, error) {
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Invalid, "certificate and key for TLS")
 	}
-	return &Server{&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}}, nil
+	return &Server{&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, GetConfigForClient: checkPresence}}, nil
+}
+
+// checkPresence refuses the handshake with a client that has closed its
+// connection. It is called before the signature, which takes most of the time of
+// a handshake: anyone can send a recorded beginning of one and leave.
+func checkPresence(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	if l, ok := hello.Conn.(*lower); ok && hasGone(l.Conn) {
+		return nil, ErrCutOff
+	}
+	return nil, nil
+}
+
+// hasGone reports whether the peer will send nothing more, apart from what has
+// arrived already.
+func hasGone(nc net.Conn) (gone bool) {
+	sc, ok := nc.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return true
+	}
+	err = raw.Control(func(fd uintptr) {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(fds, 0)
+		gone = err == nil && n > 0
+	})
+	return gone || err != nil
 }
 
 // Wrap returns a connection that speaks TLS on nc. The handshake takes place

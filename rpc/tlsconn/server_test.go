@@ -2,10 +2,14 @@ package tlsconn
 
 import (
 	"bytes"
+	"crypto"
+	"crypto/tls"
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"schedrestd/rpc/tlsconn/tlstest"
 )
@@ -51,6 +55,80 @@ func TestServer(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+}
+
+// countingKey is a private key that counts its signatures.
+type countingKey struct {
+	crypto.Signer
+	count atomic.Int32
+}
+
+func (k *countingKey) Sign(random io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
+	k.count.Add(1)
+	return k.Signer.Sign(random, digest, opts)
+}
+
+// greeting is a connection that records what a client sends first.
+type greeting struct {
+	net.Conn
+	text []byte
+}
+
+func (g *greeting) Write(b []byte) (int, error) { g.text = append(g.text, b...); return len(b), nil }
+func (g *greeting) Read([]byte) (int, error)    { return 0, io.EOF }
+
+// TestClientHasGone checks that a Server does not compute a signature, which
+// takes most of the time of a handshake, for a client that has closed the
+// connection already. Otherwise a recorded message of 200 bytes would be enough
+// to keep a processor busy.
+func TestClientHasGone(t *testing.T) {
+	t.Parallel()
+	ca := tlstest.NewCA(t)
+	s, err := NewServer(tlstest.EncodePEM(t, ca.Issue(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := &countingKey{Signer: s.config.Certificates[0].PrivateKey.(crypto.Signer)}
+	s.config.Certificates[0].PrivateKey = key
+	hello := new(greeting)
+	tls.Client(hello, &tls.Config{InsecureSkipVerify: true}).Handshake()
+	gone, errs := make(chan bool), make(chan error, 1)
+	address := serve(t, func(nc net.Conn) {
+		if <-gone {
+			for !hasGone(nc) {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		secure := s.Wrap(nc)
+		defer secure.Close()
+		_, err := secure.Read(make([]byte, 1))
+		errs <- err
+	})
+	for _, tt := range []struct {
+		name string
+		text []byte
+		gone bool
+		want int32 // signatures
+	}{
+		{"is there", hello.text, false, 1},
+		{"has gone", hello.text, true, 0},
+		{"has gone, and sent more", append(hello.text[:len(hello.text):len(hello.text)], 0x14), true, 0},
+	} {
+		key.count.Store(0)
+		nc := dial(t, address)
+		nc.Write(tt.text)
+		if tt.gone {
+			nc.Close()
+		}
+		gone <- tt.gone
+		if !tt.gone {
+			nc.Read(make([]byte, 1)) // the server's part of the handshake
+			nc.Close()
+		}
+		if err := <-errs; err == nil || key.count.Load() != tt.want {
+			t.Errorf("%s: %d signatures, %v", tt.name, key.count.Load(), err)
+		}
+	}
 }
 
 // TestNewServer checks that a certificate without its key is refused, and that
