@@ -2,16 +2,20 @@ package ctld
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/guard"
+	"schedrestd/internal/guard/content"
 	"schedrestd/model"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 )
+
+// maxConfigFile limits a file of the configuration, as package conf does.
+const maxConfigFile = 8 << 20
 
 // configFiles returns the files to send to machines that have no configuration,
 // or nil if the configuration does not permit this. These are the
@@ -28,7 +32,7 @@ func configFiles(c *conf.Cluster) (list []model.ConfigFile, err error) {
 				continue // a machine without this file must have its own
 			}
 		}
-		text, err := os.ReadFile(path)
+		text, _, err := content.Read(path, guard.Configuration, maxConfigFile)
 		if err != nil {
 			return nil, errs.Wrap(err, errs.Internal, "read the configuration for other machines")
 		}

@@ -1,8 +1,10 @@
 package ctld
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,6 +59,37 @@ func TestConfigFiles(t *testing.T) {
 			}
 			if number, _ := fault.Number(err); tt.want == nil && number != fault.ConfiglessDisabled || tt.want != nil && err != nil {
 				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+// TestConfigFilesAgain checks that a file is sent only if it still could be read
+// as a configuration.
+func TestConfigFilesAgain(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(path string) error
+		want   string
+	}{
+		{"writable by all", func(path string) error { return os.Chmod(path, 0o666) }, "lets other users write it"},
+		{"a device", func(path string) error { return errors.Join(os.Remove(path), os.Symlink("/dev/zero", path)) }, "not a regular file"},
+		{"long", func(path string) error { return os.Truncate(path, 9<<20) }, "longer than"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "sched.conf")
+			if err := os.WriteFile(path, []byte("ClusterName=c\nSchedctldHost=h\nSchedctldParameters=enable_configless\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cluster, _, err := conf.Read(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := tt.change(path); err != nil {
+				t.Fatal(err)
+			}
+			if files, err := configFiles(cluster); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%d files, %v", len(files), err)
 			}
 		})
 	}
