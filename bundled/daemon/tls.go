@@ -43,11 +43,20 @@ func ReadTLS(enabled bool, paths func() (conf.Certificate, error), user nss.User
 }
 
 // ReadCA returns the TLS for connections to another daemon of the cluster, or
-// nil if the configuration has no TLSType=tls/s2n.
+// nil if the configuration has no TLSType=tls/s2n. The file of CAs determines who
+// can pretend to be that daemon. SchedUser may own it, as that daemon runs as
+// SchedUser.
 func ReadCA(c *conf.Cluster) (*tlsconn.Client, error) {
 	path, text, err := conf.ReadCA(c)
 	if err != nil || !c.SecureRPC {
 		return nil, err
+	}
+	user, err := SchedUser(c.User)
+	if err == nil {
+		err = CheckFiles([]string{path}, user.UID)
+	}
+	if err != nil {
+		return nil, errs.Wrap(err, errs.KindOf(err), "TLSParameters: ca_cert_file")
 	}
 	return tlsconn.ReadClient(path, text, false)
 }

@@ -57,6 +57,23 @@ func TestReadTLS(t *testing.T) {
 	}
 }
 
+// TestReadCA checks that a daemon that runs as root accepts a file of CAs only if
+// the file belongs to root or SchedUser.
+func TestReadCA(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	path := filepath.Join(t.TempDir(), "ca_cert.pem")
+	must(t, os.WriteFile(path, tlstest.NewCA(t).PEM(), 0o644))
+	c := &conf.Cluster{User: "30001", SecureRPC: true, TLS: conf.TLSParameters{"ca_cert_file": path}}
+	for uid, good := range map[int]bool{0: true, 30001: true, 30002: false} {
+		must(t, os.Chown(path, uid, uid))
+		if secure, err := ReadCA(c); (secure != nil) != good || (err == nil) != good {
+			t.Errorf("owned by uid %d: %v", uid, err)
+		}
+	}
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
