@@ -121,8 +121,8 @@ func (g grammar[T]) ignores(key string) bool {
 }
 
 // apply stores the file's values for the keys of the grammar, in the order in
-// which the grammar lists the keys. Then it adds a warning for each key that
-// the grammar does not list.
+// which the grammar lists the keys. Then it adds warnings about keys that the
+// grammar does not list.
 func (r *parser[T]) apply() {
 	for _, k := range r.grammar.keys {
 		name := fold(k.name)
@@ -148,14 +148,32 @@ func (r *parser[T]) apply() {
 			}
 		}
 	}
+	r.warnUnknown()
+}
+
+// maxUnknown limits the warnings about unknown keys. Each takes time to find a
+// similar key, and a line of the log. A controller may have sent the file.
+const maxUnknown = 100
+
+// warnUnknown adds a warning for each key that the grammar does not list, and one
+// for all beyond the limit.
+func (r *parser[T]) warnUnknown() {
 	ignored := strings.Fields(fold(r.grammar.ignored))
+	var unknown []setting
 	for name, values := range r.settings {
-		if slices.Contains(ignored, name) {
-			continue
+		if !slices.Contains(ignored, name) {
+			unknown = append(unknown, values...)
 		}
-		for _, v := range values {
-			r.warn(v, v.Key+": unknown key, ignored"+r.suggestion(v))
+	}
+	slices.SortStableFunc(unknown, func(a, b setting) int {
+		return compareWarnings(Warning{a.file, a.line, a.Key}, Warning{b.file, b.line, b.Key})
+	})
+	for i, v := range unknown {
+		if i == maxUnknown {
+			r.warn(v, fmt.Sprintf("%s: unknown key, ignored, like %d more", v.Key, len(unknown)-i-1))
+			return
 		}
+		r.warn(v, v.Key+": unknown key, ignored"+r.suggestion(v))
 	}
 }
 

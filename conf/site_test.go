@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -67,6 +68,25 @@ func TestClientIDs(t *testing.T) {
 		c, warnings, err := readCluster("/c", files{"/c": "ClusterName=c\nSlurmctldHost=h\nAuthAltTypes=auth/jwt\nAuthAltParameters=" + value}.open)
 		if err != nil || len(warnings) != 0 || [2]bool{c.ClientIDs, c.ClientIDsOnly} != want {
 			t.Errorf("%s: %v, warned %q, %+v", value, err, texts(warnings), c)
+		}
+	}
+}
+
+// TestManyUnknownKeys checks that a file full of unknown keys, which a controller
+// may have sent, causes a limited number of warnings: those about the first.
+func TestManyUnknownKeys(t *testing.T) {
+	text := "ClusterName=c\nSlurmctldHost=h\n"
+	for i := range 1000 {
+		text += fmt.Sprintf("Unknown%d=1\n", i)
+	}
+	_, warnings, err := readCluster("/c", files{"/c": text}.open)
+	if err != nil || len(warnings) != 101 {
+		t.Fatalf("%d warnings, %v", len(warnings), err)
+	}
+	for i, want := range map[int]string{0: "/c:3: Unknown0: unknown key, ignored", 99: "/c:102: Unknown99: unknown key, ignored",
+		100: "/c:103: Unknown100: unknown key, ignored, like 899 more"} {
+		if got := warnings[i].String(); got != want {
+			t.Errorf("warning %d: %s, want %s", i, got, want)
 		}
 	}
 }
