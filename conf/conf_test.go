@@ -155,6 +155,7 @@ func TestProblems(t *testing.T) {
 				"/c:4: SchedctldPort: want a port from 1 to 65535", "/c:5: MessageTimeout: want a number of seconds above 0",
 				"/c:6: SchedUser: want a user name or uid", "/c:7: StateSaveLocation: want an absolute path"}},
 		{"spellings that differ", minimal + "SchedUser=a\nSlurmUser=b", []string{"/c:4: SlurmUser and SchedUser are both given and differ"}},
+		{"too many controllers", "ClusterName=c\n" + strings.Repeat("SlurmctldHost=h\n", 33), []string{"/c:34: SlurmctldHost: more than 32 controllers"}},
 		{"spellings that differ in a list", minimal + "SlurmctldHost=h\nSlurmctldHost=i", []string{"/c:3: SlurmctldHost and SchedctldHost are both given and differ"}},
 		{"plugins", minimal + "AuthType=auth/none\nAuthAltTypes=auth/jwt,auth/x\nAccountingStorageType=accounting_storage/mysql",
 			[]string{"/c:3: AuthType: want auth/cred, auth/munge or auth/slurm", "/c:4: AuthAltTypes: want auth/jwt",

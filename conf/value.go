@@ -125,6 +125,9 @@ func setPath(to *string, v string) error {
 	return nil
 }
 
+// maxHosts limits the controllers of a cluster. The name of each is looked up.
+const maxHosts = 32
+
 // addHost adds "name" or "name(address)".
 func addHost(to *[]Host, v string) error {
 	name, rest, ok := strings.Cut(v, "(")
@@ -140,6 +143,9 @@ func addHost(to *[]Host, v string) error {
 	}
 	if err := setHost(&h.Name, name); err != nil {
 		return err
+	}
+	if len(*to) == maxHosts {
+		return fmt.Errorf("more than %d controllers", maxHosts)
 	}
 	*to = append(*to, h)
 	return nil
