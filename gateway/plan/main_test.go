@@ -246,8 +246,8 @@ func TestSetup(t *testing.T) {
 	want := work.Setup{Setup: ipc.Setup{JWT: true, Local: true},
 		Cluster: "tiny",
 		Controllers: []work.Address{
-			{Name: "one", Network: "tcp", Address: "127.0.0.1:7001"},
-			{Name: "two", Network: "tcp", Address: "127.0.0.2:7001"},
+			{Name: "one", Host: "127.0.0.1", Network: "tcp", Address: "127.0.0.1:7001"},
+			{Name: "two", Host: "127.0.0.2", Network: "tcp", Address: "127.0.0.2:7001"},
 		},
 		Accounting: []work.Address{{Name: "127.0.0.3", Network: "tcp", Address: "127.0.0.3:6819"}},
 		AuthSocket: "/run/sched/ctld.sock", Docs: true, Status: true, Names: work.NamesSched,

@@ -283,7 +283,7 @@ func resolveDaemons(key string, hosts []conf.Host, port int, log *slog.Logger) (
 			failures = append(failures, errs.Wrap(err, errs.KindOf(err), "%s=%s", key, h.Address))
 		}
 		host := h.Address
-		if _, err := netip.ParseAddr(host); err == nil || host == h.Name {
+		if host == h.Name {
 			host = ""
 		}
 		for _, a := range addrs {

@@ -59,8 +59,8 @@ func TestSlurmConf(t *testing.T) {
 	if err != nil || log != "" {
 		t.Fatal(err, log)
 	}
-	controllers := []work.Address{{Name: "one", Network: "tcp", Address: "127.0.0.1:7001"}, {Name: "two", Network: "tcp", Address: "127.0.0.2:7001"},
-		{Name: "three", Network: "tcp", Address: "[::1]:7001"}}
+	controllers := []work.Address{{Name: "one", Host: "127.0.0.1", Network: "tcp", Address: "127.0.0.1:7001"}, {Name: "two", Host: "127.0.0.2", Network: "tcp", Address: "127.0.0.2:7001"},
+		{Name: "three", Host: "::1", Network: "tcp", Address: "[::1]:7001"}}
 	accounting := []work.Address{{Name: "127.0.0.3", Network: "tcp", Address: "127.0.0.3:6819"}, {Name: "127.0.0.4", Network: "tcp", Address: "127.0.0.4:6819"}}
 	if diff := cmp.Diff(controllers, s.Controllers) + cmp.Diff(accounting, s.Accounting); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -226,7 +226,7 @@ func TestLocalhost(t *testing.T) {
 	hostname, _, _ = strings.Cut(hostname, ".")
 	for keys, want := range map[string]string{"ClusterName=c\nSlurmctldHost=LocalHost(127.0.0.1)\n": hostname, "ClusterName=c\nSchedctldHost=localhost(127.0.0.1)\nAuthType=auth/munge\n": "localhost"} {
 		s, _, err := slurmSetup(t, keys+"AuthAltTypes=auth/jwt\n")
-		if err != nil || len(s.Controllers) != 1 || s.Controllers[0] != (work.Address{Name: want, Network: "tcp", Address: "127.0.0.1:6817"}) {
+		if err != nil || len(s.Controllers) != 1 || s.Controllers[0] != (work.Address{Name: want, Host: "127.0.0.1", Network: "tcp", Address: "127.0.0.1:6817"}) {
 			t.Errorf("%s: %v, %v", keys, s.Controllers, err)
 		}
 	}

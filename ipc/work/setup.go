@@ -144,7 +144,7 @@ const longTimeout = 24 * time.Hour
 // Address is the address of one daemon.
 type Address struct {
 	Name    string // from the configuration
-	Host    string // another name of the machine in the configuration; "" for none
+	Host    string // another name or the address of the machine in the configuration; "" for none
 	Network string // "tcp" or "unix"
 	Address string // host:port, or a path
 }

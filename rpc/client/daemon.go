@@ -24,7 +24,7 @@ type Address struct {
 	Name    string // name of the daemon's machine, for people
 	Network string // "tcp" or "unix"
 	Address string // host:port, or a path
-	Host    string // another name of that machine, which its certificate may contain; "" for none
+	Host    string // another name or the address of that machine, which its certificate may contain; "" for none
 	Idle    bool   // the daemon is known to log no error when a connection ends without a request
 }
 

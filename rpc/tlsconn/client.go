@@ -72,9 +72,9 @@ func ReadClient(path string, text []byte, checkNames bool) (*Client, error) {
 var curves = []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}
 
 // Connect begins the TLS stream on nc, a connection to a daemon with the given
-// names. It returns when the daemon has proven that it has a certificate of the
-// CA. If ctx ends before, or the handshake fails, Connect closes nc, and returns
-// an *errs.Error.
+// names, or addresses, in the configuration. It returns when the daemon has
+// proven that it has a certificate of the CA. If ctx ends before, or the
+// handshake fails, Connect closes nc, and returns an *errs.Error.
 func (c *Client) Connect(ctx context.Context, nc net.Conn, names []string) (*Conn, error) {
 	l := &lower{Conn: nc}
 	t := tls.Client(l, &tls.Config{
@@ -82,7 +82,7 @@ func (c *Client) Connect(ctx context.Context, nc net.Conn, names []string) (*Con
 		CurvePreferences:   curves,
 		ClientSessionCache: c.sessions,
 		InsecureSkipVerify: true, // VerifyConnection does that, also for resumed sessions, but without a name
-		VerifyConnection:   func(s tls.ConnectionState) error { return c.verify(s.PeerCertificates, names, nc.RemoteAddr()) },
+		VerifyConnection:   func(s tls.ConnectionState) error { return c.verify(s.PeerCertificates, names) },
 	})
 	if err := t.HandshakeContext(ctx); err != nil {
 		nc.Close()
@@ -103,16 +103,15 @@ func (e nameError) Error() string {
 	return fmt.Sprintf("the certificate is for %s, not for %s", strings.Join(e.have, ", "), strings.Join(e.want, ", "))
 }
 
-// verify checks the certificates of the daemon at an address.
-func (c *Client) verify(chain []*x509.Certificate, names []string, at net.Addr) error {
+// verify checks the certificates of a daemon. The address of the connection is
+// not one of the names: DNS may have supplied it, and any other machine of the
+// cluster may have a certificate for its own address.
+func (c *Client) verify(chain []*x509.Certificate, names []string) error {
 	if len(chain) == 0 {
 		return errors.New("no certificate")
 	}
 	if err := c.verifyChain(chain); err != nil || !c.checkNames {
 		return err
-	}
-	if host, _, err := net.SplitHostPort(at.String()); err == nil {
-		names = append(names[:len(names):len(names)], host)
 	}
 	for _, name := range names {
 		if name != "" && chain[0].VerifyHostname(name) == nil {

@@ -120,6 +120,7 @@ func TestConnect(t *testing.T) {
 		server  func(net.Conn)
 		roots   []*tlstest.Issuer // nil for the CA of most certificates
 		check   bool              // names are compared
+		names   []string          // of the daemon; nil for two names
 		problem string
 		hint    string
 		kind    errs.Kind
@@ -150,7 +151,10 @@ func TestConnect(t *testing.T) {
 		{name: "the name", check: true, server: names("x.example", "ctl.example")},
 		{name: "the other name", check: true, server: names("ctl-internal")},
 		{name: "a wildcard", check: true, server: names("*.example")},
-		{name: "the address", check: true, server: certificate(func(c *x509.Certificate) { c.DNSNames = nil })},
+		{name: "the address", check: true, names: []string{"", "127.0.0.1"}, server: certificate(func(c *x509.Certificate) { c.DNSNames = nil })},
+		{name: "another address", check: true, names: []string{"127.0.0.2"}, server: certificate(), problem: "does not contain the daemon's name", hint: "SCHEDRESTD_TLS_NAMES=check"},
+		{name: "the address that a name stands for", check: true, server: certificate(func(c *x509.Certificate) { c.DNSNames = nil }),
+			problem: "does not contain the daemon's name", hint: "SCHEDRESTD_TLS_NAMES=check"},
 		{name: "another name", check: true, server: names("dbd.example"), problem: "does not contain the daemon's name", hint: "SCHEDRESTD_TLS_NAMES=check"},
 		{name: "another CA with the name", check: true, server: with(other.Issue(t)), problem: sameCA, hint: "ca_cert_file="},
 		{name: "only a common name", check: true, server: certificate(func(c *x509.Certificate) {
@@ -183,8 +187,11 @@ func TestConnect(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()
 			client := newClient(t, tt.check, roots...)
+			if tt.names == nil {
+				tt.names = []string{"ctl.example", "ctl-internal"}
+			}
 			for range 2 { // the second one may resume the session
-				nc, err := client.Connect(ctx, dial(t, serve(t, tt.server)), []string{"ctl.example", "ctl-internal"})
+				nc, err := client.Connect(ctx, dial(t, serve(t, tt.server)), tt.names)
 				if tt.problem != "" {
 					checkProblem(t, err, tt.kind, tt.problem, tt.hint)
 					continue
