@@ -32,7 +32,7 @@ type Set[R any] struct {
 	// wait for changes.
 	Turn chan struct{}
 
-	mu    sync.Mutex
+	mu    sync.Mutex // guards feeds; locked before that of a feed
 	feeds map[feedKey]*feed[R]
 }
 

@@ -17,7 +17,7 @@ type Snapshot struct {
 	state  string
 	number uint64
 
-	mu    sync.Mutex
+	mu    sync.Mutex // guards users and held; locked after that of a feed
 	users int
 	held  int
 	full  bool // there was no memory for it

@@ -16,7 +16,7 @@ import (
 type Cached struct {
 	write func(schema.Encoder) error
 
-	mu     sync.Mutex
+	mu     sync.Mutex           // guards bodies; held while a body is encoded, so that it is encoded once
 	bodies map[[2]string][]byte // by media type and coding
 }
 

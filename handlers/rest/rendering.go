@@ -53,7 +53,7 @@ type renderingKey [sha256.Size]byte
 type renderings struct {
 	limit int // bytes of all renderings
 
-	mu    sync.Mutex
+	mu    sync.Mutex // guards the fields below, and some of each rendering; locked before what Memory locks
 	byKey map[renderingKey]*rendering
 	size  int // bytes of all renderings
 }

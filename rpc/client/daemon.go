@@ -37,7 +37,7 @@ type daemon struct {
 	probe chan struct{} // a semaphore: only one probe runs at a time
 	burst burstLimit
 
-	mu             sync.Mutex
+	mu             sync.Mutex    // guards the fields below
 	version        codec.Version // version that it speaks; 0 if unknown
 	lastVersion    codec.Version // version of its last answer; 0 if it never answered
 	closedProbes   []time.Time   // times of recent probes in which it closed the connection, whatever the version
@@ -59,7 +59,7 @@ type daemons struct {
 
 	reachability reachability
 
-	mu             sync.Mutex
+	mu             sync.Mutex       // guards the fields below
 	lastAnswered   *daemon          // daemon that answered last; nil for none
 	preferred      *daemon          // backup that answered; it is tried first until reorderedUntil
 	reorderedUntil time.Time        // until then, preferred is tried first and hung daemons last

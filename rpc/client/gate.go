@@ -101,7 +101,7 @@ func (c *Client) admitRequest(ctx context.Context, owner owner, r request) (*pla
 // a short list, which takes the controller a tenth of a second, within 2.5 s
 // instead of 0.24 s.
 type longAnswers struct {
-	mu   sync.Mutex
+	mu   sync.Mutex                 // guards last
 	last map[message.Type]time.Time // time of the last long answer; zero if all were short
 }
 

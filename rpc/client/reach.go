@@ -18,7 +18,7 @@ const (
 
 // reachability records connections to the controllers.
 type reachability struct {
-	mu           sync.Mutex
+	mu           sync.Mutex // guards the fields below
 	lastAccepted time.Time
 	lastAttempt  time.Time     // start of the last attempt of Reachable
 	running      chan struct{} // closed when the running attempt ends; nil if none runs

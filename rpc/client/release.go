@@ -18,7 +18,7 @@ const (
 // releases holds the state of the requests for a controller's release. The
 // release itself is stored in the daemon value of that controller.
 type releases struct {
-	mu          sync.Mutex
+	mu          sync.Mutex    // guards the fields below; locked before those of daemons and of a daemon
 	notBefore   time.Time     // time before which no request is made
 	requestedAt time.Time     // when the last request was sent
 	pending     chan struct{} // closed when the pending request ends; nil if there is none

@@ -26,7 +26,7 @@ import (
 // request. Otherwise each answer would be rendered while the others are, for
 // fewer calls, and together they would take all processors from short requests.
 type rounds struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // guards all series, rounds and kept answers; locked before that of a Budget
 	series map[roundKey]*series
 	kept   store
 }

@@ -49,7 +49,7 @@ func ownerOf(d *daemon, cred model.Credential) owner {
 
 // sessions holds the idle sessions, oldest first. The zero value holds none.
 type sessions struct {
-	mu          sync.Mutex
+	mu          sync.Mutex // guards idle
 	idle        []*session
 	idleTimeout time.Duration // 0 for idleTimeout
 	staleAfter  time.Duration // 0 for staleAfter
