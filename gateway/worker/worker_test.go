@@ -49,13 +49,3 @@ func connPair(t *testing.T, m ipc.Connection, stall time.Duration) (*clientconn.
 	t.Cleanup(func() { c.Conn.Close() })
 	return c, client
 }
-
-// eventually calls cond until it returns true.
-func eventually(t *testing.T, cond func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the condition never becomes true")
-		}
-	}
-}

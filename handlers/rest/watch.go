@@ -70,7 +70,7 @@ func Watch[R any](c *Call, set *feed.Set[R], w Watched[R], sources ...feed.Sourc
 }
 
 // waitWithOthers makes a client that has an answer already wait for the next pass
-// of a view that other clients use, if there is one. The pass tells whether the
+// of a view that other clients use, if there is one. The pass shows whether the
 // answer still holds. The clients that a change has woken come back one after the
 // other, and otherwise each of them would ask the controller.
 func waitWithOthers[R any](c *Call, view *feed.View[R]) error {

@@ -113,8 +113,8 @@ func (t *Table) remove(c *Conn) {
 	}
 }
 
-// reportDone tells the dispatcher that it need not count the connection any
-// longer, unless it has been told already. The caller holds mu.
+// reportDone reports to the dispatcher, once, that it need not count the connection
+// any longer. The caller holds mu.
 func (t *Table) reportDone(c *Conn) {
 	if !c.counted {
 		return
