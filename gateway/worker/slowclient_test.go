@@ -65,9 +65,9 @@ func TestSlowBodyFreesSlot(t *testing.T) {
 	}
 }
 
-// TestSlowBodyYields checks a request whose body does not arrive. When its slot
+// TestSlowBodyIsReclaimed checks a request whose body does not arrive. When its slot
 // is needed, it must be answered with 408.
-func TestSlowBodyYields(t *testing.T) {
+func TestSlowBodyIsReclaimed(t *testing.T) {
 	ended := make(chan error, 2)
 	st := newTestServer(t, work.Setup{Limits: shortStall()}, readingHandler(ended))
 	slow := st.connect()
@@ -82,11 +82,11 @@ func TestSlowBodyYields(t *testing.T) {
 	}
 }
 
-// TestYoungYields checks a connection whose slot is needed just after the
+// TestYoungIsReclaimed checks a connection whose slot is needed just after the
 // connection was accepted or its last request was answered. It must end with
 // its next answer. Otherwise a client that sends requests continuously would
 // keep the slot.
-func TestYoungYields(t *testing.T) {
+func TestYoungIsReclaimed(t *testing.T) {
 	st := newTestServer(t, work.Setup{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	client, raw := st.pair()
 	c := st.add(raw)
@@ -98,11 +98,11 @@ func TestYoungYields(t *testing.T) {
 	}
 }
 
-// TestBusyYields checks a connection whose slot is needed, or whose worker ends,
+// TestBusyIsReclaimed checks a connection whose slot is needed, or whose worker ends,
 // while a request is being answered. It must end with this answer, and say so.
 // If the header was sent before, it must not end if another request has arrived,
 // because the client would not know whether that request was carried out.
-func TestBusyYields(t *testing.T) {
+func TestBusyIsReclaimed(t *testing.T) {
 	const request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 	reclaim := func(st *testServer, id uint64) { st.table.Reclaim(id) }
 	retire := func(st *testServer, _ uint64) { st.table.Retire() }

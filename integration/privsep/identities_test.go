@@ -232,10 +232,10 @@ func TestLeastRecentlyUsedGoes(t *testing.T) {
 	}
 }
 
-// TestIdleYields checks a gateway with the maximum number of workers, each with
+// TestIdleIsReclaimed checks a gateway with the maximum number of workers, each with
 // a connection. When another user connects, the gateway must close an idle
 // connection. It must not close a connection in use.
-func TestIdleYields(t *testing.T) {
+func TestIdleIsReclaimed(t *testing.T) {
 	t.Parallel()
 	g, socket := serveBecomeUser(t, testConfig{Identities: 3})
 	busy, _, body := askAs(t, socket, 31001, 31101, "/pid")

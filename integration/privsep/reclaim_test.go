@@ -57,7 +57,7 @@ func stillOpen(t *testing.T, c net.Conn, name string) {
 
 const request = "GET /pid HTTP/1.1\r\nHost: x\r\n\r\n"
 
-// TestYields checks which connections are closed while a client waits for a
+// TestReclaimed checks which connections are closed while a client waits for a
 // slot:
 //   - A connection that is idle, or on which nothing has arrived, is closed
 //     without an answer.
@@ -65,7 +65,7 @@ const request = "GET /pid HTTP/1.1\r\nHost: x\r\n\r\n"
 //     error answer.
 //   - A connection whose request is being answered stays open and gets its
 //     answer.
-func TestYields(t *testing.T) {
+func TestReclaimed(t *testing.T) {
 	t.Parallel()
 	t.Run("resting", func(t *testing.T) {
 		g := serve(t, plainUser(t), testConfig{Connections: 1})
@@ -125,7 +125,7 @@ func TestYields(t *testing.T) {
 		g := serve(t, plainUser(t), testConfig{Connections: 1})
 		c := g.dial(t, "GET /wait?ms=1000 HTTP/1.1\r\nHost: x\r\n\r\n")
 		g.await("worker: a request waits", nil)
-		g.mustGet("/pid") // this request waits for the slot of the busy connection, which is asked to yield
+		g.mustGet("/pid") // this request waits for the slot of the busy connection, which is reclaimed
 		received := readAll(t, c)
 		if !strings.HasPrefix(received, "HTTP/1.1 200 ") || !strings.HasSuffix(received, "waited") {
 			t.Errorf("it got %q", received)
@@ -133,11 +133,11 @@ func TestYields(t *testing.T) {
 	})
 }
 
-// TestNoneYieldsNeedlessly checks that no connection is closed to make room
+// TestNoneIsReclaimedNeedlessly checks that no connection is closed to make room
 // while a slot is free. The gateway's connection limit is well above the number
 // of connections that the test opens, because a dispatcher on a busy machine
 // learns late that a slot is free.
-func TestNoneYieldsNeedlessly(t *testing.T) {
+func TestNoneIsReclaimedNeedlessly(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Connections: 10})
 	resting, waiting := g.dial(t, request), g.dial(t, "GET /pid HT")

@@ -203,7 +203,7 @@ func TestMaxConnections(t *testing.T) {
 	select {
 	case err := <-answered:
 		t.Errorf("a fourth connection was served beside three: %v", err)
-	case <-time.After(3 * admission.TickInterval): // the busy connections were asked to yield, but stayed open
+	case <-time.After(3 * admission.TickInterval): // the busy connections were reclaimed, but stayed open
 	}
 	conns[0].Close()
 	if err := <-answered; err != nil {

@@ -123,10 +123,10 @@ func TestParking(t *testing.T) {
 	}
 }
 
-// TestOwnSourceYields checks what happens if a source, such as a user, has the
+// TestOwnSourceIsReclaimed checks what happens if a source, such as a user, has the
 // maximum number of connections and opens another one. The gateway must close
 // an idle connection of this source, even if slots are free for other sources.
-func TestOwnSourceYields(t *testing.T) {
+func TestOwnSourceIsReclaimed(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{Connections: 10, PerSource: 1})
 	for range 3 {

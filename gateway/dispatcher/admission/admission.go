@@ -43,6 +43,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
+// Config has the limits of a State.
 type Config struct {
 	Slots     int           // connections that are served concurrently
 	PerSource int           // connections of one source that are served concurrently; 0: no such limit
