@@ -90,7 +90,7 @@ func (l *Limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	taken := &place{Place: p, limiter: l, request: q}
-	defer func() { taken.Release() }() // a request that has waited for a change has another place now
+	defer taken.Release()
 	// The client may have been blocked while the request waited. The request's
 	// place in the semaphore is freed before the answer is sent, because the
 	// client might never read the answer.

@@ -30,6 +30,10 @@ type place struct {
 	claimed bool
 }
 
+// Release releases the place that the request has now. This is another one than
+// at the beginning if the request has waited for a change.
+func (p *place) Release() { p.Place.Release() }
+
 // placeKey is the context key of a request's place.
 type placeKey struct{}
 
