@@ -107,6 +107,31 @@ func TestTooManyWait(t *testing.T) {
 	}
 }
 
+// TestResume checks that a request that has waited for a change takes a place
+// again, and gives it back at its end.
+func TestResume(t *testing.T) {
+	var st *testServer
+	setup := work.Setup{Setup: ipc.Setup{Requests: 1, Watching: 4}, Limits: testLimits}
+	st = newTestServer(t, setup, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		taken := func(when string, want int) {
+			if got, _ := st.limiter.Places(); got != want {
+				t.Errorf("%s: %d places are taken, want %d", when, got, want)
+			}
+		}
+		taken("at the beginning", 1)
+		parked, err := limiter.Park(r.Context(), "ann", func() {})
+		must(t, err)
+		taken("while it waits", 0)
+		must(t, parked.Resume(r.Context()))
+		taken("after the wait", 1)
+		parked.Leave()
+	}))
+	st.limiter.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/x", nil).WithContext(st.idleConn().With(t.Context())))
+	if got, _ := st.limiter.Places(); got != 0 {
+		t.Errorf("%d places are taken at the end", got)
+	}
+}
+
 // TestOverloaded checks that a request that waits too long for its turn gets an
 // answer with Retry-After and the envelope. /healthz must always be served.
 func TestOverloaded(t *testing.T) {
