@@ -27,8 +27,7 @@ func (t *Table) Reclaim(id uint64) {
 		return
 	case work.Watching:
 		if c.reported != work.Watching { // the dispatcher does not know yet that the slot is free
-			c.reported = work.Watching
-			t.outbox.add(&work.Progress{ID: c.id, Stage: work.Watching})
+			t.reportStage(c, work.Watching)
 			return
 		}
 		c.closing = true
@@ -55,15 +54,12 @@ func (t *Table) Reclaim(id uint64) {
 // closeAfterAnswer makes the next answer of c whose header is sent its last, and
 // tells the dispatcher that c can't be closed now. The caller holds mu.
 func (t *Table) closeAfterAnswer(c *Conn) {
-	reported := !c.counted || c.reported == work.Answering
-	c.closing, c.reported = true, work.Answering
+	c.closing = true
+	t.reportStage(c, work.Answering)
 	if c.stage != work.Answering {
 		t.setStage(c, c.stage) // so that the stage is reported again if it lasts
 	}
 	t.press(c)
-	if !reported {
-		t.outbox.add(&work.Progress{ID: c.id, Stage: work.Answering})
-	}
 }
 
 // end closes a connection on which no request is being answered. A client that

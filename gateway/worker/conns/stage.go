@@ -68,12 +68,18 @@ func (t *Table) reportDue(now time.Time) {
 			remaining = append(remaining, c)
 		default:
 			c.inChanged = false
-			if c.stage != c.reported {
-				c.reported = c.stage
-				t.outbox.add(&work.Progress{ID: c.id, Stage: c.stage})
-			}
+			t.reportStage(c, c.stage)
 		}
 	}
 	clear(t.changed[len(remaining):])
 	t.changed = remaining
+}
+
+// reportStage reports a stage to the dispatcher, unless the dispatcher knows it or
+// no longer counts the connection. The caller holds mu.
+func (t *Table) reportStage(c *Conn, stage work.Stage) {
+	if c.counted && c.reported != stage {
+		c.reported = stage
+		t.outbox.add(&work.Progress{ID: c.id, Stage: stage})
+	}
 }
