@@ -50,42 +50,12 @@ const maxNarrow = 4
 // the state of the controller at some time after the call or before it, and
 // finds out about every change after that. The caller must call Leave.
 func (s *Set[R]) Join(ctx context.Context, owner string, i Interest[R], sources ...Source[R]) (*View[R], error) {
-	return s.join(ctx, owner, i, false, sources)
-}
-
-// JoinStream does the same as Join for a client that follows the view. If the view
-// is new, its first pass also makes the snapshot.
-func (s *Set[R]) JoinStream(ctx context.Context, owner string, i Interest[R], sources ...Source[R]) (*View[R], error) {
-	return s.join(ctx, owner, i, true, sources)
-}
-
-// JoinExisting returns the view for the interest with this key in the records of a
-// source, if other clients use it already, and nil otherwise. The caller must call
-// Leave.
-func (s *Set[R]) JoinExisting(owner, key string, source *Source[R]) *View[R] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f := s.feeds[feedKey{owner, source.Name}]
-	if f == nil {
-		return nil
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	v := f.views[key]
-	if v == nil || v.users == 0 || v.isNew() || v.err != nil {
-		return nil
-	}
-	v.users++
-	return v
-}
-
-func (s *Set[R]) join(ctx context.Context, owner string, i Interest[R], snapshot bool, sources []Source[R]) (*View[R], error) {
 	s.mu.Lock()
 	f := s.choose(owner, sources)
 	f.mu.Lock()
 	v := f.views[i.Key]
 	if v == nil {
-		v = &View[R]{Interest: i, feed: f, ready: make(chan struct{}), news: make(chan struct{}), shown: map[string]sum{}, wanted: snapshot}
+		v = &View[R]{Interest: i, feed: f, ready: make(chan struct{}), news: make(chan struct{}), shown: map[string]sum{}, wanted: i.Snapshot}
 		if !v.reserve(viewSize) { // otherwise clients that do not wait for the first pass could add views without end
 			f.mu.Unlock()
 			s.mu.Unlock()
@@ -111,6 +81,26 @@ func (s *Set[R]) join(ctx context.Context, owner string, i Interest[R], snapshot
 		v.Leave()
 		return nil, errs.Wrap(context.Cause(ctx), errs.Timeout, "the controller does not answer in time")
 	}
+}
+
+// JoinExisting returns the view for the interest with this key in the records of a
+// source, if other clients use it already, and nil otherwise. The caller must call
+// Leave.
+func (s *Set[R]) JoinExisting(owner, key string, source *Source[R]) *View[R] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.feeds[feedKey{owner, source.Name}]
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	v := f.views[key]
+	if v == nil || v.users == 0 || v.isNew() || v.err != nil {
+		return nil
+	}
+	v.users++
+	return v
 }
 
 // choose returns the feed for one of the sources. The caller holds s.mu.

@@ -9,11 +9,12 @@ import (
 
 // An Interest is what some clients want to see of a list.
 type Interest[R any] struct {
-	Key    string                          // interests of a credential with the same key are the same
-	Match  func(*R) bool                   // whether the clients see a record
-	Render func(to []byte, r *R) []byte    // appends a record, as the clients see it
-	Gone   func(key string) (named []byte) // what names a record that they no longer see
-	Memory Memory                          // for what the view remembers; nil for no limit
+	Key      string                          // interests of a credential with the same key are the same
+	Match    func(*R) bool                   // whether the clients see a record
+	Render   func(to []byte, r *R) []byte    // appends a record, as the clients see it
+	Gone     func(key string) (named []byte) // what names a record that they no longer see
+	Memory   Memory                          // for what the view remembers; nil for no limit
+	Snapshot bool                            // a client follows the view, so the first pass also makes a snapshot
 }
 
 // Memory is a limit on memory. Hold reserves n bytes, or returns false.

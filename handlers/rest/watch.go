@@ -41,20 +41,16 @@ func Watch[R any](c *Call, set *feed.Set[R], w Watched[R], sources ...feed.Sourc
 		return false, waitWithOthers(c, set.JoinExisting(ownerOf(c.cred), c.interestKey()+w.Name, &sources[0]))
 	}
 	interest := feed.Interest[R]{
-		Key:    c.interestKey() + w.Name,
-		Match:  w.Match,
-		Render: func(to []byte, r *R) []byte { return renderRecord(to, func(e schema.Encoder) { w.Show(e, r) }) },
-		Gone:   func(key string) []byte { return renderRecord(nil, func(e schema.Encoder) { w.Gone(e, key) }) },
-		Memory: feedMemory{c.server.Memory, c.cred},
+		Key:      c.interestKey() + w.Name,
+		Match:    w.Match,
+		Render:   func(to []byte, r *R) []byte { return renderRecord(to, func(e schema.Encoder) { w.Show(e, r) }) },
+		Gone:     func(key string) []byte { return renderRecord(nil, func(e schema.Encoder) { w.Gone(e, key) }) },
+		Snapshot: c.follows && c.r.Header.Get("Last-Event-ID") == "",
 	}
-	if c.server.Memory == nil {
-		interest.Memory = nil
+	if c.server.Memory != nil {
+		interest.Memory = feedMemory{c.server.Memory, c.cred}
 	}
-	join := set.Join
-	if c.follows && c.r.Header.Get("Last-Event-ID") == "" {
-		join = set.JoinStream
-	}
-	view, err := join(c.r.Context(), ownerOf(c.cred), interest, sources...)
+	view, err := set.Join(c.r.Context(), ownerOf(c.cred), interest, sources...)
 	if err != nil {
 		return c.follows, err
 	}
