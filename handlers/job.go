@@ -70,7 +70,7 @@ func (h *handler) eachJob(c *rest.Call, p *api.JobListParams, each func(*model.J
 func jobQuery(c *rest.Call, q model.Query) model.Query {
 	q = q.Or(defaultShowFlags)
 	q.Without = model.JobNodeIndexes
-	q.Undated = c.Undated()
+	q.Undated = c.Waits()
 	if !c.Shows("jobs", "job_resources") {
 		q.Without |= model.JobAllocation
 	}

@@ -13,7 +13,7 @@ import (
 // getPartitions returns the partitions that the filter of the request selects,
 // one at a time.
 func (h *handler) getPartitions(c *rest.Call, p *api.PartitionListParams) error {
-	p.Undated = c.Undated()
+	p.Undated = c.Waits()
 	if c.Watches() {
 		if done, err := h.watchPartitions(c, p.Query, func(one *model.Partition) bool { return p.Match(one.Nodes) }); done || err != nil {
 			return err
@@ -33,7 +33,7 @@ func (h *handler) getPartitions(c *rest.Call, p *api.PartitionListParams) error 
 }
 
 func (h *handler) getPartition(c *rest.Call, p *api.PartitionParams) error {
-	p.Undated = c.Undated()
+	p.Undated = c.Waits()
 	if c.Watches() {
 		if _, err := h.watchPartitions(c, p.Or(model.ShowAll), func(one *model.Partition) bool { return one.Name == p.Name }); err != nil {
 			return err

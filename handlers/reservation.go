@@ -15,7 +15,7 @@ import (
 // getReservations returns the reservations that the filter of the request selects,
 // one at a time.
 func (h *handler) getReservations(c *rest.Call, p *api.ReservationListParams) error {
-	p.Undated = c.Undated()
+	p.Undated = c.Waits()
 	if c.Watches() {
 		if done, err := h.watchReservations(c, func(one *model.Reservation) bool { return p.Match(one.Nodes) }); done || err != nil {
 			return err
@@ -35,7 +35,7 @@ func (h *handler) getReservations(c *rest.Call, p *api.ReservationListParams) er
 }
 
 func (h *handler) getReservation(c *rest.Call, p *api.ReservationParams) error {
-	p.Undated = c.Undated()
+	p.Undated = c.Waits()
 	if c.Watches() {
 		if _, err := h.watchReservations(c, func(one *model.Reservation) bool { return one.Name == p.Name }); err != nil {
 			return err

@@ -130,7 +130,7 @@ func (h *handler) jobSource(c *rest.Call, q model.Query, id uint32) feed.Source[
 // nodeQuery returns the query for the nodes of an answer.
 func nodeQuery(c *rest.Call, q model.Query) model.Query {
 	q = q.Or(defaultShowFlags | model.ShowMixed)
-	q.Undated = c.Undated()
+	q.Undated = c.Waits()
 	return q
 }
 

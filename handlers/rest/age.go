@@ -32,13 +32,13 @@ func (c *Call) setOrigin() {
 	case c.route.Paged:
 		limit.Accept = c.server.MaxAge
 	}
-	if c.Undated() && c.waiting.listens {
+	if c.Waits() && c.waiting.listens {
 		limit.Accept = time.Since(c.waiting.after)
 	}
 	switch limit.Keep = min(limit.Accept, maxLifetime); {
 	case c.part != nil:
 		limit.Keep = pageLifetime
-	case c.Undated():
+	case c.Waits():
 		limit.Keep = max(limit.Keep, c.server.WatchInterval)
 	}
 	c.ctx = origin.With(c.r.Context(), limit)

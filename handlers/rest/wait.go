@@ -76,10 +76,6 @@ func (c *Call) Reached(asked time.Time) {
 // holds reports whether an answer that the client has already is not sent yet.
 func (c *Call) holds() bool { return c.waiting != nil && !c.waiting.last }
 
-// Undated reports whether the request does not need the time of a list, so that
-// it can use what others have read (model.Query.Undated).
-func (c *Call) Undated() bool { return c.waiting != nil }
-
 // answer carries out the request. If the request waits, answer carries it out
 // again until there is something to answer. A request that changes something is
 // carried out once, and waits itself.
@@ -115,7 +111,9 @@ func (c *Call) Await(attempt func() error) error {
 	}
 }
 
-// Waits reports whether the request waits for a change.
+// Waits reports whether the request waits for a change. Such a request does not
+// need the time of a list, so that it can use what others have read
+// (model.Query.Undated).
 func (c *Call) Waits() bool { return c.waiting != nil }
 
 // SendHeader sends the header of an answer whose body follows later. The body is
