@@ -115,7 +115,7 @@ var taskTRESType = schema.Object("tres_of_task", func() schema.Fields[taskTRES] 
 		schema.F("type", schema.String, func(t *taskTRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
 		schema.F("name", schema.String, func(t *taskTRES) *string { return &t.Name }, "Name of the resource, if there are several of the type"),
 		schema.F("id", schema.Int32, func(t *taskTRES) *uint32 { return &t.ID }, "Number of the resource", schema.Bare),
-		schema.Show("count", schema.Int64, func(t *taskTRES) int64 { return int64(t.Count) }, "Number of units; for memory in MiB", schema.Count),
+		schema.Show("count", schema.Int64, func(t *taskTRES) int64 { return int64(t.Count) }, "Number of units; for memory in bytes", schema.Count),
 		schema.Show("task", schema.Int64, func(t *taskTRES) int64 { return int64(t.task) }, "Number of the task", schema.Bare, schema.Extension),
 		schema.F("node", schema.String, func(t *taskTRES) *string { return &t.node }, "Node of the task", schema.Extension),
 	}

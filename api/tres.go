@@ -15,7 +15,7 @@ var TRES = schema.Object("tres", func() schema.Fields[model.TRES] {
 		schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
 		schema.F("name", schema.String, func(t *model.TRES) *string { return &t.Name }, "Name of the resource, if there are several of the type"),
 		schema.F("id", schema.Int32, func(t *model.TRES) *uint32 { return &t.ID }, "Number of the resource", schema.Bare),
-		schema.F("count", tresCount, func(t *model.TRES) *uint64 { return &t.Count }, "Number of units (MiB for memory); 0 in a list of resources. As a limit in a request, -1 or \"infinite\" removes the limit", schema.Count),
+		schema.F("count", tresCount, func(t *model.TRES) *uint64 { return &t.Count }, "Number of units (MiB for memory; bytes for what a step has used); 0 in a list of resources. As a limit in a request, -1 or \"infinite\" removes the limit", schema.Count),
 	}
 })
 
