@@ -138,7 +138,7 @@ func (f *fixture) dial(t testing.TB, network string) net.Conn {
 	if network == "unix" || f.client == nil {
 		return nc
 	}
-	secure, err := f.client.Connect(t.Context(), nc, nil)
+	secure, err := f.client.Connect(t.Context(), nc, []string{"ctl.example"})
 	if err != nil {
 		t.Fatal(err)
 	}
