@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/binary"
 	"io"
 	"net"
@@ -37,7 +38,8 @@ func newTLS(t testing.TB) transport {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return transport{name: "TLS", server: &tls.Config{Certificates: []tls.Certificate{ca.Issue(t)}}, client: c}
+	certificate := ca.Issue(t, func(c *x509.Certificate) { c.DNSNames = []string{"ctl", "bak", "dbd"} })
+	return transport{name: "TLS", server: &tls.Config{Certificates: []tls.Certificate{certificate}}, client: c}
 }
 
 func forEachTransport(t *testing.T, test func(*testing.T, transport)) {
