@@ -24,18 +24,15 @@ type Sent struct {
 // Such a path is not absolute.
 func (s Sent) Path(name string) string { return s.Origin + "/" + name }
 
-// ReadSent works like the method of Reader, for a process that opens files
-// itself.
-func ReadSent(s Sent) (*Cluster, []Warning, error) { return diskReader.ReadSent(s) }
-
 // ReadSent works like Read, for files that a controller sent. As in Slurm, the
 // controller sends the files that its slurm.conf includes by a relative name.
-// Files with an absolute path are read from this machine, through r.
-func (r Reader) ReadSent(s Sent) (*Cluster, []Warning, error) {
-	disk, used := newSource(r.Files), []string{}
+// Files with an absolute path are on this machine. ReadSent always opens them with
+// this process's own rights, because the controller chooses their paths.
+func ReadSent(s Sent) (*Cluster, []Warning, error) {
+	local, used := newSource(disk{}), []string{}
 	c, warnings, err := readCluster(s.Path(MainFile), func(file string) ([]byte, uint32, error) {
 		if path.IsAbs(file) {
-			return disk(file)
+			return local(file)
 		}
 		name := strings.TrimPrefix(file, s.Origin+"/")
 		text, ok := s.Files[name]

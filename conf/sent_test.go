@@ -35,7 +35,7 @@ func TestReadSent(t *testing.T) {
 		{name: "bad value", files: map[string]string{"slurm.conf": main + "SlurmctldPort=x\n"}, err: "ctl:6817/slurm.conf:3: SlurmctldPort: want a port from 1 to 65535"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c, warnings, err := diskReader.ReadSent(Sent{Origin: "ctl:6817", Files: tt.files})
+			c, warnings, err := ReadSent(Sent{Origin: "ctl:6817", Files: tt.files})
 			text, warning := "", ""
 			if err != nil {
 				text = err.Error()

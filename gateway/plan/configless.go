@@ -109,7 +109,7 @@ func (p *planner) readConfiguration() (*conf.Cluster, []conf.Warning, error) {
 	}
 	sent.CA = p.o.confCA
 	p.path = sent.Path(conf.MainFile)
-	c, warnings, err := p.o.reader().ReadSent(sent)
+	c, warnings, err := conf.ReadSent(sent)
 	if err == nil && !isCopy {
 		p.keep(sent, c.Sent)
 	}
