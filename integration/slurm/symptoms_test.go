@@ -131,10 +131,10 @@ func TestPageSymptoms(t *testing.T) {
 	m.startOtherMunged(t)
 	m.writeUnusedCA(t)
 	for _, s := range symptoms {
+		if s.only != "" && !strings.Contains(s.only, m.release) {
+			continue
+		}
 		t.Run(s.name, func(t *testing.T) {
-			if s.only != "" && !strings.Contains(s.only, m.release) {
-				t.Skip("only " + s.only)
-			}
 			if s.logged != "" && !strings.Contains(text, s.logged+"`") && !strings.Contains(text, "`"+s.logged) {
 				t.Errorf("the page does not have %q", s.logged)
 			}
