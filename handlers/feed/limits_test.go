@@ -188,3 +188,28 @@ func TestManyChanges(t *testing.T) {
 		}
 	}
 }
+
+// TestSnapshotIsCompressed checks that a snapshot takes the memory of its
+// compressed pieces, and no more. A buffer for compression is longer than what
+// it compresses.
+func TestSnapshotIsCompressed(t *testing.T) {
+	t.Parallel()
+	b := &budget{free: 1 << 30}
+	s := &Snapshot{memory: b, users: 1}
+	record, n := bytes.Repeat([]byte(`{"job_id":1,"job_state":["PENDING"]},`), 100), 1000
+	for range n {
+		s.add(record)
+	}
+	s.cut()
+	kept := 0
+	for _, piece := range s.pieces {
+		kept += cap(piece)
+	}
+	if whole, reserved := n*len(record), 1<<30-b.available(); kept > whole/10 || reserved > whole/10 || reserved < kept/2 {
+		t.Errorf("%d bytes are kept and %d reserved, of %d", kept, reserved, whole)
+	}
+	s.Release()
+	if b.available() != 1<<30 {
+		t.Errorf("%d bytes are still reserved", 1<<30-b.available())
+	}
+}

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"bytes"
 	"sync"
 
 	"github.com/klauspost/compress/s2"
@@ -13,6 +14,7 @@ import (
 type Snapshot struct {
 	memory Memory
 	piece  []byte   // of the last, unfinished piece
+	buffer []byte   // for compressing a piece
 	pieces [][]byte // compressed; each is records, separated by commas
 	state  string
 	number uint64
@@ -41,14 +43,14 @@ func (s *Snapshot) add(shown []byte) {
 }
 
 func (s *Snapshot) cut() {
-	compressed := s2.Encode(nil, s.piece)
+	s.buffer = s2.Encode(s.buffer[:cap(s.buffer)], s.piece)
 	s.piece = s.piece[:0]
-	if s.memory != nil && !s.memory.Hold(cap(compressed)) {
+	if s.memory != nil && !s.memory.Hold(len(s.buffer)) {
 		s.full = true
 		return
 	}
-	s.held += cap(compressed)
-	s.pieces = append(s.pieces, compressed)
+	s.held += len(s.buffer)
+	s.pieces = append(s.pieces, bytes.Clone(s.buffer)) // a buffer has room for a piece that can't be compressed
 }
 
 // Pieces calls each with the records, a piece at a time: rendered, and separated
@@ -97,7 +99,7 @@ func (v *View[R]) finishSnapshot(complete bool) {
 		s.Release()
 		return
 	}
-	s.piece, s.state, s.number = nil, v.state.String(), v.number
+	s.piece, s.buffer, s.state, s.number = nil, nil, v.state.String(), v.number
 	v.wanted = false
 	v.dropSnapshot()
 	v.snapshot = s
