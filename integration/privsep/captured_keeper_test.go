@@ -208,7 +208,7 @@ func handleServiceAttack(w http.ResponseWriter, r *http.Request) {
 func (s serviceAttack) run(fd int) string {
 	if s.close {
 		_ = unix.Shutdown(fd, unix.SHUT_WR)
-		return receive(fd)
+		return receive(fd, nil)
 	}
 	var oob []byte
 	if s.fds > 0 {
@@ -216,7 +216,8 @@ func (s serviceAttack) run(fd int) string {
 	}
 	answers := map[string]int{}
 	for n := range max(1, s.times) {
-		err := sendRights(fd, s.frame(), oob)
+		frame := s.frame()
+		err := sendRights(fd, frame, oob)
 		switch {
 		case err == unix.EAGAIN && s.neverReads && s.breaksProtocol:
 			return wait()
@@ -229,7 +230,7 @@ func (s serviceAttack) run(fd int) string {
 		case s.breaksProtocol && n == max(1, s.times)-1:
 			return wait()
 		case !s.neverReads:
-			answers[receive(fd)]++
+			answers[receive(fd, frame)]++
 		}
 	}
 	if len(answers) != 1 {
@@ -241,8 +242,10 @@ func (s serviceAttack) run(fd int) string {
 	return ""
 }
 
-// receive reads one answer.
-func receive(fd int) string {
+// receive reads the answer to the given message. It skips answers to the worker's
+// own requests, which have other ids: on a busy machine they may still arrive.
+func receive(fd int, message []byte) string {
+	const id = 1 // the place of the id, of eight bytes, in each message
 	raw := make([]byte, ipc.MaxMessage)
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Microsecond) {
 		n, _, err := unix.Recvfrom(fd, raw, unix.MSG_DONTWAIT)
@@ -253,6 +256,8 @@ func receive(fd int) string {
 			return unix.ErrnoName(err.(syscall.Errno))
 		case n == 0:
 			return "loses its channel to the service"
+		case len(message) >= id+8 && n >= id+8 && isAnswer(raw[0]) && !bytes.Equal(raw[id:id+8], message[id:id+8]):
+			continue
 		case raw[0] == byte(ipc.KindOf(new(query.Signed))) && n == 11:
 			return "gets no signature"
 		case raw[0] == byte(ipc.KindOf(new(query.Signed))):
@@ -270,6 +275,15 @@ func receive(fd int) string {
 		return fmt.Sprintf("HEARS %x", raw[:n])
 	}
 	return "HEARS NOTHING"
+}
+
+// isAnswer reports whether messages of this kind answer a request.
+func isAnswer(kind byte) bool {
+	switch ipc.Kind(kind) {
+	case ipc.KindOf(new(query.Signed)), ipc.KindOf(new(query.Claimed)), ipc.KindOf(new(query.Verified)), ipc.KindOf(new(work.LookupResult)):
+		return true
+	}
+	return false
 }
 
 const (
