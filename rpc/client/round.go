@@ -21,9 +21,9 @@ import (
 // than a call that gets it, and a hundred clients that poll a list cost the
 // controller as much as one.
 //
-// The next request is sent when the first of several calls has used the answer.
-// By then its records have usually been rendered, which may take longer than the
-// request. Otherwise each answer would be rendered while the others are, for
+// The next request is sent when the first of several calls has used a long
+// answer. By then its records have usually been rendered, which may take longer
+// than the request. Otherwise each answer would be rendered while the others are, for
 // fewer calls, and together they would take all processors from short requests.
 type rounds struct {
 	mu     sync.Mutex // guards all series, rounds and kept answers; locked before that of a Budget
@@ -204,7 +204,7 @@ func (c *Client) send(one *round) (*reply, error) {
 }
 
 // end hands out the answer of a round, and keeps it if a call wants that. If
-// several calls share the answer, the next round begins when one has used it.
+// several calls share a long answer, the next round begins when one has used it.
 func (all *rounds) end(one *round, answer *reply, err error, budget *Budget) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -219,7 +219,7 @@ func (all *rounds) end(one *round, answer *reply, err error, budget *Budget) {
 	default:
 		one.answers = answer.share(one.calls)
 	}
-	if len(one.answers) <= 1 {
+	if len(one.answers) <= 1 || one.answers[0].pieces == nil {
 		all.beginNext(one.series)
 		return
 	}

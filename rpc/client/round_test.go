@@ -198,20 +198,22 @@ func TestJoiningAnAbandonedRequest(t *testing.T) {
 	})
 }
 
-// TestNextRoundWaitsForUse checks that calls that share an answer delay the next
-// request until the first of them has used it, but not for longer than a second,
-// and that a call that does not share its answer delays nothing.
+// TestNextRoundWaitsForUse checks that calls that share a long answer delay the
+// next request until the first of them has used it, but not for longer than a
+// second, and that a short answer, or one that is not shared, delays nothing.
 func TestNextRoundWaitsForUse(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	for _, tt := range []struct {
 		name string
+		jobs int
 		use  []time.Duration // of the second answer, by the calls that share it
 		want time.Duration   // from the second request to the third
 	}{
-		{"used by one of two", []time.Duration{300 * ms, time.Minute}, 301 * ms},
-		{"used slowly by both", []time.Duration{time.Minute, time.Minute}, 1001 * ms},
-		{"not shared", []time.Duration{time.Minute}, 1 * ms},
+		{"used by one of two", 1000, []time.Duration{300 * ms, time.Minute}, 301 * ms},
+		{"used slowly by both", 1000, []time.Duration{time.Minute, time.Minute}, 1001 * ms},
+		{"not shared", 1000, []time.Duration{time.Minute}, 1 * ms},
+		{"short", 1, []time.Duration{time.Minute, time.Minute}, 1 * ms},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -234,7 +236,7 @@ func TestNextRoundWaitsForUse(t *testing.T) {
 							asked = append(asked, time.Now())
 							time.Sleep(ms)
 							jobs := &message.JobInfo{}
-							jobs.Jobs.List = []model.Job{{}}
+							jobs.Jobs.List = make([]model.Job, tt.jobs)
 							answer(theirs, f.Header.Version, message.ResponseJobInfo, jobs)
 						}()
 						return remotePipe{ours}, nil
@@ -245,7 +247,7 @@ func TestNextRoundWaitsForUse(t *testing.T) {
 				var wait sync.WaitGroup
 				ask := func(use time.Duration) {
 					wait.Go(func() {
-						if _, err := c.Jobs(t.Context(), ann, model.Query{}, func(*model.Job) error { time.Sleep(use); return nil }); err != nil {
+						if _, err := c.Jobs(t.Context(), ann, model.Query{}, func(*model.Job) error { time.Sleep(use / time.Duration(tt.jobs)); return nil }); err != nil {
 							t.Error(err)
 						}
 					})
