@@ -11,13 +11,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"schedrestd/integration/harness"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
-	"schedrestd/rpc/wire"
 )
 
 // fakeController is a controller that accepts every token and answers pings. It
@@ -37,49 +35,27 @@ type fakeController struct {
 
 func newFakeController(t *testing.T) *fakeController {
 	t.Helper()
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	harness.Must(t, err)
-	s := &fakeController{port: ln.Addr().(*net.TCPAddr).Port}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			nc, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer nc.Close()
-				nc.SetDeadline(time.Now().Add(5 * time.Minute))
-				request, err := wire.Read(nc, 1<<20)
-				if err != nil {
-					return
-				}
-				f, err := message.ParseFrame(request)
-				if err != nil {
-					return
-				}
-				if f.Header.Type == message.RequestPing {
-					pong, _ := message.Encode(f.Header.Version, 0, message.ResponseRC, nil, &message.RC{})
-					nc.Write(pong)
-					return
-				}
-				s.requests.Add(1)
-				s.openConns.Add(1)
-				defer s.openConns.Add(-1)
-				s.mu.Lock()
-				answer, closeAfterAnswer := s.answer, s.closeAfterAnswer
-				if a, ok := s.answers[f.Header.Type]; ok {
-					answer = a
-				}
-				s.mu.Unlock()
-				nc.Write(answer)
-				if !closeAfterAnswer {
-					io.Copy(io.Discard, nc)
-				}
-			})
+	s := &fakeController{}
+	s.port = harness.PlayDaemon(t, func(nc net.Conn, f message.Frame) {
+		if f.Header.Type == message.RequestPing {
+			pong, _ := message.Encode(f.Header.Version, 0, message.ResponseRC, nil, &message.RC{})
+			nc.Write(pong)
+			return
+		}
+		s.requests.Add(1)
+		s.openConns.Add(1)
+		defer s.openConns.Add(-1)
+		s.mu.Lock()
+		answer, closeAfterAnswer := s.answer, s.closeAfterAnswer
+		if a, ok := s.answers[f.Header.Type]; ok {
+			answer = a
+		}
+		s.mu.Unlock()
+		nc.Write(answer)
+		if !closeAfterAnswer {
+			io.Copy(io.Discard, nc)
 		}
 	})
-	t.Cleanup(func() { ln.Close(); wg.Wait() })
 	return s
 }
 

@@ -17,7 +17,6 @@ import (
 	"schedrestd/bundled/demo/site"
 	"schedrestd/integration/harness"
 	"schedrestd/rpc/message"
-	"schedrestd/rpc/wire"
 )
 
 // credentialRecorder is a controller that answers every request with success,
@@ -30,38 +29,16 @@ type credentialRecorder struct {
 
 func startRecorder(t *testing.T) *credentialRecorder {
 	t.Helper()
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	harness.Must(t, err)
-	s := &credentialRecorder{port: ln.Addr().(*net.TCPAddr).Port}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			nc, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer nc.Close()
-				nc.SetDeadline(time.Now().Add(time.Minute))
-				request, err := wire.Read(nc, 1<<20)
-				if err != nil {
-					return
-				}
-				f, err := message.ParseFrame(request)
-				if err != nil {
-					return
-				}
-				if f.Header.Flags&message.FlagNoCredential == 0 {
-					s.mu.Lock()
-					s.seen = append(s.seen, f.Credential)
-					s.mu.Unlock()
-				}
-				done, _ := message.Encode(f.Header.Version, 0, message.ResponseRC, nil, &message.RC{})
-				nc.Write(done)
-			})
+	s := &credentialRecorder{}
+	s.port = harness.PlayDaemon(t, func(nc net.Conn, f message.Frame) {
+		if f.Header.Flags&message.FlagNoCredential == 0 {
+			s.mu.Lock()
+			s.seen = append(s.seen, f.Credential)
+			s.mu.Unlock()
 		}
+		done, _ := message.Encode(f.Header.Version, 0, message.ResponseRC, nil, &message.RC{})
+		nc.Write(done)
 	})
-	t.Cleanup(func() { ln.Close(); wg.Wait() })
 	return s
 }
 

@@ -13,7 +13,6 @@ import (
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
-	"schedrestd/rpc/wire"
 )
 
 // controller plays the controller of a cluster of any size. It accepts every
@@ -34,34 +33,12 @@ type controller struct {
 
 func newController(t *testing.T, nodes []model.Node, jobs []model.Job, partitions []model.Partition) *controller {
 	t.Helper()
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	harness.Must(t, err)
-	c := &controller{port: ln.Addr().(*net.TCPAddr).Port, requests: map[message.Type]int{}, nodes: nodes, jobs: jobs, partitions: partitions}
+	c := &controller{requests: map[message.Type]int{}, nodes: nodes, jobs: jobs, partitions: partitions}
 	c.change(func() {})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			nc, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer nc.Close()
-				nc.SetDeadline(time.Now().Add(10 * time.Minute))
-				request, err := wire.Read(nc, 1<<20)
-				if err != nil {
-					return
-				}
-				f, err := message.ParseFrame(request)
-				if err != nil {
-					return
-				}
-				nc.Write(c.answer(t, f))
-				io.Copy(io.Discard, nc)
-			})
-		}
+	c.port = harness.PlayDaemon(t, func(nc net.Conn, f message.Frame) {
+		nc.Write(c.answer(t, f))
+		io.Copy(io.Discard, nc)
 	})
-	t.Cleanup(func() { ln.Close(); wg.Wait() })
 	return c
 }
 

@@ -1,0 +1,43 @@
+package harness
+
+import (
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
+)
+
+// PlayDaemon plays a daemon on a port of 127.0.0.1, which it returns. It calls
+// serve for each request, with its connection, which is closed when serve
+// returns. Several calls can run at the same time. The test's end waits for all
+// of them.
+func PlayDaemon(t *testing.T, serve func(nc net.Conn, request message.Frame)) (port int) {
+	t.Helper()
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	Must(t, err)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer nc.Close()
+				nc.SetDeadline(time.Now().Add(10 * time.Minute))
+				text, err := wire.Read(nc, 1<<20)
+				if err != nil {
+					return
+				}
+				if request, err := message.ParseFrame(text); err == nil {
+					serve(nc, request)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { ln.Close(); wg.Wait() })
+	return ln.Addr().(*net.TCPAddr).Port
+}
