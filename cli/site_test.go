@@ -11,12 +11,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"schedrestd/api"
 	"schedrestd/auth"
 	"schedrestd/handlers"
+	"schedrestd/handlers/feed"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
@@ -40,6 +42,8 @@ type site struct {
 	queries    []model.Query // of lists of jobs
 	killed     []string
 	count      int // of requests for lists
+
+	waiting atomic.Int32 // requests that wait for a change
 }
 
 type support int
@@ -194,6 +198,11 @@ func (s *site) handler() http.Handler {
 	cfg := rest.Config{Auth: auth.Options{JWT: true}, Names: api.NamesBoth, Users: names{}, Release: "1"}
 	if s.support == waits {
 		cfg.MaxWait, cfg.WatchInterval = time.Minute, 10*time.Millisecond
+		cfg.CountWatch = func(what feed.Count, n int) {
+			if what == feed.Waits {
+				s.waiting.Add(int32(n))
+			}
+		}
 	}
 	h := handlers.New(handlers.Config{Controller: s, Resolver: names{}, Config: cfg})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
