@@ -54,6 +54,10 @@ func TestAccessibility(t *testing.T) {
 		for _, view := range []string{"overview", "jobs?scope=all", "jobs?scope=all&q=nothing", "job/100001", "job/100005", "nodes", "node/r01n01", "partitions", "reservations", "submit"} {
 			p.Show(view)
 			check(mode.name + " " + view)
+			if size := p.Eval(`[document.documentElement.scrollWidth - innerWidth, document.documentElement.scrollHeight - innerHeight].join(" ")`); size != "0 0" {
+				t.Errorf("%s %s: the frame of the page can be scrolled by %v", mode.name, view, size)
+			}
+			p.Screenshot(mode.name + "-" + strings.NewReplacer("/", "-", "?", "-").Replace(view))
 		}
 		p.Show("jobs?scope=all")
 		p.Eval(`document.querySelector(".table tbody input").click()`)

@@ -68,7 +68,7 @@ export function JobView({ id, submitted }: { id: string; submitted: boolean }) {
 			{submitted && <p class="banner" role="status">{over ? w.submittedEnded : w.submitted}</p>}
 			{current.failure && !gone && <Problem failure={current.failure} retry={current.refresh} />}
 			{head.state === "PENDING" && <Why job={head} raw={raw} />}
-			<div class="cards">
+			<div class="cards flow">
 				<Card title={w.times} wide><Timeline job={head} raw={raw} record={record} /></Card>
 				<Card title={w.resources}><Resources job={head} raw={raw} record={record} /></Card>
 				<Card title={w.result}>

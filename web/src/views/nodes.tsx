@@ -123,7 +123,7 @@ export function NodeView({ name }: { name: string }) {
 			</header>
 			{current.failure && <Problem failure={current.failure} retry={current.refresh} />}
 			{node.reason && <div class="banner why"><p><strong>{t.reason}</strong> <Text limit={2000}>{node.reason}</Text></p><p class="muted">{w.setBy} <Text>{raw.reason_set_by_user || "–"}</Text>, <Time at={raw.reason_changed_at.number} /></p></div>}
-			<div class="cards">
+			<div class="cards flow">
 				<Card title={w.use}>
 					<table class="plain"><tbody>
 						<tr><th scope="row">{words.cpus}</th><td class="barcell"><Bar amount={amount(node.usedCPUs, node.cpus)} /></td><td class="number">{part(node.usedCPUs, node.cpus)}</td></tr>
