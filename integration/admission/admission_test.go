@@ -406,7 +406,7 @@ func TestCounters(t *testing.T) {
 	s := harness.NewTLSLab(t)
 	harness.Must(t, s.Daemons["schedrestd"].Stop())
 	harness.WithAuditLog(&log)(s.Lab)
-	s.Restd.Env = append(s.Restd.Env, "SCHEDRESTD_PENALTIES=threshold:1h", "SCHEDRESTD_RATE=1:3")
+	harness.WithOptions(nil, "SCHEDRESTD_PENALTIES=threshold:1h", "SCHEDRESTD_RATE=1:3")(s.Lab) // its requests for readiness need no token, so no rate delays them
 	s.Up(s.Restd)
 	g := &harness.Gateway{Daemon: s.Daemons["schedrestd"], Lab: s.Lab, T: t}
 	c := newSource(t, ownUID, false)
