@@ -3,9 +3,12 @@ package worker
 import (
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -94,7 +97,10 @@ func TestNoFrameIsFree(t *testing.T) {
 			}
 			return nil
 		}
+		// net/http waits at most two seconds for the first SETTINGS frame. So on a
+		// busy machine, only a few floods may run at once.
 		var wg sync.WaitGroup
+		places := make(chan bool, 4)
 		for _, kind := range []struct {
 			name    string
 			kind    byte
@@ -125,9 +131,10 @@ func TestNoFrameIsFree(t *testing.T) {
 		} {
 			connections++
 			id := connections
+			places <- true
 			c := server.rawHTTP2(t, id)
 			wg.Go(func() {
-				defer c.Close()
+				defer func() { c.Close(); <-places }()
 				_, _ = io.WriteString(c, preface+rawFrame(4, 0, 0, "")+state.frames)
 				if state.await != nil {
 					state.await(id, c)
@@ -170,32 +177,70 @@ func awaitEnd(t *testing.T, c net.Conn, stream uint32) {
 
 // TestClosedConnectionIsFreed checks that nothing keeps the memory of an HTTP/2
 // connection after it has been closed. The client resets its stream before the
-// handler answers, so that the handler sets deadlines for a closed stream.
+// handler answers, so that the handler sets deadlines for a closed stream; or it
+// closes the connection while the request is in progress.
 func TestClosedConnectionIsFreed(t *testing.T) {
-	conns, reset := make(chan weak.Pointer[clientconn.Conn], 1), make(chan bool)
-	st := newTestServer(t, work.Setup{Limits: testLimits, Admission: testAdmission}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conns <- weak.Make(clientconn.From(r.Context()))
-		<-r.Context().Done()
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Hour))
-		_, _ = io.WriteString(w, "an answer that arrives too late")
-		reset <- true
-	}))
-	tlsConn := st.rawHTTP2(t, 1)
-	_, err := io.WriteString(tlsConn, preface+rawFrame(4, 0, 0, "")+rawFrame(1, 4, 1, "\x83\x87\x84\x01\x03lab"))
-	must(t, err)
-	conn := <-conns
-	_, err = io.WriteString(tlsConn, rawFrame(resetFrame, 0, 1, "\x00\x00\x00\x08"))
-	must(t, err)
-	<-reset
-	// The answer to this PING shows that net/http has handled the deadlines.
-	_, err = io.WriteString(tlsConn, rawFrame(6, 0, 0, "12345678"))
-	must(t, err)
-	awaitFrame(t, tlsConn, 6)
-	must(t, tlsConn.(*tls.Conn).NetConn().Close())
-	for end := time.Now().Add(testLimits.Stall / 2); conn.Value() != nil; runtime.GC() {
-		if time.Now().After(end) {
-			t.Fatal("the memory of the connection is not freed")
-		}
-		time.Sleep(10 * time.Millisecond)
+	for _, resets := range []bool{true, false} {
+		t.Run(fmt.Sprintf("resets %t", resets), func(t *testing.T) {
+			conns, ended := make(chan weak.Pointer[clientconn.Conn], 1), make(chan bool, 1)
+			st := newTestServer(t, work.Setup{Limits: testLimits, Admission: testAdmission}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				conns <- weak.Make(clientconn.From(r.Context()))
+				<-r.Context().Done()
+				_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Hour))
+				_, _ = io.WriteString(w, "an answer that arrives too late")
+				ended <- true
+			}))
+			tlsConn := st.rawHTTP2(t, 1)
+			_, err := io.WriteString(tlsConn, preface+rawFrame(4, 0, 0, "")+rawFrame(1, 4, 1, "\x83\x87\x84\x01\x03lab"))
+			must(t, err)
+			conn := <-conns
+			if resets {
+				_, err = io.WriteString(tlsConn, rawFrame(resetFrame, 0, 1, "\x00\x00\x00\x08"))
+				must(t, err)
+				<-ended
+				// The answer to this PING shows that net/http has handled the deadlines.
+				_, err = io.WriteString(tlsConn, rawFrame(6, 0, 0, "12345678"))
+				must(t, err)
+				awaitFrame(t, tlsConn, 6)
+			}
+			must(t, tlsConn.(*tls.Conn).NetConn().Close())
+			for end := time.Now().Add(testLimits.Stall / 2); conn.Value() != nil; runtime.GC() {
+				if time.Now().After(end) {
+					t.Fatal("the memory of the connection is not freed")
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+	}
+}
+
+// TestIdleHTTP2 checks that a connection without a request gets GOAWAY, so that
+// its client knows that a request sent at the same moment was not carried out.
+// A request that takes longer than an idle connection may last is answered.
+func TestIdleHTTP2(t *testing.T) {
+	limits := testLimits
+	limits.Idle = 300 * time.Millisecond
+	for _, tt := range []struct {
+		name, send string
+		want       []byte // kinds of frames that must arrive in this order
+	}{
+		{"no request", "", []byte{goAwayFrame}},
+		{"after a request", rawFrame(1, 5, 1, "\x83\x87\x84\x01\x03lab"), []byte{headersFrame, goAwayFrame}},
+		{"a part of a frame", "\x00\x00", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := newTestServer(t, work.Setup{Limits: limits, Admission: testAdmission}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				time.Sleep(2 * limits.Idle)
+			})).rawHTTP2(t, 1)
+			_, err := io.WriteString(c, preface+rawFrame(4, 0, 0, "")+tt.send)
+			must(t, err)
+			for _, kind := range tt.want {
+				awaitFrame(t, c, kind)
+			}
+			if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error("the connection stays open")
+			}
+		})
 	}
 }

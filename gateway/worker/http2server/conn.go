@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,8 +31,8 @@ type Client interface {
 // A conn is an HTTP/2 connection over TLS from which net/http reads.
 // net/http limits what it stores for a client: streams and their windows,
 // header blocks, handlers of streams that were reset, and acknowledgements that
-// the client does not read. But two problems remain. To solve them, conn examines
-// the frames in both directions:
+// the client does not read. But three problems remain. To solve them, conn
+// examines the frames in both directions:
 //
 //   - net/http accepts any number of frames that make no progress: SETTINGS,
 //     PRIORITY and WINDOW_UPDATE frames, frames of unknown types, nearly empty
@@ -42,6 +44,12 @@ type Client interface {
 //     gets an error code: in GOAWAY for the connection, or in RST_STREAM for a
 //     stream (RFC 9113, 7). If its header block exceeds the limit, it gets status
 //     431. conn counts these answers as offences (see inspectSent).
+//   - net/http starts its timer for idle connections again when it closes the
+//     streams of a connection that has ended. Until the timer expires, it keeps
+//     the memory of the connection, and a client could open connections faster.
+//     So net/http gets no IdleTimeout. When a connection has been idle for too
+//     long, Read returns a GOAWAY frame as if the client had sent it. Then
+//     net/http sends a GOAWAY frame, too, and closes the connection.
 //
 // http.Server must not find the *tls.Conn inside conn, because it would then
 // bypass conn. If http.Server finds no *tls.Conn, it treats the
@@ -50,9 +58,12 @@ type conn struct {
 	net.Conn
 	ctx    context.Context // of all its requests
 	client Client
+	idle   time.Duration // limit for the time without a request
 
-	prefaceRead int  // number of bytes of the preface that arrived and matched
-	badPreface  bool // whether a byte of the preface did not match
+	prefaceRead int    // number of bytes of the preface that arrived and matched
+	badPreface  bool   // whether a byte of the preface did not match
+	leaving     bool   // whether the connection has been idle for too long
+	goAway      string // rest of the frame that Read returns therefore
 	in, out     frameScanner
 	budget      *budget
 	offended    atomic.Bool
@@ -60,8 +71,8 @@ type conn struct {
 	mu sync.Mutex // guards the bodies in the budget, and the deadlines of each stream
 }
 
-func newConn(ctx context.Context, c net.Conn, client Client) *conn {
-	v := &conn{Conn: c, ctx: ctx, client: client}
+func newConn(ctx context.Context, c net.Conn, client Client, idle time.Duration) *conn {
+	v := &conn{Conn: c, ctx: ctx, client: client, idle: idle}
 	v.budget = newBudget(time.Now(), &v.mu)
 	return v
 }
@@ -72,6 +83,21 @@ func (c *conn) NetConn() net.Conn { return c.Conn }
 // preface is what each client sends first (RFC 9113, 3.4).
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
+// clientLeaves is a GOAWAY frame without an error.
+const clientLeaves = "\x00\x00\x08\x07\x00\x00\x00\x00\x00" + "\x00\x00\x00\x00\x00\x00\x00\x00"
+
+// stateChanged is called when the first request begins, and when no request is
+// being answered any longer.
+func (c *conn) stateChanged(state http.ConnState) {
+	switch state {
+	case http.StateActive:
+		_ = c.Conn.SetReadDeadline(time.Time{})
+	case http.StateIdle:
+		_ = c.Conn.SetReadDeadline(time.Now().Add(c.idle))
+		c.client.Idle()
+	}
+}
+
 // Errors with which the server closes a connection.
 var (
 	errFlood   = errors.New("more frames than its requests account for")
@@ -79,7 +105,8 @@ var (
 )
 
 // Read compares the first bytes with the preface. It subtracts the cost of the
-// frames after the preface from the budget.
+// frames after the preface from the budget. When the connection has been idle
+// for too long, Read returns clientLeaves.
 func (c *conn) Read(p []byte) (int, error) {
 	// While a client is blocked, its requests are answered with 429. But
 	// without this check, frames that never become a request would still be
@@ -87,7 +114,17 @@ func (c *conn) Read(p []byte) (int, error) {
 	if c.offended.Load() && c.client.IsBlocked() {
 		return 0, errBlocked
 	}
+	if c.goAway != "" {
+		n := copy(p, c.goAway)
+		c.goAway = c.goAway[n:]
+		return n, nil
+	}
 	n, err := c.Conn.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) && c.prefaceRead == len(preface) && c.in.betweenFrames() && !c.leaving {
+		c.leaving, c.goAway = true, clientLeaves
+		_ = c.Conn.SetReadDeadline(time.Time{}) // net/http closes the connection a second after its own GOAWAY
+		return c.Read(p)
+	}
 	if err != nil {
 		c.client.ReadFailed(err)
 	}

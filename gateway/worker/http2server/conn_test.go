@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A fakeClient counts what it learns.
@@ -32,7 +33,7 @@ func TestPausedFrames(t *testing.T) {
 	defer far.Close()
 	go io.WriteString(far, preface+strings.Repeat(rawFrame(6, 0, 0, "12345678"), 3))
 	client := new(fakeClient)
-	c := newConn(context.Background(), near, client)
+	c := newConn(context.Background(), near, client, time.Minute)
 	for _, tt := range []struct{ offended, paused, want bool }{{false, false, false}, {false, true, false}, {true, false, false}, {true, true, true}} {
 		c.offended.Store(tt.offended)
 		client.blocked = tt.paused

@@ -67,5 +67,8 @@ func (s *frameScanner) scan(p []byte, fn func(frame)) {
 	}
 }
 
+// betweenFrames reports whether no frame is incomplete.
+func (s *frameScanner) betweenFrames() bool { return s.have == 0 && s.skip == 0 }
+
 // length returns the length of the frame's payload.
 func (s *frameScanner) length() int { return int(s.head[0])<<16 | int(s.head[1])<<8 | int(s.head[2]) }

@@ -4,8 +4,8 @@
 //   - Frames that make no progress are counted, and a client that sends too many
 //     of them is refused (type budget).
 //   - The caller learns of a client that breaks the protocol (type conn).
-//   - The deadlines of a stream keep no memory after the stream is closed, and
-//     can be set at any time (type stream).
+//   - No timer keeps the memory of a connection after its end (types conn and
+//     stream), and the deadlines of a stream can be set at any time.
 //
 // A Server is made with New. Each connection is served with
 //
@@ -35,13 +35,14 @@ type Options struct {
 // Server serves HTTP/2 connections.
 type Server struct {
 	handler http.Handler
+	idle    time.Duration
 	http    *http.Server
 	queue   *queue
 }
 
 // New returns a Server. The caller must call Run in a goroutine.
 func New(o Options) *Server {
-	s := &Server{handler: o.Handler, queue: newQueue()}
+	s := &Server{handler: o.Handler, idle: o.IdleTimeout, queue: newQueue()}
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true) // http.Server can't see that the connection uses TLS
 	s.http = &http.Server{
@@ -49,15 +50,10 @@ func New(o Options) *Server {
 		Protocols:         protocols,
 		Handler:           http.HandlerFunc(s.serveStream),
 		ReadHeaderTimeout: o.HeadTimeout,
-		IdleTimeout:       o.IdleTimeout,
 		MaxHeaderBytes:    o.MaxHead,
 		ErrorLog:          log.New(lineWriter(o.Log), "", 0),
 		ConnContext:       func(_ context.Context, c net.Conn) context.Context { return c.(*conn).requestContext() },
-		ConnState: func(c net.Conn, state http.ConnState) {
-			if state == http.StateIdle {
-				c.(*conn).client.Idle()
-			}
-		},
+		ConnState:         func(c net.Conn, state http.ConnState) { c.(*conn).stateChanged(state) },
 
 		DisableGeneralOptionsHandler: true, // the handlers also answer "OPTIONS *"
 	}
@@ -86,7 +82,7 @@ func (s *Server) Run() error {
 // Serve serves c, on which the client has agreed to HTTP/2. The contexts of its
 // requests are derived from ctx. After Shutdown, Serve closes c.
 func (s *Server) Serve(ctx context.Context, c net.Conn, client Client) {
-	s.queue.put(newConn(ctx, c, client))
+	s.queue.put(newConn(ctx, c, client, s.idle))
 }
 
 // Shutdown closes idle connections, and waits until the requests in progress
