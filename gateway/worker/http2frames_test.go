@@ -97,7 +97,7 @@ func TestNoFrameIsFree(t *testing.T) {
 			}
 			return nil
 		}
-		// net/http waits at most two seconds for the first SETTINGS frame. So on a
+		// The server waits at most two seconds for the first SETTINGS frame. So on a
 		// busy machine, only a few floods may run at once.
 		var wg sync.WaitGroup
 		places := make(chan bool, 4)

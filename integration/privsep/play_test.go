@@ -252,6 +252,18 @@ func playHostile(part string) int {
 			c.Send(&work.Progress{ID: conn.ID, Stage: work.Idle})
 		case "endless progress":
 			c.Send(&work.ConnectionTaken{ID: conn.ID})
+			go func() { // otherwise it could be killed because it does not read its channel
+				for {
+					switch m, err := c.Receive(); msg := m.Message.(type) {
+					case *ipc.Ping:
+						c.Send(&ipc.Pong{Number: msg.Number})
+					default:
+						if err != nil {
+							return
+						}
+					}
+				}
+			}()
 			for {
 				for _, stage := range []work.Stage{work.Idle, work.Waiting} {
 					if c.Send(&work.Progress{ID: conn.ID, Stage: stage}) != nil {

@@ -133,7 +133,7 @@ func (f *fixture) dial(t testing.TB, network string) net.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nc.SetDeadline(time.Now().Add(20 * time.Second))
+	nc.SetDeadline(time.Now().Add(2 * time.Minute))
 	t.Cleanup(func() { nc.Close() })
 	if network == "unix" || f.client == nil {
 		return nc
