@@ -207,7 +207,7 @@ func TestAuditOpenHangs(t *testing.T) {
 			t.Error("a change was refused")
 		}
 	}
-	if !requestChange(a, "four\n") || !locked(func() bool { return len(a.queue) == 2 && a.dropped == 1 })() {
+	if !requestChange(a, "four\n") || !locked(func() bool { return len(a.queue) <= 2 && len(a.queue)+a.dropped == 3 })() { // on a busy machine, even change two may find that the file hangs
 		t.Error("change four was refused, or waited for the file")
 	}
 	for i := range 4 {

@@ -106,7 +106,7 @@ func TestConfigless(t *testing.T) {
 		t.Errorf("path %s", host.plan.Path)
 	}
 	host, log = start(false, append([]string{"--check"}, args...)...)
-	want(host, log, "sent", ctl.address+"/slurm.conf, "+ctl.address+"/nodes.conf", "in "+cache+", 0s old")
+	want(host, log, "sent", ctl.address+"/slurm.conf, "+ctl.address+"/nodes.conf", "in "+cache+", ")
 
 	// A configuration that can't be used is refused, and the copy is kept.
 	ctl.send("slurm.conf", "ClusterName=broken\nSlurmctldHost=one(127.0.0.1)\nSlurmctldPort=x\n")
