@@ -324,7 +324,7 @@ func TestSubordinate(t *testing.T) {
 func TestManyGroups(t *testing.T) {
 	t.Parallel()
 	const ownShare = 4 // one user may have at most a quarter of the workers
-	_, socket := serveBecomeUser(t, testConfig{Identities: 2 * ownShare})
+	_, socket := serveBecomeUser(t, testConfig{Identities: 2 * ownShare, Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{WaitLimit: patience})}})
 	for gid := range 2 {
 		c, err := thread.DialAs(31001, uint32(31101+gid), socket)
 		must(t, err)

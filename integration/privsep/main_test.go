@@ -415,7 +415,7 @@ func (g *gateway) stop() {
 const hangLimit = 5 * time.Second
 
 // patience is how long a test waits for an event before it fails.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // await waits for a log record that has the message msg and satisfies match.
 // The record may have been logged before the call.
