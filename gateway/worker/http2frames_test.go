@@ -74,14 +74,16 @@ func TestNoFrameIsFree(t *testing.T) {
 	block := "\x82\x87\x84\x01\x03lab"
 	begins := func(id uint64, _ net.Conn) { <-channel(&begun, id) }
 	ends := func(_ uint64, c net.Conn) { awaitEnd(t, c, 1) }
+	ping := rawFrame(6, 0, 0, "12345678")
+	pongs := func(_ uint64, c net.Conn) { awaitFrame(t, c, 6) }
 	connections := uint64(0)
 	for _, state := range []struct {
 		name, frames string
 		await        func(uint64, net.Conn)
 		stream       uint32
 	}{
-		{"the connection", "", nil, 0},
-		{"idle", "", nil, 1},
+		{"the connection", ping, pongs, 0},
+		{"idle", ping, pongs, 1},
 		{"open", request(post, later), begins, 1},
 		{"half-closed", request(get, later), begins, 1},
 		{"answered", request(get, now), ends, 1},
@@ -98,9 +100,8 @@ func TestNoFrameIsFree(t *testing.T) {
 			return nil
 		}
 		// The server waits at most two seconds for the first SETTINGS frame. So on a
-		// busy machine, only a few floods may run at once.
-		var wg sync.WaitGroup
-		places := make(chan bool, 4)
+		// busy machine, all streams must be in their state before a flood begins.
+		var floods []func()
 		for _, kind := range []struct {
 			name    string
 			kind    byte
@@ -131,14 +132,12 @@ func TestNoFrameIsFree(t *testing.T) {
 		} {
 			connections++
 			id := connections
-			places <- true
 			c := server.rawHTTP2(t, id)
-			wg.Go(func() {
-				defer func() { c.Close(); <-places }()
-				_, _ = io.WriteString(c, preface+rawFrame(4, 0, 0, "")+state.frames)
-				if state.await != nil {
-					state.await(id, c)
-				}
+			_, err := io.WriteString(c, preface+rawFrame(4, 0, 0, "")+state.frames)
+			must(t, err)
+			state.await(id, c)
+			floods = append(floods, func() {
+				defer c.Close()
 				go func() {
 					frames := strings.Repeat(rawFrame(kind.kind, kind.flags, state.stream, kind.payload), flood)
 					_, _ = io.WriteString(c, frames+rawFrame(6, 0, 0, last))
@@ -154,6 +153,10 @@ func TestNoFrameIsFree(t *testing.T) {
 					t.Errorf("%s on a stream in the state %q: no offence is counted", kind.name, state.name)
 				}
 			})
+		}
+		var wg sync.WaitGroup
+		for _, flood := range floods {
+			wg.Go(flood)
 		}
 		wg.Wait()
 	}
