@@ -123,10 +123,12 @@ const maxJobID = 0x03ffffff
 // usualPriority returns the priority of a job if no client has set one. A
 // higher job number gives a lower priority, so that jobs start in the order of
 // their numbers. A higher nice value also gives a lower priority. The argument
-// nice is the nice value plus NiceOffset.
+// nice is the nice value plus NiceOffset. Only a negative nice value gives a
+// priority that needs 32 bits: OpenAPI documents of Slurm declare a priority as
+// a signed number of 32 bits, and clients generated from these can't read more.
 func usualPriority(id, nice uint32) uint32 {
-	const highest = 0xfffffffd // higher numbers have other meanings
-	return uint32(min(max(0xffff0000-int64(id)+model.NiceOffset-int64(nice), 1), highest))
+	const first = 0x7fff0000 // with the lowest nice value it does not reach the numbers that have other meanings
+	return uint32(max(first-int64(id)+model.NiceOffset-int64(nice), 1))
 }
 
 // commitNew writes the new job to the journal in one transaction. The written

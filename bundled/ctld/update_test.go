@@ -130,7 +130,7 @@ func TestUpdate(t *testing.T) {
 			func(j, b model.Job) bool { return j.Nice == b.Nice && j.Priority == b.Priority }},
 		{"administrator's nice below 0", []step{{admin, nice(-5), 0}},
 			func(j, b model.Job) bool { return j.Nice == model.NiceOffset-5 && j.Priority == b.Priority+5 }},
-		{"nice as far as can be", []step{{admin, nice(-1 << 31), 0}}, func(j, _ model.Job) bool { return j.Nice == 0 && j.Priority == 0xfffffffd }},
+		{"nice as far as can be", []step{{admin, nice(-1 << 31), 0}}, func(j, _ model.Job) bool { return j.Nice == 0 && j.Priority == 0x7fff0000+1<<31-j.StepID.JobID }},
 		{"nice of a lowered job", []step{{admin, model.JobDesc{Priority: some(7)}, 0}, {owner, nice(100), 0}, {owner, nice(0), 0}},
 			func(j, b model.Job) bool { return j.Priority == 7 && j.Nice == b.Nice }},
 		{"nice of a held job", []step{{owner, hold, 0}, {owner, nice(100), 0}},
@@ -189,7 +189,7 @@ func TestSubmittedNice(t *testing.T) {
 			t.Fatal(err)
 		}
 		shown := viewJob(t, c, j.id())
-		if shown.Nice != uint32(model.NiceOffset+tt.want) || int64(shown.Priority) != 0xffff0000-int64(j.id())-tt.want {
+		if shown.Nice != uint32(model.NiceOffset+tt.want) || int64(shown.Priority) != 0x7fff0000-int64(j.id())-tt.want {
 			t.Errorf("%+v: nice %d, priority %d of job %d", tt, shown.Nice, shown.Priority, j.id())
 		}
 	}
