@@ -91,11 +91,20 @@ func (l *Lab) StartCountedWith(t *testing.T, parameters string, args ...string) 
 		Address: fmt.Sprintf("127.0.0.1:%d", FreePort(t)),
 		Ctl:     newCountingProxy(t, l.Controller), Dbd: newCountingProxy(t, l.Accounting),
 	}
+	k.Gateway = l.startBehind(t, "counted.conf", k.Address, k.Ctl.port, k.Dbd.port, parameters, args...)
+	return k
+}
+
+// startBehind starts a gateway at address that reaches the daemons only through
+// the given ports, and has the given value of AuthAltParameters. Its
+// configuration is the file name. It adds args to the gateway's arguments.
+func (l *Lab) startBehind(t *testing.T, name, address string, controller, accounting int, parameters string, args ...string) *Gateway {
+	t.Helper()
 	text, err := os.ReadFile(l.Conf())
 	Must(t, err)
 	for key, value := range map[string]string{
-		"SchedctldPort":         fmt.Sprint(k.Ctl.port),
-		"AccountingStoragePort": fmt.Sprint(k.Dbd.port),
+		"SchedctldPort":         fmt.Sprint(controller),
+		"AccountingStoragePort": fmt.Sprint(accounting),
 		"AuthAltParameters":     parameters,
 		"AuthInfo":              "socket=" + filepath.Join(l.Dir, "etc", "there-is-none.sock"),
 	} {
@@ -106,7 +115,7 @@ func (l *Lab) StartCountedWith(t *testing.T, parameters string, args ...string) 
 		text = line.ReplaceAll(text, []byte(key+`="`+value+`"`))
 	}
 	text = regexp.MustCompile("(?m)^AccountingStorageSocket=.*\n").ReplaceAll(text, nil)
-	conf := filepath.Join(l.Dir, "etc", "counted.conf")
+	conf := filepath.Join(l.Dir, "etc", name)
 	Must(t, site.WritePrivate(conf, string(text)))
 	p := l.Restd
 	p.Args = nil
@@ -116,9 +125,8 @@ func (l *Lab) StartCountedWith(t *testing.T, parameters string, args ...string) 
 		}
 		p.Args = append(p.Args, a)
 	}
-	p.Args = append(append(p.Args, args...), k.Address)
-	k.Gateway = l.StartGatewayPart(t, p, nil)
-	return k
+	p.Args = append(append(p.Args, args...), address)
+	return l.StartGatewayPart(t, p, nil)
 }
 
 // Client returns a client that uses a single connection. So one worker serves
