@@ -26,37 +26,27 @@ type countingProxy struct {
 // the loopback interface. The proxy runs until the test ends.
 func newCountingProxy(t *testing.T, daemonPort int) *countingProxy {
 	t.Helper()
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	Must(t, err)
-	s := &countingProxy{port: ln.Addr().(*net.TCPAddr).Port}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			in, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer in.Close()
-				out, err := net.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", daemonPort))
-				if err != nil {
-					return // the daemon is down, so the client's connection ends
-				}
-				defer out.Close()
-				wg.Go(func() {
-					first := make([]byte, 1)
-					if n, _ := in.Read(first); n > 0 {
-						s.used.Add(1)
-						out.Write(first)
-						io.Copy(out, in)
-					}
-					out.(*net.TCPConn).CloseWrite()
-				})
-				io.Copy(in, out)
-			})
+	s := &countingProxy{}
+	s.port = serveConns(t, func(in net.Conn) {
+		out, err := net.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", daemonPort))
+		if err != nil {
+			return // the daemon is down, so the client's connection ends
 		}
+		defer out.Close()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			first := make([]byte, 1)
+			if n, _ := in.Read(first); n > 0 {
+				s.used.Add(1)
+				out.Write(first)
+				io.Copy(out, in)
+			}
+			out.(*net.TCPConn).CloseWrite()
+		})
+		io.Copy(in, out)
+		in.Close() // ends the copy in the other direction
+		wg.Wait()
 	})
-	t.Cleanup(func() { ln.Close(); wg.Wait() })
 	return s
 }
 

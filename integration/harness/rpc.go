@@ -16,6 +16,23 @@ import (
 // of them.
 func PlayDaemon(t *testing.T, serve func(nc net.Conn, request message.Frame)) (port int) {
 	t.Helper()
+	return serveConns(t, func(nc net.Conn) {
+		nc.SetDeadline(time.Now().Add(10 * time.Minute))
+		text, err := wire.Read(nc, 1<<20)
+		if err != nil {
+			return
+		}
+		if request, err := message.ParseFrame(text); err == nil {
+			serve(nc, request)
+		}
+	})
+}
+
+// serveConns accepts connections on a port of 127.0.0.1, which it returns. It
+// calls serve for each connection, and closes the connection when serve returns.
+// The test's end waits for all calls.
+func serveConns(t *testing.T, serve func(net.Conn)) (port int) {
+	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	Must(t, err)
 	var wg sync.WaitGroup
@@ -27,14 +44,7 @@ func PlayDaemon(t *testing.T, serve func(nc net.Conn, request message.Frame)) (p
 			}
 			wg.Go(func() {
 				defer nc.Close()
-				nc.SetDeadline(time.Now().Add(10 * time.Minute))
-				text, err := wire.Read(nc, 1<<20)
-				if err != nil {
-					return
-				}
-				if request, err := message.ParseFrame(text); err == nil {
-					serve(nc, request)
-				}
+				serve(nc)
 			})
 		}
 	})

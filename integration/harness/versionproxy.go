@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"path/filepath"
 	"sync"
@@ -29,23 +30,8 @@ type versionProxy struct {
 // loopback interface. The proxy runs until the test ends.
 func newVersionProxy(t *testing.T, daemonPort int, oldest, newest codec.Version) *versionProxy {
 	t.Helper()
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	Must(t, err)
-	p := &versionProxy{port: ln.Addr().(*net.TCPAddr).Port, oldest: oldest, newest: newest, accepted: map[codec.Version]int{}}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			in, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer in.Close()
-				p.forward(in, daemonPort)
-			})
-		}
-	})
-	t.Cleanup(func() { ln.Close(); wg.Wait() })
+	p := &versionProxy{oldest: oldest, newest: newest, accepted: map[codec.Version]int{}}
+	p.port = serveConns(t, func(in net.Conn) { p.forward(in, daemonPort) })
 	return p
 }
 
@@ -94,7 +80,7 @@ func (p *versionProxy) forward(in net.Conn, daemonPort int) {
 func (p *versionProxy) accepts() map[codec.Version]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.accepted
+	return maps.Clone(p.accepted)
 }
 
 // VersionedGateway is a gateway before daemons that accept only some protocols.
