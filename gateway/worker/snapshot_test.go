@@ -41,7 +41,7 @@ type snapshot struct {
 	got     []model.JobDesc // the submitted jobs
 	sizes   []uint16        // their segment sizes, as sent
 	refused []codec.Version // versions of refused messages
-	drained []string        // nodes and reasons of changes
+	changes []string        // of nodes and jobs
 }
 
 // oldestAccepted is the oldest protocol that 26.11 accepts, that of 25.05.
@@ -133,14 +133,46 @@ func (s *snapshot) controller(nc net.Conn) {
 		s.sizes = append(s.sizes, binary.BigEndian.Uint16(frame.Body[len(frame.Body)-2:]))
 		s.mu.Unlock()
 	}
-	var change message.NodeUpdate
-	if frame.Header.Type == message.RequestUpdateNode && frame.Decode(&change) == nil {
+	if change, kill := describeChange(frame); change != "" {
 		s.mu.Lock()
-		s.drained = append(s.drained, change.Names+" "+string(change.Reason))
+		s.changes = append(s.changes, change)
 		s.mu.Unlock()
 		frame.Header.Type = message.RequestPing // whose answer is also that of a change
+		if kill {
+			answer, _ := message.Encode(frame.Header.Version, 0, message.ResponseKillJobs, nil, &message.KillJobsResponse{})
+			nc.Write(answer)
+			return
+		}
 	}
 	nc.Write(s.answers["slurmctld"][frame.Header.Type])
+}
+
+// describeChange returns "" for a request that changes no node and no job, and
+// reports whether it is answered with the results of signals.
+func describeChange(frame message.Frame) (change string, kill bool) {
+	var node message.NodeUpdate
+	var job message.SubmitRequest
+	var one message.KillJob
+	var several message.KillJobs
+	switch frame.Header.Type {
+	case message.RequestUpdateNode:
+		if frame.Decode(&node) == nil {
+			return "node " + node.Names + " " + string(node.Reason), false
+		}
+	case message.RequestUpdateJob:
+		if frame.Decode(&job) == nil {
+			return "job " + job.Desc.JobIDText + " " + string(job.Desc.Comment), false
+		}
+	case message.RequestKillJob:
+		if frame.Decode(&one) == nil {
+			return fmt.Sprint("kill ", one.JobText, " ", one.Signal), false
+		}
+	case message.RequestKillJobs:
+		if frame.Decode(&several) == nil {
+			return fmt.Sprint("kill ", strings.Join(several.Jobs, " "), " ", several.Signal), true
+		}
+	}
+	return "", false
 }
 
 // accounting answers the requests of a session.
@@ -306,9 +338,16 @@ func TestOlderVersionsOn2611(t *testing.T) {
 				if len(s.got) != 1 || s.got[0].Name != "a" || s.sizes[0] != 0xfffe {
 					t.Errorf("submitted %+v with segment sizes %#x", s.got, s.sizes)
 				}
-				status, _, text = ask(t, h, http.MethodPost, "/"+controller+"/"+v.String()+"/node/n1", `{"state": ["DRAIN"], "reason": "fan"}`)
-				if status != http.StatusOK || !cmp.Equal(s.drained, []string{"n1 fan"}) {
-					t.Errorf("drain: status %d, %q: %s", status, s.drained, text)
+				for _, change := range [][3]string{
+					{http.MethodPost, "node/n1", `{"state": ["DRAIN"], "reason": "fan"}`}, {http.MethodPost, "job/1", `{"comment": "late"}`}, {http.MethodDelete, "job/1", ""},
+				} {
+					status, _, text = ask(t, h, change[0], "/"+controller+"/"+v.String()+"/"+change[1], change[2])
+					if status != http.StatusOK {
+						t.Errorf("%s %s: status %d: %s", change[0], change[1], status, text)
+					}
+				}
+				if want := []string{"node n1 fan", "job 1 late", "kill 1 9"}; !cmp.Equal(s.changes, want) {
+					t.Errorf("the controller got %q, want %q", s.changes, want)
 				}
 				if len(s.refused) > 0 {
 					t.Errorf("messages in protocols %v, which the daemons refuse", s.refused)
