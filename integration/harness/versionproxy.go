@@ -20,24 +20,31 @@ import (
 // a release of Slurm no longer accepts or does not have yet, as the daemons of a
 // development snapshot of 26.11 do.
 type versionProxy struct {
-	port           int
-	oldest, newest codec.Version
-	mu             sync.Mutex
-	accepted       map[codec.Version]int // connections by protocol
+	port     int
+	mu       sync.Mutex
+	accepted map[codec.Version]int // connections by protocol
 }
 
 // newVersionProxy starts a proxy that forwards connections to daemonPort on the
 // loopback interface. The proxy runs until the test ends.
 func newVersionProxy(t *testing.T, daemonPort int, oldest, newest codec.Version) *versionProxy {
 	t.Helper()
-	p := &versionProxy{oldest: oldest, newest: newest, accepted: map[codec.Version]int{}}
-	p.port = serveConns(t, func(in net.Conn) { p.forward(in, daemonPort) })
+	p := &versionProxy{accepted: map[codec.Version]int{}}
+	p.port = serveConns(t, func(in net.Conn) {
+		ForwardProtocols(in, fmt.Sprintf("127.0.0.1:%d", daemonPort), oldest, newest, func(v codec.Version) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.accepted[v]++
+		})
+	})
 	return p
 }
 
-// forward serves one connection of the gateway. Its first message contains the
-// protocol of the whole connection.
-func (p *versionProxy) forward(in net.Conn, daemonPort int) {
+// ForwardProtocols forwards a connection of the gateway to the daemon at
+// address, or refuses it if its protocol is older than oldest or newer than
+// newest. The first message has the protocol of the whole connection. Before
+// ForwardProtocols forwards it, it calls accepted.
+func ForwardProtocols(in net.Conn, address string, oldest, newest codec.Version, accepted func(codec.Version)) {
 	first, err := wire.Read(in, 1<<30)
 	if err != nil || len(first) < 4 {
 		return // a connection that was opened in advance
@@ -47,18 +54,16 @@ func (p *versionProxy) forward(in net.Conn, daemonPort int) {
 	if session {
 		v = codec.Version(first[2])
 	}
-	if v < p.oldest || v > p.newest {
+	if v < oldest || v > newest {
 		if !session {
 			io.WriteString(in, "HTTP/1.1 405 Method Not Allowed\r\nConnection: Close\r\nContent-Length: 0\r\n\r\n")
-		} else if refusal, err := message.EncodePersistent(p.oldest, message.AccountingRC, &message.PersistRC{Code: fault.ProtocolVersion}); err == nil {
+		} else if refusal, err := message.EncodePersistent(oldest, message.AccountingRC, &message.PersistRC{Code: fault.ProtocolVersion}); err == nil {
 			in.Write(refusal)
 		}
 		return
 	}
-	p.mu.Lock()
-	p.accepted[v]++
-	p.mu.Unlock()
-	out, err := net.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", daemonPort))
+	accepted(v)
+	out, err := net.Dial("tcp4", address)
 	if err != nil {
 		return // the daemon is down, so the gateway's connection ends
 	}

@@ -48,7 +48,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == forwarderName {
+	if forward, ok := forwarders[filepath.Base(os.Args[0])]; ok {
 		fmt.Println(forward())
 		os.Exit(1)
 	}

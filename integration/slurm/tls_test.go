@@ -21,13 +21,17 @@ import (
 // gateway's configuration leads to the forwarder.
 var throughTLS = os.Getenv("SLURM_TLS") != ""
 
-const forwarderName = "tlsforward"
+// forwarders are the programs between the gateway and the daemons, by name. They
+// run in the machine; each is a copy of this test program.
+var forwarders = map[string]func() error{"tlsforward": forwardTLS, "protocolforward": forwardProtocols}
 
 // forwards maps the ports of the forwarder to those of the daemons.
 var forwards = map[string]string{"127.0.0.1:16817": "127.0.0.1:6817", "127.0.0.1:16819": "127.0.0.1:6819"}
 
-// tlsLines are the lines that lead the gateway to the forwarder.
-const tlsLines = "SlurmctldPort=16817\nAccountingStoragePort=16819\nTLSType=tls/s2n\n"
+// forwarderLines are the lines that lead the gateway to the forwarder.
+const forwarderLines = "SlurmctldPort=16817\nAccountingStoragePort=16819\n"
+
+const tlsLines = forwarderLines + "TLSType=tls/s2n\n"
 
 // conf returns the path of the gateway's configuration in the machine.
 func (m *machine) conf() string {
@@ -40,27 +44,37 @@ func (m *machine) conf() string {
 // secure writes the certificates and the gateway's configuration, and starts the
 // forwarder. It is called for each new machine.
 func (m *machine) secure() error {
-	etc, program := filepath.Join(m.root, "etc/slurm"), filepath.Join(m.root, "opt/gateway", forwarderName)
+	etc := filepath.Join(m.root, "etc/slurm")
 	old, err := filepath.Glob(filepath.Join(etc, "*cert*.pem"))
 	for _, path := range old {
 		err = errors.Join(err, os.Remove(path))
 	}
-	text, readErr := os.ReadFile("/proc/self/exe")
-	if err = errors.Join(err, readErr, demo.WriteCertificates(etc, "head"), os.MkdirAll(filepath.Dir(program), 0o755)); err != nil {
+	if err = errors.Join(err, demo.WriteCertificates(etc, "head")); err != nil {
+		return err
+	}
+	return m.startForwarder("tlsforward", m.conf(), tlsLines)
+}
+
+// startForwarder starts a forwarder, and writes the file conf, which has the
+// lines that lead the gateway to it.
+func (m *machine) startForwarder(name, conf, lines string) error {
+	program := filepath.Join(m.root, "opt/gateway", name)
+	text, err := os.ReadFile("/proc/self/exe")
+	if err = errors.Join(err, os.MkdirAll(filepath.Dir(program), 0o755)); err != nil {
 		return err
 	}
 	os.Remove(program)
 	err = errors.Join(os.WriteFile(program, text, 0o755),
-		os.WriteFile(filepath.Join(m.root, m.conf()), []byte("Include /etc/slurm/slurm.conf\n"+tlsLines), 0o644))
+		os.WriteFile(filepath.Join(m.root, conf), []byte("Include /etc/slurm/slurm.conf\n"+lines), 0o644))
 	if err != nil {
 		return err
 	}
-	log, err := os.Create(filepath.Join(m.root, "var/log/slurm", forwarderName+".log"))
+	log, err := os.Create(filepath.Join(m.root, "var/log/slurm", name+".log"))
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	c := m.command(context.Background(), "root", "/opt/gateway/"+forwarderName)
+	c := m.command(context.Background(), "root", "/opt/gateway/"+name)
 	c.Stdout, c.Stderr = log, log
 	if err := c.Start(); err != nil {
 		return err
@@ -77,8 +91,8 @@ func (m *machine) secure() error {
 	}
 }
 
-// forward is the program of the forwarder.
-func forward() error {
+// forwardTLS is the program of the forwarder that speaks TLS.
+func forwardTLS() error {
 	pair, err := tls.LoadX509KeyPair("/etc/slurm/ctld_cert.pem", "/etc/slurm/ctld_cert_key.pem")
 	if err != nil {
 		return err
@@ -86,6 +100,12 @@ func forward() error {
 	// Slurm's daemons offer no sessions.
 	config := &tls.Config{Certificates: []tls.Certificate{pair}, SessionTicketsDisabled: true,
 		CurvePreferences: []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}}
+	return forwardAll(func(nc net.Conn, to string) { forwardConn(tls.Server(nc, config), to) })
+}
+
+// forwardAll accepts connections on the ports of forwards, and serves them with
+// the function forward. It returns only if it fails.
+func forwardAll(forward func(nc net.Conn, to string)) error {
 	for from, to := range forwards {
 		l, err := net.Listen("tcp", from)
 		if err != nil {
@@ -98,7 +118,7 @@ func forward() error {
 					fmt.Println(err)
 					os.Exit(1)
 				}
-				go forwardConn(tls.Server(nc, config), to)
+				go forward(nc, to)
 			}
 		}()
 	}
