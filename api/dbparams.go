@@ -101,16 +101,26 @@ func hostList() schema.Type[string] {
 }
 
 // boolText returns the type of a boolean parameter, which clients send as text.
+// As in slurmrestd, a parameter without "=" is true, and one with an empty text
+// is false.
 func boolText() schema.Type[bool] {
-	return asText(func(s string) (bool, error) {
+	parse := parseAsText(func(s string) (bool, error) {
 		switch strings.ToLower(s) {
 		case "true", "yes", "1", "on", "t", "y":
 			return true, nil
-		case "false", "no", "0", "off", "f", "n":
+		case "false", "no", "0", "off", "f", "n", "":
 			return false, nil
 		}
 		return false, fmt.Errorf("expected true or false, got %q", schema.Shorten(s))
 	})
+	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, _ *bool) { e.Null() },
+		func(r *schema.Report, v *schema.Value, into *bool) bool {
+			if v.Bare {
+				*into = true
+				return true
+			}
+			return parse(r, v, into)
+		})
 }
 
 // flagText returns a boolean parameter that sets or clears one bit of an

@@ -61,22 +61,26 @@ func joinValues(v *schema.Value) *schema.Value {
 // asText returns the type of a parameter that is parsed from a string. Answers
 // never contain such a parameter.
 func asText[T any](parse func(string) (T, error)) schema.Type[T] {
-	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, _ *T) { e.Null() },
-		func(r *schema.Report, v *schema.Value, into *T) bool {
-			if v.Kind == schema.Array {
-				return r.Error(v, "set more than once")
-			}
-			var s string
-			if !schema.ParseText(r, v, &s) {
-				return false
-			}
-			value, err := parse(s)
-			if err != nil {
-				return r.Error(v, "%v", err)
-			}
-			*into = value
-			return true
-		})
+	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, _ *T) { e.Null() }, parseAsText(parse))
+}
+
+// parseAsText returns the parser of a parameter that is parsed from a string.
+func parseAsText[T any](parse func(string) (T, error)) func(*schema.Report, *schema.Value, *T) bool {
+	return func(r *schema.Report, v *schema.Value, into *T) bool {
+		if v.Kind == schema.Array {
+			return r.Error(v, "set more than once")
+		}
+		var s string
+		if !schema.ParseText(r, v, &s) {
+			return false
+		}
+		value, err := parse(s)
+		if err != nil {
+			return r.Error(v, "%v", err)
+		}
+		*into = value
+		return true
+	}
 }
 
 // noSuch returns the error for the name of an object that does not exist.

@@ -37,6 +37,7 @@ func TestRecordFilters(t *testing.T) {
 		{"v0.0.43/jobs?skip_steps=true&whole_hetjob=yes&show_duplicates=false", jobs(func(f *model.AccountingJobFilter) {
 			f.Flags = model.JobFilterNoSteps | model.JobFilterWholeHetJob
 		})},
+		{"v0.0.42/jobs?skip_steps&whole_hetjob=&show_duplicates=no&users=", jobs(func(f *model.AccountingJobFilter) { f.Flags = model.JobFilterNoSteps })}, // as in slurmrestd
 		{"v0.0.42/jobs?scheduled_by_main=1&job_started=true", jobs(func(f *model.AccountingJobFilter) { f.JobFlags = model.Some[uint32](4 | 16) })},
 		{"v0.0.40/jobs?submit_time=5&cpus_min=2&cpus_max=3&nodes_min=4&nodes_max=5&timelimit_min=6&timelimit_max=7", jobs(func(f *model.AccountingJobFilter) {
 			f.UsageStart, f.Flags = 5, model.JobFilterNoDefaultUsage
@@ -114,6 +115,7 @@ func TestBadRecordRequests(t *testing.T) {
 		"jobs?step=":                      http.StatusUnprocessableEntity,
 		"jobs?start_time=yesterday":       http.StatusUnprocessableEntity,
 		"jobs?skip_steps=perhaps":         http.StatusUnprocessableEntity,
+		"jobs?skip_steps&skip_steps=true": http.StatusUnprocessableEntity,
 		"jobs?qos=nosuch":                 http.StatusUnprocessableEntity,
 		"jobs?exit_code=-1":               http.StatusUnprocessableEntity,
 		"users?admin_level=King":          http.StatusUnprocessableEntity,

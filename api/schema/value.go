@@ -33,6 +33,8 @@ type Value struct {
 	// parameter. The text may stand for a value of any type, so parsing it as
 	// another type causes no warning.
 	Untyped bool
+	// Bare marks a query parameter that was sent without "=". Its Text is empty.
+	Bare bool
 }
 
 // Limits restrict the memory and time for reading a document. They apply before

@@ -154,11 +154,11 @@ func (c *Call) paramSource(n schema.Note) string {
 // in the path, so that it can't replace the value in the path.
 func (c *Call) paramsAsDocument() (*schema.Value, error) {
 	doc := &schema.Value{Kind: schema.Map}
-	add := func(name, value string) {
-		doc.Items = append(doc.Items, schema.Value{Kind: schema.Text, Key: name, Text: value, Untyped: true})
+	add := func(name, value string, bare bool) {
+		doc.Items = append(doc.Items, schema.Value{Kind: schema.Text, Key: name, Text: value, Untyped: true, Bare: bare})
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.params)) {
-		add(name, c.params[name])
+		add(name, c.params[name], false)
 	}
 	if c.r.URL.RawQuery == "" {
 		return doc, nil
@@ -170,6 +170,7 @@ func (c *Call) paramsAsDocument() (*schema.Value, error) {
 	if err != nil {
 		return nil, errs.New(errs.Malformed, "the query is malformed: %s", schema.Shorten(err.Error())).WithSource("query")
 	}
+	bare := bareParameters(c.r.URL.RawQuery)
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if c.route.InPath(name) && c.fast {
 			continue
@@ -183,7 +184,7 @@ func (c *Call) paramsAsDocument() (*schema.Value, error) {
 				WithHint("omit it to remove records whatever their value")
 		}
 		if len(query[name]) == 1 {
-			add(name, query[name][0])
+			add(name, query[name][0], bare[name])
 			continue
 		}
 		values := schema.Value{Kind: schema.Array, Key: name, Untyped: true}
@@ -193,4 +194,20 @@ func (c *Call) paramsAsDocument() (*schema.Value, error) {
 		doc.Items = append(doc.Items, values)
 	}
 	return doc, nil
+}
+
+// bareParameters returns the names of the parameters that have no "=".
+func bareParameters(query string) (names map[string]bool) {
+	for parameter := range strings.SplitSeq(query, "&") {
+		if parameter == "" || strings.Contains(parameter, "=") {
+			continue
+		}
+		if name, err := url.QueryUnescape(parameter); err == nil {
+			if names == nil {
+				names = map[string]bool{}
+			}
+			names[name] = true
+		}
+	}
+	return names
 }
