@@ -247,7 +247,7 @@ func (c *caller) dial(ctx context.Context, a Address) (net.Conn, error) {
 // caller must not send anything before it has called checkServer. The user is
 // known only for UNIX sockets and for TCP ports of this machine.
 func (c *caller) checkServer(nc net.Conn) error {
-	uid, known, err := serverUID(nc)
+	uid, known, err := ServerUID(nc)
 	if err == nil && known && !c.cfg.Trusted(uid) {
 		err = untrustedServerError(nc.RemoteAddr(), uid)
 	}
@@ -269,9 +269,9 @@ func untrustedServerError(a net.Addr, uid uint32) error {
 		WithHint("start the daemon again; a tunnel to it must belong to root, SlurmUser or SchedUser")
 }
 
-// serverUID returns the uid of the process that serves nc. If that process is
-// on another machine, serverUID returns false for known.
-func serverUID(nc net.Conn) (uid uint32, known bool, err error) {
+// ServerUID returns the uid of the process that serves nc. If that process is
+// on another machine, ServerUID returns false for known.
+func ServerUID(nc net.Conn) (uid uint32, known bool, err error) {
 	if nc.RemoteAddr().Network() == "unix" {
 		sc, ok := nc.(syscall.Conn)
 		if !ok {

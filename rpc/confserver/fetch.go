@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -49,32 +50,130 @@ const slurmUser = "slurm"
 // Fetch fetches the configuration from the first controller that sends it. The
 // error's kind is Unavailable or Timeout if no controller could be reached.
 func Fetch(ctx context.Context, o Options) (conf.Sent, error) {
-	addresses, err := o.addresses()
+	t, err := Prepare(o)
 	if err != nil {
-		return conf.Sent{}, o.describe(err)
+		return conf.Sent{}, err
 	}
-	issuers, err := o.issuers()
+	return t.Fetch(ctx, o.TLS, o.Log, t.Dial)
+}
+
+// A Task is what a process needs to know for a request for the configuration. A
+// process that has a Task, and that gets its connections from another process,
+// needs no access to files and none to the network.
+type Task struct {
+	Servers   string // the controllers, for errors
+	Token     string // "" for none
+	Endpoints []Endpoint
+}
+
+// An Endpoint is an address to which the request needs connections.
+type Endpoint struct {
+	client.Address
+	Kind    Kind
+	Trusted []uint32 // users who may serve it, if it is on this machine
+}
+
+// Kind says what is at an address.
+type Kind uint8
+
+// The kinds of endpoints.
+const (
+	Controller Kind = iota
+	Munged
+	Sackd
+)
+
+// Prepare looks up everything that the request needs.
+func Prepare(o Options) (Task, error) {
+	t := Task{Servers: o.Servers.String(), Token: o.Token}
+	controllers, err := o.controllers()
 	if err != nil {
-		return conf.Sent{}, o.describe(err)
+		return t, t.describe(err)
+	}
+	issuers := o.issuers()
+	if o.Token == "" && len(issuers) == 0 && !slices.ContainsFunc(controllers, isUnix) {
+		return t, t.describe(errs.New(errs.Unavailable, "no credential for the request: neither munged nor sackd runs on this machine").
+			WithHint("start munged or sackd, or name a file with a token in SCHEDRESTD_CONF_TOKEN"))
+	}
+	t.Endpoints = append(controllers, issuers...)
+	return t, nil
+}
+
+func isUnix(e Endpoint) bool { return e.Network == "unix" }
+
+// Dial opens a connection to one of the endpoints.
+func (t *Task) Dial(ctx context.Context, endpoint int) (net.Conn, error) {
+	e := t.Endpoints[endpoint]
+	return unixconn.DialContext(ctx, e.Network, e.Address.Address)
+}
+
+// Fetch sends the request to one controller after the other, until one of them
+// sends the configuration. It gets its connections from dial, whose last
+// argument is an index of t.Endpoints.
+func (t *Task) Fetch(ctx context.Context, secure *tlsconn.Client, log *slog.Logger, dial func(context.Context, int) (net.Conn, error)) (conf.Sent, error) {
+	cfg := client.Config{MaxAnswer: maxAnswer, MungeUID: munge.Anyone, TLS: secure, Log: log}
+	for _, e := range t.Endpoints {
+		if e.Kind == Controller {
+			cfg.Controllers = append(cfg.Controllers, e.Address)
+			cfg.Trusted = e.trusts
+		}
+	}
+	cfg.Dial = func(ctx context.Context, a client.Address) (net.Conn, error) {
+		return dial(ctx, slices.IndexFunc(t.Endpoints, func(e Endpoint) bool { return e.Network == a.Network && e.Address.Address == a.Address }))
 	}
 	var failure error
-	for _, issuer := range issuers {
-		cfg := client.Config{Controllers: addresses, MaxAnswer: maxAnswer, Trusted: trusts, MungeUID: munge.Anyone, TLS: o.TLS, Log: o.Log}
+	for _, issuer := range t.issuers(dial) {
+		cfg := cfg
 		issuer(&cfg)
-		files, from, err := client.New(cfg).ConfigFiles(ctx, model.Credential{Token: o.Token})
+		files, from, err := client.New(cfg).ConfigFiles(ctx, model.Credential{Token: t.Token})
 		if err == nil {
-			sent, err := accept(from, files)
-			return sent, o.describe(err)
+			sent, err := Accept(from, files)
+			return sent, t.describe(err)
 		}
 		if failure == nil || errs.KindOf(failure) == errs.Unauthenticated {
 			failure = err
 		}
 	}
-	return conf.Sent{}, o.describe(failure)
+	return conf.Sent{}, t.describe(failure)
 }
 
-// accept returns the files of an answer.
-func accept(from string, files []model.ConfigFile) (conf.Sent, error) {
+// issuers returns functions that each configure a client with one kind of
+// credential that this machine can issue, in the order in which to try them. The
+// type of the cluster's authentication is not known yet. A credential can be
+// decoded by every user, because SlurmUser is not known either. It permits
+// nothing but this request, whose answer every user may read.
+func (t *Task) issuers(dial func(context.Context, int) (net.Conn, error)) (list []func(*client.Config)) {
+	if t.Token != "" {
+		return []func(*client.Config){func(*client.Config) {}}
+	}
+	for i, e := range t.Endpoints {
+		connect := func(ctx context.Context) (net.Conn, error) { return dial(ctx, i) }
+		switch e.Kind {
+		case Munged:
+			list = append(list, func(c *client.Config) {
+				c.Munge = &munge.Client{Socket: e.Address.Address, Public: true, Trusted: e.trusts,
+					Dial: func(ctx context.Context, _ string) (net.Conn, error) { return connect(ctx) }}
+			})
+		case Sackd:
+			list = append(list, func(c *client.Config) {
+				c.Sack = &sack.Client{Sockets: []string{e.Address.Address}, Public: true,
+					Trusted: func(_ int, uid uint32) bool { return e.trusts(uid) },
+					Dial:    func(ctx context.Context, _ int) (net.Conn, error) { return connect(ctx) }}
+			})
+		}
+	}
+	if len(list) == 0 {
+		list = append(list, func(*client.Config) {}) // the kernel identifies this process
+	}
+	return list
+}
+
+// trusts reports whether uid may serve the endpoint on this machine.
+func (e Endpoint) trusts(uid uint32) bool { return slices.Contains(e.Trusted, uid) }
+
+// Accept returns the files of an answer, or an error if no controller sends such
+// files.
+func Accept(from string, files []model.ConfigFile) (conf.Sent, error) {
 	if len(files) > maxFiles {
 		return conf.Sent{}, errs.New(errs.BadAnswer, "the controller sent %d files; at most %d are permitted", len(files), maxFiles)
 	}
@@ -91,7 +190,7 @@ func accept(from string, files []model.ConfigFile) (conf.Sent, error) {
 }
 
 // describe adds the controllers to an error, and a hint about it.
-func (o *Options) describe(err error) error {
+func (t *Task) describe(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -108,17 +207,19 @@ func (o *Options) describe(err error) error {
 	case errs.KindOf(err) == errs.Unavailable, errs.KindOf(err) == errs.Timeout:
 		hint = "check that a controller listens there; if it uses TLS, name the file of its CA in SCHEDRESTD_CONF_CA"
 	}
-	return &errs.Error{Kind: errs.KindOf(err), Message: "fetch the configuration from " + o.Servers.String(), Hint: hint, Err: err}
+	return &errs.Error{Kind: errs.KindOf(err), Message: "fetch the configuration from " + t.Servers, Hint: hint, Err: err}
 }
 
-// addresses resolves the names of the controllers. It omits names that can't be
-// resolved, unless no address is left.
-func (o *Options) addresses() (list []client.Address, err error) {
+// controllers resolves the names of the controllers. It omits names that can't
+// be resolved, unless no address is left.
+func (o *Options) controllers() (list []Endpoint, err error) {
+	trusted := trustedUsers()
+	add := func(a client.Address) { list = append(list, Endpoint{a, Controller, trusted}) }
 	var failures []error
 	for _, s := range o.Servers {
 		name := s.String()
 		if s.path != "" {
-			list = append(list, client.Address{Name: name, Network: "unix", Address: s.path})
+			add(client.Address{Name: name, Network: "unix", Address: s.path})
 			continue
 		}
 		ips, err := nss.Host(s.host)
@@ -127,7 +228,7 @@ func (o *Options) addresses() (list []client.Address, err error) {
 			continue
 		}
 		for _, ip := range ips {
-			list = append(list, client.Address{Name: name, Host: s.host, Network: "tcp", Address: net.JoinHostPort(ip.String(), strconv.Itoa(s.port))})
+			add(client.Address{Name: name, Host: s.host, Network: "tcp", Address: net.JoinHostPort(ip.String(), strconv.Itoa(s.port))})
 		}
 	}
 	if len(list) == 0 {
@@ -140,63 +241,47 @@ func (o *Options) addresses() (list []client.Address, err error) {
 	return list, nil
 }
 
-// issuers returns functions that each configure a client with one kind of
-// credential that this machine can issue, in the order in which to try them. The
-// type of the cluster's authentication is not known yet. A credential can be
-// decoded by every user, because SlurmUser is not known either. It permits
-// nothing but this request, whose answer every user may read.
-func (o *Options) issuers() (list []func(*client.Config), err error) {
+// issuers returns the sockets of this machine that issue credentials. Root, the
+// owner of the socket's directory and, for sackd, anyone who may serve a
+// controller's port may serve such a socket.
+func (o *Options) issuers() (list []Endpoint) {
+	add := func(socket string, kind Kind, trusted ...uint32) {
+		if info, err := os.Stat(socket); err != nil || info.Mode().Type() != os.ModeSocket {
+			return
+		}
+		if owner, ok := directoryOwner(socket); ok {
+			trusted = append(trusted, owner)
+		}
+		list = append(list, Endpoint{client.Address{Network: "unix", Address: socket}, kind, trusted})
+	}
 	if o.Token != "" {
-		return []func(*client.Config){func(*client.Config) {}}, nil
+		return nil
 	}
-	if isSocket(o.Munge) {
-		list = append(list, func(c *client.Config) { c.Munge = &munge.Client{Socket: o.Munge, Public: true} })
-	}
+	add(o.Munge, Munged, 0)
 	for _, socket := range o.Sack {
-		if isSocket(socket) {
-			list = append(list, func(c *client.Config) { c.Sack = newSack(socket) })
-		}
+		add(socket, Sackd, trustedUsers()...)
 	}
-	for _, s := range o.Servers {
-		if s.path != "" && len(list) == 0 {
-			list = append(list, func(*client.Config) {}) // the kernel identifies this process
-		}
-	}
-	if len(list) == 0 {
-		return nil, errs.New(errs.Unavailable, "no credential for the request: neither munged nor sackd runs on this machine").
-			WithHint("start munged or sackd, or name a file with a token in SCHEDRESTD_CONF_TOKEN")
-	}
-	return list, nil
+	return list
 }
 
-func isSocket(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().Type() == os.ModeSocket
-}
-
-// newSack returns a client for one sack.socket, which root, the owner of its
-// directory or SlurmUser may serve.
-func newSack(socket string) *sack.Client {
-	return &sack.Client{Sockets: []string{socket}, Public: true,
-		Trusted: func(_ int, uid uint32) bool { return trusts(uid) || ownsDirectory(socket, uid) },
-		Dial:    func(ctx context.Context, _ int) (net.Conn, error) { return unixconn.Dial(ctx, socket) },
+// trustedUsers returns the users who may serve a controller's port on this
+// machine.
+func trustedUsers() []uint32 {
+	list := []uint32{0, uint32(os.Geteuid())}
+	if u, err := nss.LookupUser(slurmUser); err == nil {
+		list = append(list, u.UID)
 	}
+	return list
 }
 
-func ownsDirectory(socket string, uid uint32) bool {
-	info, err := os.Stat(filepath.Dir(socket))
+func directoryOwner(path string) (uid uint32, ok bool) {
+	info, err := os.Stat(filepath.Dir(path))
 	if err != nil {
-		return false
+		return 0, false
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && st.Uid == uid && uid != become.Overflow
-}
-
-// trusts reports whether uid may serve a controller's port on this machine.
-func trusts(uid uint32) bool {
-	if uid == 0 || int(uid) == os.Geteuid() {
-		return true
+	if !ok || st.Uid == become.Overflow {
+		return 0, false
 	}
-	u, err := nss.LookupUser(slurmUser)
-	return err == nil && u.UID == uid
+	return st.Uid, true
 }
