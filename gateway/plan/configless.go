@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -12,10 +11,10 @@ import (
 
 	"schedrestd/become"
 	"schedrestd/conf"
+	"schedrestd/gateway/fetcher"
 	"schedrestd/internal/errs"
 	"schedrestd/rpc/confserver"
 	"schedrestd/rpc/munge"
-	"schedrestd/rpc/tlsconn"
 )
 
 // An origin is where the configuration comes from: a file, or controllers that
@@ -135,14 +134,10 @@ func (p *planner) fetch() (sent conf.Sent, isCopy bool, err error) {
 	if err != nil {
 		return conf.Sent{}, false, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), fetchLimit)
-	defer cancel()
-	secure, err := p.o.confTLS(p.from)
-	if err != nil {
-		return conf.Sent{}, false, err
-	}
-	sent, err = confserver.Fetch(ctx, confserver.Options{Servers: p.from.servers, Token: token, TLS: secure,
-		Munge: munge.DefaultSocket, Sack: p.o.anySackSockets(), Log: p.log})
+	sent, err = fetcher.Fetch(fetchLimit, fetcher.Options{
+		Options: confserver.Options{Servers: p.from.servers, Token: token, Munge: munge.DefaultSocket, Sack: p.o.anySackSockets(), Log: p.log},
+		CAFile:  p.o.confCA, CA: p.from.ca, CheckNames: p.o.tlsNames,
+		Audit: p.o.switches.AuditConfinement, Require: p.o.switches.RequireConfinement})
 	if err == nil {
 		p.log.Info("configuration fetched", "from", sent.Origin)
 		return sent, false, nil
@@ -183,14 +178,6 @@ func (p *planner) keep(sent conf.Sent, used []string) {
 	default:
 		p.log.Warn("no copy of the configuration is kept", "error", err)
 	}
-}
-
-// confTLS returns the TLS for fetching the configuration, or nil for none.
-func (o *options) confTLS(from origin) (*tlsconn.Client, error) {
-	if o.confCA == "" {
-		return nil, nil
-	}
-	return tlsconn.ReadClient(o.confCA, from.ca, o.tlsNames)
 }
 
 // maxToken limits the length of a token, in bytes.

@@ -28,6 +28,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"schedrestd/gateway/fetcher"
 	"schedrestd/internal/completion"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/release"
@@ -38,6 +39,9 @@ import (
 // Main runs the process and returns its exit status: 1 if the gateway must not
 // start, or 2 if the process was not started by schedrestd.
 func Main() int {
+	if fetcher.Requested(os.Args) {
+		return fetcher.Main()
+	}
 	channel, err := ipc.Open(ipc.ConfigFD, ipc.Config, ipc.Parent)
 	if err != nil {
 		if release.VersionRequested(os.Args) {

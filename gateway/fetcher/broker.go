@@ -1,0 +1,136 @@
+package fetcher
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/internal/errs"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/confserver"
+)
+
+// connectLimit limits the time for one connection.
+const connectLimit = 2 * time.Second
+
+// broker opens connections for the process. It reads only the index of an
+// endpoint from it.
+type broker struct {
+	task confserver.Task
+	log  *slog.Logger
+}
+
+// opened is the answer to a request for a connection. If Failure is nil, a
+// connected socket comes with it.
+type opened struct {
+	Failure *failure
+	Server  uint32 // uid of the process at the other end
+	Known   bool   // that process is on this machine
+}
+
+// failure is an error without its cause.
+type failure struct {
+	Kind       errs.Kind
+	Text, Hint string
+	Classified bool // the error is an *errs.Error
+}
+
+func failureOf(err error) *failure {
+	_, ok := errors.AsType[*errs.Error](err)
+	return &failure{errs.KindOf(err), err.Error(), errs.HintOf(err), ok}
+}
+
+func (f *failure) err() error {
+	if !f.Classified {
+		return errors.New(f.Text)
+	}
+	return &errs.Error{Kind: f.Kind, Message: f.Text, Hint: f.Hint}
+}
+
+// serve opens the connections that the process requests, one after the other,
+// until the process exits or breaks the protocol. The process then gets no more
+// connections.
+func (b *broker) serve(ctx context.Context, channel *os.File) {
+	raw, err := channel.SyscallConn()
+	if err != nil {
+		return
+	}
+	defer raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) })
+	for range maxConnections {
+		var request [requestSize + 1]byte
+		n, err := channel.Read(request[:])
+		if err != nil || n != requestSize {
+			return
+		}
+		i := int(binary.LittleEndian.Uint16(request[:]))
+		if i >= len(b.task.Endpoints) {
+			return
+		}
+		answer, nc := b.open(ctx, i)
+		err = send(raw, answer, nc)
+		if nc != nil {
+			nc.Close()
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// requestSize is the length of a request: the index of an endpoint, as a little
+// endian number.
+const requestSize = 2
+
+// maxOpened is the maximum length of the answer.
+const maxOpened = 16 << 10
+
+// open opens a connection to an endpoint, and finds out who serves it.
+func (b *broker) open(ctx context.Context, endpoint int) (opened, net.Conn) {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	nc, err := b.task.Dial(ctx, endpoint)
+	if err != nil {
+		b.log.Debug("endpoint can't be reached", "endpoint", b.task.Endpoints[endpoint].Address, "error", err)
+		return opened{Failure: failureOf(err)}, nil
+	}
+	uid, known, err := client.ServerUID(nc)
+	if err != nil {
+		nc.Close()
+		return opened{Failure: failureOf(err)}, nil
+	}
+	return opened{Server: uid, Known: known}, nc
+}
+
+// send sends an answer, with the descriptor of nc if nc is not nil.
+func send(raw syscall.RawConn, answer opened, nc net.Conn) error {
+	text, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	var sendErr error
+	attempt := func(oob []byte) {
+		err := raw.Write(func(fd uintptr) bool {
+			sendErr = unix.Sendmsg(int(fd), text, oob, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+			return sendErr != unix.EAGAIN
+		})
+		sendErr = errors.Join(err, sendErr)
+	}
+	if nc == nil {
+		attempt(nil)
+		return sendErr
+	}
+	connection, err := nc.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return err
+	}
+	err = connection.Control(func(fd uintptr) { attempt(unix.UnixRights(int(fd))) })
+	return errors.Join(err, sendErr)
+}

@@ -1,0 +1,416 @@
+package fetcher
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"schedrestd/conf"
+	"schedrestd/internal/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/confserver"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/server"
+	"schedrestd/rpc/tlsconn/tlstest"
+	"schedrestd/security"
+)
+
+// TestMain lets the test binary serve as the process that fetches, or as one that
+// an attacker has captured.
+func TestMain(m *testing.M) {
+	if !Requested(os.Args) {
+		os.Exit(m.Run())
+	}
+	if len(os.Args) > 1 {
+		os.Exit(Run(captured[os.Args[1]]))
+	}
+	os.Exit(Main())
+}
+
+func needSandbox(t *testing.T) {
+	if cgo && security.Sandboxed {
+		t.Skip("needs a program without cgo, because it can confine all of its threads")
+	}
+}
+
+const text = "ClusterName=c\nSlurmctldHost=h(127.0.0.1)\n# \xe9\n"
+
+// serve starts a controller that sends text. It returns the controller's address.
+func serve(t *testing.T, ln net.Listener) string {
+	return serveFiles(t, ln, model.ConfigFile{Name: "slurm.conf", Text: text, Exists: true}, model.ConfigFile{Name: "nodes.conf", Exists: true}, model.ConfigFile{Name: "oci.conf"})
+}
+
+func serveFiles(t *testing.T, ln net.Listener, files ...model.ConfigFile) string {
+	t.Helper()
+	s := &server.Server{Log: slog.New(slog.DiscardHandler), Oldest: codec.Oldest, Newest: codec.Newest, Handlers: map[message.Type]server.Handler{
+		message.RequestPing: func(context.Context, *server.Request) (message.Type, message.Body, error) {
+			return message.ResponseRC, &message.RC{}, nil
+		},
+		message.RequestConfigFiles: func(context.Context, *server.Request) (message.Type, message.Body, error) {
+			return message.ResponseConfigFiles, &message.ConfigFiles{Files: files}, nil
+		},
+	}, Verify: func(token, _ string) (server.Identity, error) {
+		if token != "a.b.c" {
+			return server.Identity{}, errors.New("forged")
+		}
+		return server.Identity{UID: 100}, nil
+	}}
+	go s.Serve(ln)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		s.Shutdown(ctx)
+	})
+	return addressOf(ln)
+}
+
+func addressOf(ln net.Listener) string {
+	if ln.Addr().Network() == "unix" {
+		return "unix:" + ln.Addr().String()
+	}
+	return ln.Addr().String()
+}
+
+func listen(t *testing.T, network string) net.Listener {
+	t.Helper()
+	at := "127.0.0.1:0"
+	if network == "unix" {
+		dir, err := os.MkdirTemp("", "fetch-") // not t.TempDir, because a socket's path must be short
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		at = filepath.Join(dir, "s")
+	}
+	ln, err := net.Listen(network, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return ln
+}
+
+// options returns the options for fetching from servers, and the log.
+func options(t *testing.T, servers string) (Options, *bytes.Buffer) {
+	t.Helper()
+	list, err := confserver.Parse(servers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := new(bytes.Buffer)
+	return Options{Options: confserver.Options{Servers: list, Token: "a.b.c", Munge: "/nowhere/munge", Sack: []string{"/nowhere/sack"},
+		Log: slog.New(slog.NewTextHandler(log, nil))}}, log
+}
+
+// patience is the limit for requests that should be answered.
+const patience = time.Minute
+
+// TestFetch fetches the configuration over each kind of connection, and checks
+// that the errors are those of package confserver.
+func TestFetch(t *testing.T) {
+	needSandbox(t)
+	ca := tlstest.NewCA(t)
+	overTCP, overUnix := serve(t, listen(t, "tcp")), serve(t, listen(t, "unix"))
+	overTLS := serve(t, tls.NewListener(listen(t, "tcp"), &tls.Config{Certificates: []tls.Certificate{ca.Issue(t)}}))
+	gone := listen(t, "tcp")
+	gone.Close()
+	want := map[string]string{"slurm.conf": text, "nodes.conf": ""}
+	for _, tt := range []struct {
+		name, servers, token string
+		ca                   []byte
+		from                 string
+		kind                 errs.Kind
+		text, hint           string
+	}{
+		{name: "TCP", servers: overTCP, token: "a.b.c", from: overTCP},
+		{name: "UNIX", servers: overUnix, from: overUnix},
+		{name: "TLS", servers: overTLS, token: "a.b.c", ca: ca.PEM(), from: overTLS},
+		{name: "TLS of another CA", servers: overTLS, token: "a.b.c", ca: tlstest.NewCA(t).PEM(), kind: errs.Unavailable, text: "TLS handshake"},
+		{name: "the second", servers: addressOf(gone) + "," + overTCP, token: "a.b.c", from: overTCP},
+		{name: "refused", servers: overTCP, token: "x.y.z", kind: errs.Unauthenticated, text: overTCP, hint: "SCHEDRESTD_CONF_TOKEN"},
+		{name: "gone", servers: addressOf(gone), token: "a.b.c", kind: errs.Unavailable, text: "connection refused", hint: "SCHEDRESTD_CONF_CA"},
+		{name: "no credential", servers: overTCP, kind: errs.Unavailable, text: "neither munged nor sackd", hint: "start munged"},
+		{name: "no CA", servers: overTLS, token: "a.b.c", ca: []byte("x"), kind: errs.Invalid, text: "/ca.pem"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o, log := options(t, tt.servers)
+			o.Token, o.CA = tt.token, tt.ca
+			if tt.ca != nil {
+				o.CAFile = "/ca.pem"
+			}
+			sent, err := Fetch(patience, o)
+			if tt.from != "" {
+				if diff := cmp.Diff(conf.Sent{Origin: tt.from, Files: want}, sent); err != nil || diff != "" || log.Len() > 0 {
+					t.Errorf("%v\n%s%s", err, diff, log)
+				}
+				return
+			}
+			if errs.KindOf(err) != tt.kind || err == nil || !strings.Contains(err.Error(), tt.text) || !strings.Contains(errs.HintOf(err), tt.hint) {
+				t.Errorf("kind %v: %v (%s)", errs.KindOf(err), err, errs.HintOf(err))
+			}
+		})
+	}
+}
+
+// TestLongAnswer checks that the longest answer fits into the memory that the
+// process may use.
+func TestLongAnswer(t *testing.T) {
+	needSandbox(t)
+	long := strings.Repeat("#0123456789abcdef\n", 15<<20/18)
+	o, log := options(t, serveFiles(t, listen(t, "unix"), model.ConfigFile{Name: "slurm.conf", Text: long, Exists: true}))
+	sent, err := Fetch(patience, o)
+	if err != nil || sent.Files["slurm.conf"] != long || log.Len() > 0 {
+		t.Errorf("%d bytes, %v\n%s", len(sent.Files["slurm.conf"]), err, log)
+	}
+}
+
+// TestServer checks that nothing is sent to a server on this machine whose user is
+// not trusted. The process can't ask the kernel for the user of a TCP port.
+func TestServer(t *testing.T) {
+	needSandbox(t)
+	for _, network := range []string{"tcp", "unix"} {
+		o, _ := options(t, serve(t, listen(t, network)))
+		task, err := confserver.Prepare(o.Options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		task.Endpoints[0].Trusted = []uint32{1 << 30}
+		sent, err := run(patience, task, o)
+		if want := fmt.Sprintf("is served by uid %d", os.Geteuid()); errs.KindOf(err) != errs.Unavailable || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v", network, sent, err)
+		}
+	}
+}
+
+// TestHostileController checks that no answer of a controller causes anything but
+// an error, and that the error is not logged as a crash.
+func TestHostileController(t *testing.T) {
+	needSandbox(t)
+	for _, tt := range []struct {
+		name   string
+		answer func(io.Writer)
+		limit  time.Duration
+		kind   errs.Kind
+	}{
+		{"closes", func(io.Writer) {}, patience, errs.Unauthenticated},
+		{"stalls", func(io.Writer) { select {} }, time.Second, errs.Timeout},
+		{"stalls within the answer", func(w io.Writer) { w.Write([]byte{0, 0, 1, 0, 1}); select {} }, time.Second, errs.Timeout},
+		{"garbage", func(w io.Writer) { fmt.Fprint(w, "HTTP/1.1 400 Bad Request\r\n\r\n") }, patience, errs.Unsupported},
+		{"zeros", func(w io.Writer) { w.Write(make([]byte, 1<<16)) }, patience, errs.BadAnswer},
+		{"a GiB", func(w io.Writer) {
+			w.Write(binary.BigEndian.AppendUint32(nil, 1<<30))
+			for piece := make([]byte, 1<<20); ; {
+				if _, err := w.Write(piece); err != nil {
+					return
+				}
+			}
+		}, patience, errs.BadAnswer},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			ln := listen(t, "tcp")
+			go func() {
+				for {
+					c, err := ln.Accept()
+					if err != nil {
+						return
+					}
+					go func() {
+						defer c.Close()
+						c.Read(make([]byte, 4096))
+						tt.answer(c)
+					}()
+				}
+			}()
+			o, log := options(t, addressOf(ln))
+			sent, err := Fetch(tt.limit, o)
+			if err == nil || errs.KindOf(err) != tt.kind || log.Len() > 0 {
+				t.Errorf("%v; kind %v: %v\n%s", sent, errs.KindOf(err), err, log)
+			}
+		})
+	}
+}
+
+// captured are the actions of a process that an attacker has captured.
+var captured = map[string]func(Task) (conf.Sent, error){
+	"panic": func(Task) (conf.Sent, error) { panic("decoding \x1b[2J") },
+	"exit": func(Task) (conf.Sent, error) {
+		os.Exit(3)
+		return conf.Sent{}, nil
+	},
+	"stall": func(Task) (conf.Sent, error) {
+		time.Sleep(time.Hour)
+		return conf.Sent{}, nil
+	},
+	"forbidden call": func(Task) (conf.Sent, error) {
+		_, _, _ = unix.RawSyscall(unix.SYS_SETNS, 0, 0, 0)
+		return conf.Sent{}, nil
+	},
+	"garbage": func(Task) (conf.Sent, error) {
+		os.Stdout.WriteString("{}")
+		return conf.Sent{}, nil
+	},
+	"no result": func(Task) (conf.Sent, error) {
+		os.Exit(0)
+		return conf.Sent{}, nil
+	},
+	"half a result": func(Task) (conf.Sent, error) {
+		os.Stdout.WriteString("4:sent,9999:")
+		os.Exit(0)
+		return conf.Sent{}, nil
+	},
+	"endless result": func(Task) (conf.Sent, error) {
+		for piece := make([]byte, 1<<20); ; {
+			if _, err := os.Stdout.Write(piece); err != nil {
+				time.Sleep(time.Hour)
+			}
+		}
+	},
+	"endless log": func(t Task) (conf.Sent, error) {
+		for range 1 << 16 {
+			os.Stderr.WriteString("\x1b[2J error: root\n")
+		}
+		return conf.Sent{}, errs.New(errs.Invalid, "logged")
+	},
+	"memory": func(Task) (conf.Sent, error) {
+		var list [][]byte
+		for range 1 << 10 {
+			piece := make([]byte, 1<<20)
+			for i := range piece {
+				piece[i] = 1
+			}
+			list = append(list, piece)
+		}
+		return conf.Sent{}, fmt.Errorf("has %d MiB", len(list))
+	},
+	"other controller": func(Task) (conf.Sent, error) {
+		return conf.Sent{Origin: "ctl:1", Files: map[string]string{"slurm.conf": text}}, nil
+	},
+	"many files": func(t Task) (conf.Sent, error) {
+		sent := conf.Sent{Origin: t.Endpoints[0].Name, Files: map[string]string{"slurm.conf": text}}
+		for i := range 1500 {
+			sent.Files[fmt.Sprint(i)] = ""
+		}
+		return sent, nil
+	},
+	"terminal": func(Task) (conf.Sent, error) {
+		return conf.Sent{}, errs.New(errs.Invalid, "one\ntwo\x1b[2J").WithHint("\x1b[2J")
+	},
+	"no endpoint": func(t Task) (conf.Sent, error) {
+		_, err := (&dialer{task: &t}).dial(context.Background(), 0xffff)
+		return conf.Sent{}, err
+	},
+	"no request": func(t Task) (conf.Sent, error) {
+		unix.Write(channelFD, make([]byte, 3))
+		_, _, err := receive()
+		return conf.Sent{}, err
+	},
+	"many connections": func(t Task) (conf.Sent, error) {
+		d := dialer{task: &t}
+		for i := 0; ; i++ {
+			nc, err := d.dial(context.Background(), 0)
+			if err != nil {
+				return conf.Sent{}, fmt.Errorf("after %d connections: %w", i, err)
+			}
+			nc.Close()
+		}
+	},
+}
+
+// TestCapturedProcess checks that schedrestd-config survives everything that a
+// captured process can do, and gets an error that says what happened.
+func TestCapturedProcess(t *testing.T) {
+	needSandbox(t)
+	address := serve(t, listen(t, "unix"))
+	for _, tt := range []struct {
+		name string
+		kind errs.Kind
+		text string
+		log  string // "": none
+	}{
+		{"panic", errs.BadAnswer, "schedrestd-fetch: exit status 2", `panic: decoding \\x1b[2J`},
+		{"exit", errs.BadAnswer, "schedrestd-fetch: exit status 3", ""},
+		{"stall", errs.Timeout, "not finished within 1s", ""},
+		{"forbidden call", errs.BadAnswer, "killed by signal 31 (bad system call)", ""},
+		{"garbage", errs.BadAnswer, "another form", ""},
+		{"no result", errs.BadAnswer, "another form", ""},
+		{"half a result", errs.BadAnswer, "another form", ""},
+		{"endless result", errs.BadAnswer, "has written more than 33554432 bytes", ""},
+		{"endless log", errs.Invalid, "logged", `\\x1b[2J error: root\\n`},
+		{"memory", errs.BadAnswer, "schedrestd-fetch: exit status 2", "out of memory"},
+		{"other controller", errs.BadAnswer, "names another controller: ctl:1", ""},
+		{"many files", errs.BadAnswer, "1501 files", ""},
+		{"terminal", errs.Invalid, "one\ntwo\\x1b[2J", ""},
+		{"no endpoint", errs.Internal, "receive a connection", ""},
+		{"no request", errs.Internal, "EOF", ""},
+		{"many connections", errs.Internal, "after 1000 connections", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o, log := options(t, address)
+			o.Argv = []string{tt.name}
+			limit := patience
+			if tt.kind == errs.Timeout {
+				limit = time.Second
+			}
+			sent, err := Fetch(limit, o)
+			if err == nil || errs.KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.text) || strings.Contains(err.Error()+errs.HintOf(err)+log.String(), "\x1b") {
+				t.Errorf("%v; kind %v: %q", sent, errs.KindOf(err), err)
+			}
+			if got := log.String(); (tt.log == "") != (got == "") || !strings.Contains(got, tt.log) || len(got) > 8<<10 {
+				t.Errorf("log of %d bytes: %.300q", len(got), got)
+			}
+		})
+	}
+}
+
+// TestResult checks that a result is decoded to what was encoded, and that no
+// other text is a result.
+func TestResult(t *testing.T) {
+	sent := conf.Sent{Origin: "c", Files: map[string]string{"slurm.conf": "1:a,\x00", "b": ""}}
+	got, err := decodeResult(encodeResult(sent, nil))
+	if diff := cmp.Diff(sent, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	want := errs.New(errs.NotFound, "a").WithHint("b")
+	if _, err := decodeResult(encodeResult(conf.Sent{}, want)); cmp.Diff(error(want), err) != "" {
+		t.Errorf("%v", err)
+	}
+	for _, raw := range []string{"", "4:sent,", "4:sent,1:c,1:a,", "4:sent,1:c,1:a,1:b", "4:sent,1:c,1:a,2:b,", "+4:sent,1:c,", "4:sent,99999999999999999999:", "6:failed,1:x,1:a,1:b,", "6:failed,1:1,1:a,", "4:send,1:c,"} {
+		if got, err := decodeResult([]byte(raw)); err == nil {
+			t.Errorf("%q: %v", raw, got)
+		}
+	}
+}
+
+// FuzzResult checks that no result of a captured process causes a panic, and that
+// the files in it are not longer than it.
+func FuzzResult(f *testing.F) {
+	f.Add(encodeResult(conf.Sent{Origin: "c", Files: map[string]string{"slurm.conf": "x", "b": ""}}, nil))
+	f.Add(encodeResult(conf.Sent{}, errs.New(errs.NotFound, "a\nb").WithHint("c")))
+	f.Add([]byte("4:sent,4294967295:"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		sent, err := decodeResult(raw)
+		size := len(sent.Origin)
+		for name, text := range sent.Files {
+			size += len(name) + len(text)
+		}
+		if size > len(raw) || err == nil && sent.Files[conf.MainFile] == "" {
+			t.Errorf("%q: %d bytes, %v", raw, size, err)
+		}
+	})
+}

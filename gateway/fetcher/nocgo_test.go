@@ -1,0 +1,5 @@
+//go:build !cgo
+
+package fetcher
+
+const cgo = false
