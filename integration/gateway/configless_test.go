@@ -1,13 +1,18 @@
 package gateway
 
 import (
+	"bytes"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/bundled/demo/site"
 	"schedrestd/integration/harness"
@@ -86,5 +91,75 @@ func TestConfigless(t *testing.T) {
 			harness.Eventually(t, "the configuration is fetched again", func() bool { return strings.Contains(g.Logged(), "configuration reloaded") })
 			g.CheckServes(address)
 		})
+	}
+}
+
+// TestConfiglessProcess checks the process that speaks with the controller, while
+// the controller has not answered: it has the filter and no privileges, and no
+// descriptors but the standard ones, its channel and the connection.
+func TestConfiglessProcess(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	token := filepath.Join(dir, "conf.jwt")
+	harness.Must(t, os.WriteFile(token, []byte("a.b.c\n"), 0o600))
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	harness.Must(t, err)
+	defer ln.Close()
+	answer := make(chan struct{})
+	asked := make(chan struct{}, 100)
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				c.Read(make([]byte, 1<<10))
+				asked <- struct{}{}
+				<-answer
+				c.Write([]byte("\x00\x00\x00\x04\x1b[2J"))
+			}()
+		}
+	}()
+	cmd := exec.Command(filepath.Join(harness.Bin, "schedrestd"), "--check", "--conf-server", ln.Addr().String(), "127.0.0.1:0")
+	cmd.Env = []string{"SCHEDRESTD_CONF_TOKEN=" + token}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	harness.Must(t, cmd.Start())
+	select {
+	case <-asked:
+	case <-time.After(time.Minute):
+		cmd.Process.Kill()
+		cmd.Wait()
+		t.Fatalf("the controller was not asked:\n%s", &out)
+	}
+	pid := harness.DescendantNamed(t, cmd.Process.Pid, "schedrestd-fetc")
+	status := harness.StatusOf(t, pid)
+	for name, want := range map[string]string{"Seccomp": "2", "NoNewPrivs": "1", "CapPrm": "0000000000000000", "CapEff": "0000000000000000"} {
+		if status[name] != want {
+			t.Errorf("%s is %s", name, status[name])
+		}
+	}
+	if os.Geteuid() == 0 {
+		if strings.HasPrefix(status["Uid"], "0\t") {
+			t.Errorf("Uid is %s", status["Uid"])
+		}
+		list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+		harness.Must(t, err)
+		kinds := map[string]int{}
+		for _, fd := range list {
+			to, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, fd.Name()))
+			kind, _, _ := strings.Cut(to, ":[")
+			kinds[kind]++
+		}
+		want := map[string]int{"pipe": 2, "socket": 2, "anon_inode": 2} // the runtime's poller
+		if diff := cmp.Diff(want, kinds); diff != "" {
+			t.Errorf("descriptors (-want +got):\n%s", diff)
+		}
+	}
+	close(answer)
+	if err := cmd.Wait(); err == nil || !strings.Contains(out.String(), "error: fetch the configuration from "+ln.Addr().String()) || strings.Contains(out.String(), "\x1b") {
+		t.Errorf("%v:\n%s", err, &out)
 	}
 }

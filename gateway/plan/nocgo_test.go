@@ -1,0 +1,5 @@
+//go:build !cgo
+
+package plan
+
+const cgo = false
