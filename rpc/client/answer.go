@@ -50,7 +50,8 @@ func (g *daemons) read(answer *reply, want message.Type, body message.Body) erro
 		if answer.decode(&reroute) == nil && reroute.Cluster != nil && reroute.Cluster.Name != "" {
 			target = fmt.Sprintf("the cluster %q", reroute.Cluster.Name)
 		}
-		return errs.New(errs.Unsupported, "the %s refers the request to %s of the federation", g.kind, target)
+		return errs.New(errs.Unsupported, "the %s refers the request to %s of the federation", g.kind, target).
+			WithHint("send it to the gateway of that cluster")
 	}
 	rc, err := decodeRC(answer)
 	switch {

@@ -71,6 +71,7 @@ func TestKillEach(t *testing.T) {
 		{name: "ended or of another user", results: list(ended, denied, ended), want: []string{alreadyDone, noAccess, alreadyDone}, kind: errs.Denied, many: 1},
 		{name: "refused", results: func() ([]model.KillResult, error) { return nil, fault.Of(fault.AccessDenied, "") }, kind: errs.Denied, many: 1},
 		{name: "unknown message", one: 1},
+		{name: "of another cluster", results: list(model.KillResult{Code: fault.NotSelected}), one: 1, many: 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, one, many := killers(tt.results)

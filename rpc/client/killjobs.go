@@ -43,7 +43,9 @@ func (c *Client) killJobs(ctx context.Context, cred model.Credential, k *model.K
 // does.
 //
 // Some controllers, such as Slurm's before 24.05, do not know KillJobs'
-// message. KillEach sends them Kill's message and returns no results.
+// message. KillEach sends them Kill's message and returns no results. It also
+// does this for a job of another cluster of the federation: only the answer to
+// Kill's message names that cluster.
 func (c *Client) KillEach(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) ([]model.KillResult, error) {
 	var results []model.KillResult
 	var failed *model.KillResult
@@ -66,6 +68,8 @@ func (c *Client) KillEach(ctx context.Context, cred model.Credential, id string,
 		return nil, c.Kill(ctx, cred, id, signal, flags)
 	case err != nil:
 		return nil, err
+	case failed != nil && !signalled && failed.Code == fault.NotSelected:
+		return nil, c.Kill(ctx, cred, id, signal, flags)
 	case failed != nil && !signalled:
 		return results, fault.Of(failed.Code, failed.Message)
 	}

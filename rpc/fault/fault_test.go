@@ -144,6 +144,6 @@ func TestEveryNumber(t *testing.T) {
 var refusals = []errs.Kind{errs.Invalid, errs.NotFound, errs.Denied, errs.Conflict, errs.TooLarge, errs.TooMany, errs.Unsupported}
 
 // daemonFaults lists the numbers of refusals for which the daemon's state, and
-// not the request, is responsible: standby, an internal error, disabled
-// submissions, or a job that could not be signalled.
-var daemonFaults = []uint32{Standby, Internal, SubmissionsDisabled, StandbyUseBackup, 2172}
+// not the request, is responsible: standby, an internal error, or disabled
+// submissions.
+var daemonFaults = []uint32{Standby, Internal, SubmissionsDisabled, StandbyUseBackup}

@@ -55,6 +55,7 @@ const (
 	EmptyList           = 2162
 	UnknownUser         = 2166
 	NoAssociation       = 2167
+	NotSelected         = 2172
 	NothingSelected     = 2173
 	IncompletePacket    = 5003
 	InvalidCredential   = 6000
@@ -292,7 +293,7 @@ var table = []row{
 	{2169, errs.Invalid, "Unable to add node, node table is full", "", ""},
 	{2170, errs.Invalid, "Invalid QOS specification, relative QOS can only be used in a single partition per cluster.", "", ""},
 	{2171, errs.Invalid, "Invalid extra constraints specification", "", ""},
-	{2172, errs.Unavailable, "Cannot signal job", "the job could not be signalled", "try again"},
+	{NotSelected, errs.Invalid, "Cannot signal job", "the job is not one of those that the request selects", ""},
 	{NothingSelected, errs.Invalid, "Invalid signal jobs request, at least one job id or filter is required.", "", ""},
 	{2174, errs.Invalid, "RestrictedCoresPerGPU: Not enough unique cores per GPU", "", ""},
 	{2175, errs.Invalid, "RestrictedCoresPerGPU: Missing core topology for GPUs", "", ""},
