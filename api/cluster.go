@@ -58,11 +58,21 @@ var Clusters = enveloped("openapi_clusters_resp", func(a *ClustersAnswer) *Envel
 type ClustersParams struct{}
 
 var clustersParams = schema.Object("", func() schema.Fields[ClustersParams] {
-	return schema.Fields[ClustersParams]{
-		schema.Ignore[ClustersParams]("update_time", instant, "Ignored: clusters have no time of last change", schema.Unit(TimeText))}
+	return schema.Fields[ClustersParams]{ignoredUpdateTime[ClustersParams]()}
 })
 
-var GetClusters = declare(clustersParams, Endpoint{
+type ClusterListParams struct{ model.ClusterFilter }
+
+var clusterListParams = schema.Object("", func() schema.Fields[ClusterListParams] {
+	return append(schema.Fields[ClusterListParams]{ignoredUpdateTime[ClusterListParams]()},
+		clusterFilter(func(p *ClusterListParams) *model.ClusterFilter { return &p.ClusterFilter }, schema.Undocumented(V40))...)
+})
+
+func ignoredUpdateTime[P any]() schema.Field[P] {
+	return schema.Ignore[P]("update_time", instant, "Ignored: clusters have no time of last change", schema.Unit(TimeText))
+}
+
+var GetClusters = declare(clusterListParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "clusters/", ID: "get_clusters", Paged: true,
 	Doc: "List the clusters", Answer: Clusters,
 	Description: "Returns all clusters for which the accounting daemon has records.",
@@ -84,20 +94,27 @@ var classifications = schema.Words("cluster_classification",
 )
 
 var clusterParams = schema.Object("", func() schema.Fields[ClusterParams] {
-	return schema.Fields[ClusterParams]{
-		schema.F("cluster_name", objectName("cluster"), func(p *ClusterParams) *string { return &p.Name }, "Name of the cluster", schema.Required(0)),
-		schema.F("classification", joined(classifications), func(p *ClusterParams) *uint16 { return &p.Classification }, "Classification that the cluster must have"),
-		clusterTexts("cluster", "Names of clusters", func(p *ClusterParams) *[]string { return &p.Names }),
-		texts("federation", "Federations of clusters", func(p *ClusterParams) *[]string { return &p.Federations }),
-		schema.Set("flags", joined(clusterFlags), func(p *ClusterParams, n uint32) error { p.Flags = model.Some(n); return nil }, "Flags, separated by commas; the cluster must have one of them"),
-		ignoredParam[ClusterParams]("format", schema.Until(V45)),
-		numberTexts("rpc_version", "Protocol versions of controllers", func(p *ClusterParams) *[]string { return &p.RPCVersions }),
-		schema.F("usage_end", instant, func(p *ClusterParams) *model.Time { return &p.UsageEnd }, "End of the requested period of usage", schema.Unit(TimeText)),
-		schema.F("usage_start", instant, func(p *ClusterParams) *model.Time { return &p.UsageStart }, "Start of the requested period of usage", schema.Unit(TimeText)),
-		schema.F("with_deleted", boolText, func(p *ClusterParams) *bool { return &p.WithDeleted }, "Include the record even if it is deleted"),
-		schema.F("with_usage", boolText, func(p *ClusterParams) *bool { return &p.WithUsage }, "Request usage; the answer has no field for it"),
-	}
+	fields := schema.Fields[ClusterParams]{
+		schema.F("cluster_name", objectName("cluster"), func(p *ClusterParams) *string { return &p.Name }, "Name of the cluster", schema.Required(0))}
+	return append(fields, clusterFilter(func(p *ClusterParams) *model.ClusterFilter { return &p.ClusterFilter })...)
 })
+
+// clusterFilter returns the parameters that select clusters.
+func clusterFilter[P any](of func(*P) *model.ClusterFilter, opts ...schema.Option) schema.Fields[P] {
+	with := func(more ...schema.Option) []schema.Option { return append(more, opts...) }
+	return schema.Fields[P]{
+		schema.F("classification", joined(classifications), func(p *P) *uint16 { return &of(p).Classification }, "Classification that the cluster must have", opts...),
+		clusterTexts("cluster", "Names of clusters", func(p *P) *[]string { return &of(p).Names }, opts...),
+		texts("federation", "Federations of clusters", func(p *P) *[]string { return &of(p).Federations }, opts...),
+		schema.Set("flags", joined(clusterFlags), func(p *P, n uint32) error { of(p).Flags = model.Some(n); return nil }, "Flags, separated by commas; the cluster must have one of them", opts...),
+		ignoredParam[P]("format", with(schema.Until(V45))...),
+		numberTexts("rpc_version", "Protocol versions of controllers", func(p *P) *[]string { return &of(p).RPCVersions }, opts...),
+		schema.F("usage_end", instant, func(p *P) *model.Time { return &of(p).UsageEnd }, "End of the requested period of usage", with(schema.Unit(TimeText))...),
+		schema.F("usage_start", instant, func(p *P) *model.Time { return &of(p).UsageStart }, "Start of the requested period of usage", with(schema.Unit(TimeText))...),
+		schema.F("with_deleted", boolText, func(p *P) *bool { return &of(p).WithDeleted }, "Include the record even if it is deleted", opts...),
+		schema.F("with_usage", boolText, func(p *P) *bool { return &of(p).WithUsage }, "Request usage; the answer has no field for it", opts...),
+	}
+}
 
 var GetCluster = declare(clusterParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "cluster/{cluster_name}", ID: "get_cluster",

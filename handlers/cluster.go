@@ -11,8 +11,8 @@ import (
 	"schedrestd/model"
 )
 
-func (h *handler) getClusters(c *rest.Call, _ *api.ClustersParams) error {
-	return h.sendClusters(c, model.ClusterFilter{}, "")
+func (h *handler) getClusters(c *rest.Call, p *api.ClusterListParams) error {
+	return h.sendClusters(c, p.ClusterFilter, "")
 }
 
 func (h *handler) getCluster(c *rest.Call, p *api.ClusterParams) error {

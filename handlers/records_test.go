@@ -66,6 +66,7 @@ func TestRecordFilters(t *testing.T) {
 		{"v0.0.43/qos/2?with_deleted=true", model.QOSFilter{Flags: model.QOSWithDeleted}},
 		{"v0.0.43/cluster/demo?classification=CAPACITY&federation=f&flags=EXTERNAL&rpc_version=10752&with_deleted=true",
 			model.ClusterFilter{Names: []string{"demo"}, Classification: 2, Federations: []string{"f"}, Flags: model.Some[uint32](1 << 12), RPCVersions: []string{"10752"}, WithDeleted: true}},
+		{"v0.0.40/clusters?cluster=a,b&federation=f", model.ClusterFilter{Names: []string{"a", "b"}, Federations: []string{"f"}}},
 	} {
 		t.Run(tt.path, func(t *testing.T) {
 			f := demo()
