@@ -33,8 +33,26 @@ func flags[P any](at func(*P) *model.Query) schema.Field[P] {
 // flagsWithDefault returns the parameter "flags", with a description that ends
 // with defaultDoc.
 func flagsWithDefault[P any](defaultDoc string, at func(*P) *model.Query) schema.Field[P] {
-	return schema.F("flags", joined(showFlags), func(p *P) *uint16 { return (*uint16)(&at(p).Flags) },
+	return schema.F("flags", localFlags, func(p *P) *uint16 { return (*uint16)(&at(p).Flags) },
 		"Additional information to show; words separated by commas. Default: "+defaultDoc)
+}
+
+// localFlags returns the type of a set of showFlags. A controller has only the
+// records of its own cluster: in a federation, a client such as squeue asks each
+// controller.
+func localFlags() schema.Type[uint16] { return localFlagsType{joinedWords[uint16]{showFlags}} }
+
+type localFlagsType struct{ joinedWords[uint16] }
+
+func (t localFlagsType) Parser(v schema.View) func(*schema.Report, *schema.Value, *uint16) bool {
+	parse := t.joinedWords.Parser(v)
+	return func(r *schema.Report, doc *schema.Value, into *uint16) bool {
+		ok := parse(r, doc, into)
+		if ok && model.Show(*into)&model.ShowFederation != 0 {
+			r.Warn(doc, "FEDERATION has no effect: the answer has no records of other clusters")
+		}
+		return ok
+	}
 }
 
 // asList returns the type of a parameter that is a comma-separated list. If a
