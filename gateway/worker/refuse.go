@@ -1,48 +1,41 @@
 package worker
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"time"
 
+	"schedrestd/auth"
 	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/gateway/worker/limiter"
 	"schedrestd/internal/errs"
-	"schedrestd/internal/errs/errcode"
 	"schedrestd/ipc"
 )
 
-// refusals holds the errors for refused connections, by status.
-var refusals = map[int]struct {
-	err       *errs.Error
-	retryable bool
-}{
-	http.StatusForbidden:          {errs.New(errs.Denied, "this user may not use this server"), false},
-	http.StatusTooManyRequests:    {limiter.ErrBlocked, true},
-	http.StatusServiceUnavailable: {errs.New(errs.Unavailable, "server busy: no worker is available"), true},
+// refusals has the errors for refused connections, by status.
+var refusals = map[uint16]error{
+	http.StatusForbidden:          errs.New(errs.Denied, "this user may not use this server"),
+	http.StatusTooManyRequests:    limiter.ErrBlocked,
+	http.StatusServiceUnavailable: errs.New(errs.Unavailable, "server busy: no worker is available"),
 }
 
 // refusedAnswer returns the complete answer to a refused connection, or nil if
 // refusals has no entry for the status in m. The answer always uses HTTP/1.1,
-// because the request is not read. The texts in refusals need no escaping in
-// JSON.
-func refusedAnswer(m *ipc.Connection) []byte {
-	status := int(m.RefuseStatus)
-	refusal, ok := refusals[status]
+// because the request is not read.
+func (s *server) refusedAnswer(c *clientconn.Conn, m *ipc.Connection) []byte {
+	err, ok := refusals[m.RefuseStatus]
 	if !ok {
 		return nil
 	}
 	retryAfter := ""
 	if m.RetryAfter > 0 {
-		retryAfter = "Retry-After: " + strconv.Itoa(int(m.RetryAfter)) + "\r\n"
+		retryAfter = fmt.Sprintf("Retry-After: %d\r\n", m.RetryAfter)
 	}
-	name := http.StatusText(status)
-	body := fmt.Sprintf(`{"meta":{},"errors":[{"description":%q,"error_number":0,"error":%q,"source":"","code":%q,"retryable":%t}],"warnings":[]}`,
-		refusal.err.Message, name, errcode.Of(refusal.err.Kind), refusal.retryable)
+	body := s.errors.ErrorBody(auth.WithPeer(context.Background(), c.Peer), err)
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nCache-Control: no-store\r\n%sConnection: close\r\nContent-Length: %d\r\n\r\n%s",
-		status, name, retryAfter, len(body), body)
+		m.RefuseStatus, http.StatusText(int(m.RefuseStatus)), retryAfter, len(body), body)
 }
 
 // If a connection is closed with an unread request, the kernel resets it, and
@@ -71,7 +64,7 @@ func (s *server) refuseConn(fd int, m *ipc.Connection) {
 		defer s.refused.Add(-1)
 		defer c.Close()
 		_ = c.SetDeadline(time.Now().Add(refusedLinger))
-		_, err := c.Write(refusedAnswer(m))
+		_, err := c.Write(s.refusedAnswer(c, m))
 		if err == nil {
 			err = c.CloseWrite()
 		}

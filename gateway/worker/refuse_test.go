@@ -79,7 +79,7 @@ func TestRefuseConn(t *testing.T) {
 				Retryable                bool
 			}
 		}
-		if err := json.Unmarshal(body, &e); err != nil || e.Meta == nil || e.Warnings == nil || len(e.Errors) != 1 {
+		if err := json.Unmarshal(body, &e); err != nil || e.Meta["client"] == nil || e.Warnings == nil || len(e.Errors) != 1 {
 			t.Fatalf("%d: %s: %v", tt.m.RefuseStatus, body, err)
 		}
 		p := e.Errors[0]

@@ -18,6 +18,7 @@ import (
 	"schedrestd/gateway/worker/limiter"
 	"schedrestd/gateway/worker/meter"
 	"schedrestd/handlers"
+	"schedrestd/handlers/rest"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -38,6 +39,7 @@ type server struct {
 	broker      *broker.Broker
 	counts      *count.Counters
 	auditCounts *broker.AuditCounts
+	errors      *rest.Server // its errors look like those of the handlers, and are in the access log
 
 	stopWaiting  func(reason string) // makes the requests that wait for changes answer
 	arrivalGrace time.Duration       // how long a drain waits for a request that is arriving
@@ -74,14 +76,14 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, k 
 	}
 	s.handshakeCtx, s.cancelHandshakes = context.WithCancel(context.Background())
 	s.table = conns.NewTable(setup.Admission, s.counts, func(m ipc.Message) error { return s.report(m) })
-	refuse := handlers.New(handlerConfig(*setup)).ServeError // its answers look like those of the handlers, and are in the access log
+	s.errors = handlers.New(handlerConfig(*setup))
 	s.limiter = limiter.New(limiter.Config{
 		Setup:   setup,
 		Rules:   tokenRules(*setup),
 		Table:   s.table,
 		Counts:  s.counts,
 		Handler: handler,
-		Refuse:  refuse,
+		Refuse:  s.errors.ServeError,
 		Expired: k.Authenticator().IsOutOfDate,
 	})
 	counted := meter.CountRequests(s.limiter)
@@ -90,7 +92,7 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, k 
 	}
 	s.http1 = &http1server.Server{
 		Handler:     counted,
-		Refuse:      refuse,
+		Refuse:      s.errors.ServeError,
 		HeadTimeout: l.ReadHeader,
 		IdleTimeout: l.Idle,
 		MaxHead:     int(l.Header),

@@ -1,9 +1,12 @@
 package rest
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"strings"
 
@@ -64,6 +67,21 @@ func (c *Call) sendFailure(code int, problems []api.Error, warnings []api.Warnin
 		table = c.route.Answer
 	}
 	return c.render(code, false, func(e schema.Encoder) { table.Failure(c.view)(e, &body) })
+}
+
+// ErrorBody returns the body of an answer with err, in JSON, for a client whose
+// request is not read. The context has the auth.Peer.
+func (s *Server) ErrorBody(ctx context.Context, err error) []byte {
+	r := (&http.Request{Method: http.MethodGet, URL: new(url.URL)}).WithContext(ctx)
+	c := &Call{server: s, r: r, ctx: ctx, match: s.router.find(r)}
+	answer := c.Envelope()
+	answer.Errors = c.problems(err, Status(err))
+	var body bytes.Buffer
+	out := s.formats.get(MediaJSON, &body)
+	defer s.formats.put(MediaJSON, out)
+	api.AnswerTable(api.Empty).Failure(c.view)(out, &answer)
+	_ = out.Flush() // writing to a bytes.Buffer can't fail
+	return body.Bytes()
 }
 
 // answerNotFound handles requests whose path names an object that does not
