@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"weak"
 
 	"golang.org/x/sys/unix"
 
@@ -41,6 +42,7 @@ type testServer struct {
 	*server
 	t      *testing.T
 	served *sync.Map // paths of the served requests
+	newest weak.Pointer[clientconn.Conn]
 }
 
 func newTestServer(t *testing.T, setup work.Setup, h http.Handler) *testServer {
@@ -94,7 +96,7 @@ func (st *testServer) connectTLS(id uint64, protocols ...string) *net.TCPConn {
 		c.ID = id
 	}
 	added := st.add(c)
-	added.Attach(c, nil)
+	added.Attach(c, c, nil)
 	config := &tls.Config{NextProtos: protocols, Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}}
 	go st.handshake(c, added, tls.Server(c, config))
 	return client
@@ -128,6 +130,7 @@ func (st *testServer) pair() (*net.TCPConn, *clientconn.Conn) {
 	m := &ipc.Connection{ID: nextID.Add(1), Network: ipc.TCP, Addr: client.LocalAddr().String()}
 	c, err := clientconn.New(fd, m, st.limits.Stall)
 	must(st.t, err)
+	st.newest = weak.Make(c)
 	return client.(*net.TCPConn), c
 }
 
@@ -430,7 +433,7 @@ func TestReclaim(t *testing.T) {
 		client, c := st.pair()
 		conn := st.add(c)
 		v = st.http1.NewConn(withFacts(c, conn), c, beginClient{http1Client{conn, st.server, c}, begun})
-		conn.Attach(c, v)
+		conn.Attach(c, c, v)
 		go v.Serve()
 		return client, v
 	}

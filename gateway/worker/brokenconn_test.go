@@ -241,7 +241,7 @@ func TestBrokenConnection(t *testing.T) {
 						added := st.table.Add(1)
 						c.Closed = func() { st.closed(added, 0) }
 						if tr.tls != nil {
-							added.Attach(c, nil)
+							added.Attach(c, c, nil)
 							go st.handshake(c, added, tls.Server(c, serverConfig(t, tr.tls)))
 						} else {
 							st.inetd = tr.inetd

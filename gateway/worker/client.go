@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 
+	"schedrestd/auth"
 	"schedrestd/gateway/worker/broker"
 	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/gateway/worker/conns"
@@ -23,8 +24,8 @@ type http1Client struct {
 // newHTTP1Conn returns outer as an HTTP/1 connection. The argument outer is raw
 // itself, or a TLS connection over raw.
 func (s *server) newHTTP1Conn(outer net.Conn, raw *clientconn.Conn, c *conns.Conn) *http1server.Conn {
-	h := s.http1.NewConn(withFacts(outer, c), outer, http1Client{c, s, raw})
-	c.Attach(outer, h)
+	h := s.http1.NewConn(withFacts(raw, c), outer, http1Client{c, s, raw})
+	c.Attach(raw, outer, h)
 	return h
 }
 
@@ -55,8 +56,8 @@ type http2Client struct {
 
 // serveHTTP2 serves outer, a TLS connection over raw, with HTTP/2.
 func (s *server) serveHTTP2(outer net.Conn, raw *clientconn.Conn, c *conns.Conn) {
-	c.Attach(outer, nil)
-	s.http2.Serve(withFacts(outer, c), outer, http2Client{c, s, raw})
+	c.Attach(raw, outer, nil)
+	s.http2.Serve(withFacts(raw, c), outer, http2Client{c, s, raw})
 }
 
 func (c http2Client) Offended() {
@@ -78,7 +79,7 @@ func (c http2Client) ReadFailed(err error) {
 
 // withFacts returns a context for the requests of a connection, with all facts
 // about it.
-func withFacts(outer net.Conn, c *conns.Conn) context.Context {
-	ctx := clientconn.WithPeer(c.With(context.Background()), outer)
-	return broker.WithConnection(ctx, clientconn.Of(outer).ID)
+func withFacts(raw *clientconn.Conn, c *conns.Conn) context.Context {
+	ctx := auth.WithPeer(c.With(context.Background()), raw.Peer)
+	return broker.WithConnection(ctx, raw.ID)
 }

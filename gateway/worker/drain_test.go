@@ -60,7 +60,7 @@ func TestDrainEndsHandshakes(t *testing.T) {
 	for _, order := range []string{"before", "after"} {
 		client, c := st.pair()
 		added := st.add(c)
-		added.Attach(c, nil)
+		added.Attach(c, c, nil)
 		go st.handshake(c, added, tls.Server(c, config))
 		if order == "before" {
 			go st.shutdown()

@@ -13,7 +13,7 @@ import (
 	"schedrestd/api/schema"
 	"schedrestd/auth"
 	"schedrestd/gateway/worker/broker"
-	"schedrestd/gateway/worker/clientconn"
+	"schedrestd/gateway/worker/conns"
 	"schedrestd/gateway/worker/keys"
 	"schedrestd/gateway/worker/limiter"
 	"schedrestd/gateway/worker/meter"
@@ -59,7 +59,7 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 	cfg.MaxBody = min(cfg.MaxBody, rest.MaxBody(int64(setup.Limits.Answers)))
 	cfg.MaxParsed = int64(setup.Limits.Answers) / 2 // a user's share of the budget
 	cfg.Authenticator, k.SingleClient = k.Authenticator(), setup.Inetd
-	cfg.Admit, cfg.Park, cfg.HalfClosed = limiter.Admit, limiter.Park, clientconn.HasHalfClosed
+	cfg.Admit, cfg.Park, cfg.HalfClosed = limiter.Admit, limiter.Park, conns.HasHalfClosed
 	cfg.Ready, cfg.Administers = readiness(k, ctl.Reachable), administers(setup)
 	if cfg.Content != 0 && cfg.Content&feature.Controller == 0 {
 		cfg.Ready = readiness(k, nil)

@@ -47,7 +47,7 @@ func collectOffences(t *testing.T, patience time.Duration, config *tls.Config, a
 	if config == nil {
 		go st.newHTTP1Conn(c, c, added).Serve()
 	} else {
-		added.Attach(c, nil)
+		added.Attach(c, c, nil)
 		go st.handshake(c, added, tls.Server(c, config))
 	}
 	act(client)

@@ -14,9 +14,7 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"weak"
 
-	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -52,14 +50,14 @@ func TestNoFrameIsFree(t *testing.T) {
 	)
 	// Requests for / are answered at once, and their bodies are not read. Other
 	// requests are answered when the client resets their stream.
-	var begun, offences sync.Map // channels, by the connection's number
-	channel := func(m *sync.Map, id uint64) chan bool {
+	var begun, offences sync.Map // channels, by the client's address and by the connection's number
+	channel := func(m *sync.Map, id any) chan bool {
 		c, _ := m.LoadOrStore(id, make(chan bool, 1000))
 		return c.(chan bool)
 	}
 	handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" {
-			channel(&begun, clientconn.From(r.Context()).ID) <- true
+			channel(&begun, r.RemoteAddr) <- true
 			<-r.Context().Done()
 		}
 	})
@@ -72,14 +70,14 @@ func TestNoFrameIsFree(t *testing.T) {
 		return rawFrame(headersFrame, flags, 1, method+"\x87"+path+"\x01\x03lab")
 	}
 	block := "\x82\x87\x84\x01\x03lab"
-	begins := func(id uint64, _ net.Conn) { <-channel(&begun, id) }
-	ends := func(_ uint64, c net.Conn) { awaitEnd(t, c, 1) }
+	begins := func(c net.Conn) { <-channel(&begun, c.LocalAddr().String()) }
+	ends := func(c net.Conn) { awaitEnd(t, c, 1) }
 	ping := rawFrame(6, 0, 0, "12345678")
-	pongs := func(_ uint64, c net.Conn) { awaitFrame(t, c, 6) }
+	pongs := func(c net.Conn) { awaitFrame(t, c, 6) }
 	connections := uint64(0)
 	for _, state := range []struct {
 		name, frames string
-		await        func(uint64, net.Conn)
+		await        func(net.Conn)
 		stream       uint32
 	}{
 		{"the connection", ping, pongs, 0},
@@ -135,7 +133,7 @@ func TestNoFrameIsFree(t *testing.T) {
 			c := server.rawHTTP2(t, id)
 			_, err := io.WriteString(c, preface+rawFrame(4, 0, 0, "")+state.frames)
 			must(t, err)
-			state.await(id, c)
+			state.await(c)
 			floods = append(floods, func() {
 				defer c.Close()
 				go func() {
@@ -185,9 +183,9 @@ func awaitEnd(t *testing.T, c net.Conn, stream uint32) {
 func TestClosedConnectionIsFreed(t *testing.T) {
 	for _, resets := range []bool{true, false} {
 		t.Run(fmt.Sprintf("resets %t", resets), func(t *testing.T) {
-			conns, ended := make(chan weak.Pointer[clientconn.Conn], 1), make(chan bool, 1)
+			begun, ended := make(chan bool, 1), make(chan bool, 1)
 			st := newTestServer(t, work.Setup{Limits: testLimits, Admission: testAdmission}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				conns <- weak.Make(clientconn.From(r.Context()))
+				begun <- true
 				<-r.Context().Done()
 				_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Hour))
 				_, _ = io.WriteString(w, "an answer that arrives too late")
@@ -196,7 +194,7 @@ func TestClosedConnectionIsFreed(t *testing.T) {
 			tlsConn := st.rawHTTP2(t, 1)
 			_, err := io.WriteString(tlsConn, preface+rawFrame(4, 0, 0, "")+rawFrame(1, 4, 1, "\x83\x87\x84\x01\x03lab"))
 			must(t, err)
-			conn := <-conns
+			<-begun
 			if resets {
 				_, err = io.WriteString(tlsConn, rawFrame(resetFrame, 0, 1, "\x00\x00\x00\x08"))
 				must(t, err)
@@ -207,7 +205,7 @@ func TestClosedConnectionIsFreed(t *testing.T) {
 				awaitFrame(t, tlsConn, 6)
 			}
 			must(t, tlsConn.(*tls.Conn).NetConn().Close())
-			for end := time.Now().Add(testLimits.Stall / 2); conn.Value() != nil; runtime.GC() {
+			for end := time.Now().Add(testLimits.Stall / 2); st.newest.Value() != nil; runtime.GC() {
 				if time.Now().After(end) {
 					t.Fatal("the memory of the connection is not freed")
 				}

@@ -37,7 +37,7 @@ func (st *testServer) idleConn() *conns.Conn {
 	st.t.Cleanup(func() { near.Close(); far.Close() })
 	raw := clientconn.Wrap(near, &ipc.Connection{ID: nextID.Add(1)}, time.Minute)
 	c := st.add(raw)
-	c.Attach(raw, nil)
+	c.Attach(raw, raw, nil)
 	return c
 }
 

@@ -108,6 +108,6 @@ func (s *server) serveConn(fd int, m *ipc.Connection) {
 		_ = raw.Close()
 		return
 	}
-	c.Attach(raw, nil)
+	c.Attach(raw, raw, nil)
 	go s.handshake(raw, c, tls.Server(raw, config))
 }

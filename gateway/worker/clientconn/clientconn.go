@@ -3,7 +3,6 @@
 package clientconn
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"os"
@@ -72,32 +71,6 @@ func Wrap(c net.Conn, m *ipc.Connection, stall time.Duration) *Conn {
 	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener,
 		UID: m.UID, GID: m.GID, PID: m.PID, Verified: m.Verified}
 	return &Conn{Conn: c, ID: m.ID, Peer: p, Stall: stall, Counts: new(count.Counters), Closed: func() {}, shortStall: min(stall, PortionTime)}
-}
-
-// Of returns the Conn that c wraps, or nil if there is none.
-func Of(c net.Conn) *Conn {
-	for {
-		switch v := c.(type) {
-		case *Conn:
-			return v
-		case interface{ NetConn() net.Conn }:
-			c = v.NetConn()
-		default:
-			return nil
-		}
-	}
-}
-
-// WithPeer adds the kernel's facts about the client to the context of a
-// connection's requests. Every connection of a worker is a Conn, possibly
-// inside other types. Any other type indicates a bug. A connection of such a
-// type must not be served as if the kernel had reported no facts.
-func WithPeer(ctx context.Context, outer net.Conn) context.Context {
-	c := Of(outer)
-	if c == nil {
-		panic(fmt.Sprintf("a connection of type %T", outer))
-	}
-	return auth.WithPeer(context.WithValue(ctx, connKey{}, c), c.Peer)
 }
 
 // Write writes p in pieces, and sets a deadline for each. So a long answer may
@@ -200,22 +173,6 @@ func (c *Conn) poll(events int16) (happened int16) {
 		return unix.POLLNVAL
 	}
 	return happened
-}
-
-// connKey is the context key of a request's Conn.
-type connKey struct{}
-
-// From returns the connection of a request with the context ctx, or nil.
-func From(ctx context.Context) *Conn {
-	c, _ := ctx.Value(connKey{}).(*Conn)
-	return c
-}
-
-// HasHalfClosed reports whether the client of a request has shut down the
-// sending side of its connection (Conn.HasHalfClosed).
-func HasHalfClosed(ctx context.Context) bool {
-	c := From(ctx)
-	return c != nil && c.HasHalfClosed()
 }
 
 // HasHalfClosed reports whether the client has shut down the sending side of the

@@ -81,8 +81,7 @@ func TestPeer(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c, _ := connPair(t, tt.m, time.Minute)
-			got, ok := auth.PeerFrom(WithPeer(t.Context(), c))
-			if diff := cmp.Diff(tt.want, got); diff != "" || !ok {
+			if diff := cmp.Diff(tt.want, c.Peer); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -137,17 +136,16 @@ func TestConnOfDescriptors(t *testing.T) {
 // down its sending side, but not if standard input has ended.
 func TestHasHalfClosed(t *testing.T) {
 	c, client := connPair(t, ipc.Connection{Network: ipc.Unix}, time.Minute)
-	ctx := WithPeer(t.Context(), c)
 	if _, err := io.WriteString(client, "unread"); err != nil {
 		t.Fatal(err)
 	}
-	if HasHalfClosed(ctx) {
+	if c.HasHalfClosed() {
 		t.Error("a client that may send has left")
 	}
 	if err := client.(*net.UnixConn).CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	if !HasHalfClosed(ctx) {
+	if !c.HasHalfClosed() {
 		t.Error("a client that has shut down sending has not left")
 	}
 
@@ -161,7 +159,7 @@ func TestHasHalfClosed(t *testing.T) {
 	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("read standard input: %v", err)
 	}
-	if HasHalfClosed(WithPeer(t.Context(), c)) {
+	if c.HasHalfClosed() {
 		t.Error("a client has left whose input has ended")
 	}
 }

@@ -34,7 +34,7 @@ func tableWithConn(t *testing.T) (*Table, *Conn, net.Conn) {
 	table := NewTable(testAdmission, new(count.Counters), func(ipc.Message) error { return nil })
 	c := table.Add(1)
 	raw.Closed = c.Closed
-	c.Attach(raw, nil)
+	c.Attach(raw, raw, nil)
 	return table, c, client
 }
 
@@ -176,7 +176,8 @@ func TestClosedWhileAnswered(t *testing.T) {
 		})
 		c := w.Add(1)
 		near, _ := net.Pipe()
-		c.Attach(clientconn.Wrap(near, &ipc.Connection{ID: 1}, time.Minute), nil)
+		raw := clientconn.Wrap(near, &ipc.Connection{ID: 1}, time.Minute)
+		c.Attach(raw, raw, nil)
 		one, other := begin(c, httptest.NewRecorder()), begin(c, httptest.NewRecorder())
 		c.Closed()
 		one.Finish()
@@ -297,7 +298,7 @@ func eventually(t *testing.T, cond func() bool) {
 // read them, ends soon after the dispatcher has reclaimed it.
 func TestReclaimWatching(t *testing.T) {
 	table, c, _ := tableWithConn(t)
-	c.Attach(c.raw, new(fakeEngine))
+	c.Attach(c.raw, c.raw, new(fakeEngine))
 	q := begin(c, httptest.NewRecorder())
 	stopped := make(chan struct{})
 	q.Park(func() { close(stopped) })

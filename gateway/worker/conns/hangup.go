@@ -1,6 +1,9 @@
 package conns
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // hangupInterval is how often requests in progress are examined. Most requests
 // are answered earlier, and cost no system call.
@@ -46,4 +49,11 @@ func (t *Table) checkHangups() {
 			c.http1.Cancel()
 		}
 	}
+}
+
+// HasHalfClosed reports whether the client of a request with the context ctx has
+// shut down the sending side of its connection (clientconn.Conn.HasHalfClosed).
+func HasHalfClosed(ctx context.Context) bool {
+	c, ok := ctx.Value(connKey{}).(*Conn)
+	return ok && c.raw.HasHalfClosed()
 }

@@ -53,12 +53,12 @@ func (t *Table) add(c *Conn) *Conn {
 	return c
 }
 
-// Attach records the layers around the connection that exist now. The argument
-// http1 is nil unless it is an HTTP/1 connection.
-func (c *Conn) Attach(conn net.Conn, http1 Engine) {
+// Attach records the connection raw, and conn, which is raw with the layers around
+// it that exist now. The argument http1 is nil unless it is an HTTP/1 connection.
+func (c *Conn) Attach(raw *clientconn.Conn, conn net.Conn, http1 Engine) {
 	t := c.table
 	t.mu.Lock()
-	c.conn, c.raw, c.http1 = conn, clientconn.Of(conn), http1
+	c.conn, c.raw, c.http1 = conn, raw, http1
 	t.setStage(c, work.Waiting) // the time in the stage Waiting starts again after a handshake
 	draining, stopping := t.draining, t.stopping
 	t.unlock()

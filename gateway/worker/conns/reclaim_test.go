@@ -42,7 +42,7 @@ func TestSlotIsFreed(t *testing.T) {
 			sent := make(chan ipc.Message, 10)
 			table.outbox.send = func(m ipc.Message) error { sent <- m; return nil }
 			engine := &fakeEngine{answering: tt.answering}
-			c.Attach(c.raw, engine)
+			c.Attach(c.raw, c.raw, engine)
 			c.Idle()
 			if m, ok := (<-sent).(*work.Progress); !ok || m.Stage != work.Idle {
 				t.Fatalf("sent %v", m)
@@ -86,11 +86,11 @@ func TestLateConnection(t *testing.T) {
 	table, c, _ := tableWithConn(t)
 	table.Drain()
 	engine := new(fakeEngine)
-	if c.Attach(c.raw, engine); engine.drained.Load() != 1 || engine.stopped.Load() != 0 {
+	if c.Attach(c.raw, c.raw, engine); engine.drained.Load() != 1 || engine.stopped.Load() != 0 {
 		t.Error("it is not drained")
 	}
 	table.StopReading()
-	if c.Attach(c.raw, engine); engine.stopped.Load() != 2 {
+	if c.Attach(c.raw, c.raw, engine); engine.stopped.Load() != 2 {
 		t.Error("it is not stopped")
 	}
 }
@@ -100,7 +100,7 @@ func TestLateConnection(t *testing.T) {
 func TestHangup(t *testing.T) {
 	table, c, client := tableWithConn(t)
 	engine := new(fakeEngine)
-	c.Attach(c.raw, engine)
+	c.Attach(c.raw, c.raw, engine)
 	q := begin(c, httptest.NewRecorder())
 	client.Close()
 	eventually(t, func() bool { return engine.cancelled.Load() > 0 })
@@ -110,7 +110,7 @@ func TestHangup(t *testing.T) {
 	for _, parked := range []bool{false, true} { // only while a request is parked, a client that sends no more is gone
 		_, c, client := tableWithConn(t)
 		engine := new(fakeEngine)
-		c.Attach(c.raw, engine)
+		c.Attach(c.raw, c.raw, engine)
 		q := begin(c, httptest.NewRecorder())
 		if parked {
 			q.Park(func() {})
