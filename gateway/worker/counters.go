@@ -12,8 +12,9 @@ import (
 func (s *server) logCounters() {
 	c, audit := s.counts, s.auditCounts
 	forwarded, forgotten := s.table.ForwardedSources()
+	taken, waiting := s.limiter.Places()
 	slog.Info("counters",
-		slog.Group("requests", "read", c.Requests.Total(), "unauthenticated", c.Unauthenticated.Total(), "paused", c.Paused.Total(),
+		slog.Group("requests", "in_progress", taken, "waiting", waiting, "read", c.Requests.Total(), "unauthenticated", c.Unauthenticated.Total(), "paused", c.Paused.Total(),
 			"rate", c.Limited.Total()+audit.Limited.Total(), "share", c.Share.Total(), "watch", c.WaitsRefused.Total(), "overloaded", c.Overloaded.Total()),
 		slog.Group("watch", "requests", s.limiter.Parked()),
 		slog.Group("malformed", "requests", c.BadRequests.Total(), "handshakes", c.Handshakes.Total(), "frames", c.Frames.Total(),
