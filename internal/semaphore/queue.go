@@ -1,33 +1,34 @@
 package semaphore
 
-import "slices"
+import "container/list"
 
 // A Queue divides places among keys, and holds the items that wait for a place.
-// It decides which item comes next; its users decide how an item waits. A Queue
-// has no lock, and must be made with NewQueue.
+// It decides which item comes next; its users decide how an item waits. The
+// items can also be what a key could do without (see Most). A Queue has no lock,
+// and must be made with NewQueue.
 type Queue[K, T comparable] struct {
 	free    int // places that no key holds
 	rank    func(key K, held int, first T) int
-	keys    map[K]*account[T] // of keys that hold places or have waiting items
-	waiting map[K]*account[T] // of keys that have waiting items
-	items   int               // number of waiting items
-	turn    uint64            // the last account.turn
+	keys    map[K]*account      // of keys that hold places or have waiting items
+	waiting map[K]*account      // of keys that have waiting items
+	items   map[T]*list.Element // of all waiting items
+	turn    uint64              // the last account.turn
 }
 
 // An account has what one key holds, and its waiting items in the order of their
 // arrival.
-type account[T any] struct {
+type account struct {
 	held  int
-	items []T
+	items list.List
 	turn  uint64 // orders keys of the same rank: the key that has waited for its turn longest has the lowest
 }
 
 // NewQueue returns a Queue with free places. The function rank gets a key, the
 // number of places that it holds, and its first waiting item. The key with the
 // lowest rank gets the next place; a negative rank means that it gets none. If
-// items never wait, rank can be nil.
+// Next is never called, rank can be nil.
 func NewQueue[K, T comparable](free int, rank func(key K, held int, first T) int) *Queue[K, T] {
-	return &Queue[K, T]{free: free, rank: rank, keys: map[K]*account[T]{}, waiting: map[K]*account[T]{}}
+	return &Queue[K, T]{free: free, rank: rank, keys: map[K]*account{}, waiting: map[K]*account{}, items: map[T]*list.Element{}}
 }
 
 // Free returns the number of free places. It can be negative after AddFree.
@@ -40,7 +41,7 @@ func (q *Queue[K, T]) AddFree(n int) { q.free += n }
 func (q *Queue[K, T]) Keys() int { return len(q.keys) }
 
 // Len returns the number of waiting items.
-func (q *Queue[K, T]) Len() int { return q.items }
+func (q *Queue[K, T]) Len() int { return len(q.items) }
 
 // Held returns the number of places that the key holds.
 func (q *Queue[K, T]) Held(key K) int {
@@ -57,42 +58,66 @@ func (q *Queue[K, T]) Hold(key K, n int) {
 	q.tidy(key)
 }
 
-// Waiting returns the waiting items of a key.
-func (q *Queue[K, T]) Waiting(key K) []T {
+// Waiting returns the number of waiting items of a key.
+func (q *Queue[K, T]) Waiting(key K) int {
 	if a := q.waiting[key]; a != nil {
-		return a.items
+		return a.items.Len()
 	}
-	return nil
+	return 0
 }
 
-// All calls yield with the waiting items of each key, until it returns false.
-// The function yield may remove items.
-func (q *Queue[K, T]) All(yield func(K, []T) bool) {
+// First returns the waiting item of a key that arrived first. It returns false
+// if there is none.
+func (q *Queue[K, T]) First(key K) (item T, ok bool) {
+	if a := q.waiting[key]; a != nil {
+		return a.items.Front().Value.(T), true
+	}
+	return item, false
+}
+
+// Last returns the waiting item of a key that arrived last. There must be one.
+func (q *Queue[K, T]) Last(key K) T { return q.waiting[key].items.Back().Value.(T) }
+
+// WaitingKeys calls yield with each key that has waiting items and with the
+// first of them, until yield returns false. The function yield may remove items
+// of this key.
+func (q *Queue[K, T]) WaitingKeys(yield func(K, T) bool) {
 	for key, a := range q.waiting {
-		if !yield(key, a.items) {
+		if !yield(key, a.items.Front().Value.(T)) {
 			return
 		}
 	}
 }
 
-// Push adds a waiting item.
+// Items calls yield with each waiting item, until yield returns false. The
+// function yield may remove items.
+func (q *Queue[K, T]) Items(yield func(T) bool) {
+	for item := range q.items {
+		if !yield(item) {
+			return
+		}
+	}
+}
+
+// Push adds a waiting item, which must not be in the Queue.
 func (q *Queue[K, T]) Push(key K, item T) {
 	a := q.account(key)
-	if len(a.items) == 0 {
+	if a.items.Len() == 0 {
 		q.turn++
 		a.turn, q.waiting[key] = q.turn, a
 	}
-	a.items = append(a.items, item)
-	q.items++
+	q.items[item] = a.items.PushBack(item)
 }
 
-// Remove removes a waiting item.
-func (q *Queue[K, T]) Remove(key K, item T) {
-	a := q.waiting[key]
-	i := slices.Index(a.items, item)
-	a.items = slices.Delete(a.items, i, i+1)
-	q.items--
-	q.tidy(key)
+// Remove removes a waiting item, and reports whether it was waiting.
+func (q *Queue[K, T]) Remove(key K, item T) bool {
+	at, ok := q.items[item]
+	if ok {
+		delete(q.items, item)
+		q.waiting[key].items.Remove(at)
+		q.tidy(key)
+	}
+	return ok
 }
 
 // Next gives a free place to the next waiting item, removes the item from the
@@ -104,29 +129,45 @@ func (q *Queue[K, T]) Next() (item T, ok bool) {
 	}
 	var next K
 	least := -1
-	for key, a := range q.waiting {
-		rank := q.rank(key, a.held, a.items[0])
+	for key, first := range q.WaitingKeys {
+		a := q.waiting[key]
+		rank := q.rank(key, a.held, first)
 		if rank >= 0 && (least < 0 || rank < least || rank == least && a.turn < q.waiting[next].turn) {
-			next, least = key, rank
+			next, least, item = key, rank, first
 		}
 	}
 	if least < 0 {
 		return item, false
 	}
-	a := q.waiting[next]
-	item = a.items[0]
 	q.turn++
-	a.turn = q.turn
+	q.waiting[next].turn = q.turn
 	q.Hold(next, 1)
 	q.Remove(next, item)
 	return item, true
 }
 
+// Most returns the first item of the key that holds the most places, of those
+// that have items. If the items are what their keys could do without, this is
+// the one to remove when places are needed: a key with many does not displace
+// those of others. Most returns false if there are no items.
+func (q *Queue[K, T]) Most() (item T, ok bool) {
+	var most *account
+	for _, a := range q.waiting {
+		if most == nil || a.held > most.held || a.held == most.held && a.turn < most.turn {
+			most = a
+		}
+	}
+	if most == nil {
+		return item, false
+	}
+	return most.items.Front().Value.(T), true
+}
+
 // account returns the account of a key, and creates it if necessary.
-func (q *Queue[K, T]) account(key K) *account[T] {
+func (q *Queue[K, T]) account(key K) *account {
 	a := q.keys[key]
 	if a == nil {
-		a = new(account[T])
+		a = new(account)
 		q.keys[key] = a
 	}
 	return a
@@ -136,7 +177,7 @@ func (q *Queue[K, T]) account(key K) *account[T] {
 // items.
 func (q *Queue[K, T]) tidy(key K) {
 	a := q.keys[key]
-	if len(a.items) == 0 {
+	if a.items.Len() == 0 {
 		delete(q.waiting, key)
 		if a.held == 0 {
 			delete(q.keys, key)

@@ -2,7 +2,6 @@ package semaphore
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -51,16 +50,48 @@ func TestQueueIsEmptied(t *testing.T) {
 		q.Push(item[:1], item)
 	}
 	q.Next()
-	if q.Len() != 2 || q.Keys() != 2 || !slices.Equal(q.Waiting("a"), []string{"a2"}) || q.Held("a") != 1 {
+	if q.Len() != 2 || q.Keys() != 2 || q.Waiting("a") != 1 || q.Last("a") != "a2" || q.Held("a") != 1 {
 		t.Errorf("%+v", q)
 	}
-	for key, items := range q.All {
-		for _, item := range slices.Clone(items) {
-			q.Remove(key, item)
+	for item := range q.Items {
+		if !q.Remove(item[:1], item) || q.Remove(item[:1], item) {
+			t.Errorf("%s is not removed once", item)
 		}
 	}
 	q.Hold("a", -1)
 	if q.Len() != 0 || q.Keys() != 0 || len(q.waiting) != 0 || q.Free() != 1 {
 		t.Errorf("left behind: %+v", q)
+	}
+}
+
+// TestMost checks which item is removed when places are needed. A step is the
+// key of a new item and its number of places.
+func TestMost(t *testing.T) {
+	for _, tt := range []struct{ name, steps, want string }{
+		{"none", "", ""},
+		{"the first of one key", "a1 10, a2 20, a3 30", "a1 a2 a3"},
+		{"of the key that holds most", "a1 10, b1 10, b2 10, b3 10, c1 25", "b1 c1 b2 a1 b3"},
+		{"of those that hold as much, the key that has had items longest", "a1 10, b1 10", "a1 b1"},
+	} {
+		q := NewQueue[string, string](100, nil)
+		size := map[string]int{}
+		for step := range strings.SplitSeq(tt.steps, ", ") {
+			var item string
+			var n int
+			if fmt.Sscan(step, &item, &n); n > 0 {
+				size[item] = n
+				q.Hold(item[:1], n)
+				q.Push(item[:1], item)
+			}
+		}
+		var got []string
+		for item, ok := q.Most(); ok; item, ok = q.Most() {
+			got = append(got, item)
+			q.Remove(item[:1], item)
+			q.Hold(item[:1], -size[item])
+		}
+		if got := strings.Join(got, " "); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
 	}
 }

@@ -141,7 +141,7 @@ func (p *Place[K]) Claim(ctx context.Context, key K) error {
 	}
 	s.queue.Hold(p.key, -1)
 	p.key = key
-	if s.queue.Held(key) < s.share || s.lend && len(s.queue.Waiting(key)) == s.queue.Len() {
+	if s.queue.Held(key) < s.share || s.lend && s.queue.Waiting(key) == s.queue.Len() {
 		s.queue.Hold(key, 1)
 		s.mu.Unlock()
 		return nil

@@ -1,11 +1,11 @@
 package client
 
 import (
-	"container/list"
 	"context"
 	"encoding/binary"
 	"time"
 
+	"schedrestd/internal/semaphore"
 	"schedrestd/model"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
@@ -15,28 +15,18 @@ import (
 // (package origin). The lock of rounds guards it.
 type store struct {
 	answers map[roundKey]*kept
-	owners  map[owner]*keptOf // those that have answers
-	size    int               // bytes of all answers, as the controller sent them
-	changes int               // changes that this Client has made; an answer that was requested before the last one is not kept
+	bytes   *semaphore.Queue[owner, *kept] // a place is a byte of the answers, as the controller sent them; nil before the first one
+	changes int                            // changes that this Client has made; an answer that was requested before the last one is not kept
 }
-
-// keptOf is the answers to a credential that are kept.
-type keptOf struct {
-	order list.List // of *kept; the one that was kept first is at the front
-	size  int       // bytes of these answers, with keptOverhead
-}
-
-func (of *keptOf) first() *kept { return of.order.Front().Value.(*kept) }
 
 // kept is an answer that is kept.
 type kept struct {
 	key    roundKey
-	answer *reply // only shared, never read
-	size   int
+	answer *reply     // only shared, never read
+	size   int        // with keptOverhead
 	memory *allowance // for the first piece, which needs none before, and for keptOverhead
 	asked  time.Time  // when it was requested
 	expiry *time.Timer
-	at     *list.Element // in the order of its owner
 }
 
 // maxKept limits the sum of the answers that are kept, relative to the budget.
@@ -74,27 +64,22 @@ func (all *rounds) recall(key roundKey, now time.Time, accepts func(age time.Dur
 // that has most, so that one with many requests does not remove the answers to
 // all others. The caller holds the lock.
 func (all *rounds) keep(key roundKey, answer *reply, asked time.Time, lifetime time.Duration, budget *Budget) {
-	limit := maxKept * budget.size
-	one := &kept{key: key, answer: answer, size: len(answer.first) + answer.remaining, asked: asked, memory: budget.allowance(owner{})}
+	if all.kept.answers == nil {
+		all.kept.answers, all.kept.bytes = map[roundKey]*kept{}, semaphore.NewQueue[owner, *kept](maxKept*budget.size, nil)
+	}
+	one := &kept{key: key, answer: answer, size: len(answer.first) + answer.remaining + keptOverhead, asked: asked, memory: budget.allowance(owner{})}
 	all.discard(all.kept.answers[key])
 	hasMemory := func() bool { // acquire would lock rounds
 		ok, _ := one.memory.tryAcquire(cap(answer.first) + keptOverhead)
 		return ok
 	}
-	for all.kept.size+one.size > limit || !hasMemory() {
-		if len(all.kept.answers) == 0 {
+	for all.kept.bytes.Free() < one.size || !hasMemory() {
+		other, ok := all.kept.bytes.Most()
+		if !ok {
 			answer.release()
 			return
 		}
-		all.discard(all.kept.largest().first())
-	}
-	if all.kept.answers == nil {
-		all.kept.answers, all.kept.owners = map[roundKey]*kept{}, map[owner]*keptOf{}
-	}
-	of := all.kept.owners[key.owner]
-	if of == nil {
-		of = new(keptOf)
-		all.kept.owners[key.owner] = of
+		all.discard(other)
 	}
 	one.expiry = time.AfterFunc(time.Until(asked.Add(lifetime)), func() {
 		all.mu.Lock()
@@ -102,21 +87,8 @@ func (all *rounds) keep(key roundKey, answer *reply, asked time.Time, lifetime t
 		all.discard(one)
 	})
 	all.kept.answers[key] = one
-	one.at = of.order.PushBack(one)
-	of.size += one.size + keptOverhead
-	all.kept.size += one.size
-}
-
-// largest returns the answers to the credential that has most, and of those that
-// have as much, to the one whose first answer is the oldest. There must be
-// answers.
-func (s *store) largest() (most *keptOf) {
-	for _, of := range s.owners {
-		if most == nil || of.size > most.size || of.size == most.size && of.first().asked.Before(most.first().asked) {
-			most = of
-		}
-	}
-	return most
+	all.kept.bytes.Hold(key.owner, one.size)
+	all.kept.bytes.Push(key.owner, one)
 }
 
 // discard discards an answer that is kept, unless that has happened already. The
@@ -127,12 +99,8 @@ func (all *rounds) discard(one *kept) {
 	}
 	one.expiry.Stop()
 	delete(all.kept.answers, one.key)
-	all.kept.size -= one.size
-	of := all.kept.owners[one.key.owner]
-	of.order.Remove(one.at)
-	if of.size -= one.size + keptOverhead; of.order.Len() == 0 {
-		delete(all.kept.owners, one.key.owner)
-	}
+	all.kept.bytes.Remove(one.key.owner, one)
+	all.kept.bytes.Hold(one.key.owner, -one.size)
 	one.memory.memory.Release()
 	one.answer.release()
 }

@@ -36,7 +36,6 @@ package admission
 
 import (
 	"container/list"
-	"slices"
 	"time"
 
 	"schedrestd/internal/penalty"
@@ -197,11 +196,9 @@ func (s *State) Close() {
 
 // expire refuses the waiting connections for which match returns true.
 func (s *State) expire(match func(*Conn) bool, reason Reason) {
-	for _, waiting := range s.queue.All {
-		for _, c := range slices.Clone(waiting) {
-			if match(c) {
-				s.refuse(c, reason)
-			}
+	for c := range s.queue.Items {
+		if match(c) {
+			s.refuse(c, reason)
 		}
 	}
 }

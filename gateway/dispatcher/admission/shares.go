@@ -98,9 +98,9 @@ func (s *shares) refuse(c *Conn, reason Reason) {
 // 4600 connections would keep out 142 of 147 connections of another source.
 func (s *shares) last() *Conn {
 	longest, last := 0, (*Conn)(nil)
-	for _, waiting := range s.queue.All {
-		n := len(waiting)
-		if c := waiting[n-1]; n > longest || n == longest && c.arrival > last.arrival {
+	for source := range s.queue.WaitingKeys {
+		n := s.queue.Waiting(source)
+		if c := s.queue.Last(source); n > longest || n == longest && c.arrival > last.arrival {
 			longest, last = n, c
 		}
 	}
@@ -134,8 +134,8 @@ func (s *shares) fairShare() int { return max(1, s.size/max(1, s.queue.Keys())) 
 // more slots from other sources at once. Such a source already has at least
 // half of all slots, or the maximum for one source.
 func (s *shares) wantsOwn(c *Conn) bool {
-	waiting := s.queue.Waiting(c.Source)
-	return len(waiting) > 0 && (s.atLimit(waiting[0]) || s.countedSlots(waiting[0]) >= s.half())
+	first, ok := s.queue.First(c.Source)
+	return ok && (s.atLimit(first) || s.countedSlots(first) >= s.half())
 }
 
 // demand returns two numbers of waiting connections. total counts the
@@ -145,8 +145,8 @@ func (s *shares) wantsOwn(c *Conn) bool {
 // slots. There may be thousands of sources, so demand stops counting when owed
 // reaches maxAsked.
 func (s *shares) demand() (owed, total int) {
-	for source, waiting := range s.queue.All {
-		c, n, held := waiting[0], len(waiting), s.queue.Held(source)
+	for source, c := range s.queue.WaitingKeys {
+		n, held := s.queue.Waiting(source), s.queue.Held(source)
 		if s.limit > 0 && !c.Proxy {
 			n = min(n, max(0, s.limit-held))
 		}
