@@ -9,26 +9,7 @@ import (
 	"testing"
 
 	"schedrestd/handlers/rest"
-	"schedrestd/model"
 )
-
-// lockedPot is a pot for concurrent use.
-type lockedPot struct {
-	mu sync.Mutex
-	pot
-}
-
-func (p *lockedPot) Hold(c model.Credential, n int) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.pot.Hold(c, n)
-}
-
-func (p *lockedPot) Release(c model.Credential, n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.pot.Release(c, n)
-}
 
 // TestLargeBodies checks that only a few large bodies are accepted
 // concurrently. A client that sends another large body must be asked to retry,
@@ -38,8 +19,8 @@ func TestLargeBodies(t *testing.T) {
 	cfg := config(demo())
 	cfg.MaxBody = 2 * stepBody
 	const fewBodies = 4
-	memory := &lockedPot{pot: pot{fewBodies * 2 * stepBody}}
-	cfg.Memory = memory
+	memory := &pot{free: fewBodies * 2 * stepBody}
+	cfg.Memory = memory.reserve
 	handler := New(cfg)
 	post := func(body io.Reader, length int64) *httptest.ResponseRecorder {
 		r := request(http.MethodPost, "/sched/v0.0.43/job/submit", "")
@@ -98,8 +79,8 @@ func TestBodiesOfManyValues(t *testing.T) {
 	} {
 		cfg := config(demo())
 		cfg.MaxBody, cfg.MaxParsed = 2*stepBody, tt.maxParsed
-		memory := &lockedPot{pot: pot{tt.memory}}
-		cfg.Memory = memory
+		memory := &pot{free: tt.memory}
+		cfg.Memory = memory.reserve
 		r := request(http.MethodPost, "/sched/v0.0.43/job/submit", tt.body)
 		r.Header.Set("Content-Type", tt.media)
 		w := httptest.NewRecorder()

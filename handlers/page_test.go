@@ -218,9 +218,9 @@ func TestMemoryOfPages(t *testing.T) {
 		f.jobs = append(f.jobs, model.Job{StepID: model.StepID{JobID: 1000 - i}, Dependency: strings.Repeat("x", 128<<10)})
 	}
 	const free = 16 << 20
-	memory := &lockedPot{pot: pot{free}}
+	memory := &pot{free: free}
 	cfg := config(f)
-	cfg.Memory = memory
+	cfg.Memory = memory.reserve
 	h := New(cfg)
 	for limit, want := range map[int]int{200: http.StatusServiceUnavailable, 100: http.StatusOK} {
 		w := httptest.NewRecorder()

@@ -7,25 +7,53 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
+	"schedrestd/handlers/feed"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
-// pot is a Memory of a fixed size.
-type pot struct{ free int }
+// A pot is a limit on memory.
+type pot struct {
+	mu   sync.Mutex
+	free int
+}
 
-func (p *pot) Hold(_ model.Credential, n int) bool {
-	if n > p.free {
+// reserve is the rest.Memory of the pot.
+func (p *pot) reserve(model.Credential) feed.Reservation { return &serving{pot: p} }
+
+type serving struct {
+	*pot
+	size int
+}
+
+func (s *serving) Grow(n int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n > s.free {
 		return false
 	}
-	p.free -= n
+	s.free -= n
+	s.size += n
 	return true
 }
 
-func (p *pot) Release(_ model.Credential, n int) { p.free += n }
+func (s *serving) Shrink(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n = min(n, s.size)
+	s.free += n
+	s.size -= n
+}
+
+func (s *serving) Size() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.size
+}
 
 // asHTTP10 turns r into an HTTP/1.0 request.
 func asHTTP10(r *http.Request) *http.Request {
@@ -63,8 +91,8 @@ func TestSized(t *testing.T) {
 					}
 					want, plain := get(config(f), false)
 					for i, n := range []int{1 << 20, 1 << 20, spoolPiece, 0} {
-						cfg, memory := config(f), &pot{n}
-						cfg.Memory, cfg.SendLength = memory, i == 0
+						cfg, memory := config(f), &pot{free: n}
+						cfg.Memory, cfg.SendLength = memory.reserve, i == 0
 						w, got := get(cfg, i > 0)
 						if !bytes.Equal(got, plain) || w.Code != want.Code || w.Header().Get("Content-Encoding") != want.Header().Get("Content-Encoding") {
 							t.Errorf("room for %d: status %d, %d bytes instead of %d, %v", n, w.Code, len(got), len(plain), w.Header())
@@ -113,8 +141,8 @@ func TestSizedListThatBreaksOff(t *testing.T) {
 	f.midwayErr = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
 	for _, coding := range []string{"", "gzip"} {
 		for _, n := range []int{1 << 20, 0} {
-			cfg, memory := config(f), &pot{n}
-			cfg.Memory = memory
+			cfg, memory := config(f), &pot{free: n}
+			cfg.Memory = memory.reserve
 			r := asHTTP10(request(http.MethodGet, "/sched/v0.0.43/jobs", ""))
 			r.Header.Set("Accept-Encoding", coding)
 			w := httptest.NewRecorder()

@@ -18,6 +18,7 @@ import (
 	"schedrestd/gateway/worker/limiter"
 	"schedrestd/gateway/worker/meter"
 	"schedrestd/handlers"
+	"schedrestd/handlers/feed"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/feature"
 	"schedrestd/internal/release"
@@ -55,7 +56,7 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 			return slices.Contains(setup.Privileged, user) || uid != nil && (*uid == 0 || *uid == setup.SchedUID)
 		}
 	}
-	cfg.Memory = daemons.Answers
+	cfg.Memory = func(cred model.Credential) feed.Reservation { return daemons.Answers.Reserve(cred) }
 	cfg.MaxBody = min(cfg.MaxBody, rest.MaxBody(int64(setup.Limits.Answers)))
 	cfg.MaxParsed = int64(setup.Limits.Answers) / 2 // a user's share of the budget
 	cfg.Authenticator, k.SingleClient = k.Authenticator(), setup.Inetd

@@ -76,10 +76,11 @@ func newSet() *Set[item] {
 // interest shows the items of a group; -1 stands for all.
 func interest(group int) Interest[item] {
 	return Interest[item]{
-		Key:    fmt.Sprint(group),
-		Match:  func(i *item) bool { return group < 0 || i.group == group },
-		Render: func(to []byte, i *item) []byte { return fmt.Appendf(to, "%s=%d", i.key, i.shown) },
-		Gone:   func(key string) []byte { return []byte(key) },
+		Key:     fmt.Sprint(group),
+		Match:   func(i *item) bool { return group < 0 || i.group == group },
+		Render:  func(to []byte, i *item) []byte { return fmt.Appendf(to, "%s=%d", i.key, i.shown) },
+		Gone:    func(key string) []byte { return []byte(key) },
+		Reserve: (&budget{free: 1 << 40}).reserve,
 	}
 }
 
@@ -329,26 +330,42 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// budget is a Memory.
+// A budget is a limit on memory.
 type budget struct {
 	mu   sync.Mutex
 	free int
 }
 
-func (b *budget) Hold(n int) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if n > b.free {
+func (b *budget) reserve() Reservation { return &reservation{budget: b} }
+
+type reservation struct {
+	*budget
+	size int
+}
+
+func (r *reservation) Grow(n int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n > r.free {
 		return false
 	}
-	b.free -= n
+	r.free -= n
+	r.size += n
 	return true
 }
 
-func (b *budget) Release(n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.free += n
+func (r *reservation) Shrink(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n = min(n, r.size)
+	r.free += n
+	r.size -= n
+}
+
+func (r *reservation) Size() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.size
 }
 
 // TestCounts checks what is counted of the passes of a feed that has two clients.
@@ -478,7 +495,7 @@ func TestMemory(t *testing.T) {
 		b := &budget{free: tt.free}
 		set := newSet()
 		i := interest(-1)
-		i.Memory = b
+		i.Reserve = b.reserve
 		v, err := set.Join(t.Context(), "alice", i, c.source("all", true, everything))
 		if errs.KindOf(err) != tt.kind {
 			t.Errorf("%s: error %v, want the kind %v", tt.name, err, tt.kind)
@@ -489,7 +506,7 @@ func TestMemory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if b.available() > tt.free-1000*entrySize-s.held {
+			if b.available() > tt.free-1000*entrySize-s.memory.Size() {
 				t.Errorf("%s: %d bytes are reserved", tt.name, tt.free-b.available())
 			}
 			stream.Close()

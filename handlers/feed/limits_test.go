@@ -86,7 +86,7 @@ func TestGoneBeforeFirstPass(t *testing.T) {
 	var matched atomic.Int32
 	for n := range 100 {
 		i := interest(-1)
-		i.Key, i.Memory = fmt.Sprint("view ", n), b
+		i.Key, i.Reserve = fmt.Sprint("view ", n), b.reserve
 		i.Match = func(*item) bool { matched.Add(1); return true }
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -113,7 +113,7 @@ func TestMemoryDuringPass(t *testing.T) {
 	c := many(20_000)
 	set := newSet()
 	i, matched := interest(-1), 0
-	i.Memory = &budget{free: 400 << 10}
+	i.Reserve = (&budget{free: 400 << 10}).reserve
 	i.Match = func(*item) bool { matched++; return true }
 	if _, err := set.Join(t.Context(), "alice", i, c.source("all", true, everything)); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("error %v", err)
@@ -195,7 +195,7 @@ func TestManyChanges(t *testing.T) {
 func TestSnapshotIsCompressed(t *testing.T) {
 	t.Parallel()
 	b := &budget{free: 1 << 30}
-	s := &Snapshot{memory: b, users: 1}
+	s := &Snapshot{memory: b.reserve(), users: 1}
 	record, n := bytes.Repeat([]byte(`{"job_id":1,"job_state":["PENDING"]},`), 100), 1000
 	for range n {
 		s.add(record)

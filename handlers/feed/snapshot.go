@@ -12,16 +12,15 @@ import (
 // A Snapshot is all records of a view at one time. Clients share it. It is
 // compressed, because slow clients may need it for long.
 type Snapshot struct {
-	memory Memory
+	memory Reservation
 	piece  []byte   // of the last, unfinished piece
 	buffer []byte   // for compressing a piece
 	pieces [][]byte // compressed; each is records, separated by commas
 	state  string
 	number uint64
 
-	mu    sync.Mutex // guards users and held; locked after that of a feed
+	mu    sync.Mutex // guards users; locked after that of a feed
 	users int
-	held  int
 	full  bool // there was no memory for it
 }
 
@@ -45,11 +44,10 @@ func (s *Snapshot) add(shown []byte) {
 func (s *Snapshot) cut() {
 	s.buffer = s2.Encode(s.buffer[:cap(s.buffer)], s.piece)
 	s.piece = s.piece[:0]
-	if s.memory != nil && !s.memory.Hold(len(s.buffer)) {
+	if !s.memory.Grow(len(s.buffer)) {
 		s.full = true
 		return
 	}
-	s.held += len(s.buffer)
 	s.pieces = append(s.pieces, bytes.Clone(s.buffer)) // a buffer has room for a piece that can't be compressed
 }
 
@@ -81,9 +79,8 @@ func (s *Snapshot) State() string { return s.state }
 func (s *Snapshot) Release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.users--; s.users == 0 && s.memory != nil {
-		s.memory.Release(s.held)
-		s.held = 0
+	if s.users--; s.users == 0 {
+		s.memory.Shrink(s.memory.Size())
 	}
 }
 

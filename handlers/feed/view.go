@@ -13,14 +13,15 @@ type Interest[R any] struct {
 	Match    func(*R) bool                   // whether the clients see a record
 	Render   func(to []byte, r *R) []byte    // appends a record, as the clients see it
 	Gone     func(key string) (named []byte) // what names a record that they no longer see
-	Memory   Memory                          // for what the view remembers; nil for no limit
+	Reserve  func() Reservation              // for what the view remembers, and for a snapshot
 	Snapshot bool                            // a client follows the view, so the first pass also makes a snapshot
 }
 
-// Memory is a limit on memory. Hold reserves n bytes, or returns false.
-type Memory interface {
-	Hold(n int) bool
-	Release(n int)
+// A Reservation is memory that is reserved for one purpose, out of a limit.
+type Reservation interface {
+	Grow(n int) bool // reserves n more bytes, or returns false
+	Shrink(n int)    // frees n bytes, or all if there are fewer
+	Size() int       // number of reserved bytes
 }
 
 // A View is the records of a list that some clients see. Its clients share it.
@@ -39,7 +40,7 @@ type View[R any] struct {
 	follows   bool // clients wanted events when the current pass began
 	full      bool // there was no memory for a record
 	buffer    []byte
-	held      int // reserved memory
+	memory    Reservation
 
 	// The lock of the feed guards these fields.
 	users    int
@@ -123,7 +124,7 @@ func (v *View[R]) beginPass() bool {
 	v.recording = v.follows && !v.isNew()
 	v.building = nil
 	if v.wanted {
-		v.building = &Snapshot{memory: v.Memory, users: 1}
+		v.building = &Snapshot{memory: v.Reserve(), users: 1}
 	}
 	return v.wanted || v.isNew()
 }
@@ -289,16 +290,12 @@ func (v *View[R]) hold() bool {
 
 // reserve changes the size of the reserved memory.
 func (v *View[R]) reserve(need int) bool {
-	if v.Memory == nil {
+	more := need - v.memory.Size()
+	if more <= 0 {
+		v.memory.Shrink(-more)
 		return true
 	}
-	if more := need - v.held; more > 0 && !v.Memory.Hold(more) {
-		return false
-	} else if more < 0 {
-		v.Memory.Release(-more)
-	}
-	v.held = need
-	return true
+	return v.memory.Grow(more)
 }
 
 // end ends the view, with an error for its clients. The caller holds the lock.
@@ -316,10 +313,8 @@ func (v *View[R]) end(err error) {
 		v.building = nil
 	}
 	v.dropSnapshot()
-	if v.Memory != nil {
-		v.Memory.Release(v.held)
-	}
-	v.held, v.log, v.shown = 0, nil, nil
+	v.memory.Shrink(v.memory.Size())
+	v.log, v.shown = nil, nil
 	v.wakePassed()
 	v.wakeAll()
 }

@@ -26,7 +26,7 @@ func (c *Call) Authenticate() error {
 		c.claimedUser = client.User()
 		return err
 	}
-	c.client, c.memory = client, c.reservation()
+	c.client = client
 	if h := c.server; h.Admit != nil {
 		if err := h.Admit(c.ctx, client.User()); err != nil {
 			c.reason = err.Error()

@@ -25,8 +25,14 @@ func MaxBody(memory int64) int64 { return max(freeBody, memory/2-stepBody) }
 // enough. It does not wait, because two bodies that each have half of the
 // memory would wait for each other.
 func (c *Call) growBody(n int64) error {
-	for c.server.Memory != nil && n > freeBody+int64(c.memory.size) {
-		if !c.memory.hold(stepBody) {
+	if n <= freeBody {
+		return nil
+	}
+	if c.memory == nil {
+		c.memory = c.reserve()
+	}
+	for n > freeBody+int64(c.memory.Size()) {
+		if !c.memory.Grow(stepBody) {
 			return errs.New(errs.Unavailable, "server busy: too many large request bodies are being read")
 		}
 	}
@@ -45,7 +51,11 @@ func (c *Call) reserveParsed(n int64) error {
 }
 
 // releaseBody returns the memory of the body.
-func (c *Call) releaseBody() { c.memory.release(c.memory.size) }
+func (c *Call) releaseBody() {
+	if c.memory != nil {
+		c.memory.Shrink(c.memory.Size())
+	}
+}
 
 // parse calls the function f to parse a body of n bytes. A long body first
 // waits for its turn, because only a few long bodies are parsed at a time, and

@@ -10,6 +10,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/auth"
+	"schedrestd/handlers/feed"
 	"schedrestd/model"
 )
 
@@ -22,10 +23,10 @@ type Call struct {
 	id        string // id of the request, for the client and the log
 	fromProxy bool   // whether id comes from a trusted proxy, which may use an id repeatedly
 	startedAt time.Time
-	origin    string      // the allowed origin of the web page that sends the request; "" for none
-	memory    reservation // of the body
-	keepAlive bool        // whether the connection may stay open once the body has been read
-	reason    string      // why the request is refused; "" if it is not
+	origin    string           // the allowed origin of the web page that sends the request; "" for none
+	memory    feed.Reservation // of the body; nil before it is needed
+	keepAlive bool             // whether the connection may stay open once the body has been read
+	reason    string           // why the request is refused; "" if it is not
 
 	match
 	only        *schema.Selection // what the answer shows; nil for everything
@@ -140,6 +141,3 @@ func (c *Call) User() string {
 func (c *Call) Warn(source, format string, args ...any) {
 	c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf(format, args...), Source: source})
 }
-
-// reservation returns an empty reservation for the client.
-func (c *Call) reservation() reservation { return reservation{memory: c.server.Memory, cred: c.cred} }

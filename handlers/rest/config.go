@@ -85,6 +85,9 @@ func (cfg *Config) SetDefaults() {
 	if cfg.Authenticator == nil {
 		cfg.Authenticator = new(auth.Authenticator)
 	}
+	if cfg.Memory == nil {
+		cfg.Memory = noLimit
+	}
 	if cfg.WatchInterval == 0 {
 		cfg.WatchInterval = time.Second
 	}

@@ -1,38 +1,25 @@
 package rest
 
-import "schedrestd/model"
+import (
+	"schedrestd/handlers/feed"
+	"schedrestd/model"
+)
 
-// Memory is a limit on the memory that stored answers and large bodies occupy.
-// Hold reserves n bytes for the credential's user. If this is not possible,
-// Hold returns false at once. Release frees n bytes.
-type Memory interface {
-	Hold(cred model.Credential, n int) bool
-	Release(cred model.Credential, n int)
-}
+// Memory limits the memory that stored answers and large bodies of a credential
+// occupy. It returns a reservation of no bytes.
+type Memory = func(model.Credential) feed.Reservation
 
-// A reservation is the memory that a part of a request has reserved.
-type reservation struct {
-	memory Memory // nil for no limit
-	cred   model.Credential
-	size   int // reserved bytes
-}
+// unlimited is a reservation without a limit.
+type unlimited struct{ size int }
 
-// hold reserves n more bytes. If this is not possible, it returns false.
-func (r *reservation) hold(n int) bool {
-	if r.memory == nil {
-		return true
-	}
-	if !r.memory.Hold(r.cred, n) {
-		return false
-	}
-	r.size += n
-	return true
-}
+// noLimit is a Memory without a limit.
+func noLimit(model.Credential) feed.Reservation { return new(unlimited) }
 
-// release frees n bytes, or the reserved bytes if these are fewer.
-func (r *reservation) release(n int) {
-	if n = min(n, r.size); n > 0 {
-		r.size -= n
-		r.memory.Release(r.cred, n)
-	}
-}
+func (u *unlimited) Grow(n int) bool { u.size += n; return true }
+
+func (u *unlimited) Shrink(n int) { u.size -= max(0, min(n, u.size)) }
+
+func (u *unlimited) Size() int { return u.size }
+
+// reserve returns a reservation of no bytes for the client.
+func (c *Call) reserve() feed.Reservation { return c.server.Memory(c.cred) }

@@ -129,8 +129,8 @@ func Paged[T any](c *Call, meta *api.Meta, key func(*T) string, list schema.Stre
 		return shared(c, list)
 	}
 	return shared(c, func(each func(*T) error) error {
-		memory := c.reservation()
-		defer func() { memory.release(memory.size) }()
+		memory := c.reserve()
+		defer func() { memory.Shrink(memory.Size()) }()
 		type entry struct {
 			key   string
 			value T
@@ -149,11 +149,11 @@ func Paged[T any](c *Call, meta *api.Meta, key func(*T) string, list schema.Stre
 				if k >= entries[last].key {
 					return nil
 				}
-				memory.release(entries[last].size)
+				memory.Shrink(entries[last].size)
 				entries = entries[:last]
 			}
 			size := memoryOf(reflect.ValueOf(value))
-			if !memory.hold(size) {
+			if !memory.Grow(size) {
 				return errs.New(errs.Unavailable, "server busy: too many pages are being collected").WithHint("try again, or set a lower limit")
 			}
 			at, _ := slices.BinarySearchFunc(entries, k, func(e *entry, k string) int { return strings.Compare(e.key, k) })

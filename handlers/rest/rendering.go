@@ -8,7 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"schedrestd/handlers/feed"
 	"schedrestd/internal/origin"
+	"schedrestd/internal/semaphore"
 )
 
 // Many clients poll the same long list, so they get the same records, rendered
@@ -43,19 +45,23 @@ type rendering struct {
 
 	// The lock of renderings guards these fields.
 	users  int
-	memory reservation
+	memory feed.Reservation
 	expiry *time.Timer // runs while users is 0
 }
 
 type renderingKey [sha256.Size]byte
 
-// renderings is the renderings of a server. The zero value stores none.
+// renderings is the renderings of a server.
 type renderings struct {
 	limit int // bytes of all renderings
 
 	mu    sync.Mutex // guards the fields below, and some of each rendering; locked before what Memory locks
 	byKey map[renderingKey]*rendering
-	size  int // bytes of all renderings
+	bytes *semaphore.Queue[string, *rendering] // by user; the items are the renderings that are not in use
+}
+
+func newRenderings(limit int) *renderings {
+	return &renderings{limit: limit, byKey: map[renderingKey]*rendering{}, bytes: semaphore.NewQueue[string, *rendering](limit, nil)}
 }
 
 const (
@@ -70,19 +76,17 @@ var errShared = errors.New("records are rendered already")
 // get returns the rendering with this key. If there was none, build is true, and
 // the caller must create it and call publish. In any case, the caller must call
 // release.
-func (all *renderings) get(key renderingKey, coding, owner string, memory reservation) (r *rendering, build bool) {
+func (all *renderings) get(key renderingKey, coding, owner string, reserve func() feed.Reservation) (r *rendering, build bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if r = all.byKey[key]; r == nil || time.Since(r.created) > maxRenderingAge {
-		if all.byKey == nil {
-			all.byKey = map[renderingKey]*rendering{}
-		}
 		if r != nil && r.users == 0 {
 			all.forget(r)
 		}
-		r, build = &rendering{key: key, coding: coding, owner: owner, created: time.Now(), ready: make(chan struct{}), memory: memory}, true
+		r, build = &rendering{key: key, coding: coding, owner: owner, created: time.Now(), ready: make(chan struct{}), memory: reserve()}, true
 		all.byKey[key] = r
 	}
+	all.bytes.Remove(r.owner, r)
 	if r.users++; r.expiry != nil {
 		r.expiry.Stop()
 	}
@@ -99,6 +103,9 @@ func (all *renderings) release(r *rendering) {
 	if all.byKey[r.key] != r {
 		all.free(r)
 		return
+	}
+	if len(r.pieces) > 0 {
+		all.bytes.Push(r.owner, r)
 	}
 	r.expiry = time.AfterFunc(unusedRendering, func() {
 		all.mu.Lock()
@@ -140,9 +147,10 @@ func (all *renderings) free(r *rendering) {
 	if r.expiry != nil {
 		r.expiry.Stop()
 	}
-	all.size -= len(r.pieces) * renderingPiece
+	all.bytes.Remove(r.owner, r)
+	all.bytes.Hold(r.owner, -len(r.pieces)*renderingPiece)
 	r.pieces = nil
-	r.memory.release(r.memory.size)
+	r.memory.Shrink(r.memory.Size())
 }
 
 // grow adds a piece to r. If there is no memory for it, grow removes renderings
@@ -157,55 +165,26 @@ func (all *renderings) grow(r *rendering) bool {
 	if (len(r.pieces)+1)*renderingPiece > all.limit/share {
 		return false
 	}
-	for all.size+renderingPiece > all.limit {
-		if !all.evict(all.largestOwner()) {
+	for all.bytes.Free() < renderingPiece {
+		other, ok := all.bytes.Most()
+		if !ok {
 			return false
 		}
+		all.forget(other)
 	}
-	for !r.memory.hold(renderingPiece) {
+	for !r.memory.Grow(renderingPiece) {
 		// Usually it is this user who may not have more memory. The renderings of
 		// others would not help.
-		if !all.evict(r.owner) {
+		other, ok := all.bytes.First(r.owner)
+		if !ok {
 			return false
 		}
+		all.forget(other)
 	}
-	all.size += renderingPiece
+	all.bytes.Hold(r.owner, renderingPiece)
 	r.pieces = append(r.pieces, make([]byte, 0, renderingPiece))
 	return true
 }
-
-// largestOwner returns the user with the largest renderings in sum, of those who
-// have one that is not in use. So a user with many lists does not remove the
-// renderings of all others. The caller holds the lock.
-func (all *renderings) largestOwner() (largest string) {
-	sizes := map[string]int{}
-	for _, r := range all.byKey {
-		sizes[r.owner] += len(r.pieces)
-	}
-	most := 0
-	for _, r := range all.byKey {
-		if r.isUnused() && sizes[r.owner] > most {
-			largest, most = r.owner, sizes[r.owner]
-		}
-	}
-	return largest
-}
-
-// evict removes a rendering of a user that is not in use. It returns false if
-// there is none. The caller holds the lock.
-func (all *renderings) evict(owner string) bool {
-	for _, r := range all.byKey {
-		if r.owner == owner && r.isUnused() {
-			all.forget(r)
-			return true
-		}
-	}
-	return false
-}
-
-// isUnused reports whether r takes memory that nothing uses. The caller holds the
-// lock.
-func (r *rendering) isUnused() bool { return r.users == 0 && len(r.pieces) > 0 }
 
 // renderingKey returns the key of the answer's records. It returns false if they
 // can't be shared.

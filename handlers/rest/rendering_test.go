@@ -11,29 +11,44 @@ import (
 	"testing/synctest"
 	"time"
 
-	"schedrestd/model"
+	"schedrestd/handlers/feed"
 )
 
-// meter is a Memory that counts what is held.
+// A meter counts what is reserved.
 type meter struct {
 	mu          sync.Mutex
 	limit, held int
 }
 
-func (m *meter) Hold(_ model.Credential, n int) bool {
+func (m *meter) reserve() feed.Reservation { return &metered{meter: m} }
+
+type metered struct {
+	*meter
+	size int
+}
+
+func (m *metered) Grow(n int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.held+n > m.limit {
 		return false
 	}
 	m.held += n
+	m.size += n
 	return true
 }
 
-func (m *meter) Release(_ model.Credential, n int) {
+func (m *metered) Shrink(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.held -= n
+	m.size -= n
+}
+
+func (m *metered) Size() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.size
 }
 
 // expectNothingHeld checks that a while after the last use no rendering is left.
@@ -42,8 +57,8 @@ func expectNothingHeld(t *testing.T, all *renderings, memory *meter) {
 	time.Sleep(unusedRendering + time.Second)
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if len(all.byKey) != 0 || all.size != 0 || memory.held != 0 {
-		t.Errorf("%d renderings, %d bytes, %d reserved", len(all.byKey), all.size, memory.held)
+	if len(all.byKey) != 0 || all.bytes.Keys() != 0 || all.bytes.Free() != all.limit || memory.held != 0 {
+		t.Errorf("%d renderings, %d bytes, %d reserved", len(all.byKey), all.limit-all.bytes.Free(), memory.held)
 	}
 }
 
@@ -61,8 +76,8 @@ func TestRenderingsFreeMemory(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		memory := &meter{limit: 24 * renderingPiece}
-		server := &Server{renderings: renderings{limit: 32 * renderingPiece}}
-		all := &server.renderings
+		server := &Server{renderings: newRenderings(32 * renderingPiece)}
+		all := server.renderings
 		shared, long := 0, 0
 		var count sync.Mutex
 		build := func(r *rendering, content []byte) {
@@ -100,7 +115,7 @@ func TestRenderingsFreeMemory(t *testing.T) {
 				time.AfterFunc(rand.N(10*time.Millisecond), cancel)
 			}
 			for {
-				r, first := all.get(renderingKey{byte(key)}, []string{"", "gzip", "zstd"}[key%3], []string{"ann", "bob"}[key%2], reservation{memory: memory})
+				r, first := all.get(renderingKey{byte(key)}, []string{"", "gzip", "zstd"}[key%3], []string{"ann", "bob"}[key%2], memory.reserve)
 				if first {
 					build(r, contents[key])
 					return
@@ -145,11 +160,11 @@ func TestRenderingsFreeMemory(t *testing.T) {
 func TestRenderingsAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := &meter{limit: 8 * renderingPiece}
-		all := &renderings{limit: 8 * renderingPiece}
+		all := newRenderings(8 * renderingPiece)
 		key := renderingKey{1}
 		builds := 0
 		use := func() *rendering {
-			r, build := all.get(key, "", "ann", reservation{memory: memory})
+			r, build := all.get(key, "", "ann", memory.reserve)
 			if build {
 				builds++
 				b := newBuilder(all, r, io.Discard, nil)
@@ -187,9 +202,9 @@ func TestRenderingsOfOthersStay(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			memory := map[string]*meter{"ann": {limit: 100 * renderingPiece}, "bob": {limit: tt.bobs * renderingPiece}}
-			all := &renderings{limit: tt.limit * renderingPiece}
+			all := newRenderings(tt.limit * renderingPiece)
 			ask := func(owner string, key byte) (kept bool) {
-				r, build := all.get(renderingKey{key}, "zstd", owner, reservation{memory: memory[owner]})
+				r, build := all.get(renderingKey{key}, "zstd", owner, memory[owner].reserve)
 				defer all.release(r)
 				if build {
 					for range 2 {

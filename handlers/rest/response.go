@@ -211,7 +211,7 @@ func (s *sink) start(size int) {
 		if compressed {
 			spoolCoding = coding.name
 		}
-		s.spool = newSpool(spoolCoding, s.c.reservation())
+		s.spool = newSpool(spoolCoding, s.c.reserve())
 	case compressed:
 		s.sendHeader(-1, true)
 		s.coder = getCoder(coding.name, s.c.w)

@@ -41,7 +41,7 @@ type Server struct {
 	router     *router
 	formats    *formats
 	parsing    *semaphore.Semaphore[string] // has a place for each large body that is being parsed; keys are users
-	renderings renderings
+	renderings *renderings
 	shapes     sync.Map // *schema.Shape of request bodies, by routeView
 
 	stopped     context.Context // ends when no request may wait any longer; its cause says why
@@ -62,7 +62,7 @@ func NewServer(service Service, cfg Config) *Server {
 		service:    service,
 		router:     newRouter(service.Routes, service.Pages, cfg.Names, cfg.Parsers),
 		formats:    newFormats(cfg.JSON, cfg.YAML),
-		renderings: renderings{limit: cfg.Renderings},
+		renderings: newRenderings(cfg.Renderings),
 		parsing:    semaphore.NewLending[string](2*processors, processors, time.Hour), // requests have shorter limits
 	}
 }

@@ -37,10 +37,10 @@ func (s *sink) share() error {
 		return nil
 	}
 	for {
-		r, build := c.server.renderings.get(key, c.coding.name, c.client.User(), c.reservation())
+		r, build := c.server.renderings.get(key, c.coding.name, c.client.User(), c.reserve)
 		if build {
 			s.shared = r
-			s.build = newBuilder(&c.server.renderings, r, c.w, func() error { s.sendHeader(-1, r.coding != ""); return nil })
+			s.build = newBuilder(c.server.renderings, r, c.w, func() error { s.sendHeader(-1, r.coding != ""); return nil })
 			return nil
 		}
 		err := r.wait(c.ctx)

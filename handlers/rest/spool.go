@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"schedrestd/handlers/feed"
 )
 
 // spoolPiece is the length of the pieces of a spool.
@@ -25,14 +27,14 @@ type spool struct {
 
 	pieces   [][]byte
 	size     int // bytes in the pieces
-	reserved reservation
+	reserved feed.Reservation
 	full     bool      // Memory refused more bytes
 	out      io.Writer // receives further data; if nil, they are stored in pieces
 }
 
 // newSpool returns an empty spool. If the client accepts a coding, coding is its
 // name, and otherwise "".
-func newSpool(coding string, reserved reservation) *spool {
+func newSpool(coding string, reserved feed.Reservation) *spool {
 	s := &spool{compressed: coding != "", coding: cmp.Or(coding, "zstd"), reserved: reserved}
 	s.coder = getCoder(s.coding, (*spoolStore)(s))
 	return s
@@ -69,7 +71,7 @@ func (s *spoolStore) Write(b []byte) (int, error) {
 
 func (s *spoolStore) grow() {
 	s.pieces = append(s.pieces, make([]byte, 0, spoolPiece))
-	s.full = s.full || !s.reserved.hold(spoolPiece)
+	s.full = s.full || !s.reserved.Grow(spoolPiece)
 }
 
 // Read returns the stored data and frees each piece that has been read. So the
@@ -77,7 +79,7 @@ func (s *spoolStore) grow() {
 func (s *spoolStore) Read(b []byte) (int, error) {
 	for len(s.pieces) > 0 && len(s.pieces[0]) == 0 {
 		s.pieces[0], s.pieces = nil, s.pieces[1:]
-		s.reserved.release(spoolPiece)
+		s.reserved.Shrink(spoolPiece)
 	}
 	if len(s.pieces) == 0 {
 		return 0, io.EOF
@@ -116,6 +118,6 @@ var decoders = sync.Pool{New: func() any {
 // release frees everything that the spool holds.
 func (s *spool) release() {
 	putCoder(s.coding, s.coder)
-	s.reserved.release(s.reserved.size)
+	s.reserved.Shrink(s.reserved.Size())
 	s.pieces = nil
 }

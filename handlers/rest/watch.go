@@ -45,10 +45,8 @@ func Watch[R any](c *Call, set *feed.Set[R], w Watched[R], sources ...feed.Sourc
 		Match:    w.Match,
 		Render:   func(to []byte, r *R) []byte { return renderRecord(to, func(e schema.Encoder) { w.Show(e, r) }) },
 		Gone:     func(key string) []byte { return renderRecord(nil, func(e schema.Encoder) { w.Gone(e, key) }) },
+		Reserve:  c.reserve,
 		Snapshot: c.follows && c.r.Header.Get("Last-Event-ID") == "",
-	}
-	if c.server.Memory != nil {
-		interest.Memory = feedMemory{c.server.Memory, c.cred}
 	}
 	view, err := set.Join(c.r.Context(), ownerOf(c.cred), interest, sources...)
 	if err != nil {
@@ -146,15 +144,6 @@ func (l *viewListener[R]) after() time.Time {
 }
 
 func (l *viewListener[R]) leave() { l.view.Leave() }
-
-// feedMemory is the feed.Memory of a credential.
-type feedMemory struct {
-	Memory
-	cred model.Credential
-}
-
-func (m feedMemory) Hold(n int) bool { return m.Memory.Hold(m.cred, n) }
-func (m feedMemory) Release(n int)   { m.Memory.Release(m.cred, n) }
 
 // recordWriters are the writers of single records.
 var recordWriters = sync.Pool{New: func() any { return schema.NewJSONWriter(nil, schema.Compact) }}

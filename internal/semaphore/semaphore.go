@@ -8,6 +8,7 @@ package semaphore
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -99,32 +100,26 @@ func (p *Place[K]) Grow(n, spare int) (ok, overShare bool) {
 	return true, false
 }
 
-// Shrink releases n of the places that p holds.
+// Shrink releases n of the places that p holds, or all of them if p holds fewer.
 func (p *Place[K]) Shrink(n int) {
 	p.sem.mu.Lock()
 	defer p.sem.mu.Unlock()
-	p.shrink(n)
-}
-
-// shrink does the work of Shrink. The caller holds p.sem.mu.
-func (p *Place[K]) shrink(n int) {
-	p.weight -= n
-	p.sem.queue.Hold(p.key, -n)
-	p.sem.startNext()
-}
-
-// Release releases everything that p holds. Only the first call has an effect.
-func (p *Place[K]) Release() {
-	p.sem.mu.Lock()
-	defer p.sem.mu.Unlock()
-	if p.weight > 0 {
-		p.shrink(p.weight)
+	if n = min(n, p.weight); n > 0 {
+		p.weight -= n
+		p.sem.queue.Hold(p.key, -n)
+		p.sem.startNext()
 	}
 }
 
-// Free releases n places that the key holds, for a caller that has not kept the
-// Place.
-func (s *Semaphore[K]) Free(key K, n int) { (&Place[K]{sem: s, key: key, weight: n}).Shrink(n) }
+// Release releases everything that p holds.
+func (p *Place[K]) Release() { p.Shrink(math.MaxInt) }
+
+// Size returns the number of places that p holds.
+func (p *Place[K]) Size() int {
+	p.sem.mu.Lock()
+	defer p.sem.mu.Unlock()
+	return p.weight
+}
 
 // Claim sets the key of a place that was acquired with the zero key. If the key
 // already holds its share, Claim releases the place and waits for another one.

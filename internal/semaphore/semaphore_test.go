@@ -232,8 +232,12 @@ func TestGrow(t *testing.T) {
 		}
 	}
 	s := New[string](100, 40, 0)
-	s.Empty("a").Grow(30, 0)
-	if s.Free("a", 20); s.Held("a") != 10 || s.queue.Free() != 90 {
-		t.Errorf("the key holds %d", s.Held("a"))
+	p := s.Empty("a")
+	p.Grow(30, 0)
+	if p.Shrink(20); p.Size() != 10 || s.Held("a") != 10 || s.queue.Free() != 90 {
+		t.Errorf("the key holds %d, the Place %d", s.Held("a"), p.Size())
+	}
+	if p.Shrink(20); p.Size() != 0 || s.queue.Free() != 100 {
+		t.Errorf("%d places are free after more were released than were held", s.queue.Free())
 	}
 }

@@ -98,17 +98,26 @@ func (r *allowance) tryAcquire(n int) (ok bool, of reclaimable) {
 // release frees n bytes.
 func (r *allowance) release(n int) { r.memory.Shrink(n) }
 
-// Hold reserves n bytes for data that this package does not store, such as the
-// body of a client's request or of the gateway's answer. The bytes count
-// towards the limit on the credential. Only a credential that uses little memory
-// gets the reserve for short answers, because long data may be held in small
-// parts. Hold does not wait, and reports whether it succeeded.
-func (b *Budget) Hold(cred model.Credential, n int) bool {
-	o := ownerOf(nil, cred)
-	r := b.allowance(o)
-	r.short = b.short(b.bytes.Held(o) + n)
+// A Reservation is a part of the budget for data that this package does not
+// store, such as the body of a client's request or of the gateway's answer. It
+// counts towards the limit on its credential.
+type Reservation struct{ allowance }
+
+// Reserve returns a Reservation of no bytes.
+func (b *Budget) Reserve(cred model.Credential) *Reservation {
+	return &Reservation{*b.allowance(ownerOf(nil, cred))}
+}
+
+// Grow reserves n more bytes. Only a credential that uses little memory gets the
+// reserve for short answers, because long data may grow in small parts. Grow
+// does not wait, and reports whether it succeeded.
+func (r *Reservation) Grow(n int) bool {
+	r.short = r.budget.short(r.budget.bytes.Held(r.owner) + n)
 	return r.acquire(n)
 }
 
-// Release frees the memory that Hold reserved.
-func (b *Budget) Release(cred model.Credential, n int) { b.bytes.Free(ownerOf(nil, cred), n) }
+// Shrink frees n bytes, or all if there are fewer.
+func (r *Reservation) Shrink(n int) { r.release(n) }
+
+// Size returns the number of reserved bytes.
+func (r *Reservation) Size() int { return r.memory.Size() }

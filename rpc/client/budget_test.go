@@ -61,21 +61,26 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 }
 
-// TestHold checks that the memory that Hold reserves counts towards the limit
-// on the credential, and that long data in small parts does not use the reserve
-// for short answers.
-func TestHold(t *testing.T) {
+// TestReservation checks that the memory of a Reservation counts towards the
+// limit on the credential, and that long data in small parts does not use the
+// reserve for short answers.
+func TestReservation(t *testing.T) {
 	t.Parallel()
-	b, ann := NewBudget(800), model.Credential{Token: "ann"}
-	if !b.Hold(ann, 600) || b.Hold(ann, 1) || !b.Hold(model.Credential{Token: "bob"}, 100) {
+	b := NewBudget(800)
+	reserve := func(user string) *Reservation { return b.Reserve(model.Credential{Token: user}) }
+	ann := reserve("ann")
+	if !ann.Grow(600) || reserve("ann").Grow(1) || !reserve("bob").Grow(100) {
 		t.Errorf("%d free", b.Free())
 	}
-	b.Release(ann, 600)
-	if b.Free() != 700 || !b.Hold(ann, 300) {
+	if ann.Size() != 600 {
+		t.Errorf("%d bytes are reserved", ann.Size())
+	}
+	ann.Shrink(1000)
+	if b.Free() != 700 || !ann.Grow(300) {
 		t.Errorf("%d free", b.Free())
 	}
-	eva := model.Credential{Token: "eva"}
-	if !b.Hold(model.Credential{Token: "dan"}, 300) || !b.Hold(eva, 15) || b.Hold(eva, 15) {
+	eva := reserve("eva")
+	if !reserve("dan").Grow(300) || !eva.Grow(15) || eva.Grow(15) {
 		t.Errorf("%d free", b.Free())
 	}
 }

@@ -53,7 +53,7 @@ func TestPromptTakesNoMemory(t *testing.T) {
 	if n := l.lists.Load(); n != client.MaxLongRequests+1 {
 		t.Errorf("%d lists", n)
 	}
-	if !budget.Hold(model.Credential{Token: "bob"}, size/2) || !budget.Hold(model.Credential{Token: "carol"}, size/8*3) {
+	if !budget.Reserve(model.Credential{Token: "bob"}).Grow(size/2) || !budget.Reserve(model.Credential{Token: "carol"}).Grow(size/8*3) {
 		t.Fatal("no memory")
 	}
 	if _, err := c.Jobs(context.Background(), ann, model.Query{Prompt: true}, func(*model.Job) error { return nil }); err != nil {

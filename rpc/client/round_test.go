@@ -379,7 +379,7 @@ func TestLongAnswersAreShared(t *testing.T) {
 	if n := lists.Load(); n >= 20 {
 		t.Errorf("%d lists", n)
 	}
-	if !budget.Hold(ann, len(list)*7/2*99/100) {
+	if !budget.Reserve(ann).Grow(len(list) * 7 / 2 * 99 / 100) {
 		t.Error("memory of answers is not freed")
 	}
 }

@@ -318,7 +318,8 @@ func TestMemoryBecomesFree(t *testing.T) {
 	l := newLister(t, jobs)
 	budget, other := client.NewBudget(size), model.Credential{Token: "other"}
 	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 10 * time.Minute, ConnectTimeout: 10 * time.Minute})
-	if !budget.Hold(other, size*7/8) {
+	held := budget.Reserve(other)
+	if !held.Grow(size * 7 / 8) {
 		t.Fatal("no memory")
 	}
 	n := 0
@@ -328,7 +329,7 @@ func TestMemoryBecomesFree(t *testing.T) {
 			if open := l.open.Load(); open != 1 {
 				t.Errorf("%d connections", open)
 			}
-			budget.Release(other, size*7/8)
+			held.Shrink(size)
 		case 200: // after the first piece
 			eventually(t, "no connection is open", func() bool { return l.open.Load() == 0 })
 		}

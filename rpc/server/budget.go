@@ -1,6 +1,8 @@
 package server
 
 import (
+	"math"
+
 	"schedrestd/internal/errs"
 	"schedrestd/internal/semaphore"
 )
@@ -10,30 +12,34 @@ import (
 // and a limit for each user. Bytes are counted before they are stored.
 type budget struct {
 	bytes      *semaphore.Semaphore[uint32] // a place is a byte
+	unlimited  *semaphore.Semaphore[uint32] // for the users for whom super returns true
 	maxPerUser int
 	super      func(uid uint32) bool
 	resource   string // kind of bytes, for the error
 }
 
 func newBudget(total, perUser int, super func(uid uint32) bool, resource string) budget {
-	return budget{semaphore.New[uint32](total, perUser, 0), perUser, super, resource}
+	return budget{semaphore.New[uint32](total, perUser, 0), semaphore.New[uint32](math.MaxInt, math.MaxInt, 0), perUser, super, resource}
 }
 
-// reserve counts n bytes as used by the user with this uid, until the caller
-// calls release.
-func (b *budget) reserve(uid uint32, n int) (release func(), err error) {
+// A reservation is the part of a budget that a request or an answer uses.
+type reservation struct {
+	*semaphore.Place[uint32]
+	resource string
+}
+
+// reservation returns a reservation of no bytes for the user with this uid.
+func (b *budget) reservation(uid uint32) reservation {
 	if b.super(uid) {
-		return func() {}, nil
+		return reservation{b.unlimited.Empty(uid), b.resource}
 	}
-	if ok, _ := b.bytes.Empty(uid).Grow(n, 0); !ok {
-		return nil, errs.New(errs.TooMany, "too many concurrent %s", b.resource)
-	}
-	return func() { b.release(uid, n) }, nil
+	return reservation{b.bytes.Empty(uid), b.resource}
 }
 
-// release stops counting n bytes for uid.
-func (b *budget) release(uid uint32, n int) {
-	if !b.super(uid) {
-		b.bytes.Free(uid, n)
+// grow reserves n more bytes.
+func (r reservation) grow(n int) error {
+	if ok, _ := r.Grow(n, 0); !ok {
+		return errs.New(errs.TooMany, "too many concurrent %s", r.resource)
 	}
+	return nil
 }

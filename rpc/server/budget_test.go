@@ -8,8 +8,8 @@ import (
 
 func TestBudget(t *testing.T) {
 	b := newBudget(100, 40, func(uid uint32) bool { return uid == 0 }, "bytes")
-	release, err := b.reserve(1, 30)
-	if err != nil {
+	one := b.reservation(1)
+	if err := one.grow(30); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -17,11 +17,12 @@ func TestBudget(t *testing.T) {
 		n    int
 		want bool
 	}{{1, 20, false}, {1, 10, true}, {2, 40, true}, {3, 30, false}, {3, 20, true}, {0, 1 << 30, true}} {
-		if _, err := b.reserve(tt.uid, tt.n); (err == nil) != tt.want || err != nil && errs.KindOf(err) != errs.TooMany {
+		if err := b.reservation(tt.uid).grow(tt.n); (err == nil) != tt.want || err != nil && errs.KindOf(err) != errs.TooMany {
 			t.Errorf("%d bytes of uid %d: %v", tt.n, tt.uid, err)
 		}
 	}
-	release()
+	one.Release()
+	one.Release() // has no effect
 	if total, _ := b.bytes.Counts(); total != 70 || b.bytes.Held(1) != 10 {
 		t.Errorf("%d bytes, %d of one user, after some were given back", total, b.bytes.Held(1))
 	}

@@ -160,7 +160,8 @@ func (c *conn) reserveMemory(t message.Type, id Identity, n int) (release func()
 	if n > limit {
 		return nil, errs.New(errs.TooLarge, "the request has %d bytes; at most %d are accepted", n, limit)
 	}
-	return c.server.requestBudget.reserve(id.UID, n)
+	r := c.server.requestBudget.reservation(id.UID)
+	return r.Release, r.grow(n)
 }
 
 func (c *conn) handle(ctx context.Context, handlers map[message.Type]Handler, r *Request) (message.Type, message.Body, error) {

@@ -27,21 +27,21 @@ const socketBuffer = 256 << 10
 // A spool is an encoded answer that waits to be sent.
 type spool struct {
 	server   *Server
-	uid      uint32
 	head     []byte   // the whole answer as long as file is nil
 	file     *os.File // unnamed
 	size     int
-	inFile   int  // bytes in file
-	reserved int  // bytes of the budget
-	inMemory bool // a file could not be used
-	memory   int  // bytes of the budget of requests, if inMemory
+	inFile   int         // bytes in file
+	disk     reservation // for file
+	inMemory bool        // a file could not be used
+	memory   reservation // of the budget of requests, if inMemory
 }
 
 // Spool encodes body, which is the answer of type t to r. It returns another
 // body, and the handler must return that one. Spool needs little memory,
 // however long the answer is. It reads all elements of body before it returns.
 func (r *Request) Spool(t message.Type, body message.Body) (message.Body, error) {
-	s := &spool{server: r.server, uid: r.Identity.UID}
+	uid := r.Identity.UID
+	s := &spool{server: r.server, disk: r.server.spoolBudget.reservation(uid), memory: r.server.requestBudget.reservation(uid)}
 	if err := s.encode(r, t, body); err != nil {
 		s.close()
 		return nil, err
@@ -97,7 +97,7 @@ func (s *spool) open() error {
 	}
 	// Reserve a quarter of the user's limit in advance. So a user who does not
 	// read their answers is refused before another long answer is encoded.
-	if err := s.grow(s.server.spoolBudget.maxPerUser / 4); err != nil {
+	if err := s.disk.grow(s.server.spoolBudget.maxPerUser / 4); err != nil {
 		return err
 	}
 	head := s.head
@@ -107,8 +107,8 @@ func (s *spool) open() error {
 }
 
 func (s *spool) append(p []byte) (int, error) {
-	if s.file != nil && s.size > s.reserved {
-		if err := s.grow(len(p)); err != nil {
+	if s.file != nil && s.size > s.disk.Size() {
+		if err := s.disk.grow(len(p)); err != nil {
 			return 0, err
 		}
 	}
@@ -143,36 +143,17 @@ func (s *spool) leaveFile(cause error) error {
 	}
 	s.file.Close()
 	s.file, s.inMemory = nil, true
-	s.shrink(0)
+	s.disk.Release()
 	return nil
 }
 
 // growMemory takes n bytes from the budget of requests, for an answer that
 // stays in memory. The argument cause is why no file is used, if known.
 func (s *spool) growMemory(n int, cause error) error {
-	if _, err := s.server.requestBudget.reserve(s.uid, n); err != nil {
+	if err := s.memory.grow(n); err != nil {
 		return errs.Wrap(errors.Join(cause, err), errs.Unavailable, "no space for a long answer")
 	}
-	s.memory += n
 	return nil
-}
-
-// grow takes n bytes from the budget.
-func (s *spool) grow(n int) error {
-	_, err := s.server.spoolBudget.reserve(s.uid, n)
-	if err == nil {
-		s.reserved += n
-	}
-	return err
-}
-
-// shrink keeps n bytes reserved for the answer, and returns the rest to the
-// budget.
-func (s *spool) shrink(n int) {
-	if s.reserved > n {
-		s.server.spoolBudget.release(s.uid, s.reserved-n)
-		s.reserved = n
-	}
 }
 
 // setFront replaces the beginning of the answer.
@@ -181,7 +162,7 @@ func (s *spool) setFront(front []byte) error {
 		copy(s.head, front)
 		return nil
 	}
-	s.shrink(s.size)
+	s.disk.Shrink(s.disk.Size() - s.size) // what was reserved in advance
 	_, err := s.file.WriteAt(front, 0)
 	return errs.Wrap(err, errs.Unavailable, "no space for a long answer")
 }
@@ -190,9 +171,8 @@ func (s *spool) close() {
 	if s.file != nil {
 		s.file.Close()
 	}
-	s.shrink(0)
-	s.server.requestBudget.release(s.uid, s.memory)
-	s.memory = 0
+	s.disk.Release()
+	s.memory.Release()
 }
 
 // Walk fails, because a spool is already encoded.
