@@ -94,11 +94,15 @@ func (t *Table) Pause(id uint64, d time.Duration) {
 	}
 }
 
+// blockedFor returns how much longer the client of the connection is blocked, and
+// 0 if it is not. The caller holds mu.
+func (c *Conn) blockedFor() time.Duration { return max(0, time.Until(c.pausedUntil)) }
+
 // IsBlocked reports whether the client of the connection is blocked.
 func (c *Conn) IsBlocked() bool {
 	c.table.mu.Lock()
 	defer c.table.mu.Unlock()
-	return time.Now().Before(c.pausedUntil)
+	return c.blockedFor() > 0
 }
 
 // MayLog reports whether another line about an offence may be logged. Without

@@ -106,19 +106,28 @@ func (q *Request) Finish() {
 	t.remove(q.conn)
 }
 
-// State returns how much longer the client of the request is blocked, and
-// whether the connection has to end with this answer. A connection of a blocked
-// client ends so that the client reconnects, and the dispatcher refuses the new
-// connection. On the old one, the worker would have to answer and log every
-// request from the client.
-func (q *Request) State() (blocked time.Duration, last bool) {
+// BlockedFor returns how much longer the client of the request is blocked, and 0
+// if it is not.
+func (q *Request) BlockedFor() time.Duration {
 	t := q.conn.table
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if blocked = max(0, time.Until(q.conn.pausedUntil)); blocked == 0 && q.source.IsValid() {
-		return t.forwarded.BlockedFor(time.Now(), q.source), t.retired || q.conn.closing
+	wait := q.conn.blockedFor()
+	if wait == 0 && q.source.IsValid() {
+		return t.forwarded.BlockedFor(time.Now(), q.source)
 	}
-	return blocked, t.retired || q.conn.closing || blocked > 0
+	return wait
+}
+
+// isLast reports whether the connection has to end with this answer. That of a
+// blocked client ends so that the client reconnects, and the dispatcher refuses
+// the new connection. On the old one, the worker would have to answer and log
+// every request from the client.
+func (q *Request) isLast() bool {
+	t := q.conn.table
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.retired || q.conn.closing || q.conn.blockedFor() > 0
 }
 
 // Status returns the status of the answer, or 0 if the handler has not sent one.
@@ -127,13 +136,13 @@ func (q *Request) Status() int { return q.status }
 // Unwrap returns the wrapped writer, for http.ResponseController.
 func (q *Request) Unwrap() http.ResponseWriter { return q.ResponseWriter }
 
-// WriteHeader sends the status of the answer. The connection may have to end
-// with the answer although it did not have to when the request began: its slot
-// may be needed, or the worker may have been retired.
+// WriteHeader sends the status of the answer. It also announces the end of the
+// connection if the answer must be its last. With HTTP/2, net/http then sends
+// GOAWAY.
 func (q *Request) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		q.status = status
-		if _, last := q.State(); last {
+		if q.isLast() {
 			q.Header().Set("Connection", "close")
 		}
 	}
@@ -143,6 +152,9 @@ func (q *Request) WriteHeader(status int) {
 // Write writes b. It writes to an HTTP/2 stream in pieces, each with its own
 // deadline.
 func (q *Request) Write(b []byte) (n int, err error) {
+	if q.status == 0 {
+		q.WriteHeader(http.StatusOK)
+	}
 	if !q.isStream {
 		return q.ResponseWriter.Write(b)
 	}
@@ -157,10 +169,13 @@ func (q *Request) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// Deliver waits until an HTTP/2 answer has been sent completely. It may have to
-// wait for space in the client's window. The request keeps its place in the
-// meantime.
+// Deliver completes the answer, and waits until an HTTP/2 answer has been sent
+// completely. It may have to wait for space in the client's window. The request
+// keeps its place in the meantime.
 func (q *Request) Deliver() {
+	if q.status == 0 {
+		q.WriteHeader(http.StatusOK)
+	}
 	if q.isStream {
 		_ = q.withDeadline(q.control.Flush)
 	}

@@ -74,43 +74,28 @@ func (l *Limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	source := l.proxies.Source(r)
 	q := conns.From(r.Context()).Begin(w, r, source)
 	defer q.Finish()
-	blocked := checkBlocked(w, q)
 	if r.URL.Path == "/healthz" || r.URL.Path == "/livez" { // these report whether this process is alive, which does not depend on free places
 		l.serve(q, r, nil, source)
 		return
 	}
-	if blocked > 0 {
-		l.refuseBlocked(w, r, blocked)
+	if wait := q.BlockedFor(); wait > 0 {
+		l.refuseBlocked(q, r, wait)
 		return
 	}
 	p, err := l.places.Acquire(r.Context(), "")
 	if err != nil {
 		l.Counts.Overloaded.Add(1)
-		l.Refuse(w, r, errOverloaded)
+		l.Refuse(q, r, errOverloaded)
 		return
 	}
 	taken := &place{Place: p, limiter: l, request: q}
 	defer taken.Release()
-	// The client may have been blocked while the request waited. The request's
-	// place in the semaphore is freed before the answer is sent, because the
-	// client might never read the answer.
-	if blocked := checkBlocked(w, q); blocked > 0 {
-		taken.Release()
-		l.refuseBlocked(w, r, blocked)
+	if wait := q.BlockedFor(); wait > 0 { // since the request began to wait
+		taken.Release() // before the answer is sent, because the client might never read it
+		l.refuseBlocked(q, r, wait)
 		return
 	}
 	l.serve(q, r.WithContext(context.WithValue(r.Context(), placeKey{}, taken)), p, source)
-}
-
-// checkBlocked returns how much longer the client is blocked, and 0 if it is
-// not. It also announces the end of the connection, if this answer must be its
-// last. With HTTP/2, net/http then sends GOAWAY.
-func checkBlocked(w http.ResponseWriter, q *conns.Request) time.Duration {
-	blocked, last := q.State()
-	if last {
-		w.Header().Set("Connection", "close")
-	}
-	return blocked
 }
 
 // refuseBlocked answers a request of a blocked client.
