@@ -75,7 +75,7 @@ var allowedImports = map[string][]string{
 	"gateway/dispatcher/admission": {"internal/penalty", "internal/semaphore", "ipc"}, // makes decisions, and has no other effects
 	"gateway/dispatcher/auditlog":  {"gateway/dispatcher/process", "gateway/dispatcher/service", "internal/rate", "ipc"},
 	"gateway/dispatcher/dial":      {"become", "internal/rate", "internal/sockaddr", "internal/sockdiag", "ipc"},
-	"gateway/dispatcher/dispatch":  {"gateway/dispatcher/admission", "gateway/dispatcher/pool", "gateway/dispatcher/process", "internal/rate", "internal/sockdiag", "ipc", "security"},
+	"gateway/dispatcher/dispatch":  {"gateway/dispatcher/admission", "gateway/dispatcher/pool", "gateway/dispatcher/process", "internal/rate", "internal/semaphore", "internal/sockdiag", "ipc", "security"},
 	"gateway/dispatcher/inetd":     {"gateway/dispatcher/dial", "gateway/dispatcher/process", "gateway/dispatcher/relay", "internal/errs", "internal/exitstatus", "internal/printable", "ipc"},
 	"gateway/dispatcher/pool":      {"gateway/dispatcher/admission", "gateway/dispatcher/dial", "gateway/dispatcher/process", "gateway/dispatcher/relay", "internal/errs", "internal/fdpass", "internal/penalty", "internal/printable", "internal/rate", "internal/sockdiag", "ipc", "metric", "security"},
 	"gateway/dispatcher/process":   {"gateway/dispatcher/relay", "internal/errs", "internal/exitstatus", "ipc", "security"},

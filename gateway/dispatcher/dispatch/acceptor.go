@@ -96,8 +96,8 @@ func client(m *ipc.Arrival, fd int, kernel *sockdiag.Socket) (addr netip.Addr, u
 //
 // If no slots are left, submit waits briefly, at most twice. The wait gives
 // this process time to notice that workers have closed earlier connections.
-// Otherwise, if connections arrived without a pause, this process would refuse
-// new ones although slots have become free.
+// Otherwise, if connections arrived without a pause, workers would be asked to
+// close idle connections of other clients although slots have become free.
 func (a *Acceptor) submit(m *ipc.Arrival, fd int, addr netip.Addr, uid uint32) {
 	c := &pool.Connection{Connection: m.Connection, Arrival: m.ID, Forbidden: m.DenyReason, FD: fd, OtherNetns: m.OtherNetns}
 	if m.Network == ipc.Unix && m.UID == ipc.NoID {

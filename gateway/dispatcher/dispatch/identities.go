@@ -9,19 +9,24 @@ import (
 	"schedrestd/gateway/dispatcher/admission"
 	"schedrestd/gateway/dispatcher/pool"
 	"schedrestd/gateway/dispatcher/process"
+	"schedrestd/internal/semaphore"
+	"schedrestd/security"
 )
 
 // An identities is a Dispatcher with a pool for each pair of uid and gid that
 // the kernel reports. Each pool has one worker. The number of pools is limited,
 // so a connection may have to wait for a pool. In this case, the least recently
 // used pool without connections is retired. If every pool has connections, some
-// workers are asked to close theirs.
+// workers are asked to close theirs. A free place goes to the waiting user who
+// has the fewest pools.
 type identities struct {
 	onDemand
 	pools        map[identity]*pool.Pool
-	leaving      map[*pool.Pool]retirement // retired pools whose worker still runs
-	waiting      pool.Queue                // connections that wait for a pool
-	waitingSince time.Time                 // when the queue last became non-empty
+	leaving      map[*pool.Pool]retirement          // retired pools whose worker still runs
+	places       *semaphore.Queue[uint32, identity] // a place is a pool of a user; the items are the identities that wait for one
+	waiting      map[identity]*pool.Queue           // connections of these identities
+	excess       int                                // places that pools of replaced configurations take; see countReplaced
+	waitingSince time.Time                          // when the first of the waiting identities began to wait
 	stopped      bool
 	timer        *time.Timer // of the next call of tend
 	tendDue      bool        // tend is scheduled to run as soon as possible
@@ -32,7 +37,13 @@ type identities struct {
 type identity struct{ uid, gid uint32 }
 
 func newIdentities(demand onDemand) *identities {
-	h := &identities{onDemand: demand, pools: map[identity]*pool.Pool{}, leaving: map[*pool.Pool]retirement{}}
+	h := &identities{onDemand: demand, pools: map[identity]*pool.Pool{}, leaving: map[*pool.Pool]retirement{}, waiting: map[identity]*pool.Queue{}}
+	h.places = semaphore.NewQueue(h.Identities, func(uid uint32, held int, _ identity) int {
+		if h.atUserLimit(uid) {
+			return -1
+		}
+		return held
+	})
 	// This process has buffers for each worker, and there may be many workers.
 	// More frequent garbage collection limits the memory that they use. With a
 	// shared pool, Go's default is better: there are few buffers, and frequent
@@ -44,37 +55,52 @@ func newIdentities(demand onDemand) *identities {
 // Dispatch gives c to the worker with the client's uid and gid.
 func (h *identities) Dispatch(c *pool.Connection) {
 	h.identify(c, func() {
-		switch {
-		case h.stopped:
+		if h.stopped {
 			h.Slots.Drop(c, pool.Unavailable, pool.Stopping)
-		case h.hasPlace(c):
-			h.serve(c)
-		default:
-			h.park(c)
+			return
+		}
+		if p := h.pools[identity{c.UID, c.GID}]; p != nil {
+			p.Submit(c)
+			return
+		}
+		h.park(c)
+		if h.startNext(); len(h.waiting) > 0 {
 			h.tendSoon()
 		}
 	})
 }
 
-// park puts c into the queue of connections that wait for a pool.
+// park lets c wait for a pool.
 func (h *identities) park(c *pool.Connection) {
-	h.waiting.Add(h.Loop, c, h.WaitLimit, func(c *pool.Connection) {
+	id := identity{c.UID, c.GID}
+	queue := h.waiting[id]
+	if queue == nil {
+		queue = new(pool.Queue)
+		h.waiting[id] = queue
+		h.places.Push(id.uid, id)
+	}
+	queue.Add(h.Loop, c, h.WaitLimit, func(c *pool.Connection) {
+		if len(*queue) == 0 {
+			delete(h.waiting, id)
+			h.places.Remove(id.uid, id)
+		}
 		h.Slots.Drop(c, pool.Unavailable, "the limit of users served concurrently is reached")
 	})
 }
 
-// serve gives c to the pool with the client's uid and gid, and creates the pool
-// if necessary.
-func (h *identities) serve(c *pool.Connection) {
-	id := identity{c.UID, c.GID}
-	p := h.pools[id]
-	if p == nil {
-		p = h.newPool(peerOf(c.Connection))
-		p.OnIdle, p.OnEnd = h.tendSoon, func() { delete(h.leaving, p); h.tendSoon() }
+// startNext starts as many pools for waiting identities as the limits permit.
+func (h *identities) startNext() {
+	for id, ok := h.places.Next(); ok; id, ok = h.places.Next() {
+		p := h.newPool(security.Identity{UID: id.uid, GID: id.gid})
+		p.OnIdle, p.OnEnd = h.tendSoon, func() { h.forget(p); h.tendSoon() }
 		h.Start(p, func(error) {})
 		h.pools[id] = p
+		queue := h.waiting[id]
+		delete(h.waiting, id)
+		for _, c := range queue.TakeAll() {
+			p.Submit(c)
+		}
 	}
-	p.Submit(c)
 }
 
 // reason is the reason why a pool was retired.
@@ -95,47 +121,40 @@ type retirement struct {
 // a user who is in many groups could have a pool for each group.
 const userFraction = 4
 
-// hasPlace reports whether c can be served now, because there is a pool for its
-// uid and gid, or a new pool may be created.
-func (h *identities) hasPlace(c *pool.Connection) bool {
-	return h.pools[identity{c.UID, c.GID}] != nil || len(h.pools)+h.lingering() < h.Identities && !h.atUserLimit(c.UID)
-}
-
 // atUserLimit reports whether the user uid has the maximum number of workers.
 // The workers of a replaced configuration don't count. Otherwise, after a
 // reload, a user would be locked out while old workers finish long answers.
 func (h *identities) atUserLimit(uid uint32) bool {
+	return h.places.Held(uid) >= max(1, h.Identities/userFraction)
+}
+
+// countReplaced takes as many places as there are pools of replaced
+// configurations beyond Options.Identities. These pools may need hours for their
+// last answers, so up to Options.Identities of them take no place. It must be
+// called when the number of these pools has changed.
+func (h *identities) countReplaced() {
 	n := 0
-	for id := range h.pools {
-		if id.uid == uid {
-			n++
-		}
-	}
-	for p, retired := range h.leaving {
-		if p.Identity().UID == uid && retired.reason != reasonReplaced {
-			n++
-		}
-	}
-	return n >= max(1, h.Identities/userFraction)
-}
-
-// lingering returns how many of the retired pools count against
-// Options.Identities. Pools of a replaced configuration may need hours for
-// their last answers, so up to Options.Identities of them do not count. Any
-// more of them do.
-func (h *identities) lingering() int {
-	return len(h.leaving) - min(h.countReplaced(), h.Identities)
-}
-
-// countReplaced returns how many retired pools belong to replaced
-// configurations.
-func (h *identities) countReplaced() (n int) {
 	for _, retired := range h.leaving {
 		if retired.reason == reasonReplaced {
 			n++
 		}
 	}
-	return n
+	before := h.excess
+	h.excess = max(0, n-h.Identities)
+	h.places.AddFree(before - h.excess)
+}
+
+// forget forgets a retired pool whose worker has exited.
+func (h *identities) forget(p *pool.Pool) {
+	retired, ok := h.leaving[p]
+	if !ok {
+		return // the gateway stops
+	}
+	delete(h.leaving, p)
+	if retired.reason != reasonReplaced {
+		h.places.Hold(p.Identity().UID, -1)
+	}
+	h.countReplaced()
 }
 
 // tendSoon schedules a call of tend as soon as possible.
@@ -164,7 +183,7 @@ func (h *identities) tend() {
 	}
 	now := time.Now()
 	next := h.retireIdle(now)
-	if h.admitWaiting(); len(h.waiting) == 0 {
+	if h.startNext(); len(h.waiting) == 0 {
 		h.waitingSince = time.Time{}
 	} else {
 		h.makePlace(now)
@@ -195,20 +214,13 @@ func (h *identities) retireIdle(now time.Time) time.Duration {
 func (h *identities) retire(id identity, p *pool.Pool, r reason) {
 	delete(h.pools, id)
 	h.leaving[p] = retirement{r, time.Now()}
+	if r == reasonReplaced {
+		h.places.Hold(id.uid, -1)
+		h.countReplaced()
+	}
 	for _, c := range p.Retire() {
 		h.park(c)
 	}
-}
-
-// admitWaiting serves as many waiting connections as the limit permits.
-func (h *identities) admitWaiting() {
-	h.waiting.TakeIf(func(c *pool.Connection) bool {
-		served := h.hasPlace(c)
-		if served {
-			h.serve(c)
-		}
-		return served
-	})
 }
 
 // makePlace ends pools, so that waiting connections can get new pools. It first
@@ -256,17 +268,13 @@ type demand struct {
 }
 
 func (h *identities) demand() *demand {
-	d, counted := &demand{perUser: map[uint32]int{}}, map[identity]bool{}
-	for _, c := range h.waiting {
-		id := identity{c.UID, c.GID}
-		switch {
-		case counted[id]:
-		case h.atUserLimit(c.UID):
-			d.perUser[c.UID]++
-		default:
+	d := &demand{perUser: map[uint32]int{}}
+	for id := range h.waiting {
+		if h.atUserLimit(id.uid) {
+			d.perUser[id.uid]++
+		} else {
 			d.anyUser++
 		}
-		counted[id] = true
 	}
 	return d
 }
@@ -288,9 +296,8 @@ func (d *demand) subtract(uid uint32) {
 // asks retired pools that have only idle connections to close these
 // connections. It also kills workers that do not exit in time.
 func (h *identities) expectLeaving(d *demand, now time.Time) {
-	crowded := h.countReplaced() > h.Identities
 	for p, retired := range h.leaving {
-		if retired.reason == reasonReplaced && !crowded {
+		if retired.reason == reasonReplaced && h.excess == 0 {
 			continue // the end of this pool makes no place for a waiting connection
 		}
 		idle := p.IsIdle()
@@ -331,7 +338,10 @@ func (h *identities) Renew(g *pool.Generation, done func(error)) {
 // Stop turns away connections that wait for a pool.
 func (h *identities) Stop() {
 	h.stopped = true
-	for _, c := range h.waiting.TakeAll() {
-		h.Slots.Drop(c, pool.Unavailable, pool.Stopping)
+	for _, queue := range h.waiting {
+		for _, c := range queue.TakeAll() {
+			h.Slots.Drop(c, pool.Unavailable, pool.Stopping)
+		}
 	}
+	clear(h.waiting)
 }

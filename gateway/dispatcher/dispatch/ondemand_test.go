@@ -55,17 +55,16 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// TestLostWorkersAreLimited checks that users can't fill the disk with log
-// lines by killing their workers or by preventing workers from starting, for
-// example by reaching the limit on their processes. Each failure must be
-// counted.
-func TestLostWorkersAreLimited(t *testing.T) {
+// newStarter returns a Starter, and the channel on which its parent receives
+// requests to start processes.
+func newStarter(t *testing.T) (*process.Starter, *ipc.Channel) {
+	t.Helper()
 	end, fd, err := ipc.Pair(ipc.Parent, ipc.Dispatcher)
 	must(t, err)
-	defer end.Close()
+	t.Cleanup(func() { end.Close() })
 	channel, err := ipc.Resume(fd, ipc.Dispatcher, ipc.Parent, ipc.Serving)
 	must(t, err)
-	defer channel.Close()
+	t.Cleanup(func() { channel.Close() })
 	var other *ipc.Channel
 	must(t, end.WithFD(func(fd int) (err error) {
 		if fd, err = unix.Dup(fd); err == nil {
@@ -73,11 +72,19 @@ func TestLostWorkersAreLimited(t *testing.T) {
 		}
 		return err
 	}))
-	defer other.Close()
-	s := process.NewStarter(process.NewParent(channel), relay.Text(io.Discard))
+	t.Cleanup(func() { other.Close() })
+	return process.NewStarter(process.NewParent(channel), relay.Text(io.Discard)), other
+}
+
+// TestLostWorkersAreLimited checks that users can't fill the disk with log
+// lines by killing their workers or by preventing workers from starting, for
+// example by reaching the limit on their processes. Each failure must be
+// counted.
+func TestLostWorkersAreLimited(t *testing.T) {
+	s, parent := newStarter(t)
 	go func() { // answers that no process can be started
 		for {
-			m, err := other.Receive()
+			m, err := parent.Receive()
 			if err != nil {
 				return
 			}

@@ -79,19 +79,6 @@ func (q *Queue) TakeWhile(take func(*Connection) bool) {
 	}
 }
 
-// TakeIf calls take with each connection, in order, and removes the connections
-// for which take returns true.
-func (q *Queue) TakeIf(take func(*Connection) bool) {
-	*q = slices.DeleteFunc(*q, func(c *Connection) bool {
-		timer := c.timer // take may put the connection into another queue, with another timer
-		taken := take(c)
-		if taken {
-			timer.Stop()
-		}
-		return taken
-	})
-}
-
 // TakeAll removes and returns all connections.
 func (q *Queue) TakeAll() []*Connection {
 	list := *q
