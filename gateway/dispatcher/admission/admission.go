@@ -65,11 +65,9 @@ type Conn struct {
 	Proxy  bool // it carries requests from many clients, so PerSource does not apply
 	Ref    any  // for the caller's use
 
-	admitted bool      // it was given a slot, and has not been released
-	excused  bool      // its worker is silent, so its slot was given to another connection
-	watches  bool      // it has given up its slot, because it waits for a change or has waited for one
-	arrival  uint64    // orders connections that had to wait
-	expires  time.Time // when to refuse it if it waits for other connections of its source to end; otherwise zero
+	holds   holding
+	arrival uint64    // orders connections that had to wait
+	expires time.Time // when to refuse it if it waits for other connections of its source to end; otherwise zero
 
 	stage        work.Stage // as the worker reports it; zero until a worker has the connection
 	list         *list.List // reclaim.resting or reclaim.busy; nil until a worker has it
@@ -105,7 +103,7 @@ func (s *State) Arrived(now time.Time, c *Conn) {
 	}
 	s.queue.Push(c.Source, c)
 	s.admitNext()
-	if c.admitted {
+	if c.holds == slot {
 		return
 	}
 	s.waited++
@@ -147,7 +145,7 @@ func (s *State) Progress(c *Conn, stage work.Stage) (changed bool) {
 		return true
 	}
 	s.move(c, &s.resting)
-	if c.watches && stage != work.Watching {
+	if c.holds == watchPlace && stage != work.Watching {
 		s.reclaimConn(c)
 	}
 	s.admitNext()
@@ -172,7 +170,7 @@ func (s *State) Release(c *Conn) {
 // of slots.
 func (s *State) Unresponsive(conns []*Conn) {
 	for _, c := range conns {
-		if c.admitted && !c.excused && !c.watches && s.excused < s.size {
+		if c.holds == slot && s.excused < s.size {
 			s.excuse(c)
 		}
 	}

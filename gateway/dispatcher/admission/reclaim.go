@@ -94,7 +94,7 @@ func (s *State) askUpTo(l *list.List, n int, match func(*Conn) bool) {
 	for e := l.Front(); e != nil && n > 0; {
 		c := e.Value.(*Conn)
 		e = e.Next() // before reclaimConn moves c
-		if !c.asked && !c.excused && !c.watches && match(c) {
+		if !c.asked && c.holds == slot && match(c) {
 			s.reclaimConn(c)
 			n--
 		}

@@ -64,7 +64,7 @@ func TestOldestIsAsked(t *testing.T) {
 	first := f.arrive(2)
 	f.wantAsked(t, 3)
 	f.Release(f.list[3])
-	if !first.admitted {
+	if first.holds != slot {
 		t.Error("a slot was freed, but the waiting connection did not get it")
 	}
 	f.arrive(2)
@@ -113,7 +113,7 @@ func TestCrowdGivesWay(t *testing.T) {
 	f.wantAsked(t, 0)
 	f.Release(f.list[0])
 	f.wantAsked(t)
-	if f.queue.Free() != 0 || !third.admitted {
+	if f.queue.Free() != 0 || third.holds != slot {
 		t.Errorf("%d slots are free", f.queue.Free())
 	}
 }
@@ -128,7 +128,7 @@ func TestExcusedGiveNoWay(t *testing.T) {
 	}
 	f.Unresponsive(f.list[:2])
 	for range 2 {
-		if !f.arrive(2).admitted {
+		if f.arrive(2).holds != slot {
 			t.Error("the slot of a silent worker's connection is unavailable")
 		}
 	}

@@ -2,6 +2,16 @@ package admission
 
 import "schedrestd/internal/semaphore"
 
+// A holding is what a connection counts as.
+type holding uint8
+
+const (
+	nothing    holding = iota // it waits for a slot, or is not known here any longer
+	slot                      // it has a slot
+	lentSlot                  // its worker is silent, so another connection uses its slot
+	watchPlace                // it has given up its slot, because it waits for a change or has waited for one
+)
+
 // A shares divides slots fairly among sources. A free slot goes to the waiting
 // source that has the fewest. Sources with equally many take turns.
 type shares struct {
@@ -33,7 +43,7 @@ func newShares(c Config) *shares {
 // admitNext gives free slots to waiting connections.
 func (s *shares) admitNext() {
 	for c, ok := s.queue.Next(); ok; c, ok = s.queue.Next() {
-		c.admitted = true
+		c.holds = slot
 		s.decide(Decision{Action: Admit, Conn: c})
 	}
 }
@@ -41,39 +51,38 @@ func (s *shares) admitNext() {
 // releaseSlot takes back the slot of c, or its place among those that wait for a
 // change.
 func (s *shares) releaseSlot(c *Conn) {
-	if !c.admitted {
+	switch c.holds {
+	case nothing:
 		panic("admission: a slot was freed that was not taken")
-	}
-	c.admitted = false
-	if c.watches {
-		c.watches = false
+	case watchPlace:
 		s.watchers.Hold(c.Source, -1)
-		return
-	}
-	s.queue.Hold(c.Source, -1)
-	if c.excused {
+	case lentSlot:
 		s.excused--
 		s.queue.AddFree(-1)
+		s.queue.Hold(c.Source, -1)
+	case slot:
+		s.queue.Hold(c.Source, -1)
 	}
+	c.holds = nothing
 }
 
 // beginWatch takes back the slot of c, which waits for a change, unless too many
 // connections do.
 func (s *shares) beginWatch(c *Conn) {
-	if c.watches || c.excused || s.watchers.Free() <= 0 || !c.Proxy && s.watchers.Held(c.Source) >= s.watchShare {
+	if c.holds != slot || s.watchers.Free() <= 0 || !c.Proxy && s.watchers.Held(c.Source) >= s.watchShare {
 		return
 	}
-	c.watches = true
+	c.holds = watchPlace
 	s.watchers.Hold(c.Source, 1)
 	s.queue.Hold(c.Source, -1)
 }
 
 // endWatch gives c its slot again, if one is free for its source.
 func (s *shares) endWatch(c *Conn) {
-	if !c.watches || s.queue.Free() <= 0 || s.atLimit(c) {
+	if c.holds != watchPlace || s.queue.Free() <= 0 || s.atLimit(c) {
 		return
 	}
-	c.watches = false
+	c.holds = slot
 	s.watchers.Hold(c.Source, -1)
 	s.queue.Hold(c.Source, 1)
 }
@@ -82,7 +91,7 @@ func (s *shares) endWatch(c *Conn) {
 // its source. Otherwise two users who have stopped their workers keep a third one
 // waiting for 12 s.
 func (s *shares) excuse(c *Conn) {
-	c.excused = true
+	c.holds = lentSlot
 	s.excused++
 	s.queue.AddFree(1)
 }

@@ -48,7 +48,7 @@ func play(s *State, script string) (events []string) {
 			admitted[name] = admitted[name][1:]
 			s.Release(c)
 		case '!':
-			i := slices.IndexFunc(admitted[name], func(c *Conn) bool { return !c.excused })
+			i := slices.IndexFunc(admitted[name], func(c *Conn) bool { return c.holds != lentSlot })
 			s.Unresponsive(admitted[name][i : i+1])
 		case '~', '^', '_':
 			stage := map[byte]work.Stage{'~': work.Watching, '^': work.Answering, '_': work.Idle}[word[0]]
