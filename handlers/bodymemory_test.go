@@ -19,7 +19,7 @@ func TestLargeBodies(t *testing.T) {
 	cfg := config(demo())
 	cfg.MaxBody = 2 * stepBody
 	const fewBodies = 4
-	memory := &pot{free: fewBodies * 2 * stepBody}
+	memory := newPot(fewBodies * 2 * stepBody)
 	cfg.Memory = memory.reserve
 	handler := New(cfg)
 	post := func(body io.Reader, length int64) *httptest.ResponseRecorder {
@@ -51,8 +51,8 @@ func TestLargeBodies(t *testing.T) {
 		out.Close()
 	}
 	running.Wait()
-	if memory.free != fewBodies*2*stepBody {
-		t.Errorf("%d bytes are left", memory.free)
+	if memory.used() != 0 {
+		t.Errorf("%d bytes are still reserved", memory.used())
 	}
 	large := submission + strings.Repeat(" ", 2*stepBody-len(submission))
 	if w := post(strings.NewReader(large), -1); w.Code != http.StatusOK {
@@ -79,7 +79,7 @@ func TestBodiesOfManyValues(t *testing.T) {
 	} {
 		cfg := config(demo())
 		cfg.MaxBody, cfg.MaxParsed = 2*stepBody, tt.maxParsed
-		memory := &pot{free: tt.memory}
+		memory := newPot(tt.memory)
 		cfg.Memory = memory.reserve
 		r := request(http.MethodPost, "/sched/v0.0.43/job/submit", tt.body)
 		r.Header.Set("Content-Type", tt.media)
@@ -88,8 +88,8 @@ func TestBodiesOfManyValues(t *testing.T) {
 		if refused := w.Code == http.StatusServiceUnavailable || w.Code == http.StatusRequestEntityTooLarge; refused != (tt.refused != 0) || refused && w.Code != tt.refused {
 			t.Errorf("%s: status %d: %.200s", tt.name, w.Code, w.Body)
 		}
-		if memory.free != tt.memory {
-			t.Errorf("%s: %d of %d bytes are left", tt.name, memory.free, tt.memory)
+		if memory.used() != 0 {
+			t.Errorf("%s: %d of %d bytes are still reserved", tt.name, memory.used(), tt.memory)
 		}
 	}
 }

@@ -218,7 +218,7 @@ func TestMemoryOfPages(t *testing.T) {
 		f.jobs = append(f.jobs, model.Job{StepID: model.StepID{JobID: 1000 - i}, Dependency: strings.Repeat("x", 128<<10)})
 	}
 	const free = 16 << 20
-	memory := &pot{free: free}
+	memory := newPot(free)
 	cfg := config(f)
 	cfg.Memory = memory.reserve
 	h := New(cfg)
@@ -228,8 +228,8 @@ func TestMemoryOfPages(t *testing.T) {
 		if w.Code != want {
 			t.Errorf("limit %d: status %d: %.300s", limit, w.Code, w.Body)
 		}
-		if memory.free != free {
-			t.Errorf("limit %d: %d bytes are still reserved", limit, free-memory.free)
+		if memory.used() != 0 {
+			t.Errorf("limit %d: %d bytes are still reserved", limit, memory.used())
 		}
 	}
 }

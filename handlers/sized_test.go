@@ -7,53 +7,25 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"schedrestd/handlers/feed"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/semaphore"
 	"schedrestd/model"
 )
 
-// A pot is a limit on memory.
-type pot struct {
-	mu   sync.Mutex
-	free int
-}
+// A pot is a limit on memory, in bytes.
+type pot struct{ *semaphore.Semaphore[string] }
+
+func newPot(n int) pot { return pot{semaphore.New[string](n, n, 0)} }
 
 // reserve is the rest.Memory of the pot.
-func (p *pot) reserve(model.Credential) feed.Reservation { return &serving{pot: p} }
+func (p pot) reserve(model.Credential) feed.Reservation { return p.Empty("ann") }
 
-type serving struct {
-	*pot
-	size int
-}
-
-func (s *serving) Grow(n int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n > s.free {
-		return false
-	}
-	s.free -= n
-	s.size += n
-	return true
-}
-
-func (s *serving) Shrink(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n = min(n, s.size)
-	s.free += n
-	s.size -= n
-}
-
-func (s *serving) Size() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.size
-}
+// used returns the number of reserved bytes.
+func (p pot) used() int { return p.Held("ann") }
 
 // asHTTP10 turns r into an HTTP/1.0 request.
 func asHTTP10(r *http.Request) *http.Request {
@@ -91,7 +63,7 @@ func TestSized(t *testing.T) {
 					}
 					want, plain := get(config(f), false)
 					for i, n := range []int{1 << 20, 1 << 20, spoolPiece, 0} {
-						cfg, memory := config(f), &pot{free: n}
+						cfg, memory := config(f), newPot(n)
 						cfg.Memory, cfg.SendLength = memory.reserve, i == 0
 						w, got := get(cfg, i > 0)
 						if !bytes.Equal(got, plain) || w.Code != want.Code || w.Header().Get("Content-Encoding") != want.Header().Get("Content-Encoding") {
@@ -100,8 +72,8 @@ func TestSized(t *testing.T) {
 						if w.Header().Get("Content-Length") == "" && n > spoolPiece {
 							t.Error("no Content-Length")
 						}
-						if memory.free != n {
-							t.Errorf("%d bytes were not given back", n-memory.free)
+						if memory.used() != 0 {
+							t.Errorf("%d bytes were not given back", memory.used())
 						}
 					}
 				})
@@ -141,7 +113,7 @@ func TestSizedListThatBreaksOff(t *testing.T) {
 	f.midwayErr = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
 	for _, coding := range []string{"", "gzip"} {
 		for _, n := range []int{1 << 20, 0} {
-			cfg, memory := config(f), &pot{free: n}
+			cfg, memory := config(f), newPot(n)
 			cfg.Memory = memory.reserve
 			r := asHTTP10(request(http.MethodGet, "/sched/v0.0.43/jobs", ""))
 			r.Header.Set("Accept-Encoding", coding)
@@ -159,8 +131,8 @@ func TestSizedListThatBreaksOff(t *testing.T) {
 			if n > 0 && (w.Code != http.StatusBadGateway || w.Header().Get("Content-Length") != strconv.Itoa(w.Body.Len())) {
 				t.Errorf("coding %q: status %d, Content-Length %q of %d bytes", coding, w.Code, w.Header().Get("Content-Length"), w.Body.Len())
 			}
-			if memory.free != n {
-				t.Errorf("%d bytes were not given back", n-memory.free)
+			if memory.used() != 0 {
+				t.Errorf("%d bytes were not given back", memory.used())
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"schedrestd/internal/errs"
 	"schedrestd/internal/origin"
+	"schedrestd/internal/semaphore"
 )
 
 // item is a record of a simulated controller.
@@ -80,7 +81,7 @@ func interest(group int) Interest[item] {
 		Match:   func(i *item) bool { return group < 0 || i.group == group },
 		Render:  func(to []byte, i *item) []byte { return fmt.Appendf(to, "%s=%d", i.key, i.shown) },
 		Gone:    func(key string) []byte { return []byte(key) },
-		Reserve: (&budget{free: 1 << 40}).reserve,
+		Reserve: newBudget(1 << 40).reserve,
 	}
 }
 
@@ -330,42 +331,17 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A budget is a limit on memory.
-type budget struct {
-	mu   sync.Mutex
-	free int
-}
+// A budget is a limit on memory, in bytes.
+type budget struct{ *semaphore.Semaphore[string] }
 
-func (b *budget) reserve() Reservation { return &reservation{budget: b} }
+func newBudget(n int) budget { return budget{semaphore.New[string](n, n, 0)} }
 
-type reservation struct {
-	*budget
-	size int
-}
+func (b budget) reserve() Reservation { return b.Empty("alice") }
 
-func (r *reservation) Grow(n int) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if n > r.free {
-		return false
-	}
-	r.free -= n
-	r.size += n
-	return true
-}
-
-func (r *reservation) Shrink(n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n = min(n, r.size)
-	r.free += n
-	r.size -= n
-}
-
-func (r *reservation) Size() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.size
+// used returns the number of reserved bytes.
+func (b budget) used() int {
+	n, _ := b.Counts()
+	return n
 }
 
 // TestCounts checks what is counted of the passes of a feed that has two clients.
@@ -492,7 +468,7 @@ func TestMemory(t *testing.T) {
 		{"enough", 2 << 20, 0},
 		{"not for the view", 100 << 10, errs.Unavailable},
 	} {
-		b := &budget{free: tt.free}
+		b := newBudget(tt.free)
 		set := newSet()
 		i := interest(-1)
 		i.Reserve = b.reserve
@@ -506,8 +482,8 @@ func TestMemory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if b.available() > tt.free-1000*entrySize-s.memory.Size() {
-				t.Errorf("%s: %d bytes are reserved", tt.name, tt.free-b.available())
+			if b.used() < 1000*entrySize+s.memory.Size() {
+				t.Errorf("%s: %d bytes are reserved", tt.name, b.used())
 			}
 			stream.Close()
 			v.Leave()
@@ -516,16 +492,10 @@ func TestMemory(t *testing.T) {
 			v.feed.mu.Unlock()
 			s.Release()
 		}
-		if b.available() != tt.free {
-			t.Errorf("%s: %d bytes were not given back", tt.name, tt.free-b.available())
+		if b.used() != 0 {
+			t.Errorf("%s: %d bytes were not given back", tt.name, b.used())
 		}
 	}
-}
-
-func (b *budget) available() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.free
 }
 
 // TestRefresh checks that a refreshed view has the state that the view of another

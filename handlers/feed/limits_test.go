@@ -72,7 +72,7 @@ func TestGoneBeforeFirstPass(t *testing.T) {
 		once.Do(func() { close(begun); <-goOn })
 		return read(ctx, each)
 	}
-	b := &budget{free: 40 * viewSize}
+	b := newBudget(40 * viewSize)
 	joined := make(chan *View[item])
 	go func() {
 		v, err := set.Join(t.Context(), "alice", interest(-1), source)
@@ -113,7 +113,7 @@ func TestMemoryDuringPass(t *testing.T) {
 	c := many(20_000)
 	set := newSet()
 	i, matched := interest(-1), 0
-	i.Reserve = (&budget{free: 400 << 10}).reserve
+	i.Reserve = newBudget(400 << 10).reserve
 	i.Match = func(*item) bool { matched++; return true }
 	if _, err := set.Join(t.Context(), "alice", i, c.source("all", true, everything)); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("error %v", err)
@@ -194,7 +194,7 @@ func TestManyChanges(t *testing.T) {
 // it compresses.
 func TestSnapshotIsCompressed(t *testing.T) {
 	t.Parallel()
-	b := &budget{free: 1 << 30}
+	b := newBudget(1 << 30)
 	s := &Snapshot{memory: b.reserve(), users: 1}
 	record, n := bytes.Repeat([]byte(`{"job_id":1,"job_state":["PENDING"]},`), 100), 1000
 	for range n {
@@ -205,11 +205,11 @@ func TestSnapshotIsCompressed(t *testing.T) {
 	for _, piece := range s.pieces {
 		kept += cap(piece)
 	}
-	if whole, reserved := n*len(record), 1<<30-b.available(); kept > whole/10 || reserved > whole/10 || reserved < kept/2 {
+	if whole, reserved := n*len(record), b.used(); kept > whole/10 || reserved > whole/10 || reserved < kept/2 {
 		t.Errorf("%d bytes are kept and %d reserved, of %d", kept, reserved, whole)
 	}
 	s.Release()
-	if b.available() != 1<<30 {
-		t.Errorf("%d bytes are still reserved", 1<<30-b.available())
+	if b.used() != 0 {
+		t.Errorf("%d bytes are still reserved", b.used())
 	}
 }

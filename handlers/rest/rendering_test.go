@@ -12,53 +12,24 @@ import (
 	"time"
 
 	"schedrestd/handlers/feed"
+	"schedrestd/internal/semaphore"
 )
 
-// A meter counts what is reserved.
-type meter struct {
-	mu          sync.Mutex
-	limit, held int
-}
+// A meter is a limit on memory, in bytes.
+type meter struct{ *semaphore.Semaphore[string] }
 
-func (m *meter) reserve() feed.Reservation { return &metered{meter: m} }
+func newMeter(n int) meter { return meter{semaphore.New[string](n, n, 0)} }
 
-type metered struct {
-	*meter
-	size int
-}
-
-func (m *metered) Grow(n int) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.held+n > m.limit {
-		return false
-	}
-	m.held += n
-	m.size += n
-	return true
-}
-
-func (m *metered) Shrink(n int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.held -= n
-	m.size -= n
-}
-
-func (m *metered) Size() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.size
-}
+func (m meter) reserve() feed.Reservation { return m.Empty("ann") }
 
 // expectNothingHeld checks that a while after the last use no rendering is left.
-func expectNothingHeld(t *testing.T, all *renderings, memory *meter) {
+func expectNothingHeld(t *testing.T, all *renderings, memory meter) {
 	t.Helper()
 	time.Sleep(unusedRendering + time.Second)
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if len(all.byKey) != 0 || all.bytes.Keys() != 0 || all.bytes.Free() != all.limit || memory.held != 0 {
-		t.Errorf("%d renderings, %d bytes, %d reserved", len(all.byKey), all.limit-all.bytes.Free(), memory.held)
+	if len(all.byKey) != 0 || all.bytes.Keys() != 0 || all.bytes.Free() != all.limit || memory.Held("ann") != 0 {
+		t.Errorf("%d renderings, %d bytes, %d reserved", len(all.byKey), all.limit-all.bytes.Free(), memory.Held("ann"))
 	}
 }
 
@@ -75,7 +46,7 @@ func TestRenderingsFreeMemory(t *testing.T) {
 		_, _ = source.Read(contents[key])
 	}
 	synctest.Test(t, func(t *testing.T) {
-		memory := &meter{limit: 24 * renderingPiece}
+		memory := newMeter(24 * renderingPiece)
 		server := &Server{renderings: newRenderings(32 * renderingPiece)}
 		all := server.renderings
 		shared, long := 0, 0
@@ -159,7 +130,7 @@ func TestRenderingsFreeMemory(t *testing.T) {
 // disturbed.
 func TestRenderingsAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := &meter{limit: 8 * renderingPiece}
+		memory := newMeter(8 * renderingPiece)
 		all := newRenderings(8 * renderingPiece)
 		key := renderingKey{1}
 		builds := 0
@@ -201,7 +172,7 @@ func TestRenderingsOfOthersStay(t *testing.T) {
 		{"the user's memory is full", 100, 3},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			memory := map[string]*meter{"ann": {limit: 100 * renderingPiece}, "bob": {limit: tt.bobs * renderingPiece}}
+			memory := map[string]meter{"ann": newMeter(100 * renderingPiece), "bob": newMeter(tt.bobs * renderingPiece)}
 			all := newRenderings(tt.limit * renderingPiece)
 			ask := func(owner string, key byte) (kept bool) {
 				r, build := all.get(renderingKey{key}, "zstd", owner, memory[owner].reserve)

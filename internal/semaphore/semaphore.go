@@ -77,15 +77,20 @@ func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 	return p, p.wait(ctx)
 }
 
-// Empty returns a Place that holds nothing yet (Place.Grow).
+// Empty returns a Place that holds nothing yet. The caller calls Place.Grow.
 func (s *Semaphore[K]) Empty(key K) *Place[K] { return &Place[K]{sem: s, key: key} }
 
-// Grow adds n to the places that p holds, unless fewer than spare places would
-// then be free, or the key would exceed its share. If the Semaphore lends
-// places, a Place that is the key's only one may exceed the share. Grow does not
-// wait. It reports whether it succeeded, and if not, whether the share is the
-// reason.
-func (p *Place[K]) Grow(n, spare int) (ok, overShare bool) {
+// Grow adds n to the places that p holds, unless fewer are free or the key would
+// exceed its share. If the Semaphore lends places, a Place that is the key's only
+// one may exceed the share. Grow does not wait. It reports whether it succeeded.
+func (p *Place[K]) Grow(n int) bool {
+	ok, _ := p.GrowLeaving(0, n)
+	return ok
+}
+
+// GrowLeaving works like Grow, but fails if fewer than spare places would then be
+// free. If it fails, it also reports whether the share is the reason.
+func (p *Place[K]) GrowLeaving(spare, n int) (ok, overShare bool) {
 	s := p.sem
 	s.mu.Lock()
 	defer s.mu.Unlock()

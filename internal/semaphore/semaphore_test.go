@@ -217,7 +217,7 @@ func TestGrow(t *testing.T) {
 			if n < 0 {
 				places[name].Shrink(-n)
 			} else {
-				ok, overShare = places[name].Grow(n, spare)
+				ok, overShare = places[name].GrowLeaving(spare, n)
 			}
 			got = append(got, map[[2]bool]string{{true, false}: "yes", {false, true}: "share", {false, false}: "full"}[[2]bool{ok, overShare}])
 		}
@@ -233,7 +233,7 @@ func TestGrow(t *testing.T) {
 	}
 	s := New[string](100, 40, 0)
 	p := s.Empty("a")
-	p.Grow(30, 0)
+	p.Grow(30)
 	if p.Shrink(20); p.Size() != 10 || s.Held("a") != 10 || s.queue.Free() != 90 {
 		t.Errorf("the key holds %d, the Place %d", s.Held("a"), p.Size())
 	}

@@ -88,7 +88,7 @@ func (r *allowance) tryAcquire(n int) (ok bool, of reclaimable) {
 	if r.short {
 		spare = 0
 	}
-	ok, overShare := r.memory.Grow(n, spare)
+	ok, overShare := r.memory.GrowLeaving(spare, n)
 	if overShare {
 		return false, func(o owner) bool { return o == r.owner }
 	}

@@ -38,7 +38,7 @@ func (b *budget) reservation(uid uint32) reservation {
 
 // grow reserves n more bytes.
 func (r reservation) grow(n int) error {
-	if ok, _ := r.Grow(n, 0); !ok {
+	if !r.Grow(n) {
 		return errs.New(errs.TooMany, "too many concurrent %s", r.resource)
 	}
 	return nil
