@@ -486,8 +486,6 @@ func (c *hookedConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (c *hookedConn) NetConn() net.Conn { return c.Conn }
-
 // TestRequestAfterReclaim checks a request that is completed just after its
 // connection was reclaimed for another client. The request must not be served,
 // because the dispatcher already counts the connection as closed.

@@ -245,5 +245,3 @@ func (c *piecesConn) Read(p []byte) (int, error) {
 	c.pieces = c.pieces[1:]
 	return n, nil
 }
-
-func (c *piecesConn) NetConn() net.Conn { return c.Conn }

@@ -77,9 +77,6 @@ func newConn(ctx context.Context, c net.Conn, client Client, idle time.Duration)
 	return v
 }
 
-// NetConn returns the wrapped connection.
-func (c *conn) NetConn() net.Conn { return c.Conn }
-
 // preface is what each client sends first (RFC 9113, 3.4).
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
