@@ -195,7 +195,7 @@ func TestManyChanges(t *testing.T) {
 func TestSnapshotIsCompressed(t *testing.T) {
 	t.Parallel()
 	b := newBudget(1 << 30)
-	s := &Snapshot{memory: b.reserve(), users: 1}
+	s := newSnapshot(b.reserve())
 	record, n := bytes.Repeat([]byte(`{"job_id":1,"job_state":["PENDING"]},`), 100), 1000
 	for range n {
 		s.add(record)

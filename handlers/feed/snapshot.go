@@ -2,7 +2,7 @@ package feed
 
 import (
 	"bytes"
-	"sync"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/s2"
 
@@ -19,9 +19,8 @@ type Snapshot struct {
 	state  string
 	number uint64
 
-	mu    sync.Mutex // guards users; locked after that of a feed
-	users int
-	full  bool // there was no memory for it
+	users atomic.Int32 // the view is one, as long as the snapshot is its latest
+	full  bool         // there was no memory for it
 }
 
 // snapshotPiece is the size from which a piece of a snapshot is finished, in
@@ -72,14 +71,19 @@ func (s *Snapshot) Pieces(each func(records []byte, more bool) error) error {
 	return nil
 }
 
+// newSnapshot returns a Snapshot without records, for one user.
+func newSnapshot(memory Reservation) *Snapshot {
+	s := &Snapshot{memory: memory}
+	s.users.Store(1)
+	return s
+}
+
 // State identifies the state of the view, like Batch.State.
 func (s *Snapshot) State() string { return s.state }
 
 // Release ends a client's use of the snapshot.
 func (s *Snapshot) Release() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.users--; s.users == 0 {
+	if s.users.Add(-1) == 0 {
 		s.memory.Shrink(s.memory.Size())
 	}
 }

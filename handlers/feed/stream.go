@@ -91,9 +91,7 @@ func (s *Stream[R]) takeNews() (*Snapshot, []Batch, <-chan struct{}, error) {
 		return nil, nil, nil, errNoMemory
 	}
 	one := v.snapshot
-	one.mu.Lock()
-	one.users++
-	one.mu.Unlock()
+	one.users.Add(1)
 	s.at, s.lost = one.number, false
 	return one, nil, v.news, nil
 }

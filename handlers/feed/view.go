@@ -124,7 +124,7 @@ func (v *View[R]) beginPass() bool {
 	v.recording = v.follows && !v.isNew()
 	v.building = nil
 	if v.wanted {
-		v.building = &Snapshot{memory: v.Reserve(), users: 1}
+		v.building = newSnapshot(v.Reserve())
 	}
 	return v.wanted || v.isNew()
 }
