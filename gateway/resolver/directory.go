@@ -1,6 +1,7 @@
 package resolver
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 	"schedrestd/become/nss"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/rate"
+	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
 )
 
@@ -19,9 +21,9 @@ type directory struct {
 	user, group     func(uint32) (string, error)
 	userID, groupID func(string) (uint32, error)
 	now             func() time.Time
-	lookups         atomic.Uint64 // number of look-ups since the start
-	workerSlots     chan struct{} // holds an element for each look-up that runs for a worker
-	dispatcherSlots chan struct{} // the same for the dispatcher, so that its look-ups never wait for those of workers
+	lookups         atomic.Uint64                   // number of look-ups since the start
+	forWorkers      *semaphore.Semaphore[*inquirer] // a place is a look-up
+	forDispatcher   chan struct{}                   // the same for the dispatcher, so that its look-ups never wait for those of workers
 
 	mu    sync.Mutex // guards cache
 	cache map[question]answer
@@ -45,12 +47,12 @@ const (
 	nameTTL     = time.Minute
 	maxNames    = 10_000 // the cache is cleared when it has this many entries
 	maxNameSize = 255    // bytes; a longer name is treated as absent
-	maxLookups  = 4      // concurrent look-ups for workers, and as many for the dispatcher; each may start a process
+	maxLookups  = 4      // concurrent look-ups for workers, half of them for one worker, and as many for the dispatcher; each may start a process
 )
 
 func newDirectory() *directory {
 	return &directory{now: time.Now, cache: map[question]answer{},
-		workerSlots: make(chan struct{}, maxLookups), dispatcherSlots: make(chan struct{}, maxLookups),
+		forWorkers: semaphore.New[*inquirer](maxLookups, maxLookups/2, semaphore.Forever), forDispatcher: make(chan struct{}, maxLookups),
 		user: func(uid uint32) (string, error) {
 			u, err := nss.LookupUID(uid)
 			return u.Name, err
@@ -75,16 +77,16 @@ func (d *directory) resolve(q question) (answer, error) {
 	if hit, ok := d.cached(q); ok {
 		return hit, nil
 	}
-	d.dispatcherSlots <- struct{}{}
-	defer func() { <-d.dispatcherSlots }()
+	d.forDispatcher <- struct{}{}
+	defer func() { <-d.forDispatcher }()
 	return d.lookup(q)
 }
 
 // inquirer asks the directory on behalf of one worker.
 type inquirer struct {
 	*directory
-	slots chan struct{} // limits this worker to half of maxLookups
-	done  chan struct{} // closed when the worker has exited
+	ctx  context.Context
+	stop context.CancelFunc // must be called when the worker has exited
 
 	mu        sync.Mutex   // guards the fields below
 	misses    *rate.Bucket // limits questions whose answers are not in the cache
@@ -100,7 +102,8 @@ const (
 )
 
 func (d *directory) inquirer() *inquirer {
-	return &inquirer{directory: d, slots: make(chan struct{}, maxLookups/2), done: make(chan struct{}),
+	ctx, stop := context.WithCancel(context.Background())
+	return &inquirer{directory: d, ctx: ctx, stop: stop,
 		misses:    rate.New(missBurst, missRate, time.Now()),
 		questions: rate.New(questionBurst, questionRate, time.Now())}
 }
@@ -117,30 +120,18 @@ func (i *inquirer) resolve(q question) (answer, error) {
 	if hit, ok := i.cached(q); ok {
 		return hit, nil
 	}
-	for _, slots := range []chan struct{}{i.slots, i.workerSlots} {
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-		case <-i.done:
-			return answer{}, errWorkerExited
-		}
+	place, err := i.forWorkers.Acquire(i.ctx, i)
+	if err != nil {
+		return answer{}, errWorkerExited
 	}
-	for !i.isDone() {
+	defer place.Release()
+	for i.ctx.Err() == nil {
 		if i.allowMiss() {
 			return i.lookup(q)
 		}
 		time.Sleep(time.Second / missRate)
 	}
 	return answer{}, errWorkerExited
-}
-
-func (i *inquirer) isDone() bool {
-	select {
-	case <-i.done:
-		return true
-	default:
-		return false
-	}
 }
 
 func (i *inquirer) allowMiss() bool {

@@ -98,7 +98,7 @@ func TestNamesOfOthers(t *testing.T) {
 	for i := range uint32(maxPending) {
 		wg.Go(func() { captured.resolve(question{number: 1000 + i}) })
 	}
-	for len(captured.slots) < cap(captured.slots) {
+	for d.forWorkers.Held(captured) < maxLookups/2 {
 		time.Sleep(time.Millisecond)
 	}
 	if got, _ := d.resolve(question{number: 7}); got.text != "u7" {
@@ -107,10 +107,10 @@ func TestNamesOfOthers(t *testing.T) {
 	if got, _ := honest.resolve(question{number: 8}); got.text != "u8" {
 		t.Errorf("another worker receives %q", got.text)
 	}
-	close(captured.done) // the worker exits, so its waiting questions are dropped
+	captured.stop() // the worker exits, so its waiting questions are dropped
 	close(slow)
 	wg.Wait()
-	if len(d.cache) > 2+cap(captured.slots) {
+	if len(d.cache) > 2+maxLookups/2 {
 		t.Errorf("%d names were looked up", len(d.cache))
 	}
 }

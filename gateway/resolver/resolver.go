@@ -70,7 +70,7 @@ const maxPending = 64
 // Serve answers the questions of one worker.
 func (r *resolver) Serve(c *service.Client) {
 	i := r.names.inquirer()
-	defer close(i.done)
+	defer i.stop()
 	var pending atomic.Int32
 	c.EachMessage(func(m ipc.Message) (handled bool, err error) {
 		switch q := m.(type) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"runtime"
 	"sync"
-	"time"
 
 	"schedrestd/internal/semaphore"
 	"schedrestd/model"
@@ -63,6 +62,6 @@ func NewServer(service Service, cfg Config) *Server {
 		router:     newRouter(service.Routes, service.Pages, cfg.Names, cfg.Parsers),
 		formats:    newFormats(cfg.JSON, cfg.YAML),
 		renderings: newRenderings(cfg.Renderings),
-		parsing:    semaphore.NewLending[string](2*processors, processors, time.Hour), // requests have shorter limits
+		parsing:    semaphore.NewLending[string](2*processors, processors, semaphore.Forever),
 	}
 }

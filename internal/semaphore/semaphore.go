@@ -30,6 +30,9 @@ type Semaphore[K comparable] struct {
 	queue *Queue[K, *Place[K]]
 }
 
+// Forever is a time limit for callers whose contexts end each wait.
+const Forever = time.Duration(math.MaxInt64)
+
 // New returns a Semaphore. The argument total is the number of its places, and
 // share is the number of places that one key can hold. No caller waits longer
 // than maxWait.

@@ -39,7 +39,7 @@ const (
 
 // NewBudget returns a Budget of size bytes.
 func NewBudget(size int) *Budget {
-	return &Budget{size: size, bytes: semaphore.NewLending[owner](size, size/2, noLimit)}
+	return &Budget{size: size, bytes: semaphore.NewLending[owner](size, size/2, semaphore.Forever)}
 }
 
 // shortReserve returns the number of bytes that long answers may not use.

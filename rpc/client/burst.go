@@ -22,7 +22,9 @@ const (
 // burst requests at a time.
 type burstLimit struct{ *semaphore.Semaphore[owner] }
 
-func newBurstLimit() burstLimit { return burstLimit{semaphore.New[owner](burst, burst, noLimit)} }
+func newBurstLimit() burstLimit {
+	return burstLimit{semaphore.New[owner](burst, burst, semaphore.Forever)}
+}
 
 // enter waits until the request may be sent. The caller must call leave when it
 // has the answer. If ctx ends first, enter returns the cause of ctx.

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"math"
 	"sync"
 	"time"
 
@@ -37,11 +36,8 @@ type gate struct {
 	requests *semaphore.Semaphore[owner]
 }
 
-// noLimit is the time limit of the gate's semaphores: a context ends each wait.
-const noLimit = time.Duration(math.MaxInt64)
-
 func newGate() *gate {
-	return &gate{semaphore.New[owner](maxLongConns, maxOwnerConns, noLimit), semaphore.New[owner](maxLongRequests, maxLongRequests, noLimit)}
+	return &gate{semaphore.New[owner](maxLongConns, maxOwnerConns, semaphore.Forever), semaphore.New[owner](maxLongRequests, maxLongRequests, semaphore.Forever)}
 }
 
 // A place is the place of one request in the gate. A nil *place stands for a
