@@ -2,9 +2,11 @@ package auth
 
 import (
 	"context"
+	"math"
 	"sync"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/semaphore"
 )
 
 // maxQuestions is the maximum number of concurrent questions to each daemon.
@@ -17,7 +19,7 @@ const maxQuestions = 64
 type questions struct {
 	mu      sync.Mutex
 	pending map[acceptance]*question
-	slots   map[string]chan struct{} // by daemon, so that a slow daemon does not delay questions to other daemons
+	places  *semaphore.Semaphore[string] // by daemon, so that a slow daemon does not delay questions to other daemons; nil before the first question
 }
 
 // question is one pending question.
@@ -59,7 +61,7 @@ func (q *questions) join(key acceptance) (pending *question, created bool) {
 		return pending, false
 	}
 	if q.pending == nil {
-		q.pending = map[acceptance]*question{}
+		q.pending, q.places = map[acceptance]*question{}, semaphore.New[string](math.MaxInt, maxQuestions, semaphore.Forever)
 	}
 	pending = &question{done: make(chan struct{})}
 	q.pending[key] = pending
@@ -77,28 +79,14 @@ func (q *questions) ask(ctx context.Context, key acceptance, pending *question, 
 		q.mu.Unlock()
 		close(pending.done)
 	}()
-	slots := q.slotsOf(key.daemon)
-	select {
-	case slots <- struct{}{}:
-		defer func() { <-slots }()
-	case <-ctx.Done():
+	place, err := q.places.Acquire(ctx, key.daemon)
+	if err != nil {
 		return cancelledError(ctx, key)
 	}
-	err := ask(ctx)
+	defer place.Release()
+	err = ask(ctx)
 	pending.hasAnswer, pending.err = err == nil || ctx.Err() == nil, err
 	return err
-}
-
-func (q *questions) slotsOf(daemon string) chan struct{} {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.slots == nil {
-		q.slots = map[string]chan struct{}{}
-	}
-	if q.slots[daemon] == nil {
-		q.slots[daemon] = make(chan struct{}, maxQuestions)
-	}
-	return q.slots[daemon]
 }
 
 // forget makes new requests ask again instead of waiting for pending questions.
