@@ -14,7 +14,7 @@ const (
 // A memory remembers for a limited time which credentials got one particular
 // answer. The zero memory is empty.
 type memory[K comparable] struct {
-	mu       sync.Mutex
+	mu       sync.Mutex // guards the fields below
 	expiry   map[K]time.Time
 	removals uint64 // number of calls of drop
 }

@@ -17,7 +17,7 @@ const maxQuestions = 64
 // questions holds the pending questions to daemons. The zero value has no
 // questions.
 type questions struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields below
 	pending map[acceptance]*question
 	places  *semaphore.Semaphore[string] // by daemon, so that a slow daemon does not delay questions to other daemons; nil before the first question
 }

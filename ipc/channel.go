@@ -22,7 +22,7 @@ type Channel struct {
 	raw        syscall.RawConn
 	noFDs      bool // no descriptors are received
 
-	mu    sync.Mutex
+	mu    sync.Mutex // guards phase
 	phase Phase
 
 	recvMu sync.Mutex // guards buf and oob, which every Receive reuses

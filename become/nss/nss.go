@@ -33,7 +33,7 @@ type source struct {
 	timeout  time.Duration
 	cacheTTL time.Duration // how long a result of getent is cached
 	now      func() time.Time
-	mu       sync.Mutex
+	mu       sync.Mutex // guards answers
 	answers  map[question]answer
 }
 

@@ -31,7 +31,7 @@ type spool struct {
 	c    *Controller
 	wake chan struct{}
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields below
 	next    uint64
 	pending records
 	refused records // refused by the accounting daemon

@@ -13,7 +13,7 @@ import (
 type calls struct {
 	since time.Time
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards the fields below
 	messages map[uint32]model.CallCount
 	users    map[uint32]model.CallCount // one entry for each user who has sent a request with a valid credential
 }

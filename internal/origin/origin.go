@@ -17,7 +17,7 @@ type Origin struct {
 	Keep   time.Duration // how long to keep the data for later requests that accept it
 	Digest bool          // record a digest
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields below
 	oldest  time.Duration
 	digests []byte
 	unknown bool // the digest of some data is not known

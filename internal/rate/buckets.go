@@ -11,7 +11,7 @@ type Buckets[K comparable] struct {
 	burst, perSecond float64
 	max              int
 
-	mu   sync.Mutex
+	mu   sync.Mutex // guards list, and the buckets in it
 	list map[K]*Bucket
 }
 

@@ -24,7 +24,7 @@ type Throttle[S comparable] struct {
 	Limits Limits
 	Report func(src S, omitted int) // called at the end of a period in which lines were omitted
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields below, and each lines
 	sources map[S]*lines
 	all     *lines // lines about all sources together; nil before the first one of a period
 }

@@ -92,7 +92,7 @@ type Server struct {
 	arrivals      *rate.Buckets[uint32] // connections to UNIX sockets, by user
 	throttleOnce  sync.Once
 	logThrottle   throttle.Throttle[source] // use the method throttle
-	mu            sync.Mutex
+	mu            sync.Mutex                // guards closing, listeners, conns, and the state of each pool and conn
 	closing       bool
 	listeners     map[net.Listener]struct{}
 	conns         map[*conn]struct{}

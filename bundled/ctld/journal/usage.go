@@ -5,7 +5,7 @@ import "sync"
 // A usage counts how many bytes each owner's values take in the file. Its lock
 // is never held during a write, so readers do not wait for the disk.
 type usage struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // guards the fields below
 	total  int64
 	owners map[uint32]int64
 }
