@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"schedrestd/gateway/worker/clientconn"
+	"schedrestd/ipc/work"
 )
 
 // An HTTP/2 client can give a stream no window. It then reads nothing of the
@@ -112,7 +113,7 @@ func (q *Request) dropStalled(since time.Time) {
 	// the offence, the worker must learn of the block before the reset makes
 	// room for the client's next request.
 	t.counts.Stalled.Add(1)
-	t.reportMalformed(q.conn)
+	t.report(q.conn, work.BadRequest, 0)
 	time.AfterFunc(reactionTime, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()

@@ -31,32 +31,26 @@ const (
 )
 
 // ReportMalformed reports that the client sent malformed input.
-func (c *Conn) ReportMalformed() {
-	c.table.mu.Lock()
-	defer c.table.unlock()
-	c.table.reportMalformed(c)
-}
+func (c *Conn) ReportMalformed() { c.Report(work.BadRequest, 0) }
 
 // Report reports an offence of the client. A credential that was rejected
 // before is not an offence.
 func (c *Conn) Report(kind work.OffenceKind, credential uint64) {
 	c.table.mu.Lock()
 	defer c.table.unlock()
-	c.table.report(c, &work.Offence{ID: c.id, Kind: kind, Credential: credential})
+	c.table.report(c, kind, credential)
 }
-
-func (t *Table) reportMalformed(c *Conn) { t.report(c, &work.Offence{ID: c.id, Kind: work.BadRequest}) }
 
 // report reports an offence to the dispatcher, if the dispatcher still counts
 // the connection. The caller holds mu.
-func (t *Table) report(c *Conn, m *work.Offence) {
+func (t *Table) report(c *Conn, kind work.OffenceKind, credential uint64) {
 	switch {
 	case !t.penalties || !c.counted || c.silent:
 	case len(t.outbox.waiting) >= reportBurst || !t.reports.Take(time.Now(), 1):
 		t.counts.Unreported.Add(1)
 	default:
 		t.counts.Reported.Add(1)
-		t.outbox.add(m)
+		t.outbox.add(&work.Offence{ID: c.id, Kind: kind, Credential: credential})
 	}
 }
 
