@@ -181,7 +181,9 @@ func (d *dispatcher) Handle(m ipc.Received) (handled bool, err error) {
 	case *ipc.StdioConnection:
 		go d.serveInetd(d.incoming, &inetd.Client{Connection: msg.Connection, In: m.FDs[0], Out: m.FDs[1]})
 	case *ipc.LogCounters:
-		d.Do(d.logCounters)
+		if d.Set != nil { // otherwise there is nothing to log yet
+			d.Do(d.logCounters)
+		}
 	case *ipc.Shutdown:
 		close(d.finishing)
 		if d.router != nil {
