@@ -12,6 +12,7 @@ import (
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/tlsconn"
 	"schedrestd/rpc/wire"
@@ -185,7 +186,7 @@ func (c *caller) readFailure(first []byte, err error) *failure {
 		f.stage = stageVersion
 	case errors.Is(err, wire.ErrTLS):
 		e := errs.New(errs.Unavailable, "the %s requires TLS (TLSType=tls/s2n)", c.kind).
-			WithHint("%s", tlsHint)
+			WithHint("%s", fault.TLSHint)
 		e.Err = err
 		return newFailure(stageSend, e)
 	case errors.Is(err, wire.ErrNoMessage), len(first) == 0 && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, tlsconn.ErrCutOff)):

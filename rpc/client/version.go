@@ -10,6 +10,7 @@ import (
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
 	"schedrestd/rpc/tlsconn"
 )
 
@@ -125,13 +126,10 @@ func (g *daemons) closedError(d *daemon, err error) error {
 	e := errs.New(errs.Unauthenticated, "the %s closes the connection: it does not accept the credential, or speaks none of the protocols of Slurm %s to %s",
 		g.kind, codec.Oldest.Release(), codec.Newest.Release())
 	if e.Err = err; !g.secure {
-		e.Hint = tlsHint
+		e.Hint = fault.TLSHint
 	}
 	return e
 }
-
-// tlsHint is the hint where a daemon may require TLS, and the client uses none.
-const tlsHint = "if the daemons use TLS: set TLSType=tls/s2n, and in TLSParameters ca_cert_file= to the cluster's CA"
 
 // patience is how long waitsForRequest waits on a silent connection. If the
 // daemon keeps the connection open that long, waitsForRequest assumes that the

@@ -427,7 +427,12 @@ var table = []row{
 	{9214, errs.BadAnswer, "Parsing tree too deep. Possible cyclic parsing detected", "", ""},
 	{9215, errs.BadAnswer, "Parser went into an invalid state. Possible library issue.", "", ""},
 	{9216, errs.Invalid, "Request to parse invalid data", "", ""},
+	{13000, errs.Unavailable, "TLS missing but required for connection", "the daemon requires TLS (TLSType=tls/s2n)", TLSHint},
 }
+
+// TLSHint is the hint where a daemon requires TLS, or may require it, and the
+// client uses none.
+const TLSHint = "if the daemons use TLS: set TLSType=tls/s2n, and in TLSParameters ca_cert_file= to the cluster's CA"
 
 var byNumber = func() map[uint32]row {
 	m := make(map[uint32]row, len(table))
