@@ -7,7 +7,8 @@
 // "make integration-slurm" runs these tests. SLURM_RELEASE selects the release.
 // If it is not set, all tests are skipped. SLURM_REQUIRED=1 turns skips into
 // failures. With SLURM_KEEP=1 the machine keeps running until "cluster RELEASE
-// down" stops it. With SLURM_TLS=1 the gateway speaks TLS with the daemons.
+// down" stops it. With SLURM_TLS=1 the gateway speaks TLS with a server in front
+// of the daemons, and with SLURM_TLS=s2n with the daemons themselves.
 package slurm
 
 import (
@@ -200,8 +201,11 @@ func (m *machine) install(patterns ...string) error {
 // directory to which all users may write.
 func (m *machine) command(ctx context.Context, user string, args ...string) *exec.Cmd {
 	enter := []string{"--target", m.first, "--mount", "--pid", "--net", "--uts", "--ipc", "--root", "--wd", "--",
-		"env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=/tmp", "USER=" + user,
-		"setpriv", "--reuid=" + user, "--regid=" + user, "--init-groups", "env", "-C", "/tmp"}
+		"env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=/tmp", "USER=" + user}
+	if withS2N {
+		enter = append(enter, "SCHEDRESTD_CONF_CA=/etc/slurm/ca_cert.pem") // for gateways that fetch their configuration
+	}
+	enter = append(enter, "setpriv", "--reuid="+user, "--regid="+user, "--init-groups", "env", "-C", "/tmp")
 	cmd := exec.CommandContext(ctx, "nsenter", append(enter, args...)...)
 	cmd.WaitDelay = 10 * time.Second // children of the command may hold its output open
 	return cmd

@@ -68,6 +68,12 @@ PartitionName=all Nodes=head Default=YES
 `,
 }
 
+// bundledTLS are the lines for daemons that speak TLS, with the certificates of
+// Slurm's daemons.
+const bundledTLS = "TLSType=tls/s2n\nTLSParameters=ca_cert_file=/etc/slurm/ca_cert.pem" +
+	",ctld_cert_file=/etc/slurm/ctld_cert.pem,ctld_cert_key_file=/etc/slurm/ctld_cert_key.pem" +
+	",dbd_cert_file=/etc/slurm/dbd_cert.pem,dbd_cert_key_file=/etc/slurm/dbd_cert_key.pem\n"
+
 // startBundled starts both daemons with an empty state, and makes tokens with
 // schedctl.
 func (m *machine) startBundled(t *testing.T) *bundledDaemons {
@@ -79,6 +85,9 @@ func (m *machine) startBundled(t *testing.T) *bundledDaemons {
 		chmod 700 /var/lib/ours/ctld /var/lib/ours/dbd
 		chown slurm: /opt/ours/jwt.key /var/lib/ours/dbd /run/ours/dbd`)
 	for name, text := range bundledConfigs {
+		if withS2N {
+			text += bundledTLS
+		}
 		must(t, os.WriteFile(filepath.Join(m.root, "opt/ours", name), []byte(text), 0o644))
 	}
 	o := &bundledDaemons{m: m, tokens: map[string]string{"none": ""}}

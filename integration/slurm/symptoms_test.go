@@ -34,7 +34,7 @@ type symptom struct {
 	retry  bool   // repeat the request until it gets the status
 	status int    // 0: the gateway does not start
 	logged string // expected in the log, and in backquotes on the page
-	only   string // the releases with this result; "" for all
+	only   string // the releases with this result, or "s2n" for daemons with TLS; "" for all
 }
 
 func appendLine(line string) func(string) string {
@@ -115,6 +115,10 @@ var symptoms = []symptom{
 		logged: "does not answer the TLS handshake in time"},
 	{name: "TLS only in the gateway, with a newer Slurm", conf: appendLine(strayTLS), token: aliceToken, path: jobsPath, status: 503, only: "26.05",
 		logged: "does not speak TLS"},
+	{name: "TLS only in the daemons", conf: replaceText("TLSType=.*", ""), token: aliceToken, path: jobsPath, status: 503, only: "s2n",
+		logged: "requires TLS"},
+	{name: "another CA", conf: appendLine("TLSParameters=ca_cert_file=" + unusedCA), token: aliceToken, path: jobsPath, status: 503, only: "s2n",
+		logged: "is not from the cluster's CA"},
 
 	{name: "no munged", conf: replaceText(`munge\.socket\.2`, "nothing"), args: localArgs, env: becomeEnv, uid: 20001, path: jobsPath, status: 503,
 		logged: "munged can't be reached"},
@@ -130,8 +134,12 @@ func TestPageSymptoms(t *testing.T) {
 	text := symptomsPage(t)
 	m.startOtherMunged(t)
 	m.writeUnusedCA(t)
+	kind := m.release
+	if withS2N {
+		kind = "s2n"
+	}
 	for _, s := range symptoms {
-		if s.only != "" && !strings.Contains(s.only, m.release) {
+		if s.only != "" && !strings.Contains(s.only, kind) {
 			continue
 		}
 		t.Run(s.name, func(t *testing.T) {

@@ -15,11 +15,16 @@ import (
 	demo "schedrestd/bundled/demo/site"
 )
 
-// throughTLS is set if the gateway speaks TLS with the daemons (SLURM_TLS=1).
-// Debian's Slurm is built without TLS. So a forwarder in front of its daemons,
-// which stay plain, does what they would do with TLSType=tls/s2n. Only the
-// gateway's configuration leads to the forwarder.
-var throughTLS = os.Getenv("SLURM_TLS") != ""
+// withS2N is set if Slurm's daemons speak TLS (SLURM_TLS=s2n). Debian's Slurm is
+// built without TLS: "cluster RELEASE s2n" adds it.
+//
+// throughTLS is set if a forwarder in front of the daemons, which stay plain,
+// does what they would do with TLSType=tls/s2n (SLURM_TLS=1). Only the gateway's
+// configuration leads to the forwarder.
+var (
+	withS2N    = os.Getenv("SLURM_TLS") == "s2n"
+	throughTLS = os.Getenv("SLURM_TLS") != "" && !withS2N
+)
 
 // forwarders are the programs between the gateway and the daemons, by name. They
 // run in the machine; each is a copy of this test program.
