@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"schedrestd/internal/errs"
 	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
 )
 
 // stage is how far an exchange got before it failed.
@@ -89,6 +91,11 @@ func (g *daemons) report(failures []*failure) error {
 		e.Kind, e.Message = errs.BadAnswer, fmt.Sprintf("the %s's answer can't be understood", g.kind)
 	default:
 		e.Kind, e.Message = errs.BadAnswer, fmt.Sprintf("the %s closed the connection before its answer was complete", g.kind)
+	}
+	// A slurmdbd with TLS takes a plain request for the beginning of a handshake,
+	// and waits for the rest.
+	if (worst.stage == stageClosed || worst.stage == stageReceive) && !g.secure && !slices.ContainsFunc(g.list, (*daemon).hasAnswered) {
+		e.Hint = fault.TLSHint
 	}
 	return e
 }

@@ -163,23 +163,35 @@ func TestTLSRequired(t *testing.T) {
 	t.Parallel()
 	read := func(nc net.Conn) { nc.Read(make([]byte, 1<<10)) }
 	tests := []struct {
-		name    string
-		act     func(net.Conn)
-		problem string
+		name       string
+		act        func(net.Conn)
+		controller bool // only a controller does that
+		stalls     bool
+		problem    string
 	}{
 		{name: "an alert", act: func(nc net.Conn) { read(nc); io.WriteString(nc, "\x15\x03\x03\x00\x02\x02\x0a") }, problem: "requires TLS"},
 		{name: "an alert of an old version", act: func(nc net.Conn) { read(nc); io.WriteString(nc, "\x15\x03\x01\x00\x02\x02\x46") }, problem: "requires TLS"},
-		{name: "an answer of Slurm 25.11", act: func(nc net.Conn) { read(nc); rc(nc, codec.V2511, 13000) }, problem: "requires TLS"},
-		{name: "closes", act: func(nc net.Conn) { read(nc) }, problem: "closes the connection"},
+		{name: "an answer of Slurm 25.11", act: func(nc net.Conn) { read(nc); rc(nc, codec.V2511, 13000) }, controller: true, problem: "requires TLS"},
+		{name: "closes", act: func(nc net.Conn) { read(nc) }, problem: "close"},
+		{name: "waits for more", act: func(nc net.Conn) { io.Copy(io.Discard, nc) }, stalls: true, problem: "does not answer in time"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			at := scriptConns(t, "ctl", tt.act)
-			c := client.New(client.Config{Controllers: []client.Address{at}, Timeout: time.Minute})
-			err := c.Verify(context.Background(), ann)
-			if err == nil || !strings.Contains(err.Error(), tt.problem) || !strings.Contains(errs.HintOf(err), "TLSType=tls/s2n") || code(err) == errs.OutcomeUnknown {
-				t.Errorf("%v (hint %q)", err, errs.HintOf(err))
+			timeout := time.Minute
+			if tt.stalls {
+				timeout = 200 * time.Millisecond
+			}
+			check := func(err error) {
+				t.Helper()
+				if err == nil || !strings.Contains(err.Error(), tt.problem) || !strings.Contains(errs.HintOf(err), "TLSType=tls/s2n") || code(err) == errs.OutcomeUnknown {
+					t.Errorf("%v (hint %q)", err, errs.HintOf(err))
+				}
+			}
+			check(client.New(client.Config{Controllers: []client.Address{at}, Timeout: timeout}).Verify(context.Background(), ann))
+			if !tt.controller {
+				check(client.NewAccounting(client.Config{Accounting: []client.Address{at}, Timeout: timeout}).Verify(context.Background(), ann))
 			}
 		})
 	}
