@@ -117,6 +117,8 @@ var symptoms = []symptom{
 		logged: "does not speak TLS"},
 	{name: "TLS only in the daemons", conf: replaceText("TLSType=.*", ""), token: aliceToken, path: jobsPath, status: 503, only: "s2n",
 		logged: "requires TLS"},
+	{name: "TLS only in the daemons, slurmdbd", conf: replaceText("TLSType=.*", "MessageTimeout=3"), token: aliceToken, path: accountsPath, status: 504, only: "s2n",
+		logged: "set TLSType=tls/s2n"},
 	{name: "another CA", conf: appendLine("TLSParameters=ca_cert_file=" + unusedCA), token: aliceToken, path: jobsPath, status: 503, only: "s2n",
 		logged: "is not from the cluster's CA"},
 
