@@ -16,6 +16,7 @@ import (
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/tlsconn"
 	"schedrestd/rpc/tlsconn/tlstest"
@@ -171,7 +172,7 @@ func TestTLSRequired(t *testing.T) {
 	}{
 		{name: "an alert", act: func(nc net.Conn) { read(nc); io.WriteString(nc, "\x15\x03\x03\x00\x02\x02\x0a") }, problem: "requires TLS"},
 		{name: "an alert of an old version", act: func(nc net.Conn) { read(nc); io.WriteString(nc, "\x15\x03\x01\x00\x02\x02\x46") }, problem: "requires TLS"},
-		{name: "an answer of Slurm 25.11", act: func(nc net.Conn) { read(nc); rc(nc, codec.V2511, 13000) }, controller: true, problem: "requires TLS"},
+		{name: "an answer of Slurm 25.11", act: func(nc net.Conn) { read(nc); rc(nc, codec.V2511, fault.TLSRequired) }, controller: true, problem: "requires TLS"},
 		{name: "closes", act: func(nc net.Conn) { read(nc) }, problem: "close"},
 		{name: "waits for more", act: func(nc net.Conn) { io.Copy(io.Discard, nc) }, stalls: true, problem: "does not answer in time"},
 	}

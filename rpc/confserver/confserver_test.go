@@ -154,6 +154,7 @@ func TestFetchFrom(t *testing.T) {
 	}
 	disabled := serve(t, "unix", codec.Newest, refuse(fault.ConfiglessDisabled))
 	standby := serve(t, "unix", codec.Newest, refuse(fault.StandbyUseBackup))
+	secure := serve(t, "tcp", codec.Newest, refuse(fault.TLSRequired))
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -176,6 +177,7 @@ func TestFetchFrom(t *testing.T) {
 		{name: "gone", servers: gone, token: "a.b.c", kind: errs.Unavailable, text: gone, hint: "SCHEDRESTD_CONF_CA"},
 		{name: "no address", servers: "nowhere.invalid", token: "a.b.c", kind: errs.Unavailable, text: "nowhere.invalid:6817"},
 		{name: "all are backups", servers: standby, kind: errs.Unavailable, text: "standby"},
+		{name: "TLS is required", servers: secure, token: "a.b.c", kind: errs.Unavailable, text: "requires TLS", hint: "name the file of the cluster's CA in SCHEDRESTD_CONF_CA"},
 		{name: "not permitted", servers: disabled, kind: errs.Invalid, text: "disabled", hint: "SlurmctldParameters=enable_configless"},
 		{name: "empty file", servers: empty, kind: errs.BadAnswer, text: "no slurm.conf"},
 		{name: "no file", servers: none, kind: errs.BadAnswer, text: "no slurm.conf"},

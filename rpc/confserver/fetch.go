@@ -197,14 +197,14 @@ func (t *Task) describe(err error) error {
 	hint := errs.HintOf(err)
 	e, ok := errors.AsType[*errs.Error](err)
 	switch {
-	case errors.Is(err, wire.ErrTLS):
+	case errors.Is(err, wire.ErrTLS), ok && e.Number == fault.TLSRequired:
 		hint = "name the file of the cluster's CA in SCHEDRESTD_CONF_CA"
-	case hint != "":
+	case hint != "" && hint != fault.TLSHint:
 	case ok && e.Number == fault.ConfiglessDisabled:
 		hint = "set SlurmctldParameters=enable_configless in the slurm.conf of the controller, and reconfigure it"
-	case errs.KindOf(err) == errs.Unauthenticated:
+	case errs.KindOf(err) == errs.Unauthenticated && hint == "":
 		hint = "the controller must accept credentials of this machine's munged or sackd, or the token of SCHEDRESTD_CONF_TOKEN"
-	case errs.KindOf(err) == errs.Unavailable, errs.KindOf(err) == errs.Timeout:
+	case errs.KindOf(err) == errs.Unavailable, errs.KindOf(err) == errs.Timeout, hint == fault.TLSHint:
 		hint = "check that a controller listens there; if it uses TLS, name the file of its CA in SCHEDRESTD_CONF_CA"
 	}
 	return &errs.Error{Kind: errs.KindOf(err), Message: "fetch the configuration from " + t.Servers, Hint: hint, Err: err}

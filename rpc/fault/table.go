@@ -66,6 +66,7 @@ const (
 	BadName             = 7004
 	DefaultAccount      = 7009
 	TooLarge            = 9205
+	TLSRequired         = 13000
 )
 
 // A row describes what a number means for a client.
@@ -427,7 +428,7 @@ var table = []row{
 	{9214, errs.BadAnswer, "Parsing tree too deep. Possible cyclic parsing detected", "", ""},
 	{9215, errs.BadAnswer, "Parser went into an invalid state. Possible library issue.", "", ""},
 	{9216, errs.Invalid, "Request to parse invalid data", "", ""},
-	{13000, errs.Unavailable, "TLS missing but required for connection", "the daemon requires TLS (TLSType=tls/s2n)", TLSHint},
+	{TLSRequired, errs.Unavailable, "TLS missing but required for connection", "the daemon requires TLS (TLSType=tls/s2n)", TLSHint},
 }
 
 // TLSHint is the hint where a daemon requires TLS, or may require it, and the
