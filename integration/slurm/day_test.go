@@ -83,6 +83,10 @@ var sinceVersion = map[string]string{"job/JOB/requeue": "v0.0.45", "jobs/requeue
 // support.
 var notIn2205 = map[string]bool{"another user cancels jobs": true, "user cancels jobs by name": true, "user cancels unknown jobs": true}
 
+// notWithTLS lists the changes that Slurm's own gateway can't make if the daemons
+// speak TLS: it has no certificate for the answer to an allocation.
+var notWithTLS = map[string]bool{"user allocates a job": true, "user ends the allocation": true}
+
 // TestDay makes the changes of an operator and of two users through both
 // gateways, which use the same controller. It compares the statuses, the output
 // of Slurm's commands after each change, the records at the end, and the audit
@@ -103,7 +107,7 @@ func TestDay(t *testing.T) {
 	sides.sideWords = [2][]string{{"NODE", "n05"}, {"NODE", "n06"}}
 	sides.names = [2][]string{{"n05", "NODE"}, {"n06", "NODE"}}
 	for _, tt := range dayChanges(m.token, bob) {
-		if since := sinceVersion[tt.path]; since > version || m.release == "22.05" && notIn2205[tt.name] {
+		if since := sinceVersion[tt.path]; since > version || m.release == "22.05" && notIn2205[tt.name] || withS2N && notWithTLS[tt.name] {
 			continue
 		}
 		tt.path = "/slurm/" + version + "/" + tt.path
@@ -113,7 +117,9 @@ func TestDay(t *testing.T) {
 		t.Run("records", func(t *testing.T) { sides.compareMade(t, version, "slurm/", "jobs", "nodes") })
 		t.Run("every GET", func(t *testing.T) { sides.compareGETs(t) })
 	}
-	t.Run("audit", func(t *testing.T) { sides.audit(t, gateway, "day") })
+	if !withS2N { // the expected log contains all changes
+		t.Run("audit", func(t *testing.T) { sides.audit(t, gateway, "day") })
+	}
 	if t.Failed() {
 		t.Log(strings.ReplaceAll(fmt.Sprint(sides.sideWords), "\n", " "))
 	}
