@@ -91,30 +91,37 @@ func startListController(b *testing.B, nodes, jobs int) int {
 // the controller's end of a connection.
 func startListControllerOver(b *testing.B, nodes, jobs int, wrap func(net.Conn) net.Conn) int {
 	b.Helper()
-	encode := func(kind message.Type, body message.Body) []byte {
-		frame, err := message.Encode(codec.Newest, 0, kind, nil, body)
+	encode := func(v codec.Version, kind message.Type, body message.Body) []byte {
+		frame, err := message.Encode(v, 0, kind, nil, body)
 		must(b, err)
 		return frame
 	}
-	var allNodes message.NodeInfo
+	var allNodes []model.Node
 	for i := range nodes {
-		allNodes.Nodes.List = append(allNodes.Nodes.List, model.Node{Name: fmt.Sprintf("n%d", i+1), State: model.NodeIdle, CPUs: 64, EffectiveCPUs: 64, Memory: 256_000,
+		allNodes = append(allNodes, model.Node{Name: fmt.Sprintf("n%d", i+1), State: model.NodeIdle, CPUs: 64, EffectiveCPUs: 64, Memory: 256_000,
 			TRES: "cpu=64,mem=250G,billing=64,gres/gpu=4", GRES: "gpu:a100:4", GRESUsed: "gpu:a100:0(IDX:N/A)"})
 	}
-	var allJobs message.JobInfo
+	var allJobs []model.Job
 	for i := range jobs {
-		allJobs.Jobs.List = append(allJobs.Jobs.List, model.Job{StepID: model.StepID{JobID: uint32(i + 1)}, Partition: "batch", Account: "physics", UserName: "ann",
+		allJobs = append(allJobs, model.Job{StepID: model.StepID{JobID: uint32(i + 1)}, Partition: "batch", Account: "physics", UserName: "ann",
 			Name: fmt.Sprintf("simulation-%d", i), State: model.JobPending, StateReason: 8, WorkDir: "/home/ann/project", Command: "/home/ann/project/run.sh",
 			StdOut: "/home/ann/project/%j.out", SubmitLine: "sbatch -N 4 run.sh", TRESReq: "cpu=16,mem=64G,node=4,billing=16", NumCPUs: 16, NumNodes: 4, Detailed: true})
 	}
-	partitions := &message.PartitionInfo{}
-	partitions.Partitions.List = []model.Partition{{Name: "batch", Nodes: fmt.Sprintf("n[1-%d]", nodes), TotalNodes: uint32(nodes), TotalCPUs: uint32(64 * nodes)}}
-	answers := map[message.Type][]byte{
-		message.RequestPing:          encode(message.ResponseRC, &message.RC{}),
-		message.RequestStats:         encode(message.ResponseStats, &message.ControllerStats{ControllerStats: model.ControllerStats{Parts: true}}),
-		message.RequestPartitionInfo: encode(message.ResponsePartitionInfo, partitions),
-		message.RequestNodeInfo:      encode(message.ResponseNodeInfo, &allNodes),
-		message.RequestJobInfo:       encode(message.ResponseJobInfo, &allJobs),
+	// A gateway of an earlier release requests an older version.
+	answers := map[codec.Version]map[message.Type][]byte{}
+	for _, v := range []codec.Version{codec.Newest, codec.Newest - 1} {
+		var nodeInfo message.NodeInfo
+		var jobInfo message.JobInfo
+		nodeInfo.Nodes.List, jobInfo.Jobs.List = allNodes, allJobs
+		partitions := &message.PartitionInfo{}
+		partitions.Partitions.List = []model.Partition{{Name: "batch", Nodes: fmt.Sprintf("n[1-%d]", nodes), TotalNodes: uint32(nodes), TotalCPUs: uint32(64 * nodes)}}
+		answers[v] = map[message.Type][]byte{
+			message.RequestPing:          encode(v, message.ResponseRC, &message.RC{}),
+			message.RequestStats:         encode(v, message.ResponseStats, &message.ControllerStats{ControllerStats: model.ControllerStats{Parts: true}}),
+			message.RequestPartitionInfo: encode(v, message.ResponsePartitionInfo, partitions),
+			message.RequestNodeInfo:      encode(v, message.ResponseNodeInfo, &nodeInfo),
+			message.RequestJobInfo:       encode(v, message.ResponseJobInfo, &jobInfo),
+		}
 	}
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(b, err)
@@ -131,7 +138,7 @@ func startListControllerOver(b *testing.B, nodes, jobs int, wrap func(net.Conn) 
 				defer nc.Close()
 				if request, err := wire.Read(nc, 1<<20); err == nil {
 					f, _ := message.ParseFrame(request)
-					_, _ = nc.Write(answers[f.Header.Type])
+					_, _ = nc.Write(answers[f.Header.Version][f.Header.Type])
 				}
 			})
 		}
