@@ -17,8 +17,8 @@ func (h *handler) statusPages() map[string]rest.Page {
 	if !h.Status {
 		return pages
 	}
-	for path, file := range web.Files() {
-		pages[path] = rest.Page{ID: "status", Do: func(c *rest.Call) error { return c.SendFile(path, file, web.Policy) }}
+	for _, path := range web.Paths() {
+		pages[path] = rest.Page{ID: "status", Do: func(c *rest.Call) error { return c.SendFile(path, web.Files()[path], web.Policy) }}
 	}
 	pages["status/zone.json"] = rest.Page{ID: "status", Do: sendZone}
 	return pages

@@ -164,7 +164,7 @@ func checkThreads(want map[string]string) error {
 	}
 	for id, status := range threads {
 		for name, value := range want {
-			if got := status[name]; got != value {
+			if got := status.Value(name); got != value {
 				return fmt.Errorf("thread %s has %s %s, not %s, after privileges were dropped", id, name, got, value)
 			}
 		}
@@ -200,14 +200,13 @@ func DropBounding() (bool, error) {
 }
 
 // ThreadStatus reads the status files of all threads in dir, which is a
-// directory such as /proc/self/task. The result is indexed by thread id, and
-// then by the name of a line in the status file.
-func ThreadStatus(dir string) (map[string]map[string]string, error) {
+// directory such as /proc/self/task. The result is indexed by thread id.
+func ThreadStatus(dir string) (map[string]Status, error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("list threads: %w", err)
 	}
-	threads := map[string]map[string]string{}
+	threads := map[string]Status{}
 	for _, e := range list {
 		if _, err := strconv.Atoi(e.Name()); err != nil {
 			continue
@@ -224,17 +223,23 @@ func ThreadStatus(dir string) (map[string]map[string]string, error) {
 	return threads, nil
 }
 
-// readStatus parses a status file of /proc: lines of "Name:<tab>values".
-func readStatus(path string) (map[string]string, error) {
+// Status is the text of a status file of /proc: lines of "Name:<tab>values".
+type Status string
+
+// Value returns the values of the line with the given name, separated by one
+// blank each. It returns "" if there is no such line after the first, which is
+// the name of the program.
+func (s Status) Value(name string) string {
+	_, rest, _ := strings.Cut(string(s), "\n"+name+":")
+	line, _, _ := strings.Cut(rest, "\n")
+	return strings.Join(strings.Fields(line), " ")
+}
+
+// readStatus reads a status file of /proc.
+func readStatus(path string) (Status, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the status of a thread: %w", err)
+		return "", fmt.Errorf("read the status of a thread: %w", err)
 	}
-	status := map[string]string{}
-	for line := range strings.Lines(string(raw)) {
-		if name, value, ok := strings.Cut(line, ":"); ok {
-			status[name] = strings.Join(strings.Fields(value), " ")
-		}
-	}
-	return status, nil
+	return Status(raw), nil
 }

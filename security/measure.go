@@ -39,7 +39,7 @@ func readInheritance(dir string) (Inheritance, error) {
 			ns[name] = id
 		}
 	}
-	return Inheritance{Bounding: status["CapBnd"], Seccomp: status["Seccomp"], Namespaces: ns}, nil
+	return Inheritance{Bounding: status.Value("CapBnd"), Seccomp: status.Value("Seccomp"), Namespaces: ns}, nil
 }
 
 // Namespaces reads the links in dir, such as /proc/self/ns/, and returns their

@@ -58,16 +58,38 @@ var Files = sync.OnceValue(func() map[string]asset.File {
 		if err != nil {
 			panic(err)
 		}
-		name := strings.TrimSuffix(e.Name(), ".gz")
-		f := asset.Gzipped(media[path.Ext(name)], string(body))
-		if name == "index.html" {
+		f := asset.Gzipped(media[path.Ext(strings.TrimSuffix(e.Name(), ".gz"))], string(body))
+		if e.Name() == index {
 			sum := sha256.Sum256(body)
 			f.Caching, f.Tag = "no-cache", `"`+base64.RawURLEncoding.EncodeToString(sum[:16])+`"`
-			files["status"] = f
-			continue
+		} else {
+			f.Caching = "public, max-age=31536000, immutable"
 		}
-		f.Caching = "public, max-age=31536000, immutable"
-		files["status/"+name] = f
+		files[pathOf(e.Name())] = f
 	}
 	return files
 })
+
+// index is the file of the page itself.
+const index = "index.html.gz"
+
+// pathOf returns the path of an embedded file.
+func pathOf(name string) string {
+	if name == index {
+		return "status"
+	}
+	return "status/" + strings.TrimSuffix(name, ".gz")
+}
+
+// Paths returns the keys of Files. It reads no file, because each worker needs
+// the paths at its start, but few workers need a file.
+func Paths() (paths []string) {
+	entries, err := dist.ReadDir("dist")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	for _, e := range entries {
+		paths = append(paths, pathOf(e.Name()))
+	}
+	return paths
+}

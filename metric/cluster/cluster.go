@@ -89,17 +89,18 @@ func (c *Counts) Scheduler(s *model.ControllerStats) { c.scheduler = s }
 // Write writes all metrics.
 func (c *Counts) Write(w *exposition.Writer) {
 	whole := func(g *group) []series[group] { return []series[group]{{nil, g}} }
-	write(w, "slurm_jobs", jobMeasures, whole(&c.jobs))
+	write(w, "slurm_jobs", jobMeasures(), whole(&c.jobs))
 	partitions := sortedSeries("partition", c.partitions)
 	writeSingle(w, "slurm_partitions", "Partitions.", float64(len(partitions)))
-	write(w, "slurm_partition", partitionMeasures, partitions)
+	write(w, "slurm_partition", partitionMeasures(), partitions)
 	if c.by.User {
-		write(w, "slurm_user_jobs", jobMeasures, sortedSeries("username", c.users))
+		write(w, "slurm_user_jobs", jobMeasures(), sortedSeries("username", c.users))
 	}
 	if c.by.Account {
-		write(w, "slurm_account_jobs", jobMeasures, sortedSeries("account", c.accounts))
+		write(w, "slurm_account_jobs", jobMeasures(), sortedSeries("account", c.accounts))
 	}
-	write(w, "slurm_nodes", nodeMeasures, []series[nodeGroup]{{nil, &c.nodes}})
+	allNodes, _ := nodeMeasures()
+	write(w, "slurm_nodes", allNodes, []series[nodeGroup]{{nil, &c.nodes}})
 	write(w, "slurm_node", eachNodeMeasures, sortedSeries("node", c.eachNode))
 	c.writeResources(w)
 	if c.scheduler != nil {

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
+	"sync"
 
 	"schedrestd/internal/errs"
 	"schedrestd/metric/exposition"
@@ -220,10 +221,8 @@ func (q *queue) add(j *model.Job, f *job) {
 
 const nodesAlloc = "_nodes_alloc"
 
-// jobMeasures are the metrics of a group.
-var jobMeasures = groupMeasures()
-
-func groupMeasures() []measure[group] {
+// jobMeasures returns the metrics of a group.
+var jobMeasures = sync.OnceValue(func() []measure[group] {
 	list := []measure[group]{
 		{"", "Jobs that the controller knows.", func(g *group) float64 { return float64(g.all) }},
 		{"_hold", "Jobs that wait because they are held.", func(g *group) float64 { return float64(g.held) }},
@@ -236,21 +235,20 @@ func groupMeasures() []measure[group] {
 		list = append(list, measure[group]{"_" + s.name, s.help, func(g *group) float64 { return float64(g.states[i]) }})
 	}
 	return list
-}
+})
 
-// partitionMeasures are the metrics of a partition.
-var partitionMeasures = allPartitionMeasures()
-
-func allPartitionMeasures() []measure[partition] {
+// partitionMeasures returns the metrics of a partition.
+var partitionMeasures = sync.OnceValue(func() []measure[partition] {
 	var list []measure[partition]
-	for _, m := range jobMeasures {
+	for _, m := range jobMeasures() {
 		if m.name == nodesAlloc {
 			continue // for a partition, Slurm counts nodes by state instead
 		}
 		list = append(list, measure[partition]{"_jobs" + m.name, m.help, func(p *partition) float64 { return m.value(&p.jobs) }})
 	}
 	list[0].help = "Jobs that have not ended or are still completing."
-	for _, m := range partitionNodeMeasures {
+	_, ofNodes := nodeMeasures()
+	for _, m := range ofNodes {
 		list = append(list, measure[partition]{"_nodes" + m.name, m.help, func(p *partition) float64 { return m.value(&p.nodes) }})
 	}
 	return append(list,
@@ -261,7 +259,7 @@ func allPartitionMeasures() []measure[partition] {
 		measure[partition]{"_jobs_max_job_nodes_nohold", "The largest number of nodes that a waiting job may use, not counting held jobs.", func(p *partition) float64 { return float64(p.queue.maxNodesNotHeld) }},
 		measure[partition]{"_jobs_wait_part_node_limit", "Jobs that wait because of the partition's limit on nodes.", func(p *partition) float64 { return float64(p.queue.nodeLimit) }},
 	)
-}
+})
 
 // union sets the bits of b in a, and returns a.
 func union(a, b []byte) []byte {

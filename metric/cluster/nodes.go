@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"math/bits"
+	"sync"
 
 	"schedrestd/internal/errs"
 	"schedrestd/metric/exposition"
@@ -203,11 +204,9 @@ func (g *nodeAmounts) add(n *model.Node, gpus gpuAmounts) {
 	g.memoryFree += n.FreeMem.Or(0)
 }
 
-// nodeMeasures contains the metrics for all nodes together.
-// partitionNodeMeasures contains those for the nodes of one partition.
-var nodeMeasures, partitionNodeMeasures = nodeGroupMeasures()
-
-func nodeGroupMeasures() (all, partition []measure[nodeGroup]) {
+// nodeMeasures returns the metrics for all nodes together, and those for the
+// nodes of one partition.
+var nodeMeasures = sync.OnceValues(func() (all, partition []measure[nodeGroup]) {
 	all = []measure[nodeGroup]{{"", "Nodes.", func(g *nodeGroup) float64 { return float64(g.count) }}}
 	for i, s := range nodeStates {
 		get := func(g *nodeGroup) float64 { return float64(g.states[i]) }
@@ -226,7 +225,7 @@ func nodeGroupMeasures() (all, partition []measure[nodeGroup]) {
 		measure[nodeGroup]{"_mem_alloc", "Memory that is allocated, in MiB.", func(g *nodeGroup) float64 { return float64(g.memoryAllocated) }},
 		measure[nodeGroup]{"_mem_free", "Memory that nodes report as free, in MiB.", func(g *nodeGroup) float64 { return float64(g.memoryFree) }},
 	)
-}
+})
 
 // eachNodeMeasures contains the metrics of a single node. The unit of those
 // whose names end in _bytes is MiB, as in slurmctld.

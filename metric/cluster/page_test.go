@@ -22,18 +22,19 @@ const (
 // package.
 func TestPage(t *testing.T) {
 	var b strings.Builder
-	table(&b, "Jobs", "`slurm_jobs` (all jobs), `slurm_partition_jobs` (jobs of a partition), `slurm_user_jobs` (of a user) or `slurm_account_jobs` (of an account), followed by:", jobMeasures)
+	table(&b, "Jobs", "`slurm_jobs` (all jobs), `slurm_partition_jobs` (jobs of a partition), `slurm_user_jobs` (of a user) or `slurm_account_jobs` (of an account), followed by:", jobMeasures())
 	b.WriteString("\n`slurm_partition_jobs` does not count jobs that have ended, unless they are still completing. There is no `slurm_partition_jobs_nodes_alloc`.\n")
-	table(&b, "Nodes", "`slurm_nodes`, followed by:", nodeMeasures)
+	allNodes, _ := nodeMeasures()
+	table(&b, "Nodes", "`slurm_nodes`, followed by:", allNodes)
 	var more []measure[partition]
 	known := map[string]bool{}
-	for _, m := range jobMeasures {
+	for _, m := range jobMeasures() {
 		known["_jobs"+m.name] = true
 	}
-	for _, m := range nodeMeasures[1:] {
+	for _, m := range allNodes[1:] {
 		known["_nodes"+m.name] = true
 	}
-	for _, m := range partitionMeasures {
+	for _, m := range partitionMeasures() {
 		if !known[m.name] {
 			more = append(more, m)
 		}

@@ -29,7 +29,7 @@ const maxText = 4 << 10
 // site's submit policy. It is "" if the daemon sent no text.
 func Of(number uint32, text string) *errs.Error {
 	e := &errs.Error{Number: int(int32(number))}
-	r, ok := byNumber[number]
+	r, ok := byNumber()[number]
 	switch {
 	case ok:
 		e.Kind, e.Message, e.Hint = r.kind, r.message(), r.hint
@@ -88,7 +88,7 @@ func (r *row) message() string {
 
 // Text returns Slurm's text for number, as slurmrestd shows it.
 func Text(number int) string {
-	switch r := byNumber[uint32(number)]; {
+	switch r := byNumber()[uint32(number)]; {
 	case r.slurm != "":
 		return r.slurm
 	case number == 0:

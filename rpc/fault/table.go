@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"sync"
 	"syscall"
 
 	"schedrestd/internal/errs"
@@ -435,10 +436,11 @@ var table = []row{
 // client uses none.
 const TLSHint = "if the daemons use TLS: set TLSType=tls/s2n, and in TLSParameters ca_cert_file= to the cluster's CA"
 
-var byNumber = func() map[uint32]row {
+// byNumber returns the rows by their numbers.
+var byNumber = sync.OnceValue(func() map[uint32]row {
 	m := make(map[uint32]row, len(table))
 	for _, r := range table {
 		m[r.number] = r
 	}
 	return m
-}()
+})

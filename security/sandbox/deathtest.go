@@ -25,9 +25,10 @@ const (
 )
 
 // deathTests lists, by purpose, calls that an attacker who captured a worker
-// might try. Each of them must kill the process. Many other calls kill it, too:
-// every call without a row in the table (see table.go).
-var deathTests = append([]deathTest{
+// might try; archDeathTests has more of them. Each must kill the process. Many
+// other calls kill it, too: every call without a row in the table (see
+// table.go).
+var deathTests = []deathTest{
 	// Other processes.
 	{"kill(1, 0)", unix.SYS_KILL, [6]uintptr{1, 0}},
 	{"kill of the parent", unix.SYS_KILL, [6]uintptr{argParentPID, 0}},
@@ -216,7 +217,7 @@ var deathTests = append([]deathTest{
 	{"adjtimex", unix.SYS_ADJTIMEX, [6]uintptr{invalid}},
 	{"sysinfo", unix.SYS_SYSINFO, [6]uintptr{invalid}},
 	{"a system call number of the future", 1000, [6]uintptr{}},
-}, archDeathTests...)
+}
 
 // parentPID is the pid of the parent process. It is read at the start, while
 // getppid(2) is still allowed.
@@ -224,9 +225,9 @@ var parentPID = uintptr(unix.Getppid())
 
 // DeathTests returns the names that RunDeathTest accepts.
 func DeathTests() []string {
-	names := make([]string, len(deathTests))
-	for i, a := range deathTests {
-		names[i] = a.name
+	var names []string
+	for _, a := range slices.Concat(deathTests, archDeathTests) {
+		names = append(names, a.name)
 	}
 	return names
 }
@@ -235,7 +236,7 @@ func DeathTests() []string {
 // the sandbox this call kills the process with SIGSYS. If the process survives,
 // RunDeathTest returns an error with the kernel's result.
 func RunDeathTest(name string) error {
-	for _, a := range deathTests {
+	for _, a := range slices.Concat(deathTests, archDeathTests) {
 		if a.name == name {
 			return fmt.Errorf("%s returned (%w) instead of killing the process", a.name, a.makeCall())
 		}

@@ -77,21 +77,21 @@ func (v verdict) action(audit bool) uint32 {
 	return unix.SECCOMP_RET_KILL_PROCESS
 }
 
-// compile builds the filter for a table. The filter first tests the
-// architecture, because the numbers of calls depend on it. Then it does a
-// binary search for the call's number, and evaluates the rows of that number in
-// order. If a call is allowed whatever its arguments are, the kernel remembers
-// this and does not run the filter.
+// compile builds the filter for a table, which it sorts by the calls' numbers.
+// The filter first tests the architecture, because the numbers of calls depend
+// on it. Then it does a binary search for the call's number, and evaluates the
+// rows of that number in order. If a call is allowed whatever its arguments
+// are, the kernel remembers this and does not run the filter.
 func compile(table []row, audit bool) ([]unix.SockFilter, error) {
+	slices.SortStableFunc(table, func(a, b row) int { return cmp.Compare(a.call.number, b.call.number) })
 	var calls [][]row
-	for _, r := range slices.SortedStableFunc(slices.Values(table), func(a, b row) int { return cmp.Compare(a.call.number, b.call.number) }) {
-		if n := len(calls); n > 0 && calls[n-1][0].call.number == r.call.number {
-			calls[n-1] = append(calls[n-1], r)
-		} else {
-			calls = append(calls, []row{r})
+	for begin, i := 0, 1; i <= len(table); i++ {
+		if i == len(table) || table[i].call.number != table[begin].call.number {
+			calls = append(calls, table[begin:i])
+			begin = i
 		}
 	}
-	a := &assembler{}
+	a := &assembler{list: make([]instruction, 0, 8*len(table))}
 	known, native := a.newLabel(), a.newLabel()
 	a.load(atArch)
 	a.equal(auditArch, known, next)

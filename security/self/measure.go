@@ -48,7 +48,7 @@ func measureThreads(p Attributes) error {
 	} {
 		var values []string
 		for _, status := range threads {
-			values = append(values, status[field])
+			values = append(values, status.Value(field))
 		}
 		slices.Sort(values)
 		p[name] = strings.Join(slices.Compact(values), " on one thread, on another ")
