@@ -41,6 +41,7 @@ type Options struct {
 	UID   uint32           // user of this process; local clients must have the same uid
 	User  func() string    // returns the name of UID; "" if it has none
 	Rules Rules            // which claims of a token name the user
+	Seen  *Seen            // tokens that need not be parsed again; all of them with these Rules; may be nil
 	Now   func() time.Time // nil for time.Now
 
 	// Privileged reports whether requests must never be served as the given
@@ -121,7 +122,7 @@ func (c Credential) tokenProof() (*proof, error) {
 	if err != nil {
 		return nil, refuse("token: %w", err)
 	}
-	return p.proof(c.Token), nil
+	return p.proof(hashOf(c.Token)), nil
 }
 
 // User returns the user that the credential claims, as a text. The claim may be

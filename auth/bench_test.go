@@ -57,6 +57,16 @@ func BenchmarkInspect(b *testing.B) {
 	}
 }
 
+// BenchmarkInspectSeen measures a token that a client sends with each request.
+func BenchmarkInspectSeen(b *testing.B) {
+	token, opt := sign(goodHeader, goodClaims), Options{Now: clock, Seen: new(Seen)}
+	for b.Loop() {
+		if _, err := Inspect(token, opt); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkAuthenticateRemembered measures Authenticate for a token that a
 // daemon has just accepted, while the memory of accepted tokens is full.
 func BenchmarkAuthenticateRemembered(b *testing.B) {

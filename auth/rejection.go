@@ -59,7 +59,7 @@ func claimedUser(token string, r Rules, now time.Time) (user string, dated *proo
 	}
 	err := e.checkDates()
 	if _, ok := errors.AsType[outOfDateError](err); ok || err == nil && e.claims.checkExpiry(now) != nil {
-		dated = e.proof(token)
+		dated = e.proof(hashOf(token))
 	}
 	return e.claims.User, dated
 }

@@ -147,7 +147,7 @@ func TestFromRequest(t *testing.T) {
 			if token := test.want.Token; token != "" {
 				p, err := parse(token)
 				must(t, err)
-				proof = p.proof(token)
+				proof = p.proof(hashOf(token))
 			}
 			if !reflect.DeepEqual(proof, got.proof) {
 				t.Errorf("proof %+v, want %+v", got.proof, proof)

@@ -50,6 +50,7 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 		UID:   uint32(os.Getuid()),
 		User:  users.OwnName(uint32(os.Getuid())),
 		Rules: tokenRules(setup),
+		Seen:  new(auth.Seen),
 	}
 	if setup.RequireUserName {
 		cfg.Auth.Privileged = func(user string, uid *uint32) bool {
