@@ -3,6 +3,7 @@ package ipc
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 )
 
@@ -234,16 +235,13 @@ func permit(kind Kind, from, to Role, phase Phase, size, fds int) (*Row, Phase, 
 }
 
 // route returns the route that permits the message in the phase.
-func (r *Row) route(from, to Role, phase Phase) (route Route, err error) {
-	err = violation(from, r.Kind, "may not be sent by the %s to the %s", from, to)
-	for _, route := range r.Routes {
-		if !route.From.Has(from) || !route.To.Has(to) {
-			continue
-		}
-		if route.Phases.Has(phase) {
-			return route, nil
-		}
-		err = violation(from, r.Kind, "is not permitted while %s", phase)
+func (r *Row) route(from, to Role, phase Phase) (Route, error) {
+	joins := func(route Route) bool { return route.From.Has(from) && route.To.Has(to) }
+	if i := slices.IndexFunc(r.Routes, func(route Route) bool { return joins(route) && route.Phases.Has(phase) }); i >= 0 {
+		return r.Routes[i], nil
 	}
-	return route, err
+	if slices.ContainsFunc(r.Routes, joins) {
+		return Route{}, violation(from, r.Kind, "is not permitted while %s", phase)
+	}
+	return Route{}, violation(from, r.Kind, "may not be sent by the %s to the %s", from, to)
 }
