@@ -22,7 +22,8 @@ type router struct {
 	unservedSegments map[string]string // maps segments of the unserved spelling to the corresponding served segments
 	pages            map[string]Page
 	parsers          []feature.Parser
-	spelling         schema.Spelling // spelling of errors for paths that do not determine one
+	versions         map[string]feature.Parser // parsers by their names
+	spelling         schema.Spelling           // spelling of errors for paths that do not determine one
 }
 
 // pattern is a route whose path is split at the slashes.
@@ -39,7 +40,10 @@ type segment struct {
 }
 
 func newRouter(routes []Route, pages map[string]Page, names api.Names, parsers []feature.Parser) *router {
-	rt := &router{segments: map[string]segment{}, unservedSegments: map[string]string{}, pages: pages, parsers: parsers}
+	rt := &router{segments: map[string]segment{}, unservedSegments: map[string]string{}, pages: pages, parsers: parsers, versions: map[string]feature.Parser{}}
+	for _, p := range parsers {
+		rt.versions[p.Name()] = p
+	}
 	spellings := names.Spellings()
 	if len(spellings) > 0 {
 		rt.spelling = spellings[0]
@@ -128,14 +132,12 @@ func (rt *router) matchVersion(part string, m *match) bool {
 		m.latest = true
 		part = feature.LatestOf(rt.parsers).Name()
 	}
-	for _, parser := range rt.parsers {
-		if part == parser.Name() {
-			m.view.Version, m.fast = schema.Version(parser.Version), parser.Flags.Has(feature.Fast)
-			m.versioned = true
-			return true
-		}
+	parser, ok := rt.versions[part]
+	if ok {
+		m.view.Version, m.fast = schema.Version(parser.Version), parser.Flags.Has(feature.Fast)
+		m.versioned = true
 	}
-	return false
+	return ok
 }
 
 func (rt *router) servedVersions() string {
