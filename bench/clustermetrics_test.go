@@ -69,7 +69,7 @@ func (l *lab) startWithLines(b *testing.B, port int, name, lines string, args ..
 	must(b, site.WritePrivate(conf, strings.Replace(string(text), fmt.Sprintf("SchedctldPort=%d\n", l.Controller), fmt.Sprintf("SchedctldPort=%d\n", port), 1)+lines))
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	part := l.Schedrestd(l.bin, address)
-	part.Log, part.Args[1] = l.Log(name), conf
+	part.Name, part.Log, part.Args[1] = name, l.Log(name), conf
 	part.Args = append(args, part.Args...)
 	part.Check = func(ctx context.Context) error {
 		_, err := site.NewGateway(part.Address, l.token).Ping(ctx)
