@@ -55,6 +55,10 @@ func BenchmarkBuilds(b *testing.B) {
 		}
 		const name = "start of a worker, and one ping"
 		b.Run(name, func(b *testing.B) { compare(b, buildCost, name, servers, load{request: ping, count: 100, local: true}) })
+		const inTurn = name + ", one after the other"
+		b.Run(inTurn, func(b *testing.B) {
+			compare(b, buildCost, inTurn, servers, load{request: ping, count: 40, local: true, singleClient: true})
+		})
 	})
 }
 
