@@ -12,23 +12,29 @@ import (
 // forever. A Liveness must not be used concurrently.
 type Liveness struct {
 	lastPing     uint64    // number of the last Ping
-	pendingSince time.Time // when the Ping was sent; zero if it was answered
+	pendingSince time.Time // when the Ping was due; zero if it was answered
+	sent         bool      // whether the channel had room for the Ping
 }
 
 // Check sends a Ping to p if p has answered the previous one. If p has not
-// answered within limit, Check kills p.
+// answered within limit, Check kills p. While the channel is full, the next call
+// tries again: a process that is only slow must not be killed for a Ping that it
+// never got.
 func (l *Liveness) Check(p *Process, limit time.Duration) {
 	switch {
 	case l.pendingSince.IsZero():
 		l.lastPing++
-		l.pendingSince = time.Now()
-		_ = p.Channel.TrySend(&ipc.Ping{Number: l.lastPing}) // if the channel is full, the process does not read it, and will be killed
+		l.pendingSince, l.sent = time.Now(), false
 	case time.Since(l.pendingSince) > limit:
 		p.Terminate(fmt.Sprintf("has not read its channel for %s", limit))
+		return
+	}
+	if !l.sent {
+		l.sent = p.Channel.TrySend(&ipc.Ping{Number: l.lastPing}) == nil
 	}
 }
 
-// PendingSince returns when the unanswered Ping was sent, or the zero Time if
+// PendingSince returns when the unanswered Ping was due, or the zero Time if
 // there is none.
 func (l *Liveness) PendingSince() time.Time { return l.pendingSince }
 
@@ -36,7 +42,7 @@ func (l *Liveness) PendingSince() time.Time { return l.pendingSince }
 // the pending Ping. Otherwise a process could keep the dispatcher busy with
 // Pongs.
 func (l *Liveness) HandlePong(number uint64) error {
-	if l.pendingSince.IsZero() || number != l.lastPing {
+	if l.pendingSince.IsZero() || !l.sent || number != l.lastPing {
 		return fmt.Errorf("sent Pong %d, which was not requested", number)
 	}
 	l.pendingSince = time.Time{}

@@ -16,6 +16,7 @@ import (
 	"schedrestd/gateway/dispatcher/relay"
 	"schedrestd/internal/errs"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // output is a buffer that several goroutines may use.
@@ -196,6 +197,38 @@ func TestLiveness(t *testing.T) {
 	l.Check(p, 0)
 	if p.Reap(time.Hour); p.EndReason != "has not read its channel for 0s" {
 		t.Errorf("ended because it %q", p.EndReason)
+	}
+}
+
+// TestPingWaitsForRoom checks that a process whose channel was full gets its Ping
+// later, and that it can't answer it earlier.
+func TestPingWaitsForRoom(t *testing.T) {
+	parent, _ := newParent(t)
+	p, c := start(t, parent, ipc.Worker)
+	c.Ready()
+	if _, err := p.Channel.Receive(); err != nil {
+		t.Fatal(err)
+	}
+	filled := 0
+	for p.Channel.TrySend(new(work.Drain)) == nil {
+		filled++
+	}
+	var l process.Liveness
+	l.Check(p, time.Hour)
+	if l.HandlePong(1) == nil {
+		t.Error("an answer to a Ping that was not sent is accepted")
+	}
+	for range filled {
+		if _, err := c.Channel.Receive(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Check(p, time.Hour)
+	m, err := c.Channel.Receive()
+	if ping, ok := m.Message.(*ipc.Ping); err != nil || !ok {
+		t.Fatalf("%v %v", m, err)
+	} else if err := l.HandlePong(ping.Number); err != nil {
+		t.Error(err)
 	}
 }
 
