@@ -97,7 +97,10 @@ export async function send(url: string, init: RequestInit & { headers?: Record<s
 		if (init.signal?.aborted) throw error;
 		throw new Failure(0, words.noAnswer);
 	}
-	if (response.status === 401 && session.phase === "signed in" && sent === token) end(words.tokenRefused);
+	if (response.status === 401 && session.phase === "signed in" && sent === token) {
+		const expired = session.expires > 0 && Date.now() / 1000 > session.expires - 1; // the page's own timer may be a second late
+		end(expired ? words.signIn.expired : words.tokenRefused);
+	}
 	return response;
 }
 
