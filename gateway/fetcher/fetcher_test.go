@@ -27,7 +27,7 @@ import (
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 	"schedrestd/rpc/tlsconn/tlstest"
-	"schedrestd/security"
+	"schedrestd/security/sandbox/sandboxtest"
 )
 
 // TestMain lets the test binary serve as the process that fetches, or as one that
@@ -40,12 +40,6 @@ func TestMain(m *testing.M) {
 		os.Exit(Run(captured[os.Args[1]]))
 	}
 	os.Exit(Main())
-}
-
-func needSandbox(t *testing.T) {
-	if cgo && security.Sandboxed {
-		t.Skip("needs a program without cgo, because it can confine all of its threads")
-	}
 }
 
 const text = "ClusterName=c\nSlurmctldHost=h(127.0.0.1)\n# \xe9\n"
@@ -123,7 +117,7 @@ const patience = time.Minute
 // TestFetch fetches the configuration over each kind of connection, and checks
 // that the errors are those of package confserver.
 func TestFetch(t *testing.T) {
-	needSandbox(t)
+	sandboxtest.Need(t)
 	ca := tlstest.NewCA(t)
 	overTCP, overUnix := serve(t, listen(t, "tcp")), serve(t, listen(t, "unix"))
 	overTLS := serve(t, tls.NewListener(listen(t, "tcp"), &tls.Config{Certificates: []tls.Certificate{ca.Issue(t)}}))
@@ -170,7 +164,7 @@ func TestFetch(t *testing.T) {
 // TestLongAnswer checks that the longest answer fits into the memory that the
 // process may use.
 func TestLongAnswer(t *testing.T) {
-	needSandbox(t)
+	sandboxtest.Need(t)
 	long := strings.Repeat("#0123456789abcdef\n", 15<<20/18)
 	o, log := options(t, serveFiles(t, listen(t, "unix"), model.ConfigFile{Name: "slurm.conf", Text: long, Exists: true}))
 	sent, err := Fetch(patience, o)
@@ -182,7 +176,7 @@ func TestLongAnswer(t *testing.T) {
 // TestServer checks that nothing is sent to a server on this machine whose user is
 // not trusted. The process can't ask the kernel for the user of a TCP port.
 func TestServer(t *testing.T) {
-	needSandbox(t)
+	sandboxtest.Need(t)
 	for _, network := range []string{"tcp", "unix"} {
 		o, _ := options(t, serve(t, listen(t, network)))
 		task, err := confserver.Prepare(o.Options)
@@ -200,7 +194,7 @@ func TestServer(t *testing.T) {
 // TestHostileController checks that no answer of a controller causes anything but
 // an error, and that the error is not logged as a crash.
 func TestHostileController(t *testing.T) {
-	needSandbox(t)
+	sandboxtest.Need(t)
 	for _, tt := range []struct {
 		name   string
 		answer func(io.Writer)
@@ -335,7 +329,7 @@ var captured = map[string]func(Task) (conf.Sent, error){
 // TestCapturedProcess checks that schedrestd-config survives everything that a
 // captured process can do, and gets an error that says what happened.
 func TestCapturedProcess(t *testing.T) {
-	needSandbox(t)
+	sandboxtest.Need(t)
 	address := serve(t, listen(t, "unix"))
 	for _, tt := range []struct {
 		name string

@@ -16,6 +16,7 @@ import (
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 	"schedrestd/rpc/tlsconn/tlstest"
+	"schedrestd/security/sandbox/sandboxtest"
 )
 
 // A confController is a controller that sends its configuration.
@@ -77,7 +78,7 @@ func start(isReload bool, args ...string) (*fakeHost, string) {
 // TestConfigless checks a gateway that gets its configuration from a controller:
 // at the start, at a reload, and from the copy while the controller is down.
 func TestConfigless(t *testing.T) {
-	needSandbox(t)
+	sandboxtest.Need(t)
 	writeConfig(t, "")
 	t.Setenv("SCHED_JWT", "daemon")
 	cache := t.TempDir()
@@ -154,7 +155,7 @@ func TestConfigless(t *testing.T) {
 // TestConfiglessInetd checks that in inetd mode not every client causes a
 // request to the controller.
 func TestConfiglessInetd(t *testing.T) {
-	needSandbox(t)
+	sandboxtest.Need(t)
 	writeConfig(t, "")
 	t.Setenv("SCHED_JWT", "daemon")
 	ctl := newConfController(t)

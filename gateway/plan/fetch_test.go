@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"schedrestd/gateway/fetcher"
-	"schedrestd/security"
 )
 
 // TestMain lets the test binary serve as the program that fetches the
@@ -15,10 +14,4 @@ func TestMain(m *testing.M) {
 		os.Exit(fetcher.Main())
 	}
 	os.Exit(m.Run())
-}
-
-func needSandbox(t *testing.T) {
-	if cgo && security.Sandboxed {
-		t.Skip("needs a program without cgo, because it can confine all of its threads")
-	}
 }

@@ -32,6 +32,7 @@ import (
 	programs "schedrestd/privsep/program"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
+	"schedrestd/security/sandbox/sandboxtest"
 )
 
 // The test binary runs the tests. It also acts as each process that the parent
@@ -75,7 +76,7 @@ func TestMain(m *testing.M) {
 	case os.Getenv(parentEnv) != "":
 		os.Exit(parent.Main())
 	}
-	if cgo && security.Sandboxed {
+	if sandboxtest.Cgo && security.Sandboxed {
 		fmt.Fprintln(os.Stderr, "error: these tests need a program without cgo, because it can confine all of its threads")
 		fmt.Fprintln(os.Stderr, "hint: export CGO_ENABLED=0, or run make test")
 		os.Exit(1)
@@ -183,7 +184,7 @@ func install(dir string, mode os.FileMode) (string, error) {
 // A machine without Go can't build it. With cgo the test binary may have been
 // built with the race detector, and the parent must be, too.
 func buildParent(path string) bool {
-	if cgo {
+	if sandboxtest.Cgo {
 		return false
 	}
 	build := exec.Command("go", "build", "-ldflags=-w", "-o", path, "./parent/program")
@@ -271,7 +272,7 @@ func needRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: starts the parent as root")
 	}
-	if cgo {
+	if sandboxtest.Cgo {
 		t.Skip("this test binary was built with cgo: the parent can't drop capabilities")
 	}
 }

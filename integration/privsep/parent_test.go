@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"schedrestd/security/sandbox/sandboxtest"
 )
 
 // TestParentPrivileges starts the gateway without root, as root with -u, and as
@@ -18,7 +20,7 @@ func TestParentPrivileges(t *testing.T) {
 	t.Run("without root", func(t *testing.T) {
 		g := serve(t, plainUser(t), testConfig{})
 		want := map[string]string{"CapInh": none16, "CapPrm": none16, "CapEff": none16, "CapAmb": none16, "NoNewPrivs": "1"}
-		if cgo {
+		if sandboxtest.Cgo {
 			delete(want, "NoNewPrivs")
 		}
 		g.mustGet("/pid")

@@ -1,5 +1,0 @@
-//go:build !cgo
-
-package plan
-
-const cgo = false

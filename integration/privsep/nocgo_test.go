@@ -1,5 +1,0 @@
-//go:build !cgo
-
-package privsep
-
-const cgo = false
