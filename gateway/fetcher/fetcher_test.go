@@ -5,13 +5,11 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,10 +20,8 @@ import (
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
-	"schedrestd/rpc/codec"
 	"schedrestd/rpc/confserver"
-	"schedrestd/rpc/message"
-	"schedrestd/rpc/server"
+	"schedrestd/rpc/confserver/confservertest"
 	"schedrestd/rpc/tlsconn/tlstest"
 	"schedrestd/security/sandbox/sandboxtest"
 )
@@ -51,52 +47,8 @@ func serve(t *testing.T, ln net.Listener) string {
 
 func serveFiles(t *testing.T, ln net.Listener, files ...model.ConfigFile) string {
 	t.Helper()
-	s := &server.Server{Log: slog.New(slog.DiscardHandler), Oldest: codec.Oldest, Newest: codec.Newest, Handlers: map[message.Type]server.Handler{
-		message.RequestPing: func(context.Context, *server.Request) (message.Type, message.Body, error) {
-			return message.ResponseRC, &message.RC{}, nil
-		},
-		message.RequestConfigFiles: func(context.Context, *server.Request) (message.Type, message.Body, error) {
-			return message.ResponseConfigFiles, &message.ConfigFiles{Files: files}, nil
-		},
-	}, Verify: func(token, _ string) (server.Identity, error) {
-		if token != "a.b.c" {
-			return server.Identity{}, errors.New("forged")
-		}
-		return server.Identity{UID: 100}, nil
-	}}
-	go s.Serve(ln)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		s.Shutdown(ctx)
-	})
-	return addressOf(ln)
-}
-
-func addressOf(ln net.Listener) string {
-	if ln.Addr().Network() == "unix" {
-		return "unix:" + ln.Addr().String()
-	}
-	return ln.Addr().String()
-}
-
-func listen(t *testing.T, network string) net.Listener {
-	t.Helper()
-	at := "127.0.0.1:0"
-	if network == "unix" {
-		dir, err := os.MkdirTemp("", "fetch-") // not t.TempDir, because a socket's path must be short
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { os.RemoveAll(dir) })
-		at = filepath.Join(dir, "s")
-	}
-	ln, err := net.Listen(network, at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
-	return ln
+	confservertest.Serve(t, ln, 0, confservertest.Send(files...))
+	return confservertest.Address(ln)
 }
 
 // options returns the options for fetching from servers, and the log.
@@ -107,7 +59,7 @@ func options(t *testing.T, servers string) (Options, *bytes.Buffer) {
 		t.Fatal(err)
 	}
 	log := new(bytes.Buffer)
-	return Options{Options: confserver.Options{Servers: list, Token: "a.b.c", Munge: "/nowhere/munge", Sack: []string{"/nowhere/sack"},
+	return Options{Options: confserver.Options{Servers: list, Token: confservertest.Token, Munge: "/nowhere/munge", Sack: []string{"/nowhere/sack"},
 		Log: slog.New(slog.NewTextHandler(log, nil))}}, log
 }
 
@@ -119,9 +71,9 @@ const patience = time.Minute
 func TestFetch(t *testing.T) {
 	sandboxtest.Need(t)
 	ca := tlstest.NewCA(t)
-	overTCP, overUnix := serve(t, listen(t, "tcp")), serve(t, listen(t, "unix"))
-	overTLS := serve(t, tls.NewListener(listen(t, "tcp"), &tls.Config{Certificates: []tls.Certificate{ca.Issue(t)}}))
-	gone := listen(t, "tcp")
+	overTCP, overUnix := serve(t, confservertest.Listen(t, "tcp")), serve(t, confservertest.Listen(t, "unix"))
+	overTLS := serve(t, tls.NewListener(confservertest.Listen(t, "tcp"), &tls.Config{Certificates: []tls.Certificate{ca.Issue(t)}}))
+	gone := confservertest.Listen(t, "tcp")
 	gone.Close()
 	want := map[string]string{"slurm.conf": text, "nodes.conf": ""}
 	for _, tt := range []struct {
@@ -131,15 +83,15 @@ func TestFetch(t *testing.T) {
 		kind                 errs.Kind
 		text, hint           string
 	}{
-		{name: "TCP", servers: overTCP, token: "a.b.c", from: overTCP},
+		{name: "TCP", servers: overTCP, token: confservertest.Token, from: overTCP},
 		{name: "UNIX", servers: overUnix, from: overUnix},
-		{name: "TLS", servers: overTLS, token: "a.b.c", ca: ca.PEM(), from: overTLS},
-		{name: "TLS of another CA", servers: overTLS, token: "a.b.c", ca: tlstest.NewCA(t).PEM(), kind: errs.Unavailable, text: "TLS handshake"},
-		{name: "the second", servers: addressOf(gone) + "," + overTCP, token: "a.b.c", from: overTCP},
+		{name: "TLS", servers: overTLS, token: confservertest.Token, ca: ca.PEM(), from: overTLS},
+		{name: "TLS of another CA", servers: overTLS, token: confservertest.Token, ca: tlstest.NewCA(t).PEM(), kind: errs.Unavailable, text: "TLS handshake"},
+		{name: "the second", servers: confservertest.Address(gone) + "," + overTCP, token: confservertest.Token, from: overTCP},
 		{name: "refused", servers: overTCP, token: "x.y.z", kind: errs.Unauthenticated, text: overTCP, hint: "SCHEDRESTD_CONF_TOKEN"},
-		{name: "gone", servers: addressOf(gone), token: "a.b.c", kind: errs.Unavailable, text: "connection refused", hint: "SCHEDRESTD_CONF_CA"},
+		{name: "gone", servers: confservertest.Address(gone), token: confservertest.Token, kind: errs.Unavailable, text: "connection refused", hint: "SCHEDRESTD_CONF_CA"},
 		{name: "no credential", servers: overTCP, kind: errs.Unavailable, text: "neither munged nor sackd", hint: "start munged"},
-		{name: "no CA", servers: overTLS, token: "a.b.c", ca: []byte("x"), kind: errs.Invalid, text: "/ca.pem"},
+		{name: "no CA", servers: overTLS, token: confservertest.Token, ca: []byte("x"), kind: errs.Invalid, text: "/ca.pem"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o, log := options(t, tt.servers)
@@ -166,7 +118,7 @@ func TestFetch(t *testing.T) {
 func TestLongAnswer(t *testing.T) {
 	sandboxtest.Need(t)
 	long := strings.Repeat("#0123456789abcdef\n", 15<<20/18)
-	o, log := options(t, serveFiles(t, listen(t, "unix"), model.ConfigFile{Name: "slurm.conf", Text: long, Exists: true}))
+	o, log := options(t, serveFiles(t, confservertest.Listen(t, "unix"), model.ConfigFile{Name: "slurm.conf", Text: long, Exists: true}))
 	sent, err := Fetch(patience, o)
 	if err != nil || sent.Files["slurm.conf"] != long || log.Len() > 0 {
 		t.Errorf("%d bytes, %v\n%s", len(sent.Files["slurm.conf"]), err, log)
@@ -178,7 +130,7 @@ func TestLongAnswer(t *testing.T) {
 func TestServer(t *testing.T) {
 	sandboxtest.Need(t)
 	for _, network := range []string{"tcp", "unix"} {
-		o, _ := options(t, serve(t, listen(t, network)))
+		o, _ := options(t, serve(t, confservertest.Listen(t, network)))
 		task, err := confserver.Prepare(o.Options)
 		if err != nil {
 			t.Fatal(err)
@@ -217,7 +169,7 @@ func TestHostileController(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			ln := listen(t, "tcp")
+			ln := confservertest.Listen(t, "tcp")
 			go func() {
 				for {
 					c, err := ln.Accept()
@@ -231,7 +183,7 @@ func TestHostileController(t *testing.T) {
 					}()
 				}
 			}()
-			o, log := options(t, addressOf(ln))
+			o, log := options(t, confservertest.Address(ln))
 			sent, err := Fetch(tt.limit, o)
 			if err == nil || errs.KindOf(err) != tt.kind || log.Len() > 0 {
 				t.Errorf("%v; kind %v: %v\n%s", sent, errs.KindOf(err), err, log)
@@ -330,7 +282,7 @@ var captured = map[string]func(Task) (conf.Sent, error){
 // captured process can do, and gets an error that says what happened.
 func TestCapturedProcess(t *testing.T) {
 	sandboxtest.Need(t)
-	address := serve(t, listen(t, "unix"))
+	address := serve(t, confservertest.Listen(t, "unix"))
 	for _, tt := range []struct {
 		name string
 		kind errs.Kind

@@ -3,8 +3,6 @@ package plan
 import (
 	"bytes"
 	"context"
-	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +11,7 @@ import (
 	"time"
 
 	"schedrestd/model"
+	"schedrestd/rpc/confserver/confservertest"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 	"schedrestd/rpc/tlsconn/tlstest"
@@ -29,33 +28,13 @@ type confController struct {
 
 func newConfController(t *testing.T, files ...model.ConfigFile) *confController {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "conf-") // not t.TempDir, because a socket's path must be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	c := &confController{address: "unix:" + filepath.Join(dir, "s")}
+	ln := confservertest.Listen(t, "unix")
+	c := &confController{address: confservertest.Address(ln)}
 	c.files.Store(&files)
-	ln, err := net.Listen("unix", filepath.Join(dir, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &server.Server{Log: slog.New(slog.DiscardHandler), Handlers: map[message.Type]server.Handler{
-		message.RequestPing: func(context.Context, *server.Request) (message.Type, message.Body, error) {
-			return message.ResponseRC, &message.RC{}, nil
-		},
-		message.RequestConfigFiles: func(context.Context, *server.Request) (message.Type, message.Body, error) {
-			c.asked.Add(1)
-			return message.ResponseConfigFiles, &message.ConfigFiles{Files: *c.files.Load()}, nil
-		},
-	}}
-	go s.Serve(ln)
-	c.stop = func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		s.Shutdown(ctx)
-	}
-	t.Cleanup(c.stop)
+	c.stop = confservertest.Serve(t, ln, 0, func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
+		c.asked.Add(1)
+		return confservertest.Send(*c.files.Load()...)(ctx, r)
+	})
 	return c
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
+	"schedrestd/rpc/confserver/confservertest"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
@@ -62,57 +62,13 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// serve starts a controller that answers the request for configuration files
-// with answer. It returns the controller's address in the form that Parse
-// accepts.
-func serve(t *testing.T, network string, v codec.Version, answer func() (message.Type, message.Body, error)) string {
+// serve starts a controller that speaks the protocol v, and answers the request
+// for configuration files with answer. It returns the controller's address.
+func serve(t *testing.T, network string, v codec.Version, answer server.Handler) string {
 	t.Helper()
-	at := "127.0.0.1:0"
-	if network == "unix" {
-		dir, err := os.MkdirTemp("", "conf-") // not t.TempDir, because a socket's path must be short
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { os.RemoveAll(dir) })
-		at = filepath.Join(dir, "s")
-	}
-	ln, err := net.Listen(network, at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &server.Server{Log: slog.New(slog.DiscardHandler), Oldest: v, Newest: v, Handlers: map[message.Type]server.Handler{
-		message.RequestPing: func(context.Context, *server.Request) (message.Type, message.Body, error) {
-			return message.ResponseRC, &message.RC{}, nil
-		},
-		message.RequestConfigFiles: func(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
-			var q message.ConfigFilesRequest
-			if err := r.Decode(&q); err != nil || q != (message.ConfigFilesRequest{}) {
-				t.Errorf("request %+v, %v", q, err)
-			}
-			return answer()
-		},
-	}, Verify: func(token, _ string) (server.Identity, error) {
-		if token != "a.b.c" {
-			return server.Identity{}, errors.New("forged")
-		}
-		return server.Identity{UID: 100}, nil
-	}}
-	go s.Serve(ln)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		s.Shutdown(ctx)
-	})
-	if network == "unix" {
-		return "unix:" + at
-	}
-	return ln.Addr().String()
-}
-
-func sends(files ...model.ConfigFile) func() (message.Type, message.Body, error) {
-	return func() (message.Type, message.Body, error) {
-		return message.ResponseConfigFiles, &message.ConfigFiles{Files: files, SpoolDir: "/var/spool"}, nil
-	}
+	ln := confservertest.Listen(t, network)
+	confservertest.Serve(t, ln, v, answer)
+	return confservertest.Address(ln)
 }
 
 const text = "ClusterName=c\nSlurmctldHost=h(127.0.0.1)\n"
@@ -131,7 +87,7 @@ func fetch(t *testing.T, servers, token string) (conf.Sent, error) {
 // TestFetch fetches the configuration from controllers of several releases.
 func TestFetch(t *testing.T) {
 	for v := codec.Oldest; v <= codec.Newest; v++ {
-		servers := serve(t, "unix", v, sends(model.ConfigFile{Name: "plugstack.conf"}, slurmConf, model.ConfigFile{Name: "nodes.conf", Text: "NodeName=n", Exists: true}))
+		servers := serve(t, "unix", v, confservertest.Send(model.ConfigFile{Name: "plugstack.conf"}, slurmConf, model.ConfigFile{Name: "nodes.conf", Text: "NodeName=n", Exists: true}))
 		got, err := fetch(t, servers, "")
 		want := conf.Sent{Origin: servers, Files: map[string]string{"slurm.conf": text, "nodes.conf": "NodeName=n"}}
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -143,23 +99,22 @@ func TestFetch(t *testing.T) {
 // TestFetchFrom checks which controllers and credentials are used, and the
 // errors.
 func TestFetchFrom(t *testing.T) {
-	good := serve(t, "unix", codec.Newest, sends(slurmConf))
-	overTCP := serve(t, "tcp", codec.Newest, sends(slurmConf))
-	empty := serve(t, "unix", codec.Newest, sends(model.ConfigFile{Name: "slurm.conf", Exists: true}, model.ConfigFile{Name: "oci.conf", Text: "x", Exists: true}))
-	none := serve(t, "unix", codec.Newest, sends())
-	many := serve(t, "unix", codec.Newest, sends(make([]model.ConfigFile, maxFiles+1)...))
-	long := serve(t, "unix", codec.Newest, sends(model.ConfigFile{Name: "slurm.conf", Text: strings.Repeat("#", maxAnswer), Exists: true}))
-	refuse := func(number uint32) func() (message.Type, message.Body, error) {
-		return func() (message.Type, message.Body, error) { return 0, nil, fault.Of(number, "") }
+	good := serve(t, "unix", codec.Newest, confservertest.Send(slurmConf))
+	overTCP := serve(t, "tcp", codec.Newest, confservertest.Send(slurmConf))
+	empty := serve(t, "unix", codec.Newest, confservertest.Send(model.ConfigFile{Name: "slurm.conf", Exists: true}, model.ConfigFile{Name: "oci.conf", Text: "x", Exists: true}))
+	none := serve(t, "unix", codec.Newest, confservertest.Send())
+	many := serve(t, "unix", codec.Newest, confservertest.Send(make([]model.ConfigFile, maxFiles+1)...))
+	long := serve(t, "unix", codec.Newest, confservertest.Send(model.ConfigFile{Name: "slurm.conf", Text: strings.Repeat("#", maxAnswer), Exists: true}))
+	refuse := func(number uint32) server.Handler {
+		return func(context.Context, *server.Request) (message.Type, message.Body, error) {
+			return 0, nil, fault.Of(number, "")
+		}
 	}
 	disabled := serve(t, "unix", codec.Newest, refuse(fault.ConfiglessDisabled))
 	standby := serve(t, "unix", codec.Newest, refuse(fault.StandbyUseBackup))
 	secure := serve(t, "tcp", codec.Newest, refuse(fault.TLSRequired))
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone := ln.Addr().String()
+	ln := confservertest.Listen(t, "tcp")
+	gone := confservertest.Address(ln)
 	ln.Close()
 	for _, tt := range []struct {
 		name, servers, token string
@@ -171,13 +126,13 @@ func TestFetchFrom(t *testing.T) {
 		{name: "the first is gone", servers: "unix:/nowhere/s," + good, from: good},
 		{name: "the first is a backup", servers: standby + "," + good, from: good},
 		{name: "the first has no address", servers: "nowhere.invalid," + good, from: good},
-		{name: "token", servers: overTCP, token: "a.b.c", from: overTCP},
+		{name: "token", servers: overTCP, token: confservertest.Token, from: overTCP},
 		{name: "token, refused", servers: overTCP, token: "x.y.z", kind: errs.Unauthenticated, text: overTCP, hint: "SCHEDRESTD_CONF_TOKEN"},
 		{name: "no credential", servers: overTCP, kind: errs.Unavailable, text: "neither munged nor sackd", hint: "start munged"},
-		{name: "gone", servers: gone, token: "a.b.c", kind: errs.Unavailable, text: gone, hint: "SCHEDRESTD_CONF_CA"},
-		{name: "no address", servers: "nowhere.invalid", token: "a.b.c", kind: errs.Unavailable, text: "nowhere.invalid:6817"},
+		{name: "gone", servers: gone, token: confservertest.Token, kind: errs.Unavailable, text: gone, hint: "SCHEDRESTD_CONF_CA"},
+		{name: "no address", servers: "nowhere.invalid", token: confservertest.Token, kind: errs.Unavailable, text: "nowhere.invalid:6817"},
 		{name: "all are backups", servers: standby, kind: errs.Unavailable, text: "standby"},
-		{name: "TLS is required", servers: secure, token: "a.b.c", kind: errs.Unavailable, text: "requires TLS", hint: "name the file of the cluster's CA in SCHEDRESTD_CONF_CA"},
+		{name: "TLS is required", servers: secure, token: confservertest.Token, kind: errs.Unavailable, text: "requires TLS", hint: "name the file of the cluster's CA in SCHEDRESTD_CONF_CA"},
 		{name: "not permitted", servers: disabled, kind: errs.Invalid, text: "disabled", hint: "SlurmctldParameters=enable_configless"},
 		{name: "empty file", servers: empty, kind: errs.BadAnswer, text: "no slurm.conf"},
 		{name: "no file", servers: none, kind: errs.BadAnswer, text: "no slurm.conf"},
