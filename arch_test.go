@@ -36,7 +36,7 @@ const module = "schedrestd/"
 // its own folder. A folder stands for all packages in it, except packages that
 // have an entry of their own.
 var floors = [][]string{
-	{"internal/asset", "internal/errs", "internal/exitstatus", "internal/fdpass", "internal/keystate", "internal/loglevel", "internal/origin", "internal/printable", "internal/release", "internal/sockaddr", "internal/typo", "metric", "model"},
+	{"internal/asset", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/keystate", "internal/loglevel", "internal/origin", "internal/printable", "internal/release", "internal/sockaddr", "internal/typo", "metric", "model"},
 	{"api/schema", "become", "gateway/endpoint", "gateway/worker/count", "gateway/worker/logger", "gateway/worker/stdio", "internal/completion", "internal/feature", "internal/guard", "internal/hmackey", "internal/http1", "internal/notify", "internal/penalty", "internal/rate", "internal/semaphore", "internal/sockdiag", "internal/socket", "internal/thread", "internal/throttle", "internal/zone", "ipc", "metric/cluster", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/tlsconn", "rpc/wire", "security", "web"},
 	{"gateway/confinement", "security/self"},
 	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "gateway/worker/http1server", "gateway/worker/http2server", "metric/table", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message"},
@@ -83,9 +83,9 @@ var allowedImports = map[string][]string{
 	"gateway/dispatcher/service":   {"gateway/dispatcher/process", "gateway/dispatcher/relay", "internal/errs", "internal/printable", "internal/rate", "ipc", "security"},
 	"gateway/endpoint":             {"become", "internal/errs", "internal/guard", "internal/socket", "ipc"},
 	"gateway/exporter":             {"gateway/service", "internal/release", "ipc", "metric", "metric/table", "security", "security/self"},
-	"gateway/fetcher":              {"conf", "internal/errs", "internal/exitstatus", "internal/fdpass", "internal/printable", "model", "rpc/client", "rpc/confserver", "rpc/tlsconn", "security", "security/self"}, // parses answers of a controller
-	"gateway/keeper":               {"gateway/service", "internal/hmackey", "internal/rate", "ipc", "security", "security/self"},                                                                                   // holds keys
-	"gateway/plan":                 {"become", "become/subuid", "conf", "gateway/endpoint", "gateway/fetcher", "internal/completion", "internal/errs", "internal/feature", "internal/guard", "internal/loglevel", "internal/release", "internal/typo", "internal/zone", "ipc", "rpc/confserver", "rpc/munge", "rpc/tlsconn", "security/self"},
+	"gateway/fetcher":              {"conf", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/printable", "model", "rpc/client", "rpc/confserver", "rpc/tlsconn", "security", "security/self"}, // parses answers of a controller
+	"gateway/keeper":               {"gateway/service", "internal/hmackey", "internal/rate", "ipc", "security", "security/self"},                                                                                                       // holds keys
+	"gateway/plan":                 {"become", "become/subuid", "conf", "gateway/endpoint", "gateway/fetcher", "internal/completion", "internal/errs", "internal/excerpt", "internal/feature", "internal/guard", "internal/loglevel", "internal/release", "internal/typo", "internal/zone", "ipc", "rpc/confserver", "rpc/munge", "rpc/tlsconn", "security/self"},
 	"gateway/proof":                {"gateway/confinement", "internal/errs", "ipc", "security", "security/self"},                                              // runs with the rights of a worker
 	"gateway/resolver":             {"become", "gateway/service", "internal/errs", "internal/rate", "internal/semaphore", "ipc", "security", "security/self"}, // parses answers of a directory service
 	"gateway/service":              {"ipc", "security", "security/self"},
@@ -102,6 +102,7 @@ var allowedImports = map[string][]string{
 	"gateway/worker/stdio":         {},
 	"internal/asset":               {},
 	"internal/completion":          {"internal/errs"},
+	"internal/excerpt":             {},
 	"internal/exitstatus":          {}, // linked into a program that runs as root
 	"internal/fdpass":              {}, // linked into a program that runs as root
 	"internal/feature":             {"internal/errs"},

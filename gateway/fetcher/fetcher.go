@@ -33,6 +33,7 @@ import (
 
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/excerpt"
 	"schedrestd/internal/exitstatus"
 	"schedrestd/internal/fdpass"
 	"schedrestd/internal/printable"
@@ -90,8 +91,8 @@ func run(limit time.Duration, t confserver.Task, o Options) (conf.Sent, error) {
 	b := broker{task: t, log: o.Log}
 	go b.serve(ctx, p.channel)
 	output, err := p.wait(cancel)
-	if p.log.Len() > 0 {
-		o.Log.Warn("messages of "+Name, "text", printable.Text(strings.TrimSpace(p.log.String())))
+	if text := p.log.String(); text != "" {
+		o.Log.Warn("messages of "+Name, "text", printable.Text(strings.TrimSpace(text)))
 	}
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return conf.Sent{}, errs.Wrap(err, errs.Timeout, "fetch the configuration from %s: not finished within %s", t.Servers, limit)
@@ -114,7 +115,7 @@ type process struct {
 	cmd     *exec.Cmd
 	channel *os.File // on which it asks for connections
 	out     *os.File // its standard output
-	log     cappedBuffer
+	log     excerpt.Buffer
 }
 
 // start starts the process. It is killed when ctx or this process ends.
@@ -129,7 +130,7 @@ func start(ctx context.Context, input []byte, args []string) (p *process, err er
 	if err != nil {
 		return nil, fmt.Errorf("make a channel: %w", err)
 	}
-	p = &process{cmd: exec.CommandContext(ctx, "/proc/self/exe"), channel: os.NewFile(uintptr(fds[0]), "channel"), log: cappedBuffer{room: maxLog}}
+	p = &process{cmd: exec.CommandContext(ctx, "/proc/self/exe"), channel: os.NewFile(uintptr(fds[0]), "channel"), log: excerpt.Buffer{Max: maxLog}}
 	fdpass.Refuse(fds[0])
 	theirs := os.NewFile(uintptr(fds[1]), "channel")
 	defer theirs.Close()
@@ -182,20 +183,3 @@ func (p *process) wait(kill func()) ([]byte, error) {
 	}
 	return output, nil
 }
-
-// cappedBuffer keeps the first bytes that are written to it. It takes the rest,
-// too, so that the writer does not wait.
-type cappedBuffer struct {
-	buf  bytes.Buffer
-	room int
-}
-
-func (c *cappedBuffer) Write(p []byte) (int, error) {
-	n := min(len(p), c.room)
-	c.room -= n
-	c.buf.Write(p[:n])
-	return len(p), nil
-}
-
-func (c *cappedBuffer) Len() int       { return c.buf.Len() }
-func (c *cappedBuffer) String() string { return c.buf.String() }

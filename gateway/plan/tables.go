@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"syscall"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/excerpt"
 )
 
 const workerName = "schedrestd-worker"
@@ -27,7 +27,7 @@ func (o *options) runTables(args []string, out io.Writer) error {
 		return err
 	}
 	defer f.Close()
-	var stderr limitedBuffer
+	stderr := excerpt.Buffer{Max: maxStderr}
 	stdout := &errWriter{w: out}
 	cmd := &exec.Cmd{
 		Path:   "/proc/self/fd/" + strconv.Itoa(int(f.Fd())),
@@ -68,12 +68,3 @@ func (c *errWriter) Write(p []byte) (n int, err error) {
 }
 
 const maxStderr = 4 << 10
-
-// limitedBuffer stores the beginning of its input.
-type limitedBuffer struct{ bytes.Buffer }
-
-// Write stores as much as fits, and discards the rest.
-func (l *limitedBuffer) Write(p []byte) (int, error) {
-	l.Buffer.Write(p[:min(len(p), max(0, maxStderr-l.Len()))])
-	return len(p), nil
-}
