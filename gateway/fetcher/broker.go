@@ -28,9 +28,9 @@ type broker struct {
 	log  *slog.Logger
 }
 
-// opened is the answer to a request for a connection. If Failure is nil, a
+// answer is what a request for a connection gets. If Failure is nil, the
 // connected socket comes with it.
-type opened struct {
+type answer struct {
 	Failure *failure
 	Server  uint32 // uid of the process at the other end
 	Known   bool   // that process is on this machine
@@ -74,8 +74,8 @@ func (b *broker) serve(ctx context.Context, channel *os.File) {
 		if i >= len(b.task.Endpoints) {
 			return
 		}
-		answer, nc := b.open(ctx, i)
-		err = send(raw, answer, nc)
+		a, nc := b.open(ctx, i)
+		err = send(raw, a, nc)
 		if nc != nil {
 			nc.Close()
 		}
@@ -85,33 +85,32 @@ func (b *broker) serve(ctx context.Context, channel *os.File) {
 	}
 }
 
-// requestSize is the length of a request: the index of an endpoint, as a little
-// endian number.
-const requestSize = 2
-
-// maxOpened is the maximum length of the answer.
-const maxOpened = 16 << 10
+// Lengths of messages on the channel, in bytes.
+const (
+	requestSize = 2 // a request is the index of an endpoint, in little endian order
+	maxAnswer   = 16 << 10
+)
 
 // open opens a connection to an endpoint, and finds out who serves it.
-func (b *broker) open(ctx context.Context, endpoint int) (opened, net.Conn) {
+func (b *broker) open(ctx context.Context, endpoint int) (answer, net.Conn) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
 	nc, err := b.task.Dial(ctx, endpoint)
 	if err != nil {
 		b.log.Debug("endpoint can't be reached", "endpoint", b.task.Endpoints[endpoint].Address, "error", err)
-		return opened{Failure: failureOf(err)}, nil
+		return answer{Failure: failureOf(err)}, nil
 	}
 	uid, known, err := client.ServerUID(nc)
 	if err != nil {
 		nc.Close()
-		return opened{Failure: failureOf(err)}, nil
+		return answer{Failure: failureOf(err)}, nil
 	}
-	return opened{Server: uid, Known: known}, nc
+	return answer{Server: uid, Known: known}, nc
 }
 
 // send sends an answer, with the descriptor of nc if nc is not nil.
-func send(raw syscall.RawConn, answer opened, nc net.Conn) error {
-	text, err := json.Marshal(answer)
+func send(raw syscall.RawConn, a answer, nc net.Conn) error {
+	text, err := json.Marshal(a)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ type Task struct {
 }
 
 const (
-	channelFD = sandbox.Channel // on which connections are requested; the sandbox permits to receive descriptors on it
+	channelFD = sandbox.Channel // on which connections are requested; the sandbox permits recvmsg(2) only there
 	maxFiles  = 64
 	maxData   = 256 << 20 // bytes of memory; an answer has at most 16 MiB
 )
@@ -113,49 +113,49 @@ func (d *dialer) dial(_ context.Context, endpoint int) (net.Conn, error) {
 	if _, err := unix.Write(channelFD, request); err != nil {
 		return nil, fmt.Errorf("request a connection: %w", err)
 	}
-	answer, fd, err := receive()
+	a, fd, err := receive()
 	if err != nil {
 		return nil, fmt.Errorf("receive a connection: %w", err)
 	}
-	if answer.Failure != nil {
-		return nil, answer.Failure.err()
+	if a.Failure != nil {
+		return nil, a.Failure.err()
 	}
-	return &connection{os.NewFile(uintptr(fd), "connection"), d.task.Endpoints[endpoint].Address, answer}, nil
+	return &connection{os.NewFile(uintptr(fd), "connection"), d.task.Endpoints[endpoint].Address, a}, nil
 }
 
 // receive receives an answer and, if it is positive, the connection.
-func receive() (answer opened, fd int, err error) {
-	text, oob := make([]byte, maxOpened), make([]byte, unix.CmsgSpace(4))
+func receive() (a answer, fd int, err error) {
+	text, oob := make([]byte, maxAnswer), make([]byte, unix.CmsgSpace(4))
 	n, oobn, _, _, err := unix.Recvmsg(channelFD, text, oob, unix.MSG_CMSG_CLOEXEC)
 	if err != nil {
-		return answer, -1, err
+		return a, -1, err
 	}
 	if n == 0 {
-		return answer, -1, io.ErrUnexpectedEOF
+		return a, -1, io.ErrUnexpectedEOF
 	}
-	if err := json.Unmarshal(text[:n], &answer); err != nil || answer.Failure != nil {
-		return answer, -1, err
+	if err := json.Unmarshal(text[:n], &a); err != nil || a.Failure != nil {
+		return a, -1, err
 	}
 	list, err := unix.ParseSocketControlMessage(oob[:oobn])
 	if err != nil || len(list) != 1 {
-		return answer, -1, errors.New("the answer has no connection")
+		return a, -1, errors.New("the answer has no connection")
 	}
 	fds, err := unix.ParseUnixRights(&list[0])
 	if err != nil || len(fds) != 1 {
-		return answer, -1, errors.New("the answer has no connection")
+		return a, -1, errors.New("the answer has no connection")
 	}
-	return answer, fds[0], nil
+	return a, fds[0], nil
 }
 
 // connection is a connection that another process has opened.
 type connection struct {
 	*os.File
 	to     client.Address
-	opened opened
+	answer answer
 }
 
 // Server implements peer.BrokeredConn.
-func (c *connection) Server() (uid uint32, known bool) { return c.opened.Server, c.opened.Known }
+func (c *connection) Server() (uid uint32, known bool) { return c.answer.Server, c.answer.Known }
 
 // LocalAddr returns the address of the server, because the local address does not
 // matter.
