@@ -88,8 +88,7 @@ func (s *shares) endWatch(c *Conn) {
 }
 
 // excuse lets other connections use the slot of c, which still counts against
-// its source. Otherwise two users who have stopped their workers keep a third one
-// waiting for 12 s.
+// its source.
 func (s *shares) excuse(c *Conn) {
 	c.holds = lentSlot
 	s.excused++
@@ -103,8 +102,7 @@ func (s *shares) refuse(c *Conn, reason Reason) {
 }
 
 // last returns the newest waiting connection of the source that has the most
-// waiting connections. If the newest of all were refused instead, a source with
-// 4600 connections would keep out 142 of 147 connections of another source.
+// waiting connections. The package comment says why it is not the newest of all.
 func (s *shares) last() *Conn {
 	longest, last := 0, (*Conn)(nil)
 	for source := range s.queue.WaitingKeys {
