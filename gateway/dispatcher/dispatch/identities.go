@@ -25,7 +25,7 @@ type identities struct {
 	leaving      map[*pool.Pool]retirement          // retired pools whose worker still runs
 	places       *semaphore.Queue[uint32, identity] // a place is a pool of a user; the items are the identities that wait for one
 	waiting      map[identity]*pool.Queue           // connections of these identities
-	excess       int                                // places that pools of replaced configurations take; see countReplaced
+	excess       int                                // places that pools of replaced configurations take; see updateExcess
 	waitingSince time.Time                          // when the first of the waiting identities began to wait
 	stopped      bool
 	timer        *time.Timer // of the next call of tend
@@ -128,11 +128,11 @@ func (h *identities) atUserLimit(uid uint32) bool {
 	return h.places.Held(uid) >= max(1, h.Identities/userFraction)
 }
 
-// countReplaced takes as many places as there are pools of replaced
+// updateExcess takes as many places as there are pools of replaced
 // configurations beyond Options.Identities. These pools may need hours for their
-// last answers, so up to Options.Identities of them take no place. It must be
-// called when the number of these pools has changed.
-func (h *identities) countReplaced() {
+// last answers, so up to Options.Identities of them take no place. updateExcess
+// must be called whenever the number of these pools has changed.
+func (h *identities) updateExcess() {
 	n := 0
 	for _, retired := range h.leaving {
 		if retired.reason == reasonReplaced {
@@ -154,7 +154,7 @@ func (h *identities) forget(p *pool.Pool) {
 	if retired.reason != reasonReplaced {
 		h.places.Hold(p.Identity().UID, -1)
 	}
-	h.countReplaced()
+	h.updateExcess()
 }
 
 // tendSoon schedules a call of tend as soon as possible.
@@ -216,7 +216,7 @@ func (h *identities) retire(id identity, p *pool.Pool, r reason) {
 	h.leaving[p] = retirement{r, time.Now()}
 	if r == reasonReplaced {
 		h.places.Hold(id.uid, -1)
-		h.countReplaced()
+		h.updateExcess()
 	}
 	for _, c := range p.Retire() {
 		h.park(c)
