@@ -55,24 +55,18 @@ var Clusters = enveloped("openapi_clusters_resp", func(a *ClustersAnswer) *Envel
 	schema.F("clusters", schema.Named("cluster_rec_list", schema.StreamOf(Cluster.Type)), func(a *ClustersAnswer) *schema.Stream[ClusterRow] { return &a.Clusters }, "The clusters", schema.Required(0)),
 )
 
-type ClustersParams struct{}
+type ClustersParams struct{ model.ClusterFilter }
 
 var clustersParams = schema.Object("", func() schema.Fields[ClustersParams] {
-	return schema.Fields[ClustersParams]{ignoredUpdateTime[ClustersParams]()}
-})
-
-type ClusterListParams struct{ model.ClusterFilter }
-
-var clusterListParams = schema.Object("", func() schema.Fields[ClusterListParams] {
-	return append(schema.Fields[ClusterListParams]{ignoredUpdateTime[ClusterListParams]()},
-		clusterFilter(func(p *ClusterListParams) *model.ClusterFilter { return &p.ClusterFilter }, schema.Undocumented(V40))...)
+	return append(schema.Fields[ClustersParams]{ignoredUpdateTime[ClustersParams]()},
+		clusterFilter(func(p *ClustersParams) *model.ClusterFilter { return &p.ClusterFilter }, schema.Undocumented(V40))...)
 })
 
 func ignoredUpdateTime[P any]() schema.Field[P] {
 	return schema.Ignore[P]("update_time", instant, "Ignored: clusters have no time of last change", schema.Unit(TimeText))
 }
 
-var GetClusters = declare(clusterListParams, Endpoint{
+var GetClusters = declare(clustersParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "clusters/", ID: "get_clusters", Paged: true,
 	Doc: "List the clusters", Answer: Clusters,
 	Description: "Returns all clusters for which the accounting daemon has records.",

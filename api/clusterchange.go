@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 
+	"schedrestd/api/schema"
 	"schedrestd/model"
 )
 
@@ -15,7 +16,14 @@ func blankCluster() ClusterRow {
 	return ClusterRow{Cluster: &c}
 }
 
-var PostClusters = declare(clustersParams, Endpoint{
+// PostClustersParams are the parameters of PostClusters. They have no effect.
+type PostClustersParams struct{}
+
+var postClustersParams = schema.Object("", func() schema.Fields[PostClustersParams] {
+	return schema.Fields[PostClustersParams]{ignoredUpdateTime[PostClustersParams]()}
+})
+
+var PostClusters = declare(postClustersParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "clusters/", ID: "post_clusters",
 	Doc: "Create clusters", Request: ClustersBody, Answer: Empty,
 	Example:     `{"clusters": [{"name": "west"}]}`,

@@ -11,7 +11,7 @@ import (
 	"schedrestd/model"
 )
 
-func (h *handler) getClusters(c *rest.Call, p *api.ClusterListParams) error {
+func (h *handler) getClusters(c *rest.Call, p *api.ClustersParams) error {
 	return h.sendClusters(c, p.ClusterFilter, "")
 }
 
@@ -50,7 +50,7 @@ func (h *handler) sendClusters(c *rest.Call, filter model.ClusterFilter, name st
 	return rest.Send(c, http.StatusOK, api.Clusters, &body)
 }
 
-func (h *handler) postClusters(c *rest.Call, _ *api.ClustersParams) error {
+func (h *handler) postClusters(c *rest.Call, _ *api.PostClustersParams) error {
 	body, err := rest.ReadBody(c, api.ClustersBody)
 	if err != nil {
 		return err
