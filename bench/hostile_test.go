@@ -107,8 +107,13 @@ func BenchmarkHostileClients(b *testing.B) {
 	}
 }
 
-// result is what one round measured.
-type result struct{ p50, p99, cpu, memory, failed float64 }
+// result is what one round measured of the healthy clients' gateway.
+type result struct {
+	p50, p99 float64 // latencies of the pings, in ms
+	cpu      float64 // µs for each ping
+	memory   float64 // MB, without the parent
+	failed   float64 // number of pings
+}
 
 // compareBeside measures the healthy clients of both servers, beside the
 // hostile clients in crowd. Each of these kinds is a user of its own.

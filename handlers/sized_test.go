@@ -21,7 +21,7 @@ type pot struct{ *semaphore.Semaphore[string] }
 
 func newPot(n int) pot { return pot{semaphore.New[string](n, n, 0)} }
 
-// reserve is the rest.Memory of the pot.
+// reserve can be used as a rest.Memory. All credentials share the pot.
 func (p pot) reserve(model.Credential) feed.Reservation { return p.Empty("ann") }
 
 // used returns the number of reserved bytes.

@@ -63,7 +63,7 @@ func options(t *testing.T, servers string) (Options, *bytes.Buffer) {
 		Log: slog.New(slog.NewTextHandler(log, nil))}}, log
 }
 
-// patience is the limit for requests that should be answered.
+// patience is the limit for requests that should not reach their limit.
 const patience = time.Minute
 
 // TestFetch fetches the configuration over each kind of connection, and checks

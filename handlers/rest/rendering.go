@@ -51,7 +51,8 @@ type rendering struct {
 
 type renderingKey [sha256.Size]byte
 
-// renderings is the renderings of a server.
+// renderings are those of a server, by their keys. Together they take at most
+// limit bytes.
 type renderings struct {
 	limit int // bytes of all renderings
 
