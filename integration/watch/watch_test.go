@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -100,10 +101,24 @@ func TestModel(t *testing.T) {
 	})
 	changers.Wait()
 
-	for n, f := range followers {
-		difference := ""
-		harness.Eventually(t, fmt.Sprintf("follower %d has the list", n), func() bool { difference = f.Missing(); return difference == "" })
+	allHaveTheList := func() {
+		t.Helper()
+		for n, f := range followers {
+			difference := ""
+			harness.Eventually(t, fmt.Sprintf("follower %d has the list", n), func() bool { difference = f.Missing(); return difference == "" })
+		}
 	}
+	allHaveTheList()
+	// Whether a stream has gone on up to here depends on the machine: one that
+	// comes back to another worker, or finds new settings, begins again.
+	harness.Eventually(t, "a stream went on, and a wait has ended with a change", func() bool {
+		for _, f := range followers {
+			f.Leave()
+		}
+		l.Submit("sleep 600", map[string]any{"hold": true})
+		allHaveTheList()
+		return wakes.Load() > 0 && slices.ContainsFunc(followers, func(f *harness.Follower) bool { return f.Seen().Resumed > 0 })
+	})
 	cancel()
 	clients.Wait()
 	resumed, resets := 0, 0
@@ -119,9 +134,6 @@ func TestModel(t *testing.T) {
 		}
 	}
 	t.Logf("%d streams went on, %d began again, ends %v; %d waits, %d with a change", resumed, resets, ends, waits.Load(), wakes.Load())
-	if resumed == 0 || wakes.Load() == 0 {
-		t.Error("no stream went on, or no wait has ended with a change")
-	}
 }
 
 // waitAgain waits for changes of a list again and again, and checks that the tag
