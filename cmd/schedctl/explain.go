@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -78,7 +79,11 @@ func readToken(cmd *cobra.Command, path string) (string, error) {
 	if in, ok := cmd.InOrStdin().(*os.File); ok && isTerminal(in) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "Paste the token, then press Enter and Ctrl-D.")
 	}
-	return credential.Read(cmd.InOrStdin(), "standard input")
+	token, err := credential.Read(cmd.InOrStdin(), "standard input")
+	if e, ok := errors.AsType[*errs.Error](err); ok {
+		return "", e.WithHint("send the token to standard input, or name its file with --token-file")
+	}
+	return token, err
 }
 
 func isTerminal(f *os.File) bool {

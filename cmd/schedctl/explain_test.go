@@ -101,3 +101,13 @@ func TestExplainTakesNoArgument(t *testing.T) {
 		t.Errorf("status %d\n%s%s", status, out.String(), errOut.String())
 	}
 }
+
+// TestExplainNothing checks the hint for an empty standard input, which is not
+// the one about tokens for commands.
+func TestExplainNothing(t *testing.T) {
+	var out, errOut bytes.Buffer
+	status := run([]string{"token", "explain"}, &out, &errOut) // standard input of a test is /dev/null
+	if status != 4 || !strings.Contains(errOut.String(), "standard input contains no token") || !strings.Contains(errOut.String(), "--token-file") {
+		t.Errorf("status %d\n%s%s", status, out.String(), errOut.String())
+	}
+}
