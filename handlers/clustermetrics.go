@@ -63,7 +63,7 @@ func (h *handler) countCluster(c *rest.Call, by cluster.By) (*cluster.Counts, er
 		return nil, err
 	}
 	counts.Scheduler(stats)
-	members, err := h.members(c, counts.Partition)
+	members, err := h.membership(c.Context(), c.Credential(), model.ShowAll, counts.Partition)
 	if err != nil {
 		return nil, err
 	}

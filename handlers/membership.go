@@ -44,39 +44,38 @@ func (m *membership) add(node, partition string) {
 	m.setIndex[node] = to
 }
 
-// allPartitions is a query for all partitions, including hidden ones.
-var allPartitions = model.Query{Flags: model.ShowAll, Undated: true}
-
-// membership requests the partitions from the controller, and returns the
-// partitions of each node.
-func (h *handler) membership(c *rest.Call) (*membership, error) {
-	return h.members(c, func(*model.Partition) error { return nil })
+// partitionsNamed returns the query for the partitions that the nodes of an
+// answer with these flags name. Hidden ones are among them only with ShowAll, as
+// with slurmrestd.
+func partitionsNamed(flags model.Show) model.Query {
+	return model.Query{Flags: flags & model.ShowAll, Undated: true}
 }
 
-// members returns the same as membership. It also calls the function each for
-// every partition.
-func (h *handler) members(c *rest.Call, each func(*model.Partition) error) (*membership, error) {
-	return h.membersOf(c.Context(), c.Credential(), each)
-}
-
-func (h *handler) membersOf(ctx context.Context, cred model.Credential, each func(*model.Partition) error) (*membership, error) {
+// membership requests the partitions that a query with these flags shows, and
+// returns the partitions of each node. It calls the function each, if it is not
+// nil, for every partition.
+func (h *handler) membership(ctx context.Context, cred model.Credential, flags model.Show, each func(*model.Partition) error) (*membership, error) {
 	m := &membership{sets: [][]string{nil}, setIndex: map[string]int{}, extended: map[extension]int{}}
 	members := 0
-	_, err := h.Controller.Partitions(ctx, cred, allPartitions, func(p *model.Partition) error {
+	_, err := h.Controller.Partitions(ctx, cred, partitionsNamed(flags), func(p *model.Partition) error {
 		for node := range model.Hosts(p.Nodes) {
 			m.add(node, p.Name)
 			if members++; members > maxMembers || len(m.setIndex) > maxNodes {
 				return errs.New(errs.BadAnswer, "the controller's partitions have too many nodes")
 			}
 		}
+		if each == nil {
+			return nil
+		}
 		return each(p)
 	})
 	return m, err
 }
 
-// partitionsOf returns the partitions of one node.
-func (h *handler) partitionsOf(c *rest.Call, node string) (partitions []string, err error) {
-	_, err = h.Controller.Partitions(c.Context(), c.Credential(), allPartitions, func(p *model.Partition) error {
+// partitionsOf returns the partitions of one node that a query with these flags
+// shows.
+func (h *handler) partitionsOf(c *rest.Call, flags model.Show, node string) (partitions []string, err error) {
+	_, err = h.Controller.Partitions(c.Context(), c.Credential(), partitionsNamed(flags), func(p *model.Partition) error {
 		if model.HostlistHas(p.Nodes, node) {
 			partitions = append(partitions, p.Name)
 		}

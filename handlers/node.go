@@ -25,12 +25,12 @@ func (h *handler) getNodes(c *rest.Call, p *api.NodeListParams) error {
 			return err
 		}
 	}
-	members, err := h.membership(c)
+	query := nodeQuery(c, p.Query)
+	members, err := h.membership(c.Context(), c.Credential(), query.Flags, nil)
 	if err != nil {
 		return err
 	}
 	body := api.NodesAnswer{Envelope: c.Envelope()}
-	query := nodeQuery(c, p.Query)
 	row := api.NodeRow{Users: h.Users, Unmixed: query.Flags&model.ShowMixed == 0}
 	nodes := rest.Paged(c, &body.Meta, func(n *model.Node) string { return n.Name }, func(each func(*model.Node) error) error {
 		matching := func(n *model.Node) error {
@@ -79,7 +79,7 @@ func (h *handler) getNode(c *rest.Call, p *api.NodeParams) error {
 	if err != nil {
 		return err
 	}
-	partitions, err := h.partitionsOf(c, node.Name)
+	partitions, err := h.partitionsOf(c, query.Flags, node.Name)
 	if err != nil {
 		return err
 	}

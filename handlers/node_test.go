@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -82,5 +83,31 @@ func TestChangeNodes(t *testing.T) {
 				t.Errorf("the controller was asked %q", f.calls)
 			}
 		})
+	}
+}
+
+// TestPartitionsOfNodes checks that hidden partitions are requested, so that the
+// nodes name them, exactly if the flags of the request show what is hidden.
+func TestPartitionsOfNodes(t *testing.T) {
+	for _, tt := range []struct {
+		query string
+		want  model.Show
+	}{
+		{"", model.ShowAll},
+		{"?flags=ALL", model.ShowAll},
+		{"?flags=DETAIL,ALL", model.ShowAll},
+		{"?flags=DETAIL", 0},
+		{"?flags=MIXED", 0},
+	} {
+		for _, path := range []string{"nodes", "node/n1"} {
+			f := demo()
+			if w := serve(t, config(f), request(http.MethodGet, "/slurm/v0.0.43/"+path+tt.query, "")); w.Code != http.StatusOK {
+				t.Fatalf("%s%s: %d %s", path, tt.query, w.Code, w.Body)
+			}
+			want := []model.Query{{Flags: tt.want, Undated: true}}
+			if diff := cmp.Diff(want, f.partitionQueries); diff != "" {
+				t.Errorf("%s%s: %s", path, tt.query, diff)
+			}
+		}
 	}
 }

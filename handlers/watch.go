@@ -140,7 +140,7 @@ func (h *handler) watchNodes(c *rest.Call, q model.Query, match func(*api.NodeRo
 	cred := c.Credential()
 	q = nodeQuery(c, q)
 	all := feed.Source[nodeRecord]{Name: fmt.Sprintf("all %d", q.Flags), Whole: true, Read: func(ctx context.Context, each func(*nodeRecord, uint64) error) error {
-		members, err := h.membersOf(ctx, cred, func(*model.Partition) error { return nil })
+		members, err := h.membership(ctx, cred, q.Flags, nil)
 		if err != nil {
 			return err
 		}

@@ -496,7 +496,7 @@ func TestRequestAfterReclaim(t *testing.T) {
 		want   int
 	}{
 		"no request":       {[]string{get + host + "\r\n"}, 0},
-		"half of a header": {[]string{get, host + "\r\n"}, http.StatusRequestTimeout},
+		"half of a header": {[]string{get, host + "\r\n"}, http.StatusServiceUnavailable},
 	} {
 		client, c := st.pair()
 		u := &hookedConn{Conn: c, pieces: tt.pieces}

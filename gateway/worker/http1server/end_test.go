@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"schedrestd/internal/errs"
 )
 
 // TestEndWithNext checks that a connection that is ended while a request is
@@ -18,11 +20,11 @@ func TestEndWithNext(t *testing.T) {
 		duringAnswer, after func(*Conn)
 		want                string
 	}{
-		{"stopped in an answer", get + host + "\r\n", (*Conn).StopReading, nil, "200 OK, 400 Bad Request"},
-		{"stopped in an answer, a part of a head", "GET /", (*Conn).StopReading, nil, "200 OK, 400 Bad Request"},
+		{"stopped in an answer", get + host + "\r\n", (*Conn).StopReading, nil, "200 OK, 503 Service Unavailable"},
+		{"stopped in an answer, a part of a head", "GET /", (*Conn).StopReading, nil, "200 OK, 503 Service Unavailable"},
 		{"stopped in an answer, nothing behind", "", (*Conn).StopReading, nil, "200 OK"},
-		{"stopped after an answer", get + host + "\r\n", nil, (*Conn).StopReading, "200 OK, 400 Bad Request"},
-		{"reclaimed after an answer", get + host + "\r\n", nil, func(c *Conn) { c.Reclaim() }, "200 OK, 400 Bad Request"},
+		{"stopped after an answer", get + host + "\r\n", nil, (*Conn).StopReading, "200 OK, 503 Service Unavailable"},
+		{"reclaimed after an answer", get + host + "\r\n", nil, func(c *Conn) { c.Reclaim() }, "200 OK, 503 Service Unavailable"},
 		{"reclaimed after an answer, nothing behind", "", nil, func(c *Conn) { c.Reclaim() }, "200 OK"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -32,6 +34,12 @@ func TestEndWithNext(t *testing.T) {
 					tt.duringAnswer(c)
 				}
 			})
+			s.Refuse = func(w http.ResponseWriter, _ *http.Request, err error) {
+				if errs.KindOf(err) != errs.Unavailable {
+					t.Errorf("refused with %v", err)
+				}
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
 			out := &script{in: io.MultiReader(strings.NewReader(get+host+"\r\n"+tt.next), strings.NewReader(get+host+"\r\n"))}
 			c = s.NewConn(context.Background(), out, &ender{end: func() {
 				if tt.after != nil {

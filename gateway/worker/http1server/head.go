@@ -19,6 +19,7 @@ import (
 var (
 	errIncomplete  = errs.New(errs.Malformed, "incomplete request header: it must end with an empty line")
 	errHeadTimeout = errs.New(errs.RequestTimeout, "request header not received in time")
+	errReclaimed   = errs.New(errs.Unavailable, "server busy: the connection was closed for another client before the request was served")
 	errStopping    = errs.New(errs.Unavailable, "connection closed before the request was complete")
 
 	// ErrPlainHTTP is the error for a client that does not use TLS where it has
@@ -29,11 +30,15 @@ var (
 // errEnded means that the connection ends without an answer.
 var errEnded = errors.New("the connection has ended")
 
-// endReason returns the error for a request that has not been read completely,
-// if the connection was ended in the meantime.
-func (c *Conn) endReason() error {
+// endReason returns the error for a request that is not served, if the
+// connection was ended before. The argument whole says that its head has arrived
+// in the meantime, so that the client can't have been too slow.
+func (c *Conn) endReason(whole bool) error {
 	switch c.state.Load() {
 	case reclaimed:
+		if whole {
+			return errReclaimed
+		}
 		return errHeadTimeout
 	case stopped:
 		return errStopping
@@ -81,19 +86,19 @@ func (c *Conn) readHead() (n int, err error) {
 			} else {
 				c.state.CompareAndSwap(idle, head) // it fails if answer has set head already, or if the connection was ended
 			}
-			if err := c.endReason(); err != nil {
-				return 0, err
-			}
 		}
 		if begun {
 			n, err := c.lexer.Head(c.in)
+			if reason := c.endReason(n > 0); reason != nil {
+				return 0, reason
+			}
 			switch {
 			case err != nil:
 				return 0, lexerError(err)
 			case n > 0 && c.state.CompareAndSwap(head, answering):
 				return n, nil
 			case n > 0:
-				return 0, c.endReason()
+				return 0, c.endReason(true)
 			case first && c.reused: // the connection was idle before
 				_ = c.conn.SetReadDeadline(time.Now().Add(c.server.HeadTimeout))
 			}
@@ -107,7 +112,7 @@ func (c *Conn) readHead() (n int, err error) {
 // readMore reads more of a head. The argument begun says whether a part of it
 // has arrived.
 func (c *Conn) readMore(begun bool) error {
-	if err := c.endReason(); err != nil { // end may have set a deadline that readHead has just replaced
+	if err := c.endReason(false); err != nil { // end may have set a deadline that readHead has just replaced
 		return err
 	}
 	n, err := c.conn.Read(c.room())
@@ -118,7 +123,7 @@ func (c *Conn) readMore(begun bool) error {
 	if err != io.EOF {
 		c.client.ReadFailed(err)
 	}
-	switch reason := c.endReason(); {
+	switch reason := c.endReason(false); {
 	case reason != nil:
 		return reason
 	case begun && errors.Is(err, os.ErrDeadlineExceeded):
