@@ -27,8 +27,8 @@ func (h *handler) getConfig(c *rest.Call, _ *api.NoParams) error {
 			WithDeleted: true, WithAssocs: true, WithCoordinates: true, WithWCKeys: true}),
 		QOS: rows(recordsOf[model.QOS](h, c, model.QOSFilter{Flags: model.QOSWithDeleted}),
 			func(q *model.QOS) api.QOSRow { return api.QOSRow{QOS: q, Records: r} }),
-		WCKeys: recordsOf[model.WCKey](h, c, model.WCKeyFilter{WithDeleted: true}),
-		Associations: rows(recordsOf[model.Association](h, c, model.AssocFilter{Flags: model.AssocWithDeleted}),
+		WCKeys: recordsOf[model.WCKey](h, c, model.WCKeyFilter{WithDeleted: true, WithUsage: true}),
+		Associations: rows(recordsOf[model.Association](h, c, model.AssocFilter{Flags: model.AssocWithDeleted | model.AssocWithUsage}),
 			func(a *model.Association) api.AssociationRow { return api.AssociationRow{Association: a, Records: r} }),
 		Envelope: c.Envelope(),
 	}

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,6 +79,22 @@ func TestRecordFilters(t *testing.T) {
 				t.Errorf("wanted (-), asked (+):\n%s", d)
 			}
 		})
+	}
+}
+
+// TestUsageOfConfig checks that all records are requested with their usage, as
+// by slurmrestd.
+func TestUsageOfConfig(t *testing.T) {
+	f := demo()
+	serve(t, config(f), request(http.MethodGet, "/slurmdb/v0.0.43/config", ""))
+	for _, want := range []any{
+		model.ClusterFilter{WithDeleted: true, WithUsage: true},
+		model.WCKeyFilter{WithDeleted: true, WithUsage: true},
+		model.AssocFilter{Flags: model.AssocWithDeleted | model.AssocWithUsage},
+	} {
+		if !slices.ContainsFunc(f.recorded.filters, func(got any) bool { return cmp.Equal(want, got) }) {
+			t.Errorf("no request with %+v", want)
+		}
 	}
 }
 

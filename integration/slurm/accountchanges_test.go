@@ -221,7 +221,7 @@ func (m *machine) compareLists(t *testing.T, version string) {
 	excepted := readExceptions(t)
 	for _, list := range []string{"accounts", "associations", "clusters", "config", "qos", "tres", "users", "wckeys"} {
 		path := "/slurmdb/" + version + "/" + list
-		found, n := m.compareAnswers(t, fields{}, m.client(referenceSocket), m.client(gatewaySocket), path)
+		found, n := m.compareAnswers(t, fields{}, m.client(referenceSocket), m.client(gatewaySocket), m.admin, path)
 		for _, d := range found {
 			if !excepted.allowed(m.release, version, "/slurmdb/"+list, d) {
 				t.Errorf("%s: %v", path, d)

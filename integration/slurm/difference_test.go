@@ -175,6 +175,9 @@ func (seen fields) compare(at string, reference, gateway any) (found []differenc
 		if len(reference) != len(got) {
 			return []difference{{at, "value", reference, gateway}}, 1
 		}
+		if strings.HasSuffix(at, "].accounting") { // the daemon sends usage in the order in which its database finds it
+			reference, got = sortedByText(reference), sortedByText(got)
+		}
 		for i := range reference {
 			add(seen.compare(at+"[]", reference[i], got[i]))
 		}
@@ -188,6 +191,11 @@ func (seen fields) compare(at string, reference, gateway any) (found []differenc
 		return []difference{{at, "value", reference, gateway}}, 1
 	}
 	return nil, 1
+}
+
+// sortedByText returns a copy of list that is ordered by the elements as text.
+func sortedByText(list []any) []any {
+	return slices.SortedFunc(slices.Values(list), func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 }
 
 // isSet reports whether a value differs from the default.

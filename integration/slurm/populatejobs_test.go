@@ -84,4 +84,5 @@ func (m *machine) populateJobs(t *testing.T) {
 	m.run(t, "root", "scontrol", "update", "JobId="+jobs["held"], "AdminComment=an-administrator's", "Priority=0")
 	m.attempt(t, "root", "scontrol update JobId="+jobs["held"]+" Extra=more")
 	m.attempt(t, "root", "scontrol requeue "+jobs["again"])
+	m.run(t, "slurm", "sacctmgr", "-i", "rollup", "now-2hours", "now+2hours") // otherwise slurmdbd computes the usage at the next full hour
 }
