@@ -217,7 +217,8 @@ func TestClosedConnectionIsFreed(t *testing.T) {
 
 // TestIdleHTTP2 checks that a connection without a request gets GOAWAY, so that
 // its client knows that a request sent at the same moment was not carried out.
-// A request that takes longer than an idle connection may last is answered.
+// A request that takes longer than an idle connection may last is answered. A
+// client that stops sending breaks no rule.
 func TestIdleHTTP2(t *testing.T) {
 	limits := testLimits
 	limits.Idle = 300 * time.Millisecond
@@ -228,12 +229,14 @@ func TestIdleHTTP2(t *testing.T) {
 		{"no request", "", []byte{goAwayFrame}},
 		{"after a request", rawFrame(1, 5, 1, "\x83\x87\x84\x01\x03lab"), []byte{headersFrame, goAwayFrame}},
 		{"a part of a frame", "\x00\x00", nil},
+		{"a part of a header", rawFrame(1, 1, 1, "\x83\x87\x84\x01\x03lab"), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c := newTestServer(t, work.Setup{Limits: limits, Admission: testAdmission}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			st := newTestServer(t, work.Setup{Limits: limits, Admission: testAdmission}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				time.Sleep(2 * limits.Idle)
-			})).rawHTTP2(t, 1)
+			}))
+			c := st.rawHTTP2(t, 1)
 			_, err := io.WriteString(c, preface+rawFrame(4, 0, 0, "")+tt.send)
 			must(t, err)
 			for _, kind := range tt.want {
@@ -241,6 +244,9 @@ func TestIdleHTTP2(t *testing.T) {
 			}
 			if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Error("the connection stays open")
+			}
+			if n := st.counts.Frames.Total(); n > 0 {
+				t.Errorf("%d offences", n)
 			}
 		})
 	}

@@ -117,7 +117,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	n, err := c.Conn.Read(p)
-	if errors.Is(err, os.ErrDeadlineExceeded) && c.prefaceRead == len(preface) && c.in.betweenFrames() && !c.leaving {
+	if errors.Is(err, os.ErrDeadlineExceeded) && c.prefaceRead == len(preface) && c.in.isComplete() && !c.leaving {
 		c.leaving, c.goAway = true, clientLeaves
 		_ = c.Conn.SetReadDeadline(time.Time{}) // net/http closes the connection a second after its own GOAWAY
 		return c.Read(p)
