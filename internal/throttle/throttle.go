@@ -22,7 +22,7 @@ type Limits struct {
 // that share a limit.
 type Throttle[S comparable] struct {
 	Limits Limits
-	Report func(src S, omitted int) // called at the end of a period in which lines were omitted
+	Report func(src S, omitted int) // called at the end of a period in which lines were omitted; may be called concurrently
 
 	mu      sync.Mutex // guards the fields below, and each lines
 	sources map[S]*lines

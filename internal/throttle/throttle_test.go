@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"maps"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,7 +27,12 @@ func TestAllow(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			tt.limits.Period = time.Second
 			var written, omitted counts
-			l := Throttle[string]{Limits: tt.limits, Report: func(src string, n int) { omitted[src] += n }}
+			var mu sync.Mutex // guards omitted
+			l := Throttle[string]{Limits: tt.limits, Report: func(src string, n int) {
+				mu.Lock()
+				defer mu.Unlock()
+				omitted[src] += n
+			}}
 			for range 2 { // the limits of each period are the same
 				written, omitted = counts{}, counts{}
 				for _, src := range []string{"a", "b", "c", "d"} {
