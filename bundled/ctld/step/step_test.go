@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -84,17 +85,17 @@ func (b *fixture) asOther() *fixture {
 	return b
 }
 
-var lastJobID uint32
+var lastJobID atomic.Uint32
 
 func (b *fixture) spec(script string) *Spec {
 	b.t.Helper()
-	lastJobID++
-	home := filepath.Join(b.dir, "homes", fmt.Sprint(lastJobID))
+	job := lastJobID.Add(1)
+	home := filepath.Join(b.dir, "homes", fmt.Sprint(job))
 	if err := Prepare(home); err != nil {
 		b.t.Fatal(err)
 	}
 	return &Spec{
-		Job: lastJobID, Home: home, User: b.user, Script: Raw("#!/bin/sh\n" + script + "\n"),
+		Job: job, Home: home, User: b.user, Script: Raw("#!/bin/sh\n" + script + "\n"),
 		Environment: []Raw{"PATH=/usr/bin:/bin"}, WorkDir: Raw(b.work), Output: "out", KillWait: 300 * time.Millisecond,
 	}
 }
