@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -80,6 +82,22 @@ func TestClosedWindow(t *testing.T) {
 		}
 	case <-time.After(time.Minute):
 		t.Error("the dispatcher receives no offence")
+	}
+}
+
+// TestStalledRefusal checks that a blocked HTTP/2 client that gives no window to
+// the refusal of its request can't keep its connection.
+func TestStalledRefusal(t *testing.T) {
+	limits := testLimits
+	limits.Stall = 100 * time.Millisecond
+	st := newTestServer(t, work.Setup{Limits: limits, Admission: testAdmission}, nil)
+	tlsConn := st.rawHTTP2(t, 1)
+	st.table.Pause(1, time.Hour)
+	io.WriteString(tlsConn, preface+rawFrame(4, 0, 0, "\x00\x04\x00\x00\x00\x00")+rawFrame(1, 5, 1, "\x82\x87\x84\x01\x03lab"))
+	awaitFrame(t, tlsConn, headersFrame)
+	awaitFrame(t, tlsConn, resetFrame)
+	if _, err := io.Copy(io.Discard, tlsConn); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the connection stays open")
 	}
 }
 

@@ -85,7 +85,7 @@ func (l *Limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p, err := l.places.Acquire(r.Context(), "")
 	if err != nil {
 		l.Counts.Overloaded.Add(1)
-		l.Refuse(q, r, errOverloaded)
+		l.refuse(q, r, errOverloaded)
 		return
 	}
 	taken := &place{Place: p, limiter: l, request: q}
@@ -99,9 +99,17 @@ func (l *Limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // refuseBlocked answers a request of a blocked client.
-func (l *Limiter) refuseBlocked(w http.ResponseWriter, r *http.Request, wait time.Duration) {
+func (l *Limiter) refuseBlocked(q *conns.Request, r *http.Request, wait time.Duration) {
 	l.Counts.Paused.Add(1)
-	l.Refuse(w, r, withRetryAfter(ErrBlocked, wait))
+	l.refuse(q, r, withRetryAfter(ErrBlocked, wait))
+}
+
+// refuse answers a request that gets no place. Its client, too, must read the
+// answer in time.
+func (l *Limiter) refuse(q *conns.Request, r *http.Request, err error) {
+	q.Admit(nil)
+	l.Refuse(q, r, err)
+	q.Deliver()
 }
 
 func (l *Limiter) serve(q *conns.Request, r *http.Request, p conns.Place, source netip.Addr) {
