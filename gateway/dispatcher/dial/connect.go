@@ -95,7 +95,10 @@ func connect(to target, ports uint32, deferred bool) (conn, error) {
 	}
 	c := conn{fd, ipc.NoID, ipc.NoID}
 	if to.local {
-		if c.server, err = to.server(fd); err != nil {
+		if c.server, err = to.server(fd); err == unix.ENOTCONN {
+			err = notConnected(fd, sa)
+		}
+		if err != nil {
 			c.close()
 			return conn{}, err
 		}
@@ -103,13 +106,22 @@ func connect(to target, ports uint32, deferred bool) (conn, error) {
 	return c, nil
 }
 
+// notConnected returns the error with which fd has failed to connect to sa, such
+// as ECONNREFUSED. It returns EAGAIN if fd is still connecting: then the
+// server's queue of connections is full.
+func notConnected(fd int, sa unix.Sockaddr) error {
+	switch err := unix.Connect(fd, sa); err { // a second connect(2) returns the result of the first
+	case nil, unix.EALREADY, unix.EINTR:
+		return unix.EAGAIN
+	default:
+		return err
+	}
+}
+
 // server returns the uid of the process on this machine to which fd is
 // connected. It returns become.Overflow if the kernel does not know the uid.
 func (t target) server(fd int) (uint32, error) {
 	local, remote, err := sockdiag.Addrs(fd)
-	if err == unix.ENOTCONN { // the server's queue of connections is full
-		return 0, unix.EAGAIN
-	}
 	if err != nil {
 		return 0, err
 	}

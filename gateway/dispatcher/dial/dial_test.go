@@ -117,6 +117,42 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// TestNotConnected checks the error for a daemon on this machine that does not
+// accept a connection. The worker tries again after EAGAIN, but not after
+// ECONNREFUSED, so that a client need not wait for a daemon that is down.
+func TestNotConnected(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	closed.Close()
+	full, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	must(t, err)
+	defer unix.Close(full)
+	must(t, unix.Bind(full, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	must(t, unix.Listen(full, 0))
+	at, err := unix.Getsockname(full)
+	must(t, err)
+	d := dialer(&work.Setup{}, nil)
+	for _, tt := range []struct {
+		name, address string
+		passing       error // may come first: nil while the queue has space, EAGAIN while a busy kernel has not refused yet
+		want          error
+	}{
+		{"no process listens", closed.Addr().String(), unix.EAGAIN, unix.ECONNREFUSED},
+		{"the queue is full", fmt.Sprintf("127.0.0.1:%d", at.(*unix.SockaddrInet4).Port), nil, unix.EAGAIN},
+	} {
+		err := tt.passing
+		for until := time.Now().Add(30 * time.Second); err == tt.passing && time.Now().Before(until); {
+			var c conn
+			if c, err = d.open(work.Address{Network: "tcp", Address: tt.address}); err == nil {
+				defer c.close()
+			}
+		}
+		if err != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
+		}
+	}
+}
+
 // TestAddresses checks that a worker can request only configured addresses.
 func TestAddresses(t *testing.T) {
 	setup := &work.Setup{Controllers: []work.Address{{Network: "tcp", Address: "c"}}, Munge: work.Munge{Socket: "m"}, Sack: []string{"s", "t"}}
