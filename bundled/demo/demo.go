@@ -42,6 +42,7 @@ import (
 	"strings"
 	"syscall"
 
+	"schedrestd/become"
 	"schedrestd/internal/errs"
 )
 
@@ -81,6 +82,9 @@ func Run(opt Options) error {
 	self, err := os.Executable()
 	if err != nil {
 		return errs.Wrap(err, errs.Internal, "find this program")
+	}
+	if err := checkUser(become.Ucred{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}); err != nil {
+		return err
 	}
 	if opt.Listen, err = freeAddress(opt.Listen); err != nil {
 		return err
@@ -148,6 +152,16 @@ func status(err error) error {
 		return Status(exit.ExitCode())
 	}
 	return errs.New(errs.Internal, "demo interrupted: %v", exit)
+}
+
+// checkUser checks that the daemons would accept u, the user of the demo. Root
+// may run the demo in any group.
+func checkUser(u become.Ucred) error {
+	if err := u.Verify(); err != nil && u.UID != 0 {
+		return errs.New(errs.Denied, "the demo can't run with uid %d and gid %d: the daemons refuse these ids", u.UID, u.GID).
+			WithHint("run it as another user, whose group is neither 0 nor %d", become.Overflow)
+	}
+	return nil
 }
 
 // findBinaries returns the directory of the other programs. This is the

@@ -6,8 +6,28 @@ import (
 	"strings"
 	"testing"
 
+	"schedrestd/become"
 	"schedrestd/internal/errs"
 )
+
+// TestCheckUser checks that the demo does not start for a user whom its daemons
+// would refuse.
+func TestCheckUser(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		user   become.Ucred
+		refuse bool
+	}{
+		{"root", become.Ucred{}, false},
+		{"user", become.Ucred{UID: 1000, GID: 1000}, false},
+		{"nobody", become.Ucred{UID: 65534, GID: 65534}, true},
+		{"group of root", become.Ucred{UID: 1000}, true},
+	} {
+		if err := checkUser(tt.user); (err != nil) != tt.refuse || tt.refuse && errs.HintOf(err) == "" {
+			t.Errorf("%s: %v, hint %q", tt.name, err, errs.HintOf(err))
+		}
+	}
+}
 
 // TestFreeAddress checks the errors for addresses on which the gateway can't
 // listen. Each must have a hint.
