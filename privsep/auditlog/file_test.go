@@ -55,6 +55,9 @@ func TestAuditFile(t *testing.T) {
 			if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || errs.HintOf(err) == "") {
 				t.Fatalf("%v, hint %q; want %q", err, errs.HintOf(err), tt.want)
 			}
+			if hint := errs.HintOf(err); strings.Contains(hint, "install -d") {
+				t.Errorf("hint %q changes the owner of a directory that exists", hint)
+			}
 			if err == nil {
 				file.osFile.Close()
 			}
