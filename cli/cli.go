@@ -238,14 +238,39 @@ func WithStatus(err error) error {
 func setRun(cmd *cobra.Command, run func(*cobra.Command, []string) error) *cobra.Command {
 	args := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, words []string) error {
-		if err := args(cmd, words); err != nil {
-			return WithStatus(usageError("%s: %s", cmd.Name(), err).WithHint("see %s --help", cmd.CommandPath()))
+		err := args(cmd, words)
+		if err == nil {
+			return nil
 		}
-		return nil
+		hint := errs.HintOf(err)
+		if hint == "" {
+			hint = "see " + cmd.CommandPath() + " --help"
+		}
+		return WithStatus(usageError("%s: %s", cmd.Name(), err).WithHint("%s", hint))
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return WithStatus(usageError("%s: %s", cmd.Name(), err).WithHint("see %s --help", cmd.CommandPath()))
 	})
 	cmd.RunE = func(cmd *cobra.Command, words []string) error { return WithStatus(run(cmd, words)) }
 	return cmd
+}
+
+// atLeastOneJob returns an error if words, the arguments of a command, are
+// empty.
+func atLeastOneJob(_ *cobra.Command, words []string) error {
+	if len(words) == 0 {
+		return usageError("no job is named")
+	}
+	return nil
+}
+
+// atMost returns a function that returns an error if a command has more than n
+// arguments. If hint is "", the hint of the error names the command's help.
+func atMost(n int, hint string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, words []string) error {
+		if len(words) <= n {
+			return nil
+		}
+		return usageError("unexpected argument %q", printable.Text(words[n])).WithHint("%s", hint)
+	}
 }

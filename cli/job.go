@@ -24,7 +24,7 @@ func jobCommand() *cobra.Command {
 		Short: "Show jobs in detail",
 		Long: `job shows the details of jobs, and for an array those of each task. If the controller no
 longer has a job, it shows the record in accounting.`,
-		Args: cobra.MinimumNArgs(1),
+		Args: atLeastOneJob,
 	}
 	o.connectFlags(cmd)
 	o.outputFlag(cmd)

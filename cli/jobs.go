@@ -26,7 +26,7 @@ func jobsCommand() *cobra.Command {
 		Long: `jobs lists the jobs that wait, run or complete. With --all it also lists jobs that ended
 some minutes ago and that the controller still has.`,
 		Example: "  schedctl jobs --me\n  schedctl jobs --state PENDING --partition gpu -o json",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0, "schedctl job ID shows a job"),
 	}
 	o.connectFlags(cmd)
 	o.outputFlag(cmd, "wide")

@@ -17,7 +17,7 @@ func pingCommand() *cobra.Command {
 		Long: `ping prints a line for each controller: its name, primary or backup, UP or DOWN, its
 response time, and where this time was measured: at the gateway or, without one, on this
 machine. The exit status is 0 if at least one controller is up.`,
-		Args: cobra.NoArgs,
+		Args: atMost(0, ""),
 	}
 	o.connectFlags(cmd)
 	return setRun(cmd, func(cmd *cobra.Command, _ []string) error {

@@ -13,16 +13,18 @@ import (
 	"schedrestd/internal/errs"
 )
 
+const showHint = "run schedctl show node [NAME], or schedctl show job [ID]"
+
 func showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show nodes or jobs with all their fields",
 		Long: `show prints a table with headings and one line for each node or job. With a name
 it prints all fields of that node or job as name=value lines, named as in the REST API.`,
-		Args: cobra.NoArgs,
+		Args: atMost(0, showHint),
 	}
 	setRun(cmd, func(*cobra.Command, []string) error {
-		return usageError("missing argument: node or job").WithHint("run schedctl show node [NAME], or schedctl show job [ID]")
+		return usageError("missing argument: node or job").WithHint(showHint)
 	})
 	cmd.AddCommand(showNode(), showJob())
 	return cmd
@@ -34,7 +36,7 @@ func showNode() *cobra.Command {
 		Use:     "node [NAME]",
 		Aliases: []string{"nodes"},
 		Short:   "Show all nodes, or one node in detail",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMost(1, ""),
 	}
 	o.connectFlags(cmd)
 	cmd.ValidArgsFunction = o.completeNodes
@@ -67,7 +69,7 @@ func showJob() *cobra.Command {
 		Use:     "job [ID]",
 		Aliases: []string{"jobs"},
 		Short:   "Show all jobs, or one job in detail",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMost(1, ""),
 	}
 	o.connectFlags(cmd)
 	cmd.ValidArgsFunction = o.completeJobs(&filter{all: true})

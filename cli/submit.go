@@ -26,9 +26,9 @@ func submitCommand() *cobra.Command {
 		Use:   "submit {FILE | --wrap COMMAND} [-- SBATCH-OPTION...]",
 		Short: "Submit a batch script",
 		Long: `submit submits a batch script and prints the id of the job. FILE is a script, or - for
-standard input; --wrap makes a script of one command. It reads the #SBATCH lines before the first command as sbatch does. Options
-of sbatch after -- take precedence. For an option that is not supported it fails and names
-the line; schedctl(1) lists the supported options.
+standard input; --wrap makes a script of one command. submit reads the #SBATCH lines before
+the first command as sbatch does. Options of sbatch after -- take precedence. For an option
+that is not supported it fails and names the line; schedctl(1) lists the supported options.
 
 The job gets the environment of this command, without tokens, and the current directory;
 --export and --chdir change this.

@@ -41,7 +41,7 @@ func topCommand() *cobra.Command {
 		Short: "Show the load of the cluster and its largest jobs",
 		Long: `top shows nodes and CPUs in use and the jobs with the most CPUs, and refreshes the screen
 until q or Ctrl-C. With --once, or if the output is not a terminal, it prints them once.`,
-		Args: cobra.NoArgs,
+		Args: atMost(0, ""),
 	}
 	o.connectFlags(cmd)
 	f.flags(cmd)

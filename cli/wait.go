@@ -24,7 +24,7 @@ func waitCommand() *cobra.Command {
 them that failed, as submit --wait does. With --until running it exits when all jobs have
 started, or have ended.`,
 		Example: "  schedctl wait 12 13 && schedctl submit next.sh\n  schedctl wait --max-wait 10m $(schedctl submit job.sh)",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    atLeastOneJob,
 	}
 	o.connectFlags(cmd)
 	cmd.Flags().StringVar(&until, "until", rest.UntilEnded, "`STATE` to wait for: "+orList(states)+"; an array runs if one of its tasks does")

@@ -145,13 +145,13 @@ func FromEnv() (token, name string, err error) {
 func ReadFile(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return "", errs.Wrap(err, errs.Unauthenticated, "read the token")
+		return "", readError(err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return "", errs.Wrap(err, errs.Unauthenticated, "read the token")
+		return "", readError(err)
 	case info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0:
 		return "", errs.New(errs.Unauthenticated, "the token in %s can be read or changed by other users (mode %04o)",
 			printable.Text(path), info.Mode().Perm()).
@@ -165,7 +165,7 @@ func ReadFile(path string) (string, error) {
 func Read(f io.Reader, name string) (string, error) {
 	text, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err != nil {
-		return "", errs.Wrap(err, errs.Unauthenticated, "read the token")
+		return "", readError(err)
 	}
 	token := strings.TrimSpace(string(text))
 	for _, prefix := range []string{"export ", "SCHED_JWT=", "SLURM_JWT="} {
@@ -175,6 +175,12 @@ func Read(f io.Reader, name string) (string, error) {
 		return "", errs.New(errs.Unauthenticated, "%s contains no token", name).WithHint(restTokenHint)
 	}
 	return token, nil
+}
+
+// readError returns the error for a file that can't be read. Its hint is not
+// that for a token that the server has refused.
+func readError(err error) error {
+	return &errs.Error{Kind: errs.Unauthenticated, Message: "read the token", Err: err, Hint: "name a file that contains a token and that you can read"}
 }
 
 // checkEmpty returns an error if an environment variable for a token is set but
