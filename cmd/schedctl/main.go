@@ -46,6 +46,9 @@ func main() {
 // run runs the command with args and returns the exit status.
 func run(args []string, out, errOut io.Writer) int {
 	cmd := root()
+	if completion.IsRequest(args) {
+		completion.PlainUsages(cmd)
+	}
 	cmd.SetArgs(args)
 	cmd.SetOut(out)
 	cmd.SetErr(errOut)

@@ -23,3 +23,13 @@ func TestWrongCommandLines(t *testing.T) {
 		}
 	}
 }
+
+// TestCompletedOptions checks that a completion describes an option in plain
+// words.
+func TestCompletedOptions(t *testing.T) {
+	var out, errOut bytes.Buffer
+	run([]string{"__complete", "jobs", "--stat"}, &out, &errOut)
+	if want := "--state\tjobs in these STATES, such as PENDING or R\n:4\n"; out.String() != want {
+		t.Errorf("%q, want %q", &out, want)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"schedrestd/internal/errs"
 )
@@ -41,6 +42,24 @@ const ownWords = `    if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
         prev=${words[cword-1]}
     fi
 `
+
+// PlainUsages removes the quotes with which usages of options name the value, as
+// in "read `FILE`". Cobra would show them in completions. Call it only if
+// IsRequest returns true, because the help needs the quotes.
+func PlainUsages(root *cobra.Command) {
+	plain := func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) }
+	root.Flags().VisitAll(plain)
+	root.PersistentFlags().VisitAll(plain)
+	for _, cmd := range root.Commands() {
+		PlainUsages(cmd)
+	}
+}
+
+// IsRequest reports whether args, the arguments of the program, are a shell's
+// request for completions.
+func IsRequest(args []string) bool {
+	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+}
 
 // WithoutPackage makes the script that "completion bash" prints work without the
 // package bash-completion. The args argument holds the command line of root. If
