@@ -15,6 +15,10 @@ import (
 // limit applies to commands that wait for jobs or watch them.
 const retryTimeout = 15 * time.Minute
 
+// warnAfter is the time for which requests fail before the user is warned. A
+// gateway or a controller that is restarted is back earlier.
+const warnAfter = 5 * time.Second
+
 // A schedule determines how often a request is repeated. If the server can delay its
 // answers until something has changed, min is the shortest time between two of
 // them. Otherwise the pauses between requests grow from min to max.
@@ -41,6 +45,7 @@ func (c *connection) repeat(ctx context.Context, l *rest.List, p schedule, reque
 			return nil
 		case err == nil:
 			failingSince = time.Time{}
+			c.outage.Store(false)
 			if l.Wait {
 				c.noteWaits(m.Wait > 0, p)
 			}
@@ -50,6 +55,9 @@ func (c *connection) repeat(ctx context.Context, l *rest.List, p schedule, reque
 			return err
 		case failingSince.IsZero():
 			failingSince = time.Now()
+		}
+		if err != nil && p.patience > 0 && time.Since(failingSince) >= warnAfter && !c.outage.Swap(true) {
+			c.warn("%s; trying again for up to %.0f minutes", err, p.patience.Minutes())
 		}
 		delay := max(pause, rest.RetryAfter(err))
 		if waited {

@@ -39,23 +39,27 @@ func TestRepeat(t *testing.T) {
 		answers  []answer  // the last one is done, or fails
 		want     []float64 // seconds from the end of each answer to the next request, without jitter
 		waits    string    // whether each request may wait: w or -
+		warnings int
 		wantErr  error
 	}{
-		{"polling", jobSchedule, []answer{plain, same, plain, same, same, same, same, same, plain}, []float64{.5, .75, 1.125, 1.6875, 2.53125, 3.796875, 5, 5}, "wwwwwwwww", nil},
-		{"polling at intervals", slow, []answer{plain, same, same}, []float64{3, 3}, "www", nil},
-		{"waiting", jobSchedule, []answer{atOnce, changed, whole, whole, changed, atOnce}, []float64{.5, 0, 0, 0, 0}, "wwwwww", nil},
-		{"no request more often than the interval", slow, []answer{atOnce, atOnce, changed, atOnce}, []float64{3, 3, 0}, "wwww", nil},
-		{"a server that stops", jobSchedule, []answer{changed, early, early, early, changed, early, plain}, []float64{0, .5, .75, 1.125, 0, .5}, "wwwwwww", nil},
-		{"a restart", jobSchedule, []answer{changed, failed, failed, plain, changed, plain}, []float64{0, .5, .75, 1.125, 0}, "ww--ww", nil},
-		{"a proxy with a short limit", patient, []answer{atOnce, cut, plain, cut, plain}, []float64{1, 1, 1.5, 2.25}, "ww-w-", nil},
-		{"too many waiting clients", jobSchedule, []answer{busy, plain, busy, plain}, []float64{10, .75, 10}, "w-w-", nil},
-		{"an error that stays", jobSchedule, []answer{plain, invalid}, []float64{.5}, "ww", invalid.err},
-		{"a failure for too long", impatient, []answer{failed, failed, failed, failed, failed, failed}, []float64{1, 1.5, 2.25, 3.375, 5}, "w-----", unavailable},
-		{"a failure that goes away", impatient, []answer{failed, failed, failed, plain, failed, failed, plain}, []float64{1, 1.5, 2.25, 3.375, 5, 5}, "w---w--", nil},
+		{"polling", jobSchedule, []answer{plain, same, plain, same, same, same, same, same, plain}, []float64{.5, .75, 1.125, 1.6875, 2.53125, 3.796875, 5, 5}, "wwwwwwwww", 0, nil},
+		{"polling at intervals", slow, []answer{plain, same, same}, []float64{3, 3}, "www", 0, nil},
+		{"waiting", jobSchedule, []answer{atOnce, changed, whole, whole, changed, atOnce}, []float64{.5, 0, 0, 0, 0}, "wwwwww", 0, nil},
+		{"no request more often than the interval", slow, []answer{atOnce, atOnce, changed, atOnce}, []float64{3, 3, 0}, "wwww", 0, nil},
+		{"a server that stops", jobSchedule, []answer{changed, early, early, early, changed, early, plain}, []float64{0, .5, .75, 1.125, 0, .5}, "wwwwwww", 0, nil},
+		{"a restart", jobSchedule, []answer{changed, failed, failed, plain, changed, plain}, []float64{0, .5, .75, 1.125, 0}, "ww--ww", 0, nil},
+		{"a proxy with a short limit", patient, []answer{atOnce, cut, plain, cut, plain}, []float64{1, 1, 1.5, 2.25}, "ww-w-", 0, nil},
+		{"too many waiting clients", jobSchedule, []answer{busy, plain, busy, plain}, []float64{10, .75, 10}, "w-w-", 0, nil},
+		{"an error that stays", jobSchedule, []answer{plain, invalid}, []float64{.5}, "ww", 0, invalid.err},
+		{"a failure for too long", impatient, []answer{failed, failed, failed, failed, failed, failed}, []float64{1, 1.5, 2.25, 3.375, 5}, "w-----", 1, unavailable},
+		{"two outages", impatient, []answer{failed, failed, failed, failed, failed, plain, failed, failed, plain}, []float64{1, 1.5, 2.25, 3.375, 5, 5, 5, 5}, "w-----w--", 2, nil},
+		{"a failure that goes away", impatient, []answer{failed, failed, failed, plain, failed, failed, plain}, []float64{1, 1.5, 2.25, 3.375, 5, 5}, "w---w--", 1, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, l := &connection{log: func(string, ...any) {}}, &rest.List{}
+				warnings := 0
+				c.warn = func(string, ...any) { warnings++ }
 				var pauses []time.Duration
 				var waits []byte
 				ended := time.Now()
@@ -69,8 +73,8 @@ func TestRepeat(t *testing.T) {
 					ended = time.Now()
 					return a.m, n == len(tt.answers)-1 && a.err == nil, a.err
 				})
-				if err != tt.wantErr || string(waits) != tt.waits || len(pauses) != len(tt.want) {
-					t.Fatalf("%v, %s, pauses %v; want %v, %s, %v", err, waits, pauses, tt.wantErr, tt.waits, tt.want)
+				if err != tt.wantErr || string(waits) != tt.waits || len(pauses) != len(tt.want) || warnings != tt.warnings {
+					t.Fatalf("%v, %s, pauses %v, %d warnings; want %v, %s, %v, %d", err, waits, pauses, warnings, tt.wantErr, tt.waits, tt.want, tt.warnings)
 				}
 				for i, p := range pauses {
 					least := time.Duration(tt.want[i] * float64(time.Second)).Truncate(time.Microsecond)

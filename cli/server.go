@@ -7,11 +7,13 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"schedrestd/auth"
 	"schedrestd/cli/credential"
 	"schedrestd/cli/direct"
 	"schedrestd/cli/rest"
+	"schedrestd/cli/table"
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/printable"
@@ -83,7 +85,10 @@ type connection struct {
 	cluster *direct.Cluster                  // nil with a gateway
 	log     func(format string, args ...any) // prints a line if the user wants to see requests
 
-	waitNote sync.Once // for noteWaits
+	warn    func(format string, args ...any) // prints a warning
+
+	waitNote sync.Once   // for noteWaits
+	outage   atomic.Bool // the user has been warned that requests fail, and none has succeeded since
 }
 
 // noteOthers notes that the server has sent entries that the options of the
@@ -105,6 +110,20 @@ func (o *options) logger() func(format string, args ...any) {
 		mu.Lock()
 		defer mu.Unlock()
 		fmt.Fprintln(o.cmd.ErrOrStderr(), printable.Text(fmt.Sprintf(format, args...)))
+	}
+}
+
+// warner returns a function that prints a warning on standard error. On a
+// terminal it replaces the line that shows the progress.
+func (o *options) warner() func(format string, args ...any) {
+	w, begin := o.cmd.ErrOrStderr(), "warning: "
+	if table.TerminalOf(w).IsTerminal() {
+		begin = "\r\x1b[K" + begin
+	}
+	return func(format string, args ...any) {
+		if !o.quiet {
+			fmt.Fprintln(w, begin+printable.Text(fmt.Sprintf(format, args...)))
+		}
 	}
 }
 
@@ -134,7 +153,7 @@ func (o *options) dial(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, withDefaultHint(err, s.url)
 	}
-	return &connection{Client: client, user: credential.User(token, ""), log: log}, nil
+	return &connection{Client: client, user: credential.User(token, ""), log: log, warn: o.warner()}, nil
 }
 
 // withDefaultHint adds a hint to the error of a gateway that the user has not
@@ -173,5 +192,5 @@ func (o *options) dialDirect(ctx context.Context, s server, token string) (*conn
 	if err != nil {
 		return nil, err
 	}
-	return &connection{Client: client, user: credential.User(token, rules.UserField), cluster: cluster, log: log}, nil
+	return &connection{Client: client, user: credential.User(token, rules.UserField), cluster: cluster, log: log, warn: o.warner()}, nil
 }

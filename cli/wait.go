@@ -20,9 +20,9 @@ func waitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait ID...",
 		Short: "Wait until jobs have ended",
-		Long: `wait prints nothing and exits when all jobs have ended, with the exit code of the first of
-them that failed, as submit --wait does. With --until running it exits when all jobs have
-started, or have ended.`,
+		Long: `wait exits when all jobs have ended, with the exit code of the first of them that failed,
+as submit --wait does. With --until running it exits when all jobs have started, or have
+ended.`,
 		Example: "  schedctl wait 12 13 && schedctl submit next.sh\n  schedctl wait --max-wait 10m $(schedctl submit job.sh)",
 		Args:    atLeastOneJob,
 	}
