@@ -18,10 +18,10 @@ func local(r *http.Request, name string, opt Options) (Credential, error) {
 		return Credential{}, refuse("no token, and the connection is not local")
 	case !peer.Verified && peer.Network == "stdio":
 		return Credential{}, refuse("standard input of uid %d and gid %d: other users can open it, or the ids belong to no user", peer.UID, peer.GID)
-	case !peer.Verified:
-		return Credential{}, refuse("the peer's uid %d and gid %d belong to no user", peer.UID, peer.GID)
 	case peer.UID != opt.UID:
-		return Credential{}, refuse("the peer's uid is %d, expected %d", peer.UID, opt.UID)
+		return Credential{}, refuse("no token, and the peer's uid is %d, expected %d", peer.UID, opt.UID)
+	case !peer.Verified:
+		return Credential{}, refuse("no token, and the group of the peer's uid %d and gid %d is 0, or the ids belong to no user", peer.UID, peer.GID)
 	case name != "" && (opt.User == nil || name != opt.User()):
 		return Credential{}, refuse("the name header is not the peer's own name")
 	case !isFromOwnPage(r):

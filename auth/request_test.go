@@ -122,6 +122,7 @@ func TestFromRequest(t *testing.T) {
 
 		{"another user", allOptions, &Peer{Network: "unix", UID: 1001, GID: 1000, Verified: true}, "", nil, "the peer's uid is 1001"},
 		{"root", allOptions, &Peer{Network: "unix", UID: 0, GID: 1000, Verified: true}, "", nil, "the peer's uid is 0"},
+		{"root in its own group", allOptions, &Peer{Network: "unix"}, "", nil, "no token, and the peer's uid is 0, expected 1000"},
 		{"not checked", allOptions, &Peer{Network: "unix", UID: 1000, GID: 1000}, "", nil, "belong to no user"},
 		{"a pipe of ours", allOptions, &Peer{Network: "stdio", UID: 1000, GID: 1000, Verified: true}, "", self, ""},
 		{"a pipe of another", allOptions, &Peer{Network: "stdio", UID: 1001, GID: 1000, Verified: true}, "", nil, "the peer's uid is 1001"},
