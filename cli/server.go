@@ -130,7 +130,7 @@ func (o *options) warner() func(format string, args ...any) {
 // dial connects to the server with the user's token.
 func (o *options) dial(ctx context.Context) (*connection, error) {
 	if o.timeout <= 0 {
-		return nil, usageError("--timeout %s: not more than 0", o.timeout)
+		return nil, usageError("--timeout %s: must be longer than 0", o.timeout)
 	}
 	token, err := credential.Token(o.tokenFile)
 	if err != nil {
