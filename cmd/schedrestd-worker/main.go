@@ -15,6 +15,7 @@ import (
 	"schedrestd/gateway/worker"
 	"schedrestd/internal/feature"
 	"schedrestd/internal/release"
+	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
 )
 
@@ -37,7 +38,7 @@ func main() {
 	if arg, ok := worker.NamespaceInitArg(os.Args); ok {
 		os.Exit(worker.NamespaceInit(arg))
 	}
-	if status, ok := proof.Main(os.Args, worker.CloseSandbox); ok {
+	if status, ok := proof.Main(os.Args, worker.CloseSandbox, sandbox.DeathTests()); ok {
 		os.Exit(status)
 	}
 	os.Exit(worker.Main(worker.NewHandler))

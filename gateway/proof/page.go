@@ -72,9 +72,9 @@ func (p *page) writeList(heading string, lines []string) {
 	}
 }
 
-// write writes the page. It calls run to start the death tests. The function
-// run returns the cases whose processes were not killed.
-func (p *page) write(run func(cases []string) ([]string, error)) error {
+// write writes the page. It calls run to start the death tests in cases. The
+// function run returns the cases whose processes were not killed.
+func (p *page) write(cases []string, run func(cases []string) ([]string, error)) error {
 	p.writeTable()
 	if p.has(ipc.FactFailed) {
 		return nil // the parent prints the reason
@@ -85,7 +85,7 @@ func (p *page) write(run func(cases []string) ([]string, error)) error {
 	}
 	probes := sandbox.Probes(sandbox.Options{Unix: p.options&ipc.SandboxUnix != 0})
 	p.writeList(fmt.Sprintf("%d forbidden operations were tried and refused:", len(probes)), probes)
-	if err := p.runDeathTests(run); err != nil {
+	if err := p.runDeathTests(cases, run); err != nil {
 		return err
 	}
 	p.writeList("Left to an attacker who captures a worker:", p.escapes())
@@ -125,10 +125,9 @@ func (p *page) writeTable() {
 	}
 }
 
-// runDeathTests runs the death tests and lists the processes that were not
-// killed.
-func (p *page) runDeathTests(run func([]string) ([]string, error)) error {
-	cases := sandbox.DeathTests()
+// runDeathTests runs the death tests in cases and lists the processes that were
+// not killed.
+func (p *page) runDeathTests(cases []string, run func([]string) ([]string, error)) error {
 	if p.options&ipc.SandboxAudit != 0 {
 		p.printf("\n%d death tests were not run: with audit_confinement nothing is killed.\n", len(cases))
 		return nil

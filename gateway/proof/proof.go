@@ -35,12 +35,13 @@ import (
 type Closer func(ipc.SandboxOptions) (security.Sandbox, error)
 
 // smokeSet lists the cases that run at each start of the gateway: one for each
-// kind of forbidden call. With --check-confinement, all cases run.
+// kind of forbidden call. With --check-confinement, all cases run (pageSet).
 var smokeSet = []string{"kill of the parent", "process_vm_readv", "fork by clone", "unshare", "mount", "io_uring_setup", "bpf", "sendmsg"}
 
 // Main runs the proof or the case that the arguments of the program ask for,
-// and returns its exit status. If they ask for neither, requested is false.
-func Main(args []string, closeSandbox Closer) (status int, requested bool) {
+// and returns its exit status. If they ask for neither, requested is false. The
+// page of --check-confinement shows the results of pageSet.
+func Main(args []string, closeSandbox Closer, pageSet []string) (status int, requested bool) {
 	if !Requested(args) {
 		return 0, false
 	}
@@ -54,7 +55,7 @@ func Main(args []string, closeSandbox Closer) (status int, requested bool) {
 	}
 	at := slices.Index(args, ipc.ProveMode)
 	return Report(channel, func() (security.Sandbox, error) {
-		return prove(args[:at], args[at+1], args[at+2], args[at+3], args[at+4:])
+		return prove(args[:at], args[at+1], args[at+2], args[at+3], args[at+4:], pageSet)
 	}), true
 }
 
@@ -102,7 +103,7 @@ type prover struct {
 // ipc.ProveSmoke or ipc.ProvePage. First it sets up the namespaces and root
 // directory of this process (self.SetUpNamespaces), so that all processes that
 // it starts share them.
-func prove(prefix []string, options, name, limit string, facts []string) (security.Sandbox, error) {
+func prove(prefix []string, options, name, limit string, facts, pageSet []string) (security.Sandbox, error) {
 	s, err := strconv.ParseUint(options, 10, 8)
 	if err != nil {
 		return security.Sandbox{}, fmt.Errorf("sandbox options: %w", err)
@@ -127,7 +128,7 @@ func prove(prefix []string, options, name, limit string, facts []string) (securi
 		}
 	case ipc.ProvePage:
 		if _, err = p.run(nil); err == nil {
-			err = newPage(os.Stdout, p.options, p.enforced, facts).write(p.run)
+			err = newPage(os.Stdout, p.options, p.enforced, facts).write(pageSet, p.run)
 		}
 	default:
 		err = fmt.Errorf("unknown proof %q: install all programs from the same build", name)

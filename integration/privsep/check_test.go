@@ -22,7 +22,7 @@ import (
 // returns the output and the exit status.
 func inspect(t *testing.T, as user, c testConfig) (string, int) {
 	t.Helper()
-	c.Mode, c.Argv = ipc.ModeCheck, argv(c.Argv).or(good)
+	c.Mode, c.Argv = ipc.ModeCheck, arguments(c)
 	if c.Setup.Settings == nil {
 		c.Setup.Settings = packed(work.Setup{}).Settings
 	}
@@ -55,7 +55,7 @@ func uid(as user) int {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
-	out, status := inspect(t, plainUser(t), testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, Munge: work.Munge{Socket: "/run/munge/s"}})})
+	out, status := inspect(t, plainUser(t), testConfig{DeathTests: true, Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, Munge: work.Munge{Socket: "/run/munge/s"}})})
 	for _, want := range []string{"no_new_privs ", "system call filter ", "\nA worker was started", "  open /\n", "credentials of MUNGE or auth/slurm", "processes of the user who started", "PID namespace",
 		fmt.Sprintf("processes of uid %d outside the sandbox, which can stop, limit and kill it", uid(plainUser(t))), "memory and CPU time"} {
 		if !strings.Contains(out, want) {
@@ -73,7 +73,7 @@ func TestCheck(t *testing.T) {
 func TestCheckAsRoot(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
-	out, status := inspect(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
+	out, status := inspect(t, nil, testConfig{DeathTests: true, Service: identityOf("nobody", "nogroup", "")})
 	for _, want := range []string{"processes of uid 65534 outside the sandbox, which can stop", "the worker's own uid and gid", "root of their own                  on", "PID namespace                      on"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing:\n%s", want, out)
@@ -118,7 +118,7 @@ func TestCheckUnfit(t *testing.T) {
 func TestCheckSaysWhy(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
-	text, err := json.Marshal(testConfig{Mode: ipc.ModeCheck, Argv: good,
+	text, err := json.Marshal(testConfig{Mode: ipc.ModeCheck, Argv: arguments(testConfig{}),
 		Setup: packed(work.Setup{Limits: testLimits}), Switches: ipc.Switches{DisableUserCheck: true}})
 	must(t, err)
 	ids := []syscall.SysProcIDMap{{Size: 1 << 16}}

@@ -11,12 +11,16 @@ import (
 	"schedrestd/gateway/proof"
 	program "schedrestd/gateway/worker"
 	"schedrestd/ipc"
+	"schedrestd/security/sandbox"
 )
 
 // noDeathTests is the last argument of a worker's program in tests without
 // death tests. In these tests the parent only checks, before it serves, that
-// the sandbox can be entered.
+// the sandbox can be entered, and --check-confinement runs only fewDeathTests.
 const noDeathTests = "no death tests"
+
+// fewDeathTests are enough for a test of what --check-confinement prints.
+var fewDeathTests = []string{"bpf", "mount"}
 
 // playProof runs the program with the death tests: either the real one, or one
 // that reports false results, which the parent must not trust.
@@ -39,11 +43,14 @@ func playProof() int {
 	case part == "hangs":
 		time.Sleep(time.Hour)
 	}
-	args := slices.Clone(os.Args)
-	if at := slices.Index(args, ipc.ProveMode); at > 0 && args[at-1] == noDeathTests && args[at+2] == ipc.ProveSmoke {
-		args[at+2] = ipc.ProveClosed
+	args, pageSet := slices.Clone(os.Args), sandbox.DeathTests()
+	if at := slices.Index(args, ipc.ProveMode); at > 0 && args[at-1] == noDeathTests {
+		pageSet = fewDeathTests
+		if args[at+2] == ipc.ProveSmoke {
+			args[at+2] = ipc.ProveClosed
+		}
 	}
-	status, _ := proof.Main(args, program.CloseSandbox)
+	status, _ := proof.Main(args, program.CloseSandbox, pageSet)
 	return status
 }
 

@@ -129,6 +129,16 @@ func (a argv) or(others argv) argv {
 	return all
 }
 
+// arguments returns the arguments for the processes of a gateway with the
+// configuration c.
+func arguments(c testConfig) argv {
+	all := argv(c.Argv).or(good)
+	if !c.DeathTests {
+		all[ipc.Worker] = append(slices.Clone(all[ipc.Worker]), noDeathTests)
+	}
+	return all
+}
+
 // dispatcherArgs returns arguments for a dispatcher with the given limits. A
 // limit of 0 means the default.
 func dispatcherArgs(l dispatcher.Limits) []string {
@@ -314,10 +324,7 @@ func launch(t *testing.T, as user, c testConfig) *gateway {
 // standard input and output.
 func launchAt(t *testing.T, as user, c testConfig, client *os.File) *gateway {
 	t.Helper()
-	c.Argv = argv(c.Argv).or(good)
-	if !c.DeathTests {
-		c.Argv[ipc.Worker] = append(slices.Clone(c.Argv[ipc.Worker]), noDeathTests)
-	}
+	c.Argv = arguments(c)
 	if c.Setup.Settings == nil {
 		c.Setup.Settings = packed(work.Setup{}).Settings
 	}

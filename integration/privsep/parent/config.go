@@ -29,7 +29,7 @@ type Config struct {
 	ipc.Secrets
 
 	Argv                              map[ipc.Role][]string
-	DeathTests                        bool          // run the death tests at each start; most tests skip them to save time
+	DeathTests                        bool          // run all death tests; most tests skip them to save time
 	StartLimit, Silence, Watch, Still time.Duration // 0 stands for the usual value
 	Absence, Stop                     time.Duration // the same
 	Mode                              ipc.Mode      // 0: serve
