@@ -242,9 +242,10 @@ func Suspend(t *testing.T, pid int) {
 	t.Helper()
 	Must(t, syscall.Kill(pid, syscall.SIGSTOP))
 	Eventually(t, "all threads have stopped", func() bool {
-		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
-		return len(threads) > 0 && !slices.ContainsFunc(threads, func(path string) bool {
-			stat, err := os.ReadFile(path)
+		dir := fmt.Sprintf("/proc/%d/task", pid)
+		threads, _ := os.ReadDir(dir)
+		return len(threads) > 0 && !slices.ContainsFunc(threads, func(thread os.DirEntry) bool {
+			stat, err := os.ReadFile(filepath.Join(dir, thread.Name(), "stat"))
 			return err == nil && !strings.Contains(string(stat), ") T ")
 		})
 	})

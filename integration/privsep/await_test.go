@@ -28,9 +28,10 @@ func suspend(t *testing.T, pid int) {
 	t.Helper()
 	must(t, syscall.Kill(pid, syscall.SIGSTOP))
 	await(t, "all threads have stopped", func() bool {
-		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
-		return len(threads) > 0 && !slices.ContainsFunc(threads, func(path string) bool {
-			stat, err := os.ReadFile(path)
+		dir := fmt.Sprintf("/proc/%d/task", pid)
+		threads, _ := os.ReadDir(dir)
+		return len(threads) > 0 && !slices.ContainsFunc(threads, func(thread os.DirEntry) bool {
+			stat, err := os.ReadFile(filepath.Join(dir, thread.Name(), "stat"))
 			return err == nil && !strings.Contains(string(stat), ") T ")
 		})
 	})

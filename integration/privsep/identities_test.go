@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"schedrestd/gateway/dispatcher"
 	programs "schedrestd/privsep/program"
 	"slices"
@@ -22,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/auth"
+	"schedrestd/bundled/ctld/process"
 	"schedrestd/bundled/demo/thread"
 	"schedrestd/gateway/plan"
 	"schedrestd/ipc"
@@ -131,19 +131,26 @@ const refusalWorkers = 1
 // pid has started.
 func children(t *testing.T, pid int) (list []int) {
 	t.Helper()
-	dirs, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range dirs {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			continue // the process has exited
+	return childrenWith(t, pid, func(line string) bool {
+		return !strings.HasSuffix(line, ipc.NamespaceInitMode+"\x00") && !strings.Contains(line, "getent\x00") &&
+			!strings.HasPrefix(line, programs.Name(ipc.Resolver)) && !strings.HasPrefix(line, programs.Name(ipc.Dispatcher))
+	})
+}
+
+// childrenWith returns the pids of those children of a process whose command
+// lines satisfy match, except exited children. In a command line a NUL follows
+// each argument.
+func childrenWith(t *testing.T, pid int, match func(line string) bool) (list []int) {
+	t.Helper()
+	all, err := process.All()
+	must(t, err)
+	for _, st := range all {
+		if st.Parent != pid || st.State == 'Z' {
+			continue
 		}
-		_, rest, _ := strings.Cut(string(raw), ") ")
-		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(pid) && f[0] != "Z" {
-			n, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			line, _ := os.ReadFile(filepath.Dir(path) + "/cmdline")
-			if !strings.HasSuffix(string(line), ipc.NamespaceInitMode+"\x00") && !strings.Contains(string(line), "getent\x00") && !strings.HasPrefix(string(line), programs.Name(ipc.Resolver)) && !strings.HasPrefix(string(line), programs.Name(ipc.Dispatcher)) {
-				list = append(list, n)
-			}
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", st.PID))
+		if match(string(line)) {
+			list = append(list, st.PID)
 		}
 	}
 	return list

@@ -117,7 +117,7 @@ func TestNoThreadLeft(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plainUser(t), testConfig{})
 	parent := g.cmd.Process.Pid
-	dispatcher := childrenNamed(parent, programs.Name(ipc.Dispatcher))[0]
+	dispatcher := childrenNamed(t, parent, programs.Name(ipc.Dispatcher))[0]
 	first := g.workerPID()
 	before := limitTasksOf(t, plainUser(t), parent, 1)
 	limitTasksOf(t, plainUser(t), dispatcher, 1)

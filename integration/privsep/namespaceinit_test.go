@@ -25,14 +25,8 @@ const spareNamespaces = 2
 // has created, oldest first.
 func namespaceInits(t *testing.T, parent int) (list []int) {
 	t.Helper()
-	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, path := range lines {
-		line, _ := os.ReadFile(path)
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if bytes.HasSuffix(line, []byte(ipc.NamespaceInitMode+"\x00")) && status(t, pid, "PPid") == strconv.Itoa(parent) {
-			list = append(list, pid)
-		}
-	}
+	t.Helper()
+	list = childrenWith(t, parent, func(line string) bool { return strings.HasSuffix(line, ipc.NamespaceInitMode+"\x00") })
 	slices.SortFunc(list, func(a, b int) int { return cmp.Or(cmp.Compare(startTicks(t, a), startTicks(t, b)), cmp.Compare(a, b)) })
 	return list
 }

@@ -7,9 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"schedrestd/gateway/dispatcher"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -195,7 +193,7 @@ func TestReloadWithoutDispatcher(t *testing.T) {
 	must(t, syscall.Kill(before, syscall.SIGKILL))
 	next := 0
 	await(t, "the next dispatcher starts", func() bool {
-		list := childrenNamed(parent, programs.Name(ipc.Dispatcher))
+		list := childrenNamed(t, parent, programs.Name(ipc.Dispatcher))
 		if len(list) == 1 && list[0] != before {
 			next = list[0]
 		}
@@ -241,18 +239,9 @@ func TestReloadWithDispatcherThatExits(t *testing.T) {
 
 // childrenNamed returns the pids of those children of the process parent that
 // have a command line beginning with name.
-func childrenNamed(parent int, name string) (list []int) {
-	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, path := range paths {
-		line, _ := os.ReadFile(path)
-		dir := filepath.Dir(path)
-		stat, _ := os.ReadFile(dir + "/stat")
-		if strings.HasPrefix(string(line), name) && strings.Contains(string(stat), " "+strconv.Itoa(parent)+" ") && !strings.Contains(string(stat), ") Z ") {
-			pid, _ := strconv.Atoi(filepath.Base(dir))
-			list = append(list, pid)
-		}
-	}
-	return list
+func childrenNamed(t *testing.T, parent int, name string) []int {
+	t.Helper()
+	return childrenWith(t, parent, func(line string) bool { return strings.HasPrefix(line, name) })
 }
 
 // TestReloadOfUsersWorkers checks a reload with become_user: existing
