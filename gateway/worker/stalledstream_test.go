@@ -23,20 +23,24 @@ import (
 func TestStalledStream(t *testing.T) {
 	limits := testLimits
 	limits.Stall = 100 * time.Millisecond
-	ended := make(chan error, 1)
-	st := newTestServer(t, work.Setup{Limits: limits}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		var err error
-		for piece := make([]byte, 64<<10); err == nil; {
-			_, err = w.Write(piece)
+	for _, size := range []int{64 << 10, 1000} { // a Write of 1000 bytes does not wait for the client, but the next Flush does
+		ended := make(chan error, 1)
+		st := newTestServer(t, work.Setup{Limits: limits}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			var err error
+			for piece := make([]byte, size); err == nil; {
+				if _, err = w.Write(piece); err == nil {
+					err = http.NewResponseController(w).Flush()
+				}
+			}
+			ended <- err
+		}))
+		r := st.getHTTP2(t)
+		defer r.Body.Close() // the answer is not read
+		select {
+		case <-ended:
+		case <-time.After(time.Minute):
+			t.Fatalf("the answer does not end: pieces of %d bytes", size)
 		}
-		ended <- err
-	}))
-	r := st.getHTTP2(t)
-	defer r.Body.Close() // the answer is not read
-	select {
-	case <-ended:
-	case <-time.After(time.Minute):
-		t.Fatal("the answer does not end")
 	}
 }
 

@@ -169,15 +169,26 @@ func (q *Request) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// Deliver completes the answer, and waits until an HTTP/2 answer has been sent
-// completely. It may have to wait for space in the client's window. The request
-// keeps its place in the meantime.
-func (q *Request) Deliver() {
+// FlushError sends what was written so far. For an HTTP/2 stream it waits for
+// space in the client's window, so it has a deadline, too.
+func (q *Request) FlushError() error {
 	if q.status == 0 {
 		q.WriteHeader(http.StatusOK)
 	}
-	if q.isStream {
-		_ = q.withDeadline(q.control.Flush)
+	if !q.isStream {
+		return q.control.Flush()
+	}
+	return q.withDeadline(q.control.Flush)
+}
+
+// Deliver completes the answer, and waits until an HTTP/2 answer has been sent
+// completely. The request keeps its place in the meantime.
+func (q *Request) Deliver() {
+	switch {
+	case q.isStream:
+		_ = q.FlushError()
+	case q.status == 0:
+		q.WriteHeader(http.StatusOK)
 	}
 }
 
