@@ -34,6 +34,7 @@ func reloadWriter(t *testing.T) func(ipc.Setup) {
 func reloadSecretsWriter(t *testing.T) func(ipc.Setup, ipc.Secrets) {
 	t.Helper()
 	path := reloadFile(t)
+	t.Cleanup(func() { os.Remove(path) }) // the test may run again
 	return func(s ipc.Setup, secrets ipc.Secrets) {
 		t.Helper()
 		if s.Settings == nil {
