@@ -15,9 +15,8 @@ import (
 	"time"
 )
 
-// TestDifferential sends the same GETs with the same tokens, of an administrator
-// and of an ordinary user, to both gateways, and compares every field of the
-// answers. Both gateways use the same controller. The test sends every GET that
+// TestDifferential sends the same GETs with the same tokens to both gateways, and
+// compares every field of the answers. Both gateways use the same controller. The test sends every GET that
 // both gateways serve. fieldTable lists the permitted differences.
 func TestDifferential(t *testing.T) {
 	m := freshCluster(t)
@@ -40,9 +39,9 @@ func TestDifferential(t *testing.T) {
 
 // compareGETs sends both gateways every GET that they both serve, and compares
 // every field of the answers. If filtered is set, it also sends each GET with
-// each of its parameters. It sends each request with both tokens, because an
-// administrator also sees what is hidden. It returns the compared fields of each
-// endpoint.
+// each of its parameters. The requests in the newest version are also sent by an
+// ordinary user, because an administrator sees what is hidden. compareGETs
+// returns the compared fields of each endpoint.
 func (m *machine) compareGETs(t *testing.T, excepted exceptions, filtered bool) map[string]fields {
 	t.Helper()
 	reference, gateway := m.client(referenceSocket), m.client(gatewaySocket)
@@ -50,6 +49,11 @@ func (m *machine) compareGETs(t *testing.T, excepted exceptions, filtered bool) 
 
 	seen, count, requests, endpoints := map[string]fields{}, 0, 0, map[string]bool{}
 	unexpected := map[string]*unexplained{}
+	newest := ""
+	for path := range referenceOps {
+		version, _ := cutVersion(path)
+		newest = max(newest, version)
+	}
 	for _, path := range slices.Sorted(maps.Keys(gatewayOps)) {
 		operation, ok := referenceOps[path]
 		version, bare := cutVersion(path)
@@ -70,7 +74,11 @@ func (m *machine) compareGETs(t *testing.T, excepted exceptions, filtered bool) 
 				endpoint += "?" + query
 			}
 			isUnexpected := func(d difference) bool { return !excepted.allowed(m.release, version, endpoint, d) }
-			for user, token := range map[string]string{"slurm": m.admin, "alice": m.token} {
+			readers := map[string]string{"slurm": m.admin}
+			if version == newest {
+				readers["alice"] = m.token
+			}
+			for user, token := range readers {
 				found, n := m.compareAnswers(t, seen[bare], reference, gateway, token, request)
 				count += n
 				found = filter(found, isUnexpected)
