@@ -208,6 +208,23 @@ func TestPageTokens(t *testing.T) {
 	}
 }
 
+// TestNoPagesOfEvents checks that a stream of events refuses the parameters of a
+// page, which it could not follow.
+func TestNoPagesOfEvents(t *testing.T) {
+	for query, want := range map[string]string{
+		"limit=2":    "limit: a stream of events sends the whole list; omit limit, and select entries with filters",
+		"continue=x": "continue: a stream of events sends the whole list; omit continue, and select entries with filters",
+	} {
+		r := request(http.MethodGet, "/sched/v0.0.45/jobs?"+query, "")
+		r.Header.Set("Accept", "text/event-stream")
+		w := serve(t, config(demo()), r)
+		body := envelope(t, w.Body.Bytes())
+		if w.Code != http.StatusUnprocessableEntity || len(body.Errors) != 1 || body.Errors[0].Description != want {
+			t.Errorf("%s: status %d, %s, want %s", query, w.Code, w.Body, want)
+		}
+	}
+}
+
 // TestMemoryOfPages checks that the entries of a page reserve what they take: a
 // page of jobs with long texts may be too long, and a shorter one is not. In the
 // end, nothing is reserved.

@@ -49,6 +49,13 @@ func (c *Call) readPage(doc *schema.Value) error {
 	if err != nil || !hasLimit && !hasToken {
 		return err
 	}
+	if c.follows {
+		name := api.LimitParameter.Name
+		if !hasLimit {
+			name = api.ContinueParameter.Name
+		}
+		return errs.New(errs.Invalid, "a stream of events sends the whole list").WithSource(InQuery+name).WithHint("omit %s, and select entries with filters", name)
+	}
 	one := &part{limit: api.MaxPage, query: c.hashQuery(doc)}
 	if hasLimit {
 		n, err := strconv.ParseUint(limit, 10, 31)
