@@ -133,7 +133,7 @@ func Run(role ipc.Role, channel *ipc.Channel, s Service) error {
 		switch msg := m.Message.(type) {
 		case nil:
 		case *ipc.Ping:
-			err = channel.Send(&ipc.Pong{Number: msg.Number})
+			err = ipc.IgnoreClosed(channel.Send(&ipc.Pong{Number: msg.Number}))
 		case *work.WorkerChannel:
 			err = serveClient(role, m.FDs[0], msg, channel, s)
 		default:

@@ -39,10 +39,18 @@ func (r *recorder) Close()          {}
 // end of the channel.
 func run(t *testing.T, s Service) *ipc.Channel {
 	t.Helper()
+	dispatcher, own := ready(t)
+	go Run(ipc.Auditor, own, s)
+	return dispatcher
+}
+
+// ready returns both ends of a channel to an auditor that is ready.
+func ready(t *testing.T) (dispatcher, own *ipc.Channel) {
+	t.Helper()
 	dispatcher, fd, err := ipc.Pair(ipc.Managers, ipc.Auditor)
 	must(t, err)
 	t.Cleanup(func() { dispatcher.Close() })
-	own, err := ipc.Open(fd, ipc.Auditor, ipc.Managers)
+	own, err = ipc.Open(fd, ipc.Auditor, ipc.Managers)
 	must(t, err)
 	for _, m := range []ipc.Message{new(ipc.ServiceSetup), new(ipc.Attributes)} {
 		must(t, dispatcher.Send(m))
@@ -52,8 +60,7 @@ func run(t *testing.T, s Service) *ipc.Channel {
 	must(t, own.Send(new(ipc.Ready)))
 	_, err = dispatcher.Receive()
 	must(t, err)
-	go Run(ipc.Auditor, own, s)
-	return dispatcher
+	return dispatcher, own
 }
 
 // introduce connects a worker to a service, and returns the worker's end of the
@@ -94,6 +101,15 @@ func TestLog(t *testing.T) {
 	if got, want := b.String(), "level=INFO msg=ready g.time=1\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+}
+
+// TestPingBeforeClose checks that the end of the channel is no failure, if it
+// follows a Ping that the service has not answered yet.
+func TestPingBeforeClose(t *testing.T) {
+	dispatcher, own := ready(t)
+	must(t, dispatcher.Send(&ipc.Ping{Number: 1}))
+	dispatcher.Close()
+	must(t, Run(ipc.Auditor, own, new(recorder)))
 }
 
 // TestUnhandled checks that a service reports a worker that sends it a message
