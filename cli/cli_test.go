@@ -407,6 +407,7 @@ func TestStatuses(t *testing.T) {
 		{"jobs -t soon", statusUsage, "unknown state"},
 		{"job", statusUsage, "no job is named"},
 		{"job x", statusUsage, "not a job id"},
+		{"job 5,6", statusUsage, "separated by blanks"},
 		{"cancel", statusUsage, "no job is selected"},
 		{"watch 5 --me", statusUsage, "not both"},
 		{"wait", statusUsage, "no job is named"},

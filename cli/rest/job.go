@@ -219,7 +219,7 @@ var jobID = regexp.MustCompile(`^[0-9]{1,10}(_[0-9]{1,10})?$`)
 func CheckJobID(text string) error {
 	if !jobID.MatchString(text) || strings.Trim(text, "0_") == "" {
 		return errs.New(errs.Malformed, "%q is not a job id", shorten(text)).
-			WithHint("a job id is a number, or NUMBER_TASK for a task of an array")
+			WithHint("a job id is a number, or NUMBER_TASK for a task of an array; several ids are separated by blanks")
 	}
 	return nil
 }
