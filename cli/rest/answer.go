@@ -239,8 +239,12 @@ func (c *Client) responseError(resp *http.Response) error {
 	if c.IsDirect() && e.Kind == errs.Unavailable {
 		e.Hint = "this is " + c.addr.String() + "; --url or SCHED_URL selects a gateway instead"
 	}
-	if e.Kind == errs.Unauthenticated && c.config.Token == "" && !c.IsDirect() {
+	switch {
+	case e.Kind != errs.Unauthenticated || c.IsDirect():
+	case c.config.Token == "":
 		e.Message, e.Hint = "no token is set, and the server needs one", "get one with schedctl token or scontrol token, and set SCHED_JWT"
+	case c.addr.socket != "":
+		e.Hint = "get a new token; if the socket is that for local users, unset SCHED_JWT, because they need no token"
 	}
 	return e
 }

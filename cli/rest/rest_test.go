@@ -117,6 +117,14 @@ func TestDialErrors(t *testing.T) {
 	defer refusing.Close()
 	refusing511 := httptest.NewServer(reply(511, `{}`))
 	defer refusing511.Close()
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := &http.Server{Handler: refusing.Config.Handler}
+	defer local.Close()
+	go local.Serve(l)
 	redirecting := httptest.NewServer(http.RedirectHandler("http://elsewhere.example/", http.StatusFound))
 	defer redirecting.Close()
 	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
@@ -147,6 +155,7 @@ func TestDialErrors(t *testing.T) {
 		{"no token", refusing.URL, errs.Unauthenticated, "no token is set", "SCHED_JWT"},
 		{"refused", refusing.URL, errs.Unauthenticated, `bad\x1b[2J token`, "SCHED_JWT"},
 		{"refused by slurmrestd", refusing511.URL, errs.Unauthenticated, "511", "SCHED_JWT"},
+		{"refused at a socket", "unix:" + socket, errs.Unauthenticated, "bad", "unset SCHED_JWT"},
 		{"redirect", redirecting.URL, errs.BadAnswer, "elsewhere.example", "--url"},
 		{"no answer", slow.URL, errs.Timeout, "did not answer within 200ms", "--timeout"},
 	} {
