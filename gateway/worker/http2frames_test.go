@@ -230,6 +230,7 @@ func TestIdleHTTP2(t *testing.T) {
 		{"after a request", rawFrame(1, 5, 1, "\x83\x87\x84\x01\x03lab"), []byte{headersFrame, goAwayFrame}},
 		{"a part of a frame", "\x00\x00", nil},
 		{"a part of a header", rawFrame(1, 1, 1, "\x83\x87\x84\x01\x03lab"), nil},
+		{"a refusal of net/http, without a window", rawFrame(4, 0, 0, "\x00\x04\x00\x00\x00\x00") + rawFrame(1, 5, 1, "\x82\x87\x84\x01\x03lab\x00\x02te\x03foo"), []byte{headersFrame, goAwayFrame}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

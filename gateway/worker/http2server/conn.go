@@ -49,7 +49,9 @@ type Client interface {
 //     the memory of the connection, and a client could open connections faster.
 //     So net/http gets no IdleTimeout. When a connection has been idle for too
 //     long, Read returns a GOAWAY frame as if the client had sent it. Then
-//     net/http sends a GOAWAY frame, too, and closes the connection.
+//     net/http sends a GOAWAY frame, too, and closes the connection when no
+//     stream is left. A client can keep a stream by giving it no window if
+//     net/http itself refuses its request. So Read fails after the same time again.
 //
 // http.Server must not find the *tls.Conn inside conn, because it would then
 // bypass conn. If http.Server finds no *tls.Conn, it treats the
@@ -68,7 +70,8 @@ type conn struct {
 	budget      *budget
 	offended    atomic.Bool
 
-	mu sync.Mutex // guards the bodies in the budget, and the deadlines of each stream
+	mu       sync.Mutex // guards requests, the bodies in the budget, and the deadlines of each stream
+	requests int        // number of requests that the handler answers; without one, the connection is idle
 }
 
 func newConn(ctx context.Context, c net.Conn, client Client, idle time.Duration) *conn {
@@ -83,14 +86,23 @@ const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 // clientLeaves is a GOAWAY frame without an error.
 const clientLeaves = "\x00\x00\x08\x07\x00\x00\x00\x00\x00" + "\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// stateChanged is called when the first request begins, and when no request is
-// being answered any longer.
-func (c *conn) stateChanged(state http.ConnState) {
-	switch state {
-	case http.StateActive:
-		_ = c.Conn.SetReadDeadline(time.Time{})
-	case http.StateIdle:
+// addRequests changes the number of requests by n. If none is left, it starts the
+// limit for the time without a request.
+func (c *conn) addRequests(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch c.requests += n; c.requests {
+	case 0:
 		_ = c.Conn.SetReadDeadline(time.Now().Add(c.idle))
+	case n: // the first
+		_ = c.Conn.SetReadDeadline(time.Time{})
+	}
+}
+
+// stateChanged is called when the preface has arrived, and when no stream is left.
+func (c *conn) stateChanged(state http.ConnState) {
+	if state == http.StateIdle {
+		c.addRequests(0)
 		c.client.Idle()
 	}
 }
@@ -119,7 +131,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if errors.Is(err, os.ErrDeadlineExceeded) && c.prefaceRead == len(preface) && c.in.isComplete() && !c.leaving {
 		c.leaving, c.goAway = true, clientLeaves
-		_ = c.Conn.SetReadDeadline(time.Time{}) // net/http closes the connection a second after its own GOAWAY
+		c.addRequests(0)
 		return c.Read(p)
 	}
 	if err != nil {

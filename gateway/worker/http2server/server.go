@@ -63,6 +63,8 @@ func New(o Options) *Server {
 // serveStream serves one request.
 func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 	c := r.Context().Value(connKey{}).(*conn)
+	c.addRequests(1)
+	defer c.addRequests(-1)
 	st := &stream{ResponseWriter: w, conn: c, control: http.NewResponseController(w)}
 	defer st.finish()
 	if r.Body != nil && r.Body != http.NoBody {
