@@ -47,6 +47,9 @@ func Parse(s Source) (Job, error) {
 	case bytes.IndexByte(s.Text, 0) >= 0:
 		return nil, errs.New(errs.Malformed, "%s: the script contains a NUL byte", name).
 			WithHint("submit a text file that starts the program")
+	case bytes.HasPrefix(s.Text, []byte("\ufeff")):
+		return nil, errs.New(errs.Malformed, "%s: the script begins with a byte order mark, which editors do not show", name).
+			WithHint("remove it, for example with: sed -i '1s/^\\xef\\xbb\\xbf//' FILE")
 	case !bytes.HasPrefix(s.Text, []byte("#!")):
 		return nil, errs.New(errs.Malformed, "%s: the first line of the script must begin with #! and name an interpreter", name).
 			WithHint("write #!/bin/sh or #!/bin/bash into the first line")

@@ -107,7 +107,7 @@ func TestRefusedOptions(t *testing.T) {
 			t.Errorf("%q %v: %v, hint %q; want %q", tt.text, tt.options, err, errs.HintOf(err), tt.want)
 		}
 	}
-	for text, want := range map[string]string{"": "empty", " \n": "empty", "echo\n": "#!", "#!/bin/sh\x00": "NUL", "#!/bin/sh\r\n": "CR LF",
+	for text, want := range map[string]string{"": "empty", " \n": "empty", "echo\n": "#!", "#!/bin/sh\x00": "NUL", "#!/bin/sh\r\n": "CR LF", "\ufeff#!/bin/sh\n": "byte order mark",
 		"#!" + strings.Repeat("x", MaxSize): "longer"} {
 		if _, err := Parse(Source{Name: "x", Text: []byte(text)}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: %v, want %q", text, err, want)
