@@ -234,7 +234,7 @@ func (c *Client) decodeAnswer(resp *http.Response, v any) (warnings []string, er
 func (c *Client) responseError(resp *http.Response) error {
 	e := errorOf(resp)
 	if cause, _ := url.QueryUnescape(resp.Header.Get(direct.Cause)); c.IsDirect() && cause != "" {
-		e.Message, e.Hint = printable.Text(cause), ""
+		e.Message, e.Hint = printable.Text(strings.ReplaceAll(cause, "\n", "; ")), "" // several failures have a line each
 	}
 	if c.IsDirect() && e.Kind == errs.Unavailable {
 		e.Hint = "this is " + c.addr.String() + "; --url or SCHED_URL selects a gateway instead"

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/cli/direct"
 	"schedrestd/internal/errs"
 )
 
@@ -200,6 +203,27 @@ func TestUnixSocket(t *testing.T) {
 		if c, err := Dial(t.Context(), Config{URL: url, Token: token}); err != nil || c.Version() != "v0.0.45" {
 			t.Errorf("%s: %v", url, err)
 		}
+	}
+}
+
+// TestCauses checks that the error for a request to the daemons has all of its
+// causes in one line.
+func TestCauses(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(direct.Cause, url.QueryEscape("connect to h: no socket\nno \x1bport"))
+		reply(503, `{}`)(w, r)
+	}))
+	defer s.Close()
+	dial := func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", s.Listener.Addr().String())
+	}
+	c, err := Dial(t.Context(), Config{URL: "/etc/c.conf", Direct: dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Job(t.Context(), "3")
+	if want := `connect to h: no socket; no \x1bport`; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 
