@@ -44,8 +44,8 @@ func openFile(o Options, label, path string, flags int) (*file, error) {
 func (f *file) reopen() error {
 	opened, _, err := guard.Open(f.path, f.rule)
 	if err != nil && errs.HintOf(err) == "" {
-		return errs.New(errs.KindOf(err), "%v", err).WithHint("ls -ld %s %s  # use a directory that belongs to uid %d; a running gateway has no access to files of other users",
-			guard.Quote(filepath.Dir(f.path)), guard.Quote(f.path), os.Geteuid())
+		return errs.New(errs.KindOf(err), "%v", err).WithHint("mkdir -m 0700 %[1]s && chown %[2]d %[1]s; ls -ld %[1]s %[3]s  # a running gateway has no access to files of other users",
+			guard.Quote(filepath.Dir(f.path)), os.Geteuid(), guard.Quote(f.path))
 	}
 	if err != nil {
 		return err
