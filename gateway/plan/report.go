@@ -191,8 +191,11 @@ func describeLocal(plan *query.WholePlan) string {
 
 // describeTLS returns the files of TLS.
 func describeTLS(t ipc.TLS) string {
-	if t.Key == "" {
+	switch {
+	case t.Key == "" && t.Certificate == "":
 		return "off"
+	case t.Key == "" || t.Certificate == "":
+		return "off, because TLSParameters= has only one of restd_cert_file and restd_cert_key_file"
 	}
 	text := "certificate " + t.Certificate + ", key " + t.Key
 	if t.ClientCA != "" {

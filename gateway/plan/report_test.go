@@ -88,3 +88,22 @@ func TestDescribeTokens(t *testing.T) {
 		}
 	}
 }
+
+// TestDescribeTLS checks that the report says why TLS is off, if a setting is
+// missing.
+func TestDescribeTLS(t *testing.T) {
+	for _, tt := range []struct {
+		files ipc.TLS
+		want  string
+	}{
+		{ipc.TLS{}, "off"},
+		{ipc.TLS{Certificate: "/c"}, "off, because TLSParameters= has only one of restd_cert_file and restd_cert_key_file"},
+		{ipc.TLS{Key: "/k", ClientCA: "/a"}, "off, because TLSParameters= has only one of restd_cert_file and restd_cert_key_file"},
+		{ipc.TLS{Certificate: "/c", Key: "/k"}, "certificate /c, key /k"},
+		{ipc.TLS{Certificate: "/c", Key: "/k", ClientCA: "/a"}, "certificate /c, key /k, clients need a certificate of /a"},
+	} {
+		if got := describeTLS(tt.files); got != tt.want {
+			t.Errorf("%+v: %s, want %s", tt.files, got, tt.want)
+		}
+	}
+}
