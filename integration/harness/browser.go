@@ -1,27 +1,25 @@
 package harness
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-// Browser is a headless Chromium with one page. It is controlled over its
-// debugging pipe, with JSON messages that end with a NUL byte.
+// Browser is a page of a headless Chromium, with a profile of its own.
 type Browser struct {
 	t        *testing.T
-	commands *os.File
-	messages *bufio.Reader
-	lastID   int
-	session  string
+	chromium *chromium
+	inbox    inbox
+	session  string                                      // of the page
+	profiles []string                                    // of all pages that this Browser has opened
 	Problems []string                                    // errors in the console, and violations of the page's security policy
 	Requests []string                                    // addresses that the page requested
 	Changes  []string                                    // requests other than GET, HEAD and OPTIONS: "METHOD ADDRESS BODY"
@@ -29,86 +27,75 @@ type Browser struct {
 	Event    func(method string, params json.RawMessage) // called for each event if it is set
 }
 
-// StartBrowser starts Chromium, or skips the test.
+// StartBrowser opens an empty page in Chromium, or skips the test. The page is
+// closed when the test ends.
 func StartBrowser(t *testing.T) *Browser {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skip("chromium is not installed")
 	}
-	commandsOut, to, err := os.Pipe()
+	c, err := findChromium(program)
 	Must(t, err)
-	from, answers, err := os.Pipe()
-	Must(t, err)
-	dir := t.TempDir()
-	cmd := exec.Command(program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions",
-		"--no-first-run", "--disable-background-networking", "--user-data-dir="+dir, "--window-size=1280,1400", "--remote-debugging-pipe", "about:blank")
-	cmd.Env = append(os.Environ(), "HOME="+dir, "NO_PROXY=127.0.0.1", "http_proxy=", "https_proxy=")
-	cmd.ExtraFiles = []*os.File{commandsOut, answers}
-	var errOut bytes.Buffer
-	cmd.Stderr = &errOut
-	Must(t, cmd.Start())
-	commandsOut.Close()
-	answers.Close()
-	b := &Browser{t: t, commands: to, messages: bufio.NewReaderSize(from, 1<<20)}
+	b := &Browser{t: t, chromium: c, inbox: inbox{more: make(chan struct{}, 1)}}
 	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("chromium:\n%.2000s", errOut.Bytes())
+		c.follow(b.session, nil)
+		for _, profile := range b.profiles {
+			_, _ = c.send(&b.inbox, "", "Target.disposeBrowserContext", map[string]any{"browserContextId": profile})
 		}
-		to.Close() // Chromium exits when its pipe is closed
-		cmd.Wait()
-		from.Close()
 	})
-	var target struct{ TargetID string }
-	b.Call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	target := b.openPage("about:blank")
 	var attached struct{ SessionID string }
-	b.Call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
+	b.call("", "Target.attachToTarget", map[string]any{"targetId": target, "flatten": true}, &attached)
 	b.session = attached.SessionID
+	c.follow(b.session, &b.inbox)
 	for _, domain := range []string{"Runtime", "Log", "Network", "Page"} {
 		b.Call(domain+".enable", nil, nil)
 	}
+	// Only one page of a browser can have the focus.
+	b.Call("Emulation.setFocusEmulationEnabled", map[string]any{"enabled": true}, nil)
 	return b
 }
 
-// Call sends a command and waits for its result. It keeps the events that
-// arrive before the result.
+// openPage opens an address in a page with a profile of its own, and returns
+// the page's id.
+func (b *Browser) openPage(url string) (target string) {
+	b.t.Helper()
+	var profile struct{ BrowserContextID string }
+	b.call("", "Target.createBrowserContext", nil, &profile)
+	b.profiles = append(b.profiles, profile.BrowserContextID)
+	var page struct{ TargetID string }
+	b.call("", "Target.createTarget", map[string]any{"url": url, "browserContextId": profile.BrowserContextID}, &page)
+	return page.TargetID
+}
+
+// Call sends a command to the page and waits for its result. It keeps the
+// events that arrive before the result.
 func (b *Browser) Call(method string, params any, result any) {
 	b.t.Helper()
-	b.lastID++
-	message := map[string]any{"id": b.lastID, "method": method, "params": params}
-	if params == nil {
-		message["params"] = map[string]any{}
-	}
-	if b.session != "" {
-		message["sessionId"] = b.session
-	}
-	text, err := json.Marshal(message)
-	Must(b.t, err)
-	_, err = b.commands.Write(append(text, 0))
+	b.call(b.session, method, params, result)
+}
+
+// call does the same for a session, or for the browser if session is "".
+func (b *Browser) call(session, method string, params any, result any) {
+	b.t.Helper()
+	id, err := b.chromium.send(&b.inbox, session, method, params)
 	Must(b.t, err)
 	for {
-		text, err := b.messages.ReadBytes(0)
-		Must(b.t, err)
-		var answer struct {
-			ID     int
-			Method string
-			Params json.RawMessage
-			Result json.RawMessage
-			Error  *struct{ Message string }
-		}
-		Must(b.t, json.Unmarshal(bytes.TrimRight(text, "\x00"), &answer))
-		if answer.Method != "" {
-			b.handleEvent(answer.Method, answer.Params)
+		m, ok := b.inbox.next()
+		switch {
+		case !ok:
+			<-b.chromium.ended
+			b.t.Fatalf("%s: chromium has ended:\n%.2000s", method, b.chromium.errOut.Bytes())
+		case m.Method != "":
+			b.handleEvent(m.Method, m.Params)
 			continue
-		}
-		if answer.ID != b.lastID {
+		case m.ID != id:
 			continue
-		}
-		if answer.Error != nil {
-			b.t.Fatalf("%s: %s", method, answer.Error.Message)
-		}
-		if result != nil {
-			Must(b.t, json.Unmarshal(answer.Result, result))
+		case m.Error != nil:
+			b.t.Fatalf("%s: %s", method, m.Error.Message)
+		case result != nil:
+			Must(b.t, json.Unmarshal(m.Result, result))
 		}
 		return
 	}
@@ -144,24 +131,18 @@ func (b *Browser) handleEvent(method string, params json.RawMessage) {
 // has its own cookies and connections.
 func (b *Browser) OpenElsewhere(url string) {
 	b.t.Helper()
-	defer func(session string) { b.session = session }(b.session)
-	b.session = "" // the page may not do this
-	var profile struct{ BrowserContextID string }
-	b.Call("Target.createBrowserContext", nil, &profile)
-	b.Call("Target.createTarget", map[string]any{"url": url, "browserContextId": profile.BrowserContextID}, nil)
+	b.openPage(url)
 }
 
-// Titles returns the titles of all pages.
+// Titles returns the titles of all pages that b has opened.
 func (b *Browser) Titles() (titles []string) {
 	b.t.Helper()
-	defer func(session string) { b.session = session }(b.session)
-	b.session = ""
 	var list struct {
-		TargetInfos []struct{ Type, Title string }
+		TargetInfos []struct{ Type, Title, BrowserContextID string }
 	}
-	b.Call("Target.getTargets", nil, &list)
+	b.call("", "Target.getTargets", nil, &list)
 	for _, target := range list.TargetInfos {
-		if target.Type == "page" {
+		if target.Type == "page" && slices.Contains(b.profiles, target.BrowserContextID) {
 			titles = append(titles, target.Title)
 		}
 	}
@@ -186,7 +167,9 @@ func (b *Browser) Eval(expression string) any {
 // Await waits until a JavaScript expression is true.
 func (b *Browser) Await(event, expression string) {
 	b.t.Helper()
-	for deadline := time.Now().Add(time.Minute); b.Eval(expression) != true; time.Sleep(50 * time.Millisecond) {
+	pause := 20 * time.Millisecond
+	for deadline := time.Now().Add(time.Minute); b.Eval(expression) != true; time.Sleep(pause) {
+		pause = min(pause*6/5, 200*time.Millisecond) // because checking costs processor time
 		if time.Now().After(deadline) {
 			b.t.Fatalf("did not happen: %s\n%s\n%s", event, strings.Join(b.Problems, "\n"), b.Eval("document.body.innerText.slice(0, 2000)"))
 		}

@@ -27,7 +27,9 @@ func Main(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	StopBrowser()
+	os.Exit(code)
 }
 
 func build() (err error) {

@@ -60,6 +60,7 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) int {
 	err := cluster.open(os.Getenv("SLURM_RELEASE"))
 	defer cluster.close()
+	defer harness.StopBrowser()
 	if absent, ok := errors.AsType[harness.Missing](err); ok && os.Getenv("SLURM_REQUIRED") == "" {
 		skipReason, err = absent.Error(), nil
 	}
