@@ -3,13 +3,17 @@ package harness
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"schedrestd/api"
 	"schedrestd/api/openapi"
 	"schedrestd/api/schema"
 	"schedrestd/internal/feature"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,37 +39,124 @@ type documentKey struct {
 	names   api.Names
 }
 
-// documentRouters contains functions that return a router. The router finds a
-// request's operation in an OpenAPI document. The documents are generated here,
-// because fetching them would send the gateway requests that are not part of
-// the test. Each is loaded only if a test needs it, because that takes long.
-var documentRouters = func() map[documentKey]func() (routers.Router, error) {
-	all := map[documentKey]func() (routers.Router, error){}
+// documents contains functions that return OpenAPI documents. The documents are
+// generated here, because fetching them would send the gateway requests that
+// are not part of the test. Each is generated only if a test needs it, because
+// that takes long.
+var documents = func() map[documentKey]func() (*document, error) {
+	all := map[documentKey]func() (*document, error){}
 	for _, p := range feature.AllParsers() {
 		for _, names := range []api.Names{api.NamesSched, api.NamesSlurm} {
-			all[documentKey{p.Name(), names}] = sync.OnceValues(func() (routers.Router, error) { return newDocumentRouter(p, names) })
+			all[documentKey{p.Name(), names}] = sync.OnceValues(func() (*document, error) { return newDocument(p, names) })
 		}
 	}
 	return all
 }()
 
-func newDocumentRouter(version feature.Parser, names api.Names) (routers.Router, error) {
-	d, err := openapi.New(openapi.Options{Parsers: []feature.Parser{version}, Names: names,
+// document is an OpenAPI document. It is parsed path by path, because parsing
+// all of it takes half a second of processor time, and most tests need few
+// paths.
+type document struct {
+	members    map[string]json.RawMessage
+	paths      map[string]json.RawMessage
+	components map[string]map[string]json.RawMessage
+
+	mu      sync.Mutex
+	routers map[string]routers.Router // by the paths of the part
+}
+
+func newDocument(version feature.Parser, names api.Names) (*document, error) {
+	written, err := openapi.New(openapi.Options{Parsers: []feature.Parser{version}, Names: names,
 		Content: feature.AllContent, Auth: feature.JWT, Served: true})
 	if err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
 	out := schema.NewJSONWriter(&b, schema.Compact)
-	d.Write(out)
+	written.Write(out)
 	if err := out.Flush(); err != nil {
 		return nil, err
 	}
-	doc, err := openapi3.NewLoader().LoadFromData(b.Bytes())
+	d := &document{routers: map[string]routers.Router{}}
+	err = json.Unmarshal(b.Bytes(), &d.members)
+	return d, errors.Join(err, json.Unmarshal(d.members["paths"], &d.paths), json.Unmarshal(d.members["components"], &d.components))
+}
+
+// router returns a router that finds the operation of requests for path. It
+// returns nil if the document does not contain the path.
+func (d *document) router(path string) (routers.Router, error) {
+	var matching []string
+	for template := range d.paths {
+		if matches(template, path) {
+			matching = append(matching, template)
+		}
+	}
+	if len(matching) == 0 {
+		return nil, nil
+	}
+	slices.Sort(matching)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := strings.Join(matching, " ")
+	r := d.routers[key]
+	if r == nil {
+		text, err := d.part(matching)
+		if err != nil {
+			return nil, err
+		}
+		doc, err := openapi3.NewLoader().LoadFromData(text)
+		if err != nil {
+			return nil, err
+		}
+		if r, err = gorillamux.NewRouter(doc); err != nil {
+			return nil, err
+		}
+		d.routers[key] = r
+	}
+	return r, nil
+}
+
+// matches reports whether path is one of the paths that template, such as
+// /sched/v0.0.43/job/{job_id}, describes.
+func matches(template, path string) bool {
+	return slices.EqualFunc(strings.Split(template, "/"), strings.Split(path, "/"), func(want, got string) bool {
+		return want == got || strings.HasPrefix(want, "{")
+	})
+}
+
+// reference is a reference to a component: its kind and its name.
+var reference = regexp.MustCompile(`"#/components/(\w+)/([^"]+)"`)
+
+// part returns the document with these paths only, and with the components to
+// which they refer.
+func (d *document) part(paths []string) ([]byte, error) {
+	members, part := maps.Clone(d.members), map[string]json.RawMessage{}
+	components := map[string]map[string]json.RawMessage{"securitySchemes": d.components["securitySchemes"]} // these are used without references
+	var add func(text []byte)
+	add = func(text []byte) {
+		for _, m := range reference.FindAllSubmatch(text, -1) {
+			kind, name := string(m[1]), string(m[2])
+			if components[kind] == nil {
+				components[kind] = map[string]json.RawMessage{}
+			}
+			if _, ok := components[kind][name]; !ok {
+				components[kind][name] = d.components[kind][name]
+				add(d.components[kind][name])
+			}
+		}
+	}
+	for _, p := range paths {
+		part[p] = d.paths[p]
+		add(d.paths[p])
+	}
+	var err error
+	if members["paths"], err = json.Marshal(part); err == nil {
+		members["components"], err = json.Marshal(components)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return gorillamux.NewRouter(doc)
+	return json.Marshal(members)
 }
 
 // answerCounts counts the answers to each request. It is safe for concurrent
@@ -102,13 +193,19 @@ func checkDocumented(t *testing.T, req *http.Request, a Answer) {
 	if strings.HasPrefix(req.URL.Path, "/slurm") {
 		key.names = api.NamesSlurm
 	}
-	newRouter := documentRouters[key]
-	if newRouter == nil || !checkedAnswers.add(req.Method+" "+req.URL.Path, a) {
+	find := documents[key]
+	if find == nil || !checkedAnswers.add(req.Method+" "+req.URL.Path, a) {
 		return
 	}
-	router, err := newRouter()
+	var router routers.Router
+	d, err := find()
+	if err == nil {
+		router, err = d.router(req.URL.Path)
+	}
 	if err != nil {
 		t.Error(err)
+	}
+	if router == nil {
 		return
 	}
 	route, params, err := router.FindRoute(req)
