@@ -11,12 +11,12 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestManyPages opens several pages of the same user (STATUS_PAGES, 8), each with
+// TestManyPages opens several pages of the same user (STATUS_PAGES, 5), each with
 // a browser profile of its own, and checks that the controller gets no more
 // requests than from one reader in each worker.
 func TestManyPages(t *testing.T) {
 	const workers = 2
-	pages := 8
+	pages := 5
 	if n, err := strconv.Atoi(os.Getenv("STATUS_PAGES")); err == nil {
 		pages = n
 	}
