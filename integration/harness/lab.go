@@ -7,10 +7,11 @@
 //
 // Each folder of integration/ is a package of tests about one subject. A test
 // that starts its own site shares nothing with other tests, not even ports, and
-// calls t.Parallel unless it measures time. Tests that run as root also act as
-// other users. If this machine lacks something that a test needs, the test is
-// skipped and the reason is printed. The daemons are stopped when the test
-// ends. If the test fails, the last lines of their logs are printed.
+// calls t.Parallel unless it measures time. Only Chromium serves several tests,
+// each with a profile of its own ([StartBrowser]). Tests that run as root also
+// act as other users. If this machine lacks something that a test needs, the
+// test is skipped and the reason is printed. The daemons are stopped when the
+// test ends. If the test fails, the last lines of their logs are printed.
 package harness
 
 import (
