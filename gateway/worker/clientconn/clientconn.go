@@ -32,8 +32,9 @@ type Conn struct {
 	once sync.Once
 	err  error
 
-	shortStall    time.Duration // stall limit while other clients wait
-	shortened     atomic.Bool   // whether shortStall applies
+	shortStall    time.Duration             // stall limit while other clients wait
+	shortened     atomic.Bool               // whether shortStall applies
+	deadline      atomic.Pointer[time.Time] // as set by SetWriteDeadline; nil or zero for none
 	pendingWrites atomic.Int32
 }
 
@@ -81,8 +82,8 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	defer c.pendingWrites.Add(-1)
 	for {
 		limit := c.pieceTimeout()
-		if err = c.Conn.SetWriteDeadline(time.Now().Add(limit)); err == nil && c.pieceTimeout() != limit { // Shorten was called in between
-			err = c.Conn.SetWriteDeadline(time.Now().Add(c.pieceTimeout()))
+		if err = c.limitPiece(limit); err == nil && c.pieceTimeout() != limit { // Shorten was called in between
+			err = c.limitPiece(c.pieceTimeout())
 		}
 		if err != nil {
 			return n, err
@@ -94,6 +95,23 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 			return n, err
 		}
 	}
+}
+
+// limitPiece sets the deadline for a piece of a Write.
+func (c *Conn) limitPiece(timeout time.Duration) error {
+	until := time.Now().Add(timeout)
+	if t := c.deadline.Load(); t != nil && !t.IsZero() && t.Before(until) {
+		until = *t
+	}
+	return c.Conn.SetWriteDeadline(until)
+}
+
+// SetWriteDeadline makes each Write end by t, until Restore is called. Package
+// crypto/tls relies on this when it closes a connection: it waits at most five
+// seconds until the client has made room for the end of the stream.
+func (c *Conn) SetWriteDeadline(t time.Time) error {
+	c.deadline.Store(&t)
+	return c.Conn.SetWriteDeadline(t)
 }
 
 // Read counts the bytes that the client sends.
@@ -122,8 +140,11 @@ func (c *Conn) Shorten() {
 // IsWriting reports whether a Write is in progress.
 func (c *Conn) IsWriting() bool { return c.pendingWrites.Load() > 0 }
 
-// Restore ends the effect of Shorten.
-func (c *Conn) Restore() { c.shortened.Store(false) }
+// Restore ends the effect of Shorten and SetWriteDeadline.
+func (c *Conn) Restore() {
+	c.shortened.Store(false)
+	c.deadline.Store(nil)
+}
 
 // HasUnread reports whether the client has sent bytes that have not been read
 // yet.

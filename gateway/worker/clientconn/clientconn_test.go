@@ -115,6 +115,26 @@ func TestShortenedWrite(t *testing.T) {
 	}
 }
 
+// TestWriteDeadline checks that a deadline limits all later Writes, until it is
+// removed.
+func TestWriteDeadline(t *testing.T) {
+	c, _ := connPair(t, ipc.Connection{Network: ipc.Unix}, time.Hour)
+	for _, remove := range []func(){c.Restore, func() { c.SetWriteDeadline(time.Time{}) }} {
+		c.SetWriteDeadline(time.Now())
+		if _, err := c.Write([]byte("x")); !os.IsTimeout(err) {
+			t.Errorf("after the deadline: got %v, want a timeout", err)
+		}
+		remove()
+		if _, err := c.Write([]byte("x")); err != nil {
+			t.Errorf("without the deadline: %v", err)
+		}
+	}
+	c.SetWriteDeadline(time.Now().Add(20 * time.Millisecond))
+	if _, err := c.Write(make([]byte, 16<<20)); !os.IsTimeout(err) {
+		t.Errorf("got %v, want a timeout", err)
+	}
+}
+
 // TestConnOfDescriptors checks that the worker closes descriptors that a local
 // client sends. The thread that closes them may block, and must not delay other
 // connections.

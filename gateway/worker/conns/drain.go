@@ -1,5 +1,7 @@
 package conns
 
+import "sync"
+
 // Retire makes each connection close after its next answer.
 func (t *Table) Retire() {
 	t.mu.Lock()
@@ -27,7 +29,8 @@ func (t *Table) StopReading() {
 // Close closes all HTTP/1 connections.
 func (t *Table) Close() { t.each(func(e Engine) { _ = e.Close() }) }
 
-// each calls f for each HTTP/1 connection.
+// each calls f for each HTTP/1 connection, and waits for all calls. A call may have
+// to wait for a client that does not read: closing a TLS connection sends something.
 func (t *Table) each(f func(Engine)) {
 	var list []Engine
 	t.mu.Lock()
@@ -37,9 +40,11 @@ func (t *Table) each(f func(Engine)) {
 		}
 	}
 	t.mu.Unlock()
+	var calls sync.WaitGroup
 	for _, e := range list {
-		f(e)
+		calls.Go(func() { f(e) })
 	}
+	calls.Wait()
 }
 
 // Hold makes Wait wait until the function that it returns is called.
