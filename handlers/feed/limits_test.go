@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+	"weak"
 
 	"schedrestd/internal/errs"
 )
@@ -173,14 +176,8 @@ func TestManyChanges(t *testing.T) {
 				items[key] = item{key: key, shown: 1}
 			}
 		})
-		s, changes, err := stream.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s != nil {
-			s.Release()
-		}
-		if kept := s == nil && len(changes) == 1 && len(changes[0].Events) == tt.change; kept != tt.kept {
+		s, events := nextBatch(t, stream)
+		if kept := s == nil && len(events) == tt.change; kept != tt.kept {
 			t.Errorf("%s: kept %t, want %t", tt.name, kept, tt.kept)
 		}
 		stream.Close()
@@ -188,6 +185,84 @@ func TestManyChanges(t *testing.T) {
 		if most, limit := most.Load(), limit.Load(); most > limit {
 			t.Errorf("%s: %d changes were kept during the pass, want at most %d", tt.name, most, limit)
 		}
+	}
+}
+
+// nextBatch returns the next changes up to the end of a batch, or a snapshot, which
+// it releases.
+func nextBatch[R any](t *testing.T, stream *Stream[R]) (s *Snapshot, events []Event) {
+	t.Helper()
+	for {
+		s, changes, err := stream.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s != nil {
+			s.Release()
+			return s, events
+		}
+		for _, b := range changes {
+			events = append(events, b.Events...)
+		}
+		if changes[len(changes)-1].State != "" {
+			return nil, events
+		}
+	}
+}
+
+// TestSlowStream checks that a client that reads changes slowly keeps only the few
+// of them in memory that it has got, and that it begins again with a snapshot if
+// the view drops the others.
+func TestSlowStream(t *testing.T) {
+	t.Parallel()
+	const records, size = 200, 1000
+	c := many(records)
+	set := newSet()
+	i := interest(-1)
+	text := bytes.Repeat([]byte("x"), size)
+	i.Render = func(to []byte, i *item) []byte { return fmt.Appendf(to, "%s=%d %s", i.key, i.shown, text) }
+	v, err := set.Join(t.Context(), "alice", i, c.source("all", true, everything))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Leave()
+	stream, _ := v.Follow("")
+	defer stream.Close()
+	nextBatch(t, stream)
+	changeAll := func(shown int) {
+		at := v.Now()
+		c.change(func(items map[string]item) {
+			for key := range items {
+				items[key] = item{key: key, shown: shown}
+			}
+		})
+		if _, err := v.Wait(t.Context(), at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changeAll(1)
+	v.feed.mu.Lock()
+	last := weak.Make(&v.log[len(v.log)-1].Events[records-1].Data[0])
+	v.feed.mu.Unlock()
+	_, got, err := stream.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(got[0].Events); len(got) != 1 || n > maxTaken/size+1 {
+		t.Errorf("got %d batches, and of the first %d changes", len(got), n)
+	}
+	for shown := 2; shown < 4; shown++ { // there is space for one of them
+		changeAll(shown)
+	}
+	for deadline := time.Now().Add(time.Minute); last.Value() != nil && time.Now().Before(deadline); {
+		runtime.GC()
+	}
+	if last.Value() != nil {
+		t.Error("a change stays in memory that no client has got")
+	}
+	runtime.KeepAlive(got)
+	if s, events := nextBatch(t, stream); s == nil || len(events) > 0 {
+		t.Errorf("got %d changes, and a snapshot: %t", len(events), s != nil)
 	}
 }
 

@@ -2,13 +2,15 @@ package feed
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
 // A Stream is a client that follows the changes of a view.
 type Stream[R any] struct {
 	view *View[R]
-	at   uint64 // number of the last change that the client has
+	at   uint64 // number of the last batch of changes that the client has
+	part int    // number of events of the next batch that the client has
 	lost bool   // the client needs a snapshot first
 }
 
@@ -47,8 +49,9 @@ func (s *Stream[R]) Close() {
 }
 
 // Next waits for what the client does not have yet. It returns either a snapshot,
-// which the caller must release, or the changes since the last call. A client
-// that is too far behind for the changes gets a snapshot.
+// which the caller must release, or changes. A batch that is continued by the next
+// call has no State. A client that is too far behind for the changes gets a
+// snapshot.
 func (s *Stream[R]) Next(ctx context.Context) (*Snapshot, []Batch, error) {
 	for {
 		snapshot, changes, news, err := s.takeNews()
@@ -75,9 +78,7 @@ func (s *Stream[R]) takeNews() (*Snapshot, []Batch, <-chan struct{}, error) {
 		s.lost = true
 	}
 	if !s.lost {
-		i := len(v.log) - int(v.number-s.at)
-		s.at = v.number
-		return nil, v.log[i:len(v.log):len(v.log)], v.news, nil
+		return nil, s.takeChanges(), v.news, nil
 	}
 	if v.snapshot == nil {
 		if !v.wanted {
@@ -92,8 +93,33 @@ func (s *Stream[R]) takeNews() (*Snapshot, []Batch, <-chan struct{}, error) {
 	}
 	one := v.snapshot
 	one.users.Add(1)
-	s.at, s.lost = one.number, false
+	s.at, s.part, s.lost = one.number, 0, false
 	return one, nil, v.news, nil
+}
+
+// maxTaken limits the changes that a client gets at a time, in bytes. A client may
+// read them slowly for hours. No memory is reserved for them once the view has
+// dropped them, and each client may have other ones.
+const maxTaken = 32 << 10
+
+// takeChanges returns the next changes. They do not keep the rest of their batch
+// in memory.
+func (s *Stream[R]) takeChanges() (list []Batch) {
+	v := s.view
+	for size := 0; s.at < v.number && size < maxTaken; {
+		b := v.log[len(v.log)-int(v.number-s.at)]
+		n := s.part
+		for ; n < len(b.Events) && size < maxTaken; n++ {
+			size += len(b.Events[n].Data) + eventSize
+		}
+		taken := Batch{Events: slices.Clone(b.Events[s.part:n])}
+		if s.part = n; n == len(b.Events) {
+			taken.State = b.State
+			s.at, s.part = s.at+1, 0
+		}
+		list = append(list, taken)
+	}
+	return list
 }
 
 // Lost reports whether the stream continues with a snapshot.
