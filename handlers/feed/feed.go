@@ -34,6 +34,7 @@ type feed[R any] struct {
 
 	// The goroutine of the feed alone uses these fields.
 	records map[string]record
+	memory  Reservation       // for the records; a map keeps its memory when records are removed
 	pass    uint32            // number of the current pass
 	sum     [sha256.Size]byte // digest of what the last pass has read
 	known   bool              // sum is set
@@ -68,6 +69,7 @@ const quiet = 5 * time.Minute
 // run makes passes until no view is left.
 func (f *feed[R]) run() {
 	defer f.set.Count.Add(Readers, -1)
+	defer func() { f.memory.Shrink(f.memory.Size()) }()
 	asked := time.Time{} // when the controller was last asked
 	failures := 0
 	timer := time.NewTimer(0)
@@ -184,8 +186,7 @@ func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
 			}
 		}
 		first = false
-		f.compareRecord(r, digest)
-		return nil
+		return f.compareRecord(r, digest)
 	})
 	if err == errSame {
 		f.endPass(asked, nil, false)
@@ -222,10 +223,21 @@ const keep = time.Minute
 // errSame ends a pass that reads what the last pass has read.
 var errSame = errs.New(errs.Internal, "the list has not changed")
 
-// compareRecord gives a record to the views, if it has changed.
-func (f *feed[R]) compareRecord(r *R, digest uint64) {
+const (
+	recordSize = 96  // memory for a record, with its key, in bytes
+	recordStep = 256 // number of records for which memory is reserved at once; viewSize has room for the first ones
+)
+
+// compareRecord gives a record to the views, if it has changed. It fails if there
+// is no memory for another record.
+func (f *feed[R]) compareRecord(r *R, digest uint64) error {
 	key := f.set.Key(r)
 	old, existed := f.records[key]
+	if n := len(f.records) + 1; !existed && n%recordStep == 0 {
+		if more := n*recordSize - f.memory.Size(); more > 0 && !f.memory.Grow(more) {
+			return errNoMemory
+		}
+	}
 	f.records[key] = record{digest, f.pass}
 	views := f.passing
 	if existed && old.digest == digest {
@@ -236,6 +248,7 @@ func (f *feed[R]) compareRecord(r *R, digest uint64) {
 	for _, v := range views {
 		v.compareRecord(key, r)
 	}
+	return nil
 }
 
 // endPass ends a pass. If it is complete, records that it has not seen no longer

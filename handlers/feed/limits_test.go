@@ -188,6 +188,30 @@ func TestManyChanges(t *testing.T) {
 	}
 }
 
+// TestMemoryOfRecords checks that the records that a feed has read take memory,
+// even if its views show none of them, and that a pass for which there is no
+// memory stops.
+func TestMemoryOfRecords(t *testing.T) {
+	t.Parallel()
+	c := many(20_000)
+	set := newSet()
+	b := newBudget(500 << 10)
+	i := interest(1) // has no records
+	i.Reserve = b.reserve
+	read := 0
+	source := c.source("all", true, everything)
+	list := source.Read
+	source.Read = func(ctx context.Context, each func(*item, uint64) error) error {
+		return list(ctx, func(i *item, digest uint64) error { read++; return each(i, digest) })
+	}
+	if _, err := set.Join(t.Context(), "alice", i, source); errs.KindOf(err) != errs.Unavailable {
+		t.Errorf("error %v", err)
+	}
+	if read > 6000 {
+		t.Errorf("%d records were read", read)
+	}
+}
+
 // nextBatch returns the next changes up to the end of a batch, or a snapshot, which
 // it releases.
 func nextBatch[R any](t *testing.T, stream *Stream[R]) (s *Snapshot, events []Event) {

@@ -51,7 +51,7 @@ const maxNarrow = 4
 // finds out about every change after that. The caller must call Leave.
 func (s *Set[R]) Join(ctx context.Context, owner string, i Interest[R], sources ...Source[R]) (*View[R], error) {
 	s.mu.Lock()
-	f := s.choose(owner, sources)
+	f := s.choose(owner, i.Reserve, sources)
 	f.mu.Lock()
 	v := f.views[i.Key]
 	if v == nil {
@@ -103,8 +103,9 @@ func (s *Set[R]) JoinExisting(owner, key string, source *Source[R]) *View[R] {
 	return v
 }
 
-// choose returns the feed for one of the sources. The caller holds s.mu.
-func (s *Set[R]) choose(owner string, sources []Source[R]) *feed[R] {
+// choose returns the feed for one of the sources. A new feed gets its memory from
+// the function reserve. The caller holds s.mu.
+func (s *Set[R]) choose(owner string, reserve func() Reservation, sources []Source[R]) *feed[R] {
 	narrow := 0
 	for key := range s.feeds {
 		if key.owner == owner && !s.feeds[key].source.Whole {
@@ -122,7 +123,7 @@ func (s *Set[R]) choose(owner string, sources []Source[R]) *feed[R] {
 		return f
 	}
 	f = &feed[R]{set: s, key: feedKey{owner, source.Name}, source: source, wake: make(chan struct{}, 1),
-		records: map[string]record{}, views: map[string]*View[R]{}, changed: time.Now()}
+		records: map[string]record{}, memory: reserve(), views: map[string]*View[R]{}, changed: time.Now()}
 	if s.feeds == nil {
 		s.feeds = map[feedKey]*feed[R]{}
 	}
