@@ -181,14 +181,23 @@ func (h *handler) answerRemoval(c *rest.Call, table *api.AnswerType[api.RemovedA
 
 // add adds a record, and checks that the filter finds it: slurmdbd reports
 // success for some records that it does not make, such as an association with
-// a default QOS that the same transaction has created.
-func add[T any](e model.Editor, record T, filter model.Filter[T], at string) error {
-	if _, err := e.Change(model.Add[T]{Records: []T{record}}); err != nil {
+// a default QOS that the same transaction has created. A user without a level
+// does not find a record that slurmdbd's PrivateData hides. It may have existed
+// before, and then the daemon has overwritten it: the error undoes this.
+func add[T any](tx *transaction, record T, filter model.Filter[T], at string) error {
+	if _, err := tx.Change(model.Add[T]{Records: []T{record}}); err != nil {
 		return err
 	}
-	found, err := hasRecord(e, filter)
+	found, err := hasRecord(tx, filter)
 	if err != nil || found {
 		return err
+	}
+	switch private, err := hasNoLevel(tx); {
+	case err != nil:
+		return err
+	case private:
+		return errs.New(errs.Denied, "the accounting daemon does not show you this record, so you could overwrite one that exists").WithSource(at).
+			WithHint("PrivateData of slurmdbd hides the record; POST accounts_association/ and users_association/ create accounts and users below an account that you coordinate")
 	}
 	return errs.New(errs.Invalid, "the accounting daemon reported success, but has not made the record").WithSource(at).
 		WithHint("look into its log; a default QOS must be among the association's QOS, and a QOS that the request itself creates can be a default only in a later request")

@@ -90,3 +90,52 @@ func TestOperatorAndAdministrators(t *testing.T) {
 		}
 	}
 }
+
+// TestCoordinatorMakesUsers checks the level with which users are created.
+// slurmdbd refuses any level from a coordinator, even none.
+func TestCoordinatorMakesUsers(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		users []model.User
+		want  uint16
+	}{
+		{"a coordinator", []model.User{{Name: "alice", AdminLevel: adminNone}}, 0},
+		{"an operator", []model.User{{Name: "alice", AdminLevel: operator}}, adminNone},
+		{"an administrator", []model.User{{Name: "alice", AdminLevel: administrator}}, adminNone},
+		{"a user without a record, such as SlurmUser", nil, adminNone},
+	} {
+		f := demo()
+		f.recorded.users = tt.users
+		w := serve(t, config(f), request("POST", "/slurmdb/v0.0.45/users", `{"users": [{"name": "new"}]}`))
+		if w.Code != http.StatusOK || len(f.recorded.changes) != 1 {
+			t.Fatalf("%s: status %d, changes %+v: %.300s", tt.name, w.Code, f.recorded.changes, w.Body)
+		}
+		if got := f.recorded.changes[0].(model.Add[model.User]).Records[0].AdminLevel; got != tt.want {
+			t.Errorf("%s: level %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestHiddenRecords checks that a coordinator can't overwrite a record that
+// PrivateData hides. slurmdbd itself would overwrite the description of an
+// account, and releases before September 2026 would take away the level of a
+// user.
+func TestHiddenRecords(t *testing.T) {
+	for _, tt := range []struct {
+		level  uint16
+		status int
+	}{{adminNone, http.StatusForbidden}, {operator, http.StatusUnprocessableEntity}} {
+		for _, r := range []struct{ path, body string }{
+			{"accounts", `{"accounts": [{"name": "hidden", "description": "d", "organization": "o"}]}`},
+			{"users", `{"users": [{"name": "hidden"}]}`},
+		} {
+			f := demo()
+			f.recorded.users = []model.User{{Name: "alice", AdminLevel: tt.level}}
+			f.recorded.refuse = func(any) ([]string, error) { return nil, nil } // the daemon makes the change, and does not show it
+			w := serve(t, config(f), request("POST", "/slurmdb/v0.0.45/"+r.path, r.body))
+			if w.Code != tt.status || len(f.recorded.committed) != 1 || f.recorded.committed[0] {
+				t.Errorf("%s, level %d: status %d, want %d, committed %v: %.300s", r.path, tt.level, w.Code, tt.status, f.recorded.committed, w.Body)
+			}
+		}
+	}
+}

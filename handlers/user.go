@@ -117,7 +117,6 @@ func putUser(tx *transaction, u *model.User, at string) (changed bool, err error
 // 2026 let an operator do so, and the operator thus gained the rights of an
 // administrator. Only these requests cost a lookup of the client's own record.
 func checkAdministrators(tx *transaction, names []string, level uint16, at string) error {
-	const operator, administrator = 2, 3
 	changes := level == administrator
 	for _, name := range names {
 		user, err := findOne[model.User](tx, usersNamed(name))
@@ -129,18 +128,31 @@ func checkAdministrators(tx *transaction, names []string, level uint16, at strin
 	if !changes {
 		return nil
 	}
+	client, err := clientRecord(tx)
+	if err != nil || client == nil || client.AdminLevel != operator {
+		return err
+	}
+	return errs.New(errs.Denied, "an operator may not change an administrator").WithSource(at)
+}
+
+// clientRecord returns the record of the user who sent the request. It returns
+// nil if there is none, or if only the daemon knows the user.
+func clientRecord(tx *transaction) (*model.User, error) {
 	name := cmp.Or(tx.call.Client().ActAs, tx.call.Client().Claims.User)
 	if name == "" && tx.call.Client().Local && tx.h.Auth.User != nil {
 		name = tx.h.Auth.User()
 	}
 	if name == "" {
-		return nil // the daemon decides
+		return nil, nil
 	}
-	client, err := findOne[model.User](tx, usersNamed(name))
-	if err != nil || client == nil || client.AdminLevel != operator {
-		return err
-	}
-	return errs.New(errs.Denied, "an operator may not change an administrator").WithSource(at)
+	return findOne[model.User](tx, usersNamed(name))
+}
+
+// hasNoLevel reports whether the user who sent the request is certainly no
+// operator. Such a user may be the coordinator of accounts.
+func hasNoLevel(tx *transaction) (bool, error) {
+	client, err := clientRecord(tx)
+	return client != nil && client.AdminLevel < operator, err
 }
 
 // renameUser renames a user, and makes the other changes to the record.
@@ -166,14 +178,26 @@ func renameUser(tx *transaction, u *model.User, existing *model.User, at string)
 	return modifyRecords(tx, model.Modify[model.User]{Filter: usersNamed(u.OldName), Record: record}, at)
 }
 
-// adminNone is the level of a user without rights. Slurm's controller would
-// keep 0, which means "not set", until it is started again.
-const adminNone = 1
+// Levels of users. 0 means "not set".
+const (
+	adminNone     = 1
+	operator      = 2
+	administrator = 3
+)
 
+// addUser creates a user. Without a level, the user has none: Slurm's controller
+// would keep 0 until it is started again. But slurmdbd lets only operators send a
+// level, and lets coordinators create users, so for them the level stays 0.
 func addUser(tx *transaction, u *model.User, at string) error {
 	record := *u
 	if record.AdminLevel == 0 {
-		record.AdminLevel = adminNone
+		coordinates, err := hasNoLevel(tx)
+		if err != nil {
+			return err
+		}
+		if !coordinates {
+			record.AdminLevel = adminNone
+		}
 	}
 	if record.DefaultAccount != "" {
 		tx.call.Warn(at+"/default/account", "has no effect on a new user, who has no association: POST users_association/ makes both")
