@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -192,12 +193,12 @@ func add[T any](tx *transaction, record T, filter model.Filter[T], at string) er
 	if err != nil || found {
 		return err
 	}
-	switch private, err := hasNoLevel(tx); {
-	case err != nil:
-		return err
-	case private:
-		return errs.New(errs.Denied, "the accounting daemon does not show you this record, so you could overwrite one that exists").WithSource(at).
-			WithHint("PrivateData of slurmdbd hides the record; POST accounts_association/ and users_association/ create accounts and users below an account that you coordinate")
+	switch any(record).(type) {
+	case model.Account, model.User: // coordinators see the other kinds of records that they may create
+		if private, err := hasNoLevel(tx); private || err != nil {
+			return cmp.Or[error](err, errs.New(errs.Denied, "the accounting daemon does not show you this record, so you could overwrite one that exists").WithSource(at).
+				WithHint("PrivateData of slurmdbd hides the record; POST accounts_association/ and users_association/ create accounts and users below an account that you coordinate"))
+		}
 	}
 	return errs.New(errs.Invalid, "the accounting daemon reported success, but has not made the record").WithSource(at).
 		WithHint("look into its log; a default QOS must be among the association's QOS, and a QOS that the request itself creates can be a default only in a later request")
