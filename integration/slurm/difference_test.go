@@ -39,6 +39,7 @@ var kinds = []string{
 	"theirs",
 	"ours", // "theirs" or "ours": only that gateway's answer has the field
 	"moves",
+	"denied", // the daemon denies the request, and the gateway answers 403
 }
 
 // tableRow is a row of a table in Markdown.
