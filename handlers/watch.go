@@ -30,11 +30,11 @@ type nodeRecord struct {
 }
 
 func (h *handler) newFeeds() *feeds {
-	f, turn := new(feeds), make(chan struct{}, 2)
-	f.jobs = feed.Set[model.Job]{Key: jobKey, Interval: h.WatchInterval, Count: h.CountWatch, Turn: turn}
-	f.nodes = feed.Set[nodeRecord]{Key: func(n *nodeRecord) string { return n.node.Name }, Interval: h.WatchInterval, Count: h.CountWatch, Turn: turn}
-	f.partitions = feed.Set[model.Partition]{Key: func(p *model.Partition) string { return p.Name }, Interval: h.WatchInterval, Count: h.CountWatch, Turn: turn}
-	f.reservations = feed.Set[model.Reservation]{Key: func(r *model.Reservation) string { return r.Name }, Interval: h.WatchInterval, Count: h.CountWatch, Turn: turn}
+	f, turn, limit := new(feeds), make(chan struct{}, 2), 2*h.CallTime // for its turn, and for the answer
+	f.jobs = feed.Set[model.Job]{Key: jobKey, Interval: h.WatchInterval, Limit: limit, Count: h.CountWatch, Turn: turn}
+	f.nodes = feed.Set[nodeRecord]{Key: func(n *nodeRecord) string { return n.node.Name }, Interval: h.WatchInterval, Limit: limit, Count: h.CountWatch, Turn: turn}
+	f.partitions = feed.Set[model.Partition]{Key: func(p *model.Partition) string { return p.Name }, Interval: h.WatchInterval, Limit: limit, Count: h.CountWatch, Turn: turn}
+	f.reservations = feed.Set[model.Reservation]{Key: func(r *model.Reservation) string { return r.Name }, Interval: h.WatchInterval, Limit: limit, Count: h.CountWatch, Turn: turn}
 	return f
 }
 

@@ -140,6 +140,7 @@ func handlerConfig(setup work.Setup) handlers.Config {
 			MaxAge:        setup.MaxAge,
 			MaxWait:       setup.MaxWait,
 			WatchInterval: setup.WatchInterval,
+			CallTime:      setup.Limits.Call,
 			Renderings:    int(setup.Limits.Answers) / 8,
 			MaxBody:       int64(setup.Limits.Body),
 			ReadBody:      setup.Limits.ReadBody,

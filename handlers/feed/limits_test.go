@@ -188,6 +188,19 @@ func TestManyChanges(t *testing.T) {
 	}
 }
 
+// TestWaitForTurn checks that a client does not wait without end for the first
+// state of a view, whose feed waits for its turn because another one hangs.
+func TestWaitForTurn(t *testing.T) {
+	t.Parallel()
+	c := many(10)
+	set := newSet()
+	set.Turn <- struct{}{} // that of the other one
+	set.Limit = 20 * time.Millisecond
+	if _, err := set.Join(t.Context(), "bob", interest(-1), c.source("all", true, everything)); errs.KindOf(err) != errs.Timeout {
+		t.Errorf("error %v", err)
+	}
+}
+
 // TestMemoryOfRecords checks that the records that a feed has read take memory,
 // even if its views show none of them, and that a pass for which there is no
 // memory stops.

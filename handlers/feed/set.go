@@ -24,6 +24,7 @@ type Source[R any] struct {
 type Set[R any] struct {
 	Key      func(*R) string // the key of a record, which no other record has at the same time
 	Interval time.Duration   // minimum time between two requests of a feed
+	Limit    time.Duration   // how long Join waits for the first state of a view; 0 for no limit
 	Count    Counter         // counts for the metrics; may be nil
 
 	// Turn has an element for each feed that reads its list at present. Its
@@ -67,6 +68,11 @@ func (s *Set[R]) Join(ctx context.Context, owner string, i Interest[R], sources 
 	v.users++
 	f.mu.Unlock()
 	s.mu.Unlock()
+	if s.Limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.Limit)
+		defer cancel()
+	}
 	select {
 	case <-v.ready:
 		f.mu.Lock()

@@ -34,6 +34,7 @@ type Config struct {
 	MaxAge        time.Duration                  // age of lists that is accepted if a request does not say; 0 for none
 	MaxWait       time.Duration                  // maximum time for which a request waits for a change; 0 if none waits
 	WatchInterval time.Duration                  // minimum time between two requests to the controller for all that wait; 0 for a second
+	CallTime      time.Duration                  // maximum time for which a daemon is asked; 0 for no limit
 	MaxBody       int64                          // maximum length of a request's body; 0 if no body is allowed
 	MaxParsed     int64                          // maximum memory for a body with the values that are parsed from it; 0 for no limit
 	ReadBody      time.Duration                  // maximum time to wait for the next bytes of a body
