@@ -1,6 +1,10 @@
 package conns
 
-import "sync"
+import (
+	"sync"
+
+	"schedrestd/ipc/work"
+)
 
 // Retire makes each connection close after its next answer.
 func (t *Table) Retire() {
@@ -14,6 +18,11 @@ func (t *Table) Retire() {
 func (t *Table) Drain() {
 	t.mu.Lock()
 	t.draining = true
+	for _, c := range t.conns {
+		if c.raw != nil && c.stage != work.Answering {
+			c.raw.Shorten() // see end
+		}
+	}
 	t.mu.Unlock()
 	t.each(Engine.Drain)
 }

@@ -70,6 +70,9 @@ func (t *Table) end(c *Conn) {
 	t.mu.Lock()
 	conn, raw, http1 := c.conn, c.raw, c.http1
 	t.mu.Unlock()
+	if raw != nil {
+		raw.Shorten() // crypto/tls may be writing, even without a request: its answer to a KeyUpdate
+	}
 	switch {
 	case raw == nil: // not attached yet
 	case raw.HasUnread(), http1 != nil && !http1.Reclaim(): // a request has just arrived
