@@ -487,9 +487,11 @@ func TestMemory(t *testing.T) {
 			}
 			stream.Close()
 			v.Leave()
+			set.Turn <- struct{}{} // between two passes, where the feed ends its views
 			v.feed.mu.Lock()
 			v.end(errAbandoned)
 			v.feed.mu.Unlock()
+			<-set.Turn
 			s.Release()
 		}
 		for deadline := time.Now().Add(time.Minute); b.used() != 0 && time.Now().Before(deadline); {
