@@ -95,6 +95,9 @@ func (f *feed[R]) run() {
 			asked = begun
 		}
 		err := f.tryPass(asked, accept)
+		if err == errAbandoned {
+			return
+		}
 		if err == nil {
 			failures = 0
 		} else {
@@ -138,7 +141,7 @@ func (f *feed[R]) isAbandoned() bool {
 	return true
 }
 
-// errAbandoned ends a view that has no clients.
+// errAbandoned ends a view that has no clients, and a feed that has no views.
 var errAbandoned = errs.New(errs.Internal, "no client waits")
 
 // passTimeout limits a pass, whose requests have limits of their own.
@@ -171,6 +174,9 @@ func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
 	f.set.Turn <- struct{}{}
 	defer func() { <-f.set.Turn }()
 	f.waited = time.Since(asks)
+	if f.isAbandoned() { // in the meantime
+		return errAbandoned
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), passTimeout)
 	defer cancel()
 	data := &origin.Origin{Accept: accept, Keep: keep, Digest: true}

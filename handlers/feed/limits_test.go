@@ -189,7 +189,8 @@ func TestManyChanges(t *testing.T) {
 }
 
 // TestWaitForTurn checks that a client does not wait without end for the first
-// state of a view, whose feed waits for its turn because another one hangs.
+// state of a view, whose feed waits for its turn because another one hangs. When
+// its turn comes, nothing must be read for a client that has left.
 func TestWaitForTurn(t *testing.T) {
 	t.Parallel()
 	c := many(10)
@@ -198,6 +199,20 @@ func TestWaitForTurn(t *testing.T) {
 	set.Limit = 20 * time.Millisecond
 	if _, err := set.Join(t.Context(), "bob", interest(-1), c.source("all", true, everything)); errs.KindOf(err) != errs.Timeout {
 		t.Errorf("error %v", err)
+	}
+	<-set.Turn
+	feeds := func() int {
+		set.mu.Lock()
+		defer set.mu.Unlock()
+		return len(set.feeds)
+	}
+	for deadline := time.Now().Add(time.Minute); feeds() > 0 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := feeds(); n > 0 || c.reads > 0 {
+		t.Errorf("%d feeds, and %d requests", n, c.reads)
 	}
 }
 
