@@ -25,6 +25,7 @@ import (
 	"schedrestd/bundled/demo/thread"
 	"schedrestd/gateway/plan"
 	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
 )
 
 // serveBecomeUser starts a gateway that serves each user with their own
@@ -131,9 +132,9 @@ const refusalWorkers = 1
 // pid has started.
 func children(t *testing.T, pid int) (list []int) {
 	t.Helper()
-	return childrenWith(t, pid, func(line string) bool {
-		return !strings.HasSuffix(line, ipc.NamespaceInitMode+"\x00") && !strings.Contains(line, "getent\x00") &&
-			!strings.HasPrefix(line, programs.Name(ipc.Resolver)) && !strings.HasPrefix(line, programs.Name(ipc.Dispatcher))
+	return childrenWith(t, pid, func(line string) bool { // a process that is being started has another one
+		return strings.HasPrefix(line, spawn.WorkerName+"\x00") && !strings.HasSuffix(line, ipc.NamespaceInitMode+"\x00") ||
+			strings.HasPrefix(line, programs.Name(ipc.Keeper)+"\x00")
 	})
 }
 
