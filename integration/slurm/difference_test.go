@@ -3,6 +3,7 @@ package slurm
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -206,7 +207,8 @@ func isSet(v any) bool {
 
 // sameNumber reports whether two fractions are equal, even if they are written
 // differently. Slurm writes 17 digits. The gateway writes only as many digits
-// as are needed to identify the number.
+// as are needed to identify the number. The last digit may differ, because
+// slurmrestd first rounds the controller's fractions to a longer format.
 func sameNumber(reference, gateway any) bool {
 	a, ok := reference.(json.Number)
 	b, _ := gateway.(json.Number)
@@ -215,5 +217,5 @@ func sameNumber(reference, gateway any) bool {
 	}
 	x, err := a.Float64()
 	y, errB := b.Float64()
-	return err == nil && errB == nil && strings.ContainsAny(string(a), ".e") && x == y
+	return err == nil && errB == nil && strings.ContainsAny(string(a), ".e") && (x == y || math.Nextafter(x, y) == y)
 }
