@@ -18,7 +18,9 @@ add user vNAME account=aNAME,bNAME adminlevel=administrator
 add user uNAME wckey=kNAME
 add user bob account=aNAME
 add coordinator account=aNAME names=wNAME
-add qos qNAME priority=4`
+add qos qNAME priority=4
+add account gNAME parent=aNAME description=g organization=o
+add user tNAME account=gNAME qos+=quick`
 
 // Commands that show records of TestRoles.
 const (
@@ -45,6 +47,7 @@ var roleChanges = []change{
 	{name: "make another's member a member", method: "POST", path: "users_association/", body: `{"association_condition": {"users": ["wNAME"], "accounts": ["aNAME"], "association": {"fairshare": 11}}, "user": {}}`, show: roleUser + "wNAME"},
 	{name: "make a member of another's account", method: "POST", path: "users_association/", body: `{"association_condition": {"users": ["uNAME"], "accounts": ["cNAME"]}, "user": {}}`, show: roleAssoc + "cNAME"},
 	{name: "change the QOS of a member", method: "POST", path: "associations/", body: `{"associations": [{"account": "aNAME", "cluster": "lab", "user": "uNAME", "qos": ["normal"]}]}`, show: roleAssoc + "aNAME user=uNAME"},
+	{name: "change the shares of a member", method: "POST", path: "associations/", body: `{"associations": [{"account": "gNAME", "cluster": "lab", "user": "tNAME", "shares_raw": 9}]}`, show: roleAssoc + "gNAME"},
 	{name: "change the shares of an account", method: "POST", path: "associations/", body: `{"associations": [{"account": "bNAME", "cluster": "lab", "user": "", "shares_raw": 19}]}`, show: roleAssoc + "bNAME"},
 	{name: "change the shares of another's account", method: "POST", path: "associations/", body: `{"associations": [{"account": "cNAME", "cluster": "lab", "user": "", "shares_raw": 29}]}`, show: roleAssoc + "cNAME"},
 	{name: "change the shares of another's member", method: "POST", path: "associations/", body: `{"associations": [{"account": "cNAME", "cluster": "lab", "user": "wNAME", "shares_raw": 29}]}`, show: roleAssoc + "cNAME"},
@@ -87,6 +90,8 @@ var roleDifferences = map[string]struct{ status, effect string }{
 	"alice open: delete an administrator":          {"", "the coordinator that only ours has made is still there"},
 	"alice open: delete an account":                {"", "the same"},
 	"alice private: change the account of another": {hidden, "theirs overwrites a description that is hidden from the user"},
+	"alice open: change the shares of a member":    {beyondQOS, beyondQOS},
+	"alice private: change the shares of a member": {beyondQOS, beyondQOS},
 	"alice private: make an account":               {hidden, "the same"},
 	"alice private: make a user":                   {hidden, "the same"},
 	"alice private: name an operator":              {hidden, ""},
@@ -95,6 +100,7 @@ var roleDifferences = map[string]struct{ status, effect string }{
 
 // Reasons in roleDifferences.
 const (
+	beyondQOS      = "theirs refuses a coordinator's change of a member with a QOS that the account lacks"
 	ignored        = "theirs answers 200 to a signal that slurmctld does not send"
 	nothingChanged = "ours sends no change that changes nothing"
 	hidden         = "ours does not add a record that may exist and be hidden"
