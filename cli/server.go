@@ -84,8 +84,7 @@ type connection struct {
 	user    string                           // "" if unknown
 	cluster *direct.Cluster                  // nil with a gateway
 	log     func(format string, args ...any) // prints a line if the user wants to see requests
-
-	warn func(format string, args ...any) // prints a warning
+	warn    func(format string, args ...any) // prints a warning
 
 	waitNote sync.Once   // for noteWaits
 	outage   atomic.Bool // the user has been warned that requests fail, and none has succeeded since

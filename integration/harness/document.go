@@ -9,10 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"regexp"
-	"schedrestd/api"
-	"schedrestd/api/openapi"
-	"schedrestd/api/schema"
-	"schedrestd/internal/feature"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +18,11 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
+
+	"schedrestd/api"
+	"schedrestd/api/openapi"
+	"schedrestd/api/schema"
+	"schedrestd/internal/feature"
 )
 
 // APIVersions has the names of all API versions, oldest first.
