@@ -7,15 +7,24 @@ import (
 	"schedrestd/internal/errs"
 )
 
-// An Authenticator decides whether a credential is genuine. The gateway asks
-// the Authenticator before it does any work for the client.
+// An Authenticator decides whether a credential is genuine, and whether its user
+// exists. The gateway asks the Authenticator before it does any work for the
+// client.
 //
 // If the Authenticator has the key, it verifies the signature. Otherwise it
-// asks the daemon that will serve the request. It also asks this daemon if the
-// request acts as another user, because only the daemon decides whether the
-// token's user may do so. If the daemon accepts the token, the Authenticator
-// remembers this for at most a minute. The remembered answer is valid only for
-// the same daemon, the same token, and the same user name to act as.
+// asks the daemon that will serve the request. Then it looks up the user. If the
+// request acts as another user, it finally asks the daemon about this, because
+// only the daemon decides whether the token's user may do so. If the daemon
+// accepts the token, the Authenticator remembers this for at most a minute. The
+// remembered answer is valid only for the same daemon, the same token, and the
+// same user name to act as.
+//
+// The user is looked up only after the token was verified: otherwise anyone
+// could make the gateway look up names, each of which may start a process and
+// cause a request to the site's directory. Without a key, this means that a
+// daemon may be asked to verify a token whose own user does not exist. It is
+// asked with a ping, which neither shows nor changes anything. The name of
+// another user to act as never reaches a daemon before it was looked up.
 //
 // The daemon also verifies every request itself. So the Authenticator grants no
 // rights: it only keeps the gateway from doing work for attackers.
@@ -26,6 +35,16 @@ type Authenticator struct {
 	HS256 func(context.Context, Signature) Answer // nil if the key is not available to this process
 	RS256 func(context.Context, Signature) Answer // nil if this process has no key set
 	Now   func() time.Time                        // nil for time.Now
+
+	// UserID returns the uid of the user called name, as whom the request with the
+	// verified credential c is to be carried out. Its errors are NotFound, or the
+	// reason why the user could not be looked up. If UserID is nil, only the
+	// daemons know the users.
+	UserID func(ctx context.Context, c Credential, name string) (uint32, error)
+
+	// PassUnknown accepts users that UserID does not find: the daemons decide about
+	// them. UserID is then used only to check the uid in a token.
+	PassUnknown bool
 
 	genuine   memory[hash]       // tokens whose signature this process has verified
 	accepted  memory[acceptance] // tokens that daemons accepted
@@ -58,16 +77,18 @@ const (
 	Bad
 )
 
-// Authenticate returns nil if c is genuine. A local client is always accepted,
-// because FromRequest has already checked the peer's uid. A token is verified
-// with a key of this process. If no key can decide, or if the request acts as
-// another user, the named daemon is asked. The error is errs.Unauthenticated,
-// or the reason why the daemon could not be asked.
+// Authenticate returns nil if c is genuine and its user exists. A local client
+// is always accepted, because FromRequest has already checked the peer's uid. A
+// token is verified with a key of this process. If no key can decide, or if the
+// request acts as another user, the named daemon is asked. The error is
+// errs.Unauthenticated, or the reason why the daemon could not be asked or the
+// user could not be looked up.
 //
 // To ask the daemon, Authenticate calls ask, which must send the daemon a cheap
-// request. Concurrent requests with the same credential for the same daemon
-// share one such call.
-func (a *Authenticator) Authenticate(ctx context.Context, c Credential, daemon string, ask func(context.Context) error) error {
+// request that acts as the user actAs, or as the token's own user if actAs is "".
+// Concurrent requests with the same credential for the same daemon share one
+// such call.
+func (a *Authenticator) Authenticate(ctx context.Context, c Credential, daemon string, ask func(ctx context.Context, actAs string) error) error {
 	if c.Local {
 		return nil
 	}
@@ -76,29 +97,42 @@ func (a *Authenticator) Authenticate(ctx context.Context, c Credential, daemon s
 		return err
 	}
 	now := timeOf(a.Now)
-	key := acceptance{daemon, p.hash, c.ActAs}
+	if own := (acceptance{daemon, p.hash, ""}); !a.accepted.has(own, now) {
+		good, err := a.verifiedByKey(ctx, p, c.Claims.Expires, now)
+		if err == nil && !good {
+			err = a.askDaemon(ctx, own, c.Claims.Expires, now, ask)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := a.checkUser(ctx, c); err != nil || c.ActAs == "" || c.ActAs == c.Claims.User {
+		return err
+	}
+	return a.askDaemon(ctx, acceptance{daemon, p.hash, c.ActAs}, c.Claims.Expires, now, ask)
+}
+
+// askDaemon asks a daemon whether it accepts a credential, unless its answer is
+// remembered.
+func (a *Authenticator) askDaemon(ctx context.Context, key acceptance, expires, now time.Time, ask func(context.Context, string) error) error {
 	if a.accepted.has(key, now) {
 		return nil
 	}
 	if a.refused.has(key, now) {
-		return refuse("the %s rejected the credential less than %s ago", daemon, rejectionTTL)
-	}
-	ownName := c.ActAs == "" || c.ActAs == c.Claims.User
-	if good, err := a.verifiedByKey(ctx, p, c.Claims.Expires, now); err != nil || good && ownName {
-		return err
+		return refuse("the %s rejected the credential less than %s ago", key.daemon, rejectionTTL)
 	}
 	return a.questions.askOnce(ctx, key, func(ctx context.Context) error {
 		if a.accepted.has(key, now) { // the daemon has just accepted the credential for another request
 			return nil
 		}
 		acceptedRemovals, refusedRemovals := a.accepted.removalCount(), a.refused.removalCount()
-		if err := ask(ctx); err != nil {
+		if err := ask(ctx, key.actAs); err != nil {
 			if errs.KindOf(err) == errs.Unauthenticated {
 				a.refused.add(key, now.Add(rejectionTTL), now, refusedRemovals)
 			}
 			return err
 		}
-		a.accepted.add(key, c.Claims.Expires, now, acceptedRemovals)
+		a.accepted.add(key, expires, now, acceptedRemovals)
 		return nil
 	})
 }
@@ -122,7 +156,7 @@ func (a *Authenticator) IsOutOfDate(ctx context.Context, r Rejection) bool {
 	return err == nil
 }
 
-// Forget removes two remembered results about c: that a key of this process
+// Forget removes the remembered results about c: that a key of this process
 // verified its token, and that the named daemon accepted it. Call Forget when
 // this daemon has just refused c.
 func (a *Authenticator) Forget(c Credential, daemon string) {
@@ -131,6 +165,7 @@ func (a *Authenticator) Forget(c Credential, daemon string) {
 		return
 	}
 	a.genuine.drop(p.hash)
+	a.accepted.drop(acceptance{daemon, p.hash, ""})
 	a.accepted.drop(acceptance{daemon, p.hash, c.ActAs})
 	a.questions.forget()
 }

@@ -75,7 +75,7 @@ func BenchmarkAuthenticateRemembered(b *testing.B) {
 		a.accepted.add(acceptance{controller, hashOf(fmt.Sprint(i)), ""}, now.Add(time.Hour), now, 0)
 	}
 	c, calls := credentialOf(b, sign(goodHeader, goodClaims), "bob"), 0
-	ask := func(context.Context) error { calls++; return nil }
+	ask := func(context.Context, string) error { calls++; return nil }
 	for b.Loop() {
 		if err := a.Authenticate(context.Background(), c, controller, ask); err != nil {
 			b.Fatal(err)

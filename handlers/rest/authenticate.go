@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// Authenticate verifies the credential of the request. Only the request line
+// Authenticate verifies the credential of the request, and that its user exists. Only the request line
 // and the Accept header are checked earlier. A client without a valid
 // credential must not make the gateway read a body, and learns only that its
 // credential was refused.
@@ -22,7 +22,9 @@ func (c *Call) Authenticate() error {
 	}
 	c.cred = model.Credential{Token: client.Token, ActAs: client.ActAs, Expires: client.Claims.Expires}
 	daemon, verify := c.daemon()
-	if err := c.server.Authenticator.Authenticate(c.ctx, client, daemon, func(ctx context.Context) error { return verify(ctx, c.cred) }); err != nil {
+	if err := c.server.Authenticator.Authenticate(c.ctx, client, daemon, func(ctx context.Context, actAs string) error {
+		return verify(ctx, model.Credential{Token: client.Token, ActAs: actAs, Expires: client.Claims.Expires})
+	}); err != nil {
 		c.claimedUser = client.User()
 		return err
 	}

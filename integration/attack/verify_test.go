@@ -65,7 +65,7 @@ func TestVerifiers(t *testing.T) {
 				request.Header["X-Sched-User-Token"] = []string{r.token}
 				c, err := auth.FromRequest(request, auth.Options{JWT: true})
 				if err == nil {
-					err = a.Authenticate(t.Context(), c, "schedctld", func(context.Context) error { return verify() })
+					err = a.Authenticate(t.Context(), c, "schedctld", func(context.Context, string) error { return verify() })
 				}
 				if err == nil && c.Claims.User != f.user {
 					err = verify() // the gateway has verified the signature; the daemon refuses the user

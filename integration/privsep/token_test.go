@@ -37,7 +37,7 @@ func verdict(r *http.Request, a *auth.Authenticator) string {
 	c := auth.Credential{Token: r.FormValue("token")}
 	c.Claims.User, c.Claims.Expires = "x", time.Now().Add(time.Hour)
 	asked := errors.New("the daemon was asked")
-	switch err := a.Authenticate(r.Context(), c, "daemon", func(context.Context) error { return asked }); err {
+	switch err := a.Authenticate(r.Context(), c, "daemon", func(context.Context, string) error { return asked }); err {
 	case nil:
 		return "good"
 	case asked:
