@@ -55,8 +55,8 @@ esac
 
 func TestUsers(t *testing.T) {
 	n := newSource(t, getentScript)
-	carol := User{"carol", 3000, 500, "/home/carol", "/bin/zsh"}
-	alice := User{"alice", 1000, 1000, "/home/alice", "/bin/bash"}
+	carol := User{"carol", 3000, 500, "/home/carol", "/bin/zsh", true}
+	alice := User{"alice", 1000, 1000, "/home/alice", "/bin/bash", false}
 	tests := []struct {
 		name string
 		uid  uint32
@@ -101,7 +101,7 @@ func TestPreload(t *testing.T) {
 *) exit 7;;
 esac
 `
-	carol := User{"carol", 3000, 500, "/home/carol", "/bin/zsh"}
+	carol := User{"carol", 3000, 500, "/home/carol", "/bin/zsh", true}
 	for _, tt := range []struct {
 		name    string
 		preload []string
@@ -112,9 +112,9 @@ esac
 		{name: "3000", preload: []string{"carol", "3000", "nobodyatall", "twins"}, want: carol},
 		{name: "nobodyatall", preload: []string{"carol", "3000", "nobodyatall", "twins"}, kind: errs.NotFound},
 		{name: "twins", preload: []string{"carol", "3000", "nobodyatall", "twins"}, kind: errs.Unavailable},
-		{name: "dave", preload: []string{"dave"}, want: User{"dave", 3001, 500, "/home/dave", "/bin/zsh"}},
+		{name: "dave", preload: []string{"dave"}, want: User{"dave", 3001, 500, "/home/dave", "/bin/zsh", true}},
 		{name: "erin", preload: []string{"erin"}, kind: errs.Unavailable}, // getent failed
-		{name: "alice", preload: []string{"alice"}, want: User{"alice", 1000, 1000, "/home/alice", "/bin/bash"}},
+		{name: "alice", preload: []string{"alice"}, want: User{"alice", 1000, 1000, "/home/alice", "/bin/bash", false}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := newSource(t, several)

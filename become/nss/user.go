@@ -15,6 +15,8 @@ type User struct {
 	GID   uint32 // primary group
 	Home  string
 	Shell string
+
+	Remote bool // the entry comes from getent, not from the file /etc/passwd
 }
 
 // String returns the name, or the number if there is no name.
@@ -97,14 +99,17 @@ func ParseUser(s string) (u User, known bool, err error) {
 // user finds a user. Root is found only in the files. An attacker who controls
 // the directory service must not be able to make a user root.
 func (n *source) user(key string, match func(User) bool) (User, error) {
+	remote := false
 	line, err := n.find("passwd", key, func(line string, file bool) bool {
 		u, ok := parseUser(line)
+		remote = !file
 		return ok && match(u) && (file || u.UID != 0)
 	})
 	if err != nil {
 		return User{}, err
 	}
 	u, _ := parseUser(line)
+	u.Remote = remote
 	return u, nil
 }
 

@@ -68,6 +68,7 @@ var variables = []variable{
 	{"SCHEDRESTD_STATUS", setPage(func(o *options) *bool { return &o.noStatus }, "SCHEDRESTD_STATUS")},
 	{"SCHEDRESTD_TLS_NAMES", setTLSNames},
 	{"SCHEDRESTD_TRUSTED_PROXIES", setProxies},
+	{"SCHEDRESTD_UNKNOWN_USERS", setUnknownUsers},
 	{"SCHEDRESTD_WATCH_INTERVAL", setTime(func(o *options) *time.Duration { return &o.watchInterval }, "SCHEDRESTD_WATCH_INTERVAL", 100*time.Millisecond, time.Minute, "1s")},
 	{"TZ", ignore}, // zone.Environment reads it
 	{"SCHEDRESTD_NAMES", func(o *options, v string) error { o.names = v; return nil }},
@@ -108,6 +109,17 @@ func setPage(disabled func(*options) *bool, name string) func(*options, string) 
 		}
 		return errs.New(errs.Invalid, "environment: %s=%s", name, v).WithHint("allowed values: on, off")
 	}
+}
+
+// setUnknownUsers sets what happens to a user of a token that this machine does
+// not know.
+func setUnknownUsers(o *options, v string) error {
+	switch v {
+	case "refuse", "controller":
+		o.passUnknown = v == "controller"
+		return nil
+	}
+	return errs.New(errs.Invalid, "environment: SCHEDRESTD_UNKNOWN_USERS=%s", v).WithHint("allowed values: refuse, controller")
 }
 
 // setTLSNames sets whether the certificates of the daemons must contain their

@@ -131,6 +131,7 @@ func TestRefusals(t *testing.T) {
 		{name: "daemons within TLS", args: []string{"127.0.0.1:0"}, env: daemonEnv, more: "TLSType=tls/s2n\n", error: "sched.conf: TLSParameters: ca_cert_file: configuration ", hint: "needs the certificate of the cluster's CA"},
 		{name: "a type of TLS that does not exist", args: []string{"127.0.0.1:0"}, env: daemonEnv, more: "TLSType=tls/openssl\n", error: "TLSType: want tls/none or tls/s2n"},
 		{name: "a CA that is no certificate", args: []string{"127.0.0.1:0"}, env: daemonEnv, more: "TLSType=tls/s2n\nTLSParameters=ca_cert_file=/etc/passwd\n", error: "ca_cert_file /etc/passwd: the file contains no certificate in PEM"},
+		{name: "unknown users", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_UNKNOWN_USERS": "pass"}, error: "SCHEDRESTD_UNKNOWN_USERS=pass", hint: "refuse, controller"},
 		{name: "names of TLS", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_TLS_NAMES": "yes"}, error: "SCHEDRESTD_TLS_NAMES=yes", hint: "check, ignore"},
 		{name: "local over TCP alone", args: []string{"-a", "local", "127.0.0.1:0"}, env: daemonEnv, error: "rest_auth/jwt is not loaded: it is not in the list of -a", hint: "add it to this list, or listen on unix:"},
 		{name: "an audit log in a unit", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_AUDIT_LOG": "audit.log", "LOGS_DIRECTORY": "/var/log/schedrestd-users"},

@@ -68,6 +68,7 @@ type options struct {
 
 	fallbackServer confserver.Servers // SCHED_CONF_SERVER
 	tlsNames       bool               // SCHEDRESTD_TLS_NAMES=check
+	passUnknown    bool               // SCHEDRESTD_UNKNOWN_USERS=controller
 
 	netns, controllerNetns string // SCHEDRESTD_NETNS, SCHEDRESTD_CONTROLLER_NETNS
 }

@@ -41,6 +41,7 @@ func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *con
 	row("API", "%s", o.describeAPI(s))
 	row("deprecated", "%s", cmp.Or(describeDeprecated(s.Deprecated), "no version"))
 	row("tokens", "%s", describeTokens(plan))
+	row("unknown users", "%s", describeUnknown(plan))
 	row("local users", "%s", describeLocal(plan))
 	row("addresses", "%s", cmp.Or(strings.Join(o.listen, ", "), "those that the service manager opens"))
 	row("web pages", "%s", cmp.Or(strings.Join(s.Origins, ", "), "only the gateway's own"))
@@ -176,6 +177,15 @@ func describeTokens(plan *query.WholePlan) string {
 		texts = append(texts, "public keys "+t.JWKS)
 	}
 	return "accepted; " + strings.Join(texts, "; ")
+}
+
+// describeUnknown returns what happens to users of tokens that this machine does
+// not know.
+func describeUnknown(plan *query.WholePlan) string {
+	if plan.Setup.PassUnknown {
+		return "left to the daemons"
+	}
+	return "refused"
 }
 
 // describeLocal returns which local users need no token.

@@ -44,7 +44,7 @@ func TestReport(t *testing.T) {
 				"configuration": path, "variables": "SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_DEPRECATED, SCHEDRESTD_LOG, SCHEDRESTD_RATE, SCHEDRESTD_SECURITY, SLURMRESTD_CORS_ORIGINS, SLURM_JWT",
 				"web pages": "https://a, http://b:8080", "deprecated": "v0.0.40:2026-12-01:2027-06-01, v0.0.41:2027-06-01",
 				"addresses": tt.want, "TLS": "certificate /c.pem, key /k.pem", "rate": "5 requests per second of one user, 10 at once",
-				"security": "require_user_name, strict_bodies", "audit log": "/tmp/audit", "idempotency": "off",
+				"security": "require_user_name, strict_bodies", "audit log": "/tmp/audit", "idempotency": "off", "unknown users": "refused",
 			} {
 				if rows[name] != want {
 					t.Errorf("%s: %q, want %q", name, rows[name], want)

@@ -16,14 +16,16 @@ import (
 
 // directory finds the names of users and groups by id, and their ids by name.
 // It uses package nss, which reads the files in /etc and then runs getent. It
-// limits the concurrent look-ups, and remembers the results for a while.
+// limits the concurrent look-ups, and remembers the results for a while: users by
+// name in accounts, everything else in cache.
 type directory struct {
-	user, group     func(uint32) (string, error)
-	userID, groupID func(string) (uint32, error)
-	now             func() time.Time
-	lookups         atomic.Uint64                   // number of look-ups since the start
-	forWorkers      *semaphore.Semaphore[*inquirer] // a place is a look-up
-	forDispatcher   chan struct{}                   // the same for the dispatcher, so that its look-ups never wait for those of workers
+	user, group   func(uint32) (string, error)
+	groupID       func(string) (uint32, error)
+	accounts      *accounts
+	now           func() time.Time
+	lookups       atomic.Uint64                   // number of look-ups since the start
+	forWorkers    *semaphore.Semaphore[*inquirer] // a place is a look-up
+	forDispatcher chan struct{}                   // the same for the dispatcher, so that its look-ups never wait for those of workers
 
 	mu    sync.Mutex // guards cache
 	cache map[question]answer
@@ -36,6 +38,9 @@ type question struct {
 	number uint32
 	name   string
 }
+
+// isUser reports whether q asks for the id of a user.
+func (q question) isUser() bool { return q.name != "" && !q.group }
 
 type answer struct {
 	text    string
@@ -51,7 +56,7 @@ const (
 )
 
 func newDirectory() *directory {
-	return &directory{now: time.Now, cache: map[question]answer{},
+	return &directory{now: time.Now, cache: map[question]answer{}, accounts: newAccounts(),
 		forWorkers: semaphore.New[*inquirer](maxLookups, maxLookups/2, semaphore.Forever), forDispatcher: make(chan struct{}, maxLookups),
 		user: func(uid uint32) (string, error) {
 			u, err := nss.LookupUID(uid)
@@ -60,10 +65,6 @@ func newDirectory() *directory {
 		group: func(gid uint32) (string, error) {
 			g, err := nss.LookupGID(gid)
 			return g.Name, err
-		},
-		userID: func(name string) (uint32, error) {
-			u, err := nss.LookupUser(name)
-			return u.UID, err
 		},
 		groupID: func(name string) (uint32, error) {
 			g, err := nss.LookupGroup(name)
@@ -120,6 +121,14 @@ func (i *inquirer) resolve(q question) (answer, error) {
 	if hit, ok := i.cached(q); ok {
 		return hit, nil
 	}
+	if last, ok := i.accounts.last(q.name, i.now()); ok && q.isUser() {
+		return i.accounts.refresh(q.name, last, func() { _, _ = i.ask(q) }), nil
+	}
+	return i.ask(q)
+}
+
+// ask looks q up when the worker has its turn.
+func (i *inquirer) ask(q question) (answer, error) {
 	place, err := i.forWorkers.Acquire(i.ctx, i)
 	if err != nil {
 		return answer{}, errWorkerExited
@@ -147,6 +156,9 @@ func (d *directory) lookup(q question) (answer, error) {
 		return hit, nil
 	}
 	d.lookups.Add(1)
+	if q.isUser() {
+		return d.accounts.find(q.name, d.now)
+	}
 	result, err := d.queryDatabase(q)
 	switch errs.KindOf(err) {
 	case errs.NotFound, errs.Invalid: // a text that can't be a name belongs to no user
@@ -165,14 +177,15 @@ func (d *directory) lookup(q question) (answer, error) {
 	return result, nil
 }
 
-// queryDatabase looks q up in the user and group databases.
+// queryDatabase looks q up in the user and group databases. It does not look up
+// the id of a user.
 func (d *directory) queryDatabase(q question) (result answer, err error) {
-	name, number := d.user, d.userID
+	name := d.user
 	if q.group {
-		name, number = d.group, d.groupID
+		name = d.group
 	}
 	if q.name != "" {
-		if result.number, err = number(q.name); err != nil {
+		if result.number, err = d.groupID(q.name); err != nil {
 			result.number = ipc.NoID
 		}
 		return result, err
@@ -184,6 +197,9 @@ func (d *directory) queryDatabase(q question) (result answer, err error) {
 }
 
 func (d *directory) cached(q question) (answer, bool) {
+	if q.isUser() {
+		return d.accounts.cached(q.name, d.now())
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a, ok := d.cache[q]

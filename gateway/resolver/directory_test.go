@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/become/nss"
 	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 )
@@ -50,19 +51,19 @@ func TestDirectory(t *testing.T) {
 func TestNumbersOfNames(t *testing.T) {
 	d := newDirectory()
 	lookups := 0
-	lookup := func(name string) (uint32, error) {
+	d.accounts.lookup = func(name string) (nss.User, error) {
 		lookups++
 		switch name {
 		case "alice":
-			return 20001, nil
+			return nss.User{UID: 20001}, nil
 		case "-i":
-			return 0, errs.New(errs.Invalid, "not a name")
+			return nss.User{}, errs.New(errs.Invalid, "not a name")
 		case "slow":
-			return 0, errs.New(errs.Unavailable, "down")
+			return nss.User{}, errs.New(errs.Unavailable, "down")
 		}
-		return 0, errs.New(errs.NotFound, "none")
+		return nss.User{}, errs.New(errs.NotFound, "none")
 	}
-	d.userID, d.groupID = lookup, func(string) (uint32, error) { return 7, nil }
+	d.groupID = func(string) (uint32, error) { return 7, nil }
 	for _, tt := range []struct {
 		q           question
 		number      uint32

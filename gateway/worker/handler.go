@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"os"
 	"slices"
 	"sync"
@@ -20,7 +21,9 @@ import (
 	"schedrestd/handlers"
 	"schedrestd/handlers/feed"
 	"schedrestd/handlers/rest"
+	"schedrestd/internal/errs"
 	"schedrestd/internal/feature"
+	"schedrestd/internal/penalty"
 	"schedrestd/internal/release"
 	"schedrestd/ipc/work"
 	"schedrestd/model"
@@ -61,6 +64,9 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 	cfg.MaxBody = min(cfg.MaxBody, rest.MaxBody(int64(setup.Limits.Answers)))
 	cfg.MaxParsed = int64(setup.Limits.Answers) / 2 // a user's share of the budget
 	cfg.Authenticator, k.SingleClient = k.Authenticator(), setup.Inetd
+	if b != nil {
+		cfg.Authenticator.UserID, cfg.Authenticator.PassUnknown = findUser(users), setup.PassUnknown
+	}
 	cfg.Admit, cfg.Park, cfg.HalfClosed = limiter.Admit, limiter.Park, conns.HasHalfClosed
 	cfg.Ready, cfg.Administers = readiness(k, ctl.Reachable), administers(setup)
 	if cfg.Content != 0 && cfg.Content&feature.Controller == 0 {
@@ -74,6 +80,26 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 		cfg.Keys = b.Keys()
 	}
 	return handlers.New(cfg), nil
+}
+
+// findUser returns a function that looks up the user of a request with a
+// verified token. The token's user, and behind a trusted proxy each client of
+// this user, has a turn of its own.
+func findUser(users *broker.Users) func(context.Context, auth.Credential, string) (uint32, error) {
+	return func(ctx context.Context, c auth.Credential, name string) (uint32, error) {
+		turn := c.Claims.User
+		if peer, _ := auth.PeerFrom(ctx); peer.Forwarded != "" {
+			turn += " " + peer.Forwarded
+			if addr, err := netip.ParseAddr(peer.Forwarded); err == nil {
+				turn = c.Claims.User + " " + penalty.ClientAddr(addr).String()
+			}
+		}
+		uid, err := users.Account(ctx, name, turn)
+		if errs.KindOf(err) == errs.NotFound {
+			limiter.Excuse(ctx)
+		}
+		return uid, err
+	}
 }
 
 // daemonConfig returns the configuration of a client of the controllers.

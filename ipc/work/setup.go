@@ -49,6 +49,7 @@ type Setup struct {
 	UserClaim       string        // additional claim that may contain the user's name; "": only the standard claims
 	ClientIDs       bool          // the daemons take the identity from a token's claims uid, gid and id (use_jwt_client_ids)
 	ClientIDsOnly   bool          // they refuse a token without these claims
+	PassUnknown     bool          // the daemons decide about users that this machine does not know
 	Names           Names
 
 	Parsers    []Parser      // API versions that are served, oldest first
@@ -80,7 +81,7 @@ func (s *settings) Walk(w *ipc.Walker) {
 	ipc.List(w, &s.Origins, MaxOrigins, 2, func(t *string) { w.Text(maxName, t) })
 	w.Blob(&s.Zone, maxZone)
 	w.Text(maxName, &s.UserClaim)
-	w.Fields(&s.ClientIDs, &s.ClientIDsOnly)
+	w.Fields(&s.ClientIDs, &s.ClientIDsOnly, &s.PassUnknown)
 	ipc.Enum(w, &s.Names, "spelling", 0, NamesSched|NamesSlurm)
 	ipc.List(w, &s.Parsers, maxParsers, 2, func(p *Parser) { w.Fields(&p.Version, &p.Flags) })
 	ipc.List(w, &s.Deprecated, maxParsers, 17, func(d *Deprecation) { w.Fields(&d.Version, &d.Since, &d.Sunset) })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -13,12 +14,13 @@ import (
 // ids of users and groups. Every method of a nil resolver fails.
 type resolver struct {
 	service *service
-	pending slots
+	places  *semaphore.Semaphore[string] // a place is a pending look-up
 }
 
-// maxLookups limits the pending look-ups. The resolver accepts more of them
-// from a worker, and the channel has space for maxLookups messages.
-const maxLookups = 48
+// maxLookups limits the pending look-ups, half of which one turn may have while
+// others wait. The resolver does not run more of them for a worker, and there
+// they would be served in the order of their arrival.
+const maxLookups = 2
 
 // lookupTimeout is how long a worker waits for the resolver. It is longer than
 // the time that the resolver waits for a directory service.
@@ -27,12 +29,12 @@ const lookupTimeout = 10 * time.Second
 var errNoUserDatabase = errors.New("the user database is unavailable")
 
 func newResolver() *resolver {
-	return &resolver{service: newService(ipc.Resolver), pending: make(slots, maxLookups)}
+	return &resolver{service: newService(ipc.Resolver), places: semaphore.NewLending[string](maxLookups, maxLookups/2, semaphore.Forever)}
 }
 
 // name returns the name of a user or group, or "" if it has none.
 func (r *resolver) name(group bool, number uint32) (string, error) {
-	result, err := r.lookup(context.Background(), work.Lookup{Group: group, Number: number})
+	result, err := r.lookup(context.Background(), work.Lookup{Group: group, Number: number}, "")
 	if err != nil {
 		return "", err
 	}
@@ -41,8 +43,8 @@ func (r *resolver) name(group bool, number uint32) (string, error) {
 
 // id returns the id of the user or group with this name. If no user or group
 // has this name, it returns ipc.NoID.
-func (r *resolver) id(ctx context.Context, group bool, name string) (uint32, error) {
-	result, err := r.lookup(ctx, work.Lookup{Group: group, Name: name})
+func (r *resolver) id(ctx context.Context, group bool, name, turn string) (uint32, error) {
+	result, err := r.lookup(ctx, work.Lookup{Group: group, Name: name}, turn)
 	if err != nil {
 		return 0, err
 	}
@@ -50,16 +52,18 @@ func (r *resolver) id(ctx context.Context, group bool, name string) (uint32, err
 }
 
 // lookup asks the resolver about a user or group, and waits for the answer.
-func (r *resolver) lookup(ctx context.Context, q work.Lookup) (*work.LookupResult, error) {
+// Look-ups without a turn come after the first one of each turn.
+func (r *resolver) lookup(ctx context.Context, q work.Lookup, turn string) (*work.LookupResult, error) {
 	if r == nil {
 		return nil, errNoUserDatabase
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	if err := r.pending.acquire(ctx); err != nil {
+	place, err := r.places.Acquire(ctx, turn)
+	if err != nil {
 		return nil, err
 	}
-	defer r.pending.release()
+	defer place.Release()
 	l, err := r.service.connected()
 	if err != nil {
 		return nil, err

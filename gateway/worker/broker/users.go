@@ -18,7 +18,8 @@ import (
 type Users struct {
 	names    names
 	resolver *resolver
-	byName   slots // limits the look-ups of names that clients sent
+	accounts *accounts // users of tokens
+	byName   slots     // limits the look-ups of names that clients sent in filters
 }
 
 // The type names caches the names of users and groups, because the rows of a
@@ -52,7 +53,9 @@ const (
 )
 
 func newUsers(r *resolver) *Users {
-	return &Users{names: names{lookup: r.name, now: time.Now}, resolver: r, byName: make(slots, 1)}
+	u := &Users{names: names{lookup: r.name, now: time.Now}, resolver: r, byName: make(slots, 1)}
+	u.accounts = newAccounts(func(ctx context.Context, name, turn string) (uint32, error) { return u.number(ctx, false, name, turn) })
+	return u
 }
 
 // User returns the name of uid, or uid in decimal if it has no known name.
@@ -85,7 +88,18 @@ func (u *Users) resolve(ctx context.Context, group bool, name string) (uint32, e
 		return 0, errs.Wrap(err, errs.Unavailable, "the user database is unavailable")
 	}
 	defer u.byName.release()
-	number, err := u.resolver.id(ctx, group, name)
+	return u.number(ctx, group, name, "")
+}
+
+// Account returns the uid of the user of a verified token. Clients with the same
+// turn wait for each other. The errors are NotFound, TooMany and Unavailable.
+func (u *Users) Account(ctx context.Context, name, turn string) (uint32, error) {
+	return u.accounts.find(ctx, name, turn)
+}
+
+// number asks the resolver for an id.
+func (u *Users) number(ctx context.Context, group bool, name, turn string) (uint32, error) {
+	number, err := u.resolver.id(ctx, group, name, turn)
 	switch {
 	case err != nil:
 		return 0, errs.Wrap(err, errs.Unavailable, "the user database is unavailable")

@@ -123,10 +123,10 @@ func (l *Limiter) serve(q *conns.Request, r *http.Request, p conns.Place, source
 }
 
 // recordUnauthenticated records that r was answered with 401. A client that
-// repeats a rejected credential, or whose token is only out of date, gets no
-// penalty, because it is not guessing.
+// repeats a rejected credential, or whose token is genuine, but out of date or of
+// an unknown user, gets no penalty, because it is not guessing.
 func (l *Limiter) recordUnauthenticated(r *http.Request, source netip.Addr) {
-	if l.Setup.Admission.Threshold == 0 {
+	if p, ok := r.Context().Value(placeKey{}).(*place); l.Setup.Admission.Threshold == 0 || ok && p.excused {
 		return
 	}
 	rejected := auth.NewRejection(r, auth.Options{Rules: l.Rules})

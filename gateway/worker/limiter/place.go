@@ -28,6 +28,7 @@ type place struct {
 	limiter *Limiter
 	request *conns.Request
 	claimed bool
+	excused bool
 }
 
 // Release releases the place that the request has now. This is another one than
@@ -59,6 +60,15 @@ func Admit(ctx context.Context, user string) error {
 	}
 	p.claimed = true
 	return nil
+}
+
+// Excuse makes an answer 401 to the request cause no penalty. It is for a request
+// with a genuine token: people who have an account at a portal, but none in the
+// cluster, must not get the portal blocked.
+func Excuse(ctx context.Context) {
+	if p, ok := ctx.Value(placeKey{}).(*place); ok {
+		p.excused = true
+	}
 }
 
 // shareRetryAfter is the Retry-After for a client whose user has reached the
