@@ -89,7 +89,7 @@ var allowedImports = map[string][]string{
 	"gateway/proof":                {"gateway/confinement", "internal/errs", "ipc", "security", "security/self"},                                              // runs with the rights of a worker
 	"gateway/resolver":             {"become", "gateway/service", "internal/errs", "internal/rate", "internal/semaphore", "ipc", "security", "security/self"}, // parses answers of a directory service
 	"gateway/service":              {"ipc", "security", "security/self"},
-	"gateway/worker/broker":        {"api", "auth", "become", "gateway/worker/count", "handlers", "internal/errs", "internal/fdpass", "internal/keystate", "internal/rate", "ipc", "rpc/client", "rpc/munge", "rpc/sack", "security"},
+	"gateway/worker/broker":        {"api", "auth", "become", "gateway/worker/count", "handlers", "internal/errs", "internal/fdpass", "internal/keystate", "internal/rate", "internal/semaphore", "ipc", "rpc/client", "rpc/munge", "rpc/sack", "security"},
 	"gateway/worker/http1server":   {"internal/errs", "internal/http1"}, // can be reviewed without other packages
 	"gateway/worker/clientconn":    {"auth", "gateway/worker/count", "internal/fdpass", "ipc"},
 	"gateway/worker/conns":         {"gateway/worker/clientconn", "gateway/worker/count", "internal/penalty", "internal/rate", "ipc"},

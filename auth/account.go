@@ -2,20 +2,22 @@ package auth
 
 import (
 	"context"
+	"math"
 
-	"schedrestd/become"
 	"schedrestd/internal/errs"
 )
 
-// unknownUID is the uid that Slurm's daemons give to all users that they do not
-// know (SLURM_AUTH_NOBODY).
-const unknownUID = 99
+// Uids that stand for unknown users.
+const (
+	slurmNobody  = 99    // what Slurm's daemons give to all users that they do not know (SLURM_AUTH_NOBODY)
+	kernelNobody = 65534 // what the kernel shows for an id that is unknown in a user namespace; also the user nobody
+)
 
 // IsNobody reports whether uid stands for an unknown user, in Slurm's daemons or
 // in the kernel. All users that a daemon does not know would share such a uid,
 // with their jobs.
 func IsNobody(uid uint32) bool {
-	return uid == unknownUID || uid == become.Overflow || uid == become.NoID
+	return uid == slurmNobody || uid == kernelNobody || uid == math.MaxUint32
 }
 
 // checkUser refuses a request whose user does not exist: some releases of

@@ -195,6 +195,16 @@ const (
 // this configuration.
 func (a *Auth) LifespanLimit() time.Duration { return cmp.Or(a.MaxTokenLifespan, defaultTokenLifespan) }
 
+// CanRenewTokens reports whether anyone who has a user's token can exchange it for
+// one that expires later, as often as they like. Slurm's controllers permit this
+// if they have a key to sign tokens with, to all users but those of
+// disable_token_creation (since 20.11). The lifetime of each new token is limited
+// by max_token_lifespan (since 22.05), or not at all. The bundled controller never
+// permits it.
+func (a *Auth) CanRenewTokens() bool {
+	return a.JWT && a.AuthType != "auth/cred" && (a.JWTKey != "" || a.HasUnusableKey) && !a.DisableTokenCreation
+}
+
 // setClaim sets which claim of a token contains the user's name. A claim that
 // contains a time can't be used.
 func setClaim(to *string, v string) error {

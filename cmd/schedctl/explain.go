@@ -35,8 +35,8 @@ input or from a file.
 
 It uses the configuration in -f or SCHED_CONF, which must be that of the gateway, and the files
 of its jwt_key= and jwks=, if it can read them. Without them only the daemons can verify the
-signature. It does not know the settings in the environment of the gateway, such as
-SCHEDRESTD_SECURITY.
+signature. It looks the user up on this machine. Of the settings in the environment of the gateway
+it knows only SCHEDRESTD_UNKNOWN_USERS, and only if you set it in its own environment, too.
 
 The exit status is 0 if nothing is wrong with the token, and otherwise 4.`,
 		Example: `  schedctl token explain <token.txt
@@ -143,7 +143,8 @@ var refusalRemedies = map[string]string{
 	"dates":     "get a new token; if its dates are right, compare the clocks of this machine and of the token's issuer",
 	"user":      "AuthAltParameters= names the claim of the user (userclaimfield=); IDENTITY-PROVIDER.md",
 	"signature": "the token was made with another key, or changed; restart slurmctld and slurmdbd after a change of their keys",
-	"account":   refusedUsersHint,
+	"account": "the user must exist on the gateway's machine, with the uid of the account in the cluster; if only the daemons know the users, " +
+		"SCHEDRESTD_UNKNOWN_USERS=controller leaves unknown ones to them. Always: " + refusedUsersHint,
 }
 
 // keySources returns the keys of the configuration that this process can use.
@@ -175,12 +176,16 @@ func keySources(c *conf.Cluster) (hs256, rs256 auth.KeySource) {
 	return hs256, rs256
 }
 
-// explainUser describes the account of the token's user. Only the daemons need
-// this account, so this machine may lack it.
+// explainUser describes the account of the token's user, which the gateway looks
+// up on its machine.
 func explainUser(claims auth.Claims, c *conf.Cluster) auth.Step {
 	step := auth.Step{Name: "account"}
-	if claims.UID != nil {
-		step.Text = "not looked up: the daemons take the uid from the token"
+	setting, err := conf.Env("SCHEDRESTD_UNKNOWN_USERS")
+	if err != nil {
+		return auth.Step{Name: "account", Outcome: auth.Unchecked, Text: err.Error()}
+	}
+	if claims.UID != nil && auth.IsNobody(*claims.UID) {
+		step.Outcome, step.Text = auth.Refuses, fmt.Sprintf("the token's uid %d stands for unknown users", *claims.UID)
 		return step
 	}
 	u, err := nss.LookupUser(claims.User)
@@ -189,10 +194,16 @@ func explainUser(claims auth.Claims, c *conf.Cluster) auth.Step {
 		privileged = privileged || u.UID == uid
 	}
 	switch {
+	case errs.KindOf(err) == errs.NotFound && setting == "controller":
+		step.Outcome, step.Text = auth.Unchecked, "this machine has no user "+claims.User+"; the daemons decide, because of SCHEDRESTD_UNKNOWN_USERS"
 	case errs.KindOf(err) == errs.NotFound:
-		step.Outcome, step.Text = auth.Unchecked, "this machine has no user "+claims.User+"; the machines of the daemons must have it"
+		step.Outcome, step.Text = auth.Refuses, "this machine has no user "+claims.User
 	case err != nil:
 		step.Outcome, step.Text = auth.Unchecked, err.Error()
+	case auth.IsNobody(u.UID):
+		step.Outcome, step.Text = auth.Refuses, fmt.Sprintf("uid %d stands for unknown users", u.UID)
+	case claims.UID != nil && u.UID != *claims.UID:
+		step.Outcome, step.Text = auth.Refuses, fmt.Sprintf("the token has uid %d, but the user has uid %d on this machine", *claims.UID, u.UID)
 	case c.AuthType == "auth/cred" && u.UID != 0 && (become.Ucred{UID: u.UID, GID: u.GID}).Verify() != nil:
 		step.Outcome, step.Text = auth.Refuses, fmt.Sprintf("the daemons refuse uid %d and gid %d", u.UID, u.GID)
 	default:

@@ -53,12 +53,20 @@ func TestExplainToken(t *testing.T) {
 		{"no user", jwt + withKey, signed(key, dated(0, 300, `"mail":"root"`)), 4, []string{"payload    good     claims exp, iat, mail", "signature  good"},
 			"error: the token is refused: no claim names the user", "userclaimfield="},
 		{"the site's claim", jwt + withKey + ",userclaimfield=mail", signed(key, dated(0, 300, `"mail":"root"`)), 0, []string{"user       good     root, from the claim mail"}, "", ""},
-		{"an identity", jwt + withKey + ",use_jwt_client_ids_only", signed(key, dated(0, 300, `"uid":7,"gid":7,"id":{"name":"nosuchuser"}`)), 0,
-			[]string{"user       good     nosuchuser with uid 7, from the claims uid, gid and id", "account    good     not looked up"}, "", ""},
+		{"an identity", jwt + withKey + ",use_jwt_client_ids_only", signed(key, dated(0, 300, `"uid":0,"gid":0,"id":{"name":"root"}`)), 0,
+			[]string{"user       good     root with uid 0, from the claims uid, gid and id", "account    good     uid 0 and gid 0 on this machine"}, "", ""},
+		{"an identity with another uid", jwt + withKey + ",use_jwt_client_ids_only", signed(key, dated(0, 300, `"uid":7,"gid":7,"id":{"name":"root"}`)), 4,
+			[]string{"account    REFUSED  the token has uid 7, but the user has uid 0 on this machine"}, "error: the token is refused: the token has uid 7", "of the account"},
+		{"an unknown user's uid", jwt + withKey + ",use_jwt_client_ids_only", signed(key, dated(0, 300, `"uid":65534,"gid":7,"id":{"name":"root"}`)), 4,
+			[]string{"account    REFUSED  the token's uid 65534 stands for unknown users"}, "error: the token is refused: the token's uid", ""},
 		{"a missing identity", jwt + withKey + ",use_jwt_client_ids_only", good, 4, []string{"user       REFUSED  no identity: use_jwt_client_ids_only requires"},
 			"error: the token is refused: no identity", "IDENTITY-PROVIDER.md"},
-		{"a user that this machine lacks", jwt + withKey, signed(key, dated(0, 300, `"sun":"nosuchuser"`)), 0,
-			[]string{"account    unknown  this machine has no user nosuchuser", "Nothing is wrong with the token."}, "", ""},
+		{"a user that this machine lacks", jwt + withKey, signed(key, dated(0, 300, `"sun":"nosuchuser"`)), 4,
+			[]string{"account    REFUSED  this machine has no user nosuchuser"}, "error: the token is refused: this machine has no user nosuchuser", "SCHEDRESTD_UNKNOWN_USERS=controller"},
+		{"a user that only the daemons know", jwt + withKey, signed(key, dated(0, 300, `"sun":"nosuchuser"`)), 0,
+			[]string{"account    unknown  this machine has no user nosuchuser; the daemons decide", "Nothing is wrong with the token."}, "", ""},
+		{"the user nobody", jwt + withKey, signed(key, dated(0, 300, `"sun":"nobody"`)), 4,
+			[]string{"account    REFUSED  uid 65534 stands for unknown users"}, "error: the token is refused: uid 65534", ""},
 		{"no key here", jwt + "AuthAltParameters=jwt_key=/nowhere/key", good, 0, []string{"signature  unknown  jwt_key=/nowhere/key", "Nothing is wrong with the token, if its signature is genuine"}, "", ""},
 		{"tokens are not accepted", withKey, good, 4, []string{"setting    REFUSED  no token is accepted: ", "signature  good"}, "error: the token is refused: no token is accepted", "add AuthAltTypes=auth/jwt"},
 		{"a scheme", jwt + withKey, "Bearer " + good, 4, []string{`text       REFUSED  not only a token: it has "Bearer" before it`}, "error: the token is refused: not only a token", "two dots"},
@@ -66,6 +74,9 @@ func TestExplainToken(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			if strings.Contains(tt.name, "only the daemons know") {
+				t.Setenv("SCHEDRESTD_UNKNOWN_USERS", "controller")
+			}
 			keyPath := filepath.Join(dir, "key")
 			write(keyPath, string(key))
 			write(conf, "ClusterName=c\nSlurmctldHost=localhost\nAuthType=auth/munge\n"+strings.ReplaceAll(tt.conf, "KEY", keyPath)+"\n")

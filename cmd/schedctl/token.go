@@ -33,6 +33,10 @@ It is valid for 1800 seconds, or for lifespan= seconds. There are two limits:
   and a warning says when. For a longer lifespan, unset SCHED_JWT and run this command
   on the controller's machine.
 
+Slurm's controller has no second limit: it exchanges a token of seconds for one of
+years, unless its AuthAltParameters contains max_token_lifespan= or
+disable_token_creation. Only the latter ends the exchange.
+
 Tokens can't be created for the user nobody, for users in nobody's group, and for
 users other than root in group 0: no daemon accepts them.`,
 		Example: `  schedctl token
@@ -56,6 +60,10 @@ users other than root in group 0: no daemon accepts them.`,
 			}
 			if _, err = fmt.Fprintf(cmd.OutOrStdout(), "SCHED_JWT=%s\n", token); err == nil && c.Credential.Token != "" {
 				warnEarlyExpiry(cmd.ErrOrStderr(), token, direct.Rules(&c.Auth), lifespan)
+			}
+			if err == nil && c.Auth.CanRenewTokens() {
+				fmt.Fprintf(cmd.ErrOrStderr(), "warning: anyone who has this token can exchange it for one that expires later\n"+
+					"hint: an administrator can prevent this with AuthAltParameters=disable_token_creation\n")
 			}
 			return err
 		},

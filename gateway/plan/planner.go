@@ -81,6 +81,10 @@ func (p *planner) plan() (*query.WholePlan, error) {
 		}
 	}
 	s := plan.Setup
+	if s.JWT && p.cluster.CanRenewTokens() {
+		p.log.Info("tokens can be exchanged for others that expire later", "max_token_lifespan", p.cluster.MaxTokenLifespan,
+			"hint", "AuthAltParameters=disable_token_creation in the controller's configuration prevents this")
+	}
 	p.log.Log(context.Background(), loglevel.Verbose, "configuration", "path", p.path, "cluster", s.Cluster,
 		"jwt", s.JWT, "local", s.Local, "data_parsers", s.Parsers, "controllers", s.Controllers, "accounting", s.Accounting)
 	if len(ineffective) > 0 {

@@ -41,6 +41,7 @@ func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *con
 	row("API", "%s", o.describeAPI(s))
 	row("deprecated", "%s", cmp.Or(describeDeprecated(s.Deprecated), "no version"))
 	row("tokens", "%s", describeTokens(plan))
+	row("lifespan", "%s", describeLifespan(&cluster.Auth, s.JWT))
 	row("unknown users", "%s", describeUnknown(plan))
 	row("local users", "%s", describeLocal(plan))
 	row("addresses", "%s", cmp.Or(strings.Join(o.listen, ", "), "those that the service manager opens"))
@@ -177,6 +178,21 @@ func describeTokens(plan *query.WholePlan) string {
 		texts = append(texts, "public keys "+t.JWKS)
 	}
 	return "accepted; " + strings.Join(texts, "; ")
+}
+
+// describeLifespan returns whether a token can be exchanged for one that expires
+// later.
+func describeLifespan(a *conf.Auth, tokens bool) string {
+	const remedy = "; AuthAltParameters=disable_token_creation prevents this"
+	switch {
+	case !tokens:
+		return "no tokens"
+	case !a.CanRenewTokens():
+		return "a token can't be exchanged for one that expires later"
+	case a.MaxTokenLifespan > 0:
+		return fmt.Sprintf("anyone who has a token can exchange it for one of %d seconds, again and again%s", a.MaxTokenLifespan/time.Second, remedy)
+	}
+	return "anyone who has a token can exchange it for one of any lifespan" + remedy
 }
 
 // describeUnknown returns what happens to users of tokens that this machine does

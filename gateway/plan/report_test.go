@@ -89,6 +89,38 @@ func TestDescribeTokens(t *testing.T) {
 	}
 }
 
+// TestDescribeLifespan checks what --check and the log at the start say about the
+// exchange of tokens.
+func TestDescribeLifespan(t *testing.T) {
+	const jwt, never = "AuthAltTypes=auth/jwt\n", "a token can't be exchanged for one that expires later"
+	for _, tt := range []struct{ conf, want string }{
+		{"", "no tokens"},
+		{jwt, "anyone who has a token can exchange it for one of any lifespan; AuthAltParameters=disable_token_creation prevents this"},
+		{jwt + "AuthAltParameters=jwt_key=/k,jwks=/j\n", "anyone who has a token can exchange it for one of any lifespan; AuthAltParameters=disable_token_creation prevents this"},
+		{jwt + "AuthAltParameters=jwt_key=/k,max_token_lifespan=3600\n", "anyone who has a token can exchange it for one of 3600 seconds, again and again; AuthAltParameters=disable_token_creation prevents this"},
+		{jwt + "AuthAltParameters=jwt_key=/k,disable_token_creation\n", never},
+		{jwt + "AuthAltParameters=jwks=/j\n", never},
+	} {
+		var out, errOut bytes.Buffer
+		path := writeConfig(t, "ClusterName=c\nSlurmctldHost=localhost\nAuthType=auth/munge\n"+tt.conf)
+		t.Setenv("SCHED_JWT", "daemon") // writeConfig has unset it
+		if status := run(new(fakeHost), startHere(), []string{"--check", "-f", path, "unix:/s"}, &out, &errOut); status != 0 {
+			t.Fatalf("%q: exit status %d: %s", tt.conf, status, &errOut)
+		}
+		if !strings.Contains(out.String(), "\nlifespan ") || !strings.Contains(out.String(), tt.want+"\n") {
+			t.Errorf("%q: no %q in\n%s", tt.conf, tt.want, &out)
+		}
+		errOut.Reset()
+		if status := run(new(fakeHost), startHere(), []string{"-f", path, "unix:/s"}, &out, &errOut); status != 0 {
+			t.Fatalf("%q: exit status %d: %s", tt.conf, status, &errOut)
+		}
+		const line = "tokens can be exchanged for others that expire later"
+		if logged := strings.Contains(errOut.String(), line); logged != strings.Contains(tt.want, "anyone") {
+			t.Errorf("%q: the log has the line: %t\n%s", tt.conf, logged, &errOut)
+		}
+	}
+}
+
 // TestDescribeTLS checks that the report says why TLS is off, if a setting is
 // missing.
 func TestDescribeTLS(t *testing.T) {

