@@ -34,6 +34,7 @@ func TestDaemonVerifies(t *testing.T) {
 	}
 	forged := harness.NewToken(t, []byte("12345678901234567890123456789012"), jwt.SigningMethodHS256, claims(l.Owner))
 	good := harness.NewToken(t, key, jwt.SigningMethodHS256, claims(l.Owner))
+	const other = "daemon" // as whom root and SchedUser may act
 	tokenHeader := func(token string) string { return "X-SCHED-USER-TOKEN: " + token }
 	postInvalid := func(status int, headers ...string) func() { // causes no request to a daemon once the token is known
 		return func() { t.Helper(); k.Request(c, "POST", harness.SubmitPath, "{", headers...).Want(t, status) }
@@ -92,8 +93,12 @@ func TestDaemonVerifies(t *testing.T) {
 		t.Errorf("100 requests with that token cost %d connections", n)
 	}
 	for _, s := range []step{
-		{"the name of its user", postInvalid(400, tokenHeader(good), "X-SCHED-USER-NAME: "+l.Owner), 1, 0},
-		{"that name again", postInvalid(400, tokenHeader(good), "X-SCHED-USER-NAME: "+l.Owner), 0, 0},
+		{"the name of its user", postInvalid(400, tokenHeader(good), "X-SCHED-USER-NAME: "+l.Owner), 0, 0},
+		{"the name of another user", postInvalid(400, tokenHeader(good), "X-SCHED-USER-NAME: "+other), 1, 0},
+		{"that name again", postInvalid(400, tokenHeader(good), "X-SCHED-USER-NAME: "+other), 0, 0},
+		{"the name of an unknown user", func() {
+			k.Request(c, "GET", harness.PingPath, "", tokenHeader(good), "X-SCHED-USER-NAME: nosuchuser").Want(t, 401)
+		}, 0, 0},
 		{"a forged token", func() { k.Request(c, "GET", harness.PingPath, "", tokenHeader(forged)).Want(t, 401) }, 1, 0},
 		{"the same again, when the daemon's no is forgotten", func() {
 			time.Sleep(1100 * time.Millisecond)
