@@ -22,6 +22,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/golang-jwt/jwt/v5"
+
 	"schedrestd/integration/harness"
 )
 
@@ -128,7 +130,7 @@ mount -t proc proc "$ROOT/proc"
 mount --bind /dev/null "$ROOT/dev/null"
 mount --bind "$CONF" "$ROOT/etc/slurm/slurm.conf"
 mount -o remount,bind,ro "$ROOT"
-exec env -i PATH="/usr/sbin:/usr/bin:/sbin:/bin" "$VARIABLE" setpriv --no-new-privs --bounding-set=-all,+sys_chroot,+setuid,+setgid chroot --userspec="$USERSPEC" --groups= "$ROOT" "$@"`
+exec env -i PATH="/usr/sbin:/usr/bin:/sbin:/bin" $VARIABLES setpriv --no-new-privs --bounding-set=-all,+sys_chroot,+setuid,+setgid chroot --userspec="$USERSPEC" --groups= "$ROOT" "$@"`
 
 func TestContainer(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -161,7 +163,7 @@ func checkServes(t *testing.T, i *image) {
 	args := append([]string{"-ec", runScript, "run"}, i.Entrypoint...)
 	cmd := exec.Command("bash", append(args, "-v", address)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS}
-	cmd.Env = append(os.Environ(), "ROOT="+i.root, "CONF="+conf, "VARIABLE="+i.Env[len(i.Env)-1], "USERSPEC="+i.User)
+	cmd.Env = append(os.Environ(), "ROOT="+i.root, "CONF="+conf, "VARIABLES="+strings.Join(i.Env, " "), "USERSPEC="+i.User)
 	cmd.Stdout, cmd.Stderr = log, log
 	harness.Must(t, cmd.Start())
 	t.Cleanup(func() {
@@ -185,7 +187,11 @@ func checkServes(t *testing.T, i *image) {
 	})
 	r, err := http.NewRequest("GET", "http://"+address+"/sched/v0.0.43/ping", nil)
 	harness.Must(t, err)
-	r.Header.Set("X-SCHED-USER-TOKEN", l.OwnToken)
+	// The controller knows this user, and the image does not.
+	key, err := os.ReadFile(l.Key())
+	harness.Must(t, err)
+	r.Header.Set("X-SCHED-USER-TOKEN", harness.NewToken(t, key, jwt.SigningMethodHS256,
+		jwt.MapClaims{"iat": time.Now().Unix(), "exp": time.Now().Unix() + 600, "sun": "daemon"}))
 	resp, err := (&http.Client{Timeout: time.Minute}).Do(r)
 	harness.Must(t, err)
 	defer resp.Body.Close()
