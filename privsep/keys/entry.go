@@ -94,6 +94,7 @@ func (t source) check() error {
 // previous has the same settings and the files have not changed, openEntry
 // reuses the open files of previous. If the files have changed and the new ones
 // can't be used, openEntry also reuses the old ones, unless reject forbids that.
+// If mustBeNew is true, it tries files again that it has rejected before.
 //
 // If the path of a file with token keys is new, a missing or unreadable file
 // means that there is no key. Any other problem with such a file is an error.
@@ -103,7 +104,7 @@ func (t source) openEntry(previous entry, mustBeNew bool) (e entry, err error) {
 	switch {
 	case t.setting == "":
 		return e, nil
-	case isSame && (previous.stamp == e.stamp || previous.refusedStamp == e.stamp):
+	case isSame && (previous.stamp == e.stamp && (previous.newest || !mustBeNew) || previous.refusedStamp == e.stamp):
 		e.reuse(previous, previous.newest && previous.stamp == e.stamp)
 		return e, nil
 	}

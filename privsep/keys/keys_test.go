@@ -157,6 +157,26 @@ func TestSuccession(t *testing.T) {
 	}
 }
 
+// TestRejectedAgain checks that a SIGHUP fails if the new certificate can't be
+// used, also if the gateway noticed that before the SIGHUP.
+func TestRejectedAgain(t *testing.T) {
+	s := newSite(t)
+	current := s.open(new(Keys), true)
+	must(t, os.Remove(s.TLS.Certificate))
+	noticed := s.open(current, false)
+	again := s.open(noticed, false)
+	if n := strings.Count(s.log.String(), "new certificate rejected"); n != 1 {
+		t.Errorf("the certificate was rejected %d times:\n%s", n, s.log.String())
+	}
+	if _, err := Open(s.Options, again, true); err == nil || !strings.Contains(err.Error(), "cert.pem") {
+		t.Errorf("a SIGHUP with a rejected certificate: %v", err)
+	}
+	s.put(s.TLS.Certificate, "new")
+	if _, worker := texts(t, s.open(again, true)); !strings.HasPrefix(worker, "new|") {
+		t.Errorf("a worker gets %q", worker)
+	}
+}
+
 // TestRefused checks that if the keeper refuses new keys, it gets the previous
 // keys instead. If it refuses those, too, they must not be offered again.
 func TestRefused(t *testing.T) {
