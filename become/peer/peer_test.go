@@ -10,10 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/become"
+	"schedrestd/internal/socket/sockettest"
 )
 
 func TestOf(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
+	path := filepath.Join(sockettest.Dir(t), "s")
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"schedrestd/become/nss"
 	"schedrestd/bundled/ctld/step"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/server"
@@ -45,7 +46,7 @@ const testKillWait = 300 * time.Millisecond
 func controller(t *testing.T, cfg Config) (c *Controller, stop func()) {
 	t.Helper()
 	if cfg.StateDir == "" {
-		cfg.StateDir = filepath.Join(t.TempDir(), "state")
+		cfg.StateDir = filepath.Join(sockettest.Dir(t), "state")
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(testLog{t}, nil))

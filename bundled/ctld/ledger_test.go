@@ -14,6 +14,7 @@ import (
 	"schedrestd/bundled/daemon"
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/wire"
@@ -61,7 +62,7 @@ func TestSquattedAccountingPort(t *testing.T) {
 }
 
 func TestSocketOfAStranger(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
+	path := filepath.Join(sockettest.Dir(t), "s")
 	ln, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"schedrestd/bundled/ctld/process"
 	"schedrestd/bundled/ctld/step"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/server"
@@ -66,7 +67,7 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ctld") // short, because the length of a socket's path is limited
+	dir, err := sockettest.MkdirTemp("ctld")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 )
 
 // passSockets makes Listen behave as if a service manager had passed sockets to
@@ -50,7 +51,7 @@ func portOf(ln net.Listener) int { return ln.Addr().(*net.TCPAddr).Port }
 // manager if they match the configuration. When the daemon closes its
 // listeners, the sockets must remain, and so must the file of the UNIX socket.
 func TestPassedSockets(t *testing.T) {
-	dir := t.TempDir()
+	dir := sockettest.Dir(t)
 	path := filepath.Join(dir, "s")
 	tcp, unix := newSocket(t, "tcp", "127.0.0.1:0"), newSocket(t, "unix", path)
 	if err := os.Chmod(path, 0o600); err != nil {
@@ -89,7 +90,7 @@ func TestPassedSockets(t *testing.T) {
 // configuration is refused. The error must name the socket's address and the
 // configured one.
 func TestForeignSocketsAreRefused(t *testing.T) {
-	dir := t.TempDir()
+	dir := sockettest.Dir(t)
 	path := filepath.Join(dir, "s")
 	tcp, unix := newSocket(t, "tcp", "127.0.0.1:0"), newSocket(t, "unix", path)
 	if err := os.Chmod(path, 0o666); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/rpc/server"
 )
 
@@ -81,7 +82,7 @@ func TestListenRetries(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.AfterFunc(50*time.Millisecond, func() { held.Close() })
-	listeners, err := Listen("127.0.0.1", held.Addr().(*net.TCPAddr).Port, filepath.Join(t.TempDir(), "s"), 0o600, 0)
+	listeners, err := Listen("127.0.0.1", held.Addr().(*net.TCPAddr).Port, filepath.Join(sockettest.Dir(t), "s"), 0o600, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"schedrestd/bundled/dbd/catalog"
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"
@@ -385,7 +386,7 @@ func TestTicket(t *testing.T) {
 func TestLostConnection(t *testing.T) {
 	d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlySelf}, quiet)
 	s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: onlySelf}
-	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	ln, err := net.Listen("unix", filepath.Join(sockettest.Dir(t), "s"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -420,7 +421,7 @@ func TestEveryChangeAtEveryVersion(t *testing.T) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2311, codec.V2411, codec.Newest} {
 		d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlySelf}, quiet)
 		s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: onlySelf, Oldest: v, Newest: v}
-		ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+		ln, err := net.Listen("unix", filepath.Join(sockettest.Dir(t), "s"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,6 +21,7 @@ import (
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/guard"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 )
@@ -34,7 +35,7 @@ type site struct {
 
 func newSite(t testing.TB) *site {
 	t.Helper()
-	dir := t.TempDir()
+	dir := sockettest.Dir(t)
 	secret := make([]byte, 32)
 	rand.Read(secret)
 	if err := os.WriteFile(filepath.Join(dir, "key"), secret, 0o600); err != nil {

@@ -22,6 +22,7 @@ import (
 
 	"schedrestd/cli/direct"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 )
 
 const token = "eyJhbGciOiJIUzI1NiJ9.e30.c2ln"
@@ -120,7 +121,7 @@ func TestDialErrors(t *testing.T) {
 	defer refusing.Close()
 	refusing511 := httptest.NewServer(reply(511, `{}`))
 	defer refusing511.Close()
-	socket := filepath.Join(t.TempDir(), "s")
+	socket := filepath.Join(sockettest.Dir(t), "s")
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +192,7 @@ func TestDialErrors(t *testing.T) {
 
 // TestUnixSocket checks requests over a UNIX socket.
 func TestUnixSocket(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
+	path := filepath.Join(sockettest.Dir(t), "s")
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)

@@ -79,7 +79,7 @@ func TestExplainToken(t *testing.T) {
 			}
 			keyPath := filepath.Join(dir, "key")
 			write(keyPath, string(key))
-			write(conf, "ClusterName=c\nSlurmctldHost=localhost\nAuthType=auth/munge\n"+strings.ReplaceAll(tt.conf, "KEY", keyPath)+"\n")
+			write(conf, fmt.Sprintf("ClusterName=c\nSlurmctldHost=localhost\nAuthType=auth/munge\nSlurmUser=%d\n", os.Geteuid())+strings.ReplaceAll(tt.conf, "KEY", keyPath)+"\n")
 			write(file, tt.token)
 			var out, errOut bytes.Buffer
 			status := run([]string{"-f", conf, "token", "explain", "--token-file", file}, &out, &errOut)

@@ -23,6 +23,7 @@ import (
 	"schedrestd/become/nss"
 	"schedrestd/bundled/dbd"
 	"schedrestd/internal/guard"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"
@@ -55,7 +56,7 @@ func startCluster(b *testing.B, n, text int) *cluster {
 		}
 		c.users[i] = user
 	}
-	dir := b.TempDir()
+	dir := sockettest.Dir(b)
 	secret := make([]byte, 32)
 	rand.Read(secret)
 	keyFile := filepath.Join(dir, "key")

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"schedrestd/become/nss"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 )
@@ -79,7 +80,7 @@ func writeConfig(t testing.TB, dir string, lines ...string) string {
 // old daemon has already recorded. After SIGTERM, the new daemon must remove
 // its socket.
 func TestRestartAfterKill(t *testing.T) {
-	dir := t.TempDir()
+	dir := sockettest.Dir(t)
 	path := writeConfig(t, dir, "SchedUser="+strconv.Itoa(os.Geteuid()))
 	c := client.NewAccounting(client.Config{Cluster: "c1", Accounting: []client.Address{{Name: "dbd", Network: "unix", Address: filepath.Join(dir, "s")}}})
 	batch := []model.Job{{StepID: model.StepID{JobID: 7}, Detailed: true}}
@@ -113,7 +114,7 @@ func TestRootBecomesSchedUser(t *testing.T) {
 		t.Skip(err)
 	}
 	uid, gid := int(user.UID), int(user.GID)
-	top := t.TempDir()
+	top := sockettest.Dir(t)
 	os.Chmod(filepath.Dir(top), 0o755)
 	dir := filepath.Join(top, "d")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -179,7 +180,7 @@ func TestRootNeedsSchedUsersGroup(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	dir := t.TempDir()
+	dir := sockettest.Dir(t)
 	tests := []struct {
 		name string
 		args []string

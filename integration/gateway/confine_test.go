@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"schedrestd/integration/harness"
+	"schedrestd/internal/socket/sockettest"
 )
 
 // TestCheckConfinement checks --check-confinement. It must try the sandbox that
 // a gateway with the same options would use, print the result, and not listen.
 func TestCheckConfinement(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := sockettest.Dir(t)
 	conf, socket := filepath.Join(dir, "sched.conf"), filepath.Join(dir, "socket")
 	harness.Must(t, os.WriteFile(conf, []byte("ClusterName=c\nSchedctldHost=127.0.0.1\nAuthInfo=socket=/nowhere\nAuthAltTypes=auth/jwt\n"), 0o644))
 	check := func(env ...string) (string, int) {

@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"schedrestd/integration/harness"
+	"schedrestd/internal/socket/sockettest"
 )
 
 // logSocket creates a socket that takes the place of journald's or syslogd's,
 // and returns the socket and its path. Every user may connect to the socket.
 func logSocket(t *testing.T) (*net.UnixConn, string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "log-")
+	dir, err := sockettest.MkdirTemp("log-")
 	harness.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	harness.Must(t, os.Chmod(dir, 0o755))

@@ -88,17 +88,36 @@ type pendingSubmission struct {
 
 func startSubmission(l *harness.Lab, t *testing.T, address string) pendingSubmission {
 	t.Helper()
+	return startSubmissions(l, t, address, 1)[0]
+}
+
+// startSubmissions does the same as startSubmission for several submissions at
+// once, because on a busy machine the first one may otherwise have timed out when
+// the last one starts.
+func startSubmissions(l *harness.Lab, t *testing.T, address string, n int) (list []pendingSubmission) {
+	t.Helper()
+	body := l.JobRequest("true", nil)
+	for range n {
+		list = append(list, sendHead(l, t, address, body))
+	}
+	for _, h := range list {
+		line, err := bufio.NewReaderSize(io.LimitReader(h, int64(len("HTTP/1.1 100 Continue\r\n\r\n"))), 32).ReadString('\n')
+		if err != nil || line != "HTTP/1.1 100 Continue\r\n" {
+			t.Fatalf("not asked for the body: %q, %v", line, err)
+		}
+		fmt.Fprint(h, body[:len(body)-1])
+	}
+	return list
+}
+
+// sendHead sends the header of a submission.
+func sendHead(l *harness.Lab, t *testing.T, address, body string) pendingSubmission {
+	t.Helper()
 	c, err := net.Dial("tcp", address)
 	harness.Must(t, err)
 	t.Cleanup(func() { c.Close() })
-	body := l.JobRequest("true", nil)
 	fmt.Fprintf(c, "POST /sched/v0.0.43/job/submit HTTP/1.1\r\nHost: lab\r\nX-SCHED-USER-TOKEN: %s\r\n"+
 		"Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", l.OwnToken, len(body))
-	line, err := bufio.NewReaderSize(io.LimitReader(c, int64(len("HTTP/1.1 100 Continue\r\n\r\n"))), 32).ReadString('\n')
-	if err != nil || line != "HTTP/1.1 100 Continue\r\n" {
-		t.Fatalf("not asked for the body: %q, %v", line, err)
-	}
-	fmt.Fprint(c, body[:len(body)-1])
 	return pendingSubmission{c, body[len(body)-1:]}
 }
 
@@ -202,10 +221,7 @@ func TestConnectionsHandled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 			g := l.StartGateway(t, tt.env, append(tt.args, address)...)
-			var handled []pendingSubmission
-			for range tt.limit {
-				handled = append(handled, startSubmission(l, t, address))
-			}
+			handled := startSubmissions(l, t, address, tt.limit)
 			if n := countParked(g); n != 0 {
 				t.Fatalf("%d connections wait while %d are handled", n, tt.limit)
 			}

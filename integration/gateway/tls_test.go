@@ -13,6 +13,7 @@ import (
 
 	"schedrestd/bundled/demo/site"
 	"schedrestd/integration/harness"
+	"schedrestd/internal/socket/sockettest"
 )
 
 // TestHTTPS checks that curl gets the same answers with TLS as without, over
@@ -140,7 +141,7 @@ func TestClientCertificate(t *testing.T) {
 // certificate does not start, and that the error names the missing settings.
 func TestNoCertificate(t *testing.T) {
 	t.Parallel()
-	s, err := site.New(t.TempDir())
+	s, err := site.New(sockettest.Dir(t))
 	harness.Must(t, err)
 	harness.Must(t, s.Configure())
 	p := s.Schedrestd(harness.Bin, "https://127.0.0.1:0")

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+
+	"schedrestd/internal/socket/sockettest"
 )
 
 // chromium is a running headless Chromium. It is controlled over its debugging
@@ -118,13 +120,13 @@ func startChromium(program string) (*chromium, error) {
 	}
 	defer answers.Close()
 	c := &chromium{pipe: to, ended: make(chan struct{}), to: map[int]*inbox{}, pages: map[string]*inbox{}}
-	if c.dir, err = os.MkdirTemp("", "chromium-"); err != nil {
+	if c.dir, err = sockettest.MkdirTemp("chromium-"); err != nil {
 		return nil, err
 	}
 	c.cmd = exec.Command(program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions",
 		"--no-first-run", "--disable-background-networking", "--disable-background-timer-throttling", "--disable-renderer-backgrounding",
 		"--disable-backgrounding-occluded-windows", "--user-data-dir="+c.dir, "--window-size=1280,1400", "--remote-debugging-pipe", "about:blank")
-	c.cmd.Env = append(os.Environ(), "HOME="+c.dir, "NO_PROXY=127.0.0.1", "http_proxy=", "https_proxy=")
+	c.cmd.Env = append(os.Environ(), "HOME="+c.dir, "TMPDIR="+c.dir, "NO_PROXY=127.0.0.1", "http_proxy=", "https_proxy=")
 	c.cmd.ExtraFiles = []*os.File{commands, answers}
 	c.cmd.Stderr = &c.errOut
 	if err := c.cmd.Start(); err != nil {

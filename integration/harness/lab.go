@@ -22,6 +22,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"schedrestd/bundled/demo/site"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"slices"
@@ -121,7 +122,7 @@ func NewDaemons(t *testing.T, change ...func(*Lab)) *Lab {
 // daemons that the test starts are stopped when the test ends.
 func PrepareLab(t *testing.T) *Lab {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "lab-") // not t.TempDir, because a socket's path must be short
+	dir, err := sockettest.MkdirTemp("lab-")
 	Must(t, err)
 	l := &Lab{T: t, Daemons: map[string]*site.Daemon{}, Work: filepath.Join(dir, "work")}
 	t.Cleanup(func() {
@@ -212,8 +213,15 @@ func OrdinaryUser(t *testing.T) Account {
 		}
 		t.Skip("this process's user has no name")
 	}
+	return OtherUser(t)
+}
+
+// OtherUser returns an ordinary user other than this process's user. Only root
+// can start processes as this user.
+func OtherUser(t *testing.T) Account {
+	t.Helper()
 	for _, name := range ordinaryUsers {
-		if u, ok := LookupAccount(name); ok {
+		if u, ok := LookupAccount(name); ok && u.UID != uint32(os.Geteuid()) {
 			return u
 		}
 	}

@@ -20,6 +20,7 @@ import (
 
 	"schedrestd/bundled/demo/thread"
 	"schedrestd/integration/harness"
+	"schedrestd/internal/socket/sockettest"
 )
 
 // TestExampleOfARequest checks that the output of -h contains an example that
@@ -363,7 +364,7 @@ func connect(t *testing.T, network string) (client net.Conn, programEnd, out *os
 	default:
 		address := "127.0.0.1:0"
 		if network == "unix" {
-			address = filepath.Join(t.TempDir(), "s")
+			address = filepath.Join(sockettest.Dir(t), "s")
 		}
 		ln, err := net.Listen(network, address)
 		harness.Must(t, err)

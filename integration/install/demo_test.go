@@ -18,6 +18,7 @@ import (
 
 	"schedrestd/bundled/ctld/process"
 	"schedrestd/integration/harness"
+	"schedrestd/internal/socket/sockettest"
 )
 
 // TestDemoOnce runs the whole demo with one command, as the user of this
@@ -194,7 +195,7 @@ type demo struct {
 
 func demoCommand(t *testing.T, credential *syscall.Credential, args ...string) *demo {
 	t.Helper()
-	home, err := os.MkdirTemp("", "home-")
+	home, err := sockettest.MkdirTemp("home-")
 	harness.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(home) })
 	program := filepath.Join(harness.Bin, "schedctl")

@@ -151,7 +151,7 @@ func submitAll(l *harness.Lab, t *testing.T, jobs int, disturb func(wait func(ti
 // submitUntilAnswered submits one job. It repeats the submission until the job
 // is accepted and the result is known.
 func submitUntilAnswered(l *harness.Lab, t *testing.T, body string) (id int, ok bool) {
-	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
+	for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); {
 		a, err := l.TryRequest(http.DefaultClient, "POST", "/sched/v0.0.43/job/submit", body)
 		switch {
 		case err != nil && t.Context().Err() != nil: // the test has failed in another goroutine
@@ -167,7 +167,7 @@ func submitUntilAnswered(l *harness.Lab, t *testing.T, body string) (id int, ok 
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	t.Error("no answer in five minutes")
+	t.Error("no answer in ten minutes")
 	return 0, false
 }
 

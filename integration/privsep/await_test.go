@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"schedrestd/internal/socket/sockettest"
 )
 
 func await(t *testing.T, event string, happened func() bool) {
@@ -40,5 +42,5 @@ func suspend(t *testing.T, pid int) {
 // sharedDir returns a directory of this test that other users can enter.
 func sharedDir(t *testing.T) string {
 	t.Helper()
-	return socketDir(t, t.TempDir(), nil)
+	return socketDir(t, sockettest.Dir(t), nil)
 }

@@ -18,6 +18,7 @@ import (
 
 	"schedrestd/gateway/exporter"
 	own "schedrestd/gateway/service"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
@@ -190,7 +191,7 @@ const (
 // serveMetrics returns a gateway with metrics, and a client for its exporter.
 func serveMetrics(t *testing.T, as user, c testConfig) (*gateway, *http.Client) {
 	t.Helper()
-	path := filepath.Join(socketDir(t, t.TempDir(), as), "metrics")
+	path := filepath.Join(socketDir(t, sockettest.Dir(t), as), "metrics")
 	c.Metrics = listens("unix:" + path)
 	c.Setup = packed(work.Setup{Setup: ipc.Setup{JWT: true}, Metrics: true})
 	g := serve(t, as, c)

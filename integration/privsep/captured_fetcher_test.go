@@ -17,6 +17,7 @@ import (
 	"schedrestd/conf"
 	"schedrestd/gateway/fetcher"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/ipc"
 	"schedrestd/rpc/confserver"
 	"schedrestd/security/sandbox"
@@ -130,7 +131,7 @@ const (
 func TestCapturedFetcher(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
-	path := filepath.Join(socketDir(t, t.TempDir(), nil), "s")
+	path := filepath.Join(socketDir(t, sockettest.Dir(t), nil), "s")
 	ln, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)

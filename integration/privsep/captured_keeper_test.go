@@ -335,10 +335,8 @@ func testKeeperAttacks(t *testing.T, as user, c testConfig) {
 // worker has lost its channel to the service.
 func (g *gateway) runServiceAttack(to int, one serviceAttack) (outcome, logged string) {
 	g.t.Helper()
-	pid, c := g.worker()
-	defer c.CloseIdleConnections()
+	pid, answer, err := g.attackWorker(fmt.Sprintf("/says?to=%d&name=%s", to, url.QueryEscape(one.name)))
 	number := g.await("worker ready", func(r map[string]any) bool { return r["pid"] == float64(pid) })["worker"]
-	answer, err := sendAttack(c, fmt.Sprintf("/says?to=%d&name=%s", to, url.QueryEscape(one.name)))
 	refused := strings.Contains(answer, "no signature")
 	reported := services[to].reported
 	if refused {

@@ -1,8 +1,11 @@
 package privsep
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -112,9 +115,7 @@ func (g *gateway) size() (fds, memory int) {
 // such a worker without a pause.
 func (g *gateway) attack(name string) string {
 	g.t.Helper()
-	pid, c := g.worker()
-	defer c.CloseIdleConnections()
-	answer, err := sendAttack(c, "/attack?name="+url.QueryEscape(name))
+	pid, answer, err := g.attackWorker("/attack?name=" + url.QueryEscape(name))
 	if err == nil {
 		if answer == "EPERM" || answer == "ENOSYS" {
 			answer += " from the filter"
@@ -134,8 +135,29 @@ func (g *gateway) attack(name string) string {
 	return "loses its channel, and exits"
 }
 
+// errWorkerLost is the error of a request whose connection was lost before.
+var errWorkerLost = errors.New("the connection to the worker was lost")
+
+// attackWorker makes a worker carry out an attack, and returns the worker's pid.
+// On a busy machine, the connection to the worker may be closed as idle before
+// the request is sent.
+func (g *gateway) attackWorker(path string) (pid int, answer string, err error) {
+	g.t.Helper()
+	for {
+		pid, c := g.worker()
+		answer, err := sendAttack(c, path)
+		c.CloseIdleConnections()
+		if !errors.Is(err, errWorkerLost) {
+			return pid, answer, err
+		}
+	}
+}
+
 // worker finds a worker that has had a connection before. It returns the
 // worker's pid and a client that is connected to the worker.
+//
+// If the connection is lost, a request of the client fails with errWorkerLost,
+// because another connection might lead to another worker.
 func (g *gateway) worker() (int, *http.Client) {
 	g.t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
@@ -154,6 +176,7 @@ func (g *gateway) worker() (int, *http.Client) {
 				for _, one := range clients {
 					one.CloseIdleConnections()
 				}
+				c.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) { return nil, errWorkerLost }
 				return pid, c
 			}
 			clients[pid] = c

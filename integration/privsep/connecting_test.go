@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -93,8 +94,8 @@ const (
 func TestCapturedConnects(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
-	path := filepath.Join(t.TempDir(), "socket")
-	home, err := os.MkdirTemp("", "listener") // other users may not enter it
+	path := filepath.Join(sockettest.Dir(t), "socket")
+	home, err := sockettest.MkdirTemp("listener") // other users may not enter it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,9 +107,10 @@ func TestCapturedConnects(t *testing.T) {
 		}
 		defer ln.Close()
 	}
-	for dir := path; dir != "/"; dir = filepath.Dir(dir) { // lets every process that sees the machine's file system enter dir
-		if info, err := os.Stat(dir); err == nil && strings.HasPrefix(dir, os.TempDir()+"/") {
-			_ = os.Chmod(dir, info.Mode().Perm()|0o777)
+	dir := filepath.Dir(path)
+	for _, name := range []string{path, dir, filepath.Dir(dir)} { // every process that sees the machine's file system may connect
+		if err := os.Chmod(name, 0o777); err != nil {
+			t.Fatal(err)
 		}
 	}
 	c := testConfig{Service: identityOf("nobody", "nogroup", ""), Listen: listens("127.0.0.1:0", "unix:"+filepath.Join(home, "socket")),

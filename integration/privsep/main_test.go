@@ -27,6 +27,7 @@ import (
 	"schedrestd/gateway/proof"
 	program "schedrestd/gateway/worker"
 	"schedrestd/integration/privsep/parent"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 	programs "schedrestd/privsep/program"
@@ -81,7 +82,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "hint: export CGO_ENABLED=0, or run make test")
 		os.Exit(1)
 	}
-	dir, err := os.MkdirTemp("", "privsep")
+	dir, err := sockettest.MkdirTemp("privsep")
 	if err == nil {
 		err = os.Chmod(dir, 0o755)
 	}

@@ -19,6 +19,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/gateway/dispatcher/admission"
 	"schedrestd/gateway/plan"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -27,7 +28,7 @@ import (
 // about a client.
 func TestPeerFacts(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := sockettest.Dir(t)
 	as := plainUser(t)
 	path := socketDir(t, dir, as) + "/s"
 	g := serve(t, as, testConfig{Listen: listens("127.0.0.1:0", "[::1]:0", "unix:"+path),
@@ -231,7 +232,7 @@ func TestDrain(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(sig.String(), func(t *testing.T) {
 			as := plainUser(t)
-			path := socketDir(t, t.TempDir(), as) + "/s"
+			path := socketDir(t, sockettest.Dir(t), as) + "/s"
 			g := serve(t, as, testConfig{Listen: listens("127.0.0.1:0", "unix:"+path)})
 			idle := hold(t, g.addr, 2)
 			answered := make(chan error, 1)

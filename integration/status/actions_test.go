@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"os/user"
 	"strings"
 	"testing"
 
@@ -18,9 +19,11 @@ import (
 func TestActions(t *testing.T) {
 	t.Parallel()
 	nodes, jobs, partitions := cluster(40, 40)
-	jobs[0].State, jobs[0].Priority, jobs[0].UserName = model.JobPending, 7, "root"
-	jobs[1].State, jobs[1].Priority, jobs[1].UserName = model.JobPending, 0, "root"
-	jobs[2].State, jobs[2].UserName, jobs[2].ArrayJobID, jobs[2].ArrayTaskID = model.JobRunning, "root", 100_003, model.Some(uint32(4))
+	self, err := user.Current()
+	harness.Must(t, err)
+	jobs[0].State, jobs[0].Priority, jobs[0].UserName = model.JobPending, 7, self.Username
+	jobs[1].State, jobs[1].Priority, jobs[1].UserName = model.JobPending, 0, self.Username
+	jobs[2].State, jobs[2].UserName, jobs[2].ArrayJobID, jobs[2].ArrayTaskID = model.JobRunning, self.Username, 100_003, model.Some(uint32(4))
 	jobs[3].State, jobs[3].UserName = model.JobRunning, "bob"
 	jobs[4].State, jobs[4].UserName = model.JobRunning, "bob"
 	nodes[0].State, nodes[1].State = model.NodeIdle, model.NodeIdle|model.NodeDrain

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"schedrestd/internal/socket/sockettest"
 )
 
 // listen creates a socket for the service manager, and returns a function that
@@ -32,7 +34,7 @@ func listen(t *testing.T, name string) func() string {
 
 func TestStates(t *testing.T) {
 	defer func(saved func() manager) { serviceManager = saved }(serviceManager)
-	for _, name := range []string{filepath.Join(t.TempDir(), "n"), "@schedrestd-notify-" + strconv.Itoa(os.Getpid())} {
+	for _, name := range []string{filepath.Join(sockettest.Dir(t), "n"), "@schedrestd-notify-" + strconv.Itoa(os.Getpid())} {
 		next := listen(t, name)
 		serviceManager = func() manager { return manager{socket: name} }
 		Ready()
@@ -44,13 +46,13 @@ func TestStates(t *testing.T) {
 			t.Errorf("%s: %q %q %q", name, ready, reloading, stopping)
 		}
 	}
-	manager{socket: filepath.Join(t.TempDir(), "nobody")}.send("READY=1") // no process listens; the call must not wait
+	manager{socket: filepath.Join(sockettest.Dir(t), "nobody")}.send("READY=1") // no process listens; the call must not wait
 }
 
 // TestWatchdog checks that a process that works sends reports repeatedly. A
 // process that is stuck must send none.
 func TestWatchdog(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "n")
+	name := filepath.Join(sockettest.Dir(t), "n")
 	next := listen(t, name)
 	m := manager{socket: name, watchdog: 10 * time.Millisecond}
 	ctx, cancel := context.WithCancel(t.Context())

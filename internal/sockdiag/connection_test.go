@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/internal/socket/sockettest"
 )
 
 // TestIsGone checks which connections the kernel reports as gone while the
@@ -37,10 +39,10 @@ func TestIsGone(t *testing.T) {
 		{"IPv6, reset", "tcp", "[::1]:0", reset, nothing, true},
 		{"all addresses, open", "tcp", ":0", nothing, nothing, false},
 		{"all addresses, reset", "tcp", ":0", reset, nothing, true},
-		{"UNIX, open", "unix", filepath.Join(t.TempDir(), "a"), nothing, nothing, false},
-		{"UNIX, the client has stopped sending", "unix", filepath.Join(t.TempDir(), "b"), half, nothing, false},
-		{"UNIX, the client has closed it", "unix", filepath.Join(t.TempDir(), "c"), whole, nothing, true},
-		{"UNIX, the server has closed it", "unix", filepath.Join(t.TempDir(), "d"), nothing, whole, true},
+		{"UNIX, open", "unix", filepath.Join(sockettest.Dir(t), "a"), nothing, nothing, false},
+		{"UNIX, the client has stopped sending", "unix", filepath.Join(sockettest.Dir(t), "b"), half, nothing, false},
+		{"UNIX, the client has closed it", "unix", filepath.Join(sockettest.Dir(t), "c"), whole, nothing, true},
+		{"UNIX, the server has closed it", "unix", filepath.Join(sockettest.Dir(t), "d"), nothing, whole, true},
 	}
 	fd, err := Open(unix.NETLINK_SOCK_DIAG)
 	if err != nil {

@@ -17,13 +17,14 @@ import (
 	"schedrestd/internal/errs"
 	"schedrestd/internal/socket"
 	"schedrestd/internal/socket/listener"
+	"schedrestd/internal/socket/sockettest"
 )
 
 // socketDir returns a new directory that is suitable for a socket, whatever the
 // umask is.
 func socketDir(t *testing.T) string {
 	t.Helper()
-	d := t.TempDir()
+	d := sockettest.Dir(t)
 	for _, d := range []string{filepath.Dir(d), d} {
 		must(t, os.Chmod(d, 0o755))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/ipc"
 )
 
@@ -29,7 +30,7 @@ func TestAdopt(t *testing.T) {
 		return os.NewFile(uintptr(fd), name)
 	}
 	loopback := &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}
-	path := filepath.Join(t.TempDir(), "s")
+	path := filepath.Join(sockettest.Dir(t), "s")
 	abstract := "@schedrestd-test-" + strconv.Itoa(os.Getpid())
 	for _, tt := range []struct {
 		name    string

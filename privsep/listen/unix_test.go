@@ -14,6 +14,7 @@ import (
 
 	"schedrestd/internal/errs"
 	"schedrestd/internal/socket"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/ipc"
 	"schedrestd/security"
 )
@@ -38,7 +39,7 @@ func listenOn(path string, o socket.Options) (*Listener, error) {
 // sharedDir makes a directory that other users can enter.
 func sharedDir(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := sockettest.Dir(t)
 	must(t, os.Chmod(filepath.Dir(dir), 0o755))
 	must(t, os.Chmod(dir, 0o755))
 	return dir

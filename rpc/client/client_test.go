@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"
@@ -41,7 +42,7 @@ func serve(t testing.TB, network string, s *server.Server) client.Address {
 	}
 	at := "127.0.0.1:0"
 	if network == "unix" {
-		at = filepath.Join(t.TempDir(), "s")
+		at = filepath.Join(sockettest.Dir(t), "s")
 	}
 	ln, err := net.Listen(network, at)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"
@@ -32,7 +33,7 @@ func listen(t *testing.T, network string, act func(net.Conn)) string {
 	t.Helper()
 	address := "127.0.0.1:0"
 	if network == "unix" {
-		dir, err := os.MkdirTemp("", "munge-") // not t.TempDir, because a socket's path must be short
+		dir, err := sockettest.MkdirTemp("munge-")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/message"
@@ -19,7 +20,7 @@ import (
 // nothing to that process, especially no token.
 func TestStrangerServes(t *testing.T) {
 	t.Parallel()
-	for network, address := range map[string]string{"unix": filepath.Join(t.TempDir(), "s"), "tcp": "127.0.0.1:0"} {
+	for network, address := range map[string]string{"unix": filepath.Join(sockettest.Dir(t), "s"), "tcp": "127.0.0.1:0"} {
 		t.Run(network, func(t *testing.T) {
 			ln, err := net.Listen(network, address)
 			if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 )
 
 const credential = "MUNGE:AwQFAAB+/w==:"
@@ -26,7 +27,7 @@ const credential = "MUNGE:AwQFAAB+/w==:"
 // and the request, including its header.
 func munged(t testing.TB, act func(nc net.Conn, request []byte)) *Client {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "munge-") // not t.TempDir, because a socket's path must be short
+	dir, err := sockettest.MkdirTemp("munge-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +253,7 @@ func TestSlowMunged(t *testing.T) {
 // TestNoMunged checks the error and the hint for each way in which munged can
 // be unavailable.
 func TestNoMunged(t *testing.T) {
-	dir := t.TempDir()
+	dir := sockettest.Dir(t)
 	stale := filepath.Join(dir, "stale")
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: stale})
 	if err != nil {

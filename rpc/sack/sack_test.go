@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/rpc/munge"
 )
 
@@ -23,7 +24,7 @@ const credential = "eyJhbGciOiJIUzI1NiJ9.eyJ1aWQiOjF9.c2ln-_"
 // each request.
 func kiosk(t testing.TB, act func(nc net.Conn, request []byte)) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sack-") // not t.TempDir, because a socket's path must be short
+	dir, err := sockettest.MkdirTemp("sack-")
 	if err != nil {
 		t.Fatal(err)
 	}

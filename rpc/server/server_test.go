@@ -23,6 +23,7 @@ import (
 	"schedrestd/internal/fdpass/unixconn"
 	"schedrestd/internal/socket"
 	"schedrestd/internal/socket/listener"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
@@ -99,7 +100,7 @@ func start(t testing.TB, s *Server) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.tcp, f.unix = tcp.Addr().String(), filepath.Join(t.TempDir(), "s")
+	f.tcp, f.unix = tcp.Addr().String(), filepath.Join(sockettest.Dir(t), "s")
 	unix, err := listener.Listen(f.unix, socket.Options{Mode: 0o666, PrivateGroup: nss.PrivateGroup})
 	if err != nil {
 		t.Fatal(err)

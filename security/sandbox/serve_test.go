@@ -26,6 +26,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/internal/socket/sockettest"
 )
 
 // TestServe checks that a sandboxed process can serve HTTP/1.1, HTTP/2, TLS,
@@ -314,7 +316,7 @@ var listening net.Listener
 
 // listenUnix listens on a new UNIX socket, and returns its path.
 func listenUnix() (string, error) {
-	dir, err := os.MkdirTemp("", "sandbox")
+	dir, err := sockettest.MkdirTemp("sandbox")
 	if err != nil {
 		return "", err
 	}

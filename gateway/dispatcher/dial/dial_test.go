@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/internal/rate"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 	"schedrestd/security"
@@ -72,7 +73,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("%v, %v, owner %d, server %d", sa, err, c.owner, c.server)
 	}
 
-	dir := t.TempDir()
+	dir := sockettest.Dir(t)
 	path := filepath.Join(dir, "s")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
 	must(t, err)

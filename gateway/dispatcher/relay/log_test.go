@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/internal/socket/sockettest"
 )
 
 const label = "worker=3 worker_pid=4 worker_uid=5 "
@@ -134,7 +136,7 @@ func FuzzJSON(f *testing.F) {
 // listener returns a datagram socket that stands in for journald or syslogd.
 func listener(t *testing.T) (*net.UnixConn, string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "log")
+	path := filepath.Join(sockettest.Dir(t), "log")
 	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 	"schedrestd/rpc/client"
@@ -154,7 +155,7 @@ func TestDialFails(t *testing.T) {
 // must connect to the socket to which the dispatcher's descriptor refers, and
 // to no other socket.
 func TestDialUnix(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
+	path := filepath.Join(sockettest.Dir(t), "s")
 	l, err := net.Listen("unix", path)
 	must(t, err)
 	defer l.Close()

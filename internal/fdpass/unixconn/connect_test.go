@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/internal/socket/sockettest"
 )
 
 // fullQueue returns the path and the descriptor of a UNIX socket whose queue of
 // connections is full.
 func fullQueue(t *testing.T) (path string, listener int) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "s")
+	path = filepath.Join(sockettest.Dir(t), "s")
 	newSocket := func() int {
 		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 		must(t, err)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/internal/fdpass"
+	"schedrestd/internal/socket/sockettest"
 )
 
 // maxCalls is the limit of concurrent calls in package fdpass.
@@ -200,7 +201,7 @@ func TestRefuse(t *testing.T) {
 	if !hasPassRights() {
 		t.Skip("this kernel does not refuse descriptors")
 	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: t.TempDir() + "/s", Net: "unix"})
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: sockettest.Dir(t) + "/s", Net: "unix"})
 	must(t, err)
 	defer l.Close()
 	raw, err := l.SyscallConn()

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
@@ -27,7 +28,7 @@ func Listen(t testing.TB, network string) net.Listener {
 	t.Helper()
 	at := "127.0.0.1:0"
 	if network == "unix" {
-		dir, err := os.MkdirTemp("", "conf-") // not t.TempDir, because a socket's path must be short
+		dir, err := sockettest.MkdirTemp("conf-")
 		if err != nil {
 			t.Fatal(err)
 		}

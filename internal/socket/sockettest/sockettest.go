@@ -1,0 +1,47 @@
+// Package sockettest makes directories for the UNIX sockets of tests. The path
+// of a socket has at most socket.MaxPath bytes. The directory of t.TempDir
+// contains $TMPDIR and the test's name, and so its path may be too long.
+package sockettest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"schedrestd/internal/socket"
+)
+
+// room is how many bytes of a socket's path are left for the path below a
+// directory of MkdirTemp.
+const room = 50
+
+// MkdirTemp does the same as os.MkdirTemp("", pattern), but the directory is in
+// /tmp if its path in $TMPDIR would be too long for sockets.
+func MkdirTemp(pattern string) (string, error) {
+	const random = 10 // digits that os.MkdirTemp adds to the pattern
+	parent := os.TempDir()
+	if len(filepath.Join(parent, pattern))+random+room > socket.MaxPath {
+		parent = "/tmp"
+	}
+	return os.MkdirTemp(parent, pattern)
+}
+
+// Dir does the same as t.TempDir, but the directory's path is short enough for
+// sockets.
+func Dir(t testing.TB) string {
+	t.Helper()
+	parent, err := MkdirTemp("sock-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(parent); err != nil {
+			t.Error(err)
+		}
+	})
+	dir := filepath.Join(parent, "d") // as with t.TempDir, a test may also change the mode of the directory's parent
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
