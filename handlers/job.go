@@ -175,6 +175,9 @@ func (h *handler) postJob(c *rest.Call, p *api.NamedJobParams) error {
 			return err
 		}
 	}
+	if err := checkSpank(desc, "#/"); err != nil {
+		return err
+	}
 	if err := h.resolve(c, desc, "#/"); err != nil {
 		return err
 	}

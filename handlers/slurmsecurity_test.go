@@ -91,6 +91,57 @@ func TestOperatorAndAdministrators(t *testing.T) {
 	}
 }
 
+// TestSpankNames checks that a variable for SPANK plugins whose name would
+// overflow a buffer of slurmstepd is refused, wherever a job has variables, and
+// that long values and other long names are not.
+func TestSpankNames(t *testing.T) {
+	name := func(prefix string, n int) string { return prefix + strings.Repeat("x", n-len(prefix)) }
+	const option, prolog = "_SLURM_SPANK_OPTION_", "SPANK__SLURM_SPANK_OPTION_"
+	for _, tt := range []struct {
+		name, field, variable string
+		refused               bool
+	}{
+		{"an option", "environment", name(option, maxSpankName+1) + "=v", true},
+		{"an option of the buffer's size", "environment", name(option, 1024) + "=v", true},
+		{"an option without a value", "environment", name(option, 9000), true},
+		{"an option of a prolog", "environment", name(prolog, maxSpankName+1) + "=v", true},
+		{"a variable of a prolog", "environment", name("SPANK_", 2000) + "=v", true},
+		{"a prolog's environment", "spank_environment", name(option, maxSpankName+1) + "=v", true},
+		{"any name in a prolog's environment", "spank_environment", name("A", 2000) + "=v", true},
+		{"the longest option", "environment", name(option, maxSpankName) + "=v", false},
+		{"a long value", "environment", option + "pyxis_container_mounts=" + strings.Repeat("/a:/b,", 5000), false},
+		{"a long value with an equals sign", "spank_environment", option + "pyxis_container_mounts=" + strings.Repeat("/a=/b,", 5000), false},
+		{"another long name", "environment", name("A", 2000) + "=v", false},
+		{"a variable of a step", "environment", name("SLURM_SPANK_", 2000) + "=v", false},
+	} {
+		field := fmt.Sprintf("%q: [\"A=b\", %q]", tt.field, tt.variable)
+		if tt.field != "environment" {
+			field += `, "environment": ["A=b"]`
+		}
+		job := `{"name": "a", "current_working_directory": "/", ` + field + `}`
+		for _, r := range []struct{ path, body string }{
+			{"job/submit", `{"script": "#!/bin/sh", "job": ` + job + `}`},
+			{"job/submit", `{"script": "#!/bin/sh", "jobs": [{"environment": ["A=b"], "current_working_directory": "/"}, ` + job + `]}`},
+			{"job/allocate", `{"job": ` + job + `}`},
+			{"job/allocate", `{"hetjob": [` + job + `, ` + job + `]}`},
+			{"job/17", job}, // slurmctld shows a change to the site's policy
+		} {
+			f := demo()
+			w := serve(t, config(f), request("POST", "/slurm/v0.0.45/"+r.path, r.body))
+			sent := fmt.Sprintf("%q", f.submitted)
+			if !tt.refused && w.Code == http.StatusOK && strings.Contains(sent, tt.variable) {
+				continue
+			}
+			if !tt.refused || w.Code != http.StatusUnprocessableEntity || strings.Contains(sent, tt.variable) || !strings.Contains(w.Body.String(), tt.field) {
+				t.Errorf("%s, %s: status %d: %.300s", tt.name, r.path, w.Code, w.Body)
+			}
+		}
+	}
+	if len(name("SPANK_", 6))+maxSpankName >= 1024 {
+		t.Error("the buffer has no room for the longest name with its prefix")
+	}
+}
+
 // TestCoordinatorMakesUsers checks the level with which users are created.
 // slurmdbd refuses any level from a coordinator, even none.
 func TestCoordinatorMakesUsers(t *testing.T) {

@@ -108,9 +108,13 @@ func componentAt(at string, i int) string {
 	return fmt.Sprintf("%s/%d/", at, i)
 }
 
-// prepareDescs replaces names with ids, and removes tokens.
+// prepareDescs replaces names with ids, removes tokens, and refuses variables
+// that slurmstepd can't handle.
 func (h *handler) prepareDescs(c *rest.Call, descs []model.JobDesc, at string) error {
 	for i := range descs {
+		if err := checkSpank(&descs[i], componentAt(at, i)); err != nil {
+			return err
+		}
 		if err := h.resolve(c, &descs[i], componentAt(at, i)); err != nil {
 			return err
 		}
