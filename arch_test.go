@@ -73,7 +73,7 @@ var allowedImports = map[string][]string{
 	"gateway/confinement":          {"ipc", "security"},
 	"gateway/dispatcher":           {"gateway/confinement", "gateway/dispatcher/auditlog", "gateway/dispatcher/dial", "gateway/dispatcher/dispatch", "gateway/dispatcher/inetd", "gateway/dispatcher/pool", "gateway/dispatcher/process", "gateway/dispatcher/relay", "gateway/dispatcher/service", "gateway/service", "internal/errs", "internal/loglevel", "internal/rate", "internal/sockdiag", "internal/thread", "ipc", "security", "security/self"},
 	"gateway/dispatcher/admission": {"internal/penalty", "internal/semaphore", "ipc"}, // makes decisions, and has no other effects
-	"gateway/dispatcher/auditlog":  {"gateway/dispatcher/process", "gateway/dispatcher/service", "internal/rate", "ipc"},
+	"gateway/dispatcher/auditlog":  {"gateway/dispatcher/process", "gateway/dispatcher/service", "internal/exitstatus", "internal/rate", "ipc"},
 	"gateway/dispatcher/dial":      {"become", "internal/rate", "internal/sockaddr", "internal/sockdiag", "ipc"},
 	"gateway/dispatcher/dispatch":  {"gateway/dispatcher/admission", "gateway/dispatcher/pool", "gateway/dispatcher/process", "internal/rate", "internal/semaphore", "internal/sockdiag", "ipc", "security"},
 	"gateway/dispatcher/inetd":     {"gateway/dispatcher/dial", "gateway/dispatcher/process", "gateway/dispatcher/relay", "internal/errs", "internal/exitstatus", "internal/printable", "ipc"},

@@ -38,13 +38,13 @@ type Limits struct {
 	Ping      time.Duration // a process that answers no Ping for this long is killed
 	KeyCheck  time.Duration // how often the parent looks for newer keys and certificates
 	Settle    time.Duration // how long a file with token keys must stay unchanged before it is used
-	Stop      time.Duration // how long the dispatcher may take to exit after a signal to stop; an honest one takes at most little more than the workers' limit Drain (60 s)
+	Stop      time.Duration // how long the dispatcher may take to exit after a signal to stop; an honest one takes at most the workers' limit Drain (60 s), twice the auditor's limit (12 s), and a little more
 	PeerCheck time.Duration // how often the parent removes closed connections, and ends the workers of absent users; an honest dispatcher does both earlier
 	Absence   time.Duration // a user without a connection for this long is absent
 }
 
 // Defaults are the limits of the gateway.
-var Defaults = Limits{Start: 20 * time.Second, Ping: 10 * time.Second, KeyCheck: 10 * time.Second, Settle: 2 * time.Second, Stop: 80 * time.Second,
+var Defaults = Limits{Start: 20 * time.Second, Ping: 10 * time.Second, KeyCheck: 10 * time.Second, Settle: 2 * time.Second, Stop: 90 * time.Second,
 	PeerCheck: 30 * time.Second, Absence: 3 * time.Minute}
 
 // checkNumbers rejects limits with which no gateway can run. Only a compromised

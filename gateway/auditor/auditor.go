@@ -21,6 +21,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -258,19 +260,28 @@ func (a *auditor) workerExited(m *work.WorkerExited) {
 }
 
 // Close waits until the queued log lines and claims are written, or until the
-// time limits for them have expired.
+// time limits for them have expired: at most 2*writeLimit, which is less than
+// the time until the dispatcher or the parent kills this process. If the
+// dispatcher has exited before its workers, their unfinished changes are logged
+// with the outcome "unknown".
 func (a *auditor) Close() {
 	close(a.done)
-	a.exiting.Wait()
 	a.mu.Lock()
 	j, l := a.journal, a.ledger
+	left := slices.Collect(maps.Keys(a.clients))
 	a.mu.Unlock()
+	for _, worker := range left {
+		a.workerExited(&work.WorkerExited{Worker: worker, Status: "the dispatcher exited"})
+	}
+	a.exiting.Wait()
+	var closing sync.WaitGroup
 	if l != nil {
-		l.close()
+		closing.Go(l.close)
 	}
 	if j != nil {
-		j.close()
+		closing.Go(j.close)
 	}
+	closing.Wait()
 }
 
 // Counters returns the auditor's counters since its start.

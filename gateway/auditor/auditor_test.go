@@ -476,6 +476,41 @@ func TestExitsAtOnce(t *testing.T) {
 	}
 }
 
+// TestCloseCounts checks that a stop logs the number of lines that could not be
+// written, including those of the write that hangs.
+func TestCloseCounts(t *testing.T) {
+	log := logged(t)
+	d := &disk{free: 1 << 20, hang: make(chan struct{})}
+	a := testAudit(t, d, false, 50*time.Millisecond)
+	a.pending = 2
+	a.queueOutcome([]byte("one\n"))
+	await(t, "the write of the first line", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.writing == 1 })
+	a.queueOutcome([]byte("two\n"))
+	a.close()
+	if !strings.Contains(log.String(), "unwritten lines are lost\" lines=2") {
+		t.Errorf("logged %s", log)
+	}
+	close(d.hang)
+	<-a.done
+}
+
+// TestDispatcherExits checks that the changes of workers that outlive the
+// dispatcher get the outcome "unknown".
+func TestDispatcherExits(t *testing.T) {
+	d := &disk{free: 1 << 20}
+	a := newAuditor(nil)
+	a.journal = testAudit(t, d, false, testTimeout)
+	w := newClient(a.journal, newTestClient(t, 5), func(uint64) (*ipc.Connection, error) { return new(ipc.Connection), nil })
+	a.clients[1] = w
+	must(t, w.handleIntent(&query.Intent{ID: 1}))
+	await(t, "the change is granted", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.open[1].granted })
+	close(w.done)
+	a.Close()
+	if text := d.content(); !strings.Contains(text, `"ended":"unknown","because":"the dispatcher exited"`) {
+		t.Errorf("the log is %s", text)
+	}
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

@@ -178,6 +178,11 @@ func (c *claimer) settle(m *query.Settle) error {
 // until the record is written. If done is not nil, recordEnd calls it after the
 // first attempt, whether or not the attempt succeeds.
 func (c *claimer) recordEnd(number uint64, state keystate.State, answer []byte, done func()) {
+	c.ledger.countEnds(1)
+	c.tryRecordEnd(number, state, answer, done)
+}
+
+func (c *claimer) tryRecordEnd(number uint64, state keystate.State, answer []byte, done func()) {
 	c.ledger.enqueue(func(endErr error) func(error) {
 		if endErr == nil {
 			endErr = c.ledger.store.Settle(number, state, answer)
@@ -185,7 +190,9 @@ func (c *claimer) recordEnd(number uint64, state keystate.State, answer []byte, 
 		}
 		return func(error) { // a failed sync is ignored: only a crash of the machine could still lose the record
 			if endErr != nil {
-				time.AfterFunc(ledgerPause, func() { c.recordEnd(number, state, answer, nil) })
+				time.AfterFunc(ledgerPause, func() { c.tryRecordEnd(number, state, answer, nil) })
+			} else {
+				c.ledger.countEnds(-1)
 			}
 			if done != nil {
 				done()

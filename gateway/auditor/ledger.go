@@ -21,8 +21,9 @@ type ledger struct {
 	writeErr error // first write error of the current batch
 	damaged  int   // number of damaged claims that has been logged
 
-	mu      sync.Mutex // guards queue, failing and closed
+	mu      sync.Mutex // guards the fields up to closed
 	queue   []task
+	ends    int  // final states of claims that are not recorded yet
 	failing bool // the last batch failed
 	closed  bool
 	wake    chan struct{} // receives a value when an entry is added to the queue
@@ -155,6 +156,13 @@ func (l *ledger) logHealth(err error) {
 	}
 }
 
+// countEnds adds n to the number of final states that are not recorded yet.
+func (l *ledger) countEnds(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ends += n
+}
+
 // close lets the queued tasks finish. It returns when the queue is empty, or
 // when the time limit has expired.
 func (l *ledger) close() {
@@ -165,5 +173,11 @@ func (l *ledger) close() {
 	select {
 	case <-l.done:
 	case <-time.After(writeLimit):
+	}
+	l.mu.Lock()
+	lost := l.ends
+	l.mu.Unlock()
+	if lost > 0 {
+		slog.Error("idempotency file not usable; outcomes of submissions are lost and count as unknown", "claims", lost)
 	}
 }

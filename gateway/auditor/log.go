@@ -24,6 +24,7 @@ type journal struct {
 
 	mu      sync.Mutex // guards the fields up to closed
 	queue   []record
+	writing int  // lines of the batch that is being written
 	pending int  // changes whose outcome is not written yet, including those whose intent is not yet answered
 	dropped int  // lines dropped since the last successful write
 	failing bool // the last write failed
@@ -189,7 +190,7 @@ func (a *journal) close() {
 	case <-time.After(a.timeout):
 	}
 	a.mu.Lock()
-	unwritten := len(a.queue)
+	unwritten := len(a.queue) + a.writing
 	a.mu.Unlock()
 	if unwritten > 0 {
 		slog.Error("audit log not writable; unwritten lines are lost", "lines", unwritten)
@@ -225,12 +226,14 @@ func (a *journal) write(to sink) {
 func (a *journal) writeBatch(to sink) bool {
 	a.mu.Lock()
 	batch := a.takeBatch()
+	a.writing = len(batch)
 	a.mu.Unlock()
 	if len(batch) == 0 {
 		return false
 	}
 	written, err := a.appendLines(to, batch)
 	a.mu.Lock()
+	a.writing = 0
 	a.dropAnswered() // so that the log line about the end of a failure counts them
 	a.mu.Unlock()
 	a.answerBatch(batch[:written], batch[written:], err)

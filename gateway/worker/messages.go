@@ -21,6 +21,7 @@ func (s *server) run() int {
 	status := <-s.exit
 	s.table.Flush()
 	meter.Process().Flush()
+	requestLines().Flush()
 	return status
 }
 

@@ -40,6 +40,12 @@ func NewLines(log *slog.Logger) *Lines {
 	return l
 }
 
+// Flush logs how many lines were omitted since the last report.
+func (l *Lines) Flush() {
+	l.requests.Flush()
+	l.refusals.Flush()
+}
+
 // allow reports whether a line about a request may be written. The argument
 // refused is true if the credential was refused. If the level of the log is
 // debug, all lines are written.

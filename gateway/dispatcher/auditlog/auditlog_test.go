@@ -1,14 +1,18 @@
 package auditlog_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"schedrestd/gateway/dispatcher/auditlog"
+	"schedrestd/gateway/dispatcher/process"
 	"schedrestd/gateway/dispatcher/process/fakeparent"
 	"schedrestd/gateway/dispatcher/relay"
 	"schedrestd/gateway/dispatcher/service"
@@ -20,9 +24,14 @@ const long = time.Minute // longer than any test
 
 // newLog returns a Log without auditors.
 func newLog(t *testing.T) (*fakeparent.Parent, *auditlog.Log) {
+	return newLogWith(t, long, io.Discard)
+}
+
+// newLogWith returns a Log that writes its own log lines to out.
+func newLogWith(t *testing.T, exitLimit time.Duration, out io.Writer) (*fakeparent.Parent, *auditlog.Log) {
 	parent := fakeparent.New(t, relay.Text(io.Discard))
 	spec := service.New(service.Options{Role: ipc.Auditor, Threads: 1, Quota: relay.NewQuota(100, 100), StartLimit: long, PingTimeout: long,
-		ExitLimit: auditlog.ExitLimit, Log: slog.New(slog.DiscardHandler)})
+		ExitLimit: exitLimit, Log: slog.New(slog.NewTextHandler(out, nil))})
 	log := auditlog.New(spec, parent.Starter, parent.Sender)
 	parent.HandleWith(func(m ipc.Message) bool {
 		answer, ok := m.(*ipc.LogFileResult)
@@ -77,6 +86,7 @@ func TestFacts(t *testing.T) {
 	}
 	stopped := make(chan struct{})
 	go func() { feed.Stop(); close(stopped) }()
+	time.Sleep(process.ExitGrace + 100*time.Millisecond) // the auditor may take as long as its own limit permits
 	for i := range uint32(n) {
 		if m, ok := receive(t, auditor).(*work.ConnectionFacts); !ok || m.Worker != i || m.ID != uint64(i) {
 			t.Fatalf("fact %d: %+v", i, m)
@@ -98,6 +108,27 @@ func TestFacts(t *testing.T) {
 	}
 	auditor.Exit(fakeparent.Exited(0))
 	<-stopped
+}
+
+// TestLostFacts checks that the number of facts that an auditor did not receive
+// is logged, and that it was killed because it did not exit in time.
+func TestLostFacts(t *testing.T) {
+	var out bytes.Buffer
+	parent, log := newLogWith(t, 50*time.Millisecond, &out)
+	feed, _ := start(t, parent, log)
+	const n = 5000
+	for i := range uint64(n) {
+		feed.ConnClosed(i)
+	}
+	feed.Stop()
+	text := out.String()
+	lost := 0
+	if m := regexp.MustCompile(`facts=(\d+)`).FindStringSubmatch(text); m != nil {
+		lost, _ = strconv.Atoi(m[1])
+	}
+	if lost == 0 || lost >= n || !strings.Contains(text, "auditor did not finish") { // some are in the channel
+		t.Errorf("%d facts were sent, logged:\n%s", n, text)
+	}
 }
 
 // TestAuditorExits checks that the dispatcher does not wait for an auditor that

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"schedrestd/gateway/dispatcher/process"
 	"schedrestd/gateway/dispatcher/service"
+	"schedrestd/internal/exitstatus"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -23,7 +23,8 @@ type Feed struct {
 	checkPending atomic.Bool      // the auditor has asked about the log's file and has no answer yet
 	started      chan struct{}    // closed when Process is set
 	messages     chan ipc.Message // messages for the auditor; nil marks the end
-	flushed      chan struct{}    // closed when all messages were sent
+	ended        chan struct{}    // closed when all messages were sent or lost
+	lost         atomic.Uint64    // messages that could not be sent
 }
 
 // Limits on how often an auditor may ask whether the log's path still leads to
@@ -33,8 +34,9 @@ const (
 	checkRate  = 2000
 )
 
-// ExitLimit is how long an auditor may take to write its remaining lines and
-// exit.
+// ExitLimit is how long an auditor may take to receive its remaining messages,
+// and again how long it may take to write its remaining lines and exit. An
+// auditor that does not read its channel is killed earlier (service.Spec).
 const ExitLimit = 12 * time.Second
 
 // flushPause is how long the Feed waits before it tries again to send to an
@@ -46,7 +48,7 @@ const flushPause = time.Millisecond
 // kill the worker.
 func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, error) {
 	f := &Feed{log: l, checkQuota: rate.New(checkBurst, checkRate, time.Now()),
-		started: make(chan struct{}), messages: make(chan ipc.Message), flushed: make(chan struct{})}
+		started: make(chan struct{}), messages: make(chan ipc.Message), ended: make(chan struct{})}
 	var err error
 	if f.Process, err = l.spec.Start(l.starter, generation, service.Hooks{Report: report, Handle: f.handle}); err != nil {
 		return nil, err
@@ -82,6 +84,7 @@ func (f *Feed) answer(m *ipc.LogFileResult) {
 // run sends the queued messages in order, whenever the auditor's channel has
 // space.
 func (f *Feed) run() {
+	defer close(f.ended)
 	var queue []ipc.Message
 	for last := false; !last || len(queue) > 0; {
 		var ready <-chan time.Time
@@ -95,13 +98,20 @@ func (f *Feed) run() {
 			}
 		case <-ready:
 		case <-f.Done: // without the auditor, the workers of this generation can make no changes
+			f.lost.Add(uint64(len(queue)))
 			return
 		}
-		for len(queue) > 0 && !errors.Is(f.Channel.TrySend(queue[0]), ipc.ErrFull) {
+		for len(queue) > 0 {
+			err := f.Channel.TrySend(queue[0])
+			if errors.Is(err, ipc.ErrFull) {
+				break
+			}
+			if err != nil {
+				f.lost.Add(1)
+			}
 			queue = queue[1:]
 		}
 	}
-	close(f.flushed)
 }
 
 // Send queues m for the auditor. It does not wait until the auditor receives m.
@@ -112,6 +122,9 @@ func (f *Feed) Send(m ipc.Message) {
 	select {
 	case f.messages <- m:
 	case <-f.Done:
+		if m != nil {
+			f.lost.Add(1)
+		}
 	}
 }
 
@@ -130,16 +143,29 @@ func (f *Feed) WorkerExited(worker uint32, status string) {
 }
 
 // Stop makes the auditor write all remaining lines, and waits until the auditor
-// has exited. Send must not be called after Stop.
+// has exited. It logs what is lost. Send must not be called after Stop.
 func (f *Feed) Stop() {
 	if f == nil {
 		return
 	}
+	running := true
+	select {
+	case <-f.Done:
+		running = false // the generation has logged why
+	default:
+	}
+	spec := f.log.spec
 	f.Send(nil)
 	select {
-	case <-f.flushed:
-	case <-f.Done:
-	case <-time.After(process.ExitGrace):
+	case <-f.ended:
+	case <-time.After(spec.ExitLimit):
 	}
 	f.Process.Stop()
+	<-f.ended
+	if n := f.lost.Load(); n > 0 {
+		spec.Log.Error("facts for the audit log lost: the auditor did not receive them", "auditor", f.Number, "facts", n)
+	}
+	if status := f.Process.ExitStatus(); running && status != exitstatus.OK {
+		spec.Log.Error("auditor did not finish; lines of the audit log may be lost", "auditor", f.Number, "limit", spec.ExitLimit, "status", status)
+	}
 }

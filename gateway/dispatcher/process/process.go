@@ -40,6 +40,7 @@ type Process struct {
 	status        string        // exit status, as a text
 
 	starter *Starter
+	label   string        // identifies it in the log
 	log     *os.File      // read end of the pipe to which its standard error goes
 	logDone chan struct{} // closed when log has been read to its end
 }
@@ -64,8 +65,14 @@ func (p *Process) signal(kill bool) {
 }
 
 // ExitGrace is how long a process may take to exit after it has closed its
-// channel. After a process has exited, its channel is still read for this time.
+// channel. After a process has exited, its channel is still read for this time,
+// and its log until nothing was in the pipe for this time.
 const ExitGrace = time.Second
+
+// logLimit is how long the log of a process is read after the process has
+// exited. Only another process that keeps writing to the pipe, or standard
+// error that accepts nothing, can take so long.
+const logLimit = 10 * time.Second
 
 // Reap waits until the process has exited, and kills it after the timeout. It
 // closes the dispatcher's descriptors for the process, and returns the exit
@@ -77,7 +84,8 @@ func (p *Process) Reap(timeout time.Duration) string {
 	p.Channel.Close()
 	select {
 	case <-p.logDone:
-	case <-time.After(ExitGrace): // another process holds the pipe
+	case <-time.After(logLimit):
+		fmt.Fprintf(p.starter.output, "level=WARN msg=\"last log lines of a process dropped\" %s limit=%s\n", p.label, logLimit)
 	}
 	p.log.Close()
 	return p.status
@@ -177,14 +185,13 @@ func (s *Starter) adopt(q *request, m *ipc.ProcessStarted, fds []int) (*Process,
 		return nil, errs.Wrap(err, errs.Internal, "open the channel to a %s", q.Role)
 	}
 	p := &Process{Number: q.Number, Identity: security.Identity{UID: m.UID, GID: m.GID}, PID: int(m.PID), OwnUserns: m.OwnUserns,
-		Channel: channel, Started: time.Now(), Exited: make(chan struct{}), starter: s, log: log, logDone: make(chan struct{})}
+		Channel: channel, Started: time.Now(), Exited: make(chan struct{}), starter: s, label: fmt.Sprintf("%[1]s=%[2]d %[1]s_pid=%[3]d %[1]s_uid=%[4]d", q.Role, m.Number, m.PID, m.UID), log: log, logDone: make(chan struct{})}
 	s.mu.Lock()
 	s.running[p.Number] = p
 	s.mu.Unlock()
-	label := fmt.Sprintf("%[1]s=%[2]d %[1]s_pid=%[3]d %[1]s_uid=%[4]d ", q.Role, p.Number, p.PID, p.Identity.UID)
 	go func() {
 		defer close(p.logDone)
-		relay.Lines(log, s.output, label, q.quota)
+		relay.Lines(logReader{p}, s.output, p.label+" ", q.quota)
 	}()
 	return p, nil
 }
@@ -193,6 +200,21 @@ func (s *Starter) adopt(q *request, m *ipc.ProcessStarted, fds []int) (*Process,
 func (p *Process) recordExit(ws unix.WaitStatus) {
 	p.status, p.ForbiddenCall, p.Crashed = exitstatus.Describe(ws), isForbiddenCall(ws), isCrash(ws)
 	close(p.Exited)
+	_ = p.log.SetReadDeadline(time.Now().Add(ExitGrace)) // for the Read in progress; see logReader
 	// A child of the process may still have the channel open.
 	time.AfterFunc(ExitGrace, func() { p.Channel.Close() })
+}
+
+// A logReader reads what a process logs. After the process has exited, a Read
+// fails if nothing is in the pipe for ExitGrace. It does not wait for the end of
+// the pipe, because a child of the process may still have the pipe open.
+type logReader struct{ p *Process }
+
+func (r logReader) Read(b []byte) (int, error) {
+	select {
+	case <-r.p.Exited:
+		_ = r.p.log.SetReadDeadline(time.Now().Add(ExitGrace))
+	default:
+	}
+	return r.p.log.Read(b)
 }

@@ -22,7 +22,8 @@ type Process struct {
 	*process.Process
 	spec     *Spec
 	Done     chan struct{} // closed when it has exited
-	err      error         // why it exited; valid when Done is closed
+	err      error         // why it exited; valid when Done is closed, like status
+	status   string
 	hooks    Hooks
 	ready    chan error // gets nil when the process is ready, or the reason why it never will be
 	liveness process.Liveness
@@ -57,6 +58,10 @@ func (p *Process) Role() ipc.Role { return p.spec.Role }
 // Done is closed.
 func (p *Process) Err() error { return p.err }
 
+// ExitStatus returns the exit status as text. It must be called only after Done
+// is closed.
+func (p *Process) ExitStatus() string { return p.status }
+
 // run handles the messages of the process, and reaps it.
 func (p *Process) run() {
 	err := p.serve()
@@ -66,6 +71,7 @@ func (p *Process) run() {
 		timeout = 0
 	}
 	status := p.Reap(timeout)
+	p.status = status
 	switch {
 	case p.ForbiddenCall:
 		err = errs.New(errs.Internal, "the %s was killed by its sandbox: it made a forbidden system call (%s)", p.spec.Role, status).
