@@ -28,11 +28,18 @@ const (
 
 // Limits on answers. A server, or another user's process in its place, can send
 // an answer of any length, also a short one that is compressed.
+//
+// A whole job has about 6 kB, and a controller of a large site a few hundred
+// thousand of them. Records of a few bytes become much larger in memory, so their
+// number has a limit, too.
 const (
 	maxBody  = 1 << 20  // bytes of an answer that is read into memory
 	maxValue = 16 << 20 // bytes of one element of a list, or of another member beside the list
 	maxList  = 4 << 30  // bytes of an answer with a list
 )
+
+// maxRecords is the maximum number of records in a list or a stream.
+var maxRecords = 10_000_000
 
 // A boundedBody is the body of an answer with a list. It limits the length of the
 // answer and of each value in it.
@@ -105,7 +112,7 @@ func (c *Client) decodeList(ctx context.Context, resp *http.Response, key string
 	if !isJSON(resp) {
 		return l, notJSON(resp)
 	}
-	stopped := false
+	stopped, records := false, 0
 	body := &boundedBody{body: resp.Body, total: maxList, value: maxValue}
 	err = decodeObject(json.NewDecoder(body), func(d *json.Decoder, name string) error {
 		body.next()
@@ -113,6 +120,9 @@ func (c *Client) decodeList(ctx context.Context, resp *http.Response, key string
 		case key:
 			return decodeArray(d, func(d *json.Decoder) error {
 				body.next()
+				if records++; records > maxRecords {
+					return errTooLong
+				}
 				err := each(d)
 				stopped = err != nil && !isMalformed(err)
 				return err
@@ -133,7 +143,23 @@ func (c *Client) decodeList(ctx context.Context, resp *http.Response, key string
 	case err != nil && ctx.Err() != nil:
 		return l, ctx.Err()
 	}
-	return l, errs.Wrap(err, errs.BadAnswer, "read the answer of %s", c.addr)
+	return l, c.unreadable(err, "answer")
+}
+
+// unreadable returns the error of a command that could not read what the server
+// sent to its end.
+func (c *Client) unreadable(err error, what string) error {
+	e := &errs.Error{Kind: errs.BadAnswer, Message: fmt.Sprintf("read the %s of %s", what, c.addr), Err: err}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errTooLong):
+		e.Kind = errs.TooLarge // a repetition would not help
+		e.Hint = "check that --url or SCHED_URL names a gateway; if it does, select fewer records, for example with --user"
+	case errors.Is(err, errStalled), errors.Is(err, errEndless):
+		e.Kind, e.Hint = errs.Timeout, "check the server and the proxies in front of it; --debug shows the requests"
+	}
+	return e
 }
 
 // isMalformed reports whether err means that an answer is malformed.
@@ -201,9 +227,9 @@ func (c *Client) decodeAnswer(resp *http.Response, v any) (warnings []string, er
 	if !isJSON(resp) {
 		return nil, notJSON(resp)
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	body, err := io.ReadAll(&boundedBody{body: resp.Body, total: maxBody, value: maxBody})
 	if err != nil {
-		return nil, errs.Wrap(err, errs.BadAnswer, "read the answer of %s", c.addr)
+		return nil, c.unreadable(err, "answer")
 	}
 	var envelope struct {
 		Errors   []problem `json:"errors"`

@@ -37,6 +37,7 @@ type JobFollower struct {
 
 	lastID string          // identifies the last state that is known; the server can continue with it
 	listed map[uint32]bool // ids of the jobs in the pieces of a list
+	known  int             // jobs in the list
 }
 
 // Follow passes events on until ctx ends, the connection breaks or the server
@@ -78,7 +79,7 @@ func (f *JobFollower) Follow(ctx context.Context, c *Client) error {
 	case err == io.EOF:
 		return nil
 	}
-	return errs.Wrap(err, errs.BadAnswer, "read the events of %s", c.addr)
+	return c.unreadable(err, "events")
 }
 
 // event handles an event. It returns io.EOF if this is the last one.
@@ -99,6 +100,7 @@ func (f *JobFollower) event(e *event) error {
 			f.listed[j.ID] = true
 			f.Job(j)
 		}
+		f.known = len(f.listed)
 		if !piece.More {
 			f.Listed(f.listed)
 			f.listed = nil
@@ -108,13 +110,21 @@ func (f *JobFollower) event(e *event) error {
 		if err := json.Unmarshal(e.data, j); err != nil {
 			return err
 		}
-		if e.name == "removed" {
+		switch e.name {
+		case "removed":
+			f.known--
 			f.Gone(j.ID)
-		} else {
+		case "added":
+			f.known++
+			fallthrough
+		default:
 			f.Job(j)
 		}
 	case "end":
 		return io.EOF
+	}
+	if f.known > maxRecords {
+		return errTooLong
 	}
 	if e.id != "" {
 		f.lastID = e.id

@@ -21,6 +21,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -154,10 +155,10 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 		note = " (Accept: " + mediaEvents + ")"
 	}
 	c.log("request: %s %s%s", method, path, note)
-	ctx, stopTimer := withAnswerTimeout(ctx, limit)
+	ctx, timer, cancel := withAnswerTimeout(ctx, limit)
 	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(data))
 	if err != nil {
-		stopTimer()
+		timer.Stop()
 		return nil, errs.Wrap(err, errs.Invalid, "request %s", shorten(target))
 	}
 	req.Header.Set("Accept", "application/json")
@@ -172,11 +173,14 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 		req.Header.Set("X-SLURM-USER-TOKEN", c.config.Token)
 	}
 	resp, err := c.http.Do(req)
-	stopTimer()
+	timer.Stop()
 	if err != nil {
 		return nil, c.unreachable(ctx, err)
 	}
 	c.log("answer: %s", resp.Status)
+	if header.Get("Accept") != mediaEvents { // a stream has no end, and its reader limits the pauses
+		resp.Body = newTimedBody(ctx, cancel, resp.Body)
+	}
 	return resp, nil
 }
 
@@ -185,9 +189,56 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 var errTooSlow = errors.New("no answer in time")
 
 // withAnswerTimeout returns a context that is cancelled after the duration d,
-// unless stopTimer is called first.
-func withAnswerTimeout(ctx context.Context, d time.Duration) (_ context.Context, stopTimer func()) {
+// unless the timer is stopped first.
+func withAnswerTimeout(ctx context.Context, d time.Duration) (context.Context, *time.Timer, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(d, func() { cancel(errTooSlow) })
-	return ctx, func() { timer.Stop() }
+	return ctx, time.AfterFunc(d, func() { cancel(errTooSlow) }), cancel
+}
+
+// maxTransfer is how long the client waits for all pieces of an answer together.
+// With 10 Mbit/s, a list of maxList bytes takes less.
+var maxTransfer = time.Hour
+
+var (
+	errStalled = errors.New("the server has stopped sending")
+	errEndless = errors.New("the answer has no end")
+)
+
+// A timedBody is the body of an answer. A Read fails if the server sends nothing
+// for maxIdle, or if all Reads together have taken maxTransfer. The time between
+// Reads does not count, because standard output may be a pager.
+type timedBody struct {
+	io.ReadCloser
+	ctx    context.Context // of the request
+	cancel context.CancelCauseFunc
+	timer  *time.Timer // cancels the request
+	spent  time.Duration
+}
+
+func newTimedBody(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser) *timedBody {
+	b := &timedBody{ReadCloser: body, ctx: ctx, cancel: cancel, timer: time.AfterFunc(maxIdle, func() { cancel(errStalled) })}
+	b.timer.Stop()
+	return b
+}
+
+func (b *timedBody) Read(p []byte) (int, error) {
+	begun := time.Now()
+	b.timer.Reset(min(maxIdle, maxTransfer-b.spent))
+	n, err := b.ReadCloser.Read(p)
+	b.timer.Stop()
+	b.spent += time.Since(begun)
+	switch {
+	case err == nil || err == io.EOF || context.Cause(b.ctx) != errStalled:
+	case b.spent >= maxTransfer:
+		err = errEndless
+	default:
+		err = errStalled
+	}
+	return n, err
+}
+
+func (b *timedBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.cancel(nil)
+	return err
 }

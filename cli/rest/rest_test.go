@@ -311,9 +311,9 @@ func TestAnswers(t *testing.T) {
 		{"no object", 200, `[]`, errs.BadAnswer, "no object"},
 		{"no list", 200, `{"jobs": {}}`, errs.BadAnswer, "no array"},
 		{"a wrong type", 200, `{"jobs": [{"job_id": "x"}]}`, errs.BadAnswer, "job_id"},
-		{"an element without an end", 200, `{"jobs": [{"x": "` + strings.Repeat("x", 2*maxValue), errs.BadAnswer, "too long"},
-		{"white space without an end", 200, `{"jobs": [` + strings.Repeat(" ", 2*maxValue), errs.BadAnswer, "too long"},
-		{"a long member beside the list", 200, `{"other": [` + strings.Repeat("1,", maxValue) + `1], "jobs": []}`, errs.BadAnswer, "too long"},
+		{"an element without an end", 200, `{"jobs": [{"x": "` + strings.Repeat("x", 2*maxValue), errs.TooLarge, "too long"},
+		{"white space without an end", 200, `{"jobs": [` + strings.Repeat(" ", 2*maxValue), errs.TooLarge, "too long"},
+		{"a long member beside the list", 200, `{"other": [` + strings.Repeat("1,", maxValue) + `1], "jobs": []}`, errs.TooLarge, "too long"},
 		{"denied", 403, `{"errors": [{"description": "not yours", "source": "#/job/x"}]}`, errs.Denied, "#/job/x: not yours"},
 		{"unavailable", 503, `{}`, errs.Unavailable, "503"},
 		{"a proxy's error", 502, `<html>`, errs.BadAnswer, "502"},
@@ -344,6 +344,54 @@ func TestBoundedBody(t *testing.T) {
 		if len(text) != want || err != errTooLong {
 			t.Errorf("value %d: %d bytes, %v", i, len(text), err)
 		}
+	}
+}
+
+// TestEndlessAnswers checks that an answer ends although the server never ends
+// it, and that the error says what to do. The time that the client takes between
+// two Reads does not count.
+func TestEndlessAnswers(t *testing.T) {
+	defer func(idle, transfer time.Duration, records int) {
+		maxIdle, maxTransfer, maxRecords = idle, transfer, records
+	}(maxIdle, maxTransfer, maxRecords)
+	endless := func(begin, piece string, pause time.Duration) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			for text := begin; r.Context().Err() == nil; text = piece {
+				io.WriteString(w, text)
+				w.(http.Flusher).Flush()
+				time.Sleep(pause)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name           string
+		idle, transfer time.Duration
+		handler        http.HandlerFunc
+		kind           errs.Kind
+		text, hint     string
+	}{
+		{"records", time.Hour, time.Hour, endless(`{"jobs": [{"job_id": 7}`, strings.Repeat(`,{"job_id": 7}`, 100), 0), errs.TooLarge, "the answer is too long", "select fewer"},
+		{"a drip", time.Hour, 300 * time.Millisecond, endless(`{"jobs": [{"job_id": 7}`, ` `, 10*time.Millisecond), errs.Timeout, "the answer has no end", "proxies"},
+		{"silence", 300 * time.Millisecond, time.Hour, endless(`{"jobs": [{"job_id": 7}`, "", 10*time.Millisecond), errs.Timeout, "stopped sending", "proxies"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			maxIdle, maxTransfer, maxRecords = tt.idle, tt.transfer, 1000
+			c := dialTest(t, apiHandler(tt.handler, "/slurm/v0.0.44/"))
+			_, err := c.Job(t.Context(), "7")
+			if errs.KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.text) || !strings.Contains(errs.HintOf(err), tt.hint) {
+				t.Errorf("%v (kind %v), hint %q", err, errs.KindOf(err), errs.HintOf(err))
+			}
+		})
+	}
+
+	maxIdle = time.Hour
+	b := newTimedBody(t.Context(), func(error) {}, io.NopCloser(strings.NewReader("a")))
+	for range 2 {
+		if b.timer.Stop() {
+			t.Error("the time between two Reads counts")
+		}
+		b.Read(make([]byte, 1))
 	}
 }
 
