@@ -11,6 +11,7 @@ import (
 	"schedrestd/gateway/plan"
 	"schedrestd/gateway/worker"
 	"schedrestd/internal/feature"
+	"schedrestd/internal/socket/sockettest"
 )
 
 // TestMain makes the test binary behave like the command, or like one of the
@@ -33,14 +34,16 @@ func TestMain(m *testing.M) {
 // TestCommand runs the scripts in testdata/script. A script contains commands
 // and their expected output.
 func TestCommand(t *testing.T) {
+	root := sockettest.Dir(t)
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir:         "testdata/script",
+		WorkdirRoot: root,
 		Condition: func(cond string) (bool, error) { // [exists:PATH]
 			_, err := os.Stat(strings.TrimPrefix(cond, "exists:"))
 			return err == nil, nil
 		},
 		Setup: func(env *testscript.Env) error {
-			for dir := env.WorkDir; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+			for dir := env.WorkDir; len(dir) >= len(filepath.Dir(root)); dir = filepath.Dir(dir) {
 				if err := os.Chmod(dir, 0o755); err != nil { // if root runs the test, some of the programs run as other users
 					return err
 				}

@@ -233,7 +233,11 @@ func TestConfToken(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			o := optionsHere()
 			o.confTokenFile = filepath.Join(t.TempDir(), "token")
-			if err := os.WriteFile(o.confTokenFile, []byte(tt.text), tt.mode); err != nil {
+			err := os.WriteFile(o.confTokenFile, []byte(tt.text), 0o600)
+			if err == nil {
+				err = os.Chmod(o.confTokenFile, tt.mode) // whatever the umask is
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 			token, err := o.confToken()
