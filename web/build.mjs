@@ -21,6 +21,9 @@ for (const [place, end, content] of [["SCRIPT", "js", found(".js")], ["STYLE", "
 const index = readFileSync("src/index.html", "utf8").replace(/SCRIPT|STYLE|ICON/g, (place) => names[place]);
 writeFileSync("dist/index.html.gz", gzipSync(index, { level: 9 }));
 
+// The parser of #SBATCH lines alone, which tests compare with schedctl's.
+await build({ entryPoints: ["src/core/sbatch.ts"], outfile: "testdata/sbatch.mjs", bundle: true, minify: true, format: "esm", target: ["es2022"], charset: "utf8", logLevel: "warning" });
+
 for (const name of Object.keys(JSON.parse(readFileSync("package.json", "utf8")).dependencies)) {
 	mkdirSync(`licences/${name}`, { recursive: true });
 	copyFileSync(`node_modules/${name}/LICENSE`, `licences/${name}/LICENSE`);

@@ -23,8 +23,8 @@ const path = "PATH=/usr/local/bin:/usr/bin:/bin"
 // value of the option --export, or nil if the option is not given. The value is
 // ALL, NONE, or a list whose elements are ALL, NAME or NAME=VALUE. ALL, even as
 // one element of a list, selects all variables in environ. An export of nil
-// means ALL.
-func environment(export *string, environ []string) ([]string, error) {
+// means ALL. The variables in added are those that other options set.
+func environment(export *string, environ []string, added ...string) ([]string, error) {
 	all, words := export == nil, []string(nil)
 	if export != nil {
 		words = strings.Split(*export, ",")
@@ -47,11 +47,11 @@ func environment(export *string, environ []string) ([]string, error) {
 	for _, w := range words {
 		name, _, assigned := strings.Cut(w, "=")
 		switch {
-		case strings.EqualFold(w, "ALL") || strings.EqualFold(w, "NONE") && len(words) == 1:
-		case w == "" || name == "" || strings.EqualFold(w, "NONE"):
-			return nil, errs.New(errs.Malformed, "--export=%s: not ALL, NONE, or a list of NAME and NAME=VALUE", shorten(*export))
+		case strings.EqualFold(w, "ALL") || (strings.EqualFold(w, "NONE") || strings.EqualFold(w, "NIL")) && len(words) == 1:
+		case w == "" || name == "" || strings.EqualFold(w, "NONE") || strings.EqualFold(w, "NIL"):
+			return nil, errs.New(errs.Malformed, "not ALL, NONE, or a list of NAME and NAME=VALUE")
 		case assigned && slices.Contains(secretVariables, name):
-			return nil, errs.New(errs.Malformed, "--export: %s is a credential and is not given to jobs", name)
+			return nil, errs.New(errs.Malformed, "%s is a credential and is not given to jobs", name)
 		case assigned:
 			add(w)
 		default:
@@ -61,6 +61,9 @@ func environment(export *string, environ []string) ([]string, error) {
 				}
 			}
 		}
+	}
+	for _, variable := range added {
+		add(variable)
 	}
 	list := make([]string, 0, len(values))
 	for name, value := range values {

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"schedrestd/internal/errs"
 	"schedrestd/internal/printable"
@@ -31,9 +33,10 @@ type Job map[string]any
 type Source struct {
 	Name        string // name of the file; "-" for standard input
 	Text        []byte
-	Options     []string // options of sbatch, which override those in the script
-	Directory   string   // working directory, unless an option sets it
-	Environment []string // variables of this process
+	Options     []string  // options of sbatch, which override those in the script
+	Directory   string    // working directory, unless an option sets it
+	Environment []string  // variables of this process
+	Now         time.Time // zero for the current time
 }
 
 // Parse returns the job that s describes.
@@ -57,7 +60,7 @@ func Parse(s Source) (Job, error) {
 		return nil, errs.New(errs.Malformed, "%s: the lines end as on Windows (CR LF)", name).
 			WithHint("convert the script, for example with: sed -i 's/\\r$//' FILE")
 	}
-	r := reader{job: Job{"script": string(s.Text), "current_working_directory": s.Directory, "name": name}}
+	r := reader{now: s.Now, job: Job{"script": string(s.Text), "current_working_directory": s.Directory, "name": name}}
 	if s.Name == "-" {
 		r.job["name"] = "stdin"
 	}
@@ -73,7 +76,7 @@ func Parse(s Source) (Job, error) {
 	if err := r.read(s.Options); err != nil {
 		return nil, addLocation(err, "options after --")
 	}
-	env, err := environment(r.export, s.Environment)
+	env, err := environment(r.export, s.Environment, r.variables...)
 	if err != nil {
 		return nil, err
 	}
@@ -84,9 +87,9 @@ func Parse(s Source) (Job, error) {
 
 // Changes returns the fields that options of sbatch set in a change of an
 // existing job.
-func Changes(options []string) (Job, error) {
+func Changes(words []string) (Job, error) {
 	r := reader{job: Job{}, changes: true}
-	if err := r.read(options); err != nil {
+	if err := r.read(words); err != nil {
 		return nil, addLocation(err, "options after --")
 	}
 	r.finish()
@@ -98,71 +101,89 @@ func addLocation(err error, location string) error {
 	return &errs.Error{Kind: errs.Malformed, Message: location + ": " + err.Error(), Hint: errs.HintOf(err)}
 }
 
-// directives calls yield for each #SBATCH line before the first command of the
-// script. It passes the line's number and the options in the line.
+// directives calls yield for each line of options before the first command of
+// the script. As for sbatch, such a line begins with #SBATCH or, in old scripts,
+// with #SLURM. It passes the line's number and the options in the line.
 func directives(text []byte) func(yield func(int, string) bool) {
 	return func(yield func(int, string) bool) {
 		number := 0
 		for line := range strings.Lines(string(text)) {
 			number++
 			line = strings.TrimRight(line, "\n")
-			if rest, ok := strings.CutPrefix(line, "#SBATCH"); ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t') {
+			rest, ok := strings.CutPrefix(line, "#SBATCH")
+			if !ok {
+				rest, ok = strings.CutPrefix(line, "#SLURM")
+			}
+			if ok {
 				if !yield(number, rest) {
 					return
 				}
-			} else if blank := strings.TrimSpace(line); blank != "" && blank[0] != '#' {
+			} else if blank := strings.Trim(line, blanks); blank != "" && blank[0] != '#' {
 				return
 			}
 		}
 	}
 }
 
-// split splits a line of options at blanks that are not in quotes. A word that
-// begins with # starts a comment.
+// blanks are the characters that separate options in a line.
+const blanks = " \t\v\f\r"
+
+// split splits a line of options as sbatch does: at blanks that are not in
+// quotes. A # that is neither in quotes nor after a backslash begins a comment,
+// even within a word. A backslash quotes the next character, also in quotes; at
+// the end of the line it has no effect.
 func split(line string) (words []string, err error) {
 	var word strings.Builder
 	inWord, quote := false, rune(0)
 	escaped := false
+	end := func() {
+		if inWord {
+			words = append(words, word.String())
+		}
+		word.Reset()
+		inWord, escaped = false, false
+	}
 	for _, r := range line {
 		switch {
+		case quote == 0 && strings.ContainsRune(blanks, r) && !(escaped && r == ' '):
+			end()
 		case escaped:
 			word.WriteRune(r)
-			escaped = false
-		case r == '\\' && quote != '\'':
-			inWord, escaped = true, true
+			inWord, escaped = true, false
+		case r == '\\':
+			escaped = true
 		case quote != 0 && r == quote:
 			quote = 0
 		case quote != 0:
 			word.WriteRune(r)
 		case r == '\'' || r == '"':
 			inWord, quote = true, r
-		case r == ' ' || r == '\t':
-			if inWord {
-				words = append(words, word.String())
-				word.Reset()
-				inWord = false
-			}
-		case r == '#' && !inWord:
+		case r == '#':
+			end()
 			return words, nil
+		case r == ':' && !inWord:
+			return nil, errs.New(errs.Malformed, "unexpected :")
 		default:
 			inWord = true
 			word.WriteRune(r)
 		}
 	}
-	if quote != 0 || escaped {
+	if quote != 0 {
 		return nil, errs.New(errs.Malformed, "a quote is not closed")
 	}
-	if inWord {
-		words = append(words, word.String())
-	}
+	end()
 	return words, nil
 }
 
 // reader collects the options of a job.
 type reader struct {
-	job     Job
-	export  *string
-	changes bool // the options change an existing job
+	job       Job
+	parts     map[string]map[string]any // the values of joined fields by option
+	variables []string                  // that options add to the environment
+	export    *string
+	given     map[string]bool // the names of the options so far
+	now       time.Time       // zero for the current time
+	changes   bool            // the options change an existing job
 }
 
 // read parses words as options of sbatch.
@@ -170,8 +191,8 @@ func (r *reader) read(words []string) error {
 	for len(words) > 0 {
 		word := words[0]
 		words = words[1:]
-		if word == "hetjob" {
-			return unsupportedOption(word)
+		if strings.EqualFold(word, "hetjob") || strings.EqualFold(word, "packjob") {
+			return errs.New(errs.Malformed, "unsupported: %s", word).WithHint("heterogeneous jobs are not supported")
 		}
 		if len(word) < 2 || word[0] != '-' || word == "--" {
 			return errs.New(errs.Malformed, "unexpected argument %q", shorten(word)).
@@ -186,9 +207,12 @@ func (r *reader) read(words []string) error {
 			continue
 		}
 		name, value, hasValue := strings.Cut(word[2:], "=")
-		o := byName[name]
+		o, candidates := find(name)
+		if candidates != nil {
+			return errs.New(errs.Malformed, "ambiguous option --%s", shorten(name)).WithHint("it may mean %s", strings.Join(candidates, ", "))
+		}
 		if o == nil {
-			return unsupportedOption("--" + name)
+			return unknownOption("--" + name)
 		}
 		if o.arg == required && !hasValue {
 			if len(words) == 0 {
@@ -209,10 +233,11 @@ func (r *reader) read(words []string) error {
 // elements of words that it has not used.
 func (r *reader) readShort(word string, words []string) ([]string, error) {
 	for letters := word[1:]; letters != ""; {
-		name, rest := letters[:1], letters[1:]
+		_, size := utf8.DecodeRuneInString(letters)
+		name, rest := letters[:size], letters[size:]
 		o := byLetter[name]
 		if o == nil {
-			return nil, unsupportedOption("-" + name)
+			return nil, unknownOption("-" + name)
 		}
 		if o.arg == none {
 			if err := r.apply(o, "-"+name, "", false); err != nil {
@@ -238,24 +263,46 @@ func (r *reader) apply(o *option, name, value string, hasValue bool) error {
 	if hint, ok := unchangeable[o.name]; ok && r.changes {
 		return errs.New(errs.Malformed, "%s can't be changed after the submission", name).WithHint("%s", hint)
 	}
+	if o.syntax == "refused" {
+		return unsupportedOption(o, name)
+	}
 	if o.arg == none && hasValue {
 		return errs.New(errs.Malformed, "%s has no value", name)
 	}
 	if o.arg == required && value == "" {
 		return errs.New(errs.Malformed, "%s needs a value", name)
 	}
-	if err := o.set(r, value); err != nil {
+	for first, others := range exclusive {
+		for _, other := range others {
+			if o.name == first && r.given[other] || o.name == other && r.given[first] {
+				return errs.New(errs.Malformed, "%s: --%s and --%s exclude each other", name, first, other)
+			}
+		}
+	}
+	if err := syntaxes[o.syntax](r, o, value); err != nil {
 		return errs.New(errs.Malformed, "%s=%s: %s", name, shorten(value), err.Error()).WithHint("%s", errs.HintOf(err))
 	}
+	if r.given == nil {
+		r.given = map[string]bool{}
+	}
+	r.given[o.name] = true
 	return nil
 }
 
-// unsupportedOption returns the error for an unsupported option.
-func unsupportedOption(name string) error {
+// unsupportedOption returns the error for an option of sbatch that no submission
+// can contain.
+func unsupportedOption(o *option, name string) error {
+	hint := hints[o.name]
+	if hint == "" {
+		hint = reasonHints[o.detail.(string)]
+	}
+	return errs.New(errs.Malformed, "unsupported option %s", name).WithHint("%s", hint)
+}
+
+// unknownOption returns the error for an option that sbatch does not have.
+func unknownOption(name string) error {
 	hint := "schedctl(1) lists the supported options"
-	if h := unsupportedHints[name]; h != "" {
-		hint = h
-	} else if near := similarOption(strings.TrimPrefix(name, "--")); near != "" {
+	if near := similarOption(strings.TrimPrefix(name, "--")); near != "" {
 		hint = "did you mean --" + near + "?"
 	}
 	return errs.New(errs.Malformed, "unsupported option %s", shorten(name)).WithHint("%s", hint)
@@ -266,7 +313,7 @@ func unsupportedOption(name string) error {
 // one with which the misspelled option begins (--time-limit), and then one that
 // is similar as a whole.
 func similarOption(name string) string {
-	known := slices.Sorted(maps.Keys(byName))
+	known := sortedKeys(byName)
 	words := strings.Split(name, "-")
 	near := typo.Nearest(name, slices.DeleteFunc(slices.Clone(known), func(option string) bool {
 		others := strings.Split(option, "-")
@@ -291,6 +338,8 @@ func (r *reader) finish() {
 		r.job["minimum_cpus"] = max(tasks, 1) * max(cpusPerTask, 1)
 	}
 }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 func shorten(s string) string {
 	if len(s) > 80 {

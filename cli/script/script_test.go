@@ -32,7 +32,29 @@ func TestOptions(t *testing.T) {
 		options []string
 		want    Job // without name and directory
 	}{
-		{"# SBATCH -J no\n##SBATCH -J no\n#SBATCHX\n\n#SBATCH", nil, Job{}},
+		{"# SBATCH -J no\n##SBATCH -J no\n #SBATCH -J no\n#sbatch -J no\n\n#SBATCH", nil, Job{}},
+		{"#SBATCH-J a\n#SLURM -p b", nil, Job{"name": "a", "partition": "b"}},
+		{"#SBATCH\t-Ja  --part=b # -n 2", nil, Job{"name": "a", "partition": "b"}},
+		{`#SBATCH -J a#b -p c`, nil, Job{"name": "a"}},
+		{`#SBATCH -J a\#b\ c'd "e'"f\"" \`, nil, Job{"name": `a#b cd "ef"`}},
+		{`#SBATCH -J 'it\'s' -p "a b"`, nil, Job{"name": "it's", "partition": "a b"}},
+		{"#SBATCH -J a -J b\n#SBATCH --job-name=c", nil, Job{"name": "c"}},
+		{"#SBATCH --gres=none --gpus-per-node=1", nil, Job{"tres_per_node": "gres/gpu:1"}},
+		{"#SBATCH --gres=shard:1 --gpus-per-node=a:1,2 --gres=shard:2", nil, Job{"tres_per_node": "gres/gpu:a:1,gres/gpu:2,gres/shard:2"}},
+		{"#SBATCH -L a:1 --resources=b", nil, Job{"licenses": "a:1,b"}},
+		{"#SBATCH --hint=nomultithread --deadline=2027-01-02", nil, Job{"threads_per_core": 1, "deadline": time.Date(2027, 1, 2, 0, 0, 0, 0, time.Local).Unix()}},
+		{"#SBATCH --switches=2@1:30 --profile=task,energy --cpu-freq=low-high:OnDemand", nil,
+			Job{"required_switches": set(2), "wait_for_switch": 90, "profile": []string{"TASK", "ENERGY"}, "cpu_frequency": "low-high:OnDemand"}},
+		{"#SBATCH --kill-on-invalid-dep=yes --spread-job --use-min-nodes --gres-flags=enforce-binding --requeue=expedite --propagate=NONE", nil,
+			Job{"requeue": true, "flags": []string{"GRES_BINDING_ENFORCED", "KILL_INVALID_DEPENDENCY", "EXPEDITED_REQUEUE", "SPREAD_JOB", "PREFER_MINIMUM_NODE_COUNT"}}},
+		{"#SBATCH --kill-on-invalid-dep=yes --requeue=expedite --requeue --kill-on-invalid-dep=no", nil, Job{"requeue": true, "flags": []string{"NO_KILL_INVALID_DEPENDENCY"}}},
+		{"#SBATCH -B 2:*:1 --mem-bind=verbose,map_mem:0,1 --mem-update=10@5 --oom-kill-step --wait-all-nodes=1", nil, Job{"sockets_per_node": 2, "threads_per_core": 1,
+			"memory_binding_type": []string{"VERBOSE", "MAP"}, "memory_binding": "0,1", "memory_update_margin": 10, "memory_update_delay": 5, "oom_kill_step": 1, "wait_all_nodes": true}},
+		{"#SBATCH -t 0 --delay-boot=5 --segment=4 --thread-spec=1", nil,
+			Job{"time_limit": map[string]any{"set": false, "infinite": true}, "delay_boot": 300, "segment_size": set(4), "thread_specification": 1}},
+		{"#SBATCH -N 1k -k --no-kill=off -o none --mail-type=END,none", nil,
+			Job{"nodes": "1024", "minimum_nodes": 1024, "maximum_nodes": 1024, "kill_on_node_fail": true, "standard_output": "/dev/null", "mail_type": []string{}}},
+		{"#SBATCH -N 1,4-8:2 --priority=TOP", nil, Job{"nodes": "1,4-8:2", "minimum_nodes": 1, "maximum_nodes": 8, "priority": set(4294967293)}},
 		{"#SBATCH -J a -p b,c --account=d", nil, Job{"name": "a", "partition": "b,c", "account": "d"}},
 		{"#SBATCH --job-name 'a b' # comment -n 5", nil, Job{"name": "a b"}},
 		{`#SBATCH --comment="it's \"x\""`, nil, Job{"comment": `it's "x"`}},
@@ -49,6 +71,7 @@ func TestOptions(t *testing.T) {
 		{"#SBATCH --exclusive", nil, Job{"shared": []string{"none"}}},
 		{"#SBATCH --exclusive=user --nice", nil, Job{"shared": []string{"user"}, "nice": 100}},
 		{"#SBATCH --mail-type=end,TIME_LIMIT_80", nil, Job{"mail_type": []string{"END", "TIME=80%"}}},
+		{"#SBATCH --signal=RB:12", nil, Job{"kill_warning_signal": "12", "kill_warning_delay": set(60), "kill_warning_flags": []string{"BATCH_JOB", "RESERVATION_JOB"}}},
 		{"#SBATCH --signal=B:SIGUSR1@90", nil, Job{"kill_warning_signal": "USR1", "kill_warning_delay": set(90), "kill_warning_flags": []string{"BATCH_JOB"}}},
 		{"#SBATCH --open-mode=append --no-requeue -k", nil, Job{"open_mode": []string{"APPEND"}, "requeue": false, "kill_on_node_fail": false}},
 		{"echo\n#SBATCH --nonsense", nil, Job{}},
@@ -83,7 +106,17 @@ func TestRefusedOptions(t *testing.T) {
 	}{
 		{"#SBATCH -J a\n#\n#SBATCH --bogus=1", nil, "run.sh: line 4: unsupported option --bogus", "schedctl(1)"},
 		{"#SBATCH --wait", nil, "line 2: unsupported option --wait", "submit --wait"},
-		{"#SBATCH -n 1\n#SBATCH hetjob", nil, "line 3: unsupported option hetjob", "heterogeneous"},
+		{"#SBATCH -n 1\n#SBATCH hetjob", nil, "line 3: unsupported: hetjob", "heterogeneous"},
+		{"#SBATCHX", nil, `line 2: unexpected argument "X"`, ""},
+		{"#SBATCH : -n 1", nil, "line 2: unexpected :", ""},
+		{"#SBATCH --job-name=precious --partition=fake --walltime=5", nil, "line 2: unsupported option --walltime", ""},
+		{"#SBATCH --cpus=2", nil, "line 2: ambiguous option --cpus", "--cpus-per-gpu, --cpus-per-task"},
+		{"#SBATCH --hint=compute_bound\n#SBATCH --threads-per-core=2", nil, "line 3: --threads-per-core: --hint and --threads-per-core exclude each other", ""},
+		{"#SBATCH --hint=fast", nil, "line 2: --hint=fast: not one of compute_bound, memory_bound, multithread, nomultithread", ""},
+		{"#SBATCH --test-only", nil, "line 2: unsupported option --test-only", "no such field"},
+		{"#SBATCH -v", nil, "line 2: unsupported option -v", "concerns the command sbatch"},
+		{"#SBATCH --export-file=x", nil, "line 2: unsupported option --export-file", "--export"},
+		{"#SBATCH --propagate", nil, "line 2: --propagate=: not one of none", "ulimit"},
 		{"#SBATCH -Z", nil, "line 2: unsupported option -Z", ""},
 		{"#SBATCH word", nil, `line 2: unexpected argument "word"`, "--export"},
 		{"#SBATCH -n", nil, "line 2: -n needs a value", ""},
@@ -96,7 +129,8 @@ func TestRefusedOptions(t *testing.T) {
 		{"#SBATCH --mem=5X", nil, "not an amount", ""},
 		{"#SBATCH -N 4-2", nil, "MIN-MAX", ""},
 		{"#SBATCH -J 'a", nil, "line 2: a quote is not closed", ""},
-		{"#SBATCH --signal=R:USR1", nil, "only B:", ""},
+		{"#SBATCH --signal=X:USR1", nil, "SIGNAL[@SECONDS]", ""},
+		{"#SBATCH --signal=NONE", nil, "not a signal", ""},
 		{"#SBATCH -w n[1", nil, "bracket", ""},
 		{"#SBATCH --export=SCHED_JWT=x", nil, "is a credential", ""},
 		{"", []string{"--bogus"}, "options after --: unsupported option --bogus", ""},
@@ -154,13 +188,16 @@ func TestWhen(t *testing.T) {
 	for text, want := range map[string]string{
 		"now": "2026-11-23T15:30:00", "now+90": "2026-11-23T15:31:30", "now+2hours": "2026-11-23T17:30:00", "now+1week": "2026-11-30T15:30:00",
 		"16:00": "2026-11-23T16:00:00", "15:00:30": "2026-11-24T15:00:30", "2027-01-02": "2027-01-02T00:00:00", "2027-01-02t03:04": "2027-01-02T03:04:00",
+		"tomorrow": "2026-11-24T00:00:00", "today": "2026-11-23T00:00:00", "noon": "2026-11-24T12:00:00", "fika": "2026-11-24T15:00:00", "teatime": "2026-11-23T16:00:00",
+		"4:30pm": "2026-11-23T16:30:00", "12:00am": "2026-11-24T00:00:00", "11/30": "2026-11-30T00:00:00", "11/20": "2027-11-20T00:00:00", "11/20/26": "2026-11-20T00:00:00",
+		"11/30T5:00": "2026-11-30T05:00:00", "tomorrowTteatime": "2026-11-24T16:00:00", "2027-1-2-03:04": "2027-01-02T03:04:00",
 	} {
-		if got, err := parseBegin(text, now); err != nil || got.Format("2006-01-02T15:04:05") != want {
+		if got, err := parseMoment(text, now); err != nil || got.Format("2006-01-02T15:04:05") != want {
 			t.Errorf("%s: %v, %v; want %s", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "now-1", "nowish", "now+", "now+1fortnight", "25:00", "tomorrow", "now2"} {
-		if got, err := parseBegin(text, now); err == nil {
+	for _, text := range []string{"", "now-1", "nowish", "now+", "now+1fortnight", "25:00", "now2", "now+5s+", "now+3s", "13:00pm", "2/30", "2027-01-02T", "2027-01-021", "tea", "yesterday"} {
+		if got, err := parseMoment(text, now); err == nil {
 			t.Errorf("%q is %v", text, got)
 		}
 	}

@@ -268,11 +268,14 @@ export const words = {
 		fields: { directory: "Working directory", partition: "Partition", name: "Name", account: "Account", time: "Time limit", tasks: "Tasks", cpus: "CPUs per task", memory: "Memory per node", gpus: "GPUs" } as Record<string, string>,
 		examples: { time: "minutes, or 1-12:00:00", memory: "4G", gpus: "2, or a100:2", name: "", account: "", tasks: "1", cpus: "1" } as Record<string, string>,
 		reasons: {
-			unknown: "There is no such option here:", value: "Not a valid value:", missing: "A value is missing:", none: "This option has no value:", argument: "Not an option:",
-			quote: "A quote is not closed:", export: "Not ALL, NONE, or a list of NAME and NAME=VALUE, or it contains a token:",
+			unknown: "There is no such option:", ambiguous: "More than one option begins with this:", value: "Not a valid value:", missing: "A value is missing:", none: "This option has no value:",
+			argument: "Not an option:", quote: "A quote is not closed:", export: "Not ALL, NONE, or a list of NAME and NAME=VALUE, or it contains a token:", exclusive: "These options exclude each other:",
+			hetjob: "Heterogeneous jobs are not supported:", command: "This option concerns the command sbatch and not the job:", field: "The REST API has no field for this option:",
+			file: "This option names a file that only sbatch reads:", cluster: "Submit to the gateway of that cluster instead:", identity: "A job always belongs to the user of the token:",
 		},
-		problemNote: "Lines that are not understood have no effect: neither the gateway nor the controller reads them.",
+		problemNote: "Nothing is submitted while a line is not understood, as with sbatch.",
 		needs: {
+			problem: (line: number, reason: string) => `Line ${line} is not understood. ${reason}`,
 			interpreter: "The first line must begin with #! and name an interpreter.", lines: "The lines end as on Windows (CR LF): convert the script.", nul: "The script contains a NUL byte.",
 			directory: "Enter a working directory that begins with /.", valid: (field: string) => `${field}: not a valid value.`,
 		},

@@ -5,7 +5,7 @@ import { visible } from "../core/format";
 import { href, useList } from "../core/hooks";
 import { jobs, partitions } from "../core/lists";
 import { call, Failure, path, session, tokenHeader } from "../core/session";
-import { type Fields, parseScript } from "../core/sbatch";
+import { type Fields, parseOption, parseScript } from "../core/sbatch";
 import { words } from "../words";
 import { Card, Problem, State, Text } from "../ui/basics";
 
@@ -20,14 +20,12 @@ let draft: Record<string, string> = { script: example };
 const inputs: { id: string; type: "text" | "number"; set: (job: Fields, value: string) => void }[] = [
 	{ id: "name", type: "text", set: (job, v) => (job.name = v) },
 	{ id: "account", type: "text", set: (job, v) => (job.account = v) },
-	{ id: "time", type: "text", set: (job, v) => Object.assign(job, parseScript(`#SBATCH -t ${quote(v)}`).fields) },
+	{ id: "time", type: "text", set: (job, v) => Object.assign(job, parseOption("time", v)) },
 	{ id: "tasks", type: "number", set: (job, v) => Object.assign(job, { tasks: Number(v) }) },
 	{ id: "cpus", type: "number", set: (job, v) => Object.assign(job, { cpus_per_task: Number(v) }) },
-	{ id: "memory", type: "text", set: (job, v) => Object.assign(job, parseScript(`#SBATCH --mem ${quote(v)}`).fields) },
-	{ id: "gpus", type: "text", set: (job, v) => Object.assign(job, parseScript(`#SBATCH --gpus ${quote(v)}`).fields) },
+	{ id: "memory", type: "text", set: (job, v) => Object.assign(job, parseOption("mem", v)) },
+	{ id: "gpus", type: "text", set: (job, v) => Object.assign(job, parseOption("gpus", v)) },
 ];
-
-const quote = (text: string) => `'${text.replace(/'/g, "'\\''")}'`;
 
 export function Submit() {
 	const [values, setValues] = useState(draft);
@@ -61,7 +59,7 @@ export function Submit() {
 	const body = { job };
 
 	const missing = [
-		!script.startsWith("#!") && w.needs.interpreter, script.includes("\r\n") && w.needs.lines, script.includes("\0") && w.needs.nul,
+		...read.problems.slice(0, 1).map((p) => w.needs.problem(p.line, `${w.reasons[p.reason]} ${visible(p.word, 80)}`)), !script.startsWith("#!") && w.needs.interpreter, script.includes("\r\n") && w.needs.lines, script.includes("\0") && w.needs.nul,
 		!String(job.current_working_directory).startsWith("/") && w.needs.directory, ...invalid.map((id) => w.needs.valid(w.fields[id])),
 	].filter(Boolean) as string[];
 
