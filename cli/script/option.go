@@ -111,7 +111,7 @@ var options = []option{
 	{"hint", "", required, "words", "", words{
 		"compute_bound": {"threads_per_core": 1, "variable": "SLURM_HINT=compute_bound"},
 		"memory_bound":  {"cores_per_socket": 1, "threads_per_core": 1, "variable": "SLURM_HINT=memory_bound"},
-		"multithread":   {"tasks_per_core": 65535, "variable": "SLURM_HINT=multithread"}, // Slurm's number for "no limit"
+		"multithread":   {"variable": "SLURM_HINT=multithread"}, // as many tasks per core as there are threads, which is the controller's default
 		"nomultithread": {"threads_per_core": 1, "variable": "SLURM_HINT=nomultithread"},
 	}},
 	{"hold", "H", none, "fixed", "hold", true},

@@ -53,7 +53,7 @@ func TestOptions(t *testing.T) {
 		{"#SBATCH -t 0 --delay-boot=5 --segment=4 --thread-spec=1", nil,
 			Job{"time_limit": map[string]any{"set": false, "infinite": true}, "delay_boot": 300, "segment_size": set(4), "thread_specification": 1}},
 		{"#SBATCH -N 1k -k --no-kill=off -o none --mail-type=END,none", nil,
-			Job{"nodes": "1024", "minimum_nodes": 1024, "maximum_nodes": 1024, "kill_on_node_fail": true, "standard_output": "/dev/null", "mail_type": []string{}}},
+			Job{"nodes": "1024", "minimum_nodes": 1024, "maximum_nodes": 1024, "kill_on_node_fail": true, "standard_output": "/dev/null"}},
 		{"#SBATCH -N 1,4-8:2 --priority=TOP", nil, Job{"nodes": "1,4-8:2", "minimum_nodes": 1, "maximum_nodes": 8, "priority": set(4294967293)}},
 		{"#SBATCH -J a -p b,c --account=d", nil, Job{"name": "a", "partition": "b,c", "account": "d"}},
 		{"#SBATCH --job-name 'a b' # comment -n 5", nil, Job{"name": "a b"}},

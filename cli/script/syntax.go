@@ -146,7 +146,9 @@ func list(r *reader, o *option, v string) error {
 	if o.name == "gres-flags" && len(values) > 1 {
 		return errors.New("the two flags exclude each other")
 	}
-	r.put(o, o.field, values)
+	if r.put(o, o.field, values); len(values) == 0 && o.field == "mail_type" {
+		delete(r.job, o.field) // the API ignores an empty list, with a warning
+	}
 	return nil
 }
 

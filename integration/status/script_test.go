@@ -21,6 +21,9 @@ func TestDirectives(t *testing.T) {
 	p := harness.OpenStatus(t, l.URL)
 	p.SignIn(l.OwnToken)
 	p.Show("submit")
+	if class, text := p.Eval(`document.querySelector(".formfoot [role=status]").className`), p.Eval(`document.querySelector(".formfoot [role=status]").textContent`); class != "muted" {
+		t.Errorf("before anything is typed, the form shows an error: %v %v", class, text)
+	}
 	p.Fill("Working directory", "/home/ann")
 	for i, lines := range []string{
 		"-J a -p b,c --account=d", "--job-name 'a b' # comment -n 5", `--comment="it's \"x\""`, "-n4 -c 2", "-Hn4", "-N 2-4", "-N 3", "-t 1-2:30:15 --time-min=30", "-t infinite", "-t -1", "-t 90", "-t 1:30", "-t 2:00:01", "-t 1-0",
@@ -28,8 +31,10 @@ func TestDirectives(t *testing.T) {
 		"--exclusive", "--exclusive=user --nice", "--nice=-5", "--mail-type=end,TIME_LIMIT_80 --mail-user=ann@example.org", "--mail-type=ALL,TIME_LIMIT", "--mail-type=NONE", "--signal=B:SIGUSR1@90", "--signal USR2", "--open-mode=append --no-requeue -k",
 		"-a 1-4%2 -d afterok:17 -C 'rome|milan' --prefer ib", "-o out-%j -e err -i /dev/null", "-D work/x -q high --wckey w --reservation r -L lic:2", "-S 2 --ntasks-per-node=4 --ntasks-per-core=1 --ntasks-per-socket=2 --mincpus 3", "--tmp=10G --priority=7 --reboot --requeue -s -O --contiguous",
 		"-m block:cyclic --network x --container /c --sockets-per-node=2 --threads-per-core=1", "-b 2027-01-02T03:04:05", "--begin=2027-02-03", "--export=NONE", "--export=A=1,B=x", "--export=ALL,C=3", "-p=x",
+		"--hint=nomultithread --deadline=2027-01-02 --switches=2@5 --profile=all --cpu-freq=low", "--kill-on-invalid-dep=yes --spread-job --mem-bind=local", "--get-user-env",
 		// refused
-		"-J a\n--bogus=1", "--wait", "-n 1\nhetjob", "-Z", "word", "-n", "--mem=", "--hold=1", "-n 0", "-n 99999999999", "-t soon", "-t 1:2:3:4", "--mem=5X", "-N 4-2", "-N 0", "-J 'a", "--signal=R:USR1", "--signal=@5", "-w n[1", "--export=SCHED_JWT=x",
+		"--job-name=precious --partition=fake --walltime=5", "--parsable", "--propagate", "--part=a --cpus=2", "--hint=compute_bound -B 2:1",
+		"-J a\n--bogus=1", "--wait", "-n 1\nhetjob", "-Z", "word", "-n", "--mem=", "--hold=1", "-n 0", "-n 99999999999", "-t soon", "-t 1:2:3:4", "--mem=5X", "-N 4-2", "-N 0", "-J 'a", "--signal=X:USR1", "--signal=@5", "-w n[1", "--export=SCHED_JWT=x",
 		"--export=", "--export=,A=1", "--exclusive=nobody", "--open-mode=x", "--mail-type=NEVER", "-b never", "--begin=2027-02-30", "--begin=25:00", "--nice=x", "--tmp=4096T", "--priority=-1", "-",
 	} {
 		text := "#!/bin/sh\n#SBATCH " + strings.ReplaceAll(lines, "\n", "\n#SBATCH ") + "\n\necho\n#SBATCH --ignored\n" + fmt.Sprintf("# case %d.\n", i)
@@ -37,11 +42,11 @@ func TestDirectives(t *testing.T) {
 		p.Await("the script is read", fmt.Sprintf(`document.querySelector("pre.source").textContent.includes("# case %d.")`, i))
 		refused, _ := p.Eval(`[...document.querySelectorAll(".directives .error .state")].map((e) => e.textContent).join(", ")`).(string)
 		job, err := script.Parse(script.Source{Name: "job", Text: []byte(text), Directory: "/home/ann"})
+		if got := p.Eval(`document.querySelector("form.submit button[type=submit]").disabled`); got != (err != nil) {
+			t.Errorf("%q: Submit is disabled: %v; schedctl: %v", lines, got, err)
+		}
 		if err != nil {
 			line := regexp.MustCompile(`line \d+`).FindString(err.Error())
-			if line == "" { // of --export, which schedctl reads at the end
-				line = "line 2"
-			}
 			if refused != line {
 				t.Errorf("%q: the page refuses %q, schedctl: %v", lines, refused, err)
 			}

@@ -177,6 +177,7 @@ const syntaxes: Record<string, Syntax> = {
 		values = [...new Set(values)];
 		if (o.name === "gres-flags" && values.length > 1) wrong();
 		put(r, o, o.field, values);
+		if (values.length === 0 && o.field === "mail_type") delete r.job.mail_type; // the API ignores an empty list, with a warning
 	},
 	hosts(r, o, v) {
 		const names: string[] = [];

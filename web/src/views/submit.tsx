@@ -1,6 +1,7 @@
 // Submission of a script. The page translates #SBATCH lines to fields, shows the
 // request as a curl command, and then follows the job.
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { useAnswer } from "../core/answer";
 import { visible } from "../core/format";
 import { href, useList } from "../core/hooks";
 import { jobs, partitions } from "../core/lists";
@@ -37,6 +38,14 @@ export function Submit() {
 	const change = (id: string, value: string) => setValues((draft = { ...draft, [id]: value }));
 	const get = (id: string) => values[id] ?? "";
 
+	// The directory of the user's last job is where the next one probably starts.
+	const last = useMemo(() => Math.max(0, ...[...jobs.items.values()].filter((j) => j.user === session.user).map((j) => j.id)), [jobs.revision]);
+	const lastJob = useAnswer<{ jobs: any[] }>({ daemon: "controller", operation: values.directory === undefined && last ? `job/${last}?fields=current_working_directory` : "", interval: 3600 });
+	const used = lastJob.data?.jobs[0]?.current_working_directory;
+	useEffect(() => {
+		if (used && values.directory === undefined) change("directory", used);
+	}, [used, values.directory]);
+
 	const directory = get("directory");
 	const script = get("script");
 	const read = useMemo(() => parseScript(script, { current_working_directory: directory }), [script, directory]);
@@ -62,6 +71,8 @@ export function Submit() {
 		...read.problems.slice(0, 1).map((p) => w.needs.problem(p.line, `${w.reasons[p.reason]} ${visible(p.word, 80)}`)), !script.startsWith("#!") && w.needs.interpreter, script.includes("\r\n") && w.needs.lines, script.includes("\0") && w.needs.nul,
 		!String(job.current_working_directory).startsWith("/") && w.needs.directory, ...invalid.map((id) => w.needs.valid(w.fields[id])),
 	].filter(Boolean) as string[];
+
+	const untouched = Object.keys(values).every((id) => id === "script" || id === "directory") && script === example && directory === (used ?? "");
 
 	const submit = async () => {
 		setBusy(true);
@@ -128,7 +139,7 @@ export function Submit() {
 				{warnings.map((text) => <p class="banner" key={text}><Text limit={500}>{text}</Text></p>)}
 				<footer class="formfoot">
 					<button type="submit" class="primary" disabled={busy || missing.length > 0}>{busy ? w.busy : w.button}</button>
-					<span class="error" role="status">{missing[0]}</span>
+					<span class={untouched ? "muted" : "error"} role="status">{missing[0]}</span>
 				</footer>
 			</form>
 		</div>
