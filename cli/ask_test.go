@@ -152,7 +152,7 @@ func TestSameForAllServers(t *testing.T) {
 func TestRequests(t *testing.T) {
 	const key = "array_job_id,array_task_id,array_task_string"
 	const active = "&state=PENDING,RUNNING,SUSPENDED,COMPLETING,REQUEUED"
-	const columns = "cpus,end_time,job_id,job_state,name,node_count,nodes,partition,start_time,state_reason,time_limit,user_name"
+	const columns = "cpus,end_time,job_id,job_state,name,node_count,nodes,partition,start_time,state_description,state_reason,time_limit,user_name"
 	for _, tt := range []struct {
 		args    string
 		list    string
@@ -168,7 +168,7 @@ func TestRequests(t *testing.T) {
 		{"jobs -a -o json -n " + strings.Repeat("x", maxCondition+1), "jobs", []string{""}, false},
 		{"nodes n1 n2 --state IDLE --columns gpus", "nodes", []string{"fields=gres,gres_used,name,partitions,state&node=n[1-2]"}, false},
 		{"nodes -p cpu -t DRAIN -o json", "nodes", []string{"partition=cpu&state=DRAIN"}, false},
-		{"partitions cpu", "partitions", []string{"fields=cpus.total,defaults.time,maximums.time,name,nodes.configured,partition.state"}, false},
+		{"partitions cpu", "partitions", []string{"fields=cpus.total,defaults.time,flags,maximums.time,name,nodes.configured,partition.state"}, false},
 		{"partitions cpu", "nodes", []string{"fields=" + loadFields + ",partitions&partition=cpu"}, false},
 		{"partitions", "nodes", []string{"fields=" + loadFields + ",partitions"}, false},
 		{"top --once --me", "jobs", []string{"fields=" + key + "," + columns + active + "&users=ann"}, true},

@@ -205,7 +205,7 @@ $(evil)  IDLE            -      -      -       -     -     -  -           -
 		{"nodes --state idle -p cpu", `NAME   STATE  CPUS  ALLOC  LOAD  MEMORY  FREE  GPUS  PARTITIONS  REASON
 node2  IDLE      8      -     -    800M     -     -  cpu         -
 `},
-		{"partitions", `NAME  STATE       LIMIT  DEFAULT  NODES(A/I/O/T)  CPUS  NODELIST
+		{"partitions", `NAME  STATE       LIMIT  DEFTIME  NODES(A/I/O/T)  CPUS  NODELIST
 cpu   UP     2-00:00:00        -         1/1/0/2    72  node[1-2]
 `},
 	} {
@@ -371,7 +371,7 @@ func TestWatch(t *testing.T) {
 // TestTop checks a frame.
 func TestTop(t *testing.T) {
 	status, out, errOut := runCommand(t, &gateway{}, "top", "--once")
-	for _, want := range []string{"Nodes 3: 0 allocated, 1 mixed, 2 idle, 0 other", "32 of 72", "GPUs [||||||||||          ] 3 of 6", "Jobs 1 running, 1 pending", `train\x1b[2J`} {
+	for _, want := range []string{"Nodes 3: 0 allocated, 1 mixed, 2 idle, 0 other", "32 of 40", "GPUs [||||||||||||||||||||] 3 of 3", "Jobs 1 running, 1 pending", `train\x1b[2J`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -90,7 +91,7 @@ func (c *connection) selectJobs(ctx context.Context, l *rest.List, f *filter, ea
 // share texts that many jobs have, because a list can be long.
 func trimJob(j *rest.Job) *rest.Job {
 	t := *j
-	for _, text := range []*string{&t.User, &t.Account, &t.Partition, &t.QOS, &t.Reason} {
+	for _, text := range []*string{&t.User, &t.Account, &t.Partition, &t.QOS, &t.Reason, &t.Description} {
 		*text = unique.Make(*text).Value()
 	}
 	for i, state := range t.State {
@@ -125,8 +126,8 @@ func jobColumns() []column[*rest.Job] {
 		{name: "started", fields: "start_time,job_state", extra: true, Column: table.Column{Heading: "STARTED"}, cell: func(j *rest.Job) table.Cell { return timeCell(startOf(j)) }},
 		{name: "ended", fields: "end_time,job_state", extra: true, Column: table.Column{Heading: "ENDED"}, cell: func(j *rest.Job) table.Cell { return timeCell(endOf(j)) }},
 		{name: "exit", fields: "exit_code,job_state", extra: true, Column: table.Column{Heading: "EXIT", Right: true}, cell: exitCell},
-		{name: "nodelist", fields: "nodes,state_reason", Column: table.Column{Heading: "NODELIST(REASON)", Shrink: 26, Rank: 4}, cell: placementCell},
-		{name: "reason", fields: "state_reason", extra: true, Column: table.Column{Heading: "REASON", Shrink: 26, Rank: 4}, cell: func(j *rest.Job) table.Cell { return textCell(reasonOf(j)) }},
+		{name: "nodelist", fields: "nodes,state_reason,state_description", Column: table.Column{Heading: "NODELIST(REASON)", Shrink: 26, Rank: 4}, cell: placementCell},
+		{name: "reason", fields: "state_reason,state_description", extra: true, Column: table.Column{Heading: "REASON", Shrink: 26, Rank: 4}, cell: func(j *rest.Job) table.Cell { return textCell(sentenceOf(j)) }},
 		{name: "description", fields: "state_description", extra: true, Column: table.Column{Heading: "DESCRIPTION", Shrink: 26, Rank: 4}, cell: func(j *rest.Job) table.Cell { return textCell(j.Description) }},
 	}
 }
@@ -146,7 +147,7 @@ func elapsedCell(j *rest.Job) table.Cell {
 	return countCell(formatDuration(d), d.Seconds())
 }
 
-// reasonOf returns the reason why j waits or has failed, or "".
+// reasonOf returns the word for the reason why j waits or has failed, or "".
 func reasonOf(j *rest.Job) string {
 	if j.Reason == "None" {
 		return ""
@@ -154,10 +155,16 @@ func reasonOf(j *rest.Job) string {
 	return j.Reason
 }
 
+// sentenceOf returns why j waits or has failed, as squeue shows it: what the
+// controller says or, if it says nothing, the word for the reason.
+func sentenceOf(j *rest.Job) string {
+	return cmp.Or(j.Description, reasonOf(j))
+}
+
 // placementCell returns a cell with the nodes of j or, if it has none, with the
 // reason.
 func placementCell(j *rest.Job) table.Cell {
-	reason := reasonOf(j)
+	reason := sentenceOf(j)
 	if j.Nodes != "" || reason == "" {
 		return textCell(j.Nodes)
 	}

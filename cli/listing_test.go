@@ -99,7 +99,7 @@ node0002  IDLE           128      -     -  all         -
 	check("history of an array", `JOBID         PART…  NAME      USER       STATE                TIME   CPUS  EXIT
 1234560_1234  gpu-…  a-long-…  alexandra  OUT_OF_MEMORY  1-10:17:36  51200     0
 `, (&listing[*rest.Job]{columns: historyColumns()}).table(history))
-	check("partitions", `NAME             STATE       LIMIT  DEFAULT  NODES(A/I/O/T)   CPUS  NODELIST
+	check("partitions", `NAME             STATE       LIMIT  DEFTIME  NODES(A/I/O/T)   CPUS  NODELIST
 a-long-name-of…  UP     2-00:00:00  1:00:00   301/90/10/401  51328  node[0001-0…
 `, (&listing[*partitionRow]{columns: partitionColumns()}).table([]*partitionRow{{partitions[0], load{nodes: 401, allocated: 300, mixed: 1, idle: 90, other: 10}}}))
 }

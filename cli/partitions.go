@@ -18,7 +18,8 @@ func partitionsCommand() *cobra.Command {
 		Use:   "partitions [NAME...]",
 		Short: "List partitions",
 		Long: `partitions lists partitions. The column NODES(A/I/O/T) contains the number of nodes that run
-jobs, that are idle, that are in other states such as DOWN or DRAIN, and their total.`,
+jobs, that are idle, that are in other states such as DOWN or DRAIN, and their total.
+A * marks the partition of jobs that name none.`,
 		Args: cobra.ArbitraryArgs,
 	}
 	o.connectFlags(cmd)
@@ -43,6 +44,9 @@ jobs, that are idle, that are in other states such as DOWN or DRAIN, and their t
 		request := &rest.List{}
 		if d == nil {
 			request.Fields = l.fields("name")
+			if c.Version() >= "v0.0.45" {
+				request.Fields = l.fields("name", "flags")
+			}
 		}
 		err = c.Partitions(cmd.Context(), request, func(p *rest.Partition, text json.RawMessage) error {
 			if !w.has(p.Name) {
@@ -79,12 +83,20 @@ type partitionRow struct {
 	usage load
 }
 
+// label returns the name of p and, as sinfo does, an asterisk if p is the default.
+func (p *partitionRow) label() string {
+	if slices.Contains(p.Flags, "DEFAULT") {
+		return p.Name + "*"
+	}
+	return p.Name
+}
+
 func partitionColumns() []column[*partitionRow] {
 	return []column[*partitionRow]{
-		{name: "name", fields: "name", Column: table.Column{Heading: "NAME", Shrink: 12, Rank: 2}, cell: func(p *partitionRow) table.Cell { return textCell(p.Name) }},
+		{name: "name", fields: "name", Column: table.Column{Heading: "NAME", Shrink: 12, Rank: 2}, cell: func(p *partitionRow) table.Cell { return textCell(p.label()) }},
 		{name: "state", fields: "partition.state", Column: table.Column{Heading: "STATE"}, cell: func(p *partitionRow) table.Cell { return stateCell(p.Partition.Partition.State) }},
 		{name: "limit", fields: "maximums.time", Column: table.Column{Heading: "LIMIT", Right: true}, cell: func(p *partitionRow) table.Cell { return limitCell(p.Maximums.Time) }},
-		{name: "default", fields: "defaults.time", Column: table.Column{Heading: "DEFAULT", Right: true, Drop: 1}, cell: func(p *partitionRow) table.Cell { return limitCell(p.Defaults.Time) }},
+		{name: "default", fields: "defaults.time", Column: table.Column{Heading: "DEFTIME", Right: true, Drop: 1}, cell: func(p *partitionRow) table.Cell { return limitCell(p.Defaults.Time) }},
 		{name: "nodes", Column: table.Column{Heading: "NODES(A/I/O/T)", Right: true}, cell: func(p *partitionRow) table.Cell {
 			u := &p.usage
 			return countCell(fmt.Sprintf("%d/%d/%d/%d", u.inUse(), u.idle, u.other, u.nodes), float64(u.nodes))

@@ -152,11 +152,12 @@ func onKey(key byte, callback func()) (restore func()) {
 }
 
 // A load counts nodes, in total and by state. It also contains the sums of
-// their CPUs, memory and GPUs: all, and those in use.
+// their CPUs, memory and GPUs: all, those in use, and those that can't be used.
 type load struct {
 	nodes, allocated, mixed, idle, other int
 	cpus, busyCPUs, memory, busyMemory   int64
 	gpus, busyGPUs                       int64
+	lostCPUs, lostMemory, lostGPUs       int64 // not in use, on nodes that jobs can't use
 }
 
 // inUse returns the number of nodes that run jobs.
@@ -184,6 +185,18 @@ func (l *load) add(n *rest.Node) {
 	l.busyMemory += n.AllocMem.Int()
 	used, all := n.GPUs()
 	l.busyGPUs, l.gpus = l.busyGPUs+used, l.gpus+all
+	if slices.ContainsFunc(n.State, func(s string) bool { return unusableStates[s] }) {
+		l.lostCPUs += max(0, n.CPUs.Int()-n.Allocated.Int())
+		l.lostMemory += max(0, n.Memory.Int()-n.AllocMem.Int())
+		l.lostGPUs += max(0, all-used)
+	}
+}
+
+// unusableStates are states of a node, and additions to its state, in which no
+// job can start.
+var unusableStates = map[string]bool{
+	"DOWN": true, "ERROR": true, "FUTURE": true, "UNKNOWN": true, "DRAIN": true, "FAIL": true, "NOT_RESPONDING": true, "INVALID_REG": true, "MAINTENANCE": true,
+	"REBOOT_ISSUED": true, "POWERED_DOWN": true, "POWERING_DOWN": true, "POWERING_UP": true, "POWER_DOWN": true, "POWER_UP": true,
 }
 
 // loadFields are the fields of a node that a load needs.
@@ -269,20 +282,24 @@ func (o *overview) print(w io.Writer, style table.Style, rows int) error {
 		case "RUNNING":
 			running++
 		case "PENDING":
-			pending++
+			pending += j.PendingCount()
 		}
 	}
 	l := &o.load
+	cpus, memory, gpus := l.cpus-l.lostCPUs, l.memory-l.lostMemory, l.gpus-l.lostGPUs // that jobs use or can use
 	lines := []string{
 		fmt.Sprintf("%s  %s  %s", time.Now().Format("15:04:05"), o.Server(), o.Version()),
 		fmt.Sprintf("Nodes %d: %d allocated, %d mixed, %d idle, %d other",
 			l.nodes, l.allocated, l.mixed, l.idle, l.other),
 		fmt.Sprintf("CPUs %s %d of %d   Memory %s %s of %s",
-			bar(l.busyCPUs, l.cpus), l.busyCPUs, l.cpus,
-			bar(l.busyMemory, l.memory), formatMemory(l.busyMemory), formatMemory(l.memory)),
+			bar(l.busyCPUs, cpus), l.busyCPUs, cpus,
+			bar(l.busyMemory, memory), formatMemory(l.busyMemory), formatMemory(memory)),
+	}
+	if l.lostCPUs > 0 {
+		lines[2] += fmt.Sprintf("   %d CPUs unavailable", l.lostCPUs)
 	}
 	if l.gpus > 0 {
-		lines = append(lines, fmt.Sprintf("GPUs %s %d of %d", bar(l.busyGPUs, l.gpus), l.busyGPUs, l.gpus))
+		lines = append(lines, fmt.Sprintf("GPUs %s %d of %d", bar(l.busyGPUs, gpus), l.busyGPUs, gpus))
 	}
 	lines = append(lines, fmt.Sprintf("Jobs %d running, %d pending", running, pending))
 	for _, line := range lines {

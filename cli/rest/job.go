@@ -155,6 +155,35 @@ func (j *Job) PendingTasks() (iter.Seq[string], bool) {
 	}, complete
 }
 
+// PendingCount returns the number of tasks that wait, if j is pending: 1, or the
+// number of tasks of an array that j stands for. slurmrestd cuts a long list of
+// tasks off; then it is the number of those in the list.
+func (j *Job) PendingCount() int {
+	list, _, _ := strings.Cut(j.ArrayTasks, "%")
+	if j.ArrayJob.Int() == 0 || j.ArrayTask.Set || list == "" {
+		return 1
+	}
+	n := 0
+	for part := range strings.SplitSeq(list, ",") {
+		part, step, _ := strings.Cut(part, ":")
+		first, last, isRange := strings.Cut(part, "-")
+		a, err := strconv.Atoi(first)
+		if err != nil {
+			continue // the rest of the list is cut off
+		}
+		b, err := strconv.Atoi(last)
+		if !isRange || err != nil {
+			b = a
+		}
+		width, err := strconv.Atoi(step)
+		if err != nil || width < 1 {
+			width = 1
+		}
+		n += max(0, b-a)/width + 1
+	}
+	return max(1, n)
+}
+
 func (j *Job) hasPendingTask(task string) bool {
 	list, complete := j.pendingList()
 	return complete && list != "" && model.HostlistHas(list, task)

@@ -8,6 +8,7 @@ import (
 // Partition contains the fields of a partition that are shown to people.
 type Partition struct {
 	Name      string `json:"name"`
+	Flags     Words  `json:"flags"` // from v0.0.45 on
 	Partition struct {
 		State Words `json:"state"`
 	} `json:"partition"`

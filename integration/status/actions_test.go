@@ -66,7 +66,7 @@ func TestActions(t *testing.T) {
 			p.Fill("Reason", tt.reason)
 		}
 		p.Screenshot("confirm-" + tt.button)
-		p.Click(tt.button)
+		p.Click(tt.button + map[bool]string{true: " job", false: " node"}[strings.HasPrefix(tt.view, "job")])
 		p.AwaitText("Done: 1.")
 		p.CloseDialog()
 		if got := strings.ReplaceAll(strings.Join(p.Changes, "\n"), url, ""); got != tt.want {
@@ -83,7 +83,7 @@ func TestActions(t *testing.T) {
 	p.AwaitText(fmt.Sprintf("%v selected", rows))
 	p.Changes = nil
 	p.Ask("Cancel")
-	p.Click("Cancel")
+	p.Click(fmt.Sprintf("Cancel %v jobs", rows))
 	p.AwaitText(fmt.Sprintf("Done: %v.", rows))
 	if named := p.Eval(`document.querySelectorAll("dialog .targets li").length`); named != rows || len(p.Changes) != int(rows) {
 		t.Errorf("%v jobs are named, %d requests sent, want %v", named, len(p.Changes), rows)
@@ -94,7 +94,7 @@ func TestActions(t *testing.T) {
 	c.change(func() { c.permits = false })
 	p.Show("job/100004")
 	p.Ask("Cancel")
-	p.Click("Cancel")
+	p.Click("Cancel job")
 	p.AwaitText("Refused or failed: 1.")
 	p.CloseDialog()
 	p.AwaitText("You may not change jobs of other users.")
@@ -108,7 +108,7 @@ func TestActions(t *testing.T) {
 	p.Show("node/r01n01")
 	p.Ask("Drain")
 	p.Fill("Reason", "disk")
-	p.Click("Drain")
+	p.Click("Drain node")
 	p.AwaitText("Refused or failed: 1.")
 	p.CloseDialog()
 	p.Show("node/r01n02")

@@ -35,12 +35,17 @@ func TestPage(t *testing.T) {
 		p.AwaitText(view.want)
 	}
 
-	// Submit a script. A line that is not understood must be named, and the
-	// others must become fields.
+	// Submit a script. While a line is not understood, it must be named, and
+	// nothing must be submitted.
 	p.Show("submit")
-	script := "#!/bin/sh\n#SBATCH -J followed --time=7\n#SBATCH --nonsense=1\n#SBATCH -o " + l.Work + "/out-%j\nsleep 600\n"
+	script := "#!/bin/sh\n#SBATCH -J followed --time=7\n#SBATCH -o " + l.Work + "/out-%j\nsleep 600\n"
+	p.Fill("Script", strings.Replace(script, "--time=7", "--time=7 --walltime=5", 1))
+	p.AwaitText("Line 2 is not understood. There is no such option: --walltime")
+	if disabled := p.Eval(`document.querySelector("form.submit button[type=submit]").disabled`); disabled != true {
+		t.Error("the script can be submitted")
+	}
+	p.Eval(`document.querySelector("form.submit").requestSubmit()`)
 	p.Fill("Script", script)
-	p.AwaitText("There is no such option here: --nonsense")
 	p.AwaitText("Enter a working directory")
 	p.Fill("Working directory", l.Work)
 	p.AwaitText(`"time_limit"`)
@@ -60,6 +65,9 @@ func TestPage(t *testing.T) {
 			Output    string               `json:"stdout_expanded"`
 		}
 	}
+	if id[1] != "1" {
+		t.Errorf("the first job is %s", id[1])
+	}
 	harness.Must(t, json.Unmarshal([]byte(l.Request("GET", "/sched/v0.0.45/job/"+id[1], "").Text), &list))
 	if j := list.Jobs[0]; j.Name != "followed" || j.TimeLimit.Number != 7 || j.Output != l.Work+"/out-"+id[1] {
 		t.Errorf("the job is %+v", j)
@@ -77,7 +85,7 @@ func TestPage(t *testing.T) {
 		t.Errorf("the question names %q", named)
 	}
 	p.Changes = nil
-	p.Click("Cancel")
+	p.Click("Cancel job")
 	p.AwaitText("Done: 1.")
 	p.CloseDialog()
 	if want := "DELETE " + l.URL + "/sched/v0.0.45/job/" + id[1] + " "; len(p.Changes) != 1 || p.Changes[0] != want {

@@ -15,6 +15,8 @@ export interface Source<T> {
 	/** Field that identifies a record. */
 	key: string;
 	fields: readonly string[];
+	/** Fields that only this version of the API and later ones have. */
+	since?: Record<string, string>;
 	/** Converts a record of the answer. */
 	parse(record: any): T;
 	/** Whether the list is important enough for a connection of its own. */
@@ -179,7 +181,8 @@ export class Collection<T> {
 	}
 
 	private query(rest: string): string {
-		const fields = [...new Set([...this.source.fields, ...this.extra])].join(",");
+		const known = (field: string) => session.version >= (this.source.since?.[field] ?? "");
+		const fields = [...new Set([...this.source.fields, ...this.extra])].filter(known).join(",");
 		return path("controller", `${this.source.list}/?${rest}fields=${fields}`);
 	}
 

@@ -2,13 +2,13 @@
 // changes: an hour of numbers for the plots, and the last changes of states.
 import { Collection } from "./collection";
 import fields from "./fields.json";
-import { type Job, type Node, type Partition, type Reservation, running, toJob, toNode, toPartition, toReservation } from "./records";
+import { active, type Job, type Node, type Partition, type Reservation, running, toJob, toNode, toPartition, toReservation } from "./records";
 import { nodeKinds, type Kind } from "./states";
 import { onEnd } from "./session";
 
 export const jobs = new Collection<Job>({ list: "jobs", key: "job_id", fields: fields.jobs, parse: toJob, stream: true, interval: 5 });
 export const nodes = new Collection<Node>({ list: "nodes", key: "name", fields: fields.nodes, parse: toNode, stream: true, interval: 10 });
-export const partitions = new Collection<Partition>({ list: "partitions", key: "name", fields: fields.partitions, parse: toPartition, stream: false, interval: 15 });
+export const partitions = new Collection<Partition>({ list: "partitions", key: "name", fields: fields.partitions, since: { flags: "v0.0.45" }, parse: toPartition, stream: false, interval: 15 });
 export const reservations = new Collection<Reservation>({ list: "reservations", key: "name", fields: fields.reservations, parse: toReservation, stream: false, interval: 30 });
 
 /** One change of a state. */
@@ -49,7 +49,7 @@ export interface Sample {
 	at: number; // seconds since 1970
 	running: number;
 	waiting: number;
-	cpus: number; // allocated, as a fraction of those that work
+	cpus: number; // in use, as a fraction of those that jobs can use
 }
 
 const HOUR = 3600;
@@ -62,12 +62,54 @@ function sample(): void {
 	let [active, waiting] = [0, 0];
 	for (const job of jobs.items.values()) {
 		if (running(job)) active++;
-		else if (job.state === "PENDING") waiting++;
+		else if (job.state === "PENDING") waiting += job.tasks;
 	}
-	const { used, total } = usage(nodes.items.values()).cpus;
+	const usable = usableCPUs();
+	if (samples.length === 0) samples = remembered(at, usable.total);
 	const last = samples[samples.length - 1];
 	const fresh = last !== undefined && at < last.at + EVERY; // then it shows the current numbers
-	samples = [...samples.slice(0, fresh ? -1 : undefined).filter((s) => s.at > at - HOUR), { at: fresh ? last.at : at, running: active, waiting, cpus: total > 0 ? used / total : 0 }];
+	if (!fresh && seenSince === 0) seenSince = at;
+	samples = [...samples.slice(0, fresh ? -1 : undefined).filter((s) => s.at > at - HOUR), { at: fresh ? last.at : at, running: active, waiting, cpus: usable.total > 0 ? usable.used / usable.total : 0 }];
+}
+
+/** Since when the page has seen the samples itself. */
+export let seenSince = 0;
+
+function usableCPUs() {
+	const { used, total, lost } = usage(nodes.items.values()).cpus;
+	return { used, total: total - lost };
+}
+
+/**
+ * Returns the samples of the last hour that follow from the times of the jobs.
+ * The controller forgets a job some minutes after its end, so these samples show
+ * at least what was there.
+ */
+function remembered(now: number, usable: number): Sample[] {
+	const [steps, width] = [60, HOUR / 60];
+	const change = { running: new Float64Array(steps + 1), waiting: new Float64Array(steps + 1), cpus: new Float64Array(steps + 1) };
+	const first = now - HOUR;
+	const add = (to: Float64Array, from: number, until: number, n: number) => {
+		const [a, b] = [from, until].map((t) => Math.max(0, Math.min(steps, Math.ceil((t - first) / width))));
+		if (a >= b) return;
+		to[a] += n;
+		to[b] -= n;
+	};
+	for (const job of jobs.items.values()) {
+		const began = job.state !== "PENDING" && job.started > 0 ? job.started : 0;
+		const ended = active(job) ? Infinity : job.ended;
+		add(change.waiting, job.submitted, began || ended, job.tasks);
+		if (!began) continue;
+		add(change.running, began, ended, 1);
+		add(change.cpus, began, ended, job.cpus);
+	}
+	let [runs, waits, cpus] = [0, 0, 0];
+	return Array.from({ length: steps }, (_, i) => {
+		runs += change.running[i];
+		waits += change.waiting[i];
+		cpus += change.cpus[i];
+		return { at: first + i * width, running: runs, waiting: waits, cpus: usable > 0 ? Math.min(1, cpus / usable) : 0 };
+	});
 }
 
 window.setInterval(sample, EVERY * 1000);
@@ -89,7 +131,7 @@ export interface Usage {
 	gpus: Amount;
 }
 
-const unusable: Kind[] = ["down", "drained", "draining", "off", "unknown"];
+const unusable: Kind[] = ["down", "drained", "draining", "maintenance", "off", "unknown"];
 
 /** Adds up the resources of nodes. */
 export function usage(list: Iterable<Node>): Usage {
@@ -116,4 +158,5 @@ onEnd(() => {
 	for (const list of [jobs, nodes, partitions, reservations]) list.clear();
 	happenings = [];
 	samples = [];
+	seenSince = 0;
 });

@@ -29,7 +29,11 @@ export interface Job {
 	flags: string[];
 	kind: Kind;
 	reason: string;
+	/** What the controller says in addition to the reason, or in place of it. */
+	why: string;
 	held: boolean;
+	/** Number of tasks: those that wait, if the record stands for the tasks of an array. */
+	tasks: number;
 	array: number;
 	het: number;
 	submitted: number;
@@ -53,12 +57,22 @@ export function label(r: any): string {
 	return String(r.job_id);
 }
 
+/** Returns the number of tasks in a list such as "0-9,12-20:2%4". A long list is cut, and ends with "...". */
+export function tasksOf(text: string): number {
+	let n = 0;
+	for (const part of text.replace(/%.*/, "").split(",")) {
+		const m = /^(\d+)(?:-(\d+)(?::(\d+))?)?$/.exec(part);
+		if (m) n += m[2] ? Math.floor((Number(m[2]) - Number(m[1])) / Number(m[3] ?? 1)) + 1 : 1;
+	}
+	return Math.max(1, n);
+}
+
 export function toJob(r: any): Job {
 	const [state = "", ...flags] = r.job_state as string[];
 	const limit = value(r.time_limit);
 	return {
 		id: r.job_id, label: label(r), name: r.name, user: r.user_name, account: r.account, partition: r.partition, qos: r.qos,
-		state, flags, kind: jobKind(state, flags), reason: r.state_reason === "None" ? "" : r.state_reason, held: r.hold && state === "PENDING",
+		state, flags, kind: jobKind(state, flags), reason: r.state_reason === "None" ? "" : r.state_reason, why: r.state_description ?? "", tasks: r.array_task_id?.set ? 1 : tasksOf(r.array_task_string ?? ""), held: r.hold && state === "PENDING",
 		array: r.array_job_id.number, het: r.het_job_id.number,
 		submitted: r.submit_time.number, started: r.start_time.number, ended: r.end_time.number, limit: limit === undefined ? undefined : limit * 60,
 		cpus: r.cpus.number, nodeCount: r.node_count.number, nodes: r.nodes, gpus: gpusOfTRES(r.tres_alloc_str),
@@ -118,6 +132,8 @@ export interface Partition {
 	denied: string;
 	groups: string;
 	qos: string;
+	/** Whether jobs that name no partition run here. */
+	standard: boolean;
 }
 
 const minutes = (n: Num | undefined) => {
@@ -129,7 +145,7 @@ export function toPartition(r: any): Partition {
 	return {
 		name: r.name, state: r.partition.state[0] ?? "", nodes: r.nodes.total, hosts: r.nodes.configured, cpus: r.cpus.total, tres: r.tres.configured,
 		defaultTime: minutes(r.defaults.time), maxTime: minutes(r.maximums.time), maxNodes: value(r.maximums.nodes), tier: r.priority.tier,
-		accounts: r.accounts.allowed, denied: r.accounts.deny, groups: r.groups.allowed, qos: r.qos.assigned || r.qos.allowed,
+		accounts: r.accounts.allowed, denied: r.accounts.deny, groups: r.groups.allowed, qos: r.qos.assigned || r.qos.allowed, standard: (r.flags ?? []).includes("DEFAULT"),
 	};
 }
 

@@ -4,7 +4,7 @@
 /** How a state is shown. */
 export type Kind =
 	| "running" | "waiting" | "paused" | "ending" | "done" | "failed" | "cancelled" | "timeout" // jobs
-	| "allocated" | "mixed" | "idle" | "draining" | "drained" | "down" | "reserved" | "off" | "unknown"; // nodes
+	| "allocated" | "mixed" | "idle" | "draining" | "drained" | "down" | "planned" | "reserved" | "maintenance" | "off" | "unknown"; // nodes
 
 export function jobKind(state: string, flags: string[]): Kind {
 	switch (state) {
@@ -37,9 +37,11 @@ export function nodeKind(state: string, flags: string[]): Kind {
 	if (state === "ALLOCATED") return "allocated";
 	if (state === "MIXED") return "mixed";
 	if (has("COMPLETING")) return "ending";
-	if (has("MAINTENANCE", "RESERVED", "PLANNED", "REBOOT_REQUESTED", "REBOOT_ISSUED", "BLOCKED")) return "reserved";
+	if (has("MAINTENANCE", "REBOOT_ISSUED")) return "maintenance";
+	if (has("RESERVED", "BLOCKED")) return "reserved";
+	if (has("PLANNED")) return "planned";
 	return state === "IDLE" ? "idle" : "unknown";
 }
 
 /** The kinds of nodes, in the order in which the page shows them. */
-export const nodeKinds: Kind[] = ["allocated", "mixed", "ending", "idle", "reserved", "draining", "drained", "down", "off", "unknown"];
+export const nodeKinds: Kind[] = ["allocated", "mixed", "ending", "idle", "planned", "reserved", "maintenance", "draining", "drained", "down", "off", "unknown"];

@@ -38,7 +38,9 @@ const shapes: Record<Kind, JSX.Element> = {
 	draining: <path d="M6 11 .8 2h10.4z" fill="none" stroke="currentColor" stroke-width="1.5" stroke-linejoin="round" />,
 	drained: <path d="M6 11 .8 2h10.4z" fill="currentColor" />,
 	down: line("M2.2 2.2l7.6 7.6M9.8 2.2 2.2 9.8"),
+	planned: <>{frame}{line("M6 4v2l1.2 0.8")}</>,
 	reserved: <>{frame}{line("M4 6h4")}</>,
+	maintenance: <>{frame}{line("M4 4l4 4M8 4 4 8")}</>,
 	off: <>{line("M6 1.2v4.6")}<path d="M3.6 3a4.4 4.4 0 1 0 4.8 0" fill="none" stroke="currentColor" stroke-width="1.5" stroke-linecap="round" /></>,
 	unknown: <>{ring}<circle cx="6" cy="6" r="0.9" fill="currentColor" /></>,
 };
@@ -64,8 +66,9 @@ export function Bar({ amount }: { amount: Amount }) {
 	);
 }
 
+/** How much is in use of what jobs can use. */
 export function Share({ amount }: { amount: Amount }) {
-	return <>{percent(amount.used, amount.total)}</>;
+	return <>{percent(amount.used, amount.total - amount.lost)}</>;
 }
 
 /** A part of a view, with a heading. */

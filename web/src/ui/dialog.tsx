@@ -81,7 +81,7 @@ function Confirm<T>({ title, question, button, danger, list, name, describe, cha
 export function ConfirmJobs({ action, jobs, onClose }: { action: JobAction; jobs: Job[]; onClose: () => void }) {
 	const text = words.jobActions[action];
 	return (
-		<Confirm title={text.title} question={text.question(count(jobs.length), jobs.length)} button={text.button} danger={action === "cancel"} list={jobs}
+		<Confirm title={text.title} question={text.question(count(jobs.length), jobs.length)} button={text.confirm(count(jobs.length), jobs.length)} danger={action === "cancel"} list={jobs}
 			name={(job) => job.label} change={(job) => changeJob(action, job)} onClose={onClose}
 			describe={(job) => <><b>{job.label}</b> <Text limit={120}>{job.name}</Text> <span class="muted"><Text>{job.user}</Text></span></>} />
 	);
@@ -91,7 +91,7 @@ export function ConfirmNodes({ action, nodes, onClose }: { action: NodeAction; n
 	const [reason, setReason] = useState("");
 	const text = words.nodeActions[action];
 	return (
-		<Confirm title={text.title} question={text.question(count(nodes.length), nodes.length)} button={text.button} danger={action === "drain"} list={nodes}
+		<Confirm title={text.title} question={text.question(count(nodes.length), nodes.length)} button={text.confirm(count(nodes.length), nodes.length)} danger={action === "drain"} list={nodes}
 			name={(node) => node.name} change={(node) => changeNode(action, node, reason.trim())} onClose={onClose}
 			ready={action === "resume" || reason.trim() !== ""} describe={(node) => <b><Text>{node.name}</Text></b>}>
 			{action === "drain" && (

@@ -87,7 +87,9 @@ function draw(g: CanvasRenderingContext2D, cell: Cell, x: number, y: number, siz
 			g.lineWidth = line * 1.6;
 			g.stroke();
 			break;
+		case "planned":
 		case "reserved":
+		case "maintenance":
 		case "ending":
 			outline();
 			g.fillRect(x + size / 4, y + size / 2 - line / 2, size / 2, line);

@@ -46,6 +46,7 @@ export function Table<T>({ caption, columns, rows, id, link, order: first, selec
 	const box = useRef<HTMLDivElement>(null);
 	const [view, setView] = useState({ from: 0, to: 40 });
 	const [focus, setFocus] = useState(0);
+	const [whole, setWhole] = useState(false); // all rows are rendered, to be printed or saved
 
 	const sorted = useMemo(() => {
 		const by = columns.find((column) => column.id === order.id)?.sort;
@@ -68,6 +69,23 @@ export function Table<T>({ caption, columns, rows, id, link, order: first, selec
 		observer.observe(box.current!);
 		return () => observer.disconnect();
 	}, []);
+
+	useEffect(() => {
+		const [before, after] = [() => setWhole(true), () => setWhole(false)];
+		window.addEventListener("beforeprint", before);
+		window.addEventListener("afterprint", after);
+		return () => {
+			window.removeEventListener("beforeprint", before);
+			window.removeEventListener("afterprint", after);
+		};
+	}, []);
+	const save = () => {
+		setWhole(true);
+		window.setTimeout(() => {
+			download(`${caption}.csv`, csv(box.current!));
+			setWhole(false);
+		});
+	};
 
 	const last = sorted.length - 1;
 	const active = Math.min(focus, Math.max(last, 0));
@@ -98,12 +116,14 @@ export function Table<T>({ caption, columns, rows, id, link, order: first, selec
 	};
 
 	const sortBy = (column: Column<T>) => setOrder((old) => ({ id: column.id, down: old.id === column.id ? !old.down : !!column.number }));
-	const from = Math.min(view.from, Math.max(0, last));
-	const shown = sorted.slice(from, view.to);
+	const from = whole ? 0 : Math.min(view.from, Math.max(0, last));
+	const shown = sorted.slice(from, whole ? undefined : view.to);
 	const below = Math.max(0, sorted.length - from - shown.length);
 	const width = columns.length + (onSelect ? 1 : 0);
 
 	return (
+		<>
+		{tall && sorted.length > 0 && <button type="button" class="small csv" title={words.csvTitle} onClick={save}>{words.csv}</button>}
 		<div class={tall ? "table tall" : "table"} ref={box} onScroll={measure} onKeyDown={key} tabIndex={sorted.length === 0 ? 0 : -1} role={tall ? "region" : undefined} aria-label={tall ? caption : undefined}>
 			<table aria-rowcount={sorted.length + 1}>
 				<caption class="hidden">{caption}</caption>
@@ -151,7 +171,22 @@ export function Table<T>({ caption, columns, rows, id, link, order: first, selec
 			</table>
 			{sorted.length === 0 && empty}
 		</div>
+		</>
 	);
+}
+
+/** Returns the rows of a table as comma-separated values. */
+function csv(box: HTMLElement): string {
+	return [...box.querySelectorAll("tr:not(.space)")].map((tr) => [...tr.querySelectorAll<HTMLElement>("th:not(.select), td:not(.select)")].map((cell) => {
+		const text = cell.querySelector("time")?.dateTime ?? (cell.querySelector("button") ?? cell).textContent!.replace(/[↓↑]$/, "").trim();
+		return `"${text.replace(/^[=+@\t-](?!\d)/, "'$&").replace(/"/g, '""')}"`; // a spreadsheet would carry out a name such as =cmd()
+	}).join(",")).join("\r\n") + "\r\n";
+}
+
+function download(name: string, text: string): void {
+	const address = URL.createObjectURL(new Blob(["\ufeff", text], { type: "text/csv" }));
+	Object.assign(document.createElement("a"), { href: address, download: name }).click();
+	window.setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
 
 const classOf = (column: Column<any>) => [column.class, column.number && "number", column.optional && "optional"].filter(Boolean).join(" ");

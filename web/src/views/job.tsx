@@ -51,6 +51,8 @@ export function JobView({ id, submitted }: { id: string; submitted: boolean }) {
 		);
 	}
 	const head = job ?? fromRecord(record);
+	// The record of an array's waiting tasks has the number for "not set" in place of a task's.
+	const file = (name: string): string | undefined => (raw ?? record)?.[name]?.replaceAll("4294967294", "%a");
 	const offered = job && !gone ? (["cancel", "hold", "release", "requeue"] as JobAction[]).filter((name) => offersJob(name, job)) : [];
 	return (
 		<div class="page">
@@ -76,6 +78,7 @@ export function JobView({ id, submitted }: { id: string; submitted: boolean }) {
 						[w.exit, head.state === "PENDING" || running(head) ? "" : exit((raw ?? record)?.exit_code)],
 						[w.derivedExit, active(head) ? "" : derived((raw ?? record)?.derived_exit_code, (raw ?? record)?.exit_code)],
 						[w.why, raw && head.reason && head.state !== "PENDING" ? <Text>{head.reason}</Text> : ""],
+						[w.waitingTasks, head.tasks > 1 ? count(head.tasks) : ""],
 						[w.restarts, raw?.restart_cnt ? count(raw.restart_cnt) : ""],
 						[w.failedNode, raw?.failed_node && <Text>{raw.failed_node}</Text>],
 						[words.nodes, head.nodes ? <Hosts hosts={head.nodes} /> : ""],
@@ -85,9 +88,9 @@ export function JobView({ id, submitted }: { id: string; submitted: boolean }) {
 				</Card>
 				<Card title={w.files}>
 					<Facts facts={[
-						[w.output, path(raw?.stdout_expanded ?? record?.stdout_expanded)],
-						[w.errors, path(different(raw?.stderr_expanded ?? record?.stderr_expanded, raw?.stdout_expanded ?? record?.stdout_expanded))],
-						[w.input, path(different(raw?.stdin_expanded ?? record?.stdin_expanded, "/dev/null"))],
+						[w.output, path(file("stdout_expanded"))],
+						[w.errors, path(different(file("stderr_expanded"), file("stdout_expanded")))],
+						[w.input, path(different(file("stdin_expanded"), "/dev/null"))],
 						[w.directory, path(raw?.current_working_directory ?? record?.working_directory)],
 						[w.command, path(raw?.command)],
 						[w.submitLine, path(record?.submit_line)],
@@ -126,7 +129,7 @@ function fromRecord(r: any): Job {
 	const named = { ...r, array_job_id: { number: r.array?.job_id ?? 0 }, array_task_id: r.array?.task_id, het_job_id: { number: r.het?.job_id ?? 0 }, het_job_offset: r.het?.job_offset };
 	return {
 		id: r.job_id, label: label(named), name: r.name, user: r.user, account: r.account, partition: r.partition, qos: r.qos, state, flags, kind: jobKind(state, flags),
-		reason: r.state.reason === "None" ? "" : r.state.reason, held: false, array: r.array?.job_id ?? 0, het: r.het?.job_id ?? 0,
+		reason: r.state.reason === "None" ? "" : r.state.reason, why: "", tasks: 1, held: false, array: r.array?.job_id ?? 0, het: r.het?.job_id ?? 0,
 		submitted: r.time.submission, started: r.time.start, ended: r.time.end, limit: value(r.time.limit) === undefined ? undefined : value(r.time.limit)! * 60,
 		cpus: r.required.CPUs, nodeCount: r.allocation_nodes, nodes: r.nodes, gpus: 0, more: {},
 	};
@@ -208,7 +211,7 @@ function Resources({ job, raw, record }: { job: Job; raw: any; record: any }) {
 }
 
 function listed(list: any[] | undefined): Map<string, number> {
-	return new Map((list ?? []).map((t) => [t.name ? `${t.type}/${t.name}` : t.type, t.count]));
+	return new Map((list ?? []).filter((t) => t.count >= 0).map((t) => [t.name ? `${t.type}/${t.name}` : t.type, t.count])); // negative if not set
 }
 
 function Steps({ record }: { record: any }) {

@@ -25,9 +25,12 @@ const states: Record<string, (job: Job) => boolean> = {
 const now = () => Date.now() / 1000;
 const elapsed = (job: Job) => (!job.started || job.state === "PENDING" ? 0 : Math.max(0, (running(job) ? now() : job.ended) - job.started));
 
+/** Why a job waits or has failed: what the controller says or, as in squeue, the word for the reason. */
+export const reasonOf = (job: Job) => job.why || job.reason;
+
 const t = words.columns;
 export const jobColumns: Column<Job>[] = [
-	{ id: "id", title: t.job, sort: (j) => j.id, cell: (j) => j.label },
+	{ id: "id", title: t.job, sort: (j) => j.id, cell: (j) => <>{j.label}{j.tasks > 1 && <> <span class="tag">{words.tasks(count(j.tasks))}</span></>}</> },
 	{ id: "name", title: t.name, sort: (j) => j.name, cell: (j) => <Text limit={80}>{j.name}</Text>, class: "grow" },
 	{ id: "state", title: t.state, sort: (j) => j.state, cell: (j) => <State kind={j.kind}>{words.jobState(j.held ? "HELD" : j.flags.includes("COMPLETING") ? "COMPLETING" : j.state)}</State> },
 	{ id: "user", title: t.user, sort: (j) => j.user, cell: (j) => <Text limit={40}>{j.user}</Text>, optional: true },
@@ -36,9 +39,9 @@ export const jobColumns: Column<Job>[] = [
 	{ id: "cpus", title: t.cpus, sort: (j) => j.cpus, cell: (j) => count(j.cpus), number: true, optional: true },
 	{ id: "gpus", title: t.gpus, sort: (j) => j.gpus, cell: (j) => (j.gpus ? count(j.gpus) : ""), number: true, optional: true },
 	{ id: "nodes", title: t.nodes, sort: (j) => natural(j.nodes), cell: (j) => (j.nodes ? <Text limit={60}>{j.nodes}</Text> : <span class="muted">{j.nodeCount > 1 ? words.nodeCount(count(j.nodeCount)) : ""}</span>), optional: true },
-	{ id: "elapsed", title: t.elapsed, sort: elapsed, cell: (j) => (j.started && j.state !== "PENDING" ? duration(elapsed(j)) : ""), number: true },
+	{ id: "elapsed", title: t.elapsed, sort: elapsed, cell: (j) => (j.started && j.state !== "PENDING" ? duration(elapsed(j)) : <span class="narrow muted"><Text limit={60}>{reasonOf(j)}</Text></span>), number: true },
 	{ id: "limit", title: t.limit, sort: (j) => j.limit ?? 0, cell: (j) => duration(j.limit), number: true, optional: true },
-	{ id: "why", title: t.reason, sort: (j) => j.reason, cell: (j) => <span title={words.reasons[j.reason]}><Text limit={60}>{j.reason}</Text></span>, optional: true },
+	{ id: "why", title: t.reason, sort: (j) => reasonOf(j), cell: (j) => <span title={words.reasons[j.reason]}><Text limit={120}>{reasonOf(j)}</Text></span>, optional: true },
 	{ id: "submitted", title: t.submitted, sort: (j) => j.submitted, cell: (j) => <Time at={j.submitted} />, optional: true },
 	{ id: "start", title: t.start, sort: (j) => j.started, cell: (j) => <Time at={j.started} />, optional: true },
 	{ id: "end", title: t.end, sort: (j) => j.ended, cell: (j) => <Time at={active(j) ? 0 : j.ended} />, optional: true },
@@ -57,7 +60,7 @@ let chosenColumns = usual;
 /** Returns whether a job has all the words, each in one of its texts. */
 function matches(job: Job, wanted: string[]): boolean {
 	if (wanted.length === 0) return true;
-	const text = `${job.label} ${job.name} ${job.user} ${job.account} ${job.partition} ${job.qos} ${job.state} ${job.reason} ${job.nodes}`.toLowerCase();
+	const text = `${job.label} ${job.name} ${job.user} ${job.account} ${job.partition} ${job.qos} ${job.state} ${job.reason} ${job.why} ${job.nodes}`.toLowerCase();
 	return wanted.every((word) => text.includes(word));
 }
 
@@ -88,13 +91,14 @@ export function Jobs({ route }: { route: Route }) {
 
 	const chosen = useMemo(() => rows.filter((job) => selected.has(job.id)), [rows, selected]);
 	const actions = (["cancel", "hold", "release", "requeue"] as JobAction[]).map((name) => ({ name, jobs: chosen.filter((job) => offersJob(name, job)) })).filter((a) => a.jobs.length > 0);
+	const number = (list: Job[]) => jobList.complete && count(list.reduce((sum, job) => sum + job.tasks, 0)); // nothing until it is known
 	return (
 		<div class="fill">
 			<header class="viewhead">
 				<h1>{words.nav.jobs}</h1>
 				<div class="segments" role="group" aria-label={words.jobsView.whose}>
-					<button type="button" aria-pressed={scope === "mine"} onClick={() => change("scope", "mine")}>{words.jobsView.mine} <b>{count(mine.length)}</b></button>
-					<button type="button" aria-pressed={scope === "all"} onClick={() => change("scope", "all")}>{words.jobsView.all} <b>{count(all.length)}</b></button>
+					<button type="button" aria-pressed={scope === "mine"} onClick={() => change("scope", "mine")}>{words.jobsView.mine} <b>{number(mine)}</b></button>
+					<button type="button" aria-pressed={scope === "all"} onClick={() => change("scope", "all")}>{words.jobsView.all} <b>{number(all)}</b></button>
 				</div>
 				<div class="actions"><a class="button primary" href="#/submit">{words.nav.submit}</a></div>
 			</header>
@@ -109,7 +113,7 @@ export function Jobs({ route }: { route: Route }) {
 				<div class="segments" role="group" aria-label={t.state}>
 					{Object.keys(states).map((state) => (
 						<button key={state} type="button" aria-pressed={get("state") === state} onClick={() => change("state", state)}>
-							{words.jobsView.states[state]} <b>{count(state ? inScope.filter(states[state]).length : inScope.length)}</b>
+							{words.jobsView.states[state]} <b>{number(inScope.filter(states[state]))}</b>
 						</button>
 					))}
 				</div>

@@ -65,7 +65,7 @@ export function Nodes({ route }: { route: Route }) {
 					</select>
 				</label>
 				<div class="segments" role="group" aria-label={t.state}>
-					<button type="button" aria-pressed={get("state") === ""} onClick={() => change("state", "")}>{words.nodesView.all} <b>{count(found.length)}</b></button>
+					<button type="button" aria-pressed={get("state") === ""} onClick={() => change("state", "")}>{words.nodesView.all} <b>{list.complete && count(found.length)}</b></button>
 					{kinds.map(({ kind, n }) => <button key={kind} type="button" aria-pressed={get("state") === kind} onClick={() => change("state", kind)}><State kind={kind}>{words.kinds[kind]}</State> <b>{count(n)}</b></button>)}
 				</div>
 			</div>

@@ -1,9 +1,9 @@
 // The overview: how busy the cluster is, which jobs wait and why, and what has changed.
 import { useMemo } from "preact/hooks";
-import { count, duration, memory } from "../core/format";
+import { count, memory, time } from "../core/format";
 import { href, useList } from "../core/hooks";
-import { type Amount, happenings, jobs, nodes, partitions, samples, usage } from "../core/lists";
-import { type Job, type Node, running } from "../core/records";
+import { type Amount, happenings, jobs, nodes, partitions, samples, seenSince, usage } from "../core/lists";
+import { type Job, type Node, type Partition, running } from "../core/records";
 import type { Kind } from "../core/states";
 import { session } from "../core/session";
 import { words } from "../words";
@@ -16,7 +16,7 @@ export function Overview() {
 	const all = useMemo(() => [...nodeList.items.values()], [nodeList.revision]);
 	const total = useMemo(() => usage(all), [all]);
 	const counts = useMemo(() => countJobs(jobList.items.values()), [jobList.revision]);
-	const rows = useMemo(() => partitionRows([...partitionList.items.keys()].map(String), all, jobList.items.values()), [nodeList.revision, partitionList.revision, jobList.revision]);
+	const rows = useMemo(() => partitionRows([...partitionList.items.values()], all, jobList.items.values()), [nodeList.revision, partitionList.revision, jobList.revision]);
 	return (
 		<div class="overview">
 			<h1 class="hidden">{words.nav.overview}</h1>
@@ -32,6 +32,15 @@ export function Overview() {
 						<a href={href(["jobs"], { scope: "mine" })}><b>{jobList.complete ? count(counts.mine) : "–"}</b> {words.yours}</a>
 					</p>
 				</section>
+			</div>
+			<div class="cards three">
+				<Card title={words.overview.reasons} span note={jobList.complete && words.overview.waitingCount(count(counts.waiting), counts.waiting)}>
+					{unfinished(jobList) ?? <Ranking list={counts.reasons} total={counts.waiting} empty={words.overview.nothingWaits}
+						link={(reason) => href(["jobs"], { scope: "all", state: "waiting", q: reason })} describe={(reason) => words.reasons[reason] ?? ""} />}
+				</Card>
+				<Card title={words.overview.users} note={words.overview.byCPUs}>
+					{unfinished(jobList) ?? <Ranking list={counts.users} total={counts.cpus} empty={words.overview.nothingRuns} link={(user) => href(["jobs"], { scope: "all", q: user })} />}
+				</Card>
 			</div>
 			<div class="cards">
 				<Card title={words.nodes} wide note={nodeList.complete && words.overview.nodeCount(count(total.nodes))}>
@@ -57,7 +66,7 @@ export function Overview() {
 							</tr></thead>
 							<tbody>{rows.map((row) => (
 								<tr key={row.name}>
-									<th scope="row"><a href={href(["jobs"], { scope: "all", partition: row.name })}><Text>{row.name}</Text></a></th>
+									<th scope="row"><a href={href(["jobs"], { scope: "all", partition: row.name })}><Text>{row.name}</Text></a>{row.standard && <> <span class="tag">{words.standard}</span></>}</th>
 									<td class="barcell"><Bar amount={row.usage.cpus} /></td>
 									<td class="number"><Share amount={row.usage.cpus} /></td>
 									<td class="number optional">{count(row.usage.cpus.total - row.usage.cpus.used - row.usage.cpus.lost)}</td>
@@ -71,18 +80,8 @@ export function Overview() {
 						</table></div>
 					)}
 				</Card>
-				<Card title={words.overview.history} wide note={words.overview.historyNote(duration(samples.length > 1 ? samples[samples.length - 1].at - samples[0].at : 0))}>
-					<History />
-				</Card>
 			</div>
 			<div class="cards three">
-				<Card title={words.overview.reasons} note={jobList.complete && words.overview.waitingCount(count(counts.waiting), counts.waiting)}>
-					{unfinished(jobList) ?? <Ranking list={counts.reasons} total={counts.waiting} empty={words.overview.nothingWaits}
-						link={(reason) => href(["jobs"], { scope: "all", state: "waiting", q: reason })} describe={(reason) => words.reasons[reason] ?? ""} />}
-				</Card>
-				<Card title={words.overview.users} note={words.overview.byCPUs}>
-					{unfinished(jobList) ?? <Ranking list={counts.users} total={counts.cpus} empty={words.overview.nothingRuns} link={(user) => href(["jobs"], { scope: "all", q: user })} />}
-				</Card>
 				<Card title={words.overview.accounts} note={words.overview.byCPUs}>
 					{unfinished(jobList) ?? <Ranking list={counts.accounts} total={counts.cpus} empty={words.overview.nothingRuns} link={(account) => href(["jobs"], { scope: "all", q: account })} />}
 				</Card>
@@ -98,6 +97,11 @@ export function Overview() {
 				</Card>
 				<Card title={words.overview.changes} span>
 					<Changes />
+				</Card>
+			</div>
+			<div class="cards">
+				<Card title={words.overview.history} wide note={seenSince > 0 && words.overview.historyNote(time(seenSince))}>
+					<History />
 				</Card>
 			</div>
 		</div>
@@ -136,12 +140,12 @@ function countJobs(list: Iterable<Job>): Counts {
 	const add = (to: Map<string, number>, key: string, n: number) => to.set(key, (to.get(key) ?? 0) + n);
 	for (const job of list) {
 		const state = c.states.get(job.state);
-		if (state) state.n++;
-		else c.states.set(job.state, { kind: job.kind, n: 1 });
-		if (job.user === session.user && (job.state === "PENDING" || running(job))) c.mine++;
+		if (state) state.n += job.tasks;
+		else c.states.set(job.state, { kind: job.kind, n: job.tasks });
+		if (job.user === session.user && (job.state === "PENDING" || running(job))) c.mine += job.tasks;
 		if (job.state === "PENDING") {
-			c.waiting++;
-			add(c.reasons, job.reason || words.overview.noReason, 1);
+			c.waiting += job.tasks;
+			add(c.reasons, job.reason || words.overview.noReason, job.tasks);
 		} else if (running(job)) {
 			c.running++;
 			c.cpus += job.cpus;
@@ -154,21 +158,22 @@ function countJobs(list: Iterable<Job>): Counts {
 
 interface PartitionRow {
 	name: string;
+	standard: boolean;
 	usage: ReturnType<typeof usage>;
 	running: number;
 	waiting: number;
 }
 
-function partitionRows(names: string[], list: Node[], all: Iterable<Job>): PartitionRow[] {
-	const members = new Map<string, Node[]>(names.map((name) => [name, []]));
+function partitionRows(listed: Partition[], list: Node[], all: Iterable<Job>): PartitionRow[] {
+	const members = new Map<string, Node[]>(listed.map(({ name }) => [name, []]));
 	for (const node of list) for (const name of node.partitions) members.get(name)?.push(node);
-	const rows = new Map(names.map((name) => [name, { name, usage: usage(members.get(name)!), running: 0, waiting: 0 }]));
+	const rows = new Map(listed.map(({ name, standard }) => [name, { name, standard, usage: usage(members.get(name)!), running: 0, waiting: 0 }]));
 	for (const job of all) {
 		if (job.state !== "PENDING" && !running(job)) continue;
 		for (const name of job.partition.split(",")) {
 			const row = rows.get(name);
 			if (!row) continue;
-			if (job.state === "PENDING") row.waiting++;
+			if (job.state === "PENDING") row.waiting += job.tasks;
 			else row.running++;
 		}
 	}
@@ -183,10 +188,10 @@ function Ranking({ list, total, empty, link, describe }: { list: Map<string, num
 	if (sorted.length === 0) return <Empty title={empty} />;
 	const rest = sorted.slice(TOP).reduce((sum, [, n]) => sum + n, 0);
 	return (
-		<table class="plain ranking"><tbody>
+		<table class={describe ? "plain ranking described" : "plain ranking"}><tbody>
 			{sorted.slice(0, TOP).map(([name, n]) => (
 				<tr key={name}>
-					<th scope="row" title={describe?.(name)}><a href={link(name)}><Text limit={60}>{name}</Text></a></th>
+					<th scope="row"><a href={link(name)}><Text limit={60}>{name}</Text></a>{describe?.(name) && <small> {describe(name)}</small>}</th>
 					<td class="barcell"><Bar amount={{ total, used: n, lost: 0 }} /></td>
 					<td class="number">{count(n)}</td>
 				</tr>

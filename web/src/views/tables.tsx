@@ -18,7 +18,7 @@ const text = (s: string, limit = 120): ComponentChildren => (s ? <Text limit={li
 const infinite = (n: number | undefined) => (n === undefined || n === Infinity ? words.unlimited : count(n));
 
 const partitionColumns: Column<Partition>[] = [
-	{ id: "name", title: words.partition, sort: (p) => p.name, cell: (p) => <Text>{p.name}</Text> },
+	{ id: "name", title: words.partition, sort: (p) => p.name, cell: (p) => <><Text>{p.name}</Text>{p.standard && <> <span class="tag">{words.standard}</span></>}</> },
 	{ id: "state", title: t.state, sort: (p) => p.state, cell: (p) => <State kind={p.state === "UP" ? "done" : p.state === "DRAIN" ? "draining" : "down"}>{words.partitionStates[p.state] ?? p.state}</State> },
 	{ id: "nodes", title: t.nodes, sort: (p) => p.nodes, cell: (p) => count(p.nodes), number: true },
 	{ id: "cpus", title: t.cpus, sort: (p) => p.cpus, cell: (p) => count(p.cpus), number: true },
@@ -105,26 +105,47 @@ interface Share {
 	usage: number;
 	effective_usage: Num;
 	fairshare: { factor: Num };
+	depth: number; // in the tree
+	order: number;
+	user: boolean;
 	id: string;
 }
 
 const share = (n: Num | number | undefined) => (typeof n === "number" ? n : (value(n) ?? 0));
 const shareColumns: Column<Share>[] = [
-	{ id: "name", title: t.accountOrUser, sort: (s) => s.name, cell: (s) => <State kind={s.type.includes("USER") ? "running" : "allocated"}><Text>{s.name}</Text></State> },
+	{ id: "name", title: t.accountOrUser, sort: (s) => s.order, cell: (s) => <span class="branch"><span style={{ width: `${16 * s.depth}px` }} /><Text>{s.name}</Text>{!s.user && <span class="tag">{t.account}</span>}</span> },
 	{ id: "parent", title: t.parent, sort: (s) => s.parent, cell: (s) => text(s.parent) },
 	{ id: "partition", title: words.partition, sort: (s) => s.partition, cell: (s) => text(s.partition), optional: true },
 	{ id: "shares", title: t.shares, sort: (s) => share(s.shares), cell: (s) => (s.shares?.set ? count(s.shares.number) : words.inherited), number: true, optional: true },
 	{ id: "normal", title: t.shareOfAll, sort: (s) => share(s.shares_normalized), cell: (s) => percent(share(s.shares_normalized)), number: true },
-	{ id: "usage", title: t.usage, sort: (s) => s.usage, cell: (s) => duration(s.usage), number: true, optional: true },
+	{ id: "usage", title: t.usage, sort: (s) => s.usage, cell: (s) => fraction(s.usage / 3600), number: true, optional: true },
 	{ id: "effective", title: t.effectiveUsage, sort: (s) => share(s.effective_usage), cell: (s) => percent(share(s.effective_usage)), number: true },
-	{ id: "factor", title: t.fairshare, sort: (s) => share(s.fairshare?.factor), cell: (s) => fraction3(share(s.fairshare?.factor)), number: true },
+	{ id: "factor", title: t.fairshare, sort: (s) => share(s.fairshare?.factor), cell: (s) => (s.user && s.fairshare?.factor?.set ? s.fairshare.factor.number.toFixed(3) : ""), number: true },
 ];
 const percent = (n: number) => `${fraction(100 * n)} %`;
-const fraction3 = (n: number) => n.toFixed(3);
+
+/** Puts the shares into the order of their tree, in which users and accounts follow their account. */
+function tree(list: Share[]): Share[] {
+	const children = new Map<string, Share[]>();
+	for (const s of list) children.set(s.parent, [...(children.get(s.parent) ?? []), s]);
+	const names = new Set(list.filter((s) => !s.type.includes("USER")).map((s) => s.name));
+	const sorted: Share[] = [];
+	const visited = new Set<Share>();
+	const visit = (s: Share, depth: number) => {
+		if (visited.has(s)) return;
+		visited.add(s);
+		const user = s.type.includes("USER");
+		sorted.push({ ...s, depth, user, order: sorted.length, id: `${s.parent}/${s.name}/${s.partition}/${sorted.length}` });
+		if (!user) for (const child of children.get(s.name) ?? []) visit(child, depth + 1);
+	};
+	for (const s of list) if (!names.has(s.parent) || s.parent === s.name) visit(s, 0);
+	for (const s of list) visit(s, 0);
+	return sorted;
+}
 
 export const Shares = () => (
 	<AnswerView<{ shares: { shares: Share[] } }, Share> daemon="controller" operation={`shares?fields=${fields.shares.join(",")}`} title={words.nav.shares} columns={shareColumns} id={(s) => s.id}
-		records={(a) => a.shares.shares.map((s, i) => ({ ...s, id: `${s.parent}/${s.name}/${s.partition}/${i}` }))} search={(s) => `${s.name} ${s.parent}`} empty={words.empty.shares} />
+		records={(a) => tree(a.shares.shares)} search={(s) => `${s.name} ${s.parent}`} empty={words.empty.shares} />
 );
 
 const limits = (list: any[] | undefined) => (list ?? []).map((one) => `${one.name ? `${one.type}/${one.name}` : one.type}=${count(one.count)}`).join(", ");
