@@ -45,7 +45,7 @@ func TestNumbers(t *testing.T) {
 	}
 	has("partitions", "default")
 	has("nodes", "Planned")
-	has("jobs?scope=all", "40 tasks", "Nodes required for job are DOWN")
+	has("jobs?scope=all", "×40", "Nodes required for job are DOWN")
 	if tabs, _ := p.Eval(`[...document.querySelectorAll(".segments button")].map((e) => e.textContent).join(", ")`).(string); !strings.Contains(tabs, "All 42") || !strings.Contains(tabs, "Waiting 40") {
 		t.Errorf("the tabs are %s", tabs)
 	}

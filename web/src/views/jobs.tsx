@@ -30,9 +30,10 @@ export const reasonOf = (job: Job) => job.why || job.reason;
 
 const t = words.columns;
 export const jobColumns: Column<Job>[] = [
-	{ id: "id", title: t.job, sort: (j) => j.id, cell: (j) => <>{j.label}{j.tasks > 1 && <> <span class="tag">{words.tasks(count(j.tasks))}</span></>}</> },
+	{ id: "id", title: t.job, sort: (j) => j.id, cell: (j) => <>{j.label}{j.tasks > 1 && <> <span class="tag optional" title={words.tasks(count(j.tasks))}>×{count(j.tasks)}</span></>}</> },
 	{ id: "name", title: t.name, sort: (j) => j.name, cell: (j) => <Text limit={80}>{j.name}</Text>, class: "grow" },
 	{ id: "state", title: t.state, sort: (j) => j.state, cell: (j) => <State kind={j.kind}>{words.jobState(j.held ? "HELD" : j.flags.includes("COMPLETING") ? "COMPLETING" : j.state)}</State> },
+	{ id: "why", title: t.reason, sort: (j) => reasonOf(j), cell: (j) => <span title={words.reasons[j.reason]}><Text limit={120}>{reasonOf(j)}</Text></span>, optional: true },
 	{ id: "user", title: t.user, sort: (j) => j.user, cell: (j) => <Text limit={40}>{j.user}</Text>, optional: true },
 	{ id: "account", title: t.account, sort: (j) => j.account, cell: (j) => <Text limit={40}>{j.account}</Text>, optional: true },
 	{ id: "partition", title: t.partition, sort: (j) => j.partition, cell: (j) => <Text limit={40}>{j.partition}</Text>, optional: true },
@@ -41,7 +42,6 @@ export const jobColumns: Column<Job>[] = [
 	{ id: "nodes", title: t.nodes, sort: (j) => natural(j.nodes), cell: (j) => (j.nodes ? <Text limit={60}>{j.nodes}</Text> : <span class="muted">{j.nodeCount > 1 ? words.nodeCount(count(j.nodeCount)) : ""}</span>), optional: true },
 	{ id: "elapsed", title: t.elapsed, sort: elapsed, cell: (j) => (j.started && j.state !== "PENDING" ? duration(elapsed(j)) : <span class="narrow muted"><Text limit={60}>{reasonOf(j)}</Text></span>), number: true },
 	{ id: "limit", title: t.limit, sort: (j) => j.limit ?? 0, cell: (j) => duration(j.limit), number: true, optional: true },
-	{ id: "why", title: t.reason, sort: (j) => reasonOf(j), cell: (j) => <span title={words.reasons[j.reason]}><Text limit={120}>{reasonOf(j)}</Text></span>, optional: true },
 	{ id: "submitted", title: t.submitted, sort: (j) => j.submitted, cell: (j) => <Time at={j.submitted} />, optional: true },
 	{ id: "start", title: t.start, sort: (j) => j.started, cell: (j) => <Time at={j.started} />, optional: true },
 	{ id: "end", title: t.end, sort: (j) => j.ended, cell: (j) => <Time at={active(j) ? 0 : j.ended} />, optional: true },
