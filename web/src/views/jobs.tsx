@@ -28,11 +28,18 @@ const elapsed = (job: Job) => (!job.started || job.state === "PENDING" ? 0 : Mat
 /** Why a job waits or has failed: what the controller says or, as in squeue, the word for the reason. */
 export const reasonOf = (job: Job) => job.why || job.reason;
 
+/** The state of a job. A narrow screen has no column for the reason, so it shows that in place of the word for waiting. */
+function StateOf({ job }: { job: Job }) {
+	const word = words.jobState(job.held ? "HELD" : job.flags.includes("COMPLETING") ? "COMPLETING" : job.state);
+	const reason = job.state === "PENDING" ? reasonOf(job) : "";
+	return <State kind={job.kind}>{reason ? <><span class="wide">{word}</span><span class="narrow"><Text limit={60}>{reason}</Text></span></> : word}</State>;
+}
+
 const t = words.columns;
 export const jobColumns: Column<Job>[] = [
 	{ id: "id", title: t.job, sort: (j) => j.id, cell: (j) => <>{j.label}{j.tasks > 1 && <> <span class="tag optional" title={words.tasks(count(j.tasks))}>×{count(j.tasks)}</span></>}</> },
 	{ id: "name", title: t.name, sort: (j) => j.name, cell: (j) => <Text limit={80}>{j.name}</Text>, class: "grow" },
-	{ id: "state", title: t.state, sort: (j) => j.state, cell: (j) => <State kind={j.kind}>{words.jobState(j.held ? "HELD" : j.flags.includes("COMPLETING") ? "COMPLETING" : j.state)}</State> },
+	{ id: "state", title: t.state, sort: (j) => j.state, cell: (j) => <StateOf job={j} /> },
 	{ id: "why", title: t.reason, sort: (j) => reasonOf(j), cell: (j) => <span title={words.reasons[j.reason]}><Text limit={120}>{reasonOf(j)}</Text></span>, optional: true },
 	{ id: "user", title: t.user, sort: (j) => j.user, cell: (j) => <Text limit={40}>{j.user}</Text>, optional: true },
 	{ id: "account", title: t.account, sort: (j) => j.account, cell: (j) => <Text limit={40}>{j.account}</Text>, optional: true },
@@ -40,7 +47,7 @@ export const jobColumns: Column<Job>[] = [
 	{ id: "cpus", title: t.cpus, sort: (j) => j.cpus, cell: (j) => count(j.cpus), number: true, optional: true },
 	{ id: "gpus", title: t.gpus, sort: (j) => j.gpus, cell: (j) => (j.gpus ? count(j.gpus) : ""), number: true, optional: true },
 	{ id: "nodes", title: t.nodes, sort: (j) => natural(j.nodes), cell: (j) => (j.nodes ? <Text limit={60}>{j.nodes}</Text> : <span class="muted">{j.nodeCount > 1 ? words.nodeCount(count(j.nodeCount)) : ""}</span>), optional: true },
-	{ id: "elapsed", title: t.elapsed, sort: elapsed, cell: (j) => (j.started && j.state !== "PENDING" ? duration(elapsed(j)) : <span class="narrow muted"><Text limit={60}>{reasonOf(j)}</Text></span>), number: true },
+	{ id: "elapsed", title: t.elapsed, sort: elapsed, cell: (j) => (j.started && j.state !== "PENDING" ? duration(elapsed(j)) : ""), number: true },
 	{ id: "limit", title: t.limit, sort: (j) => j.limit ?? 0, cell: (j) => duration(j.limit), number: true, optional: true },
 	{ id: "submitted", title: t.submitted, sort: (j) => j.submitted, cell: (j) => <Time at={j.submitted} />, optional: true },
 	{ id: "start", title: t.start, sort: (j) => j.started, cell: (j) => <Time at={j.started} />, optional: true },
