@@ -40,6 +40,7 @@ type Options struct {
 	Local bool             // rest_auth/local is served
 	UID   uint32           // user of this process; local clients must have the same uid
 	User  func() string    // returns the name of UID; "" if it has none
+	Hosts []string         // host names of this gateway, in lower case, that local clients may use in Host
 	Rules Rules            // which claims of a token name the user
 	Seen  *Seen            // tokens that need not be parsed again; all of them with these Rules; may be nil
 	Now   func() time.Time // nil for time.Now

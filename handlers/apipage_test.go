@@ -46,7 +46,7 @@ func TestAPIPage(t *testing.T) {
 				t.Errorf("%s, %q: status %d, %d bytes, %v", path, coding, w.Code, len(text), err)
 			}
 			for name, want := range map[string]string{"Content-Type": file.Media, "Content-Security-Policy": apipage.Policy, "X-Content-Type-Options": "nosniff",
-				"Referrer-Policy": "no-referrer", "Content-Length": strconv.Itoa(length)} {
+				"Referrer-Policy": "same-origin", "Content-Length": strconv.Itoa(length)} {
 				if got := w.Header().Get(name); got != want {
 					t.Errorf("%s, %q: %s %q, want %q", path, coding, name, got, want)
 				}

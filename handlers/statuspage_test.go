@@ -36,7 +36,7 @@ func TestStatusPage(t *testing.T) {
 		if gzipped.Code != 200 || gzipped.Body.String() != file.Body || gzipped.Header().Get("Content-Encoding") != "gzip" {
 			t.Errorf("%s, compressed: status %d, %d bytes", path, gzipped.Code, gzipped.Body.Len())
 		}
-		for name, want := range map[string]string{"Content-Type": file.Media, "Content-Security-Policy": web.Policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+		for name, want := range map[string]string{"Content-Type": file.Media, "Content-Security-Policy": web.Policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
 			"Cross-Origin-Opener-Policy": "same-origin", "Vary": "Accept-Encoding", "Cache-Control": file.Caching, "Set-Cookie": "", "Content-Length": strconv.Itoa(file.Size())} {
 			if got := plain.Header().Get(name); got != want {
 				t.Errorf("%s: %s %q, want %q", path, name, got, want)

@@ -27,13 +27,7 @@ func (n *source) host(name string) ([]netip.Addr, error) {
 			found = append(found, a)
 		}
 	}
-	err := n.eachLine("hosts", func(line string) bool {
-		line, _, _ = strings.Cut(line, "#")
-		if f := strings.Fields(line); len(f) > 1 && slices.ContainsFunc(f[1:], func(s string) bool { return strings.EqualFold(s, name) }) {
-			add(f[0])
-		}
-		return false
-	})
+	err := n.eachHost(name, func(f []string) { add(f[0]) })
 	if err != nil || len(found) > 0 {
 		return found, err
 	}
@@ -50,4 +44,25 @@ func (n *source) host(name string) ([]netip.Addr, error) {
 		err = notFound("ahosts", name)
 	}
 	return found, err
+}
+
+// Aliases returns the names that /etc/hosts lists together with a host's name,
+// which is one of them.
+func Aliases(name string) []string { return system.aliases(name) }
+
+func (n *source) aliases(name string) (list []string) {
+	_ = n.eachHost(name, func(f []string) { list = append(list, f[1:]...) }) // without the file, there are none
+	return list
+}
+
+// eachHost calls do with the fields of each line of /etc/hosts that contains the
+// name: the address, then the names.
+func (n *source) eachHost(name string, do func(fields []string)) error {
+	return n.eachLine("hosts", func(line string) bool {
+		line, _, _ = strings.Cut(line, "#")
+		if f := strings.Fields(line); len(f) > 1 && slices.ContainsFunc(f[1:], func(s string) bool { return strings.EqualFold(s, name) }) {
+			do(f)
+		}
+		return false
+	})
 }

@@ -51,6 +51,7 @@ var variables = []variable{
 	{"SCHEDRESTD_DEPRECATED", setDeprecated},
 	{"SCHEDRESTD_DOCS", setPage(func(o *options) *bool { return &o.noDocs }, "SCHEDRESTD_DOCS")},
 	{"SCHEDRESTD_EXEMPT", setExempt},
+	{"SCHEDRESTD_HOSTS", setHosts},
 	{"SCHEDRESTD_IDEMPOTENCY_FILE", setClaims},
 	{"SCHEDRESTD_LISTEN", setListen},
 	{"SCHEDRESTD_LOG", setLog},

@@ -45,6 +45,7 @@ type options struct {
 	names         string             // SCHEDRESTD_NAMES
 	log           string             // SCHEDRESTD_LOG, with the path of the socket
 	origins       []string           // SCHEDRESTD_CORS_ORIGINS
+	hosts         []string           // SCHEDRESTD_HOSTS
 	deprecated    []work.Deprecation // SCHEDRESTD_DEPRECATED
 	noDocs        bool               // SCHEDRESTD_DOCS
 	noStatus      bool               // SCHEDRESTD_STATUS

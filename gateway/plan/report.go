@@ -46,6 +46,9 @@ func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *con
 	row("local users", "%s", describeLocal(plan))
 	row("addresses", "%s", cmp.Or(strings.Join(o.listen, ", "), "those that the service manager opens"))
 	row("web pages", "%s", cmp.Or(strings.Join(s.Origins, ", "), "only the gateway's own"))
+	if s.Local {
+		row("host names", "%s", strings.Join(append([]string{"localhost"}, s.Hosts...), ", "))
+	}
 	row("TLS", "%s", describeTLS(plan.Secrets.TLS))
 	row("metrics", "%s", cmp.Or(o.metrics, "off"))
 	row("runs as", "%s", describeService(plan))

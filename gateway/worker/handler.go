@@ -53,6 +53,7 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 		UID:   uint32(os.Getuid()),
 		User:  users.OwnName(uint32(os.Getuid())),
 		Rules: tokenRules(setup),
+		Hosts: setup.Hosts,
 		Seen:  new(auth.Seen),
 	}
 	if setup.RequireUserName {

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
@@ -17,6 +18,9 @@ import (
 // before the change. After a successful change, the function describe returns
 // the result for the audit log.
 func MakeChange[T any](c *Call, object string, do func() (T, error), describe func(T) Result) (done T, err error) {
+	if c.route == nil || !c.route.Changing() {
+		return done, errors.New("the endpoint is not declared as one that changes something, so checkCause has not seen the request")
+	}
 	if err := c.precondition(object != ""); err != nil {
 		return done, err
 	}
@@ -42,6 +46,30 @@ func MakeChange[T any](c *Call, object string, do func() (T, error), describe fu
 	}
 	return done, nil
 }
+
+// checkCause refuses a request that would change something, if a web page of
+// another site may have caused it. A credential does not matter: a browser or a
+// proxy may have added it. So the check is made before the credential is
+// verified, and costs the user no part of a limit.
+func (c *Call) checkCause() error {
+	if !c.route.Changing() {
+		return nil
+	}
+	err := auth.CheckChange(c.r, c.origin != "")
+	if err == nil && isFromPage(c.r.Header) && c.r.ContentLength != 0 && c.r.Header["Content-Type"] == nil {
+		// A page of another site may send such a body without asking first.
+		err = errs.New(errs.UnsupportedMedia, "a body from a browser needs a Content-Type").WithHint("send %s", strings.Join(BodyMedia, " or "))
+	}
+	if err != nil {
+		c.claimedUser = auth.NewRejection(c.r, c.server.Auth).User
+		c.reason = err.Error()
+	}
+	return err
+}
+
+// isFromPage reports whether a request has a field that browsers add to the
+// requests of web pages.
+func isFromPage(h http.Header) bool { return h["Sec-Fetch-Site"] != nil || h["Origin"] != nil }
 
 // auditChange returns the Change for the audit log.
 func (c *Call) auditChange(object string) Change {

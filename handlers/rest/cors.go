@@ -9,9 +9,11 @@ import (
 
 // Cross-origin resource sharing (the CORS protocol of the Fetch standard) lets
 // web pages of chosen origins read the gateway's answers. Browsers enforce it. It
-// gives a page no authority: the page must have a token, because the gateway
-// never allows credentials that a browser would add by itself, and does not use
-// the connection's user for a page (package auth).
+// gives a page no authority over a UNIX socket: the page must have a token,
+// because the gateway does not use the connection's user for a page (package
+// auth). The gateway never allows credentials that a browser would add by itself,
+// but this keeps only the answer from the page: behind a proxy that authenticates
+// users, a page of a chosen origin may cause changes.
 
 // The fields of a request that a page may set, apart from those that all pages
 // may set, and the fields of an answer that it may read.

@@ -18,7 +18,7 @@ func (c *Call) SendFile(path string, file asset.File, policy string) error {
 	c.SetContentType(file.Media)
 	h := c.Header()
 	h.Set("Content-Security-Policy", policy)
-	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Referrer-Policy", "same-origin") // over plain HTTP, only Referer tells package auth that a GET is the page's
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	if file.Caching != "" {

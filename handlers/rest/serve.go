@@ -81,6 +81,9 @@ func (c *Call) serve() error {
 	if err != nil {
 		return err
 	}
+	if err := c.checkCause(); err != nil {
+		return err
+	}
 	if err := c.Authenticate(); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ const (
 	maxParsers   = 16
 	maxStatuses  = 64
 	MaxOrigins   = 32
+	MaxHosts     = 32      // that are configured; as many again may be the machine's own
 	maxZone      = 8 << 10 // bytes; the same as zone.MaxSize
 	maxCA        = 6 << 10 // bytes; the same as tlsconn.MaxCA
 )
@@ -41,6 +42,7 @@ type Setup struct {
 	Docs            bool          // the page at /docs is served
 	Status          bool          // the page at /status is served
 	Origins         []string      // origins whose web pages may read answers
+	Hosts           []string      // host names of the gateway, in lower case
 	Metrics         bool          // events are counted for the exporter
 	MaxAge          time.Duration // age that a list's data may have if the request does not say; 0 for none
 	MaxWait         time.Duration // maximum time for which a request waits for a change; 0 if none waits
@@ -79,6 +81,7 @@ func (s *settings) Walk(w *ipc.Walker) {
 	ipc.List(w, &s.Sack, maxAddresses, 2, func(t *string) { w.Text(ipc.MaxAddress, t) })
 	w.Fields(&s.RequireUserName, &s.StrictBodies, &s.Docs, &s.Status, &s.Metrics, &s.MaxAge, &s.MaxWait, &s.WatchInterval)
 	ipc.List(w, &s.Origins, MaxOrigins, 2, func(t *string) { w.Text(maxName, t) })
+	ipc.List(w, &s.Hosts, 2*MaxHosts, 2, func(t *string) { w.Text(maxName, t) })
 	w.Blob(&s.Zone, maxZone)
 	w.Text(maxName, &s.UserClaim)
 	w.Fields(&s.ClientIDs, &s.ClientIDsOnly, &s.PassUnknown)
