@@ -286,7 +286,7 @@ func TestUndeclaredChange(t *testing.T) {
 	api.GetJobRequeue.ChangingGET = false
 	defer func() { api.GetJobRequeue.ChangingGET = true }()
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, request(http.MethodGet, "/slurm/v0.0.43/job/12/requeue", ""))
+	s.ServeHTTP(w, request(http.MethodGet, "/slurm/v0.0.45/job/12/requeue", ""))
 	if w.Code != http.StatusInternalServerError || len(f.calls) > 1 {
 		t.Errorf("status %d, the daemons were asked %q: %s", w.Code, f.calls, w.Body)
 	}

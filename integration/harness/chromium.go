@@ -125,7 +125,9 @@ func startChromium(program string) (*chromium, error) {
 	}
 	c.cmd = exec.Command(program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions",
 		"--no-first-run", "--disable-background-networking", "--disable-background-timer-throttling", "--disable-renderer-backgrounding",
-		"--disable-backgrounding-occluded-windows", "--user-data-dir="+c.dir, "--window-size=1280,1400", "--remote-debugging-pipe", "about:blank")
+		"--disable-backgrounding-occluded-windows", "--user-data-dir="+c.dir, "--window-size=1280,1400",
+		"--host-resolver-rules=MAP *.test 127.0.0.1", "--disable-features=HttpsUpgrades", // tests of other origins
+		"--remote-debugging-pipe", "about:blank")
 	c.cmd.Env = append(os.Environ(), "HOME="+c.dir, "TMPDIR="+c.dir, "NO_PROXY=127.0.0.1", "http_proxy=", "https_proxy=")
 	c.cmd.ExtraFiles = []*os.File{commands, answers}
 	c.cmd.Stderr = &c.errOut

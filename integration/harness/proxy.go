@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -39,6 +40,7 @@ type ProxyLab struct {
 	User       Account // the user of the requests
 	Socket     string  // path of the gateway's socket
 	Frontends  []Frontend
+	ProxyUser  string // user, and name of the group, that HAProxy runs as; "" for nobody
 
 	env []string // of the gateway
 }
@@ -64,9 +66,9 @@ func NewProxyLab(t *testing.T, switches ...string) *ProxyLab {
 	f.Frontends = []Frontend{{Name: "directly", Address: direct,
 		Headers: "X-SCHED-USER-TOKEN: " + f.OwnToken + "\r\nX-SCHED-USER-NAME: " + f.User.Name + "\r\n"}}
 	f.StartGateway(t)
-	f.StartHAProxy(t, "haproxy", CodeBlock(t, "PROXY.md", "/etc/haproxy/haproxy.cfg"))
+	f.StartHAProxy(t, "haproxy", HAProxyExample(t))
 	f.StartHAProxy(t, "careless haproxy", carelessConfig(t, "haproxy.cfg"))
-	f.StartNginx(t, "nginx", CodeBlock(t, "PROXY.md", "/etc/nginx/conf.d/sched.conf"))
+	f.StartNginx(t, "nginx", NginxExample(t))
 	f.StartNginx(t, "careless nginx", carelessConfig(t, "nginx.conf"))
 	return f
 }
@@ -101,6 +103,30 @@ func carelessConfig(t *testing.T, name string) string {
 	return string(text)
 }
 
+// Example returns a configuration in deploy/examples.
+func Example(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(Root, "deploy/examples", name))
+	Must(t, err)
+	return string(text)
+}
+
+// HAProxyExample returns the example for HAProxy, changed for a single gateway as
+// its first lines say.
+func HAProxyExample(t *testing.T) string {
+	t.Helper()
+	return Substitute(t, Example(t, "haproxy.cfg"), `^\tserver two .*$`, "",
+		` :8443 ssl crt /etc/haproxy/site\.pem.*$`, fmt.Sprintf(" 127.0.0.1:%d", FreePort(t)))
+}
+
+// NginxExample returns the example for nginx, changed for a single gateway on
+// this machine as its first lines say.
+func NginxExample(t *testing.T) string {
+	t.Helper()
+	return Substitute(t, Example(t, "nginx.conf"), `192\.0\.2\.1[12]:6821`, "unix:/run/schedrestd/socket", `proxy_pass https:`, "proxy_pass http:", `^\t\tproxy_ssl_.*$`, "",
+		`^\tlisten 8443 ssl.*;$`, fmt.Sprintf("\tlisten 127.0.0.1:%d;", FreePort(t)))
+}
+
 // haveProgram reports whether a program of another project is installed. Unlike
 // FindProgram, it skips only a subtest if the program is missing.
 func haveProgram(t *testing.T, name, pkg string) (ok bool) {
@@ -127,10 +153,10 @@ func (f *ProxyLab) StartHAProxy(t *testing.T, name, sections string) {
 	socket, global := f.Socket, "global\n"
 	if os.Geteuid() == 0 { // as in Debian's configuration, HAProxy runs in a chroot, which changes the socket's path
 		socket = strings.TrimPrefix(f.Socket, f.Dir)
-		global = "global\n\tchroot " + f.Dir + "\n\tuser nobody\n\tgroup " + site.NobodyGroup() + "\n"
+		global = "global\n\tchroot " + f.Dir + "\n\tuser " + cmp.Or(f.ProxyUser, "nobody") + "\n\tgroup " + cmp.Or(f.ProxyUser, site.NobodyGroup()) + "\n"
 	}
 	sections = Substitute(t, sections, `^\tuser alice password .*$`, "\tuser "+f.User.Name+` insecure-password "`+Password+`"`,
-		` :443 ssl crt /etc/haproxy/site\.pem`, " "+address, `/etc/haproxy/sched-token\.map`, tokens, `/run/schedrestd/socket`, socket)
+		` :443 ssl crt /etc/haproxy/site\.pem.*$`, " "+address, `/etc/haproxy/sched-token\.map`, tokens, `/run/schedrestd/socket`, socket)
 	f.runTokenScript(t, CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token"), "/etc/haproxy/sched-token.map", tokens)
 	Must(t, os.WriteFile(config, []byte(global+HAProxyDefaults+sections), 0o600))
 	f.startProxy(t, name, address, FindProgram(t, "haproxy", "haproxy"), "-db", "-f", config)
@@ -145,7 +171,7 @@ func (f *ProxyLab) StartNginx(t *testing.T, name, parts string) {
 	}
 	dir, address := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", FreePort(t))
 	tokens, users, config := filepath.Join(dir, "token.conf"), filepath.Join(dir, "users"), filepath.Join(dir, "nginx.conf")
-	parts = Substitute(t, parts, `^\tlisten 443 ssl;$`, "\tlisten "+address+";", `^\tssl_certificate.*$`, "",
+	parts = Substitute(t, parts, `^\tlisten 443 ssl.*;$`, "\tlisten "+address+";", `^\tssl_certificate.*$`, "",
 		`/etc/nginx/sched-users`, users, `/etc/nginx/sched-token\.conf`, tokens, `/run/schedrestd/socket`, f.Socket)
 	Must(t, os.WriteFile(users, []byte(f.User.Name+":{PLAIN}"+Password+"\n"), 0o600))
 	script, _, _ := strings.Cut(CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token"), "printf")

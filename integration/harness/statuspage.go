@@ -17,7 +17,13 @@ type StatusPage struct {
 // asks for a token, or shows the cluster.
 func OpenStatus(t *testing.T, url string) *StatusPage {
 	t.Helper()
-	p := &StatusPage{StartBrowser(t), t, url}
+	return OpenStatusIn(StartBrowser(t), t, url)
+}
+
+// OpenStatusIn does the same in a browser that is open already.
+func OpenStatusIn(b *Browser, t *testing.T, url string) *StatusPage {
+	t.Helper()
+	p := &StatusPage{b, t, url}
 	// Violations of the policy are counted in the page, too. The console reports only some of them.
 	p.Call("Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": `window.violations = [];
 		document.addEventListener("securitypolicyviolation", (e) => window.violations.push(e.violatedDirective + " " + e.blockedURI + " " + e.sample));`}, nil)

@@ -33,7 +33,7 @@ func sendThrough(f *harness.ProxyLab, t *testing.T, frontend harness.Frontend, m
 // tokenBegins is the beginning of every token: {" in base64.
 const tokenBegins = "eyJ"
 
-// TestProxy checks proxies that are configured as in docs/PROXY.md. Users must
+// TestProxy checks proxies that are configured as in deploy/examples. Users must
 // keep their identities in requests, jobs and logs. The logs must also name the
 // user whose token the proxy uses. A user without a password must be rejected.
 func TestProxy(t *testing.T) {
@@ -124,7 +124,7 @@ func TestNameIsNeeded(t *testing.T) {
 func checkWithoutAuth(f *harness.ProxyLab, t *testing.T, want string) {
 	t.Helper()
 	before := len(f.Frontends)
-	f.StartNginx(t, "open nginx", harness.Substitute(t, harness.CodeBlock(t, "PROXY.md", "/etc/nginx/conf.d/sched.conf"), `auth_basic cluster;`, `auth_basic off;`))
+	f.StartNginx(t, "open nginx", harness.Substitute(t, harness.NginxExample(t), `auth_basic cluster;`, `auth_basic off;`))
 	if len(f.Frontends) == before {
 		return
 	}

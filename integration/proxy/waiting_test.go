@@ -12,26 +12,24 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// impatient are the timeouts of proxies that give up soon, unless the
-// configuration on the page says otherwise.
-const (
-	impatientHAProxy = "defaults\n\ttimeout connect 10s\n\ttimeout client 2s\n\ttimeout server 2s\n\n"
-	impatientNginx   = "send_timeout 2s;\nproxy_read_timeout 2s;\nproxy_send_timeout 2s;\n"
-)
+// impatientNginx contains the timeouts of a proxy that gives up soon, unless the
+// example says otherwise.
+const impatientNginx = "send_timeout 2s;\nproxy_read_timeout 2s;\nproxy_send_timeout 2s;\n"
 
 // TestWaiting checks that requests that wait, and streams of events, work behind
-// proxies that are configured as in docs/PROXY.md.
+// proxies that are configured as in deploy/examples.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	f := harness.NewProxyLab(t, "require_user_name")
-	haproxy := harness.CodeBlock(t, "PROXY.md", "/etc/haproxy/haproxy.cfg")
-	nginx := harness.CodeBlock(t, "PROXY.md", "/etc/nginx/conf.d/sched.conf")
+	haproxy := func(server string) string {
+		return harness.Substitute(t, harness.HAProxyExample(t), `^\ttimeout client .*$`, "\ttimeout client 2s", `^\ttimeout server .*$`, server)
+	}
 	f.Frontends = f.Frontends[:1]
-	f.StartHAProxy(t, "haproxy", impatientHAProxy+haproxy)
-	f.StartNginx(t, "nginx", impatientNginx+nginx)
+	f.StartHAProxy(t, "haproxy", haproxy("\ttimeout server 930s"))
+	f.StartNginx(t, "nginx", impatientNginx+harness.NginxExample(t))
 	configured := f.Frontends
-	f.StartHAProxy(t, "haproxy without the timeout", impatientHAProxy+harness.Substitute(t, haproxy, `^\ttimeout server .*$`, ""))
-	f.StartNginx(t, "nginx without the timeout", impatientNginx+harness.Substitute(t, nginx, `^\t\tproxy_read_timeout .*$`, ""))
+	f.StartHAProxy(t, "haproxy without the timeout", haproxy("\ttimeout server 2s"))
+	f.StartNginx(t, "nginx without the timeout", impatientNginx+harness.Substitute(t, harness.NginxExample(t), `^\t\tproxy_read_timeout .*$`, ""))
 	for _, frontend := range configured {
 		t.Run(frontend.Name, func(t *testing.T) {
 			if got := waitThrough(t, frontend, "jobs/?wait=4s"); got != 304 {
