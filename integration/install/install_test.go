@@ -73,6 +73,9 @@ var installedFiles = map[string]fs.FileMode{
 	"share/doc/schedrestd/examples/schedrestd.env":         0o644,
 	"share/doc/schedrestd/examples/prometheus.yml":         0o644,
 	"share/doc/schedrestd/examples/prometheus-alerts.yml":  0o644,
+	"share/doc/schedrestd/examples/haproxy.cfg":            0o644,
+	"share/doc/schedrestd/examples/nginx.conf":             0o644,
+	"share/doc/schedrestd/examples/proxy-socket.conf":      0o644,
 	"share/doc/schedrestd/examples/grafana-dashboard.json": 0o644,
 	"share/doc/schedrestd/examples/grafana-cluster.json":   0o644,
 }
