@@ -119,8 +119,15 @@ func (c *Codec) fits(name string, n uint64) bool {
 	return true
 }
 
-// Strings encodes or decodes an Array of texts.
+// Strings encodes or decodes an Array of texts, such as arguments. An empty text
+// stays empty: slurmctld takes a null for the end of the array.
 func (c *Codec) Strings(name string, v *[]string) {
+	Array(c, name, "str", v, func(c *Codec, s *string) { c.Element(s) })
+}
+
+// NullableStrings encodes or decodes an Array of texts, in which "" stands for
+// null.
+func (c *Codec) NullableStrings(name string, v *[]string) {
 	Array(c, name, "str", v, func(c *Codec, s *string) { c.String(name, s) })
 }
 

@@ -270,7 +270,7 @@ func jobWithout(c *codec.Codec, j *model.Job, without model.JobParts) {
 	c.SkipIf(without&model.JobAllocation != 0, func() {
 		codec.Record(c, "job_resources", "job_resources", &j.Resources, func(c *codec.Codec, r *model.JobResources) { jobResources(c, r, noIndexes) })
 	})
-	c.Strings("gres_detail_str", &j.GRESDetail)
+	c.NullableStrings("gres_detail_str", &j.GRESDetail)
 	if c.Until(codec.V2411) {
 		c.String("name", &j.Name)
 		c.String("user_name", &j.UserName)
