@@ -1,6 +1,8 @@
 package api
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -58,11 +60,52 @@ func environment() schema.Type[[]string] {
 		})
 }
 
-// setEnvironment adds the variables of a request to the environment, which may
-// already contain variables for resource limits (rlimit).
-func setEnvironment(d *model.JobDesc, vars []string) error {
-	d.Environment = append(vars, d.Environment...)
-	return nil
+// deriveEnvironment adds the variables to the environment that the commands and
+// daemons of Slurm read in the job instead of the fields in the RPC: the resource
+// limits and the distribution of tasks. They replace variables of the same name,
+// as in slurmrestd. If the fields contradict each other, it returns an error and
+// the name of the field.
+func deriveEnvironment(d *model.JobDesc) (field string, err error) {
+	if d.PlaneSize.Set && !d.Distribution.Set {
+		d.Distribution = model.Some(planeLayout)
+	}
+	layout := d.Distribution.Number & layoutBits
+	switch {
+	case !d.Distribution.Set:
+	case layout == planeLayout && !d.PlaneSize.Set:
+		return "distribution", errors.New("plane has no size: expected plane=4, or distribution_plane_size")
+	case layout != planeLayout && d.PlaneSize.Set:
+		return "distribution_plane_size", fmt.Errorf("can't be combined with the distribution %s", layoutName(d.Distribution.Number))
+	case layout == arbitraryLayout && d.ReqNodes.Empty():
+		return "distribution", errors.New("arbitrary needs required_nodes, which has a node for each task")
+	}
+	if d.Distribution.Set {
+		d.Derived = append(d.Derived, "SLURM_DISTRIBUTION="+layoutName(d.Distribution.Number))
+	}
+	if d.PlaneSize.Set {
+		d.Derived = append(d.Derived, fmt.Sprintf("SLURM_DIST_PLANESIZE=%d", d.PlaneSize.Number))
+	}
+	if layout == arbitraryLayout {
+		d.Derived = append(d.Derived, "SLURM_ARBITRARY_NODELIST="+d.ReqNodes.String())
+	}
+	for _, variable := range d.Derived {
+		d.Environment = setVariable(d.Environment, variable)
+	}
+	d.Derived = nil
+	return "", nil
+}
+
+// setVariable adds a variable, of the form NAME=value, to an environment. If it
+// has one of that name, setVariable replaces the first of these.
+func setVariable(environment []string, variable string) []string {
+	name := variable[:strings.Index(variable, "=")+1]
+	for i, v := range environment {
+		if strings.HasPrefix(v, name) {
+			environment[i] = variable
+			return environment
+		}
+	}
+	return append(environment, variable)
 }
 
 // nodeList returns the type of a list of node names. The model stores such a

@@ -12,19 +12,21 @@ import (
 	"schedrestd/model"
 )
 
-// planeLayout is the protocol's number for the distribution "plane", which
-// places a block of tasks on each node. Clients send the size of the block in
-// the field distribution_plane_size, or in the distribution itself, as in
-// "plane=4".
-const planeLayout uint32 = 4
-
 // In the RPC, a distribution is a number. It has four bits for the layout on
 // nodes, four for the layout on sockets, four for the layout on cores, and two
-// flags.
+// flags (task_dist_states_t in slurm.h).
+const (
+	arbitraryLayout uint32 = 3 // tasks are placed on the nodes in the order of required_nodes
+	planeLayout     uint32 = 4 // blocks of tasks; clients send their size as "plane=4" or in distribution_plane_size
+	unknownLayout   uint32 = 0x2000
+	layoutBits      uint32 = 0xffff
+	packTasks       uint32 = 0x800000
+	spreadTasks     uint32 = 0x400000
+)
+
 var (
-	nodeLayouts = map[string]uint32{"cyclic": 1, "block": 2, "arbitrary": 3, "plane": planeLayout}
-	coreLayouts = map[string]uint32{"cyclic": 1, "block": 2, "fcyclic": 3}
-	packing     = map[string]uint32{"pack": 0x800000, "nopack": 0x400000}
+	layouts = []string{1: "cyclic", 2: "block", 3: "fcyclic"} // fcyclic is for sockets and cores only
+	packing = map[string]uint32{"pack": packTasks, "nopack": spreadTasks}
 )
 
 // errDistribution returns the error for an invalid distribution.
@@ -32,33 +34,82 @@ func errDistribution(s string) error {
 	return fmt.Errorf("expected a distribution such as block:cyclic:fcyclic,Pack or plane=4, got %q", schema.Shorten(s))
 }
 
-// setDistribution parses "node[:socket[:core]][,Pack|NoPack]" or "plane=SIZE".
+// setDistribution parses "node[:socket[:core]][,Pack|NoPack]", "Pack", "NoPack",
+// "arbitrary" or "plane=SIZE". A "*" stands for the default of its place.
 func setDistribution(d *model.JobDesc, s string) error {
-	layouts, pack, hasPacking := strings.Cut(strings.ToLower(s), ",")
-	if size, plane := strings.CutPrefix(layouts, "plane="); plane && !hasPacking {
+	text, pack, hasPacking := strings.Cut(strings.ToLower(s), ",")
+	if size, plane := strings.CutPrefix(text, "plane="); plane && !hasPacking {
 		return setPlane(d, size)
 	}
-	var bits uint32
-	for i, word := range strings.Split(layouts, ":") {
-		known := coreLayouts
-		if i == 0 {
-			known = nodeLayouts
-		}
-		n, ok := known[word]
-		if !ok || i > 2 {
-			return errDistribution(s)
-		}
-		bits |= n << (4 * i)
+	bits, ok := packing[text]
+	switch {
+	case ok:
+		bits |= unknownLayout
+	case text == "arbitrary" || text == "hostfile":
+		bits, ok = arbitraryLayout, true
+	case text == "plane" && !hasPacking: // the size is in distribution_plane_size
+		bits, ok = planeLayout, true
+	default:
+		bits, ok = layoutOf(text)
 	}
-	if hasPacking {
-		n, ok := packing[pack]
-		if !ok {
-			return errDistribution(s)
-		}
-		bits |= n
+	if hasPacking && ok {
+		var flag uint32
+		flag, ok = packing[pack]
+		bits |= flag
+	}
+	if !ok {
+		return errDistribution(s)
 	}
 	d.Distribution = model.Some(bits)
 	return nil
+}
+
+// layoutOf returns the bits for "node[:socket[:core]]".
+func layoutOf(text string) (bits uint32, ok bool) {
+	words := strings.Split(text, ":")
+	if len(words) > 3 {
+		return 0, false
+	}
+	defaults := [3]string{"block", "cyclic"} // by default, cores are used as sockets are
+	for i, word := range words {
+		if word == "*" {
+			word = defaults[i]
+		}
+		if i == 1 {
+			defaults[2] = word
+		}
+		n := slices.Index(layouts, word)
+		if n < 1 || i == 0 && word == "fcyclic" {
+			return 0, false
+		}
+		bits |= uint32(n) << (4 * i)
+	}
+	return bits, true
+}
+
+// layoutName returns the name of a distribution, as the commands of Slurm
+// expect it in SLURM_DISTRIBUTION.
+func layoutName(distribution uint32) string {
+	var name string
+	switch layout := distribution & layoutBits; layout {
+	case unknownLayout:
+	case arbitraryLayout:
+		name = "arbitrary"
+	case planeLayout:
+		return "plane"
+	default:
+		words := []string{}
+		for ; layout != 0; layout >>= 4 {
+			words = append(words, layouts[layout&0xf])
+		}
+		name = strings.Join(words, ":")
+	}
+	for word, flag := range packing {
+		if distribution&flag != 0 {
+			name = strings.TrimPrefix(name+","+word, ",")
+		}
+	}
+	return name
 }
 
 // setPlane parses a plane size: the number of tasks in the block on each node.
@@ -68,7 +119,21 @@ func setPlane(d *model.JobDesc, size string) error {
 	if err != nil || n == 0 || n > maxSize {
 		return fmt.Errorf("expected a plane size of 1 to %d tasks, got %q", maxSize, schema.Shorten(size))
 	}
-	d.Distribution, d.PlaneSize = model.Some(planeLayout), model.Some(uint16(n))
+	d.Distribution = model.Some(planeLayout)
+	return setPlaneSize(d, model.Some(uint16(n)))
+}
+
+// setPlaneSize sets the number of tasks in each block of a plane distribution.
+func setPlaneSize(d *model.JobDesc, n model.Opt[uint16]) error {
+	if n.Infinite || n.Set && n.Number == 0 {
+		return errors.New("expected a number of tasks of at least 1")
+	}
+	if d.PlaneSize.Set && n.Set && d.PlaneSize != n {
+		return errors.New("distribution and distribution_plane_size name different sizes")
+	}
+	if n.Set {
+		d.PlaneSize = n
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -108,12 +109,16 @@ func identity(s string) (number model.Opt[uint32], name string, err error) {
 }
 
 // rlimit returns the field for a resource limit. The RPC has no field for
-// resource limits, so they are sent as environment variables of the job.
+// resource limits: slurmd reads them from variables of the job's environment.
 func rlimit(name, doc, unit string) schema.Field[model.JobDesc] {
 	return schema.Set(name, number, func(d *model.JobDesc, n model.Opt[uint64]) error {
-		if n.Set {
-			d.Environment = append(d.Environment, "SLURM_RLIMIT_"+strings.ToUpper(name)+"="+strconv.FormatUint(n.Number, 10))
+		switch {
+		case n.Infinite:
+			n.Number = math.MaxUint64 // RLIM_INFINITY
+		case !n.Set:
+			return nil
 		}
+		d.Derived = append(d.Derived, "SLURM_RLIMIT_"+strings.ToUpper(name)+"="+strconv.FormatUint(n.Number, 10))
 		return nil
 	}, doc, schema.Unit(unit))
 }
@@ -141,6 +146,13 @@ var signalNumbers = map[string]uint16{
 	"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRAP": 5, "ABRT": 6, "BUS": 7, "FPE": 8, "KILL": 9, "USR1": 10,
 	"SEGV": 11, "USR2": 12, "PIPE": 13, "ALRM": 14, "TERM": 15, "CHLD": 17, "CONT": 18, "STOP": 19, "TSTP": 20, "TTIN": 21,
 	"TTOU": 22, "URG": 23, "XCPU": 24, "XFSZ": 25, "VTALRM": 26, "PROF": 27, "WINCH": 28, "IO": 29, "PWR": 30, "SYS": 31,
+}
+
+func setWarnTime(d *model.JobDesc, n model.Opt[uint16]) error {
+	if d.WarnTime = n.Or(0); n.Infinite {
+		d.WarnTime = math.MaxUint16
+	}
+	return nil
 }
 
 func setWarnSignal(d *model.JobDesc, s string) (err error) {

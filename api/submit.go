@@ -67,11 +67,19 @@ func components(job *model.JobDesc, list []model.JobDesc, listField string) (des
 	case len(list) > maxComponents:
 		return nil, "#/" + listField, fmt.Errorf("a heterogeneous job has at most %d components", maxComponents)
 	case len(list) > 0:
+		for i := range list {
+			if field, err := deriveEnvironment(&list[i]); err != nil {
+				return nil, fmt.Sprintf("#/%s/%d/%s", listField, i, field), err
+			}
+		}
 		return list, "#/" + listField, nil
 	case list != nil:
 		return nil, "#/" + listField, errors.New("the list is empty")
 	case job == nil:
 		return nil, "#/job", errors.New("required, but missing")
+	}
+	if field, err := deriveEnvironment(job); err != nil {
+		return nil, "#/job/" + field, err
 	}
 	return []model.JobDesc{*job}, "#/job", nil
 }
@@ -105,13 +113,16 @@ var (
 	submittedMessage = schema.F("job_submit_user_msg", schema.String, func(a *SubmitAnswer) *string { return &a.UserMessage }, "Message of the site's submission policy; empty if there is none")
 )
 
+// batchStep is the number of the step that runs the batch script.
+const batchStep = 0xfffffffb
+
 // stepName returns the name of a step: its number or, for a special step, a
 // word such as batch.
 func stepName(o model.Opt[uint32]) string {
 	switch {
 	case !o.Set:
 		return ""
-	case o.Number == 0xfffffffb:
+	case o.Number == batchStep:
 		return "batch"
 	case o.Number == 0xfffffffc:
 		return "extern"

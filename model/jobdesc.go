@@ -54,6 +54,7 @@ type JobDesc struct {
 	ReqNodes            Text
 	ExcNodes            Text
 	Environment         []string // NAME=value
+	Derived             []string // variables that other fields add to Environment; never sent
 	SpankEnvironment    []string
 	Script              string // text of the batch script
 	Argv                []string
