@@ -128,9 +128,9 @@ var AccountingJob = schema.Object("job", func() schema.Fields[AccountingJobRow] 
 		schema.F("script", schema.String, func(j *AccountingJobRow) *string { return &j.Script }, "Script, if requested"),
 		schema.F("segment_size", schema.Int32, func(j *AccountingJobRow) *uint16 { return &j.SegmentSize }, "Number of nodes in each segment of a block topology", schema.Count, schema.Since(V43)),
 		schema.Show("sluid", sluid, func(j *AccountingJobRow) uint64 { return j.DBIndex }, "Id of this run of the job, unique among all clusters (SLUID)", schema.Since(V45)),
-		schema.Show("stdin_expanded", schema.String, func(j *AccountingJobRow) string { return accountingPath(j, j.StdIn) }, "Standard input path", schema.Since(V41)),
-		schema.Show("stdout_expanded", schema.String, func(j *AccountingJobRow) string { return accountingPath(j, j.StdOut) }, "Standard output path", schema.Since(V41)),
-		schema.Show("stderr_expanded", schema.String, func(j *AccountingJobRow) string { return accountingPath(j, j.StdErr) }, "Standard error path", schema.Since(V41)),
+		schema.Show("stdin_expanded", schema.String, func(j *AccountingJobRow) string { return accountingJobPath(j, j.StdIn) }, "Standard input path", schema.Since(V41)),
+		schema.Show("stdout_expanded", schema.String, func(j *AccountingJobRow) string { return accountingJobPath(j, j.StdOut) }, "Standard output path", schema.Since(V41)),
+		schema.Show("stderr_expanded", schema.String, func(j *AccountingJobRow) string { return accountingJobPath(j, j.StdErr) }, "Standard error path", schema.Since(V41)),
 		schema.F("stdout", schema.String, func(j *AccountingJobRow) *string { return &j.StdOut }, "Pattern of the standard output path", schema.Since(V41)),
 		schema.F("stderr", schema.String, func(j *AccountingJobRow) *string { return &j.StdErr }, "Pattern of the standard error path", schema.Since(V41)),
 		schema.F("stdin", schema.String, func(j *AccountingJobRow) *string { return &j.StdIn }, "Pattern of the standard input path", schema.Since(V41)),
@@ -205,14 +205,18 @@ func memory(n uint64, perCPU bool) model.Opt[uint64] {
 }
 
 // accountingPath replaces placeholders in the pattern, such as %j, with values
-// from the job's record.
-func accountingPath(j *AccountingJobRow, pattern string) string {
+// from the job's record. The argument step is the step that opens the file.
+func accountingPath(j *AccountingJobRow, step model.Opt[uint32], nodes, directory, pattern string) string {
 	if pattern == "" {
 		return ""
 	}
-	whole := model.Job{StepID: model.StepID{JobID: j.JobID}, ArrayJobID: j.ArrayJobID, ArrayTaskID: j.ArrayTaskID, Name: j.Name,
-		UserName: j.User, UserID: j.UserID, Nodes: j.Nodes, WorkDir: j.WorkDir}
+	whole := model.Job{StepID: model.StepID{SLUID: j.DBIndex, JobID: j.JobID, Step: step}, ArrayJobID: j.ArrayJobID, ArrayTaskID: j.ArrayTaskID, Name: j.Name,
+		UserName: j.User, UserID: j.UserID, Nodes: nodes, WorkDir: directory, RestartCnt: j.RestartCnt, PathRules: j.PathRules}
 	return expandPath(&JobRow{Job: &whole, Users: j.Users}, pattern)
+}
+
+func accountingJobPath(j *AccountingJobRow, pattern string) string {
+	return accountingPath(j, model.Opt[uint32]{}, j.Nodes, j.WorkDir, pattern)
 }
 
 func accountingSteps(j *AccountingJobRow) schema.Stream[AccountingStepRow] {

@@ -61,9 +61,9 @@ var AccountingStep = schema.Object("step", func() schema.Fields[AccountingStepRo
 			schema.F("stderr", schema.String, func(s *AccountingStepRow) *string { return &s.StdErr }, "Pattern of the standard error path", schema.Since(V43)),
 			schema.F("stdin", schema.String, func(s *AccountingStepRow) *string { return &s.StdIn }, "Pattern of the standard input path", schema.Since(V43)),
 			schema.F("stdout", schema.String, func(s *AccountingStepRow) *string { return &s.StdOut }, "Pattern of the standard output path", schema.Since(V43)),
-			schema.Show("stderr_expanded", schema.String, func(s *AccountingStepRow) string { return accountingPath(s.job, s.StdErr) }, "Standard error path", schema.Since(V43)),
-			schema.Show("stdin_expanded", schema.String, func(s *AccountingStepRow) string { return accountingPath(s.job, s.StdIn) }, "Standard input path", schema.Since(V43)),
-			schema.Show("stdout_expanded", schema.String, func(s *AccountingStepRow) string { return accountingPath(s.job, s.StdOut) }, "Standard output path", schema.Since(V43)),
+			schema.Show("stderr_expanded", schema.String, func(s *AccountingStepRow) string { return accountingStepPath(s, s.StdErr) }, "Standard error path", schema.Since(V43)),
+			schema.Show("stdin_expanded", schema.String, func(s *AccountingStepRow) string { return accountingStepPath(s, s.StdIn) }, "Standard input path", schema.Since(V43)),
+			schema.Show("stdout_expanded", schema.String, func(s *AccountingStepRow) string { return accountingStepPath(s, s.StdOut) }, "Standard output path", schema.Since(V43)),
 		}),
 		schema.F("submit_line", schema.String, func(s *AccountingStepRow) *string { return &s.SubmitLine }, "Command that started the step", schema.Since(V45)),
 		schema.Group("task", "Tasks of the step", schema.Fields[AccountingStepRow]{
@@ -294,4 +294,9 @@ func parseStep(s string) (step model.SelectedStep, err error) {
 	}
 	step.Step.JobID = n
 	return step, nil
+}
+
+// accountingStepPath returns the path that the first task of a step opens.
+func accountingStepPath(s *AccountingStepRow, pattern string) string {
+	return accountingPath(s.job, s.StepID.Step, s.Nodes, s.WorkDir, pattern)
 }

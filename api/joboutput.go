@@ -1,8 +1,8 @@
 package api
 
 import (
-	"strconv"
-	"strings"
+	"cmp"
+	"fmt"
 
 	"schedrestd/model"
 )
@@ -54,38 +54,60 @@ func stdin(j *JobRow) string {
 	return ""
 }
 
-// expandPath replaces the placeholders in the pattern, and makes the path
-// absolute. Placeholders that can have several values in one job stay
-// unchanged, and so does a pattern whose result would be too long for a path.
+// isScript reports whether the files of this step are those of the batch script.
+func isScript(step model.Opt[uint32]) bool { return !step.Set || step.Number == batchStep }
+
+// expandPath returns the path that slurmd opens for a pattern of the job's batch
+// script, or of its step StepID.Step. Before the job has its nodes, the name of the first of them is empty.
 func expandPath(j *JobRow, pattern string) string {
-	path, _ := model.ExpandPattern(pattern, func(letter byte) (string, bool) { return pathWord(j, letter) })
-	if strings.HasPrefix(pattern, "/") {
-		return path
+	host := j.BatchHost
+	if host == "" {
+		for host = range model.Hosts(j.Nodes) {
+			break
+		}
 	}
-	return j.WorkDir + "/" + path
+	path, _ := j.PathRules.ExpandPath(j.WorkDir, pattern, func(letter byte, width int) (string, bool) {
+		return pathWord(j, host, letter, width)
+	})
+	return path
 }
 
-func pathWord(j *JobRow, letter byte) (string, bool) {
-	decimal := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
+func pathWord(j *JobRow, host string, letter byte, width int) (string, bool) {
 	switch letter {
-	case 'j', 'J':
-		return decimal(j.StepID.JobID), true
-	case 'A':
-		if j.ArrayJobID != 0 {
-			return decimal(j.ArrayJobID), true
+	case 'j':
+		return model.PadNumber(j.StepID.JobID, width), true
+	case 'J':
+		if isScript(j.StepID.Step) {
+			return model.PadNumber(j.StepID.JobID, width), true
 		}
-		return decimal(j.StepID.JobID), true
+		return fmt.Sprintf("%s.%d", model.PadNumber(j.StepID.JobID, width), j.StepID.Step.Number), true
+	case 'A':
+		return model.PadNumber(cmp.Or(j.ArrayJobID, j.StepID.JobID), width), true
 	case 'a':
-		return decimal(wireValue(j.ArrayTaskID)), true
+		return model.PadNumber(wireValue(j.ArrayTaskID), width), true
+	case 'b':
+		return model.PadNumber(wireValue(j.ArrayTaskID)%10, width), true
+	case 'n', 't': // the script, or the first task
+		return model.PadNumber(0, width), true
+	case 's':
+		if isScript(j.StepID.Step) {
+			return "batch", true
+		}
+		return model.PadNumber(j.StepID.Step.Number, width), true
 	case 'u':
 		return jobUser(j), true
 	case 'x':
 		return j.Name, true
 	case 'N':
-		for host := range model.Hosts(j.Nodes) {
-			return host, true
+		return host, true
+	}
+	if j.PathRules == model.NewPathRules {
+		switch letter {
+		case 'r':
+			return model.PadNumber(uint32(j.RestartCnt), width), true
+		case 'S':
+			return sluidText(j.StepID.SLUID), true
 		}
-		return "", true
 	}
 	return "", false
 }

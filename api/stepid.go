@@ -70,17 +70,18 @@ const sluidDigits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 // of Crockford's base 32. These texts sort in the same order as the numbers.
 // The number 0 is shown as an empty text.
 func sluid() schema.Type[uint64] {
-	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, n *uint64) {
-		if *n == 0 {
-			e.String("")
-			return
-		}
-		text := []byte("s0000000000000")
-		for rest, i := *n, len(text)-1; rest != 0; rest, i = rest>>5, i-1 {
-			text[i] = sluidDigits[rest&0x1f]
-		}
-		e.String(string(text))
-	}, nil)
+	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, n *uint64) { e.String(sluidText(*n)) }, nil)
+}
+
+func sluidText(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	text := []byte("s0000000000000")
+	for rest, i := n, len(text)-1; rest != 0; rest, i = rest>>5, i-1 {
+		text[i] = sluidDigits[rest&0x1f]
+	}
+	return string(text)
 }
 
 // stepText returns the type of a step's number. The numbers of special steps

@@ -43,6 +43,7 @@ type AccountingJob struct {
 	Partition       string
 	Priority        Opt[uint32] // 0 if held
 	QOSID           uint32
+	PathRules       PathRules // not sent: those of the daemon's release
 	QOSReq          string
 	ReqCPUs         uint32
 	ReqMem          uint64 // in MiB: per CPU if the bit MemPerCPU is set, otherwise per node

@@ -96,6 +96,7 @@ type Job struct {
 	Nodes                 string
 	SchedNodes            string
 	Partition             string
+	PathRules             PathRules // not sent: those of the daemon's release
 	QOS                   string
 	PreemptableTime       Time
 	Resources             JobResources

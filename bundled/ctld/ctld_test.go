@@ -494,10 +494,10 @@ func TestFinishedJobsAreForgotten(t *testing.T) {
 
 func TestExpand(t *testing.T) {
 	c := &Controller{cfg: Config{Node: "here"}}
-	j := &model.Job{StepID: model.StepID{JobID: 42}, UserName: "u", Name: "n%j"}
+	j := &model.Job{StepID: model.StepID{JobID: 42}, UserName: "u", Name: "n%j", WorkDir: "/d", RestartCnt: 3}
 	for pattern, want := range map[string]string{
-		"sched-%j.out": "sched-42.out", "%5j": "00042", "%99999999999j": "0000000042", "%A-%u-%x-%N": "42-u-n%j-here",
-		"100%%": "100%", "%q %": "%q %", "%7": "%7", "": "",
+		"sched-%j.out": "/d/sched-42.out", "/%5j": "/00042", "%99999999999j": "/d/0000000042", "%A-%u-%x-%N": "/d/42-u-n%j-here",
+		"100%%": "/d/100%", "%q %7": "/d/%q %7", "%2n%t-%r-%s%S": "/d/000-3-batch", "%b": "/d/4", `\%j`: "/d/%j",
 	} {
 		if got := c.expand(pattern, j); got != want {
 			t.Errorf("%q: %q, want %q", pattern, got, want)

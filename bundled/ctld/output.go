@@ -1,8 +1,6 @@
 package ctld
 
 import (
-	"strconv"
-
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/fault"
@@ -12,12 +10,18 @@ import (
 // The name is relative to the job's working directory.
 const defaultOutput = "sched-%j.out"
 
-// expand replaces the patterns in a file name: %j, %J and %A become the job's
-// number, %u the user's name, %x the job's name, and %N the node's name. The
-// job's user opens the resulting file, so expand does not check the path.
+// expand returns the path of a file of a job's script: its patterns are those of
+// Slurm. The job's user opens the file, so expand does not check the path.
 func (c *Controller) expand(pattern string, j *model.Job) string {
-	text, _ := model.ExpandPattern(pattern, func(letter byte) (string, bool) { return c.patternValue(letter, j) })
-	return text
+	path, _ := c.expandChecked(pattern, j)
+	return path
+}
+
+// expandChecked does the same, and reports whether the path is short enough.
+func (c *Controller) expandChecked(pattern string, j *model.Job) (path string, ok bool) {
+	return model.NewPathRules.ExpandPath(j.WorkDir, pattern, func(letter byte, width int) (string, bool) {
+		return c.patternValue(letter, width, j)
+	})
 }
 
 // checkExpanded refuses a job with a file name that is too long after its
@@ -29,17 +33,30 @@ func (c *Controller) checkExpanded(m *model.Job) error {
 	for _, t := range []struct{ field, pattern string }{
 		{"standard_output", m.StdOut}, {"standard_error", m.StdErr}, {"standard_input", m.StdIn},
 	} {
-		if _, ok := model.ExpandPattern(t.pattern, func(letter byte) (string, bool) { return c.patternValue(letter, &j) }); !ok {
+		if _, ok := c.expandChecked(t.pattern, &j); !ok {
 			return refuseField(errs.Invalid, fault.PathTooLong, t.field, "longer than %d bytes after its patterns are replaced", model.MaxExpanded)
 		}
 	}
 	return nil
 }
 
-func (c *Controller) patternValue(letter byte, j *model.Job) (string, bool) {
+func (c *Controller) patternValue(letter byte, width int, j *model.Job) (string, bool) {
+	const noTask = model.NoVal32 // no job is part of an array
 	switch letter {
 	case 'j', 'J', 'A':
-		return strconv.FormatUint(uint64(j.StepID.JobID), 10), true
+		return model.PadNumber(j.StepID.JobID, width), true
+	case 'a':
+		return model.PadNumber(noTask, width), true
+	case 'b':
+		return model.PadNumber(noTask%10, width), true
+	case 'n', 't':
+		return model.PadNumber(0, width), true
+	case 'r':
+		return model.PadNumber(uint32(j.RestartCnt), width), true
+	case 's':
+		return "batch", true
+	case 'S':
+		return "", true // a job here has no SLUID
 	case 'u':
 		return j.UserName, true
 	case 'x':

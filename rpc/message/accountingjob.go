@@ -160,6 +160,7 @@ func accountingJobTail(c *codec.Codec, j *model.AccountingJob) {
 	if c.Since(codec.V2505) {
 		c.Uint16("segment_size", &j.SegmentSize)
 	}
+	j.PathRules = pathRules(c)
 	if c.Since(codec.V2405) {
 		c.String("std_err", &j.StdErr)
 		c.String("std_in", &j.StdIn)

@@ -55,6 +55,14 @@ func (m *JobInfo) Walk(c *codec.Codec) {
 	})
 }
 
+// pathRules returns the rules for the files of jobs of the daemon's release.
+func pathRules(c *codec.Codec) model.PathRules {
+	if c.Since(codec.V2511) {
+		return model.NewPathRules
+	}
+	return model.OldPathRules
+}
+
 // job encodes or decodes one element of a JobInfo (table job_info_record).
 func job(c *codec.Codec, j *model.Job) { jobWithout(c, j, 0) }
 
@@ -334,6 +342,7 @@ func jobWithout(c *codec.Codec, j *model.Job, without model.JobParts) {
 	c.SkipIf(noIndexes, func() { c.Bitmap("req_node_inx", &j.ReqNodeIndexes) })
 	c.String("exc_nodes", &j.ExcNodes)
 	c.SkipIf(noIndexes, func() { c.Bitmap("exc_node_inx", &j.ExcNodeIndexes) })
+	j.PathRules = pathRules(c)
 	c.String("std_err", &j.StdErr)
 	c.String("std_in", &j.StdIn)
 	c.String("std_out", &j.StdOut)

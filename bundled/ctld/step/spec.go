@@ -53,7 +53,7 @@ type Spec struct {
 	Args        []Raw         `json:"args,omitempty"` // of the script
 	Environment []Raw         `json:"environment"`    // NAME=value; for the script only
 	WorkDir     Raw           `json:"work_dir"`       // absolute
-	Output      Raw           `json:"output"`         // relative to WorkDir, like the two below
+	Output      Raw           `json:"output"`         // absolute, like the two below; relative to WorkDir in jobs of earlier releases
 	Error       Raw           `json:"error,omitempty"`
 	Input       Raw           `json:"input,omitempty"` // empty: /dev/null
 	Append      bool          `json:"append,omitempty"`
