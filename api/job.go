@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -134,11 +135,36 @@ func arrayTasks(j *JobRow) string {
 	if !tasks.Set {
 		return j.ArrayTasks
 	}
-	list := rangeList(members(&tasks))
+	list := stepList(&tasks)
+	if list == "" {
+		list = rangeList(members(&tasks))
+	}
 	if j.ArrayMaxTasks != 0 {
 		list += "%" + strconv.FormatUint(uint64(j.ArrayMaxTasks), 10)
 	}
 	return list
+}
+
+// stepList returns a set of numbers with equal gaps as "0-100:2", or "" if it is
+// not such a set. As in squeue, only more than five numbers, which span more than
+// ten, are written so.
+func stepList(b *model.Bitmap) string {
+	first, last, step, count := -1, -1, 0, 0
+	for n := range members(b) {
+		switch count++; {
+		case first < 0:
+			first = n
+		case step == 0:
+			step = n - last
+		case n-last != step:
+			return ""
+		}
+		last = n
+	}
+	if count <= 5 || step < 2 || last-first <= 10 {
+		return ""
+	}
+	return fmt.Sprintf("%d-%d:%d", first, last, step)
 }
 
 // jobSizes returns the node counts that a job accepts, as a list of numbers and
