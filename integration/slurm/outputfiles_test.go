@@ -17,7 +17,7 @@ func outputPatterns() (list []string) {
 	for _, letter := range strings.Split("aAbjJnNrsStuxzZ%", "") {
 		list = append(list, "o-%"+letter, "o-%5"+letter+".out")
 	}
-	return append(list, "", "plain", "IN/absolute-%j", "o%%j", "o%", "o%7", "o%13j", "o%3%j", `o\%j`, `IN/o\%j`, `o\\%j`, `o-%j\`, "7", "0", "o-%x-%u-%j", "%j/%a", "o-%10t%n", "./%j", "//o", "o %j")
+	return append(list, "", "plain", "IN/absolute-%j", "o%%j", "o%", "o%7", "o%13j", "o%3%j", `o\%j`, `IN/o\%j`, `o\\%j`, `o-%j\`, "7", "0", "o-%x-%u-%j", "%j/%a", "o-%10t%n", "./%j", "o %j")
 }
 
 // TestOutputFiles runs a job for each kind of pattern that slurmd knows, and
@@ -35,7 +35,8 @@ func TestOutputFiles(t *testing.T) {
 	}
 	var jobs []outputJob
 	root := filepath.Join(m.root, "tmp/output")
-	must(t, os.Mkdir(root, 0o755))
+	must(t, os.Mkdir(root, 0o777))
+	must(t, os.Chmod(root, 0o777))
 	for i, pattern := range outputPatterns() {
 		for _, array := range []string{"", "17"} {
 			if array != "" && !strings.ContainsAny(pattern, "aAbj") && pattern != "" {
@@ -45,10 +46,9 @@ func TestOutputFiles(t *testing.T) {
 			must(t, os.Mkdir(filepath.Join(m.root, directory), 0o777))
 			must(t, os.Chmod(filepath.Join(m.root, directory), 0o777))
 			id := m.submitWithOutput(t, directory, strings.Replace(pattern, "IN", directory, 1), array)
-			// A pattern may name a directory that does not exist.
-			for _, name := range []string{id, strconv.Itoa(m.number(t, id) + 1)} {
-				os.Mkdir(filepath.Join(m.root, directory, name), 0o777)
-				os.Chmod(filepath.Join(m.root, directory, name), 0o777)
+			if pattern == "%j/%a" {
+				must(t, os.Mkdir(filepath.Join(m.root, directory, id), 0o777))
+				must(t, os.Chmod(filepath.Join(m.root, directory, id), 0o777))
 			}
 			m.run(t, "root", "scontrol", "release", id)
 			jobs = append(jobs, outputJob{pattern, directory, id, array})
@@ -96,6 +96,9 @@ func TestOutputFiles(t *testing.T) {
 			if len(files) == 0 && shown == "/dev/null" {
 				files = []string{"/dev/null"}
 			}
+			if m.release == "24.11" && strings.Contains(j.pattern, "N") && len(files) == 1 {
+				files[0] = strings.Replace(files[0], "head", "node1", 1) // slurmd before 25.11 uses the name of its machine
+			}
 			compared++
 			if len(files) != 1 || filepath.Clean(shown) != filepath.Clean(files[0]) {
 				t.Errorf("%q, task %q: %s shows %q; files: %q", j.pattern, j.task, path, shown, files)
@@ -130,11 +133,4 @@ func (m *machine) submitWithOutput(t *testing.T, directory, pattern, array strin
 		t.Fatalf("%s: status %d: %s", body, a.status, a.body)
 	}
 	return strconv.Itoa(answer.ID)
-}
-
-func (m *machine) number(t *testing.T, id string) int {
-	t.Helper()
-	n, err := strconv.Atoi(id)
-	must(t, err)
-	return n
 }

@@ -98,7 +98,7 @@ func TestRunningJobs(t *testing.T) {
 			}
 			cases := variant.Cases(api.SubmissionBody.Type().Shape(schema.View{Version: v, Spelling: schema.Slurm}), runningHints)
 			cases = slices.DeleteFunc(cases, func(one variant.Case) bool {
-				return !strings.HasPrefix(one.Field, "job.") || strings.HasPrefix(one.Form, "wrong type") || skippedInRunning.MatchString(one.Field)
+				return !strings.HasPrefix(one.Field, "job.") || strings.HasPrefix(one.Form, "wrong type") || unsetForms[one.Form] || skippedInRunning.MatchString(one.Field)
 			})
 			random := c.random("running", name)
 			var list [][]variant.Case
@@ -111,7 +111,7 @@ func TestRunningJobs(t *testing.T) {
 			random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 			switch {
 			case c.part < 0:
-				list = list[:30]
+				list = list[:12]
 			case c.part < 1:
 				list = list[:int(c.part*float64(len(list)))]
 			}
@@ -130,15 +130,19 @@ func TestRunningJobs(t *testing.T) {
 // soon, or choose another partition; and the script, which reports.
 var skippedInRunning = regexp.MustCompile(`[.](job_id|step_id.*|script|begin_time|deadline|dependency|hold|priority|reservation|crontab.*|partition|clusters|account|user_id|group_id|container.*|flags|burst_buffer|x11.*|licenses|end_time|immediate|delay_boot|reboot|network|alloc_.*|allocation_node_.*|reserve_ports)$`)
 
+// unsetForms are forms of numbers that slurmrestd ignores (a row in
+// differences/changes.md).
+var unsetForms = map[string]bool{"{number n}": true, "{infinite false, number n}": true}
+
 // addPair adds node2, with its own slurmd, and the partition pair of node1 and
 // node2.
 func (m *machine) addPair(t *testing.T) {
 	t.Helper()
-	m.appendFile(t, "etc/slurm/slurm.conf", "NodeName=node2 NodeHostname=head NodeAddr=127.0.0.1 Port=6828 CPUs=16 RealMemory=4000 Gres=gpu:tesla:2 Feature=fast,ssd Weight=5 State=UNKNOWN\n"+
-		"PartitionName=pair Nodes=node[1-2] MaxTime=1-0 OverSubscribe=NO State=UP\n")
+	m.appendFile(t, "etc/slurm/slurm.conf", "NodeName=node2 NodeHostname=head NodeAddr=127.0.0.1 Port=6828 CPUs=16 RealMemory=4000 Feature=fast,ssd Weight=5 State=UNKNOWN\n"+
+		"PartitionName=pair Nodes=node[1-2] MaxTime=1-0 OverSubscribe=EXCLUSIVE State=UP\n")
 	m.signal(t, "slurmd", "TERM")
 	m.awaitExit(t, "slurmd")
-	m.changeConf(t, map[string]string{"SlurmdSpoolDir": "/var/lib/slurm-node/%n", "SlurmdPidFile": "/run/slurm/slurmd-%n.pid", "SlurmdLogFile": "/var/log/slurm/slurmd-%n.log"})
+	m.restartWith(t, map[string]string{"SlurmdSpoolDir": "/var/lib/slurm-node/%n", "SlurmdPidFile": "/run/slurm/slurmd-%n.pid", "SlurmdLogFile": "/var/log/slurm/slurmd-%n.log"})
 	for _, node := range []string{"node1", "node2"} {
 		must(t, os.MkdirAll(filepath.Join(m.root, "var/lib/slurm-node", node), 0o755))
 		m.run(t, "root", "sh", "-c", "setsid --fork slurmd -D -N "+node+" </dev/null >>/var/log/slurm/slurmd-"+node+".out 2>&1")
@@ -212,7 +216,7 @@ func (r *runningJobs) compare(batch [][]variant.Case) {
 		case one.statuses[0] != http.StatusOK && one.statuses[1] != http.StatusOK:
 			r.refused++
 			continue
-		case one.statuses[0] != one.statuses[1]:
+		case one.statuses[0] != one.statuses[1], one.ids[0] == "0": // slurmrestd answers 200 to a request that slurmctld can't decode
 			r.differ++ // TestChangesByForm has rows for these
 			r.t.Logf("%v: statuses %v", one, one.statuses)
 			continue

@@ -21,9 +21,16 @@ import (
 // watchedVersion is a version that the gateway serves with each release of Slurm.
 const watchedVersion = "v0.0.42"
 
-// changeConf changes slurm.conf, and starts slurmctld again. Each key of settings
-// is a setting that the file may have already.
+// changeConf changes slurm.conf, starts slurmctld again, and waits for node1. Each
+// key of settings is a setting that the file may have already.
 func (m *machine) changeConf(t *testing.T, settings map[string]string) {
+	t.Helper()
+	m.restartWith(t, settings)
+	m.awaitNode(t)
+}
+
+// restartWith changes slurm.conf, and starts slurmctld again.
+func (m *machine) restartWith(t *testing.T, settings map[string]string) {
 	t.Helper()
 	file := filepath.Join(m.root, "etc/slurm/slurm.conf")
 	text, err := os.ReadFile(file)
@@ -36,7 +43,6 @@ func (m *machine) changeConf(t *testing.T, settings map[string]string) {
 	m.signal(t, "slurmctld", "TERM")
 	m.awaitExit(t, "slurmctld")
 	m.restart(t, "slurmctld")
-	m.awaitNode(t)
 }
 
 func (m *machine) awaitExit(t *testing.T, name string) {
