@@ -84,10 +84,8 @@ func putAccount(tx *transaction, a *model.Account, at string) (changed bool, err
 		}
 		changed = true
 		err = add[model.Account](tx, record, accountsNamed(a.Name), at)
-	case a.Description.Changes(old.Description), a.Organization.Changes(old.Organization),
-		a.Flags != 0:
+	case narrowAccount(&record, old):
 		current, changed = old.Coordinators, true
-		record.Name = ""
 		_, err = tx.Change(model.Modify[model.Account]{Filter: accountsNamed(a.Name), Record: record})
 	default:
 		current = old.Coordinators
@@ -97,6 +95,22 @@ func putAccount(tx *transaction, a *model.Account, at string) (changed bool, err
 	}
 	coordinatorsChanged, err := changeCoordinators(tx, a, current, at)
 	return changed || coordinatorsChanged, err
+}
+
+// narrowAccount removes from a change of an account what the record old has
+// already. It reports whether anything is left.
+func narrowAccount(change, old *model.Account) bool {
+	change.Name = ""
+	if !change.Description.Changes(old.Description) {
+		change.Description = ""
+	}
+	if !change.Organization.Changes(old.Organization) {
+		change.Organization = ""
+	}
+	if change.Flags&^old.Flags == 0 {
+		change.Flags = 0
+	}
+	return change.Description != "" || change.Organization != "" || change.Flags != 0
 }
 
 // changeCoordinators changes the account's coordinators from current to

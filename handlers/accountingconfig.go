@@ -57,6 +57,7 @@ func (h *handler) postConfig(c *rest.Call, _ *api.NoParams) error {
 		return errs.New(errs.Invalid, "the body has no record: nothing was changed").WithSource("#")
 	}
 	_, err = h.edit(c, fmt.Sprintf("%d records", n), func(tx *transaction) (all []string, err error) {
+		tx.copies = true
 		if len(body.TRES) > 0 {
 			c.Warn("#/tres", "has no effect: trackable resources are added by AccountingStorageTRES in slurm.conf")
 		}

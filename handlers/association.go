@@ -116,6 +116,11 @@ func putAssociation(tx *transaction, row *api.AssociationRow, at string) (bool, 
 		return false, err
 	}
 	if old == nil {
+		if tx.copies {
+			if err := keepInheritedOfNew(tx, &record, at); err != nil {
+				return false, err
+			}
+		}
 		return true, add[model.Association](tx, record, filter, at)
 	}
 	record.Account, record.Cluster, record.User, record.Partition = "", "", "", ""
@@ -124,6 +129,10 @@ func putAssociation(tx *transaction, row *api.AssociationRow, at string) (bool, 
 	}
 	if record.ParentAccount == old.ParentAccount {
 		record.ParentAccount = ""
+	}
+	narrowAssociation(&record, old)
+	if err := keepInheritedOf(tx, &record, old, filter, at); err != nil {
+		return false, err
 	}
 	if reflect.DeepEqual(record, model.BlankAssociation()) {
 		return false, nil
@@ -239,7 +248,7 @@ func fillAssociation(tx *transaction, row *api.AssociationRow, record, old *mode
 		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/qos").WithNumber(slurmerror.InvalidQOS)
 	}
 	switch {
-	case len(ids) > 0 && (old == nil || strings.Join(ids, ",") != strings.Join(old.QOSIDs, ",")):
+	case len(ids) > 0 && (old == nil || !sameIDs(ids, old.QOSIDs)):
 		record.QOSIDs = ids
 	case len(ids) == 0 && old != nil && len(old.QOSIDs) > 0:
 		record.QOSIDs = []string{""} // removes all; an empty list would leave them unchanged

@@ -53,7 +53,8 @@ func (h *handler) postUsersAssociation(c *rest.Call, _ *api.UsersWithAssocsParam
 		return errs.New(errs.Invalid, "expected one of the wckeys: nothing was changed").WithSource("#/user/defaultwckey").WithNumber(slurmerror.InvalidWCKey)
 	}
 	return h.addRecords(c, api.UsersAdded, body.Set.Users, func(tx *transaction) (any, error) {
-		if err := checkAdministrators(tx, body.Set.Users, body.User.AdminLevel, "#/user/adminlevel"); err != nil {
+		// The daemon leaves existing users as they are.
+		if err := checkAdministrators(tx, nil, body.User.AdminLevel, "#/user/adminlevel"); err != nil {
 			return nil, err
 		}
 		for _, name := range body.Set.Accounts {

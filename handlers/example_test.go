@@ -34,6 +34,7 @@ func TestExamples(t *testing.T) {
 					path := placeholders.Replace(strings.TrimSuffix(e.URL(view), "/"))
 					f := demo()
 					f.taskResults, f.killResults = nil, nil // of jobs that could not be changed
+					f.recorded.users[0].DefaultAccount = "" // the example sets it
 					w := serve(t, config(f), request(e.Method, path, e.Example))
 					var body struct{ Errors, Warnings []any }
 					if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {

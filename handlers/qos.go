@@ -142,6 +142,7 @@ func putQOS(tx *transaction, row *api.QOSRow, at string) (bool, error) {
 	if !record.Description.Changes(old.Description) {
 		record.Description = ""
 	}
+	narrowQOS(&record, old)
 	if reflect.DeepEqual(record, model.BlankQOS()) {
 		return false, nil
 	}

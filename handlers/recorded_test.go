@@ -25,6 +25,7 @@ type recorded struct {
 type lists struct {
 	jobs         []model.AccountingJob
 	associations []model.Association
+	shown        []model.Association // the associations with what they inherit; nil: the same
 	accounts     []model.Account
 	users        []model.User
 	qos          []model.QOS
@@ -83,7 +84,11 @@ func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing
 		}
 		return listRecords(a, "recorded jobs", cred, l, list, func(j *model.AccountingJob) bool { return oneOf(f.Clusters, j.Cluster) })
 	case model.AssocFilter:
-		return listRecords(a, "associations", cred, l, a.recorded.associations, func(r *model.Association) bool {
+		list := a.recorded.associations
+		if f.Flags&model.AssocWithoutParentLimits == 0 && a.recorded.shown != nil {
+			list = a.recorded.shown
+		}
+		return listRecords(a, "associations", cred, l, list, func(r *model.Association) bool {
 			return oneOf(f.IDs, fmt.Sprint(r.ID)) && oneOf(f.Users, r.User) && oneOf(f.Accounts, r.Account) && oneOf(f.Clusters, r.Cluster) && oneOf(f.Partitions, r.Partition)
 		})
 	case model.AccountFilter:

@@ -27,6 +27,7 @@ type transaction struct {
 	h              *handler
 	added, removed map[string][]string // accounts of coordinators, by user
 	associations   []model.Modify[model.Association]
+	copies         bool // new records are copies of others: what they inherit is not to become their own
 }
 
 // Change makes a change. If it adds or removes coordinators, sendCoordinators

@@ -62,22 +62,20 @@ func putUser(tx *transaction, u *model.User, at string) (changed bool, err error
 	if skipDeleted(tx, u.Flags, recordDeleted, at) {
 		return false, nil
 	}
-	old, err := findOne[model.User](tx, usersNamed(u.Name))
+	old, err := findOne[model.User](tx, shownAs(u, u.Name))
 	if err != nil {
 		return false, err
 	}
-	renamed := u.OldName != "" && u.OldName != u.Name
-	names := []string{u.Name}
-	if renamed {
-		names = []string{u.OldName}
-	}
-	if err := checkAdministrators(tx, names, u.AdminLevel, at); err != nil {
-		return false, err
-	}
-	if renamed {
+	if u.OldName != "" && u.OldName != u.Name {
+		if err := checkAdministrators(tx, []string{u.OldName}, u.AdminLevel, at); err != nil {
+			return false, err
+		}
 		return renameUser(tx, u, old, at)
 	}
 	if old == nil {
+		if err := checkAdministrators(tx, nil, u.AdminLevel, at); err != nil {
+			return false, err
+		}
 		return true, addUser(tx, u, at)
 	}
 	if len(u.WCKeys) > 0 {
@@ -109,7 +107,22 @@ func putUser(tx *transaction, u *model.User, at string) (changed bool, err error
 	if !changed {
 		return false, nil
 	}
+	if err := checkAdministrators(tx, []string{u.Name}, u.AdminLevel, at); err != nil {
+		return false, err
+	}
 	return modifyRecords(tx, model.Modify[model.User]{Filter: usersNamed(u.Name), Record: record}, at)
+}
+
+// shownAs returns a filter for the user with this name. The record that it
+// selects has the defaults that answers show, if the change u sets some. The
+// daemon takes the defaults of all clusters from associations and workload keys.
+// With different ones in several clusters, to send the default that an answer
+// shows would give it to all of them.
+func shownAs(u *model.User, name string) model.UserFilter {
+	filter := usersNamed(name)
+	filter.WithAssocs = u.DefaultAccount != "" || u.DefaultQOSID != model.NoVal32 && u.DefaultQOSID != 0
+	filter.WithWCKeys = u.DefaultWCKey != ""
+	return filter
 }
 
 // checkAdministrators refuses a request of an operator that changes users if one
@@ -163,12 +176,25 @@ func renameUser(tx *transaction, u *model.User, existing *model.User, at string)
 	if err := checkUser(tx, u.OldName, at+"/old_name"); err != nil {
 		return false, err
 	}
+	old, err := findOne[model.User](tx, shownAs(u, u.OldName))
+	if err != nil || old == nil {
+		return false, err
+	}
 	record := *u
 	record.WCKeys, record.OldName = nil, ""
-	if record.DefaultQOSID == 0 {
+	if record.AdminLevel == old.AdminLevel {
+		record.AdminLevel = 0
+	}
+	if record.DefaultAccount == old.DefaultAccount {
+		record.DefaultAccount = ""
+	}
+	if record.DefaultWCKey == old.DefaultWCKey {
+		record.DefaultWCKey = ""
+	}
+	if record.DefaultQOSID == 0 || record.DefaultQOSID == old.DefaultQOSID {
 		record.DefaultQOSID = model.NoVal32
 	}
-	if u.DefaultAccount != "" {
+	if record.DefaultAccount != "" {
 		filter := model.AssocFilter{Users: []string{u.OldName}, Accounts: []string{u.DefaultAccount}}
 		const kind = "association of the user with account"
 		if err := checkExists[model.Association](tx, filter, slurmerror.InvalidAccount, kind, u.DefaultAccount, at+"/default/account"); err != nil {
