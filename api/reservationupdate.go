@@ -215,6 +215,8 @@ func CheckNewReservation(u *model.ReservationUpdate) (field string, err error) {
 		return "flags", errors.New("FORCE_START is for reservations that recur")
 	case flags&reservationPartNodes != 0 && (u.Partition.Empty() || !u.Nodes.Empty() && !strings.EqualFold(u.Nodes.String(), "ALL")):
 		return "flags", errors.New("PART_NODES needs partition, and ALL as node_list")
+	case u.Partition.Empty() && u.Nodes.Empty() && u.NodeCount.Or(0) == 0 && u.Cores.Or(0) == 0 && u.Licenses.Empty() && u.BurstBuffer.Empty() && u.TRES.Empty():
+		return "node_list", errors.New("a new reservation needs node_list, node_count, core_count, partition, licenses, burst_buffer or tres")
 	}
 	return "", nil
 }
@@ -241,6 +243,25 @@ func LostReservationFlags(u *model.ReservationUpdate, current uint64) []string {
 		lost |= flags & durationChange
 	}
 	return reservationFlags.Names(lost)
+}
+
+// IneffectiveTRES returns the types of trackable resources in u that the
+// controller would ignore without an error. It uses generic resources (gres)
+// only to choose the nodes of a new reservation.
+func IneffectiveTRES(u *model.ReservationUpdate, exists bool) (types []string) {
+	for part := range strings.SplitSeq(u.TRES.String(), ",") {
+		name, _, _ := strings.Cut(part, "=")
+		switch typ, _, _ := strings.Cut(name, "/"); typ {
+		case "", "cpu", "node", "license", "bb":
+		case "gres":
+			if exists {
+				types = append(types, typ)
+			}
+		default:
+			types = append(types, typ)
+		}
+	}
+	return types
 }
 
 // ReserveWholePartition completes a new reservation that names a partition but

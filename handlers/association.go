@@ -111,6 +111,12 @@ func putAssociation(tx *transaction, row *api.AssociationRow, at string) (bool, 
 	if err := checkReferences(tx, row.Association, old, at); err != nil {
 		return false, err
 	}
+	if row.User == "" && row.IsDefault.Set {
+		if old == nil || old.IsDefault.Or(0) == 0 { // slurmdbd shows accounts that sacctmgr has made as defaults
+			tx.call.Warn(at+"/is_default", "has no effect: only the association of a user can be the default")
+		}
+		row.IsDefault = model.Opt[uint16]{}
+	}
 	record := *row.Association
 	if err := fillAssociation(tx, row, &record, old, at); err != nil {
 		return false, err

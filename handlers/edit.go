@@ -196,7 +196,7 @@ func add[T any](tx *transaction, record T, filter model.Filter[T], at string) er
 	switch any(record).(type) {
 	case model.Account, model.User: // coordinators see the other kinds of records that they may create
 		if private, err := hasNoLevel(tx); private || err != nil {
-			return cmp.Or[error](err, errs.New(errs.Denied, "the accounting daemon does not show you this record, so you could overwrite one that exists").WithSource(at).
+			return cmp.Or[error](err, errs.New(errs.Denied, "the accounting daemon does not show you this record, so you could overwrite one that exists").WithSource(at).WithNumber(slurmerror.AccessDenied).
 				WithHint("PrivateData of slurmdbd hides the record; POST accounts_association/ and users_association/ create accounts and users below an account that you coordinate"))
 		}
 	}

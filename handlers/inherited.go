@@ -176,7 +176,7 @@ func narrowAssociation(change, old *model.Association) {
 	if change.DefaultQOSID == old.DefaultQOSID {
 		change.DefaultQOSID = model.NoVal32
 	}
-	if change.IsDefault == old.IsDefault {
+	if old.IsDefault.Or(0) != 0 {
 		change.IsDefault = model.Opt[uint16]{}
 	}
 	if change.Flags&^old.Flags == 0 { // a flag is removed by another flag

@@ -98,11 +98,12 @@ func (h *handler) changeReservations(c *rest.Call, at string, list []model.Reser
 			u.Name = name
 			dropHeld(&u, &current)
 			if u.Partition == model.Emptied { // slurmctld 24.11 may crash
-				return errs.New(errs.Invalid, "the partition of a reservation can't be removed").WithSource(sourceOf(at, i, "partition"))
+				return errs.New(errs.Invalid, "the partition of a reservation can't be removed").WithSource(sourceOf(at, i, "partition")).WithNumber(slurmerror.InvalidPartition)
 			}
 			if lost := api.LostReservationFlags(&u, current.Flags); len(lost) > 0 {
 				c.Warn(sourceOf(at, i, "flags"), "%s: no effect on an existing reservation", strings.Join(lost, ", "))
 			}
+			warnIneffectiveTRES(c, &u, true, sourceOf(at, i, "tres"))
 			if u == (model.ReservationUpdate{Name: name}) {
 				if err := noChange(c, "reservation", name, sourceOf(at, i, "name")); err != nil {
 					return err
@@ -115,6 +116,7 @@ func (h *handler) changeReservations(c *rest.Call, at string, list []model.Reser
 			e.Number = slurmerror.InvalidReservation
 			return e
 		}
+		warnIneffectiveTRES(c, &u, false, sourceOf(at, i, "tres"))
 		api.ReserveWholePartition(&u)
 		err := h.Controller.CreateReservation(c.Context(), c.Credential(), &u)
 		if err == nil {
@@ -132,6 +134,12 @@ func (h *handler) changeReservations(c *rest.Call, at string, list []model.Reser
 		}
 	}
 	return rest.Send(c, results.status(), api.ReservationsChanged, &answer)
+}
+
+func warnIneffectiveTRES(c *rest.Call, u *model.ReservationUpdate, exists bool, source string) {
+	if types := api.IneffectiveTRES(u, exists); len(types) > 0 {
+		c.Warn(source, "%s: no effect on the reservation", strings.Join(types, ", "))
+	}
 }
 
 // dropHeld removes the resources from a change that the reservation already

@@ -145,7 +145,7 @@ func checkAdministrators(tx *transaction, names []string, level uint16, at strin
 	if err != nil || client == nil || client.AdminLevel != operator {
 		return err
 	}
-	return errs.New(errs.Denied, "an operator may not change an administrator").WithSource(at)
+	return errs.New(errs.Denied, "an operator may not change an administrator").WithSource(at).WithNumber(slurmerror.AccessDenied)
 }
 
 // clientRecord returns the record of the user who sent the request. It returns

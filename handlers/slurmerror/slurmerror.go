@@ -7,6 +7,7 @@ const (
 	Unspecified           = 0xffffffff // SLURM_ERROR
 	InvalidPartition      = 2000       // INVALID_PARTITION_NAME
 	NoDefaultPartition    = 2001       // DEFAULT_PARTITION_NOT_SET
+	AccessDenied          = 2002       // ACCESS_DENIED
 	NoPartitionGroup      = 2003       // JOB_MISSING_REQUIRED_PARTITION_GROUP
 	NodesNotInPartition   = 2004       // REQUESTED_NODES_NOT_IN_PARTITION
 	InvalidNodeCount      = 2006       // INVALID_NODE_COUNT

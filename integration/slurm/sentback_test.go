@@ -35,8 +35,8 @@ modify user yu4 where cluster=lab set qos-=normal defaultqos=rq1
 add user yu5 account=y1 cluster=lab partition=debug
 add user yu5 account=y3 cluster=lab
 modify account y3 where cluster=lab set qos+=rq2
-add coordinator account=y1 names=yu2
-add user yop account=y3 adminlevel=operator
+add coordinator account=y1 names=alice
+modify user bob set adminlevel=operator
 add user yu1 wckey=k1,k2
 modify user yu1 set defaultwckey=k1
 modify user yu1 where cluster=west set defaultwckey=k2
@@ -67,6 +67,12 @@ func TestSentBack(t *testing.T) {
 		m.run(t, "root", strings.Fields("sacctmgr -i -Q modify account y2 set flags=UsersAreCoords")...)
 	}
 	m.gateway(t, "-u", "nobody", "-g", "nogroup")
+	tokens := map[string]string{}
+	for _, user := range []string{"slurm", "bob", "alice"} {
+		var err error
+		tokens[user], err = m.createToken(user)
+		must(t, err)
+	}
 	before := m.dump(t, accountingTables...)
 	for _, want := range []string{"',1,'", "yu4", "k2"} {
 		if !strings.Contains(before, want) {
@@ -74,35 +80,43 @@ func TestSentBack(t *testing.T) {
 		}
 	}
 	defer t.Run("config in another cluster", m.testCopiedConfig)
-	for _, kind := range []struct{ name, get, post string }{
-		{"accounts", "accounts?with_assocs=true&with_deleted=true", "accounts"},
-		{"users", "users", "users"},
-		{"users with details", "users?with_assocs=true&with_coords=true&with_deleted=true&with_wckeys=true", "users"},
-		{"quality of service", "qos?with_deleted=true", "qos"},
-		{"associations", "associations", "associations"},
-		{"associations with their own QOS", "associations?with_raw_qos=true&Include%20the%20raw%20QOS%20or%20delta_qos=true", "associations"},
-		{"associations with their own limits", "associations?with_raw_qos=true&Include%20the%20raw%20QOS%20or%20delta_qos=true&without_parent_limits=true&Exclude%20limits%20from%20parents=true", "associations"},
-		{"associations without parents", "associations?without_parent_info=true&Exclude%20parent%20id%2Fname=true&with_raw_qos=true&Include%20the%20raw%20QOS%20or%20delta_qos=true", "associations"},
-		{"workload keys", "wckeys?with_deleted=true", "wckeys"},
-		{"clusters", "clusters?with_deleted=true", "clusters"},
-		{"config", "config", "config"},
+	for _, kind := range []struct {
+		name, path string
+		query, old string // parameters of the GET, and before the version since
+		since      schema.Version
+	}{
+		{"accounts", "accounts", "WithAssociations=true&WithCoordinators=true&DELETED=true", "with_assocs=true&with_coords=true&with_deleted=true", api.V41},
+		{"users", "users", "", "", 0},
+		{"users with details", "users", "with_assocs=true&with_coords=true&with_deleted=true&with_wckeys=true", "", 0},
+		{"quality of service", "qos", "Include%20deleted%20QOS=true", "with_deleted=true", api.V42},
+		{"associations", "associations", "", "", 0},
+		{"deleted associations", "associations", "Include%20deleted%20associations=true&Include%20usage=true", "with_deleted=true&with_usage=true", api.V42},
+		{"associations with their own QOS", "associations", "Include%20the%20raw%20QOS%20or%20delta_qos=true", "with_raw_qos=true", api.V42},
+		{"associations with their own values", "associations", "Include%20the%20raw%20QOS%20or%20delta_qos=true&Exclude%20limits%20from%20parents=true", "with_raw_qos=true&without_parent_limits=true", api.V42},
+		{"associations without parents", "associations", "Include%20the%20raw%20QOS%20or%20delta_qos=true&Exclude%20parent%20id%2Fname=true", "with_raw_qos=true&without_parent_info=true", api.V42},
+		{"workload keys", "wckeys", "with_deleted=true", "", 0},
+		{"clusters", "clusters", "with_deleted=true", "", 0},
+		{"config", "config", "", "", 0},
 	} {
 		for _, v := range api.Versions {
 			for _, spelling := range []schema.Spelling{schema.Sched, schema.Slurm} {
-				for _, user := range []string{"slurm", "yop", "yu2"} { // administrator, operator, coordinator
+				for _, user := range []string{"slurm", "bob", "alice"} { // administrator, operator, coordinator
 					if user != "slurm" && v != api.Latest {
 						continue
 					}
 					t.Run(strings.Join([]string{kind.name, v.String(), path(spelling), user}, "/"), func(t *testing.T) {
-						token, err := m.createToken(user)
-						must(t, err)
+						token := tokens[user]
 						prefix := "/" + path(spelling) + "/" + v.String() + "/"
-						shown, err := sendRequest(m.client(gatewaySocket), "GET", prefix+kind.get, "", "X-SLURM-USER-TOKEN: "+token)
+						query := kind.query
+						if v < kind.since {
+							query = kind.old
+						}
+						shown, err := sendRequest(m.client(gatewaySocket), "GET", prefix+kind.path+"?"+query, "", "X-SLURM-USER-TOKEN: "+token)
 						must(t, err)
 						if shown.status != http.StatusOK {
 							t.Fatalf("GET: status %d: %s", shown.status, remarks(shown.body))
 						}
-						a, err := sendRequest(m.client(gatewaySocket), "POST", prefix+kind.post, string(shown.body), "X-SLURM-USER-TOKEN: "+token)
+						a, err := sendRequest(m.client(gatewaySocket), "POST", prefix+kind.path, string(shown.body), "X-SLURM-USER-TOKEN: "+token)
 						must(t, err)
 						if a.status != http.StatusOK {
 							t.Errorf("POST: status %d: %s\n%s", a.status, remarks(a.body), shown.body)

@@ -17,10 +17,13 @@ type Accounting struct {
 	sessions sessions
 }
 
+// accountingDaemon is the word for the accounting daemon in messages.
+const accountingDaemon = "accounting daemon"
+
 // NewAccounting returns an Accounting for the accounting daemons in cfg. It
 // does not connect to them.
 func NewAccounting(cfg Config) *Accounting {
-	return &Accounting{caller: newCaller(cfg, "accounting daemon", cfg.Accounting)}
+	return &Accounting{caller: newCaller(cfg, accountingDaemon, cfg.Accounting)}
 }
 
 // Verify asks the accounting daemon whether it accepts the credential. The

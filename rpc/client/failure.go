@@ -85,6 +85,9 @@ func (g *daemons) report(failures []*failure) error {
 			g.kind, codec.Oldest.Release(), codec.Newest.Release())
 	case worst.stage == stageConnect:
 		e.Kind, e.Message = errs.Unavailable, fmt.Sprintf("the %s can't be reached", g.kind)
+		if g.kind == accountingDaemon {
+			e.Number = fault.Database
+		}
 	case isTimeout(worst.err):
 		e.Kind, e.Message = errs.Timeout, fmt.Sprintf("the %s does not answer in time", g.kind)
 	case worst.stage == stageDecode:

@@ -2,8 +2,10 @@ package client
 
 import (
 	"context"
+	"errors"
 	"strconv"
 
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
@@ -31,7 +33,24 @@ func (c *Client) UpdateJob(ctx context.Context, cred model.Credential, id string
 	}
 	r := request{kind: message.RequestUpdateJob, body: &message.SubmitRequest{Desc: d}}
 	results, err := c.changeTasks(ctx, cred, r)
-	return results, policyError(err)
+	return results, federationError(policyError(err), &d)
+}
+
+// federationError adds a reason to an error without one, which controllers send
+// if a change sets the clusters of a job that is in no federation.
+func federationError(err error, d *model.JobDesc) error {
+	field := "clusters"
+	if d.Clusters == "" {
+		field = "cluster_constraint"
+	}
+	e, ok := errors.AsType[*errs.Error](err)
+	if !ok || e.Number != fault.Unspecified || d.Clusters == "" && d.ClusterFeatures == "" || e.Message != noReason {
+		return err
+	}
+	refused := *e
+	refused.Message = field + ": the job is in no federation, or the site's submit policy refuses the change"
+	refused.Detail = refused.Message
+	return &refused
 }
 
 // changeTasks sends r, which changes a job. If the results of an array's tasks

@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"net"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -75,5 +76,49 @@ func TestUpdateJobOnce(t *testing.T) {
 	_, err := c.UpdateJob(context.Background(), ann, "12", &model.JobDesc{Comment: "c"})
 	if code(err) != errs.OutcomeUnknown || p.count(message.RequestUpdateJob) != 1 {
 		t.Errorf("got %v; sent %d times", err, p.count(message.RequestUpdateJob))
+	}
+}
+
+// TestUpdateJobWithoutReason checks the error for a controller that refuses a
+// change and gives no reason. It may not claim more than is known.
+func TestUpdateJobWithoutReason(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		change model.JobDesc
+		want   string // message and detail
+	}{
+		{name: "any change", change: model.JobDesc{Comment: "c"}, want: "the controller gives no reason; perhaps the site's submit policy refuses the job, "},
+		{name: "clusters", change: model.JobDesc{Clusters: "c"}, want: "clusters: the job is in no federation, or the site's submit policy refuses the change, clusters: the job is in no federation, or the site's submit policy refuses the change"},
+		{name: "features of clusters", change: model.JobDesc{ClusterFeatures: "f"}, want: "cluster_constraint: the job is in no federation, or the site's submit policy refuses the change, cluster_constraint: the job is in no federation, or the site's submit policy refuses the change"},
+	} {
+		s := controller()
+		s.Handlers[message.RequestUpdateJob] = decoded(message.ResponseRC, func(*message.SubmitRequest) (message.Body, error) {
+			return nil, &errs.Error{Kind: errs.Invalid, Number: 1<<32 - 1}
+		})
+		c := client.New(client.Config{Controllers: []client.Address{serve(t, "tcp", s)}})
+		_, err := c.UpdateJob(context.Background(), ann, "12", &tt.change)
+		if e, _ := err.(*errs.Error); e == nil || e.Kind != errs.Invalid || e.Number != fault.Unspecified || e.Message+", "+e.Detail != tt.want {
+			t.Errorf("%s: %#v", tt.name, err)
+		}
+	}
+}
+
+// TestUnreachableNumber checks that only the error about the accounting daemon
+// has Slurm's number for an unavailable database.
+func TestUnreachableNumber(t *testing.T) {
+	t.Parallel()
+	gone := []client.Address{{Name: "gone", Network: "unix", Address: filepath.Join(t.TempDir(), "none")}}
+	cfg := client.Config{Controllers: gone, Accounting: gone}
+	for _, tt := range []struct {
+		err    error
+		number int
+	}{
+		{client.NewAccounting(cfg).Verify(context.Background(), ann), fault.Database},
+		{client.New(cfg).Verify(context.Background(), ann), 0},
+	} {
+		if e, _ := tt.err.(*errs.Error); e == nil || e.Kind != errs.Unavailable || e.Number != tt.number {
+			t.Errorf("got %#v, want number %d", tt.err, tt.number)
+		}
 	}
 }

@@ -64,11 +64,12 @@ func allWithDefaults(descs []model.JobDesc) (list []model.JobDesc) {
 	return list
 }
 
-// policyError replaces fault.Unspecified with an error that says that the
-// site's submit policy refused the job. Controllers send fault.Unspecified if
-// the policy refuses a job or a change. That error gives no reason, but it may
-// contain a text that the policy added for the user. The new error includes
-// this text. policyError returns other errors unchanged.
+// policyError replaces fault.Unspecified with an error that says who refused
+// the job. Controllers send fault.Unspecified if the site's submit policy
+// refuses a job or a change. That error gives no reason, but it may contain a
+// text that the policy added for the user. The new error includes this text.
+// Without a text, the policy is only the most likely reason. policyError returns
+// other errors unchanged.
 func policyError(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Number != fault.Unspecified {
@@ -76,9 +77,12 @@ func policyError(err error) error {
 	}
 	refused := *e
 	refused.Detail = "" // the policy's text names no field
-	refused.Kind, refused.Message = errs.Invalid, "the site's submit policy refuses the job"
+	refused.Kind, refused.Message = errs.Invalid, noReason
 	if _, text, found := strings.Cut(e.Message, ": "); found {
 		refused.Message = "the site's submit policy refuses: " + text
 	}
 	return &refused
 }
+
+// noReason is the message of an error for which the controller gives no reason.
+const noReason = "the controller gives no reason; perhaps the site's submit policy refuses the job"
