@@ -141,7 +141,40 @@ func (h *handler) updateNodes(c *rest.Call, u *model.NodeUpdate, source string) 
 			u.ReasonUID = model.Some(id)
 		}
 	}
-	return h.changeNamed(c, "node", u.Names, source, func() error { return h.Controller.UpdateNodes(c.Context(), c.Credential(), u) })
+	return h.changeNamed(c, "node", u.Names, source, func() error {
+		err := h.Controller.UpdateNodes(c.Context(), c.Credential(), u)
+		if err == nil && !u.Reason.Empty() && !u.State.Set {
+			h.warnLostReason(c, u)
+		}
+		return err
+	})
+}
+
+// warnLostReason adds a warning if a node has not got the reason of a change.
+// slurmctld removes it at once from a node that is in service.
+func (h *handler) warnLostReason(c *rest.Call, u *model.NodeUpdate) {
+	changed := map[string]bool{}
+	for name := range model.Hosts(u.Names) {
+		changed[name] = true
+	}
+	var lost string
+	check := func(n *model.Node) error {
+		if changed[n.Name] && n.Reason != u.Reason.String() && lost == "" {
+			lost = n.Name
+		}
+		return nil
+	}
+	query := model.Query{Flags: model.ShowAll}
+	if len(changed) == 1 {
+		if n, _, err := h.Controller.Node(c.Context(), c.Credential(), u.Names, query); err == nil {
+			check(n)
+		}
+	} else if _, err := h.Controller.Nodes(c.Context(), c.Credential(), query, check); err != nil {
+		return
+	}
+	if lost != "" {
+		c.Warn("#/reason", "has no effect on %s: only a node that is down, drained or failing has a reason", lost)
+	}
 }
 
 // dropShown removes the values from the change of one node that a client can
