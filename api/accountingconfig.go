@@ -70,7 +70,7 @@ var PostConfig = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "config", ID: "post_config",
 	Doc: "Load accounting records", Request: ConfigRequest, Answer: Empty,
 	Example:     `{"accounts": [{"name": "lab", "description": "Physics laboratory", "organization": "physics"}]}`,
-	Description: "Creates or changes the clusters, accounts, qualities of service, users, associations and workload keys in the body, as the operations for each of them do. The daemon makes all changes or none, except that the tables of new clusters stay. Trackable resources and deleted records in the body are ignored, with a warning.",
+	Description: "Creates or changes the clusters, accounts, qualities of service, users, associations and workload keys in the body, as the operations for each of them do. A new association does not get values of its own that it would inherit. The daemon makes all changes or none, except that the tables of new clusters stay. Trackable resources and deleted records in the body are ignored, with a warning.",
 	RequestDoc:  "The records",
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: the records now match the request",
 })

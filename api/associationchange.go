@@ -11,7 +11,7 @@ var PostAssociations = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "associations/", ID: "post_associations",
 	Doc: "Create or change associations", Request: AssociationsBody, Answer: Empty,
 	Example:     `{"associations": [{"account": "lab", "cluster": "demo", "user": "alice", "max": {"jobs": {"total": {"set": true, "number": 100}}}}]}`,
-	Description: "Creates the associations that do not exist. In existing associations, changes the fields that the body contains. An association is identified by account, cluster, user and partition; account and cluster are required. An existing association can also be identified by id alone, or by id and cluster. A list of limits changes the limits of the resources that it names, and the count -1 removes a limit; an empty list removes all limits. Either all changes are made or none.",
+	Description: "Creates the associations that do not exist. In existing associations, changes the fields that the body contains. An association is identified by account, cluster, user and partition; account and cluster are required. An existing association can also be identified by id alone, or by id and cluster. A list of limits changes the limits of the resources that it names, and the count -1 removes a limit; an empty list removes all limits. A value that an existing association inherits stays inherited if the body has the same value. Either all changes are made or none.",
 	RequestDoc:  "The associations",
 	AnswerDoc:   "Only `meta`, `errors` and `warnings`: the associations now match the request. A warning names each association that already did",
 })
