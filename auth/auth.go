@@ -23,11 +23,14 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/penalty"
 )
 
 // Refused is the whole public answer to a missing or invalid credential.
@@ -85,6 +88,20 @@ func (p Peer) String() string {
 		return fmt.Sprintf("uid %d", p.UID)
 	}
 	return p.Addr
+}
+
+// Source returns the part of String that a client can't choose: the address
+// without the port, or the uid. Behind a trusted proxy, it is the address of the
+// proxy's client.
+func (p Peer) Source() string {
+	text := cmp.Or(p.Forwarded, p.String())
+	if addr, err := netip.ParseAddrPort(text); err == nil {
+		return penalty.ClientAddr(addr.Addr()).String()
+	}
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return penalty.ClientAddr(addr).String()
+	}
+	return text
 }
 
 type peerKey struct{}

@@ -2,16 +2,17 @@ package auth
 
 import (
 	"context"
-	"math"
 	"sync"
 
 	"schedrestd/internal/errs"
 	"schedrestd/internal/semaphore"
 )
 
-// maxQuestions is the maximum number of concurrent questions to each daemon.
-// Without this limit, a client that sends many new tokens could make a worker
-// open an unlimited number of connections to a daemon.
+// maxQuestions is the maximum number of concurrent questions to each daemon. While
+// others wait, half of them are for clients with the same source. Without this limit, a client that
+// sends many new tokens could make a worker open an unlimited number of
+// connections to a daemon. Sources take turns, because the users are not known
+// yet: a client that sends forged tokens must not delay other clients' tokens.
 const maxQuestions = 64
 
 // questions holds the pending questions to daemons. The zero value has no
@@ -19,7 +20,7 @@ const maxQuestions = 64
 type questions struct {
 	mu      sync.Mutex // guards the fields below
 	pending map[acceptance]*question
-	places  *semaphore.Semaphore[string] // by daemon, so that a slow daemon does not delay questions to other daemons; nil before the first question
+	places  map[string]*semaphore.Semaphore[string] // by daemon, so that a slow daemon does not delay questions to other daemons; keys are sources of clients
 }
 
 // question is one pending question.
@@ -61,7 +62,10 @@ func (q *questions) join(key acceptance) (pending *question, created bool) {
 		return pending, false
 	}
 	if q.pending == nil {
-		q.pending, q.places = map[acceptance]*question{}, semaphore.New[string](math.MaxInt, maxQuestions, semaphore.Forever)
+		q.pending, q.places = map[acceptance]*question{}, map[string]*semaphore.Semaphore[string]{}
+	}
+	if q.places[key.daemon] == nil {
+		q.places[key.daemon] = semaphore.NewLending[string](maxQuestions, maxQuestions/2, semaphore.Forever)
 	}
 	pending = &question{done: make(chan struct{})}
 	q.pending[key] = pending
@@ -79,7 +83,11 @@ func (q *questions) ask(ctx context.Context, key acceptance, pending *question, 
 		q.mu.Unlock()
 		close(pending.done)
 	}()
-	place, err := q.places.Acquire(ctx, key.daemon)
+	peer, _ := PeerFrom(ctx)
+	q.mu.Lock()
+	places := q.places[key.daemon]
+	q.mu.Unlock()
+	place, err := places.Acquire(ctx, peer.Source())
 	if err != nil {
 		return cancelledError(ctx, key)
 	}

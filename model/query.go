@@ -9,6 +9,12 @@ type Credential struct {
 	ActAs string // user to act as; "" for the token's own user
 
 	Expires time.Time // expiry according to the token, whose signature is not checked; zero if unknown
+
+	// Holder says whose share of limits the requests use: that of the user, once
+	// the credential is verified, and before that of the client's address or
+	// uid. It is never a name from a token that is not verified. If it is empty,
+	// each token has a share of its own.
+	Holder string
 }
 
 // String returns a text without the token, for the format verbs %v, %s, %q, %x

@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"net/netip"
 	"time"
 
 	"schedrestd/api/schema"
 	"schedrestd/auth"
-	"schedrestd/internal/penalty"
 )
 
 // Access is the log line of a request. It has the same fields for every
@@ -84,14 +82,7 @@ func (c *Call) source() string {
 		return cmp.Or(c.client.Claims.User, user)
 	}
 	peer, _ := auth.PeerFrom(c.ctx)
-	text := cmp.Or(peer.Forwarded, peer.String())
-	if addr, err := netip.ParseAddrPort(text); err == nil {
-		return penalty.ClientAddr(addr.Addr()).String()
-	}
-	if addr, err := netip.ParseAddr(text); err == nil {
-		return penalty.ClientAddr(addr).String()
-	}
-	return text
+	return peer.Source()
 }
 
 func (c *Call) observe(a Access) {

@@ -5,6 +5,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/semaphore"
 	"schedrestd/model"
 )
 
@@ -20,7 +21,8 @@ func (c *Call) Authenticate() error {
 	if err != nil {
 		return err
 	}
-	c.cred = model.Credential{Token: client.Token, ActAs: client.ActAs, Expires: client.Claims.Expires}
+	peer, _ := auth.PeerFrom(c.ctx)
+	c.cred = model.Credential{Token: client.Token, ActAs: client.ActAs, Expires: client.Claims.Expires, Holder: "from " + peer.Source()}
 	daemon, verify := c.daemon()
 	if err := c.server.Authenticator.Authenticate(c.ctx, client, daemon, func(ctx context.Context, actAs string) error {
 		return verify(ctx, model.Credential{Token: client.Token, ActAs: actAs, Expires: client.Claims.Expires})
@@ -28,7 +30,9 @@ func (c *Call) Authenticate() error {
 		c.claimedUser = client.User()
 		return err
 	}
-	c.client = client
+	c.client, c.cred.Holder = client, client.User()
+	c.r = c.r.WithContext(semaphore.WithKey(c.r.Context(), c.cred.Holder))
+	c.ctx = c.r.Context()
 	if h := c.server; h.Admit != nil {
 		if err := h.Admit(c.ctx, client.User()); err != nil {
 			c.reason = err.Error()

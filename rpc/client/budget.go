@@ -14,22 +14,21 @@ import (
 // its records are decoded. The first piece of an answer (wire.PieceSize) uses no
 // memory of the budget. No answer waits for memory: where memory is short, the
 // rest of an answer stays on its connection (see caller.receive). Two rules
-// prevent a few credentials from using all memory:
+// prevent a few users from using all memory:
 //
 // First, an eighth of the budget is reserved for short answers (see the method
 // short). Without it, a few clients that do not read their long answers use all
 // memory and all connections for long answers (see gate). Then not one of ten
 // lists of 300 jobs is answered in time. With it, each takes 1 ms.
 //
-// Second, a credential gets at most half of the budget, unless it has only one
-// answer. The limit is per credential, not per user, because this package does
-// not know the user that a token belongs to.
+// Second, a user gets at most half of the budget, unless they have only one
+// answer. All their tokens count together (holderOf).
 type Budget struct {
 	size int
 
 	reclaim []func(of reclaimable) bool // each frees memory that is not needed, and returns false if there is none; set before use
 
-	bytes *semaphore.Semaphore[owner] // a place is a byte
+	bytes *semaphore.Semaphore[string] // a place is a byte; keys are holders
 }
 
 const (
@@ -39,7 +38,7 @@ const (
 
 // NewBudget returns a Budget of size bytes.
 func NewBudget(size int) *Budget {
-	return &Budget{size: size, bytes: semaphore.NewLending[owner](size, size/2, semaphore.Forever)}
+	return &Budget{size: size, bytes: semaphore.NewLending[string](size, size/2, semaphore.Forever)}
 }
 
 // shortReserve returns the number of bytes that long answers may not use.
@@ -51,25 +50,24 @@ func (b *Budget) short(n int) bool { return n <= min(maxShort, b.shortReserve()/
 // An allowance is the part of a Budget that one answer uses.
 type allowance struct {
 	budget *Budget
-	owner  owner // the credential; its daemon is not set
-	memory *semaphore.Place[owner]
+	holder string
+	memory *semaphore.Place[string]
 	short  bool // the answer may use the reserve for short answers
 }
 
-// allowance returns an allowance for an answer to the credential of o.
-func (b *Budget) allowance(o owner) *allowance {
-	o.daemon = nil
-	return &allowance{budget: b, owner: o, memory: b.bytes.Empty(o)}
+// allowance returns an allowance for an answer to the holder.
+func (b *Budget) allowance(holder string) *allowance {
+	return &allowance{budget: b, holder: holder, memory: b.bytes.Empty(holder)}
 }
 
-// reclaimable reports whether the memory of a credential may be freed.
-type reclaimable = func(owner) bool
+// reclaimable reports whether the memory of a holder may be freed.
+type reclaimable = func(holder string) bool
 
-func anyOwner(owner) bool { return true }
+func anyHolder(string) bool { return true }
 
 // acquire reserves n more bytes, if necessary in place of answers that are only
-// kept for later (store). If the credential has reached its own limit, these are
-// its own answers, because those of others would not help. It does not wait, and
+// kept for later (store). If the holder has reached their own limit, these are
+// their own answers, because those of others would not help. It does not wait, and
 // reports whether it succeeded.
 func (r *allowance) acquire(n int) bool {
 	ok, of := r.tryAcquire(n)
@@ -82,7 +80,7 @@ func (r *allowance) acquire(n int) bool {
 }
 
 // tryAcquire reserves n more bytes. If there is no memory for them, of reports of
-// which credentials memory would have to be freed.
+// which holders memory would have to be freed.
 func (r *allowance) tryAcquire(n int) (ok bool, of reclaimable) {
 	spare := r.budget.shortReserve()
 	if r.short {
@@ -90,9 +88,9 @@ func (r *allowance) tryAcquire(n int) (ok bool, of reclaimable) {
 	}
 	ok, overShare := r.memory.GrowLeaving(spare, n)
 	if overShare {
-		return false, func(o owner) bool { return o == r.owner }
+		return false, func(holder string) bool { return holder == r.holder }
 	}
-	return ok, anyOwner
+	return ok, anyHolder
 }
 
 // release frees n bytes.
@@ -100,19 +98,19 @@ func (r *allowance) release(n int) { r.memory.Shrink(n) }
 
 // A Reservation is a part of the budget for data that this package does not
 // store, such as the body of a client's request or of the gateway's answer. It
-// counts towards the limit on its credential.
+// counts towards the limit on its user.
 type Reservation struct{ allowance }
 
 // Reserve returns a Reservation of no bytes.
 func (b *Budget) Reserve(cred model.Credential) *Reservation {
-	return &Reservation{*b.allowance(ownerOf(nil, cred))}
+	return &Reservation{*b.allowance(holderOf(cred))}
 }
 
-// Grow reserves n more bytes. Only a credential that uses little memory gets the
+// Grow reserves n more bytes. Only a user who uses little memory gets the
 // reserve for short answers, because long data may grow in small parts. Grow
 // does not wait, and reports whether it succeeded.
 func (r *Reservation) Grow(n int) bool {
-	r.short = r.budget.short(r.budget.bytes.Held(r.owner) + n)
+	r.short = r.budget.short(r.budget.bytes.Held(r.holder) + n)
 	return r.acquire(n)
 }
 

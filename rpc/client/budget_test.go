@@ -8,7 +8,7 @@ import (
 )
 
 // allowanceOf returns an allowance in b for the given user.
-func (b *Budget) allowanceOf(user string) *allowance { return b.allowance(owner{actAs: user}) }
+func (b *Budget) allowanceOf(user string) *allowance { return b.allowance(user) }
 
 // TestBudgetKeepsSomeForShortOnes checks that there is always memory for short
 // answers, however much memory long answers use.

@@ -17,19 +17,19 @@ const (
 )
 
 // burstLimit limits the unanswered requests to a controller. When their number
-// reaches burst, further requests wait, and credentials take turns. A request
+// reaches burst, further requests wait, and users take turns. A request
 // counts only until it is burstTime old, so a slow controller gets more than
 // burst requests at a time.
-type burstLimit struct{ *semaphore.Semaphore[owner] }
+type burstLimit struct{ *semaphore.Semaphore[string] }
 
 func newBurstLimit() burstLimit {
-	return burstLimit{semaphore.New[owner](burst, burst, semaphore.Forever)}
+	return burstLimit{semaphore.New[string](burst, burst, semaphore.Forever)}
 }
 
 // enter waits until the request may be sent. The caller must call leave when it
 // has the answer. If ctx ends first, enter returns the cause of ctx.
-func (l burstLimit) enter(ctx context.Context, o owner) (leave func(), err error) {
-	p, err := l.Acquire(ctx, o)
+func (l burstLimit) enter(ctx context.Context, holder string) (leave func(), err error) {
+	p, err := l.Acquire(ctx, holder)
 	if err != nil {
 		return nil, context.Cause(ctx)
 	}

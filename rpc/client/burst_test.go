@@ -28,7 +28,7 @@ func enterAll(t *testing.T, l burstLimit, n int) (leave []func()) {
 }
 
 // Two credentials.
-var ann, bob = owner{actAs: "ann"}, owner{actAs: "bob"}
+var ann, bob = "ann", "bob"
 
 // TestBurst checks that requests beyond the limit wait until others are
 // answered. The requests of one credential must be sent in the order of their
@@ -38,7 +38,7 @@ func TestBurst(t *testing.T) {
 		l := newBurstLimit()
 		leave := enterAll(t, l, burst)
 		var entered []int
-		for i, o := range []owner{ann, ann, bob} {
+		for i, o := range []string{ann, ann, bob} {
 			go func() {
 				if _, err := l.enter(t.Context(), o); err != nil {
 					t.Error(err)

@@ -20,7 +20,7 @@
 // before any record is passed to the caller. So a slow HTTP client does not
 // keep a connection to the controller busy, and slurmctld, which sends for at
 // most MessageTimeout, does not cut its answer short. A Budget limits the memory
-// for answers and shares it among credentials. The answers in it are compressed.
+// for answers and shares it among users. The answers in it are compressed.
 //
 // In two cases, records are passed on while the answer is still being read:
 // where memory is short, and if the caller uses the records itself and sends

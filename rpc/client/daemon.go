@@ -13,6 +13,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/become/peer"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/semaphore"
 	"schedrestd/internal/sockdiag/portowner"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
@@ -34,7 +35,7 @@ type daemon struct {
 	mode      string // "primary", "backup1", …
 	addresses []Address
 
-	probe chan struct{} // a semaphore: only one probe runs at a time
+	probe *semaphore.Semaphore[string] // only one probe runs at a time, and holders take turns
 	burst burstLimit
 
 	mu             sync.Mutex    // guards the fields below
@@ -83,7 +84,7 @@ func group(kind string, addresses []Address) *daemons {
 			if i > 0 {
 				mode = fmt.Sprintf("backup%d", i)
 			}
-			g.list = append(g.list, &daemon{name: a.Name, mode: mode, probe: make(chan struct{}, 1), burst: newBurstLimit()})
+			g.list = append(g.list, &daemon{name: a.Name, mode: mode, probe: semaphore.New[string](1, 1, semaphore.Forever), burst: newBurstLimit()})
 		}
 		g.list[i].addresses = append(g.list[i].addresses, a)
 	}
@@ -190,7 +191,7 @@ func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) 
 			continue // a local credential proves nothing over TCP
 		}
 		start := time.Now()
-		dctx, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
+		dctx, cancel := context.WithTimeout(semaphore.WithKey(ctx, holderOf(cred)), c.cfg.ConnectTimeout)
 		a.Idle = d.knownVersion() >= codec.V2411 // older controllers log an error for each connection that ends without a request
 		nc, err := c.dial(dctx, a)
 		cancel()

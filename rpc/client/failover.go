@@ -42,8 +42,7 @@ type request struct {
 // carried out twice.
 func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*reply, error) {
 	g := c.daemons
-	owner := ownerOf(nil, cred)
-	p, err := c.admitRequest(ctx, owner, r)
+	p, err := c.admitRequest(ctx, holderOf(cred), r)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +117,7 @@ func (c *Client) sendTo(ctx context.Context, d *daemon, cred model.Credential, r
 				return nil, f
 			}
 		}
-		answer, f := c.exchange(reqCtx, d, v, cred, r, c.cfg.Answers.allowance(ownerOf(nil, cred)), p)
+		answer, f := c.exchange(reqCtx, d, v, cred, r, c.cfg.Answers.allowance(holderOf(cred)), p)
 		switch {
 		case f == nil || f.final:
 			return answer, f

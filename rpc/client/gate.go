@@ -24,37 +24,37 @@ const (
 	// busy for as long as its client reads.
 	maxLongConns = 12
 
-	maxOwnerConns = maxLongConns / 2 // of one credential
+	maxHolderConns = maxLongConns / 2 // of one user
 )
 
 // A gate limits the connections for long answers. A request enters the gate
 // before it connects, and leaves the gate when its answer has been read from
-// the connection. Credentials take turns, so a client that requests a hundred
-// lists delays other clients by at most one list.
+// the connection. Users take turns, so a client that requests a hundred lists
+// delays other clients by at most one list.
 type gate struct {
-	conns    *semaphore.Semaphore[owner]
-	requests *semaphore.Semaphore[owner]
+	conns    *semaphore.Semaphore[string] // keys are holders
+	requests *semaphore.Semaphore[string]
 }
 
 func newGate() *gate {
-	return &gate{semaphore.New[owner](maxLongConns, maxOwnerConns, semaphore.Forever), semaphore.New[owner](maxLongRequests, maxLongRequests, semaphore.Forever)}
+	return &gate{semaphore.New[string](maxLongConns, maxHolderConns, semaphore.Forever), semaphore.New[string](maxLongRequests, maxLongRequests, semaphore.Forever)}
 }
 
 // A place is the place of one request in the gate. A nil *place stands for a
 // request that needs none.
 type place struct {
-	conn    *semaphore.Place[owner]
-	request *semaphore.Place[owner] // nil if the answer had begun before the request entered
+	conn    *semaphore.Place[string]
+	request *semaphore.Place[string] // nil if the answer had begun before the request entered
 }
 
-// enter waits until the gate admits a request with the owner's credential. If
+// enter waits until the gate admits a request of the holder. If
 // ctx ends first, enter returns errs.Unavailable. The argument streams says that
 // the request has been sent already, and its answer has begun.
-func (g *gate) enter(ctx context.Context, owner owner, streams bool) (p *place, err error) {
+func (g *gate) enter(ctx context.Context, holder string, streams bool) (p *place, err error) {
 	p = new(place)
-	p.conn, err = g.conns.Acquire(ctx, owner)
+	p.conn, err = g.conns.Acquire(ctx, holder)
 	if err == nil && !streams {
-		if p.request, err = g.requests.Acquire(ctx, owner); err != nil {
+		if p.request, err = g.requests.Acquire(ctx, holder); err != nil {
 			p.conn.Release()
 		}
 	}
@@ -83,13 +83,13 @@ func (p *place) leave() {
 // Waiting takes at most half of the remaining time, so that there is time for
 // the answer. The caller must leave the place when it has read the answer from
 // the connection.
-func (c *Client) admitRequest(ctx context.Context, owner owner, r request) (*place, error) {
+func (c *Client) admitRequest(ctx context.Context, holder string, r request) (*place, error) {
 	if !r.repeatable || !c.long.expects(r, c.now()) {
 		return nil, nil // r need not pass the gate
 	}
 	ctx, cancel := halveDeadline(ctx, true)
 	defer cancel()
-	return c.gate.enter(ctx, owner, false)
+	return c.gate.enter(ctx, holder, false)
 }
 
 // longAnswers records which types of requests had long answers. Without this

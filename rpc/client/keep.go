@@ -15,13 +15,14 @@ import (
 // (package origin). The lock of rounds guards it.
 type store struct {
 	answers map[roundKey]*kept
-	bytes   *semaphore.Queue[owner, *kept] // a place is a byte of the answers, as the controller sent them; nil before the first one
-	changes int                            // changes that this Client has made; an answer that was requested before the last one is not kept
+	bytes   *semaphore.Queue[string, *kept] // a place is a byte of the answers, as the controller sent them; keys are holders; nil before the first one
+	changes int                             // changes that this Client has made; an answer that was requested before the last one is not kept
 }
 
 // kept is an answer that is kept.
 type kept struct {
 	key    roundKey
+	holder string
 	answer *reply     // only shared, never read
 	size   int        // with keptOverhead
 	memory *allowance // for the first piece, which needs none before, and for keptOverhead
@@ -35,7 +36,7 @@ const maxKept = 2
 
 // keptOverhead is reserved for each answer that is kept, beside its content: for
 // its key and several small objects. The memory for this and for the first pieces
-// belongs to no credential, because it never keeps others waiting.
+// belongs to no user, because it never keeps others waiting.
 const keptOverhead = 2 << 10
 
 // isKeepable reports whether an answer can be kept. An error is not kept, because
@@ -60,14 +61,14 @@ func (all *rounds) recall(key roundKey, now time.Time, accepts func(age time.Dur
 
 // keep keeps an answer for the given time after it was requested. It takes over
 // the answer, and discards it if it is too long, or if there is no memory for it
-// in the budget. If others have to make room, these are answers to the credential
-// that has most, so that one with many requests does not remove the answers to
-// all others. The caller holds the lock.
-func (all *rounds) keep(key roundKey, answer *reply, asked time.Time, lifetime time.Duration, budget *Budget) {
+// in the budget. If others have to make room, these are answers to the user who
+// has most, so that one with many requests does not remove the answers to all
+// others. The caller holds the lock.
+func (all *rounds) keep(key roundKey, holder string, answer *reply, asked time.Time, lifetime time.Duration, budget *Budget) {
 	if all.kept.answers == nil {
-		all.kept.answers, all.kept.bytes = map[roundKey]*kept{}, semaphore.NewQueue[owner, *kept](maxKept*budget.size, nil)
+		all.kept.answers, all.kept.bytes = map[roundKey]*kept{}, semaphore.NewQueue[string, *kept](maxKept*budget.size, nil)
 	}
-	one := &kept{key: key, answer: answer, size: len(answer.first) + answer.remaining + keptOverhead, asked: asked, memory: budget.allowance(owner{})}
+	one := &kept{key: key, holder: holder, answer: answer, size: len(answer.first) + answer.remaining + keptOverhead, asked: asked, memory: budget.allowance("")}
 	all.discard(all.kept.answers[key])
 	hasMemory := func() bool { // acquire would lock rounds
 		ok, _ := one.memory.tryAcquire(cap(answer.first) + keptOverhead)
@@ -87,8 +88,8 @@ func (all *rounds) keep(key roundKey, answer *reply, asked time.Time, lifetime t
 		all.discard(one)
 	})
 	all.kept.answers[key] = one
-	all.kept.bytes.Hold(key.owner, one.size)
-	all.kept.bytes.Push(key.owner, one)
+	all.kept.bytes.Hold(holder, one.size)
+	all.kept.bytes.Push(holder, one)
 }
 
 // discard discards an answer that is kept, unless that has happened already. The
@@ -99,8 +100,8 @@ func (all *rounds) discard(one *kept) {
 	}
 	one.expiry.Stop()
 	delete(all.kept.answers, one.key)
-	all.kept.bytes.Remove(one.key.owner, one)
-	all.kept.bytes.Hold(one.key.owner, -one.size)
+	all.kept.bytes.Remove(one.holder, one)
+	all.kept.bytes.Hold(one.holder, -one.size)
 	one.memory.memory.Release()
 	one.answer.release()
 }
@@ -111,16 +112,16 @@ func (all *rounds) changed() {
 	all.mu.Lock()
 	all.kept.changes++
 	all.mu.Unlock()
-	all.free(anyOwner)
+	all.free(anyHolder)
 }
 
-// free discards all answers to the credentials for which the function of returns
+// free discards all answers to the holders for which the function of returns
 // true. It returns false if there are none.
 func (all *rounds) free(of reclaimable) (some bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for _, one := range all.kept.answers {
-		if of(one.key.owner) {
+		if of(one.holder) {
 			all.discard(one)
 			some = true
 		}

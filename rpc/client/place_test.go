@@ -30,9 +30,9 @@ func TestGateIsShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
-		many, other := owner{actAs: "ann"}, owner{actAs: "bob"}
+		many, other := "ann", "bob"
 		admitted := make(chan *place, 20)
-		for _, o := range append(make([]owner, 10), other) {
+		for _, o := range append(make([]string, 10), other) {
 			if o != other {
 				o = many
 			}
@@ -83,7 +83,7 @@ func TestGateLimitsConnections(t *testing.T) {
 		tryEnter := func(user string, streams bool) *place {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			p, _ := g.enter(ctx, owner{actAs: user}, streams)
+			p, _ := g.enter(ctx, user, streams)
 			return p
 		}
 		var places []*place
@@ -101,8 +101,8 @@ func TestGateLimitsConnections(t *testing.T) {
 				t.Errorf("%s got more than %d connections", user, n)
 			}
 		}
-		enter("ann", maxOwnerConns)
-		enter("ben", maxLongConns-maxOwnerConns)
+		enter("ann", maxHolderConns)
+		enter("ben", maxLongConns-maxHolderConns)
 		if tryEnter("eva", false) != nil {
 			t.Errorf("more than %d connections", maxLongConns)
 		}

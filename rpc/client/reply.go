@@ -151,7 +151,7 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance,
 		p.stream()
 	}
 	if p == nil {
-		if p, err = c.gate.enter(ctx, allowance.owner, true); err != nil {
+		if p, err = c.gate.enter(ctx, allowance.holder, true); err != nil {
 			stored.Drop()
 			return nil, &failure{stage: stageReceive, final: true, err: err}
 		}

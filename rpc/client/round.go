@@ -214,7 +214,7 @@ func (all *rounds) end(one *round, answer *reply, err error, budget *Budget) {
 	case answer == nil:
 	case one.keep > 0 && answer.isKeepable() && one.changes == all.kept.changes:
 		one.answers = answer.share(one.calls + 1)
-		all.keep(one.series.key, one.answers[one.calls], one.asked, one.keep, budget)
+		all.keep(one.series.key, holderOf(one.cred), one.answers[one.calls], one.asked, one.keep, budget)
 		one.answers = one.answers[:one.calls]
 	default:
 		one.answers = answer.share(one.calls)

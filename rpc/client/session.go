@@ -24,6 +24,7 @@ type session struct {
 	pages   bool          // the daemon accepts a GetAccountingJobPage
 
 	owner     owner
+	holder    string          // whose limits count the session
 	expires   time.Time       // of the token; zero if unknown
 	ctx       context.Context // context of the current request
 	streaming bool            // the answer is still being read; the session is closed afterwards
@@ -75,7 +76,7 @@ func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credentia
 	if f != nil {
 		return nil, f
 	}
-	s := &session{caller: &a.caller, nc: nc, close: done, version: v, owner: ownerOf(d, cred), expires: cred.Expires}
+	s := &session{caller: &a.caller, nc: nc, close: done, version: v, owner: ownerOf(d, cred), holder: holderOf(cred), expires: cred.Expires}
 	s.setContext(ctx)
 	start := time.Now()
 	f = s.open(opening)
@@ -153,8 +154,8 @@ func (s *session) exchange(b []byte, want message.Type, answer message.Body) *fa
 	return nil
 }
 
-// allowance returns an allowance for an answer to the session's credential.
-func (s *session) allowance() *allowance { return s.caller.cfg.Answers.allowance(s.owner) }
+// allowance returns an allowance for an answer to the session's user.
+func (s *session) allowance() *allowance { return s.caller.cfg.Answers.allowance(s.holder) }
 
 // fetch sends b and returns the answer without decoding it. The answer's type
 // must be want. The last two arguments are those of caller.receive.

@@ -5,8 +5,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -47,6 +49,16 @@ func ownerOf(d *daemon, cred model.Credential) owner {
 	return o
 }
 
+// holderOf returns the key of the limits on the requests with a credential.
+// Tokens of one user have one share (model.Credential.Holder).
+func holderOf(cred model.Credential) string {
+	if cred.Holder != "" {
+		return cred.Holder
+	}
+	o := ownerOf(nil, cred)
+	return string(o.token[:]) + o.actAs
+}
+
 // sessions holds the idle sessions, oldest first. The zero value holds none.
 type sessions struct {
 	mu          sync.Mutex // guards idle
@@ -78,7 +90,8 @@ func (p *sessions) get(o owner) *session {
 // put adds s to the idle sessions. It also ensures that s is closed when s has
 // been idle for too long or when its token expires. If s's owner has too many
 // idle sessions, put closes the owner's oldest one. Otherwise, if there are too
-// many idle sessions in total, put closes the oldest one.
+// many idle sessions in total, put closes the oldest one of the user who has the
+// most, so that a user with many tokens does not close the sessions of others.
 func (p *sessions) put(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +106,9 @@ func (p *sessions) put(s *session) {
 	p.idle, s.idleSince = append(p.idle, s), time.Now()
 	s.idleTimer = time.AfterFunc(timeout, func() { p.closeIdle(s) })
 	first, count := -1, 0
+	ofHolder := map[string]int{}
 	for i, other := range p.idle {
+		ofHolder[other.holder]++
 		if other.owner == s.owner {
 			if count++; first < 0 {
 				first = i
@@ -104,7 +119,8 @@ func (p *sessions) put(s *session) {
 	case count > maxIdlePerOwner:
 		p.remove(first).close()
 	case len(p.idle) > maxIdle:
-		p.remove(0).close()
+		most := slices.Max(slices.Collect(maps.Values(ofHolder)))
+		p.remove(slices.IndexFunc(p.idle, func(s *session) bool { return ofHolder[s.holder] == most })).close()
 	}
 }
 

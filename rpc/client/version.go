@@ -61,12 +61,11 @@ var closingVersions = []codec.Version{codec.V2205, codec.V2405}
 // machine, until no time is left.
 func (c *Client) probeVersion(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) (codec.Version, *failure) {
 	failedBefore, _ := d.lastConnectFailure()
-	select {
-	case d.probe <- struct{}{}:
-		defer func() { <-d.probe }()
-	case <-ctx.Done():
+	place, err := d.probe.Acquire(ctx, holderOf(cred))
+	if err != nil {
 		return 0, newFailure(stageReceive, fmt.Errorf("wait for %s: %w", d.name, context.Cause(ctx)))
 	}
+	defer place.Release()
 	if found := d.knownVersion(); found != 0 && found != v {
 		return found, nil // found by the probe that this one waited for
 	}
