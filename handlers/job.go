@@ -68,13 +68,23 @@ func (h *handler) eachJob(c *rest.Call, p *api.JobListParams, each func(*model.J
 // jobQuery returns q with the default flags, and without the parts of jobs that
 // the answer does not show.
 func jobQuery(c *rest.Call, q model.Query) model.Query {
-	q = q.Or(defaultShowFlags)
-	q.Without = model.JobNodeIndexes
+	q.Flags, q.Without = jobFlagsOf(c, q), model.JobNodeIndexes
 	q.Undated = c.Waits()
 	if !c.Shows("jobs", "job_resources") {
 		q.Without |= model.JobAllocation
 	}
 	return q
+}
+
+// jobFlagsOf returns the flags with which the controller is asked for the jobs of
+// q. Answers of old versions show all flags of the request (show_flags), as
+// controllers before 24.11 send them back.
+func jobFlagsOf(c *rest.Call, q model.Query) model.Show {
+	flags := q.Or(defaultShowFlags).Flags
+	if c.View().Version < api.V43 {
+		return flags
+	}
+	return flags & jobFlags
 }
 
 // userID returns the uid of a user who is given by name or uid. It is not set if

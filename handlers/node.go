@@ -17,6 +17,16 @@ import (
 // defaultShowFlags contains the flags that apply if the client sends no flags.
 const defaultShowFlags = model.ShowAll | model.ShowDetail
 
+// The flags on which a controller's answer depends. Others are for Slurm's own
+// clients, which ask several clusters or change the answer, and a controller
+// ignores them. Requests for the same records do not differ in them, so that
+// they share an answer and a feed.
+const (
+	jobFlags       = model.ShowAll | model.ShowDetail
+	nodeFlags      = model.ShowAll | model.ShowDetail | model.ShowFuture
+	partitionFlags = model.ShowAll
+)
+
 // getNodes returns the nodes that the filters of the request select, one at a
 // time. If the filter is one node, it asks the controller only for this node.
 func (h *handler) getNodes(c *rest.Call, p *api.NodeListParams) error {
@@ -25,13 +35,13 @@ func (h *handler) getNodes(c *rest.Call, p *api.NodeListParams) error {
 			return err
 		}
 	}
-	query := nodeQuery(c, p.Query)
+	query, unmixed := nodeQuery(c, p.Query)
 	members, err := h.membership(c.Context(), c.Credential(), query.Flags, nil)
 	if err != nil {
 		return err
 	}
 	body := api.NodesAnswer{Envelope: c.Envelope()}
-	row := api.NodeRow{Users: h.Users, Unmixed: query.Flags&model.ShowMixed == 0}
+	row := api.NodeRow{Users: h.Users, Unmixed: unmixed}
 	nodes := rest.Paged(c, &body.Meta, func(n *model.Node) string { return n.Name }, func(each func(*model.Node) error) error {
 		matching := func(n *model.Node) error {
 			row.Node, row.Partitions = n, members.partitions(n.Name)
@@ -69,7 +79,7 @@ func (h *handler) getNode(c *rest.Call, p *api.NodeParams) error {
 			return err
 		}
 	}
-	query := p.Or(defaultShowFlags | model.ShowMixed)
+	query, unmixed := nodeQuery(c, p.Query)
 	node, lastUpdate, err := h.Controller.Node(c.Context(), c.Credential(), p.Name, query)
 	if e, ok := errors.AsType[*errs.Error](err); ok && e.Kind == errs.NotFound && c.Lenient(api.NodeQueryText) {
 		missing := *e
@@ -85,7 +95,7 @@ func (h *handler) getNode(c *rest.Call, p *api.NodeParams) error {
 	}
 	body := api.NodesAnswer{LastUpdate: lastUpdate, Envelope: c.Envelope()}
 	body.Nodes = func(each func(*api.NodeRow) error) error {
-		return each(&api.NodeRow{Node: node, Partitions: partitions, Users: h.Users, Unmixed: query.Flags&model.ShowMixed == 0})
+		return each(&api.NodeRow{Node: node, Partitions: partitions, Users: h.Users, Unmixed: unmixed})
 	}
 	return rest.Send(c, http.StatusOK, api.Nodes, &body)
 }

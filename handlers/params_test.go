@@ -19,16 +19,16 @@ func TestQuery(t *testing.T) {
 		want       model.Query
 		warnings   []string
 	}{
-		{"nothing said", "nodes", model.Query{Flags: all | model.ShowMixed}, nil},
-		{"flags", "nodes?flags=DETAIL,mixed", model.Query{Flags: model.ShowDetail | model.ShowMixed}, nil},
-		{"flags, repeated", "nodes?flags=DETAIL&flags=mixed", model.Query{Flags: model.ShowDetail | model.ShowMixed}, nil},
+		{"nothing said", "nodes", model.Query{Flags: all}, nil},
+		{"flags", "nodes?flags=DETAIL,mixed", model.Query{Flags: model.ShowDetail}, nil},
+		{"flags, repeated", "nodes?flags=DETAIL&flags=mixed", model.Query{Flags: model.ShowDetail}, nil},
 		{"flags, nothing in them", "jobs?flags=", model.Query{Flags: all, Without: model.JobNodeIndexes}, nil},
 		{"flags, escaped", "node/n1?flags=ALL%2CFUTURE", model.Query{Flags: model.ShowAll | model.ShowFuture}, nil},
 		{"since", "jobs?update_time=1795000000", model.Query{Since: 1_795_000_000, Flags: all, Without: model.JobNodeIndexes}, nil},
 		{"both", "job/12?update_time=7&flags=ALL", model.Query{Since: 7, Flags: model.ShowAll, Without: model.JobNodeIndexes}, nil},
 		{"flags, of a federation", "jobs?flags=SIBLING,FEDERATION", model.Query{Flags: model.ShowSibling | model.ShowFederation, Without: model.JobNodeIndexes}, []string{"query/flags"}},
 		{"unknown", "nodes?color=red&flags=ALL", model.Query{Flags: model.ShowAll}, []string{"query/color"}},
-		{"a part of the path", "node/n1?node_name=n2", model.Query{Flags: all | model.ShowMixed}, []string{"query/node_name"}},
+		{"a part of the path", "node/n1?node_name=n2", model.Query{Flags: all}, []string{"query/node_name"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 // getPartitions returns the partitions that the filter of the request selects,
 // one at a time.
 func (h *handler) getPartitions(c *rest.Call, p *api.PartitionListParams) error {
-	p.Undated = c.Waits()
+	p.Undated, p.Flags = c.Waits(), p.Flags&partitionFlags
 	if c.Watches() {
 		if done, err := h.watchPartitions(c, p.Query, func(one *model.Partition) bool { return p.Match(one.Nodes) }); done || err != nil {
 			return err
@@ -33,13 +33,14 @@ func (h *handler) getPartitions(c *rest.Call, p *api.PartitionListParams) error 
 }
 
 func (h *handler) getPartition(c *rest.Call, p *api.PartitionParams) error {
-	p.Undated = c.Waits()
+	query := p.Or(model.ShowAll)
+	query.Undated, query.Flags = c.Waits(), query.Flags&partitionFlags
 	if c.Watches() {
-		if _, err := h.watchPartitions(c, p.Or(model.ShowAll), func(one *model.Partition) bool { return one.Name == p.Name }); err != nil {
+		if _, err := h.watchPartitions(c, query, func(one *model.Partition) bool { return one.Name == p.Name }); err != nil {
 			return err
 		}
 	}
-	partition, lastUpdate, err := h.Controller.Partition(c.Context(), c.Credential(), p.Name, p.Or(model.ShowAll))
+	partition, lastUpdate, err := h.Controller.Partition(c.Context(), c.Credential(), p.Name, query)
 	if err != nil {
 		return err
 	}

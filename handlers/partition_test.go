@@ -20,7 +20,7 @@ func TestHiddenPartitions(t *testing.T) {
 		{"/sched/v0.0.43/partitions", model.Query{}},
 		{"/sched/v0.0.43/partitions?flags=ALL&update_time=7", model.Query{Since: 7, Flags: model.ShowAll}},
 		{"/sched/v0.0.43/partition/long", model.Query{Flags: model.ShowAll}},
-		{"/sched/v0.0.43/partition/long?flags=local&update_time=7", model.Query{Since: 7, Flags: model.ShowLocal}},
+		{"/sched/v0.0.43/partition/long?flags=local&update_time=7", model.Query{Since: 7}},
 	} {
 		f := demo()
 		if w := serve(t, config(f), request(http.MethodGet, tt.path, "")); w.Code != http.StatusOK {

@@ -26,6 +26,7 @@ type living struct {
 	*fake
 	mu      sync.Mutex
 	refused bool
+	down    bool
 	reads   int // lists and jobs that were read
 }
 
@@ -47,6 +48,8 @@ func (l *living) copyOf(q model.Query) (*fake, error) {
 	switch {
 	case l.refused:
 		return nil, errs.New(errs.Unauthenticated, "the token was revoked")
+	case l.down:
+		return nil, errs.New(errs.Unavailable, "the controller does not answer")
 	case q.Since != 0 && l.lastUpdate < q.Since:
 		return nil, errs.New(errs.Unchanged, "no change")
 	}

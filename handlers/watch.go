@@ -30,11 +30,11 @@ type nodeRecord struct {
 }
 
 func (h *handler) newFeeds() *feeds {
-	f, turn, limit := new(feeds), make(chan struct{}, 2), 2*h.CallTime // for its turn, and for the answer
-	f.jobs = feed.Set[model.Job]{Key: jobKey, Interval: h.WatchInterval, Limit: limit, Count: h.CountWatch, Turn: turn}
-	f.nodes = feed.Set[nodeRecord]{Key: func(n *nodeRecord) string { return n.node.Name }, Interval: h.WatchInterval, Limit: limit, Count: h.CountWatch, Turn: turn}
-	f.partitions = feed.Set[model.Partition]{Key: func(p *model.Partition) string { return p.Name }, Interval: h.WatchInterval, Limit: limit, Count: h.CountWatch, Turn: turn}
-	f.reservations = feed.Set[model.Reservation]{Key: func(r *model.Reservation) string { return r.Name }, Interval: h.WatchInterval, Limit: limit, Count: h.CountWatch, Turn: turn}
+	f, shares, limit := new(feeds), feed.NewShares(), 2*h.CallTime // for its turn, and for the answer
+	f.jobs = feed.Set[model.Job]{Key: jobKey, Interval: h.WatchInterval, Limit: limit, Count: h.CountWatch, Shares: shares}
+	f.nodes = feed.Set[nodeRecord]{Key: func(n *nodeRecord) string { return n.node.Name }, Interval: h.WatchInterval, Limit: limit, Count: h.CountWatch, Shares: shares}
+	f.partitions = feed.Set[model.Partition]{Key: func(p *model.Partition) string { return p.Name }, Interval: h.WatchInterval, Limit: limit, Count: h.CountWatch, Shares: shares}
+	f.reservations = feed.Set[model.Reservation]{Key: func(r *model.Reservation) string { return r.Name }, Interval: h.WatchInterval, Limit: limit, Count: h.CountWatch, Shares: shares}
 	return f
 }
 
@@ -105,8 +105,7 @@ func (h *handler) userJobs(c *rest.Call, q model.Query, user model.Opt[uint32]) 
 
 func (h *handler) jobsSource(c *rest.Call, q model.Query, name string) feed.Source[model.Job] {
 	cred := c.Credential()
-	q = q.Or(defaultShowFlags)
-	q.Without = model.JobNodeIndexes
+	q.Flags, q.Without = jobFlagsOf(c, q), model.JobNodeIndexes
 	return feed.Source[model.Job]{Name: fmt.Sprintf("%s %d", name, q.Flags), Whole: !q.User.Set, Read: func(ctx context.Context, each func(*model.Job, uint64) error) error {
 		var digest uint64
 		_, err := h.Controller.Jobs(ctx, cred, watchQuery(q, &digest), func(j *model.Job) error { return each(j, digest) })
@@ -118,8 +117,7 @@ func (h *handler) jobsSource(c *rest.Call, q model.Query, name string) feed.Sour
 // such job.
 func (h *handler) jobSource(c *rest.Call, q model.Query, id uint32) feed.Source[model.Job] {
 	cred := c.Credential()
-	q = q.Or(defaultShowFlags)
-	q.Without = model.JobNodeIndexes
+	q.Flags, q.Without = jobFlagsOf(c, q), model.JobNodeIndexes
 	return feed.Source[model.Job]{Name: fmt.Sprintf("job %d %d", id, q.Flags), Read: func(ctx context.Context, each func(*model.Job, uint64) error) error {
 		var digest uint64
 		_, err := h.Controller.Job(ctx, cred, id, watchQuery(q, &digest), func(j *model.Job) error { return each(j, digest) })
@@ -127,18 +125,21 @@ func (h *handler) jobSource(c *rest.Call, q model.Query, id uint32) feed.Source[
 	}}
 }
 
-// nodeQuery returns the query for the nodes of an answer.
-func nodeQuery(c *rest.Call, q model.Query) model.Query {
+// nodeQuery returns the query for the nodes of an answer. If unmixed is set, the
+// answer does not show nodes as MIXED. The gateway itself makes this change.
+func nodeQuery(c *rest.Call, q model.Query) (_ model.Query, unmixed bool) {
 	q = q.Or(defaultShowFlags | model.ShowMixed)
+	unmixed = q.Flags&model.ShowMixed == 0
+	q.Flags &= nodeFlags
 	q.Undated = c.Waits()
-	return q
+	return q, unmixed
 }
 
 // watchNodes lets the request wait for changes of the nodes that match, or follow
 // them.
 func (h *handler) watchNodes(c *rest.Call, q model.Query, match func(*api.NodeRow) bool) (done bool, err error) {
 	cred := c.Credential()
-	q = nodeQuery(c, q)
+	q, unmixed := nodeQuery(c, q)
 	all := feed.Source[nodeRecord]{Name: fmt.Sprintf("all %d", q.Flags), Whole: true, Read: func(ctx context.Context, each func(*nodeRecord, uint64) error) error {
 		members, err := h.membership(ctx, cred, q.Flags, nil)
 		if err != nil {
@@ -151,7 +152,7 @@ func (h *handler) watchNodes(c *rest.Call, q model.Query, match func(*api.NodeRo
 		})
 		return err
 	}}
-	row := api.NodeRow{Users: h.Users, Unmixed: q.Flags&model.ShowMixed == 0}
+	row := api.NodeRow{Users: h.Users, Unmixed: unmixed}
 	show := rest.Entries(c, "nodes", api.Node.Type())
 	return rest.Watch(c, &h.feeds.nodes, rest.Watched[nodeRecord]{
 		Match: func(n *nodeRecord) bool {

@@ -35,6 +35,7 @@ const (
 	EventRemoved
 	EventReset
 	EventEnd
+	EventLate
 )
 
 // Add adds n to what.

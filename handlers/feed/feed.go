@@ -23,12 +23,14 @@ import (
 
 	"schedrestd/internal/errs"
 	"schedrestd/internal/origin"
+	"schedrestd/internal/semaphore"
 )
 
 // A feed reads a Source.
 type feed[R any] struct {
 	set    *Set[R]
 	key    feedKey
+	place  *semaphore.Place[string] // among the feeds of its user
 	source Source[R]
 	wake   chan struct{} // has an element if a pass is wanted at once
 
@@ -138,6 +140,7 @@ func (f *feed[R]) isAbandoned() bool {
 		return false
 	}
 	delete(f.set.feeds, f.key)
+	f.place.Release()
 	return true
 }
 
@@ -171,8 +174,11 @@ var errPanicked = errs.New(errs.Internal, "the list can't be read because of an 
 // been requested at the given time already, which is accept ago.
 func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
 	asks := time.Now()
-	f.set.Turn <- struct{}{}
-	defer func() { <-f.set.Turn }()
+	turn, err := f.set.Shares.turns.Acquire(context.Background(), f.key.owner.User)
+	if err != nil {
+		return err
+	}
+	defer turn.Release()
 	f.waited = time.Since(asks)
 	if f.isAbandoned() { // in the meantime
 		return errAbandoned
@@ -185,7 +191,7 @@ func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
 		f.set.Count.Add(Saved, clients-1)
 	}
 	first := true
-	err := f.source.Read(origin.With(ctx, data), func(r *R, digest uint64) error {
+	err = f.source.Read(origin.With(ctx, data), func(r *R, digest uint64) error {
 		if first && f.known && len(f.whole) == 0 {
 			if sum, known := data.Sum(); known && sum == f.sum {
 				return errSame

@@ -71,7 +71,28 @@ func (c *controller) source(name string, whole bool, visible func(item) bool) So
 func everything(item) bool { return true }
 
 func newSet() *Set[item] {
-	return &Set[item]{Key: func(i *item) string { return i.key }, Interval: 2 * time.Millisecond, Turn: make(chan struct{}, 1)}
+	return &Set[item]{Key: func(i *item) string { return i.key }, Interval: 2 * time.Millisecond, Shares: NewShares()}
+}
+
+func ownerNamed(user string) Owner { return Owner{"token of " + user, user} }
+
+// holdTurns waits until no feed makes a pass, and keeps all feeds from making one
+// until the function proceed is called.
+func holdTurns(t *testing.T, set *Set[item]) (proceed func()) {
+	t.Helper()
+	var places []*semaphore.Place[string]
+	for n := range maxPasses {
+		p, err := set.Shares.turns.Acquire(t.Context(), fmt.Sprint("test ", n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		places = append(places, p)
+	}
+	return func() {
+		for _, p := range places {
+			p.Release()
+		}
+	}
 }
 
 // interest shows the items of a group; -1 stands for all.
@@ -162,7 +183,7 @@ func TestStreams(t *testing.T) {
 			random := rand.New(rand.NewPCG(uint64(n), 1))
 			for ctx.Err() == nil {
 				i := interest(n%4 - 1)
-				v, err := set.Join(ctx, "alice", i, c.source("all", true, everything))
+				v, err := set.Join(ctx, ownerNamed("alice"), i, c.source("all", true, everything))
 				if err != nil {
 					if ctx.Err() == nil {
 						t.Error(err)
@@ -239,7 +260,7 @@ func TestWait(t *testing.T) {
 	t.Parallel()
 	c := &controller{items: map[string]item{"a": {key: "a"}, "b": {key: "b", group: 1}}}
 	set := newSet()
-	v, err := set.Join(t.Context(), "alice", interest(1), c.source("all", true, everything))
+	v, err := set.Join(t.Context(), ownerNamed("alice"), interest(1), c.source("all", true, everything))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +307,7 @@ func TestOwners(t *testing.T) {
 	all := c.source("all", true, everything)
 	var views []*View[item]
 	join := func(owner string, i Interest[item], sources ...Source[item]) *View[item] {
-		v, err := set.Join(t.Context(), owner, i, sources...)
+		v, err := set.Join(t.Context(), ownerNamed(owner), i, sources...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -317,7 +338,7 @@ func TestRefused(t *testing.T) {
 	refused := errs.New(errs.Unauthenticated, "refused")
 	c := &controller{items: map[string]item{"a": {key: "a"}}}
 	set := newSet()
-	v, err := set.Join(t.Context(), "alice", interest(-1), c.source("all", true, everything))
+	v, err := set.Join(t.Context(), ownerNamed("alice"), interest(-1), c.source("all", true, everything))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +347,7 @@ func TestRefused(t *testing.T) {
 		t.Errorf("error %v, want that of the controller", err)
 	}
 	v.Leave()
-	if _, err := set.Join(t.Context(), "alice", interest(-1), c.source("all", true, everything)); errs.KindOf(err) != errs.Unauthenticated {
+	if _, err := set.Join(t.Context(), ownerNamed("alice"), interest(-1), c.source("all", true, everything)); errs.KindOf(err) != errs.Unauthenticated {
 		t.Errorf("error %v of a first pass, want that of the controller", err)
 	}
 }
@@ -372,7 +393,7 @@ func TestCounts(t *testing.T) {
 	}
 	joined := make(chan error)
 	go func() {
-		_, err := set.Join(t.Context(), "alice", interest(-1), gated)
+		_, err := set.Join(t.Context(), ownerNamed("alice"), interest(-1), gated)
 		joined <- err
 	}()
 	for first := true; first; {
@@ -385,7 +406,7 @@ func TestCounts(t *testing.T) {
 			}
 		}
 	}
-	if _, err := set.Join(t.Context(), "alice", interest(-1), gated); err != nil {
+	if _, err := set.Join(t.Context(), ownerNamed("alice"), interest(-1), gated); err != nil {
 		t.Fatal(err)
 	}
 	saved := count(Saved)
@@ -472,7 +493,7 @@ func TestMemory(t *testing.T) {
 		set := newSet()
 		i := interest(-1)
 		i.Reserve = b.reserve
-		v, err := set.Join(t.Context(), "alice", i, c.source("all", true, everything))
+		v, err := set.Join(t.Context(), ownerNamed("alice"), i, c.source("all", true, everything))
 		if errs.KindOf(err) != tt.kind {
 			t.Errorf("%s: error %v, want the kind %v", tt.name, err, tt.kind)
 		}
@@ -487,11 +508,11 @@ func TestMemory(t *testing.T) {
 			}
 			stream.Close()
 			v.Leave()
-			set.Turn <- struct{}{} // between two passes, where the feed ends its views
+			proceed := holdTurns(t, set) // between two passes, where the feed ends its views
 			v.feed.mu.Lock()
 			v.end(errAbandoned)
 			v.feed.mu.Unlock()
-			<-set.Turn
+			proceed()
 			s.Release()
 		}
 		for deadline := time.Now().Add(time.Minute); b.used() != 0 && time.Now().Before(deadline); {
@@ -509,12 +530,12 @@ func TestRefresh(t *testing.T) {
 	c := &controller{items: map[string]item{"a": {key: "a"}}}
 	set := newSet()
 	set.Interval = 20 * time.Millisecond
-	v, err := set.Join(t.Context(), "owner", interest(-1), c.source("all", true, everything))
+	v, err := set.Join(t.Context(), ownerNamed("owner"), interest(-1), c.source("all", true, everything))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer v.Leave()
-	elsewhere, err := newSet().Join(t.Context(), "owner", interest(-1), c.source("all", true, everything))
+	elsewhere, err := newSet().Join(t.Context(), ownerNamed("owner"), interest(-1), c.source("all", true, everything))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -556,13 +577,13 @@ func TestJoinExisting(t *testing.T) {
 	c := &controller{items: map[string]item{"a": {key: "a"}}}
 	set := newSet()
 	all, other := c.source("all", true, everything), c.source("other", true, everything)
-	v, err := set.Join(t.Context(), "alice", interest(1), all)
+	v, err := set.Join(t.Context(), ownerNamed("alice"), interest(1), all)
 	if err != nil {
 		t.Fatal(err)
 	}
 	joins := func(owner, key string, source *Source[item], want *View[item]) {
 		t.Helper()
-		got := set.JoinExisting(owner, key, source)
+		got := set.JoinExisting(ownerNamed(owner), key, source)
 		if got != want {
 			t.Errorf("%s joins %q in %s: got %p, want %p", owner, key, source.Name, got, want)
 		}

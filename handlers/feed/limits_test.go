@@ -39,7 +39,7 @@ func TestPanic(t *testing.T) {
 		}
 		return true
 	}
-	v, err := set.Join(t.Context(), "alice", i, all)
+	v, err := set.Join(t.Context(), ownerNamed("alice"), i, all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,11 +49,11 @@ func TestPanic(t *testing.T) {
 		t.Errorf("error %v after a panic", err)
 	}
 	v.Leave()
-	if _, err := set.Join(t.Context(), "alice", i, all); errs.KindOf(err) != errs.Internal {
+	if _, err := set.Join(t.Context(), ownerNamed("alice"), i, all); errs.KindOf(err) != errs.Internal {
 		t.Errorf("error %v of a first pass that panics", err)
 	}
 	panics.Store(false)
-	v, err = set.Join(t.Context(), "alice", i, all)
+	v, err = set.Join(t.Context(), ownerNamed("alice"), i, all)
 	if err != nil {
 		t.Fatalf("after the panic: %v", err)
 	}
@@ -78,7 +78,7 @@ func TestGoneBeforeFirstPass(t *testing.T) {
 	b := newBudget(40 * viewSize)
 	joined := make(chan *View[item])
 	go func() {
-		v, err := set.Join(t.Context(), "alice", interest(-1), source)
+		v, err := set.Join(t.Context(), ownerNamed("alice"), interest(-1), source)
 		if err != nil {
 			t.Error(err)
 		}
@@ -93,7 +93,7 @@ func TestGoneBeforeFirstPass(t *testing.T) {
 		i.Match = func(*item) bool { matched.Add(1); return true }
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := set.Join(ctx, "alice", i, source); errs.KindOf(err) == errs.Unavailable {
+		if _, err := set.Join(ctx, ownerNamed("alice"), i, source); errs.KindOf(err) == errs.Unavailable {
 			refused++
 		}
 	}
@@ -118,7 +118,7 @@ func TestMemoryDuringPass(t *testing.T) {
 	i, matched := interest(-1), 0
 	i.Reserve = newBudget(400 << 10).reserve
 	i.Match = func(*item) bool { matched++; return true }
-	if _, err := set.Join(t.Context(), "alice", i, c.source("all", true, everything)); errs.KindOf(err) != errs.Unavailable {
+	if _, err := set.Join(t.Context(), ownerNamed("alice"), i, c.source("all", true, everything)); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("error %v", err)
 	}
 	if matched > 5000 {
@@ -159,7 +159,7 @@ func TestManyChanges(t *testing.T) {
 		i := interest(-1)
 		text := bytes.Repeat([]byte("x"), 1000)
 		i.Render = func(to []byte, i *item) []byte { return fmt.Appendf(to, "%s=%d %s", i.key, i.shown, text) }
-		joined, err := set.Join(t.Context(), "alice", i, source)
+		joined, err := set.Join(t.Context(), ownerNamed("alice"), i, source)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,12 +195,12 @@ func TestWaitForTurn(t *testing.T) {
 	t.Parallel()
 	c := many(10)
 	set := newSet()
-	set.Turn <- struct{}{} // that of the other one
+	proceed := holdTurns(t, set) // those of others
 	set.Limit = 20 * time.Millisecond
-	if _, err := set.Join(t.Context(), "bob", interest(-1), c.source("all", true, everything)); errs.KindOf(err) != errs.Timeout {
+	if _, err := set.Join(t.Context(), ownerNamed("bob"), interest(-1), c.source("all", true, everything)); errs.KindOf(err) != errs.Timeout {
 		t.Errorf("error %v", err)
 	}
-	<-set.Turn
+	proceed()
 	feeds := func() int {
 		set.mu.Lock()
 		defer set.mu.Unlock()
@@ -232,7 +232,7 @@ func TestMemoryOfRecords(t *testing.T) {
 	source.Read = func(ctx context.Context, each func(*item, uint64) error) error {
 		return list(ctx, func(i *item, digest uint64) error { read++; return each(i, digest) })
 	}
-	if _, err := set.Join(t.Context(), "alice", i, source); errs.KindOf(err) != errs.Unavailable {
+	if _, err := set.Join(t.Context(), ownerNamed("alice"), i, source); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("error %v", err)
 	}
 	if read > 6000 {
@@ -273,7 +273,7 @@ func TestSlowStream(t *testing.T) {
 	i := interest(-1)
 	text := bytes.Repeat([]byte("x"), size)
 	i.Render = func(to []byte, i *item) []byte { return fmt.Appendf(to, "%s=%d %s", i.key, i.shown, text) }
-	v, err := set.Join(t.Context(), "alice", i, c.source("all", true, everything))
+	v, err := set.Join(t.Context(), ownerNamed("alice"), i, c.source("all", true, everything))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,18 +27,25 @@ type Set[R any] struct {
 	Limit    time.Duration   // how long Join waits for the first state of a view; 0 for no limit
 	Count    Counter         // counts for the metrics; may be nil
 
-	// Turn has an element for each feed that reads its list at present. Its
-	// capacity bounds the processors that all sets use that share it, and the
-	// requests for long lists that others have to wait for, however many users
-	// wait for changes.
-	Turn chan struct{}
+	// Shares divides passes and feeds among users. Several sets have the same.
+	Shares *Shares
 
 	mu    sync.Mutex // guards feeds; locked before that of a feed
 	feeds map[feedKey]*feed[R]
 }
 
 // feedKey identifies a feed.
-type feedKey struct{ owner, source string }
+type feedKey struct {
+	owner  Owner
+	source string
+}
+
+// An Owner says for whom a feed reads. Only clients with the same credential
+// share a feed, but all feeds of a user share the user's turns.
+type Owner struct {
+	Credential string // identifies the credential with which the sources read
+	User       string // whose credential it is, once it is verified
+}
 
 // maxNarrow is the number of feeds of one credential that read a part of a list.
 // More of them would cost the controller more than one feed that reads it all.
@@ -50,9 +57,13 @@ const maxNarrow = 4
 // already, or if the credential has many feeds. When Join returns, the view has
 // the state of the controller at some time after the call or before it, and
 // finds out about every change after that. The caller must call Leave.
-func (s *Set[R]) Join(ctx context.Context, owner string, i Interest[R], sources ...Source[R]) (*View[R], error) {
+func (s *Set[R]) Join(ctx context.Context, owner Owner, i Interest[R], sources ...Source[R]) (*View[R], error) {
 	s.mu.Lock()
 	f := s.choose(owner, i.Reserve, sources)
+	if f == nil {
+		s.mu.Unlock()
+		return nil, errTooMany
+	}
 	f.mu.Lock()
 	v := f.views[i.Key]
 	if v == nil {
@@ -92,7 +103,7 @@ func (s *Set[R]) Join(ctx context.Context, owner string, i Interest[R], sources 
 // JoinExisting returns the view for the interest with this key in the records of a
 // source, if other clients use it already, and nil otherwise. The caller must call
 // Leave.
-func (s *Set[R]) JoinExisting(owner, key string, source *Source[R]) *View[R] {
+func (s *Set[R]) JoinExisting(owner Owner, key string, source *Source[R]) *View[R] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.feeds[feedKey{owner, source.Name}]
@@ -109,9 +120,10 @@ func (s *Set[R]) JoinExisting(owner, key string, source *Source[R]) *View[R] {
 	return v
 }
 
-// choose returns the feed for one of the sources. A new feed gets its memory from
-// the function reserve. The caller holds s.mu.
-func (s *Set[R]) choose(owner string, reserve func() Reservation, sources []Source[R]) *feed[R] {
+// choose returns the feed for one of the sources, or nil if there is none and the
+// user can have no more feeds. A new feed gets its memory from the function
+// reserve. The caller holds s.mu.
+func (s *Set[R]) choose(owner Owner, reserve func() Reservation, sources []Source[R]) *feed[R] {
 	narrow := 0
 	for key := range s.feeds {
 		if key.owner == owner && !s.feeds[key].source.Whole {
@@ -128,7 +140,15 @@ func (s *Set[R]) choose(owner string, reserve func() Reservation, sources []Sour
 	if f != nil {
 		return f
 	}
-	f = &feed[R]{set: s, key: feedKey{owner, source.Name}, source: source, wake: make(chan struct{}, 1),
+	place := s.Shares.feeds.Empty(owner.User)
+	weight := 1
+	if source.Whole {
+		weight = wholeWeight
+	}
+	if !place.Grow(weight) {
+		return nil
+	}
+	f = &feed[R]{set: s, place: place, key: feedKey{owner, source.Name}, source: source, wake: make(chan struct{}, 1),
 		records: map[string]record{}, memory: reserve(), views: map[string]*View[R]{}, changed: time.Now()}
 	if s.feeds == nil {
 		s.feeds = map[feedKey]*feed[R]{}

@@ -122,6 +122,15 @@ func (s *Stream[R]) takeChanges() (list []Batch) {
 	return list
 }
 
+// Lag returns how long ago the controller was asked for the state that the view
+// has. It is long if the controller does not answer, or if the feed waits for its
+// turn. The view knows no change after that.
+func (s *Stream[R]) Lag() time.Duration {
+	s.view.feed.mu.Lock()
+	defer s.view.feed.mu.Unlock()
+	return time.Since(s.view.checked)
+}
+
 // Lost reports whether the stream continues with a snapshot.
 func (s *Stream[R]) Lost() bool {
 	s.view.feed.mu.Lock()

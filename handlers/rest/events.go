@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -25,6 +26,7 @@ const (
 	eventSnapshot = "snapshot" // a piece of the list
 	eventReset    = "reset"    // what the client knows is out of date; a snapshot follows
 	eventEnd      = "end"      // the last event, with a reason
+	eventLate     = "late"     // how long the gateway has not read the list
 )
 
 const (
@@ -111,10 +113,14 @@ func sendEvents[R any](ctx context.Context, out *eventWriter, stream *feed.Strea
 	for {
 		out.send()
 		wasLost := stream.Lost()
-		snapshot, changes, err := out.next(ctx, stream.Next)
+		limited, cancel := context.WithTimeoutCause(ctx, heartbeat, errIdle)
+		snapshot, changes, err := stream.Next(limited)
+		cancel()
 		switch {
 		case out.err != nil || out.c.r.Context().Err() != nil: // the client has left
 			return
+		case err == errIdle:
+			out.comment()
 		case err != nil:
 			out.end(err, context.Cause(ctx))
 			return
@@ -128,6 +134,7 @@ func sendEvents[R any](ctx context.Context, out *eventWriter, stream *feed.Strea
 		default:
 			out.changes(changes)
 		}
+		out.lag(stream.Lag())
 	}
 }
 
@@ -147,32 +154,34 @@ type eventWriter struct {
 	flush func() error
 	err   error
 	buf   []byte
+	late  bool // the client was told that it is late
 }
 
-// next returns what comes next, and sends a comment whenever nothing has come for
-// a while.
-func (w *eventWriter) next(ctx context.Context, next func(context.Context) (*feed.Snapshot, []feed.Batch, error)) (*feed.Snapshot, []feed.Batch, error) {
-	for {
-		limited, cancel := context.WithTimeoutCause(ctx, heartbeat, errIdle)
-		snapshot, changes, err := next(limited)
-		cancel()
-		if err != errIdle {
-			return snapshot, changes, err
-		}
-		w.text(":\n\n")
-		if w.send(); w.err != nil {
-			return nil, nil, w.err
-		}
-	}
-}
-
+// errIdle ends a wait in which nothing has come for a while.
 var errIdle = errs.New(errs.Internal, "nothing has changed")
+
+// comment adds a comment, which shows the client that the connection works.
+func (w *eventWriter) comment() { w.text(":\n\n") }
+
+// lag adds an event if the list was last read that long ago and this is too long,
+// and one when it is no longer. A client can't notice it otherwise, because the
+// comments go on.
+func (w *eventWriter) lag(since time.Duration) {
+	late := since > heartbeat+2*w.c.server.WatchInterval // a list in which nothing changes is read half as often
+	switch {
+	case late:
+		w.event(eventLate, "", fmt.Appendf(nil, `{"seconds":%d}`, int(since.Seconds())))
+	case w.late:
+		w.event(eventLate, "", []byte(`{"seconds":0}`))
+	}
+	w.late = late
+}
 
 func (w *eventWriter) text(s string) { w.buf = append(w.buf, s...) }
 
 // eventCounts are the counts of events.
 var eventCounts = map[string]feed.Count{
-	eventSnapshot: feed.EventSnapshot, eventReset: feed.EventReset, eventEnd: feed.EventEnd,
+	eventSnapshot: feed.EventSnapshot, eventReset: feed.EventReset, eventEnd: feed.EventEnd, eventLate: feed.EventLate,
 	string(feed.Added): feed.EventAdded, string(feed.Changed): feed.EventChanged, string(feed.Removed): feed.EventRemoved,
 }
 

@@ -85,10 +85,10 @@ func Entries[T any](c *Call, list string, entry schema.Type[T]) func(schema.Enco
 	return entry.Renderer(view.In(list))
 }
 
-// ownerOf identifies the credential with which a feed reads.
-func ownerOf(cred model.Credential) string {
+// ownerOf returns the owner of a feed that reads with a verified credential.
+func ownerOf(cred model.Credential) feed.Owner {
 	sum := sha256.Sum256([]byte(cred.Token))
-	return string(sum[:]) + cred.ActAs
+	return feed.Owner{Credential: string(sum[:]) + cred.ActAs, User: cred.Holder}
 }
 
 // interestKey identifies what the answer shows.

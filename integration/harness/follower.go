@@ -127,6 +127,8 @@ func (f *Follower) apply(event, data, id string, first bool) {
 		f.resets++
 		f.snapshot = true // the next snapshot replaces what is known
 		return
+	case "late":
+		return
 	case "end":
 		if f.ends == nil {
 			f.ends = map[string]int{}

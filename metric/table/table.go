@@ -84,6 +84,7 @@ const (
 	EventRemoved
 	EventReset
 	EventEnd
+	EventLate
 )
 
 // Table is the complete table of metrics. It contains one field for each family
@@ -159,7 +160,7 @@ func New() *Table {
 		Help: "How often requests that waited were carried out again, because something had changed that they might show."}
 	t.Events = &metric.Family{Name: metric.Prefix + "watch_events_total",
 		Help:   "Events that were sent to clients that follow changes, by kind.",
-		Labels: label("kind", "snapshot", "added", "changed", "removed", "reset", "end")}
+		Labels: label("kind", "snapshot", "added", "changed", "removed", "reset", "end", "late")}
 	t.Reads = &metric.Family{Name: metric.Prefix + "watch_reads_total",
 		Help:   "How often readers have read their lists, by whether they found a change.",
 		Labels: label("result", "changed", "unchanged", "failed")}

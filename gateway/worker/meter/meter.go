@@ -74,6 +74,7 @@ func newMeter(send func(ipc.Message, ...int) error) *Meter {
 			feed.Wakes:         t.Wakes.Cell(),
 			feed.EventSnapshot: t.Events.Cell(table.EventSnapshot), feed.EventAdded: t.Events.Cell(table.EventAdded), feed.EventChanged: t.Events.Cell(table.EventChanged),
 			feed.EventRemoved: t.Events.Cell(table.EventRemoved), feed.EventReset: t.Events.Cell(table.EventReset), feed.EventEnd: t.Events.Cell(table.EventEnd),
+			feed.EventLate: t.Events.Cell(table.EventLate),
 		},
 	}
 }

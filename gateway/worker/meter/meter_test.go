@@ -95,7 +95,7 @@ func TestWatchCounts(t *testing.T) {
 	}
 	process.Store(m)
 	defer process.Store(nil)
-	for what := range feed.EventEnd + 1 {
+	for what := range feed.EventLate + 1 {
 		clear(sums)
 		CountWatch(what, 3)
 		flush()
