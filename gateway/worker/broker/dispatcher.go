@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -23,19 +24,20 @@ type dispatcher struct {
 const maxRequests = 48
 
 func newDispatcher(send func(ipc.Message, ...int) error) *dispatcher {
-	return &dispatcher{send: send, requests: make(slots, maxRequests)}
+	return &dispatcher{send: send, requests: newSlots(maxRequests)}
 }
 
 // ask sends one request to the dispatcher and waits for the answer. The
 // function question returns the message for the request with the number id. The
 // caller must close the descriptors in the answer.
 func (d *dispatcher) ask(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
-	if err := d.requests.acquire(ctx); err != nil {
+	release, err := d.requests.acquire(ctx, semaphore.KeyFrom(ctx))
+	if err != nil {
 		return ipc.Received{}, err
 	}
-	defer d.requests.release()
+	defer release()
 	id, answer := d.pending.register()
-	err := d.send(question(id))
+	err = d.send(question(id))
 	if err == nil {
 		select {
 		case r := <-answer:

@@ -29,7 +29,7 @@ var errUnsigned = errors.New("the keeper refused to sign this handshake")
 
 // NewKeeper returns a Keeper without a channel.
 func NewKeeper() *Keeper {
-	return &Keeper{service: newService(ipc.Keeper), signing: make(slots, maxQuestions), verifying: make(slots, maxQuestions)}
+	return &Keeper{service: newService(ipc.Keeper), signing: newSlots(maxQuestions), verifying: newSlots(maxQuestions)}
 }
 
 // Connect makes the descriptor fd the channel to the keeper.
@@ -54,14 +54,16 @@ func (k *Keeper) IsLost() bool {
 func (k *Keeper) IsOutdated() bool { return k.outdated.Load() }
 
 // Sign asks the keeper to sign a message of a TLS handshake. The argument
-// scheme is the number of a tls.SignatureScheme.
-func (k *Keeper) Sign(scheme uint16, message []byte) ([]byte, error) {
+// scheme is the number of a tls.SignatureScheme, and source is that of the client
+// (auth.Peer.Source).
+func (k *Keeper) Sign(source string, scheme uint16, message []byte) ([]byte, error) {
 	ctx, cancel := within(signTimeout)
 	defer cancel()
-	if err := k.signing.acquire(ctx); err != nil {
+	release, err := k.signing.acquire(ctx, source)
+	if err != nil {
 		return nil, err
 	}
-	defer k.signing.release()
+	defer release()
 	l, err := k.service.connected()
 	if err != nil {
 		return nil, err
@@ -92,10 +94,12 @@ func (k *Keeper) Verify(ctx context.Context, s auth.Signature) auth.Answer {
 	}
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
-	if k.verifying.acquire(ctx) != nil {
+	peer, _ := auth.PeerFrom(ctx) // the token's user is not known yet
+	release, err := k.verifying.acquire(ctx, peer.Source())
+	if err != nil {
 		return auth.Unknown
 	}
-	defer k.verifying.release()
+	defer release()
 	answer, err := l.ask(ctx, l.channel.TrySend, func(id uint64) ipc.Message {
 		question.ID = id
 		return question

@@ -109,7 +109,7 @@ func TestTokensWaitForNoHandshake(t *testing.T) {
 	keeper := NewKeeper()
 	c := keeperEnd(t, keeper)
 	for range 2 * maxQuestions {
-		go func() { _, _ = keeper.Sign(1, []byte("handshake")) }()
+		go func() { _, _ = keeper.Sign("", 1, []byte("handshake")) }()
 	}
 	answer := make(chan auth.Answer, 1)
 	for handshakes := 0; ; handshakes++ {

@@ -27,7 +27,7 @@ func TestServiceGone(t *testing.T) {
 		}},
 		{"a handshake", ipc.Keeper, func() (*service, func() error) {
 			k := NewKeeper()
-			return k.service, func() error { _, err := k.Sign(1, []byte("handshake")); return err }
+			return k.service, func() error { _, err := k.Sign("", 1, []byte("handshake")); return err }
 		}},
 		{"a token", ipc.Keeper, func() (*service, func() error) {
 			k := NewKeeper()

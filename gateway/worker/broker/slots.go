@@ -1,19 +1,26 @@
 package broker
 
-import "context"
+import (
+	"context"
 
-// The type slots limits how many questions of a kind are pending. The channel
-// has an element for each of them.
-type slots chan struct{}
+	"schedrestd/internal/semaphore"
+)
 
-// acquire waits for a free slot, or until ctx ends.
-func (s slots) acquire(ctx context.Context) error {
-	select {
-	case s <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+// The type slots limits how many questions of a kind are pending. While clients
+// of several users or sources wait, they take turns, and one of them gets at most
+// half of the slots.
+type slots struct{ *semaphore.Semaphore[string] }
+
+func newSlots(n int) slots {
+	return slots{semaphore.NewLending[string](n, max(1, n/2), semaphore.Forever)}
 }
 
-func (s slots) release() { <-s }
+// acquire waits for a free slot, or until ctx ends. The key is a user or a source.
+// The caller must call release.
+func (s slots) acquire(ctx context.Context, key string) (release func(), err error) {
+	place, err := s.Acquire(ctx, key)
+	if err != nil {
+		return nil, context.Cause(ctx)
+	}
+	return place.Release, nil
+}

@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
 )
 
@@ -53,7 +54,7 @@ const (
 )
 
 func newUsers(r *resolver) *Users {
-	u := &Users{names: names{lookup: r.name, now: time.Now}, resolver: r, byName: make(slots, 1)}
+	u := &Users{names: names{lookup: r.name, now: time.Now}, resolver: r, byName: newSlots(1)}
 	u.accounts = newAccounts(func(ctx context.Context, name, turn string) (uint32, error) { return u.number(ctx, false, name, turn) })
 	return u
 }
@@ -79,16 +80,18 @@ func (u *Users) GroupID(ctx context.Context, name string) (uint32, error) {
 }
 
 // resolve looks up a name that a client sent. Only one such look-up runs at a
-// time, so that clients can't use up the look-ups that other answers need.
+// time, so that clients can't use up the look-ups that other answers need. Users
+// take turns.
 func (u *Users) resolve(ctx context.Context, group bool, name string) (uint32, error) {
 	if name == "" || len(name) > maxNameLength {
 		return 0, errs.New(errs.NotFound, "not a name")
 	}
-	if err := u.byName.acquire(ctx); err != nil {
+	release, err := u.byName.acquire(ctx, semaphore.KeyFrom(ctx))
+	if err != nil {
 		return 0, errs.Wrap(err, errs.Unavailable, "the user database is unavailable")
 	}
-	defer u.byName.release()
-	return u.number(ctx, group, name, "")
+	defer release()
+	return u.number(ctx, group, name, semaphore.KeyFrom(ctx))
 }
 
 // Account returns the uid of the user of a verified token. Clients with the same

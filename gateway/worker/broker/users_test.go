@@ -2,12 +2,17 @@ package broker
 
 import (
 	"fmt"
+	"runtime"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/semaphore"
+	"schedrestd/ipc/work"
 )
 
 // TestNames checks that an id is looked up only once while its name is cached.
@@ -42,5 +47,42 @@ func TestNames(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"1", "2", "3", "4", "1"}, lookups); diff != "" {
 		t.Errorf("asked for (want -, got +):\n%s", diff)
+	}
+}
+
+// TestUsersTakeTurns checks that a user whose requests name many users, in a slow
+// directory, does not delay the request of another user by all of them.
+func TestUsersTakeTurns(t *testing.T) {
+	questions, proceed := make(chan string, 20), make(chan struct{})
+	u := brokerWithResolver(t, func(q *work.Lookup) *work.LookupResult {
+		questions <- q.Name
+		<-proceed
+		return &work.LookupResult{ID: q.ID, Available: true, Number: 7}
+	}).Users()
+	var requests sync.WaitGroup
+	waiting := 0
+	resolve := func(user, name string) {
+		requests.Go(func() {
+			if _, err := u.UserID(semaphore.WithKey(t.Context(), user), name); err != nil {
+				t.Error(err)
+			}
+		})
+		for n := -1; n != waiting; _, n = u.byName.Counts() { // until it waits
+			runtime.Gosched()
+		}
+		waiting++
+	}
+	for n := range 6 {
+		resolve("mallory", fmt.Sprint("x", n))
+	}
+	resolve("bob", "alice")
+	var order []string
+	for range 7 {
+		order = append(order, <-questions)
+		proceed <- struct{}{}
+	}
+	requests.Wait()
+	if got := strings.Join(order, " "); got != "x0 x1 alice x2 x3 x4 x5" {
+		t.Errorf("looked up in the order %s", got)
 	}
 }

@@ -14,13 +14,16 @@ import (
 // Handshake performs the TLS handshake of c, and reports whether it failed
 // because the keeper did not sign, which is not the client's fault.
 func Handshake(ctx context.Context, c *tls.Conn) (unsigned bool, err error) {
-	f := new(facts)
+	f := &facts{source: auth.Peer{Addr: c.RemoteAddr().String()}.Source()}
 	err = c.HandshakeContext(context.WithValue(ctx, factsKey{}, f))
 	return f.unsigned, err
 }
 
 // facts holds what is known of a handshake and not in its error.
-type facts struct{ unsigned bool } // whether the keeper did not sign
+type facts struct {
+	source   string // of the client
+	unsigned bool   // whether the keeper did not sign
+}
 
 // factsKey is the context key for the facts of a handshake.
 type factsKey struct{}

@@ -139,7 +139,11 @@ func (k remoteKey) SignMessage(_ io.Reader, message []byte, o crypto.SignerOpts)
 	if err != nil {
 		return nil, err
 	}
-	signature, err := k.keeper.Sign(uint16(scheme), message)
+	var source string
+	if k.facts != nil {
+		source = k.facts.source
+	}
+	signature, err := k.keeper.Sign(source, uint16(scheme), message)
 	if err != nil && k.facts != nil {
 		k.facts.unsigned = true
 	}
