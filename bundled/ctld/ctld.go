@@ -122,7 +122,8 @@ type Controller struct {
 	stop      context.CancelFunc
 	tasks     sync.WaitGroup
 	wake      chan struct{} // a value sent on it makes Run look at the queue
-	largeMu   sync.Mutex    // held while a large job is encoded and written, so that only one encoding is in memory; locked before mu
+
+	large *semaphore.Semaphore[uint32] // has one place, held while a large job is encoded and written, so that only one encoding is in memory; acquired before mu; keys are users
 
 	diskFull atomic.Bool // the last submission was refused because the journal's disk is almost full
 
@@ -149,7 +150,8 @@ type Controller struct {
 // read the state, Open returns ctx's error.
 func Open(ctx context.Context, cfg Config) (*Controller, error) {
 	c := &Controller{cfg: cfg, log: cfg.Log, startedAt: time.Now(), uid: uint32(os.Geteuid()),
-		jobs: make(map[uint32]*job), breakers: make(breakers), wake: make(chan struct{}, 1), nextID: 1, queries: daemon.NewQueries()}
+		jobs: make(map[uint32]*job), breakers: make(breakers), wake: make(chan struct{}, 1), nextID: 1, queries: daemon.NewQueries(),
+		large: semaphore.New[uint32](1, 1, semaphore.Forever)}
 	c.setDefaults()
 	c.privacy = daemon.Privacy{Hidden: cfg.Private, Super: c.super}
 	c.privacy.Log(c.log, conf.PrivateJobs|conf.PrivateNodes|conf.PrivatePartitions)

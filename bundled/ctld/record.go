@@ -49,7 +49,7 @@ const (
 type job struct {
 	*record
 	number    uint32
-	editMu    sync.Mutex // held while the record in the journal is replaced; locked before Controller.mu and largeMu
+	editMu    sync.Mutex // held while the record in the journal is replaced; locked before Controller.mu and Controller.large
 	home      string     // directory of the current run's step; changes only between two runs
 	phase     phase
 	step      *step.Step // nil unless the job runs

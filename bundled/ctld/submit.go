@@ -140,8 +140,11 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 		return err
 	}
 	if isLarge(spec) {
-		c.largeMu.Lock()
-		defer c.largeMu.Unlock()
+		place, err := c.large.Acquire(c.ctx, j.Job.UserID)
+		if err != nil {
+			return errs.Wrap(err, errs.Unavailable, "the controller is stopping")
+		}
+		defer place.Release()
 	}
 	e, err := entry(j.Job.UserID, key(specPrefix, uint64(j.id())), spec)
 	if err != nil {

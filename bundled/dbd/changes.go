@@ -176,7 +176,7 @@ func (d *Daemon) change(ctx context.Context, r *server.Request, required rule, b
 	if err := d.authorize(r, level, required, body); err != nil {
 		return err
 	}
-	e, err := d.acquireEdit(ctx, r.Session)
+	e, err := d.acquireEdit(ctx, r.Session, r.Identity.UID)
 	if err != nil {
 		return err
 	}

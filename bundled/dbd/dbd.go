@@ -44,7 +44,8 @@ type Daemon struct {
 	privacy  daemon.Privacy
 	calls    *calls
 	editSlot editSlot
-	maxWait  time.Duration // see defaultMaxWait
+	maxWait  time.Duration                // see defaultMaxWait
+	turns    *semaphore.Semaphore[uint32] // has one place, for the request that begins the next transaction; keys are users
 
 	queries *semaphore.Semaphore[uint32]
 }
@@ -55,7 +56,7 @@ type Daemon struct {
 // scheduler's user and the daemon's own user.
 func New(store *Store, privacy daemon.Privacy, log *slog.Logger) *Daemon {
 	return &Daemon{store: store, log: log, privacy: privacy, calls: newCalls(time.Now()),
-		editSlot: editSlot{maxIdle: defaultMaxIdle}, maxWait: defaultMaxWait, queries: daemon.NewQueries()}
+		editSlot: editSlot{maxIdle: defaultMaxIdle}, maxWait: defaultMaxWait, turns: semaphore.New[uint32](1, 1, semaphore.Forever), queries: daemon.NewQueries()}
 }
 
 // Handlers returns the handlers for all requests. The caller assigns the result

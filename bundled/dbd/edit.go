@@ -38,23 +38,28 @@ type editSlot struct {
 }
 
 // acquireEdit returns the transaction of the session s. If there is none yet,
-// acquireEdit begins one.
-func (d *Daemon) acquireEdit(ctx context.Context, s *server.Session) (*edit, error) {
+// acquireEdit begins one. Users who wait for that take turns, so that a user with
+// many sessions delays others by at most three transactions.
+func (d *Daemon) acquireEdit(ctx context.Context, s *server.Session, uid uint32) (*edit, error) {
 	if e, ok := s.Value.(*edit); ok {
 		d.editSlot.mu.Lock()
 		defer d.editSlot.mu.Unlock()
 		return e, d.editSlot.touch(e)
 	}
-	for deadline := time.Now().Add(d.maxWait); ; {
+	limited, cancel := context.WithTimeoutCause(ctx, d.maxWait, errs.New(errs.Unavailable, "another client is changing records; try again"))
+	defer cancel()
+	turn, err := d.turns.Acquire(limited, uid)
+	if err != nil {
+		return nil, context.Cause(limited)
+	}
+	defer turn.Release()
+	for {
 		if e := d.beginEdit(s); e != nil {
 			return e, nil
 		}
-		if time.Now().After(deadline) {
-			return nil, errs.New(errs.Unavailable, "another client is changing records; try again")
-		}
 		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		case <-limited.Done():
+			return nil, context.Cause(limited)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

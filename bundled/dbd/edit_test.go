@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +19,7 @@ import (
 	"schedrestd/bundled/dbd/catalog"
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/semaphore"
 	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
@@ -362,6 +365,38 @@ func TestOneTransactionAtATime(t *testing.T) {
 	if got := accounts(t, func(l model.Listing) error { return connect().List(ctx, rootCred, l) }); !slices.Equal(got, want) {
 		t.Errorf("%v", got)
 	}
+}
+
+// TestUsersTakeTurnsToChange checks that a user with many sessions that wait for
+// their transactions delays another user by at most three transactions.
+func TestUsersTakeTurnsToChange(t *testing.T) {
+	d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyRoot}, quiet)
+	synctest.Test(t, func(t *testing.T) {
+		d.turns = semaphore.New[uint32](1, 1, semaphore.Forever)
+		var order []uint32
+		var clients sync.WaitGroup
+		wait := func(uid uint32) {
+			clients.Go(func() {
+				s := new(server.Session)
+				if _, err := d.acquireEdit(t.Context(), s, uid); err != nil {
+					t.Error(err)
+					return
+				}
+				order = append(order, uid)
+				time.Sleep(time.Second)
+				d.closeEdit(s)
+			})
+			synctest.Wait()
+		}
+		for range 6 {
+			wait(1000)
+		}
+		wait(1001)
+		clients.Wait()
+		if got := fmt.Sprint(order); got != "[1000 1000 1000 1001 1000 1000 1000]" {
+			t.Errorf("order %s", got)
+		}
+	})
 }
 
 // TestTicket checks that a client with the controller's ticket can send only
