@@ -1,9 +1,12 @@
 package exporter
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
+	"net/netip"
 	"runtime"
 	"time"
 
@@ -26,8 +29,9 @@ const (
 	// dispatcher busy.
 	cacheTTL = 100 * time.Millisecond
 
-	// maxScrapes is the maximum number of concurrent scrapes.
-	maxScrapes = 4
+	// scrapeWait is how long a scrape waits for others of its source and of
+	// other sources.
+	scrapeWait = 5 * time.Second
 )
 
 // handler returns the handler of scrapes.
@@ -35,12 +39,44 @@ func (e *exporter) handler() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(newCollector(table.New(), e.samples))
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
-		MaxRequestsInFlight: maxScrapes,
-		ErrorHandling:       promhttp.HTTPErrorOnError,
-		ErrorLog:            slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
-	}))
+	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.HTTPErrorOnError,
+		ErrorLog:      slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
+	})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		var source netip.Addr
+		if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+			c.begin()
+			source = c.source
+		}
+		place, err := e.places.Acquire(r.Context(), source)
+		if err != nil {
+			http.Error(w, "too many concurrent scrapes", http.StatusServiceUnavailable)
+			return
+		}
+		answer := &stored{header: http.Header{}, status: http.StatusOK}
+		metrics.ServeHTTP(answer, r)
+		place.Release() // before the answer is sent, because the client may read it slowly
+		answer.send(w)
+	})
 	return mux
+}
+
+// stored is an http.ResponseWriter that keeps the answer in memory.
+type stored struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (s *stored) Header() http.Header         { return s.header }
+func (s *stored) WriteHeader(status int)      { s.status = status }
+func (s *stored) Write(b []byte) (int, error) { return s.body.Write(b) }
+
+func (s *stored) send(w http.ResponseWriter) {
+	maps.Copy(w.Header(), s.header)
+	w.WriteHeader(s.status)
+	_, _ = w.Write(s.body.Bytes())
 }
 
 var errTimeout = errors.New("the dispatcher did not send its samples in time")

@@ -17,12 +17,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"schedrestd/gateway/service"
+	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/security"
@@ -48,6 +50,7 @@ type exporter struct {
 	http    *http.Server
 	scrapes atomic.Uint64
 	failed  atomic.Uint64
+	places  *semaphore.Semaphore[netip.Addr] // a place is a scrape; keys are sources
 
 	scrapeMu sync.Mutex          // held while samples are requested, so that only one request is pending
 	parts    chan *query.Samples // parts of the answer
@@ -57,17 +60,19 @@ type exporter struct {
 
 // Limits for clients that request metrics. These clients are not authenticated.
 const (
-	maxConnections = 32
-	readTimeout    = 5 * time.Second
-	writeTimeout   = 30 * time.Second
-	idleTimeout    = 2 * time.Minute
-	maxHeader      = 16 << 10
+	readTimeout  = 5 * time.Second
+	writeTimeout = 30 * time.Second
+	idleTimeout  = 2 * time.Minute
+	maxHeader    = 16 << 10
 )
 
 func newExporter(send func(ipc.Message, ...int) error) *exporter {
-	e := &exporter{send: send, parts: make(chan *query.Samples, 1)}
+	e := &exporter{send: send, parts: make(chan *query.Samples, 1),
+		places: semaphore.New[netip.Addr](maxScrapes, maxSourcedScrapes, scrapeWait)}
 	e.http = &http.Server{
 		Handler:           e.handler(),
+		ConnContext:       withConn,
+		ConnState:         stateChanged,
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -106,7 +111,7 @@ func (e *exporter) serve(fd int) error {
 		local.SetUnlinkOnClose(false) // the socket belongs to the parent
 	}
 	go func() {
-		if err := e.http.Serve(&limitListener{Listener: l, sem: make(chan struct{}, maxConnections)}); err != http.ErrServerClosed {
+		if err := e.http.Serve(newListener(l)); err != http.ErrServerClosed {
 			slog.Error("metrics not served", "error", err)
 		}
 	}()
@@ -124,32 +129,3 @@ func (e *exporter) Counters() []any {
 // Close closes the HTTP server and its connections. It is called when the
 // channel to the dispatcher has closed, before the process exits.
 func (e *exporter) Close() { _ = e.http.Close() }
-
-// limitListener is a listener that accepts a limited number of concurrent
-// connections. Other connections wait in the kernel's queue.
-type limitListener struct {
-	net.Listener
-	sem chan struct{}
-}
-
-func (l *limitListener) Accept() (net.Conn, error) {
-	l.sem <- struct{}{}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.sem
-		return nil, err
-	}
-	return &limitConn{Conn: c, release: sync.OnceFunc(func() { <-l.sem })}, nil
-}
-
-// limitConn is a connection of a limitListener. It counts towards the limit
-// until it is closed.
-type limitConn struct {
-	net.Conn
-	release func()
-}
-
-func (c *limitConn) Close() error {
-	defer c.release()
-	return c.Conn.Close()
-}

@@ -1,10 +1,13 @@
 package exporter
 
 import (
+	"bufio"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os/exec"
 	"strings"
 	"sync"
@@ -151,43 +154,149 @@ func TestOtherPaths(t *testing.T) {
 	}
 }
 
-// TestBounded checks the limit on connections. A connection above the limit
-// must wait until one of the accepted connections is closed.
-func TestBounded(t *testing.T) {
+// TestIdleConnections checks that connections on which no request is being
+// answered do not keep others out, whether they have had a request or none, and
+// that a connection that is being answered stays.
+func TestIdleConnections(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const limit = 2
-	b := &limitListener{Listener: l, sem: make(chan struct{}, limit)}
-	accepted := make(chan net.Conn)
-	var done sync.WaitGroup
-	done.Go(func() {
-		for {
-			c, err := b.Accept()
-			if err != nil {
-				return
-			}
-			accepted <- c
-		}
-	})
-	for range limit + 1 {
+	e, _ := exporterWithValues(t, nil)
+	go e.http.Serve(newListener(l))
+	defer e.Close()
+	for i := range 3 * maxConnections {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
+		switch i % 3 {
+		case 0: // sends nothing
+			continue
+		case 1: // sends a part of a request
+			if _, err := c.Write([]byte("GET /metr")); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if _, err := c.Write([]byte("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatalf("connection %d: %v, %v", i, answer, err)
+		}
 	}
-	first, second := <-accepted, <-accepted
-	select {
-	case <-accepted:
-		t.Error("a connection above the limit was accepted")
-	case <-time.After(50 * time.Millisecond):
+}
+
+// played is a connection of a client with a given address.
+type played struct {
+	net.Conn
+	addr   string
+	closed bool
+}
+
+func (p *played) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(p.addr))
+}
+func (p *played) Close() error { p.closed = true; return nil }
+
+// TestConnectionsOfSources checks which connections are closed for a new one.
+func TestConnectionsOfSources(t *testing.T) {
+	l := newListener(nil)
+	var all []*played
+	admit := func(addr string) (*conn, bool) {
+		p := &played{addr: addr}
+		all = append(all, p)
+		c := &conn{Conn: p, listener: l, source: sourceOf(p.RemoteAddr())}
+		return c, l.admit(c)
 	}
-	first.Close()
-	first.Close() // frees only one place
-	<-accepted
-	l.Close()
-	second.Close() // frees a slot for the waiting Accept
-	done.Wait()
+	closed := func() (n int) {
+		for _, p := range all {
+			if p.closed {
+				n++
+			}
+		}
+		return n
+	}
+	first, _ := admit("[2001:db8::1]:1")
+	first.begin()
+	for n := range maxPerSource { // the addresses of a /64 are one source
+		if _, ok := admit(fmt.Sprintf("[2001:db8::%x]:1", n+2)); !ok {
+			t.Fatalf("connection %d refused", n)
+		}
+	}
+	if !all[1].closed || closed() != 1 || l.conns.Held(first.source) != maxPerSource {
+		t.Fatalf("%d closed, %d open of one source", closed(), l.conns.Held(first.source))
+	}
+	var scraper *conn
+	for range maxPerSource {
+		scraper, _ = admit("192.0.2.1:1")
+	}
+	if closed() != 1 {
+		t.Fatalf("%d closed although there was room", closed())
+	}
+	scraper.begin()
+	if _, ok := admit("198.51.100.1:1"); !ok || closed() != 2 || !all[2].closed {
+		t.Errorf("%d closed for a third source", closed())
+	}
+	stateChanged(first, http.StateIdle)
+	for l.conns.Waiting(first.source) > 1 {
+		one, _ := l.conns.First(first.source)
+		l.forget(one)
+	}
+	if one, _ := l.conns.First(first.source); one != first {
+		t.Error("a connection whose request was answered is not the last to be closed")
+	}
+	for one := range l.conns.Items { // all are being answered
+		one.begin()
+	}
+	for l.conns.Free() > 0 {
+		c, ok := admit(fmt.Sprintf("203.0.113.%d:1", len(all)))
+		if !ok {
+			t.Fatal("refused although there was room")
+		}
+		c.begin()
+	}
+	before := closed()
+	if _, ok := admit("203.0.113.1:1"); ok || closed() != before {
+		t.Error("a connection that is being answered was closed")
+	}
+	scraper.Close()
+	scraper.Close()
+	if l.conns.Free() != 1 {
+		t.Errorf("%d places are free", l.conns.Free())
+	}
+}
+
+// TestScrapesOfSources checks that scrapes of one source, whose answers take
+// long, leave room for those of another.
+func TestScrapesOfSources(t *testing.T) {
+	answer := make(chan struct{})
+	e := newExporter(func(ipc.Message, ...int) error { <-answer; return errors.New("gone") })
+	l := newListener(nil)
+	var clients sync.WaitGroup
+	for _, step := range []struct {
+		addr           string
+		inUse, waiting int // afterwards
+	}{
+		{"192.0.2.1:1", 1, 0}, {"192.0.2.1:2", 2, 0}, {"192.0.2.1:3", 2, 1}, {"192.0.2.1:4", 2, 2}, {"198.51.100.1:1", 3, 2},
+	} {
+		p := &played{addr: step.addr}
+		c := &conn{Conn: p, listener: l, source: sourceOf(p.RemoteAddr())}
+		l.admit(c)
+		clients.Go(func() {
+			r := httptest.NewRequestWithContext(withConn(t.Context(), c), http.MethodGet, "/metrics", nil)
+			e.http.Handler.ServeHTTP(httptest.NewRecorder(), r)
+		})
+		for {
+			if inUse, waiting := e.places.Counts(); inUse == step.inUse && waiting == step.waiting {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	close(answer)
+	clients.Wait()
 }
