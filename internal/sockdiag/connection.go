@@ -26,6 +26,15 @@ func (s *Socket) ClientUID(local, remote netip.AddrPort) (uid uint32, err error)
 	return ClientUIDVia(s.fd, local, remote)
 }
 
+// PeerEnded reports whether the peer of an accepted TCP connection has closed its
+// own socket, or has stopped sending.
+func (s *Socket) PeerEnded(local, remote netip.AddrPort) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, err := FindSocketVia(s.fd, local, remote)
+	return err == nil && found.PeerEnded
+}
+
 // A Connection identifies an accepted connection, even after the process has
 // closed or passed on its descriptor.
 type Connection struct {

@@ -78,11 +78,16 @@ func addrPort(sa syscall.Sockaddr) netip.AddrPort {
 // TCPSocket describes a socket as the kernel reported it.
 type TCPSocket struct {
 	Listening bool
+	PeerEnded bool   // its peer has closed its own socket, or has stopped sending
 	UID       uint32 // user who opened or accepted it; meaningless if Inode is 0
 	Inode     uint32 // 0 if no process has it open
 }
 
-const stateListen = 10 // TCP_LISTEN
+// States of a socket (include/net/tcp_states.h).
+const (
+	stateCloseWait = 8  // TCP_CLOSE_WAIT
+	stateListen    = 10 // TCP_LISTEN
+)
 
 // Sizes and offsets in struct inet_diag_req_v2 and struct inet_diag_msg.
 const (
@@ -129,5 +134,5 @@ func FindSocketVia(socket int, local, remote netip.AddrPort) (TCPSocket, error) 
 	case len(r) < replySize:
 		return TCPSocket{}, unix.EBADMSG
 	}
-	return TCPSocket{Listening: r[1] == stateListen, UID: binary.NativeEndian.Uint32(r[replyUID:]), Inode: binary.NativeEndian.Uint32(r[replyInode:])}, nil
+	return TCPSocket{Listening: r[1] == stateListen, PeerEnded: r[1] == stateCloseWait, UID: binary.NativeEndian.Uint32(r[replyUID:]), Inode: binary.NativeEndian.Uint32(r[replyInode:])}, nil
 }

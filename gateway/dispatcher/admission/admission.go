@@ -64,6 +64,7 @@ type Conn struct {
 	Source Source
 	Exempt bool // penalties and fair shares do not apply to its source
 	Proxy  bool // it carries requests from many clients, so PerSource does not apply
+	Left   bool // its client, a process on this machine, had left before its user could be found, so others of its source do not pay for it
 	Ref    any  // for the caller's use
 
 	holds   holding

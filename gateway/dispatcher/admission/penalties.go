@@ -39,12 +39,14 @@ func (s *State) BlockedFor(now time.Time, c *Conn) time.Duration {
 // credential that some worker has already reported, it costs nothing, because a
 // client that repeats a credential is not guessing. If the offence blocks the
 // source, all connections of the source are paused: their workers answer
-// requests with 429.
+// requests with 429. It also costs nothing if the client has left, and is one of
+// all local users whose source is the loopback interface: any of them could get
+// the others blocked, and one who gets no answer learns nothing from guesses.
 func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential uint64) {
 	s.offences[kind]++
 	wait := s.BlockedFor(now, c)
 	switch {
-	case c.Exempt:
+	case c.Exempt, c.Left:
 	case wait > 0: // a worker may have received c after the source was blocked
 		s.decide(Decision{Action: Pause, Conn: c, Wait: wait})
 	case kind != penalty.Auth || s.rejected.Add(credential):

@@ -17,7 +17,8 @@ func withPenalties() *State { return New(Config{Slots: 1000, Waiting: 10, Penalt
 func connFrom(addr string) *Conn { return &Conn{Source: Address(netip.MustParseAddr(addr))} }
 
 // TestBlockedBySource checks that all addresses of an IPv6 /64 are one source,
-// and that an exempt source gets no penalty.
+// and that an exempt source gets no penalty, and neither do the clients of this
+// machine for one that has left before its user could be found.
 func TestBlockedBySource(t *testing.T) {
 	s := withPenalties()
 	for i := range 40 {
@@ -43,6 +44,15 @@ func TestBlockedBySource(t *testing.T) {
 		if list := s.Decisions(); list != nil {
 			t.Fatalf("an exempt source: %+v", list)
 		}
+	}
+	left := connFrom("127.0.0.1")
+	left.Left = true
+	for range 400 {
+		s.Offence(noon, left, penalty.Malformed, 0)
+	}
+	s.Arrived(noon, connFrom("127.0.0.1"))
+	if list := s.Decisions(); len(list) != 1 || list[0].Action != Admit {
+		t.Errorf("clients on loopback that left get others blocked: %+v", list)
 	}
 	if got := connFrom("2001:db8::1").Source.String(); got != "2001:db8::/64" {
 		t.Errorf("the source is %s", got)

@@ -57,8 +57,8 @@ func (a *Acceptor) Run(from *ipc.Channel, kernel *sockdiag.Socket) {
 		}
 		switch msg := m.Message.(type) {
 		case *ipc.Arrival:
-			addr, uid := client(msg, m.FDs[0], kernel)
-			a.submit(msg, m.FDs[0], addr, uid)
+			addr, uid, left := client(msg, m.FDs[0], kernel)
+			a.submit(msg, m.FDs[0], addr, uid, left)
 		case *ipc.ArrivalPing:
 			a.pong(&ipc.Pong{Number: msg.Number})
 		default:
@@ -73,32 +73,34 @@ func (a *Acceptor) Run(from *ipc.Channel, kernel *sockdiag.Socket) {
 // loopback interface of the parent's network namespace, until the client closes
 // its socket. On loopback, the uid matters only for admission, since anyone
 // with a token may connect. If the kernel does not know the uid, uid is
-// ipc.NoID.
-func client(m *ipc.Arrival, fd int, kernel *sockdiag.Socket) (addr netip.Addr, uid uint32) {
+// ipc.NoID, and left reports whether the reason may be that the client has closed
+// its socket.
+func client(m *ipc.Arrival, fd int, kernel *sockdiag.Socket) (addr netip.Addr, uid uint32, left bool) {
 	if at, err := netip.ParseAddrPort(m.Addr); err == nil {
 		addr = at.Addr()
 	}
 	if !addr.IsLoopback() || m.OtherNetns {
-		return addr, m.UID
+		return addr, m.UID, false
 	}
 	local, remote, err := sockdiag.Addrs(fd)
 	if err == nil {
 		uid, err = kernel.ClientUID(local, remote)
 	}
 	if err != nil {
-		return addr, ipc.NoID
+		return addr, ipc.NoID, kernel.PeerEnded(local, remote)
 	}
-	return addr, uid
+	return addr, uid, false
 }
 
-// submit passes a connection to the loop. addr and uid identify the client. If
+// submit passes a connection to the loop. addr and uid identify the client; left
+// is a result of client. If
 // the source has opened too many connections, submit closes this one instead.
 //
 // If no slots are left, submit waits briefly, at most twice. The wait gives
 // this process time to notice that workers have closed earlier connections.
 // Otherwise, if connections arrived without a pause, workers would be asked to
 // close idle connections of other clients although slots have become free.
-func (a *Acceptor) submit(m *ipc.Arrival, fd int, addr netip.Addr, uid uint32) {
+func (a *Acceptor) submit(m *ipc.Arrival, fd int, addr netip.Addr, uid uint32, left bool) {
 	c := &pool.Connection{Connection: m.Connection, Arrival: m.ID, Forbidden: m.DenyReason, FD: fd, OtherNetns: m.OtherNetns}
 	if m.Network == ipc.Unix && m.UID == ipc.NoID {
 		a.slots.Do(func() { a.slots.DropUnidentified(c, errors.New(m.DenyReason)) })
@@ -107,6 +109,7 @@ func (a *Acceptor) submit(m *ipc.Arrival, fd int, addr netip.Addr, uid uint32) {
 	var excess, full bool
 	_ = a.slots.Call(func() error {
 		excess = a.attribute(c, addr, uid)
+		c.Left = left
 		full = a.slots.IsFull()
 		return nil
 	})

@@ -59,12 +59,12 @@ func TestClient(t *testing.T) {
 		{"another machine", ipc.Arrival{Connection: ipc.Connection{Network: ipc.TCP, Addr: "192.0.2.1:1", UID: ipc.NoID}}, diag, ipc.NoID},
 		{"a UNIX socket", ipc.Arrival{Connection: ipc.Connection{Network: ipc.Unix, UID: 31001}}, diag, 31001},
 	} {
-		if _, got := client(&tt.m, int(file.Fd()), sockdiag.NewSocket(tt.diag)); got != tt.want {
+		if _, got, left := client(&tt.m, int(file.Fd()), sockdiag.NewSocket(tt.diag)); got != tt.want || left {
 			t.Errorf("%s: uid %d, want %d", tt.name, got, tt.want)
 		}
 	}
 	near.Close()
-	if _, got := client(&ipc.Arrival{Connection: loopback}, int(file.Fd()), sockdiag.NewSocket(diag)); got != ipc.NoID {
-		t.Errorf("a client that has closed its socket: uid %d", got)
+	if _, got, left := client(&ipc.Arrival{Connection: loopback}, int(file.Fd()), sockdiag.NewSocket(diag)); got != ipc.NoID || !left {
+		t.Errorf("a client that has closed its socket: uid %d, left: %t", got, left)
 	}
 }
