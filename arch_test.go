@@ -66,7 +66,7 @@ var sameFloorImports = map[[2]string]string{
 // import. It contains only the packages for which the rules of floors are too
 // lenient.
 var allowedImports = map[string][]string{
-	"auth":                         {"internal/errs", "internal/guard", "internal/hmackey", "internal/semaphore"},
+	"auth":                         {"internal/errs", "internal/guard", "internal/hmackey", "internal/penalty", "internal/semaphore"},
 	"become/subuid":                {"internal/errs", "internal/guard", "ipc"},
 	"conf":                         {"internal/errs", "internal/guard", "internal/typo"},
 	"gateway/auditor":              {"gateway/service", "internal/keystate", "internal/rate", "ipc", "security", "security/self"}, // writes reports of workers
@@ -82,7 +82,7 @@ var allowedImports = map[string][]string{
 	"gateway/dispatcher/relay":     {"internal/printable", "internal/rate"},
 	"gateway/dispatcher/service":   {"gateway/dispatcher/process", "gateway/dispatcher/relay", "internal/errs", "internal/printable", "internal/rate", "ipc", "security"},
 	"gateway/endpoint":             {"become", "internal/errs", "internal/guard", "internal/socket", "ipc"},
-	"gateway/exporter":             {"gateway/service", "internal/release", "ipc", "metric", "metric/table", "security", "security/self"},
+	"gateway/exporter":             {"gateway/service", "internal/penalty", "internal/release", "internal/semaphore", "ipc", "metric", "metric/table", "security", "security/self"},
 	"gateway/fetcher":              {"conf", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/printable", "model", "rpc/client", "rpc/confserver", "rpc/tlsconn", "security", "security/self"}, // parses answers of a controller
 	"gateway/keeper":               {"gateway/service", "internal/hmackey", "internal/rate", "ipc", "security", "security/self"},                                                                                                       // holds keys
 	"gateway/plan":                 {"become", "become/subuid", "conf", "gateway/endpoint", "gateway/fetcher", "internal/completion", "internal/errs", "internal/excerpt", "internal/feature", "internal/guard", "internal/loglevel", "internal/release", "internal/typo", "internal/zone", "ipc", "rpc/confserver", "rpc/munge", "rpc/tlsconn", "security/self"},

@@ -155,6 +155,7 @@ func (h *handler) watchNodes(c *rest.Call, q model.Query, match func(*api.NodeRo
 	row := api.NodeRow{Users: h.Users, Unmixed: unmixed}
 	show := rest.Entries(c, "nodes", api.Node.Type())
 	return rest.Watch(c, &h.feeds.nodes, rest.Watched[nodeRecord]{
+		Name: fmt.Sprintf("unmixed %t", unmixed),
 		Match: func(n *nodeRecord) bool {
 			row.Node, row.Partitions = n.node, n.partitions
 			return match(&row)

@@ -154,7 +154,7 @@ type eventWriter struct {
 	flush func() error
 	err   error
 	buf   []byte
-	late  bool // the client was told that it is late
+	late  bool // the last event of the kind late had an age
 }
 
 // errIdle ends a wait in which nothing has come for a while.

@@ -20,7 +20,7 @@ import (
 
 // Watched says what a client waits for, or follows, in a list.
 type Watched[R any] struct {
-	Name  string                             // what the answer shows, if the path and the query of the request do not say it
+	Name  string                             // what the answer shows, if the path, the query without flags, and the source do not say it
 	Match func(*R) bool                      // whether the answer shows a record
 	Show  func(schema.Encoder, *R)           // writes a record as the answer shows it
 	Gone  func(e schema.Encoder, key string) // writes what names a record that the answer no longer shows
@@ -91,10 +91,12 @@ func ownerOf(cred model.Credential) feed.Owner {
 	return feed.Owner{Credential: string(sum[:]) + cred.ActAs, User: cred.Holder}
 }
 
-// interestKey identifies what the answer shows.
+// interestKey identifies what the answer shows. The parameter flags is not in it:
+// the flags that make a difference are in the name of the source, or in
+// Watched.Name.
 func (c *Call) interestKey() string {
 	query, _ := url.ParseQuery(c.r.URL.RawQuery)
-	for _, name := range []string{api.WaitParameter.Name, api.UntilParameter.Name, api.LimitParameter.Name, api.ContinueParameter.Name, "update_time"} {
+	for _, name := range []string{api.WaitParameter.Name, api.UntilParameter.Name, api.LimitParameter.Name, api.ContinueParameter.Name, "update_time", "flags"} {
 		query.Del(name)
 	}
 	return fmt.Sprintf("%s %q %q", c.route.ID, c.view.Version.String()+strings.Join(slices.Sorted(maps.Values(c.params)), "/"), query.Encode()) +
