@@ -2,9 +2,11 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/semaphore"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
@@ -15,6 +17,7 @@ import (
 type Accounting struct {
 	caller
 	sessions sessions
+	turns    *semaphore.Semaphore[string] // keys are holders
 }
 
 // accountingDaemon is the word for the accounting daemon in messages.
@@ -23,7 +26,8 @@ const accountingDaemon = "accounting daemon"
 // NewAccounting returns an Accounting for the accounting daemons in cfg. It
 // does not connect to them.
 func NewAccounting(cfg Config) *Accounting {
-	return &Accounting{caller: newCaller(cfg, accountingDaemon, cfg.Accounting)}
+	return &Accounting{caller: newCaller(cfg, accountingDaemon, cfg.Accounting),
+		turns: semaphore.New[string](maxSessions, maxHolderCalls, semaphore.Forever)}
 }
 
 // Verify asks the accounting daemon whether it accepts the credential. The
@@ -32,7 +36,7 @@ func NewAccounting(cfg Config) *Accounting {
 // is opened. So Verify always opens a new session, which later requests can
 // use.
 func (a *Accounting) Verify(ctx context.Context, cred model.Credential) error {
-	return a.withSession(ctx, cred, a.openSession, func(*session) *failure { return nil })
+	return a.withSession(ctx, cred, a.newSession, func(*session) *failure { return nil })
 }
 
 // Ping pings all accounting daemons concurrently, like Client.Ping.
@@ -52,6 +56,13 @@ func (a *Accounting) Ping(ctx context.Context, cred model.Credential) ([]model.P
 // reports any. Like Ping, it also pings every daemon. It opens only one session
 // with each daemon.
 func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.AccountingStats, []model.Ping, error) {
+	t, err := a.takeTurn(ctx, cred)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer t.leave()
+	limited, cancel := context.WithTimeout(t.ctx, a.cfg.LongTimeout)
+	defer cancel()
 	answers, failures := make([]message.AccountingStats, len(a.list)), make([]*failure, len(a.list))
 	pings, err := a.pingAll(ctx, func(ctx context.Context, i int, d *daemon) (time.Duration, error) {
 		start := time.Now()
@@ -61,6 +72,9 @@ func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.A
 			return time.Since(start), f
 		}
 		defer s.discard()
+		s.stop()
+		s.turn = t
+		s.setContext(limited)
 		failures[i] = s.call(message.AccountingGetStats, message.Empty{}, message.AccountingGotStats, &answers[i])
 		return s.latency, nil
 	})
@@ -84,7 +98,7 @@ func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.A
 func (a *Accounting) Conf(ctx context.Context, cred model.Credential) (*model.AccountingConf, error) {
 	q := question{message.AccountingGetConf, message.Empty{}, message.AccountingGotConf}
 	var answer message.AccountingConf
-	err := a.withSession(ctx, cred, a.session, func(s *session) *failure {
+	err := a.call(ctx, cred, func(s *session) *failure {
 		b, f := q.encode(s)
 		if f != nil {
 			return f
@@ -102,7 +116,7 @@ const recordsSince = codec.V2605
 // the daemon has written the jobs to its disk. A job that is sent twice is
 // stored once.
 func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs []model.Job) error {
-	return a.withSession(ctx, cred, a.session, func(s *session) *failure {
+	return a.call(ctx, cred, func(s *session) *failure {
 		if s.version < recordsSince {
 			return newFailure(stageVersion, errs.New(errs.Unsupported, "the accounting daemon does not accept records of jobs: it is not scheddbd"))
 		}
@@ -110,17 +124,34 @@ func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs
 	})
 }
 
-// withSession calls the function get to obtain a session, and calls fn with
-// that session. It tries the accounting daemons in turn until one answers or fn
-// returns a final failure. So it may call fn several times, each time with
-// another session.
-func (a *Accounting) withSession(ctx context.Context, cred model.Credential, get sessionFunc, fn func(*session) *failure) error {
-	ctx, cancel := a.limit(ctx)
+// call calls the function fn with a session, when it is the turn of the user. It
+// tries the accounting daemons in turn until one answers or fn returns a final
+// failure. So it may call fn several times, each time with another session.
+func (a *Accounting) call(ctx context.Context, cred model.Credential, fn func(*session) *failure) error {
+	t, err := a.takeTurn(ctx, cred)
+	if err != nil {
+		return err
+	}
+	defer t.leave()
+	limited, cancel := context.WithTimeout(t.ctx, a.cfg.LongTimeout)
 	defer cancel()
+	err = a.withSession(limited, cred, a.session, func(s *session) *failure {
+		s.turn = t
+		return fn(s)
+	})
+	if err != nil {
+		return t.endedBy(err)
+	}
+	return nil
+}
+
+// withSession does the work of call, without a turn. It calls the function get to
+// obtain a session.
+func (a *Accounting) withSession(ctx context.Context, cred model.Credential, get sessionFunc, fn func(*session) *failure) error {
 	var failures []*failure
 	order := a.order()
-	for i, d := range order {
-		f := a.callDaemon(ctx, d, cred, i < len(order)-1, get, fn)
+	for _, d := range order {
+		f := a.callDaemon(ctx, d, cred, get, fn)
 		if f == nil {
 			a.markAnswered(d)
 			return nil
@@ -135,57 +166,77 @@ func (a *Accounting) withSession(ctx context.Context, cred model.Credential, get
 	return a.report(failures)
 }
 
-// A sessionFunc is one of the methods openSession and session.
+// A sessionFunc is one of the methods newSession and session. The session that
+// it returns fails when the context ends.
 type sessionFunc func(context.Context, *daemon, model.Credential) (*session, *failure)
 
 // session returns an idle session that belongs to this credential, or opens a
 // new one. The daemon does not check the credential of an idle session again,
 // so the caller must have called Verify recently.
 func (a *Accounting) session(ctx context.Context, d *daemon, cred model.Credential) (*session, *failure) {
-	if s := a.sessions.get(ownerOf(d, cred)); s != nil {
+	if s := a.sessions.get(ownerOf(d, cred)); s != nil && a.isAlive(ctx, s) {
 		s.setContext(ctx)
 		return s, nil
 	}
-	return a.openSession(ctx, d, cred)
+	return a.newSession(ctx, d, cred)
+}
+
+// isAlive prepares an idle session for the next request. It returns false, and
+// closes the session, if the daemon has closed it, or does not answer within a
+// quarter of the time limit for opening a session. If the machine of the daemon
+// is down, packets are lost without an error, and the request itself would wait
+// for an answer much longer.
+func (a *Accounting) isAlive(ctx context.Context, s *session) bool {
+	limited, cancel := context.WithTimeout(ctx, a.cfg.Timeout/4)
+	defer cancel()
+	s.setContext(limited)
+	f := s.receiveRollback()
+	if f == nil && a.sessions.isStale(s) {
+		f = s.endTransaction(rollback)
+	}
+	if f != nil || !s.stop() {
+		s.discard()
+		return false
+	}
+	return true
+}
+
+// newSession opens a session. A daemon that does not answer must be found soon,
+// although a request may take much longer. So opening a session has its own time
+// limit, which the daemons share.
+func (a *Accounting) newSession(ctx context.Context, d *daemon, cred model.Credential) (*session, *failure) {
+	limited, cancel := context.WithTimeout(ctx, a.cfg.Timeout/time.Duration(len(a.list)))
+	defer cancel()
+	s, f := a.openSession(limited, d, cred)
+	if f != nil {
+		return nil, f
+	}
+	if !s.stop() {
+		s.close()
+		return nil, newFailure(stageReceive, fmt.Errorf("open a session with %s: %w", d.name, context.Cause(limited)))
+	}
+	s.nc.SetDeadline(time.Time{})
+	s.setContext(ctx)
+	return s, nil
 }
 
 // callDaemon obtains a session with the daemon d and calls fn with it. If an
-// idle session turns out to be closed or hung, callDaemon calls fn again with a
-// new session.
-func (a *Accounting) callDaemon(ctx context.Context, d *daemon, cred model.Credential, moreDaemons bool,
+// idle session turns out to be closed, callDaemon calls fn again with a new
+// session.
+func (a *Accounting) callDaemon(ctx context.Context, d *daemon, cred model.Credential,
 	get sessionFunc, fn func(*session) *failure) *failure {
-	ctx, cancel := halveDeadline(ctx, moreDaemons)
-	defer cancel()
 	s, f := get(ctx, d, cred)
 	if f != nil {
 		return f
 	}
-	limit := ctx
-	if deadline, ok := ctx.Deadline(); ok && a.sessions.isStale(s) {
-		var cancel context.CancelFunc
-		limit, cancel = context.WithTimeout(ctx, time.Until(deadline)/4)
-		defer cancel()
-		s.stop()
-		s.setContext(limit)
-	}
-	if s.reused {
-		f = s.receiveRollback()
-	}
-	if f == nil {
-		f = fn(s)
-	}
+	f = fn(s)
 	a.releaseSession(s, f)
-	// If the daemon's machine is down, packets are lost without an error. A
-	// request in an idle session then fails only when its context (limit) ends.
-	// This context ends well before the call's own time limit, which leaves
-	// time for a new session.
-	hung := f != nil && limit != ctx && isTimeout(f.err) && ctx.Err() == nil
-	if f == nil || f.final || !s.reused || !closedByDaemon(f) && !hung {
+	if f == nil || f.final || !s.reused || !closedByDaemon(f) {
 		return f
 	}
 	// The daemon was restarted, or has closed the idle session. In either case
 	// it may accept a new session.
-	if s, f = a.openSession(ctx, d, cred); f != nil {
+	if s, f = a.newSession(ctx, d, cred); f != nil {
 		return f
 	}
 	f = fn(s)

@@ -107,7 +107,7 @@ func (a *Accounting) read(q listRequest, answer *reply) error {
 // session.
 func (a *Accounting) records(ctx context.Context, cred model.Credential, q listRequest) error {
 	var answer *reply
-	err := a.withSession(ctx, cred, a.session, func(s *session) *failure {
+	err := a.call(ctx, cred, func(s *session) *failure {
 		b, f := q.encode(s)
 		if f != nil {
 			return f

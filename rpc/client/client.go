@@ -52,7 +52,8 @@ type Config struct {
 	Accounting  []Address // for NewAccounting, in the same form
 	Cluster     string    // sent to the accounting daemon; may be empty
 
-	Timeout        time.Duration // for a whole call; 0 for 10 s. The call's context may end it earlier
+	Timeout        time.Duration // for a whole call to a controller, and for opening sessions with accounting daemons; 0 for 10 s. The call's context may end it earlier
+	LongTimeout    time.Duration // for a whole call to an accounting daemon; 0 for 900 s, the limit of Slurm's own clients
 	ConnectTimeout time.Duration // for one connection; 0 for 2 s
 	Stall          time.Duration // for each piece of an answer for which Answers has no memory; 0 for 60 s
 	MaxAnswer      int           // maximum length of an answer, in bytes; 0 for 1 GiB, Slurm's own limit
@@ -80,6 +81,14 @@ type Config struct {
 	// itself. A worker can't do that in its empty network namespace, so it sets
 	// Dial to get connections from another process.
 	Dial func(ctx context.Context, a Address) (net.Conn, error)
+
+	// Park, if it is not nil, is called while a call waits for an accounting
+	// daemon, so that its caller gives up what others need. The context is the
+	// one of the call. When the wait is over, the function resume is called.
+	// Until then, Park's caller may be asked to end the call, with the function
+	// stop, which does not wait. A change that has been sent does not end. If Park
+	// returns an error, any other call ends with this error.
+	Park func(ctx context.Context, stop func()) (resume func(), err error)
 
 	// Observe, if it is not nil, is called at the beginning of each request to
 	// a daemon. The function that it returns is called when the first part of
@@ -113,6 +122,7 @@ type caller struct {
 // Defaults of Config.
 const (
 	defaultTimeout        = 10 * time.Second
+	defaultLongTimeout    = 900 * time.Second
 	defaultConnectTimeout = 2 * time.Second
 	defaultStall          = 60 * time.Second
 )
@@ -127,6 +137,9 @@ func New(cfg Config) *Client {
 func newCaller(cfg Config, kind string, addresses []Address) caller {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = defaultTimeout
+	}
+	if cfg.LongTimeout <= 0 {
+		cfg.LongTimeout = defaultLongTimeout
 	}
 	if cfg.ConnectTimeout <= 0 {
 		cfg.ConnectTimeout = defaultConnectTimeout

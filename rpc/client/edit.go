@@ -16,16 +16,24 @@ import (
 // returns f's error. An error with Code errs.OutcomeUnknown means that the
 // daemon did not answer the request to commit. If the session with the daemon
 // fails before that request, nothing is committed, and Edit may call f again in
-// another session.
+// another session. It does not do so if the daemon is too slow, because then it
+// may still be making the change.
+//
+// Once a change has been sent, the transaction does not end when ctx does: the
+// daemon may make the change in any case, and a caller that keeps a log has to
+// learn the outcome.
 func (a *Accounting) Edit(ctx context.Context, cred model.Credential, f func(model.Editor) error) error {
 	var fErr error
 	isUnknown := false
-	err := a.withSession(ctx, cred, a.session, func(s *session) *failure {
+	err := a.call(ctx, cred, func(s *session) *failure {
 		e := &edit{a: a, s: s}
 		fErr = f(e)
 		switch {
 		case e.failure != nil:
 			s.tainted = e.changed
+			if e.changed && isTimeout(e.failure.err) {
+				isUnknown, e.failure.final = true, true
+			}
 			return e.failure
 		case fErr != nil || !e.changed:
 			if e.changed {
@@ -50,10 +58,10 @@ func (a *Accounting) Edit(ctx context.Context, cred model.Credential, f func(mod
 	return fErr
 }
 
-// unknownEdit returns the error for a commit whose outcome is unknown.
+// unknownEdit returns the error for changes whose outcome is unknown.
 func (a *Accounting) unknownEdit(err error) error {
 	return &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown, Err: err,
-		Message: fmt.Sprintf("the %s did not answer the commit: the changes may have been saved", a.kind),
+		Message: fmt.Sprintf("the %s did not answer: the changes may have been saved", a.kind),
 		Hint:    "check the records before you send the request again"}
 }
 
@@ -94,7 +102,9 @@ func (e *edit) Change(change any) ([]string, error) {
 			return nil, e.a.report([]*failure{f})
 		}
 	}
-	e.changed = true
+	if !e.changed {
+		e.begin()
+	}
 	answer, err := e.send(q)
 	if numberOf(err) == fault.NoChange {
 		return nil, nil
@@ -124,6 +134,17 @@ func (e *edit) Change(change any) ([]string, error) {
 		return nil, nil
 	}
 	return names.Records.List, fault.Of(names.Code, "")
+}
+
+// begin records that a change is about to be sent. From then on, the transaction
+// continues even if the client leaves.
+func (e *edit) begin() {
+	e.changed = true
+	e.s.turn.changing.Store(true)
+	if e.failure == nil && !e.s.detach() {
+		e.changed = false
+		e.failure = newFailure(stageSend, fmt.Errorf("send request: %w", context.Cause(e.s.ctx)))
+	}
 }
 
 // badAnswer returns the error for an answer that can't be understood, and makes

@@ -212,7 +212,7 @@ func TestEdit(t *testing.T) {
 		{name: "the session was closed", used: true, act: once("add a", closes), f: steps(add("a"), add("b")), asked: "add a, add a, add b, keep", kept: "a b", opened: 2, runs: 2},
 		{name: "the session was closed after a change", used: true, act: once("add b", closes), f: steps(add("a"), add("b")), asked: "add a, add b, add a, add b, keep", kept: "a b", opened: 2, runs: 2},
 		{name: "a new session is closed", act: always("add b", closes), f: steps(add("a"), add("b")), kind: errs.BadAnswer, asked: "add a, add b", opened: 1, runs: 1},
-		{name: "the daemon does not answer a change", act: always("add a", stalls), f: add("a"), kind: errs.Timeout, asked: "add a", opened: 1, runs: 1},
+		{name: "the daemon does not answer a change", act: always("add a", stalls), f: add("a"), kind: errs.BadAnswer, unknown: true, asked: "add a", opened: 1, runs: 1},
 		{name: "an answer to a change is garbled", act: always("add a", garbles), f: add("a"), kind: errs.BadAnswer, asked: "add a", opened: 1, runs: 1},
 		{name: "f continues after the session was lost", act: always("add a", closes), f: steps(careless(add("a")), careless(add("b"))), kind: errs.BadAnswer, asked: "add a", opened: 1, runs: 1},
 		{name: "the daemon closes instead of keeping", act: always("keep", closes), f: add("a"), kind: errs.BadAnswer, unknown: true, asked: "add a, keep", kept: "a", opened: 1, runs: 1},
@@ -230,7 +230,7 @@ func TestEdit(t *testing.T) {
 				}
 				return tt.act(asked)
 			})
-			a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Timeout: time.Second})
+			a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Timeout: time.Second, LongTimeout: time.Second})
 			skip := 0
 			if tt.used {
 				if err := a.Edit(context.Background(), ann, list); err != nil {

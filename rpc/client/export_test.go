@@ -8,6 +8,12 @@ const (
 	MaxIdlePerOwner = maxIdlePerOwner
 )
 
+// Limits of concurrent calls to the accounting daemons, for tests.
+const (
+	MaxSessions    = maxSessions
+	MaxHolderCalls = maxHolderCalls
+)
+
 // Clock replaces c's clock.
 func (c *Client) Clock(now func() time.Time) { c.now = now }
 
@@ -33,8 +39,8 @@ const (
 // RetryPrimary is how long a backup is preferred to the primary.
 const RetryPrimary = retryPrimary
 
-// SetStaleAfter sets the idle time after which a session gets only part of a
-// call's time.
+// SetStaleAfter sets the idle time after which a daemon must show that it still
+// answers.
 func (a *Accounting) SetStaleAfter(d time.Duration) { a.sessions.staleAfter = d }
 
 // SetIdleTimeout sets the time after which an idle session is closed.

@@ -33,6 +33,7 @@ type request struct {
 	perform func(ctx context.Context, sending func()) (*reply, error)
 
 	sending func() // called before the request is sent, each time; nil for none
+	began   func() // called when the answer has begun, or has failed to; nil for none
 
 	since codec.Version // the oldest version that has this request
 }

@@ -113,6 +113,9 @@ func (a *reply) release() {
 // needs one. The reply takes it, or one for which receive waits if p is nil.
 func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance, r request, p *place) (*reply, *failure) {
 	n, err := wire.Length(nc, c.cfg.MaxAnswer)
+	if r.began != nil {
+		r.began()
+	}
 	if err != nil {
 		return nil, c.lengthFailure(r, err)
 	}
@@ -151,7 +154,9 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance,
 		p.stream()
 	}
 	if p == nil {
-		if p, err = c.gate.enter(ctx, allowance.holder, true); err != nil {
+		limited, cancel := c.limit(ctx)
+		defer cancel()
+		if p, err = c.gate.enter(limited, allowance.holder, true); err != nil {
 			stored.Drop()
 			return nil, &failure{stage: stageReceive, final: true, err: err}
 		}

@@ -10,35 +10,44 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestRestedSessionIsSilent checks a session whose daemon does not answer. If
-// the session was idle for a while, it may use only part of the call's time,
-// and a new session must get the rest. If the session was used a moment ago, it
-// must get all of the time, because its daemon may only be slow.
+// TestRestedSessionIsSilent checks a session whose daemon no longer answers. If
+// the session was idle for a while, the call must find this out soon, and be
+// answered in a new session. If the session was used a moment ago, the call must
+// use all of its time, because the daemon may only be slow.
 func TestRestedSessionIsSilent(t *testing.T) {
 	t.Parallel()
 	good := model.Credential{Token: "good"}
-	for name, rested := range map[string]bool{"rested": true, "just used": false} {
-		t.Run(name, func(t *testing.T) {
+	for _, tt := range []struct {
+		name          string
+		timeout, long time.Duration
+		stale         time.Duration
+		rested        bool
+	}{
+		{name: "rested", timeout: 4 * time.Second, long: time.Hour, stale: time.Nanosecond, rested: true},
+		{name: "just used", timeout: time.Hour, long: time.Second, stale: time.Hour},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
 			k, done := newKeeper(t), make(chan struct{})
 			defer close(done)
-			k.act = func(_ net.Conn, question int) bool {
-				if question > 0 {
-					<-done
+			if tt.rested {
+				k.silent = 2 // the first end of a transaction is that of the first call
+			} else {
+				k.act = func(_ net.Conn, question int) bool {
+					if question > 0 {
+						<-done
+					}
+					return question == 0
 				}
-				return question == 0
 			}
-			a := client.NewAccounting(client.Config{Accounting: []client.Address{k.Address}, Timeout: 4 * time.Second})
-			a.SetStaleAfter(time.Hour)
-			if rested {
-				a.SetStaleAfter(time.Nanosecond)
-			}
+			a := client.NewAccounting(client.Config{Accounting: []client.Address{k.Address}, Timeout: tt.timeout, LongTimeout: tt.long})
+			a.SetStaleAfter(tt.stale)
 			mustAsk(t, a, good)
 			k.openings()
 			_, err := ask(a, good)
-			if rested && err != nil || !rested && errs.KindOf(err) != errs.Timeout {
+			if tt.rested && err != nil || !tt.rested && errs.KindOf(err) != errs.Timeout {
 				t.Errorf("got %v", err)
 			}
-			if opened := k.openings(); (len(opened) == 1) != rested {
+			if opened := k.openings(); (len(opened) == 1) != tt.rested {
 				t.Errorf("sessions opened: %q", opened)
 			}
 		})

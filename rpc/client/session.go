@@ -27,6 +27,7 @@ type session struct {
 	holder    string          // whose limits count the session
 	expires   time.Time       // of the token; zero if unknown
 	ctx       context.Context // context of the current request
+	turn      *turn           // of the call that uses it; nil if it needs none
 	streaming bool            // the answer is still being read; the session is closed afterwards
 	reused    bool            // it was idle before this request
 	tainted   bool            // it may have changes that are neither committed nor rolled back; it is closed after the request
@@ -34,6 +35,12 @@ type session struct {
 	idleTimer *time.Timer     // closes it while it is idle
 	stop      func() bool     // ends the time limit of the request
 	close     func()          // closes the connection
+}
+
+// end closes s, and ends the turn of its call.
+func (s *session) end() {
+	s.close()
+	s.turn.release()
 }
 
 // discard closes s instead of keeping it for the next request.
@@ -170,11 +177,16 @@ func (s *session) fetch(b []byte, want message.Type, allowance *allowance, r req
 
 // receive reads and returns an answer, under the same rules as fetch.
 func (s *session) receive(want message.Type, allowance *allowance, r request) (*reply, *failure) {
+	r.began = s.turn.await(parkDelay)
+	defer r.began()
 	answer, f := s.caller.receive(s.ctx, s.nc, allowance, r, nil)
 	if f != nil {
 		return nil, f
 	}
-	answer.closeConn, s.streaming = s.close, answer.streaming
+	answer.closeConn, s.streaming = s.end, answer.streaming
+	if s.streaming {
+		s.turn.keep()
+	}
 	if f := s.parseType(answer, want); f != nil {
 		answer.release()
 		return nil, f

@@ -28,7 +28,7 @@ const (
 	maxIdle         = 16               // for the process
 	maxIdlePerOwner = 4                // for one daemon and one credential
 	idleTimeout     = 60 * time.Second // then an idle session is closed
-	staleAfter      = 5 * time.Second  // idle time after which a session gets only part of a call's time
+	staleAfter      = 5 * time.Second  // idle time after which the daemon must show that it still answers
 )
 
 // An owner identifies the credential that a session belongs to. A daemon checks
@@ -127,7 +127,16 @@ func (p *sessions) put(s *session) {
 // isStale reports whether s had been idle before this request for so long that
 // the daemon may be gone.
 func (p *sessions) isStale(s *session) bool {
-	return s.reused && time.Since(s.idleSince) >= cmp.Or(p.staleAfter, staleAfter)
+	return time.Since(s.idleSince) >= cmp.Or(p.staleAfter, staleAfter)
+}
+
+// trim closes the oldest idle sessions, so that at most n are left.
+func (p *sessions) trim(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.idle) > max(0, n) {
+		p.remove(0).close()
+	}
 }
 
 // remove removes the i-th session. The caller holds the lock.
@@ -201,20 +210,36 @@ func (s *session) receiveRollback() *failure {
 // setContext makes s fail when ctx ends.
 func (s *session) setContext(ctx context.Context) { s.ctx, s.stop = ctx, watch(ctx, s.nc) }
 
+// detach makes s fail only when the time limit of its context is over, but not
+// when the context is cancelled. It returns false if the context has ended.
+func (s *session) detach() bool {
+	if !s.stop() {
+		return false
+	}
+	s.ctx, s.stop = context.WithoutCancel(s.ctx), func() bool { return true }
+	return true
+}
+
 // releaseSession keeps s for the next request if the last request was answered
 // completely. Otherwise it closes s: the rest of the answer could be mistaken
 // for the answer to the next request. The f argument is the failure of the last
 // request, or nil.
 func (a *Accounting) releaseSession(s *session, f *failure) {
-	if s.streaming {
+	switch {
+	case s.streaming:
 		s.stop()
 		return // the release of the answer closes s
+	case f != nil && f.stage == stageReceive && isTimeout(f.err):
+		s.stop()
+		a.abandon(s)
+		return
 	}
 	whole := !s.tainted && (f == nil || f.stage == stageAnswered && errs.KindOf(f.err) != errs.Unauthenticated)
 	if !s.stop() || !whole || !s.sendRollback() {
 		s.close()
 		return
 	}
+	s.turn = nil
 	a.sessions.put(s)
 }
 

@@ -3,10 +3,10 @@ package client_test
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +32,7 @@ type keeper struct {
 	news    string              // appended to the resource's name, from the next transaction on
 	ends    int                 // number of ended transactions
 	refuses int                 // number of the transaction whose end is answered with an error; 0 for none
+	silent  int                 // number of the transaction whose end is not answered; 0 for none
 }
 
 func newKeeper(t *testing.T) *keeper {
@@ -84,13 +85,16 @@ func (k *keeper) serve(nc net.Conn) {
 			snapshot = nil
 			k.mu.Lock()
 			k.ends++
+			silent := k.ends == k.silent
 			rc := &message.PersistRC{}
 			if k.ends == k.refuses {
 				rc.Code = fault.AccessDenied
 			}
 			k.mu.Unlock()
 			b, _ = message.EncodePersistent(v, message.AccountingRC, rc)
-			nc.Write(b)
+			if !silent {
+				nc.Write(b)
+			}
 			b, err = wire.Read(nc, 1<<20)
 		}
 		if err != nil || binary.BigEndian.Uint16(b) != uint16(message.AccountingGetTRES) {
@@ -444,41 +448,54 @@ func TestGivenUpSession(t *testing.T) {
 	}
 }
 
-// TestSessionsAreBounded checks that only a few sessions stay open, after any
-// number of concurrent requests.
+// TestSessionsAreBounded checks the number of concurrent calls, of one user and
+// in total, and that only a few sessions stay open.
 func TestSessionsAreBounded(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
-	a := accountingOf(k.Address)
-	const many = 3 * client.MaxIdle
-	var gate, wait sync.WaitGroup
-	gate.Add(many)
-	k.act = func(net.Conn, int) bool { gate.Done(); gate.Wait(); return true } // all of them concurrently
-	results := make(chan error, 2*many)
-	request := func(cred model.Credential) {
-		wait.Go(func() {
-			user, err := ask(a, cred)
-			if err == nil && user != cred.Token+"/" {
-				err = errors.New("answered as " + user)
+	for _, tt := range []struct {
+		name             string
+		cred             func(i int) model.Credential
+		concurrent, idle int
+	}{
+		{"one token", func(int) model.Credential { return model.Credential{Token: "good"} }, client.MaxHolderCalls, client.MaxIdlePerOwner},
+		{"several tokens of a user", func(i int) model.Credential {
+			return model.Credential{Token: fmt.Sprint("good", i), Holder: "good"}
+		}, client.MaxHolderCalls, client.MaxIdle},
+		{"several users", func(i int) model.Credential { return model.Credential{Token: fmt.Sprint("good", i)} }, client.MaxSessions, client.MaxIdle},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k := newKeeper(t)
+			a := accountingOf(k.Address)
+			full := make(chan struct{}) // closed when as many calls as permitted have been sent
+			var once sync.Once
+			var current, most atomic.Int32
+			k.act = func(net.Conn, int) bool {
+				n := current.Add(1)
+				defer current.Add(-1)
+				if n > most.Load() {
+					most.Store(n)
+				}
+				if int(n) == tt.concurrent {
+					once.Do(func() { close(full) })
+				}
+				<-full
+				time.Sleep(time.Millisecond)
+				return true
 			}
-			results <- err
+			var wait sync.WaitGroup
+			for i := range 3 * client.MaxSessions {
+				wait.Go(func() {
+					cred := tt.cred(i)
+					if user, err := ask(a, cred); err != nil || user != cred.Token+"/" {
+						t.Errorf("answered as %q, %v", user, err)
+					}
+				})
+			}
+			wait.Wait()
+			if n := int(most.Load()); n != tt.concurrent {
+				t.Errorf("%d concurrent calls, want %d", n, tt.concurrent)
+			}
+			k.wait(t, tt.idle)
 		})
-	}
-	for range many {
-		request(model.Credential{Token: "good"})
-	}
-	wait.Wait()
-	k.wait(t, client.MaxIdlePerOwner)
-	gate.Add(many)
-	for i := range many {
-		request(model.Credential{Token: fmt.Sprint("good", i)})
-	}
-	wait.Wait()
-	k.wait(t, client.MaxIdle)
-	close(results)
-	for err := range results {
-		if err != nil {
-			t.Error(err)
-		}
 	}
 }

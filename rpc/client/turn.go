@@ -1,0 +1,169 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"schedrestd/internal/errs"
+	"schedrestd/internal/semaphore"
+	"schedrestd/model"
+)
+
+// Limits on the calls to the accounting daemons. Such a call may last for
+// Config.LongTimeout, and slurmdbd up to 24.11 serves at most a hundred
+// connections at the same time, including those of slurmctld. Without the
+// limits, one user with two hundred slow queries would take all of them.
+const (
+	maxSessions    = 32              // of the process, with the idle ones
+	maxHolderCalls = maxSessions / 4 // of one user
+)
+
+const (
+	parkDelay  = time.Second           // how long a call waits for an answer before Config.Park is called
+	queueDelay = 10 * time.Millisecond // how long it waits for its turn before that
+)
+
+// A turn is the right of a call to use a session. Users take turns: one with
+// many calls delays their own. A nil *turn stands for a request that needs none,
+// because it is always short.
+type turn struct {
+	caller   *caller
+	place    *semaphore.Place[string]
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	kept     bool        // the session that uses it is not finished when the call is
+	changing atomic.Bool // a change has been sent, so the call must not end early
+}
+
+// takeTurn waits for a turn, for at most half of the time limit of a call. The
+// caller must use the turn's context for the call, and call leave at its end.
+func (a *Accounting) takeTurn(ctx context.Context, cred model.Credential) (*turn, error) {
+	t := &turn{caller: &a.caller}
+	t.ctx, t.cancel = context.WithCancelCause(ctx)
+	limited, cancel := context.WithTimeout(t.ctx, a.cfg.LongTimeout/2)
+	defer cancel()
+	over := t.await(queueDelay)
+	defer over()
+	var err error
+	if t.place, err = a.turns.Acquire(limited, holderOf(cred)); err != nil {
+		defer t.cancel(nil)
+		return nil, t.endedBy(errs.Wrap(context.Cause(limited), errs.Unavailable, "server busy: limit of concurrent requests to the %s reached", a.kind))
+	}
+	inUse, _ := a.turns.Counts()
+	a.sessions.trim(min(maxIdle, maxSessions-inUse))
+	return t, nil
+}
+
+// keep makes the turn last until release is called.
+func (t *turn) keep() {
+	if t != nil {
+		t.kept = true
+	}
+}
+
+// leave ends the call, and its turn unless a session keeps it.
+func (t *turn) leave() {
+	if !t.kept {
+		t.release()
+	}
+	t.cancel(nil)
+}
+
+func (t *turn) release() {
+	if t != nil {
+		t.place.Release()
+	}
+}
+
+// errNeeded is the error of a call that is ended for other clients.
+var errNeeded = errs.New(errs.Unavailable, "server busy: the connection is needed for other clients")
+
+// end ends the call early, unless it has sent a change.
+func (t *turn) end(err error) {
+	if !t.changing.Load() {
+		t.cancel(err)
+	}
+}
+
+// endedBy returns the error for which the call was ended early, or err if it was
+// not.
+func (t *turn) endedBy(err error) error {
+	if early, ok := errors.AsType[*errs.Error](context.Cause(t.ctx)); ok && !t.changing.Load() {
+		return early
+	}
+	return err
+}
+
+// await calls Config.Park if the call waits for longer than delay. The function
+// over ends the wait. It may be called twice.
+func (t *turn) await(delay time.Duration) (over func()) {
+	if t == nil || t.caller.cfg.Park == nil {
+		return func() {}
+	}
+	var mu sync.Mutex // guards the variables below
+	ended, resume := false, func() {}
+	timer := time.AfterFunc(delay, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if ended {
+			return
+		}
+		again, err := t.caller.cfg.Park(t.ctx, func() { t.end(errNeeded) })
+		if err != nil {
+			t.end(err)
+			return
+		}
+		resume = again
+	})
+	return func() {
+		timer.Stop()
+		mu.Lock()
+		defer mu.Unlock()
+		if !ended {
+			ended = true
+			resume()
+		}
+	}
+}
+
+// abandon ends a session whose last request has not been answered, because the
+// client has left, or because the time is over. slurmdbd notices this only when
+// it sends the answer. Until then, the query keeps a thread and a connection to
+// the database busy, so it counts against the user who sent it. Otherwise a
+// client that sends a query and leaves, again and again, would take all threads.
+// A scheddbd ends the query.
+func (a *Accounting) abandon(s *session) {
+	t := s.turn
+	if t == nil || closeWrite(s.nc) != nil {
+		s.close()
+		return
+	}
+	t.keep()
+	s.nc.SetDeadline(time.Now().Add(a.cfg.LongTimeout))
+	go func() {
+		_, _ = s.nc.Read(make([]byte, 1))
+		s.end()
+	}()
+}
+
+// closeWrite shuts down the sending side of a connection to a daemon.
+func closeWrite(nc net.Conn) error {
+	if half, ok := nc.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	sc, ok := nc.(syscall.Conn)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	raw, err := sc.SyscallConn()
+	if err == nil {
+		controlErr := raw.Control(func(fd uintptr) { err = syscall.Shutdown(int(fd), syscall.SHUT_WR) })
+		err = errors.Join(err, controlErr)
+	}
+	return err
+}
