@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"schedrestd/auth"
 	"schedrestd/cli/credential"
@@ -147,12 +148,21 @@ func (o *options) dial(ctx context.Context) (*connection, error) {
 		return nil, err
 	}
 	log := o.logger()
-	client, err := rest.Dial(ctx, rest.Config{URL: s.url, Token: token, CACert: o.caCert, Timeout: o.timeout, ServerUsers: trusted,
+	client, err := rest.Dial(ctx, rest.Config{URL: s.url, Token: token, CACert: o.caCert, Timeout: o.answerTimeout(), ServerUsers: trusted,
 		UserAgent: "schedctl/" + release.Version, Log: log})
 	if err != nil {
 		return nil, withDefaultHint(err, s.url)
 	}
 	return &connection{Client: client, user: credential.User(token, ""), log: log, warn: o.warner()}, nil
+}
+
+// answerTimeout returns the time limit until an answer begins, or 0 if the user
+// has not set one.
+func (o *options) answerTimeout() time.Duration {
+	if !o.cmd.Flags().Changed("timeout") {
+		return 0
+	}
+	return o.timeout
 }
 
 // withDefaultHint adds a hint to the error of a gateway that the user has not
@@ -186,7 +196,7 @@ func (o *options) dialDirect(ctx context.Context, s server, token string) (*conn
 		return nil, err
 	}
 	log := o.logger()
-	client, err := rest.Dial(ctx, rest.Config{URL: printable.Text(cluster.Path), Direct: cluster.Dial, Token: token, Timeout: o.timeout,
+	client, err := rest.Dial(ctx, rest.Config{URL: printable.Text(cluster.Path), Direct: cluster.Dial, Token: token, Timeout: o.answerTimeout(),
 		UserAgent: "schedctl/" + release.Version, Log: log})
 	if err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,9 +33,12 @@ import (
 	"schedrestd/internal/errs"
 )
 
-// DefaultTimeout limits the time until an answer begins, unless the
-// configuration sets another limit.
-const DefaultTimeout = time.Minute
+// Limits on the time until an answer begins, unless the configuration sets
+// another limit.
+const (
+	DefaultTimeout    = time.Minute
+	AccountingTimeout = 15*time.Minute + 10*time.Second // for accounting records; the gateway waits 15 minutes for slurmdbd
+)
 
 // Config configures a Client.
 type Config struct {
@@ -42,7 +46,7 @@ type Config struct {
 	Direct      DialFunc      // connects to a server in this process, instead of to the URL; nil for none
 	Token       string        // empty to send none
 	CACert      string        // file of CA certificates to verify the server with; empty for the system's CAs
-	Timeout     time.Duration // 0 for DefaultTimeout
+	Timeout     time.Duration // 0 for DefaultTimeout and AccountingTimeout
 	ServerUsers []uint32      // users who may receive the token, in addition to root, system users and the user of this process
 	UserAgent   string
 	Log         func(format string, args ...any) // receives lines about requests and answers, with texts of the server; nil for none
@@ -71,9 +75,6 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	}
 	if err != nil {
 		return nil, err
-	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = DefaultTimeout
 	}
 	c := &Client{addr: addr, config: cfg, spelling: addr.spelling, version: addr.version}
 	if c.http, err = newHTTPClient(cfg, addr); err != nil {
@@ -145,7 +146,10 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 		path += "?" + strings.ReplaceAll(query.Encode(), "%2C", ",")
 	}
 	target := c.addr.base + path
-	limit := c.config.Timeout
+	limit := cmp.Or(c.config.Timeout, DefaultTimeout)
+	if service, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/"); c.config.Timeout == 0 && strings.HasSuffix(service, "db") {
+		limit = AccountingTimeout
+	}
 	note := ""
 	switch {
 	case header.Get("Prefer") == preferWait:
@@ -175,7 +179,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	resp, err := c.http.Do(req)
 	timer.Stop()
 	if err != nil {
-		return nil, c.unreachable(ctx, err)
+		return nil, c.unreachable(ctx, err, limit)
 	}
 	c.log("answer: %s", resp.Status)
 	if header.Get("Accept") != mediaEvents { // a stream has no end, and its reader limits the pauses

@@ -64,13 +64,14 @@ func newHTTPClient(cfg Config, addr *address) (*http.Client, error) {
 	return &http.Client{Transport: t, CheckRedirect: noRedirect}, nil
 }
 
-// unreachable returns an error that explains why a request got no answer.
-func (c *Client) unreachable(ctx context.Context, err error) error {
+// unreachable returns an error that explains why a request got no answer within
+// the limit.
+func (c *Client) unreachable(ctx context.Context, err error, limit time.Duration) error {
 	if e, ok := errors.AsType[*errs.Error](err); ok {
 		return e
 	}
 	if errors.Is(context.Cause(ctx), errTooSlow) {
-		return errs.New(errs.Timeout, "%s did not answer within %s", c.addr, c.config.Timeout).
+		return errs.New(errs.Timeout, "%s did not answer within %s", c.addr, limit).
 			WithHint("--timeout sets another limit")
 	}
 	if ctx.Err() != nil {
