@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -30,7 +31,7 @@ func (h *handler) edit(c *rest.Call, object string, f func(*transaction) ([]stri
 			return tx.sendCoordinators()
 		})
 		if err == nil {
-			if err := tx.sendAgain(c.Context(), h.Accounting, c.Credential()); err != nil {
+			if err := tx.sendAgain(context.WithoutCancel(c.Context()), h.Accounting, c.Credential()); err != nil {
 				c.Warn("", "the changes are saved, but until slurmctld is started again, it may use old values of some associations: %v", err)
 			}
 		}

@@ -19,6 +19,7 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 	allowance *allowance, p *place) (answer *reply, f *failure) {
 	report := c.observe(r.kind)
 	defer func() { report(answer, f) }()
+	var cancel context.CancelFunc
 	b, err := message.EncodeWithCredential(v, 0, r.kind, c.credentialFunc(ctx, d, cred), r.body)
 	if err != nil {
 		return nil, newFailure(stageCreate, err)
@@ -31,6 +32,10 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 	nc, closeConn, f := c.connect(ctx, d, cred)
 	if f != nil {
 		return nil, f
+	}
+	if !r.repeatable {
+		ctx, cancel = detach(ctx)
+		defer cancel()
 	}
 	stop := watch(ctx, nc)
 	if r.sending != nil {
@@ -65,6 +70,16 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 		return nil, f
 	}
 	return answer, nil
+}
+
+// detach returns a context with the deadline of ctx that does not end when the
+// client leaves. The controller may carry out a change that has been sent in any
+// case, and a caller that keeps a log has to learn the outcome.
+func detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil {
+		return context.WithDeadline(context.WithoutCancel(ctx), deadline)
+	}
+	return ctx, func() {}
 }
 
 // grace is how long to wait for an answer after the daemon has stopped reading.
