@@ -107,7 +107,7 @@ func (l *lab) singlePart(b *testing.B, listen string) site.Part {
 		Parsers:     []work.Parser{{Version: 43}},
 		Content:     work.ContentController | work.ContentAccounting,
 		Limits: work.Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: time.Minute,
-			Call: 10 * time.Second, Connect: 2 * time.Second, Drain: time.Minute, Header: 32 << 10, Body: 50 << 20, Answers: 256 << 20},
+			Call: 10 * time.Second, Accounting: 900 * time.Second, Connect: 2 * time.Second, Drain: time.Minute, Header: 32 << 10, Body: 50 << 20, Answers: 256 << 20},
 	}})
 	must(b, err)
 	p := l.Schedrestd("", listen) // for its Answers function

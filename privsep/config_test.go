@@ -18,7 +18,7 @@ import (
 // gateway whose workers get the given setup.
 func completeConfig(setup work.Setup) Config {
 	const limit = time.Minute // any time but 0
-	setup.Limits = work.Limits{ReadHeader: limit, ReadBody: limit, Idle: limit, Stall: limit, Call: limit, Connect: limit, Drain: limit, Header: 1, Body: 1, Answers: 1}
+	setup.Limits = work.Limits{ReadHeader: limit, ReadBody: limit, Idle: limit, Stall: limit, Call: limit, Accounting: limit, Connect: limit, Drain: limit, Header: 1, Body: 1, Answers: 1}
 	packed, err := setup.Pack()
 	if err != nil {
 		panic(err)

@@ -36,7 +36,7 @@ const recordTimeout = 30 * time.Second
 // newLedger returns a ledger for the configured address. The function super
 // reports whether a process with the given uid may serve the UNIX socket.
 func newLedger(c *conf.Cluster, key *auth.Key, super func(uid uint32) bool) (*ledger, error) {
-	cfg := client.Config{Cluster: c.ClusterName, Timeout: recordTimeout, Trusted: super}
+	cfg := client.Config{Cluster: c.ClusterName, Timeout: recordTimeout, LongTimeout: recordTimeout, Trusted: super}
 	if path := c.Accounting.Socket; path != "" {
 		cfg.Accounting = []client.Address{{Name: c.Accounting.Host, Network: "unix", Address: path}}
 		return &ledger{client: client.NewAccounting(cfg)}, nil

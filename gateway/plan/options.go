@@ -41,31 +41,32 @@ type options struct {
 	checkConfinement bool // --check-confinement
 
 	// Only the environment sets the fields below.
-	switches      switches
-	names         string             // SCHEDRESTD_NAMES
-	log           string             // SCHEDRESTD_LOG, with the path of the socket
-	origins       []string           // SCHEDRESTD_CORS_ORIGINS
-	hosts         []string           // SCHEDRESTD_HOSTS
-	deprecated    []work.Deprecation // SCHEDRESTD_DEPRECATED
-	noDocs        bool               // SCHEDRESTD_DOCS
-	noStatus      bool               // SCHEDRESTD_STATUS
-	jwt           string             // SCHED_JWT; it is printed only if it is "daemon"
-	sackSocket    string             // SCHED_SACK_SOCKET
-	confCache     string             // SCHEDRESTD_CONF_CACHE
-	confCA        string             // SCHEDRESTD_CONF_CA
-	confTokenFile string             // SCHEDRESTD_CONF_TOKEN
-	debug         level              // SCHED_DEBUG, SCHEDRESTD_DEBUG, SCHEDRESTD_DEBUG_STDERR, SCHEDRESTD_DEBUG_SYSLOG
-	withoutEffect []string           // variables and words that have none
-	answerMemory  size               // SCHEDRESTD_ANSWER_MEMORY
-	maxAge        time.Duration      // SCHEDRESTD_MAX_AGE
-	maxWait       time.Duration      // SCHEDRESTD_MAX_WAIT
-	watchInterval time.Duration      // SCHEDRESTD_WATCH_INTERVAL
-	audit         ipc.Audit          // SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_AUDIT_FAIL, SCHEDRESTD_AUDIT_SYNC, SCHEDRESTD_IDEMPOTENCY_FILE
-	auditSetting  string             // SCHEDRESTD_AUDIT_FAIL and SCHEDRESTD_AUDIT_SYNC as written
-	debugFlags    []string           // SCHED_DEBUG_FLAGS; nil for those of the configuration
-	json, yaml    *work.Layout       // nil for those of the configuration
-	statuses      []string           // SCHEDRESTD_RESPONSE_STATUS_CODES
-	admission     work.Admission
+	switches          switches
+	names             string             // SCHEDRESTD_NAMES
+	log               string             // SCHEDRESTD_LOG, with the path of the socket
+	origins           []string           // SCHEDRESTD_CORS_ORIGINS
+	hosts             []string           // SCHEDRESTD_HOSTS
+	deprecated        []work.Deprecation // SCHEDRESTD_DEPRECATED
+	noDocs            bool               // SCHEDRESTD_DOCS
+	noStatus          bool               // SCHEDRESTD_STATUS
+	jwt               string             // SCHED_JWT; it is printed only if it is "daemon"
+	sackSocket        string             // SCHED_SACK_SOCKET
+	confCache         string             // SCHEDRESTD_CONF_CACHE
+	confCA            string             // SCHEDRESTD_CONF_CA
+	confTokenFile     string             // SCHEDRESTD_CONF_TOKEN
+	debug             level              // SCHED_DEBUG, SCHEDRESTD_DEBUG, SCHEDRESTD_DEBUG_STDERR, SCHEDRESTD_DEBUG_SYSLOG
+	withoutEffect     []string           // variables and words that have none
+	answerMemory      size               // SCHEDRESTD_ANSWER_MEMORY
+	maxAge            time.Duration      // SCHEDRESTD_MAX_AGE
+	maxWait           time.Duration      // SCHEDRESTD_MAX_WAIT
+	accountingTimeout time.Duration      // SCHEDRESTD_ACCOUNTING_TIMEOUT; 0 if it is not set
+	watchInterval     time.Duration      // SCHEDRESTD_WATCH_INTERVAL
+	audit             ipc.Audit          // SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_AUDIT_FAIL, SCHEDRESTD_AUDIT_SYNC, SCHEDRESTD_IDEMPOTENCY_FILE
+	auditSetting      string             // SCHEDRESTD_AUDIT_FAIL and SCHEDRESTD_AUDIT_SYNC as written
+	debugFlags        []string           // SCHED_DEBUG_FLAGS; nil for those of the configuration
+	json, yaml        *work.Layout       // nil for those of the configuration
+	statuses          []string           // SCHEDRESTD_RESPONSE_STATUS_CODES
+	admission         work.Admission
 
 	fallbackServer confserver.Servers // SCHED_CONF_SERVER
 	tlsNames       bool               // SCHEDRESTD_TLS_NAMES=check

@@ -264,7 +264,8 @@ func (o *options) limits(c *conf.Cluster) work.Limits {
 		Idle:       60 * time.Second,
 		Stall:      60 * time.Second,
 		Call:       c.MessageTimeout,
-		Connect:    cmp.Or(c.ConnectTimeout, 2*time.Second), // Slurm's own default
+		Accounting: cmp.Or(o.accountingTimeout, 900*time.Second), // as Slurm's own clients
+		Connect:    cmp.Or(c.ConnectTimeout, 2*time.Second),      // Slurm's own default
 		Drain:      60 * time.Second,
 		Header:     32 << 10,
 		Body:       cmp.Or(uint32(o.body), 50<<20),          // a heterogeneous job may have several scripts of up to 4 MB

@@ -34,7 +34,7 @@ import (
 
 // testLimits has short timeouts. In these tests, input arrives immediately.
 var testLimits = work.Limits{ReadHeader: 300 * time.Millisecond, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
-	Call: time.Minute, Connect: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1 << 20, Answers: 1 << 20}
+	Call: time.Minute, Accounting: time.Minute, Connect: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1 << 20, Answers: 1 << 20}
 
 // A testServer is a plain HTTP server. Its default handler records the paths of
 // requests, and answers with the usual JSON envelope.
@@ -421,7 +421,7 @@ func (c beginClient) Begun() { c.http1Client.Begun(); c.begun <- true }
 func TestReclaim(t *testing.T) {
 	entered, release := make(chan bool), make(chan bool)
 	st := newTestServer(t, work.Setup{Limits: work.Limits{ReadHeader: time.Minute, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
-		Call: time.Minute, Connect: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1, Answers: 1}}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Call: time.Minute, Accounting: time.Minute, Connect: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1, Answers: 1}}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		entered <- true
 		<-release
 		w.Header().Set("X-Request-Id", "handler")

@@ -110,6 +110,7 @@ func daemonConfig(setup work.Setup, b *broker.Broker) (cfg client.Config, err er
 		Accounting:     addresses(setup.Accounting),
 		Cluster:        setup.Cluster,
 		Timeout:        setup.Limits.Call,
+		LongTimeout:    setup.Limits.Accounting,
 		ConnectTimeout: setup.Limits.Connect,
 		Stall:          setup.Limits.Stall,
 		Answers:        client.NewBudget(int(setup.Limits.Answers)),
@@ -136,6 +137,7 @@ func accountingConfig(setup work.Setup, cfg client.Config, b *broker.Broker) cli
 	}
 	cfg.Dial = b.Dialer(work.UpstreamAccounting, setup.Accounting, "")
 	cfg.Observe = meter.ObserveCalls(true)
+	cfg.Park = limiter.ParkCall
 	return cfg
 }
 

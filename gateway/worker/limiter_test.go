@@ -132,6 +132,46 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestParkCall checks that a request that waits for an accounting daemon takes no
+// place, and goes on with one afterwards, even if others have taken all of them.
+func TestParkCall(t *testing.T) {
+	var st *testServer
+	begun, ended := make(chan struct{}), make(chan struct{})
+	setup := work.Setup{Setup: ipc.Setup{Requests: 1, Watching: 4}, Limits: testLimits}
+	serve := func(path string) {
+		st.limiter.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil).WithContext(st.idleConn().With(t.Context())))
+	}
+	st = newTestServer(t, setup, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/other" {
+			close(begun)
+			<-ended
+			return
+		}
+		must(t, limiter.Admit(r.Context(), "ann"))
+		resume, err := limiter.ParkCall(r.Context(), func() {})
+		must(t, err)
+		go serve("/other")
+		<-begun // in the only place
+		if n := st.limiter.Parked(); n != 1 {
+			t.Errorf("%d requests wait", n)
+		}
+		resume()
+		if n, _ := st.limiter.Places(); n != 2 || st.limiter.Parked() != 0 {
+			t.Errorf("%d places are taken, %d requests wait", n, st.limiter.Parked())
+		}
+		close(ended)
+	}))
+	serve("/x")
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		if n, _ := st.limiter.Places(); n == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("a place is taken at the end")
+		}
+	}
+}
+
 // TestOverloaded checks that a request that waits too long for its turn gets an
 // answer with Retry-After and the envelope. /healthz must always be served.
 func TestOverloaded(t *testing.T) {

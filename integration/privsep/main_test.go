@@ -299,7 +299,7 @@ func needSandbox(t *testing.T) {
 	}
 }
 
-var testLimits = work.Limits{ReadHeader: patience, ReadBody: patience, Idle: patience, Stall: patience, Call: patience, Connect: patience,
+var testLimits = work.Limits{ReadHeader: patience, ReadBody: patience, Idle: patience, Stall: patience, Call: patience, Accounting: patience, Connect: patience,
 	Drain: patience, Header: 32 << 10, Body: 1 << 20, Answers: 1 << 20}
 
 // packed returns s in the form that the parent gets. If s has no limits, packed

@@ -31,7 +31,8 @@ func NewQueue[K, T comparable](free int, rank func(key K, held int, first T) int
 	return &Queue[K, T]{free: free, rank: rank, keys: map[K]*account{}, waiting: map[K]*account{}, items: map[T]*list.Element{}}
 }
 
-// Free returns the number of free places. It can be negative after AddFree.
+// Free returns the number of free places. It can be negative after AddFree or
+// Hold.
 func (q *Queue[K, T]) Free() int { return q.free }
 
 // AddFree adds n places, or removes them if n is negative.

@@ -80,6 +80,18 @@ func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 	return p, p.wait(ctx)
 }
 
+// Force returns a Place that holds one place, even if none is free. Then as many
+// places must be released before others get one. It is for callers that had a
+// place before, and must go on.
+func (s *Semaphore[K]) Force(key K) *Place[K] {
+	p := s.Empty(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.weight = 1
+	s.queue.Hold(key, 1)
+	return p
+}
+
 // Empty returns a Place that holds nothing yet. The caller calls Place.Grow.
 func (s *Semaphore[K]) Empty(key K) *Place[K] { return &Place[K]{sem: s, key: key} }
 

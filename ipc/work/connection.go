@@ -30,10 +30,13 @@ const (
 	Answering                  // a request's header was read, and the request is not answered yet
 	Idle                       // the last request was answered, and no other complete header has arrived
 	Watching                   // all requests wait for a change, so the connection needs no slot
+	Calling                    // all requests wait for a change or for an accounting daemon, so the connection needs no slot, but it can't be closed now
 )
 
 // String returns the stage's name in logs.
-func (s Stage) String() string { return ipc.Word(s, "", "waiting", "answering", "idle", "watching") }
+func (s Stage) String() string {
+	return ipc.Word(s, "", "waiting", "answering", "idle", "watching", "calling")
+}
 
 // Progress reports the stage of the connection with the number ID. A worker may
 // report late, and need not report stages that last only a moment. The
@@ -45,14 +48,15 @@ type Progress struct {
 
 func (p *Progress) Walk(w *ipc.Walker) {
 	w.Fields(&p.ID)
-	ipc.Enum(w, &p.Stage, "stage", Waiting, Watching)
+	ipc.Enum(w, &p.Stage, "stage", Waiting, Calling)
 }
 
 // ReclaimConnection asks the worker to close the connection with the number ID,
 // because another client waits for a slot. If a request is being answered, the
 // worker closes the connection after that answer. If the connection was
 // accepted or answered only a moment ago, the worker closes it after the next
-// answer. If all its requests wait for a change, they are answered now.
+// answer. If all its requests wait for a change, they are answered now. One that
+// waits for an accounting daemon is answered, too, unless it has sent a change.
 // Otherwise the worker closes the connection at once. If the client has begun a
 // request, the worker first sends an error.
 type ReclaimConnection struct{ ID uint64 }

@@ -219,7 +219,8 @@ type Limits struct {
 	ReadBody   time.Duration // a request is aborted if no part of its body arrives for this long
 	Idle       time.Duration // time between two requests
 	Stall      time.Duration // an answer is aborted if it makes no progress for this long
-	Call       time.Duration // time for one call to a daemon
+	Call       time.Duration // time for one call to a controller, and to begin a session with an accounting daemon
+	Accounting time.Duration // time for one call to an accounting daemon
 	Connect    time.Duration // time to connect to a daemon
 	Drain      time.Duration // time to finish requests in progress when the worker must exit
 	Header     uint32        // bytes of a request's header
@@ -230,7 +231,7 @@ type Limits struct {
 // Check returns an error if a limit is not set.
 func (l Limits) Check() error {
 	for name, set := range map[string]bool{
-		"ReadHeader": l.ReadHeader > 0, "ReadBody": l.ReadBody > 0, "Idle": l.Idle > 0, "Stall": l.Stall > 0, "Call": l.Call > 0,
+		"ReadHeader": l.ReadHeader > 0, "ReadBody": l.ReadBody > 0, "Idle": l.Idle > 0, "Stall": l.Stall > 0, "Call": l.Call > 0, "Accounting": l.Accounting > 0,
 		"Connect": l.Connect > 0, "Drain": l.Drain > 0, "Header": l.Header > 0, "Body": l.Body > 0, "Answers": l.Answers > 0,
 	} {
 		if !set {
@@ -257,5 +258,5 @@ func (m *Munge) Walk(w *ipc.Walker) {
 }
 
 func (l *Limits) Walk(w *ipc.Walker) {
-	w.Fields(&l.ReadHeader, &l.ReadBody, &l.Idle, &l.Stall, &l.Call, &l.Connect, &l.Drain, &l.Header, &l.Body, &l.Answers)
+	w.Fields(&l.ReadHeader, &l.ReadBody, &l.Idle, &l.Stall, &l.Call, &l.Accounting, &l.Connect, &l.Drain, &l.Header, &l.Body, &l.Answers)
 }

@@ -66,3 +66,9 @@ func (c *Client) Remembered() (series, answers int) {
 	defer c.rounds.mu.Unlock()
 	return len(c.rounds.series), len(c.rounds.kept.answers)
 }
+
+// Calls returns the number of calls that count, of all users.
+func (a *Accounting) Calls() int {
+	n, _ := a.turns.Counts()
+	return n
+}

@@ -53,8 +53,12 @@ var dispatcherRows = []row{
 	{sys("connect", unix.SYS_CONNECT), allow, []test{is(2, sizeInet4, sizeInet6).named("the size of a TCP address")}, "the same"},
 	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{
 		is(1, unix.IPPROTO_TCP).named("IPPROTO_TCP"),
-		is(2, unix.TCP_NODELAY, unix.TCP_FASTOPEN_CONNECT, unix.TCP_FASTOPEN_NO_COOKIE).named("NODELAY|FASTOPEN_CONNECT|FASTOPEN_NO_COOKIE"),
-	}, "connections to daemons; sockets that connect with their first write"},
+		is(2, unix.TCP_NODELAY, unix.TCP_FASTOPEN_CONNECT, unix.TCP_FASTOPEN_NO_COOKIE, unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL, unix.TCP_USER_TIMEOUT).
+			named("NODELAY|FASTOPEN_CONNECT|FASTOPEN_NO_COOKIE|KEEPIDLE|KEEPINTVL|USER_TIMEOUT"),
+	}, "connections to daemons; sockets that connect with their first write; machines that are gone"},
+	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{
+		is(1, unix.SOL_SOCKET).named("SOL_SOCKET"), is(2, unix.SO_KEEPALIVE).named("KEEPALIVE"),
+	}, "machines of daemons that are gone"},
 	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{
 		is(1, unix.IPPROTO_IP).named("IPPROTO_IP"), is(2, ipLocalPortRange).named("LOCAL_PORT_RANGE"),
 	}, "each worker's part of the local ports"},

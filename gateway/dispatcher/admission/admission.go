@@ -20,7 +20,8 @@
 //     4600 connections would make 142 of 147 connections of another one fail.
 //   - A free slot goes to the waiting source that has the fewest slots. Sources
 //     with equally many take turns.
-//   - A connection that waits for a change gives up its slot until it goes on. At
+//   - A connection that waits for a change, or for an accounting daemon, gives up
+//     its slot until it goes on. At
 //     most Config.Watching connections do, and half of them of one source. Further
 //     ones keep their slots. A connection that goes on while no slot is free still
 //     counts as one that waits, and is reclaimed as soon as it is at rest. So
@@ -77,6 +78,9 @@ type Conn struct {
 	asked        bool      // it was reclaimed since the last Tick, and its stage has not changed since
 	firstAskedAt time.Time // when ReclaimAll reclaimed it for the first time
 }
+
+// IsCalling reports whether c waits for an accounting daemon, without a slot.
+func (c *Conn) IsCalling() bool { return c.stage == work.Calling && c.holds == watchPlace }
 
 // State holds the state of all connections. It is not safe for concurrent use.
 type State struct {
@@ -137,17 +141,20 @@ func (s *State) Progress(c *Conn, stage work.Stage) (changed bool) {
 	}
 	c.stage = stage
 	s.clearAsked(c)
-	if stage == work.Watching {
+	if needsNoSlot(stage) {
 		s.beginWatch(c)
 	} else {
 		s.endWatch(c)
 	}
-	if stage == work.Answering {
+	if isBusy(stage) {
 		s.move(c, &s.busy)
+	} else {
+		s.move(c, &s.resting)
+	}
+	if stage == work.Answering {
 		return true
 	}
-	s.move(c, &s.resting)
-	if c.holds == watchPlace && stage != work.Watching {
+	if c.holds == watchPlace && !needsNoSlot(stage) {
 		s.reclaimConn(c)
 	}
 	s.admitNext()
@@ -155,6 +162,13 @@ func (s *State) Progress(c *Conn, stage work.Stage) (changed bool) {
 	s.askForSlots(false)
 	return true
 }
+
+// needsNoSlot reports whether a connection waits for something else than its
+// client, so that it needs no slot.
+func needsNoSlot(stage work.Stage) bool { return stage == work.Watching || stage == work.Calling }
+
+// isBusy reports whether a connection can't be closed before its answer.
+func isBusy(stage work.Stage) bool { return stage == work.Answering || stage == work.Calling }
 
 // Release reports that the client or the worker has closed c, which was admitted.
 func (s *State) Release(c *Conn) {

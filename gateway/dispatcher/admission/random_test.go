@@ -74,7 +74,7 @@ func (r *run) step() {
 		case n == 14:
 			r.Offence(r.now, c, penalty.Kind(r.r.IntN(int(penalty.Kinds))), r.r.Uint64N(9))
 		default:
-			if r.Progress(c, work.Stage(1+r.r.IntN(4))) && c.holds == watchPlace && c.stage != work.Watching && c.stage != work.Answering && !c.asked {
+			if r.Progress(c, work.Stage(1+r.r.IntN(5))) && c.holds == watchPlace && !needsNoSlot(c.stage) && c.stage != work.Answering && !c.asked {
 				r.fault = "a connection at rest without a slot was not reclaimed"
 			}
 		}

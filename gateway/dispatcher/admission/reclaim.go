@@ -3,8 +3,6 @@ package admission
 import (
 	"container/list"
 	"time"
-
-	"schedrestd/ipc/work"
 )
 
 // reclaim selects the connections that must close to make room for waiting
@@ -17,8 +15,8 @@ import (
 // missing. If connections were reclaimed only for new ones, a client could wait
 // until the connection that was asked reached its time limit.
 type reclaim struct {
-	resting    list.List // connections reported as Waiting or Idle, oldest report first
-	busy       list.List // connections reported as Answering or not reported yet, and connections already reclaimed
+	resting    list.List // connections reported as Waiting, Idle or Watching, oldest report first
+	busy       list.List // connections reported as Answering or Calling or not reported yet, and connections already reclaimed
 	askedCount int       // number of connections with asked set
 }
 
@@ -143,7 +141,7 @@ const (
 func (s *State) ReclaimAll(now time.Time, conns []*Conn, busy bool) (closing, stubborn bool) {
 	closing = len(conns) > 0
 	for _, c := range conns {
-		resting := c.list != nil && c.stage != work.Answering
+		resting := c.list != nil && !isBusy(c.stage)
 		closing = closing && (resting || busy)
 		if !c.firstAskedAt.IsZero() {
 			closing = closing && now.Sub(c.firstAskedAt) < endLimit

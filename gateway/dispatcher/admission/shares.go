@@ -9,7 +9,7 @@ const (
 	nothing    holding = iota // it waits for a slot, or is not known here any longer
 	slot                      // it has a slot
 	lentSlot                  // its worker is silent, so another connection uses its slot
-	watchPlace                // it has given up its slot, because it waits for a change or has waited for one
+	watchPlace                // it has given up its slot, because it waits for a change or an accounting daemon, or has waited for one
 )
 
 // A shares divides slots fairly among sources. A free slot goes to the waiting

@@ -24,8 +24,8 @@ func withSlots(slots, perSource, waiting int) *State {
 // play reports events to s and returns the decisions. Each word of script is an
 // event: "a" is a new connection of source a, "-a" closes the oldest connection
 // of source a, "!a" reports a connection of source a as silent, "~a" makes one
-// watch, "^a" makes one that watches go on, and "_a" makes one idle. Sources with
-// a capital letter are exempt.
+// watch, "*a" makes one call, "^a" makes one of these go on, and "_a" makes one
+// idle. Sources with a capital letter are exempt.
 func play(s *State, script string) (events []string) {
 	admitted := map[string][]*Conn{}
 	follow := func() {
@@ -41,7 +41,7 @@ func play(s *State, script string) (events []string) {
 		}
 	}
 	for _, word := range strings.Fields(script) {
-		name := strings.Trim(word, "-!~^_")
+		name := strings.Trim(word, "-!~*^_")
 		switch word[0] {
 		case '-':
 			c := admitted[name][0]
@@ -50,8 +50,8 @@ func play(s *State, script string) (events []string) {
 		case '!':
 			i := slices.IndexFunc(admitted[name], func(c *Conn) bool { return c.holds != lentSlot })
 			s.Unresponsive(admitted[name][i : i+1])
-		case '~', '^', '_':
-			stage := map[byte]work.Stage{'~': work.Watching, '^': work.Answering, '_': work.Idle}[word[0]]
+		case '~', '*', '^', '_':
+			stage := map[byte]work.Stage{'~': work.Watching, '*': work.Calling, '^': work.Answering, '_': work.Idle}[word[0]]
 			i := slices.IndexFunc(admitted[name], func(c *Conn) bool { return c.stage != stage })
 			s.Progress(admitted[name][i], stage)
 		default:
@@ -87,6 +87,7 @@ func TestShares(t *testing.T) {
 		{"many that go on and rest take none either", withSlots(2, 0, 8), "a ~a a ~a b b _a _a -b c", "+a +a +b +b +c owed 0 of 0"},
 		{"it goes on above the limit", withSlots(4, 1, 8), "a ~a a ^a -a b b", "+a +a +b owed 0 of 0"},
 		{"it leaves while it watches", withSlots(1, 0, 8), "a ~a b -a b -b", "+a +b +b owed 0 of 0"},
+		{"one that calls needs no slot either", withSlots(1, 0, 8), "a *a b -b ^a c", "+a +b owed 1 of 1"},
 		{"a third one of a source keeps its slot", withSlots(3, 0, 8), "a a a ~a ~a ~a b b b", "+a +a +a +b +b owed 0 of 1"},
 		{"a limit holds while slots are free", withSlots(4, 2, 8), "a a a b", "+a +a +b owed 0 of 0"},
 		{"a limit counts only the source's own slots", withSlots(4, 2, 8), "a a a b -b -a", "+a +a +b +a owed 0 of 0"},

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -75,6 +76,12 @@ func connect(to target, ports uint32, deferred bool) (conn, error) {
 	// Delaying small segments would gain nothing: a request is sent in one
 	// segment, and the server answers only when it has the whole request.
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	// A call may wait for minutes for an answer. If the server's machine is gone,
+	// the kernel finds this out sooner.
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, int(keepaliveIdle.Seconds()))
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, int(keepaliveIdle.Seconds()))
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(maxUnacknowledged.Milliseconds()))
 	if ports != 0 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, ipLocalPortRange, int(ports)) // has no effect before Linux 6.3
 	}
@@ -105,6 +112,12 @@ func connect(to target, ports uint32, deferred bool) (conn, error) {
 	}
 	return c, nil
 }
+
+// Limits on the time for which a server's machine sends no packet.
+const (
+	keepaliveIdle     = 15 * time.Second // then it is asked for one, again and again
+	maxUnacknowledged = 45 * time.Second // then the connection is closed
+)
 
 // notConnected returns the error with which fd has failed to connect to sa, such
 // as ECONNREFUSED. It returns EAGAIN if fd is still connecting: then the

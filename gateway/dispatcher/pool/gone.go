@@ -66,10 +66,14 @@ func isHungUp(fd int) bool {
 // worker has as much time to notice this as it has for its last requests when
 // the gateway stops, because it may still be carrying out a request of the
 // client. After that, checkGone replaces the worker.
+//
+// A change that waits for an accounting daemon goes on without its client, so it
+// gets the time of such a call, too. An attacker who controls the worker gains
+// nothing: as long as a connection is Calling, it has no slot that others need.
 func (p *Pool) checkGone() {
 	for _, w := range p.workers {
 		p.lookUp(w)
-		if n := len(p.overdue(w)); n > 0 && !w.replaced && w.EndReason == "" && !p.draining {
+		if n := len(p.goneFor(w, p.finishLimit)); n > 0 && !w.replaced && w.EndReason == "" && !p.draining {
 			p.replace(w, n)
 		}
 	}
@@ -91,21 +95,28 @@ func (p *Pool) lookUp(w *worker) {
 	}
 }
 
-// overdue returns the connections of w that have been gone for too long.
-func (p *Pool) overdue(w *worker) (list []*admission.Conn) {
+// goneFor returns the connections of w that have been gone for longer than their
+// limit.
+func (p *Pool) goneFor(w *worker, limit func(*Connection) time.Duration) (list []*admission.Conn) {
 	for _, c := range w.held {
-		if p.isOverdue(c) {
+		if !c.goneSince.IsZero() && time.Since(c.goneSince) > limit(c) {
 			list = append(list, &c.Conn)
 		}
 	}
 	return list
 }
 
-// isOverdue reports whether c has been gone for so long that its worker should
-// have reported it.
-func (p *Pool) isOverdue(c *Connection) bool {
-	return !c.goneSince.IsZero() && time.Since(c.goneSince) > p.Setup.Limits.Drain
+// finishLimit returns the time after which a worker should have reported that c
+// is gone.
+func (p *Pool) finishLimit(c *Connection) time.Duration {
+	if c.IsCalling() {
+		return p.slotLimit(c) + p.Setup.Limits.Accounting
+	}
+	return p.slotLimit(c)
 }
+
+// slotLimit returns the time after which others get the slot of c if it is gone.
+func (p *Pool) slotLimit(*Connection) time.Duration { return p.Setup.Limits.Drain }
 
 // replace starts another worker in the place of w. It asks w to finish its
 // requests and exit, and kills w if w does not. The argument overdue is the

@@ -39,7 +39,7 @@ func (p *Pool) excuseUnresponsive() {
 		}
 		if since.IsZero() || time.Since(since) < pingLimit {
 			answering = true
-			list = append(list, p.overdue(w)...)
+			list = append(list, p.goneFor(w, p.slotLimit)...)
 			continue
 		}
 		for _, c := range w.held {

@@ -211,7 +211,7 @@ func TestRetiredMeanwhile(t *testing.T) {
 			q := begin(c, w)
 			defer q.Finish()
 			if tt.waits {
-				q.Park(func() {})
+				q.Park(func() {}, false)
 			}
 			if tt.retire {
 				table.Retire()
@@ -294,6 +294,36 @@ func eventually(t *testing.T, cond func() bool) {
 	}
 }
 
+// TestCalling checks the stage of a connection whose requests wait for changes or
+// for an accounting daemon, and that the latter end when it is reclaimed.
+func TestCalling(t *testing.T) {
+	table, c, _ := tableWithConn(t)
+	c.Attach(c.raw, c.raw, new(fakeEngine))
+	stopped := 0
+	first, second := begin(c, httptest.NewRecorder()), begin(c, httptest.NewRecorder())
+	for _, step := range []struct {
+		name string
+		do   func()
+		want work.Stage
+	}{
+		{"two are answered", func() {}, work.Answering},
+		{"one calls", func() { first.Park(func() { stopped++ }, true) }, work.Answering},
+		{"the other watches", func() { second.Park(func() {}, false) }, work.Calling},
+		{"the dispatcher does not know", func() { table.Reclaim(1) }, work.Calling},
+		{"the dispatcher knows", func() { table.Reclaim(1) }, work.Calling},
+		{"the call goes on", func() { first.Resume(nil) }, work.Answering},
+		{"the call has ended", first.Finish, work.Watching},
+	} {
+		if step.do(); c.stage != step.want {
+			t.Errorf("%s: %v, want %v", step.name, c.stage, step.want)
+		}
+	}
+	if stopped != 1 {
+		t.Errorf("stopped %d times, want once", stopped)
+	}
+	second.Finish()
+}
+
 // TestReclaimWatching checks that a connection that follows changes, but does not
 // read them, ends soon after the dispatcher has reclaimed it.
 func TestReclaimWatching(t *testing.T) {
@@ -301,7 +331,7 @@ func TestReclaimWatching(t *testing.T) {
 	c.Attach(c.raw, c.raw, new(fakeEngine))
 	q := begin(c, httptest.NewRecorder())
 	stopped := make(chan struct{})
-	q.Park(func() { close(stopped) })
+	q.Park(func() { close(stopped) }, false)
 	table.mu.Lock()
 	c.reported = work.Watching
 	table.mu.Unlock()

@@ -13,7 +13,8 @@ const maxUncounted = 64
 // Reclaim closes connection id, because another client needs its slot. If a
 // request on the connection is being answered, Reclaim instead makes this
 // answer the connection's last (see closeAfterAnswer), and reports this to the
-// dispatcher. If all requests on it wait for a change, it makes them answer.
+// dispatcher. If all requests on it wait for a change or for an accounting daemon,
+// it makes them answer.
 func (t *Table) Reclaim(id uint64) {
 	t.mu.Lock()
 	defer t.unlock()
@@ -25,9 +26,9 @@ func (t *Table) Reclaim(id uint64) {
 	case work.Answering:
 		t.closeAfterAnswer(c)
 		return
-	case work.Watching:
-		if c.reported != work.Watching { // the dispatcher does not know yet that the slot is free
-			t.reportStage(c, work.Watching)
+	case work.Watching, work.Calling:
+		if c.reported != c.stage { // the dispatcher does not know yet that the slot is free
+			t.reportStage(c, c.stage)
 			return
 		}
 		c.closing = true

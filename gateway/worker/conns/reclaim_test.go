@@ -113,7 +113,7 @@ func TestHangup(t *testing.T) {
 		c.Attach(c.raw, c.raw, engine)
 		q := begin(c, httptest.NewRecorder())
 		if parked {
-			q.Park(func() {})
+			q.Park(func() {}, false)
 		}
 		if err := client.(*net.UnixConn).CloseWrite(); err != nil {
 			t.Fatal(err)
@@ -204,7 +204,7 @@ func TestAbortOverShare(t *testing.T) {
 		q := begin(c, httptest.NewRecorder())
 		q.Admit(tt.place)
 		if tt.parks {
-			q.Park(func() {})
+			q.Park(func() {}, false)
 		}
 		table.mu.Lock()
 		now := time.Now()

@@ -46,25 +46,28 @@ func (q *Request) Admit(place Place) {
 	t.admitted[q] = struct{}{}
 }
 
-// Park records that the request waits for a change and has given up its place.
-// The function stop ends the wait. It is called if the connection is needed for
-// another client. It must not wait.
+// Park records that the request waits for a change, or if calls is true for an
+// accounting daemon, and has given up its place. The function stop ends the wait.
+// It is called if the connection is needed for another client. It must not wait,
+// and may have no effect on a call that makes a change.
 //
 // While a request waits, which may take minutes, a client that has shut down its
 // sending side counts as gone. A client that leaves usually closes its
 // connection, and with TCP this looks the same.
-func (q *Request) Park(stop func()) {
+func (q *Request) Park(stop func(), calls bool) {
 	t := q.conn.table
 	t.mu.Lock()
 	defer t.unlock()
-	q.place, q.stop = nil, stop
+	q.place, q.stop, q.calls = nil, stop, calls
 	delete(t.admitted, q)
 	q.conn.parked++
+	if calls {
+		q.conn.calls++
+	}
 	t.setWatching(q.conn)
 }
 
-// Resume records that the request no longer waits for a change, and has a place
-// again.
+// Resume records that the request no longer waits, and has a place again.
 func (q *Request) Resume(place Place) {
 	t := q.conn.table
 	t.mu.Lock()
@@ -77,16 +80,24 @@ func (q *Request) Resume(place Place) {
 
 // unpark ends the wait of a request, if it waits. The caller holds mu.
 func (q *Request) unpark() {
-	if q.stop != nil {
-		q.stop = nil
-		q.conn.parked--
+	if q.stop == nil {
+		return
 	}
+	if q.calls {
+		q.conn.calls--
+	}
+	q.stop, q.calls = nil, false
+	q.conn.parked--
 }
 
-// setWatching sets the stage Watching if all requests of c wait for a change. The
-// caller holds mu.
+// setWatching sets the stage Watching or Calling if all requests of c wait for a
+// change or for an accounting daemon. The caller holds mu.
 func (t *Table) setWatching(c *Conn) {
-	if c.requests > 0 && c.parked == c.requests {
+	switch {
+	case c.requests == 0 || c.parked < c.requests:
+	case c.calls > 0:
+		t.setStage(c, work.Calling)
+	default:
 		t.setStage(c, work.Watching)
 	}
 }

@@ -17,10 +17,11 @@
 //	Waiting    from the beginning until the first request
 //	Answering  while a request is being answered
 //	Watching   while all requests wait for a change
+//	Calling    while some of them wait for an accounting daemon instead
 //	Idle       until the next request
 //
 // A connection normally has a slot of the dispatcher's until it is closed. While it
-// is Watching, the dispatcher gives the slot to another connection. If
+// is Watching or Calling, the dispatcher gives the slot to another connection. If
 // another client needs the slot, the dispatcher reclaims it: a connection
 // without a request then gives up the slot at once, even if it stays open for a
 // moment.
@@ -83,7 +84,8 @@ type Conn struct {
 	counted   bool       // whether the dispatcher counts it: until ConnectionDone is sent
 	closed    bool       // whether it is closed
 	requests  int        // number of requests in progress
-	parked    int        // number of these that wait for a change
+	parked    int        // number of these that wait for a change or for an accounting daemon
+	calls     int        // number of these that wait for an accounting daemon
 	closing   bool       // whether its next answer is the last
 
 	pausedUntil time.Time // time until which its client is blocked
@@ -118,7 +120,8 @@ type Request struct {
 
 	// The fields below are guarded by Table.mu.
 	place        Place  // nil if the request has none
-	stop         func() // ends the wait for a change; nil if the request does not wait
+	stop         func() // ends the wait for a change or for an accounting daemon; nil if the request does not wait
+	calls        bool   // whether it waits for an accounting daemon
 	finished     bool
 	polls        int // how often checkHangups has seen it
 	stall        time.Duration

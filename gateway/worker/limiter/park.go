@@ -39,7 +39,7 @@ func Park(ctx context.Context, user string, stop func()) (rest.Parked, error) {
 		one.limiter.Counts.WaitsRefused.Add(1)
 		return nil, withRetryAfter(errParked, parkedRetryAfter)
 	}
-	one.request.Park(stop)
+	one.request.Park(stop, false)
 	one.Release()
 	return &parkedRequest{waiting, one, user}, nil
 }
@@ -62,3 +62,27 @@ func (p *parkedRequest) Resume(ctx context.Context) error {
 
 // Leave ends the wait.
 func (p *parkedRequest) Leave() { p.Release() }
+
+// ParkCall implements client.Config.Park. When the call goes on, its request
+// takes a place even if none is free: there are only a few such calls, and if they
+// had to wait for their places, the outcome of a change could get lost.
+func ParkCall(ctx context.Context, stop func()) (resume func(), err error) {
+	one, ok := ctx.Value(placeKey{}).(*place)
+	if !ok || !one.claimed { // the credential is being verified, or it is a test
+		return func() {}, nil
+	}
+	waiting, err := one.limiter.parked.Acquire(ctx, one.user)
+	if err != nil {
+		one.limiter.Counts.WaitsRefused.Add(1)
+		return nil, errCallsParked
+	}
+	one.request.Park(stop, true)
+	one.Release()
+	return func() {
+		waiting.Release()
+		one.Place = one.limiter.places.Force(one.user)
+		one.request.Resume(one.Place)
+	}, nil
+}
+
+var errCallsParked = errs.New(errs.Unavailable, "server busy: too many requests of this user wait")

@@ -29,6 +29,7 @@ type place struct {
 	request *conns.Request
 	claimed bool
 	excused bool
+	user    string // if claimed
 }
 
 // Release releases the place that the request has now. This is another one than
@@ -58,7 +59,7 @@ func Admit(ctx context.Context, user string) error {
 		p.limiter.Counts.Share.Add(1)
 		return withRetryAfter(errShare, shareRetryAfter)
 	}
-	p.claimed = true
+	p.claimed, p.user = true, user
 	return nil
 }
 
