@@ -25,7 +25,7 @@ func TestWaiting(t *testing.T) {
 		return harness.Substitute(t, harness.HAProxyExample(t), `^\ttimeout client .*$`, "\ttimeout client 2s", `^\ttimeout server .*$`, server)
 	}
 	f.Frontends = f.Frontends[:1]
-	f.StartHAProxy(t, "haproxy", haproxy("\ttimeout server 930s"))
+	f.StartHAProxy(t, "haproxy", haproxy("\ttimeout server 1400s"))
 	f.StartNginx(t, "nginx", impatientNginx+harness.NginxExample(t))
 	configured := f.Frontends
 	f.StartHAProxy(t, "haproxy without the timeout", haproxy("\ttimeout server 2s"))
