@@ -37,7 +37,7 @@ var variables = []variable{
 	{"SCHEDRESTD_JSON", setLayout(func(o *options) **work.Layout { return &o.json }, "SCHEDRESTD_JSON", "compact", "pretty")},
 	{"SCHED_YAML", setLayout(func(o *options) **work.Layout { return &o.yaml }, "SCHED_YAML", "compact", "pretty", "no_tag")},
 	{"SCHEDRESTD_YAML", setLayout(func(o *options) **work.Layout { return &o.yaml }, "SCHEDRESTD_YAML", "compact", "pretty", "no_tag")},
-	{"SCHEDRESTD_ACCOUNTING_TIMEOUT", setTime(func(o *options) *time.Duration { return &o.accountingTimeout }, "SCHEDRESTD_ACCOUNTING_TIMEOUT", time.Second, 30*time.Minute, "900s")}, // a retired worker, which may have waited half as long before, has an hour
+	{"SCHEDRESTD_ACCOUNTING_TIMEOUT", setTime(func(o *options) *time.Duration { return &o.accountingTimeout }, "SCHEDRESTD_ACCOUNTING_TIMEOUT", time.Second, 15*time.Minute, "900s")}, // 3.5 times as much must be less than dispatcher.Limits.RetireLimit
 	{"SCHEDRESTD_ANSWER_MEMORY", setAnswerMemory},
 	{"SCHEDRESTD_AUDIT_FAIL", setAuditBool(func(o *options) *bool { return &o.audit.FailOpen }, "SCHEDRESTD_AUDIT_FAIL", "open", "closed")},
 	{"SCHEDRESTD_AUDIT_LOG", setAudit},

@@ -85,7 +85,7 @@ func TestPrecedence(t *testing.T) {
 		"SCHEDRESTD_MAX_CONNECTIONS":       {configLine: "SlurmrestdParameters=conmgr_max_connections=3", value: "7", want: 7, otherValue: "8", args: "--max-connections 9", flagWant: 9, got: config(func(c *query.WholePlan) any { return int(c.Connections) })},
 		"SCHEDRESTD_RESPONSE_STATUS_CODES": {value: "200,404", want: []string{"200", "404"}, otherValue: "200", got: setup(func(s work.Setup) any { return s.Statuses })},
 		"SCHEDRESTD_SECURITY":              {value: "worker_per_connection", want: true, otherValue: "disable_user_check", got: config(func(c *query.WholePlan) any { return c.Switches == (ipc.Switches{WorkerPerConnection: true}) })},
-		"SCHEDRESTD_ACCOUNTING_TIMEOUT":    {value: "20m", want: 20 * time.Minute, otherValue: "1s", got: setup(func(s work.Setup) any { return s.Limits.Accounting })},
+		"SCHEDRESTD_ACCOUNTING_TIMEOUT":    {value: "10m", want: 10 * time.Minute, otherValue: "1s", got: setup(func(s work.Setup) any { return s.Limits.Accounting })},
 		"SCHEDRESTD_ANSWER_MEMORY":         {value: "64M", want: uint32(64 << 20), otherValue: "1", got: setup(func(s work.Setup) any { return s.Limits.Answers })},
 		"SCHEDRESTD_MAX_AGE":               {value: "2s", want: 2 * time.Second, otherValue: "1m", got: setup(func(s work.Setup) any { return s.MaxAge })},
 		"SCHEDRESTD_MAX_WAIT":              {value: "0s", want: time.Duration(0), otherValue: "1h", got: setup(func(s work.Setup) any { return s.MaxWait })},

@@ -220,7 +220,7 @@ type Limits struct {
 	Idle       time.Duration // time between two requests
 	Stall      time.Duration // an answer is aborted if it makes no progress for this long
 	Call       time.Duration // time for one call to a controller, and to begin a session with an accounting daemon
-	Accounting time.Duration // time for one call to an accounting daemon
+	Accounting time.Duration // time for one message to an accounting daemon and its answer; three times as much for a transaction
 	Connect    time.Duration // time to connect to a daemon
 	Drain      time.Duration // time to finish requests in progress when the worker must exit
 	Header     uint32        // bytes of a request's header

@@ -133,7 +133,7 @@ func (a *Accounting) call(ctx context.Context, cred model.Credential, fn func(*s
 		return err
 	}
 	defer t.leave()
-	limited, cancel := context.WithTimeout(t.ctx, a.cfg.LongTimeout)
+	limited, cancel := context.WithTimeout(t.ctx, maxMessages*a.cfg.LongTimeout)
 	defer cancel()
 	err = a.withSession(limited, cred, a.session, func(s *session) *failure {
 		s.turn = t

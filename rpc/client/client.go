@@ -53,7 +53,7 @@ type Config struct {
 	Cluster     string    // sent to the accounting daemon; may be empty
 
 	Timeout        time.Duration // for a whole call to a controller, and for opening sessions with accounting daemons; 0 for 10 s. The call's context may end it earlier
-	LongTimeout    time.Duration // for a whole call to an accounting daemon; 0 for 900 s, the limit of Slurm's own clients
+	LongTimeout    time.Duration // for a message to an accounting daemon, and its answer; 0 for 900 s, the limit of Slurm's own clients. A transaction of many messages may take three times as long
 	ConnectTimeout time.Duration // for one connection; 0 for 2 s
 	Stall          time.Duration // for each piece of an answer for which Answers has no memory; 0 for 60 s
 	MaxAnswer      int           // maximum length of an answer, in bytes; 0 for 1 GiB, Slurm's own limit

@@ -26,7 +26,8 @@ func (a *Accounting) Edit(ctx context.Context, cred model.Credential, f func(mod
 	var fErr error
 	isUnknown := false
 	err := a.call(ctx, cred, func(s *session) *failure {
-		e := &edit{a: a, s: s}
+		e := &edit{a: a, s: s, detached: func() {}}
+		defer func() { e.detached() }()
 		fErr = f(e)
 		switch {
 		case e.failure != nil:
@@ -71,6 +72,8 @@ type edit struct {
 	s       *session
 	changed bool
 	failure *failure // of the session; nil while it works
+
+	detached func() // ends what turn.detach has begun
 }
 
 // List requests records within the transaction.
@@ -140,7 +143,7 @@ func (e *edit) Change(change any) ([]string, error) {
 // continues even if the client leaves.
 func (e *edit) begin() {
 	e.changed = true
-	e.s.turn.changing.Store(true)
+	e.detached = e.s.turn.detach()
 	if e.failure == nil && !e.s.detach() {
 		e.changed = false
 		e.failure = newFailure(stageSend, fmt.Errorf("send request: %w", context.Cause(e.s.ctx)))

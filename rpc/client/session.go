@@ -169,17 +169,39 @@ func (s *session) allowance() *allowance { return s.caller.cfg.Answers.allowance
 func (s *session) fetch(b []byte, want message.Type, allowance *allowance, r request) (answer *reply, f *failure) {
 	done := s.caller.observe(message.Type(binary.BigEndian.Uint16(b[4:])))
 	defer func() { done(answer, f) }()
+	s.limitMessage()
 	if n, err := s.nc.Write(b); err != nil {
 		return nil, newFailure(stageSend, fmt.Errorf("send request: byte %d of %d: %w", n, len(b), err))
 	}
 	return s.receive(want, allowance, r)
 }
 
+// limitMessage sets the time limit of a message of a call that may be long. The
+// time limit of the call stays that of its context.
+func (s *session) limitMessage() {
+	if s.turn == nil {
+		return
+	}
+	until := time.Now().Add(s.caller.cfg.LongTimeout)
+	if deadline, ok := s.ctx.Deadline(); ok && deadline.Before(until) {
+		until = deadline
+	}
+	s.nc.SetDeadline(until)
+	if s.ctx.Err() != nil { // since watch has set its own deadline
+		s.nc.SetDeadline(time.Unix(1, 0))
+	}
+}
+
 // receive reads and returns an answer, under the same rules as fetch.
 func (s *session) receive(want message.Type, allowance *allowance, r request) (*reply, *failure) {
 	r.began = s.turn.await(parkDelay)
 	defer r.began()
-	answer, f := s.caller.receive(s.ctx, s.nc, allowance, r, nil)
+	ctx, cancel := s.ctx, func() {}
+	if s.turn != nil {
+		ctx, cancel = context.WithTimeout(s.ctx, s.caller.cfg.LongTimeout)
+	}
+	defer cancel()
+	answer, f := s.caller.receive(ctx, s.nc, allowance, r, nil)
 	if f != nil {
 		return nil, f
 	}

@@ -216,7 +216,9 @@ func (s *session) detach() bool {
 	if !s.stop() {
 		return false
 	}
-	s.ctx, s.stop = context.WithoutCancel(s.ctx), func() bool { return true }
+	deadline, _ := s.ctx.Deadline()
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(s.ctx), deadline)
+	s.ctx, s.stop = ctx, func() bool { cancel(); return true }
 	return true
 }
 

@@ -38,7 +38,14 @@ type turn struct {
 	cancel   context.CancelCauseFunc
 	kept     bool        // the session that uses it is not finished when the call is
 	changing atomic.Bool // a change has been sent, so the call must not end early
+
+	mu     sync.Mutex // guards the fields below
+	waits  int        // number of waits that have begun and not ended
+	resume func()     // what Config.Park has returned; nil if the call is not parked
 }
+
+// maxMessages limits a transaction to this many times Config.LongTimeout.
+const maxMessages = 3
 
 // takeTurn waits for a turn, for at most half of the time limit of a call. The
 // caller must use the turn's context for the call, and call leave at its end.
@@ -74,6 +81,19 @@ func (t *turn) leave() {
 	t.cancel(nil)
 }
 
+// detach records that a change is about to be sent, so that the call does not end
+// early. If the client leaves, the call only waits for the daemon from then on. The
+// function over must be called at the end of the call.
+func (t *turn) detach() (over func()) {
+	t.changing.Store(true)
+	end := t.begin()
+	stop := context.AfterFunc(t.ctx, t.park)
+	return func() {
+		stop()
+		end()
+	}
+}
+
 func (t *turn) release() {
 	if t != nil {
 		t.place.Release()
@@ -102,33 +122,46 @@ func (t *turn) endedBy(err error) error {
 // await calls Config.Park if the call waits for longer than delay. The function
 // over ends the wait. It may be called twice.
 func (t *turn) await(delay time.Duration) (over func()) {
-	if t == nil || t.caller.cfg.Park == nil {
+	if t == nil {
 		return func() {}
 	}
-	var mu sync.Mutex // guards the variables below
-	ended, resume := false, func() {}
-	timer := time.AfterFunc(delay, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if ended {
-			return
-		}
-		again, err := t.caller.cfg.Park(t.ctx, func() { t.end(errNeeded) })
-		if err != nil {
-			t.end(err)
-			return
-		}
-		resume = again
-	})
+	end := t.begin()
+	timer := time.AfterFunc(delay, t.park)
 	return func() {
 		timer.Stop()
-		mu.Lock()
-		defer mu.Unlock()
-		if !ended {
-			ended = true
-			resume()
-		}
+		end()
 	}
+}
+
+// begin begins a wait, during which the call may be parked. If the function end
+// ends the last wait, the call goes on.
+func (t *turn) begin() (end func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waits++
+	return sync.OnceFunc(func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.waits--; t.resume != nil && (t.waits == 0 || t.ctx.Err() == nil) {
+			t.resume()
+			t.resume = nil
+		}
+	})
+}
+
+// park calls Config.Park, unless the call is parked already or does not wait.
+func (t *turn) park() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.caller.cfg.Park == nil || t.waits == 0 || t.resume != nil || t.ctx.Err() != nil && !t.changing.Load() {
+		return
+	}
+	resume, err := t.caller.cfg.Park(context.WithoutCancel(t.ctx), func() { t.end(errNeeded) })
+	if err != nil {
+		t.end(err)
+		return
+	}
+	t.resume = resume
 }
 
 // abandon ends a session whose last request has not been answered, because the

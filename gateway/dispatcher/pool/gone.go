@@ -68,7 +68,7 @@ func isHungUp(fd int) bool {
 // client. After that, checkGone replaces the worker.
 //
 // A change that waits for an accounting daemon goes on without its client, so it
-// gets the time of such a call, too. An attacker who controls the worker gains
+// gets the time of a transaction, too. An attacker who controls the worker gains
 // nothing: as long as a connection is Calling, it has no slot that others need.
 func (p *Pool) checkGone() {
 	for _, w := range p.workers {
@@ -110,7 +110,7 @@ func (p *Pool) goneFor(w *worker, limit func(*Connection) time.Duration) (list [
 // is gone.
 func (p *Pool) finishLimit(c *Connection) time.Duration {
 	if c.IsCalling() {
-		return p.slotLimit(c) + p.Setup.Limits.Accounting
+		return p.slotLimit(c) + 3*p.Setup.Limits.Accounting
 	}
 	return p.slotLimit(c)
 }
