@@ -128,7 +128,10 @@ func TestSpankNames(t *testing.T) {
 		} {
 			f := demo()
 			w := serve(t, config(f), request("POST", "/slurm/v0.0.45/"+r.path, r.body))
-			sent := fmt.Sprintf("%q", f.submitted)
+			sent := ""
+			for _, d := range f.submitted {
+				sent += strings.Join(d.Environment, " ") + strings.Join(d.SpankEnvironment, " ")
+			}
 			if !tt.refused && w.Code == http.StatusOK && strings.Contains(sent, tt.variable) {
 				continue
 			}
