@@ -1,5 +1,11 @@
 package model
 
+import "errors"
+
+// ErrRestart is the error of a transaction that must start again, because other
+// clients have changed what it read. Nothing of it is committed.
+var ErrRestart = errors.New("other clients have changed the records")
+
 // Editor reads and changes records of the accounting daemon in one transaction.
 // Either all changes of a transaction are committed, or none.
 type Editor interface {

@@ -2,7 +2,10 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"time"
 
 	"schedrestd/internal/errs"
 	"schedrestd/model"
@@ -11,35 +14,82 @@ import (
 	"schedrestd/rpc/message"
 )
 
+// Limits on a transaction that starts again. The daemon's database gives a
+// transaction up when another client's transaction gets in its way, and that one
+// is over soon. So the first pauses are short.
+const (
+	maxEditAttempts = 10
+	firstPause      = 20 * time.Millisecond
+	longestPause    = time.Second
+)
+
 // Edit calls the function f, which changes records, in one transaction. If f
 // returns nil, Edit commits the changes. Otherwise it rolls them back and
 // returns f's error. An error with Code errs.OutcomeUnknown means that the
-// daemon did not answer the request to commit. If the session with the daemon
-// fails before that request, nothing is committed, and Edit may call f again in
-// another session. It does not do so if the daemon is too slow, because then it
-// may still be making the change.
+// daemon did not answer, so it may have made the changes or may still make them.
 //
 // Once a change has been sent, the transaction does not end when ctx does: the
 // daemon may make the change in any case, and a caller that keeps a log has to
 // learn the outcome.
+//
+// If the daemon or its database gives the transaction up before the request to
+// commit, or f returns model.ErrRestart, nothing is committed, and Edit calls f
+// again in a new transaction, after a pause. If this fails several times, or for
+// longer than a call may last, the error is of kind errs.Unavailable.
 func (a *Accounting) Edit(ctx context.Context, cred model.Credential, f func(model.Editor) error) error {
+	start, pause := time.Now(), firstPause
+	for attempt := 1; ; attempt++ {
+		restart, err := a.editOnce(ctx, cred, f)
+		if !restart {
+			return err
+		}
+		if attempt < maxEditAttempts && time.Since(start) < a.cfg.LongTimeout && wait(ctx, pause/2+rand.N(pause)) {
+			pause = min(2*pause, longestPause)
+			continue
+		}
+		return &errs.Error{Kind: errs.Unavailable, Err: err, Hint: "send the request again later",
+			Message: fmt.Sprintf("the %s gave up the changes, because others changed records at the same time or its database failed: nothing was changed", a.kind)}
+	}
+}
+
+// wait waits for the duration d. It returns false if ctx ends before.
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// editOnce calls f in a transaction, and ends that transaction. If restart is
+// true, nothing was committed, and the same changes may succeed in a new
+// transaction.
+func (a *Accounting) editOnce(ctx context.Context, cred model.Credential, f func(model.Editor) error) (restart bool, err error) {
 	var fErr error
+	var lost *failure // of the session, before the request to commit
 	isUnknown := false
-	err := a.call(ctx, cred, func(s *session) *failure {
+	err = a.call(ctx, cred, func(s *session) *failure {
 		e := &edit{a: a, s: s, detached: func() {}}
 		defer func() { e.detached() }()
-		fErr = f(e)
+		fErr, lost, restart = f(e), nil, false
 		switch {
 		case e.failure != nil:
 			s.tainted = e.changed
+			lost = e.failure
 			if e.changed && isTimeout(e.failure.err) {
 				isUnknown, e.failure.final = true, true
 			}
 			return e.failure
+		case e.gaveUp != nil:
+			s.tainted = s.endTransaction(rollback) != nil
+			restart, fErr = true, e.gaveUp
+			return nil
 		case fErr != nil || !e.changed:
 			if e.changed {
 				s.tainted = s.endTransaction(rollback) != nil
 			}
+			restart = errors.Is(fErr, model.ErrRestart)
 			return nil
 		}
 		failure := s.endTransaction(commit)
@@ -47,16 +97,36 @@ func (a *Accounting) Edit(ctx context.Context, cred model.Credential, f func(mod
 			isUnknown = true
 			failure.final = true
 		}
+		if failure != nil && gaveUp(failure) { // its connection to the database was lost, and the transaction with it
+			s.tainted, restart, fErr = true, true, failure.err
+			return nil
+		}
 		s.tainted = failure != nil
 		return failure
 	})
 	switch {
 	case isUnknown:
-		return a.unknownEdit(err)
-	case err != nil:
-		return err
+		return false, a.unknownEdit(err)
+	case err != nil: // slurmdbd exits at some errors of its database
+		return lost != nil && closedByDaemon(lost), err
 	}
-	return fErr
+	return restart, fErr
+}
+
+// gaveUp reports whether f is an answer to a change with which the daemon says
+// that its database gave up: a return code where a list is due, or an error
+// number that no refusal has. slurmdbd then rolls the whole transaction back.
+func gaveUp(f *failure) bool {
+	if f.stage != stageAnswered {
+		return false
+	}
+	switch numberOf(f.err) {
+	case fault.NodeCountInvalid, fault.CantRunNow, // MariaDB's numbers for a lost connection
+		fault.BadConnection, fault.BadSQL:
+		return true
+	}
+	kind := errs.KindOf(f.err)
+	return kind == errs.BadAnswer || kind == errs.Unavailable
 }
 
 // unknownEdit returns the error for changes whose outcome is unknown.
@@ -72,6 +142,7 @@ type edit struct {
 	s       *session
 	changed bool
 	failure *failure // of the session; nil while it works
+	gaveUp  error    // the answer with which the daemon gave the transaction up; nil while it works
 
 	detached func() // ends what turn.detach has begun
 }
@@ -109,10 +180,10 @@ func (e *edit) Change(change any) ([]string, error) {
 		e.begin()
 	}
 	answer, err := e.send(q)
-	if numberOf(err) == fault.NoChange {
-		return nil, nil
-	}
 	if err != nil {
+		if e.failure == nil && e.gaveUp == nil && numberOf(err) == fault.NoChange {
+			return nil, nil
+		}
 		return nil, err
 	}
 	defer answer.release()
@@ -122,9 +193,6 @@ func (e *edit) Change(change any) ([]string, error) {
 			return nil, e.badAnswer(err)
 		}
 		return []string{rc.Comment}, nil
-	}
-	if answer.kind == message.AccountingRC {
-		return nil, nil
 	}
 	var names message.Names
 	if err := answer.decode(&names); err != nil {
@@ -164,8 +232,11 @@ func (e *edit) badAnswer(err error) error {
 // answers with an error, the transaction continues, unless the daemon refused
 // the credential. Any other failure ends the transaction.
 func (e *edit) send(q question) (*reply, error) {
-	if e.failure != nil {
+	switch {
+	case e.failure != nil:
 		return nil, e.a.report([]*failure{e.failure})
+	case e.gaveUp != nil:
+		return nil, e.gaveUp
 	}
 	b, f := q.encode(e.s)
 	var answer *reply
@@ -175,10 +246,14 @@ func (e *edit) send(q question) (*reply, error) {
 	if f == nil {
 		return answer, nil
 	}
-	if f.stage != stageAnswered || errs.KindOf(f.err) == errs.Unauthenticated {
+	err := e.a.report([]*failure{f})
+	switch {
+	case f.stage != stageAnswered || errs.KindOf(f.err) == errs.Unauthenticated:
 		e.failure = f
+	case e.changed && gaveUp(f):
+		e.gaveUp = err
 	}
-	return nil, e.a.report([]*failure{f})
+	return nil, err
 }
 
 // Ways to end a transaction.

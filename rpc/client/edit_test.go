@@ -41,6 +41,11 @@ const (
 	stalls  = "stalls"  // there is no answer
 	denies  = "denies"  // the answer is an error number
 	idle    = "idle"    // the answer is that nothing has changed
+	empty   = "empty"   // the answer is error number 0, with slurmdbd's text
+	fails   = "fails"   // the answer is slurmdbd's for an error of its database
+	noSQL   = "noSQL"   // also
+	lostSQL = "lostSQL" // the answer is the database's number for a lost connection
+	noDB    = "noDB"    // slurmdbd is not connected to its database
 	garbles = "garbles" // the answer can't be understood
 )
 
@@ -97,6 +102,8 @@ func (l *ledger) serve(nc net.Conn) {
 				added = append(added, a.Name)
 				asked += " " + a.Name
 			}
+		case message.AccountingModifyAccounts:
+			asked = "modify"
 		case message.AccountingGetTRES:
 			asked = "list"
 		}
@@ -120,12 +127,25 @@ func (l *ledger) serve(nc net.Conn) {
 			reply(message.AccountingRC, &message.PersistRC{Code: fault.AccessDenied})
 		case idle:
 			reply(message.AccountingRC, &message.PersistRC{Code: fault.NoChange})
+		case empty:
+			reply(message.AccountingRC, &message.PersistRC{Comment: "No error"})
+		case fails:
+			reply(message.AccountingRC, &message.PersistRC{Code: 1<<32 - 1, Comment: "Something was wrong with your query"})
+		case noSQL:
+			reply(message.AccountingRC, &message.PersistRC{Code: fault.BadSQL})
+		case lostSQL:
+			reply(message.AccountingRC, &message.PersistRC{Code: 2013})
+		case noDB:
+			reply(message.AccountingRC, &message.PersistRC{Code: fault.Database})
 		case garbles:
 			reply(message.AccountingGotUsers, &message.Users{})
 		default:
-			if asked == "list" {
+			switch asked {
+			case "list":
 				reply(message.AccountingGotTRES, &message.TRESList{})
-			} else {
+			case "modify":
+				reply(message.AccountingGotList, &message.Names{ListResponse: listResponse([]string{"a"}, func(s string) string { return s })})
+			default:
 				reply(message.AccountingRC, &message.PersistRC{})
 			}
 		}
@@ -154,7 +174,13 @@ func TestEdit(t *testing.T) {
 	list := func(e model.Editor) error {
 		return e.List(model.List(model.TRESFilter{}, func(*model.TRES) error { return nil }))
 	}
-	fails := func(model.Editor) error { return fErr }
+	modify := func(e model.Editor) error {
+		filter := model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{"a"}}}
+		_, err := e.Change(model.Modify[model.Account]{Filter: filter, Record: model.Account{Description: "d"}})
+		return err
+	}
+	stops := func(model.Editor) error { return fErr }
+	again := func(model.Editor) error { return model.ErrRestart }
 	steps := func(all ...func(model.Editor) error) func(model.Editor) error {
 		return func(e model.Editor) error {
 			for _, f := range all {
@@ -201,20 +227,33 @@ func TestEdit(t *testing.T) {
 		kept    string
 		opened  int
 		runs    int // number of calls of f
+		repeats int // number of times that asked is repeated; 0 for once
 	}{
 		{name: "changes are kept", f: steps(list, add("a"), add("b")), asked: "list, add a, add b, keep", kept: "a b", opened: 1, runs: 1},
 		{name: "nothing is changed", f: list, asked: "list", opened: 1, runs: 1},
-		{name: "f fails after a change", f: steps(add("a"), fails), fErr: true, asked: "add a, drop", opened: 1, runs: 1},
-		{name: "f fails before a change", f: steps(list, fails), fErr: true, asked: "list", opened: 1, runs: 1},
+		{name: "f fails after a change", f: steps(add("a"), stops), fErr: true, asked: "add a, drop", opened: 1, runs: 1},
+		{name: "f fails before a change", f: steps(list, stops), fErr: true, asked: "list", opened: 1, runs: 1},
 		{name: "the daemon refuses a change", act: always("add b", denies), f: steps(add("a"), add("b")), kind: errs.Denied, asked: "add a, add b, drop", opened: 1, runs: 1},
 		{name: "the daemon has nothing to change", act: always("add a", idle), f: add("a"), asked: "add a, keep", kept: "a", opened: 1, runs: 1},
+		{name: "the daemon gives a modification up", act: once("modify", empty), f: steps(add("a"), modify), asked: "add a, modify, drop, add a, modify, keep", kept: "a", opened: 1, runs: 2},
+		{name: "the daemon always gives a modification up", act: always("modify", empty), f: steps(add("a"), modify), kind: errs.Unavailable, asked: "add a, modify, drop", repeats: 10, opened: 1, runs: 10},
+		{name: "f continues after the daemon gave up", act: once("modify", empty), f: steps(careless(modify), careless(add("b"))), asked: "modify, drop, modify, add b, keep", kept: "b", opened: 1, runs: 2},
+		{name: "the database fails", act: once("add b", fails), f: steps(add("a"), add("b")), asked: "add a, add b, drop, add a, add b, keep", kept: "a b", opened: 1, runs: 2},
+		{name: "the database always fails", act: always("add a", fails), f: add("a"), kind: errs.Unavailable, asked: "add a, drop", repeats: 10, opened: 1, runs: 10},
+		{name: "the database does not understand", act: once("add a", noSQL), f: add("a"), asked: "add a, drop, add a, keep", kept: "a", opened: 1, runs: 2},
+		{name: "the connection to the database is lost", act: once("modify", lostSQL), f: modify, asked: "modify, drop, modify, keep", opened: 1, runs: 2},
+		{name: "the connection to the database is lost before the commit", act: once("keep", noDB), f: add("a"), asked: "add a, keep, add a, keep", kept: "a", opened: 2, runs: 2},
+		{name: "the daemon fails to list after a change", act: once("list", lostSQL), f: steps(add("a"), list), asked: "add a, list, drop, add a, list, keep", kept: "a", opened: 1, runs: 2},
+		{name: "the daemon fails to list before a change", act: once("list", noDB), f: steps(list, add("a")), kind: errs.Unavailable, asked: "list", opened: 1, runs: 1},
+		{name: "f always starts again", f: steps(add("a"), again), kind: errs.Unavailable, asked: "add a, drop", repeats: 10, opened: 1, runs: 10},
 		{name: "the daemon refuses to keep", act: always("keep", denies), f: add("a"), kind: errs.Denied, asked: "add a, keep", opened: 1, runs: 1},
 		{name: "the session was closed", used: true, act: once("add a", closes), f: steps(add("a"), add("b")), asked: "add a, add a, add b, keep", kept: "a b", opened: 2, runs: 2},
 		{name: "the session was closed after a change", used: true, act: once("add b", closes), f: steps(add("a"), add("b")), asked: "add a, add b, add a, add b, keep", kept: "a b", opened: 2, runs: 2},
-		{name: "a new session is closed", act: always("add b", closes), f: steps(add("a"), add("b")), kind: errs.BadAnswer, asked: "add a, add b", opened: 1, runs: 1},
+		{name: "a new session is closed", act: once("add b", closes), f: steps(add("a"), add("b")), asked: "add a, add b, add a, add b, keep", kept: "a b", opened: 2, runs: 2},
+		{name: "each session is closed", act: always("add b", closes), f: steps(add("a"), add("b")), kind: errs.Unavailable, asked: "add a, add b", repeats: 10, opened: 10, runs: 10},
 		{name: "the daemon does not answer a change", act: always("add a", stalls), f: add("a"), kind: errs.BadAnswer, unknown: true, asked: "add a", opened: 1, runs: 1},
 		{name: "an answer to a change is garbled", act: always("add a", garbles), f: add("a"), kind: errs.BadAnswer, asked: "add a", opened: 1, runs: 1},
-		{name: "f continues after the session was lost", act: always("add a", closes), f: steps(careless(add("a")), careless(add("b"))), kind: errs.BadAnswer, asked: "add a", opened: 1, runs: 1},
+		{name: "f continues after the session was lost", act: always("add a", closes), f: steps(careless(add("a")), careless(add("b"))), kind: errs.Unavailable, asked: "add a", repeats: 10, opened: 10, runs: 10},
 		{name: "the daemon closes instead of keeping", act: always("keep", closes), f: add("a"), kind: errs.BadAnswer, unknown: true, asked: "add a, keep", kept: "a", opened: 1, runs: 1},
 		{name: "a used session's daemon closes instead of keeping", used: true, act: always("keep", closes), f: add("a"), kind: errs.BadAnswer, unknown: true, asked: "add a, keep", kept: "a", opened: 1, runs: 1},
 		{name: "the daemon does not answer the commit", act: always("keep", stalls), f: add("a"), kind: errs.BadAnswer, unknown: true, asked: "add a, keep", opened: 1, runs: 1},
@@ -222,6 +261,7 @@ func TestEdit(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel() // most of the time, the longest cases wait
 			act := func(string) string { return "" }
 			started := false
 			l := newLedger(t, func(asked string) string {
@@ -230,7 +270,11 @@ func TestEdit(t *testing.T) {
 				}
 				return tt.act(asked)
 			})
-			a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Timeout: time.Second, LongTimeout: time.Second})
+			timeout := time.Minute
+			if tt.unknown {
+				timeout = time.Second
+			}
+			a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Timeout: time.Minute, LongTimeout: timeout})
 			skip := 0
 			if tt.used {
 				if err := a.Edit(context.Background(), ann, list); err != nil {
@@ -262,13 +306,12 @@ func TestEdit(t *testing.T) {
 				t.Errorf("error %v, want an unknown outcome: %v", err, tt.unknown)
 			}
 			asked, kept, opened := l.recorded()
-			list := strings.Split(asked, ", ")[skip:]
-			if n := len(list); n > 1 && list[n-1] == "drop" && !slices.Contains(strings.Split(tt.asked, ", "), "drop") {
-				list = list[:n-1] // this "drop" belongs to the idle session
-			} else if n > 2 && list[n-1] == "drop" && list[n-2] == "drop" {
+			list := slices.CompactFunc(strings.Split(asked, ", ")[skip:], func(x, y string) bool { return x == "drop" && x == y }) // an idle session also sends a "drop"
+			if n := len(list); n > 1 && list[n-1] == "drop" && !strings.HasSuffix(tt.asked, "drop") {
 				list = list[:n-1]
 			}
-			if d := cmp.Diff(tt.asked, strings.Join(list, ", ")); d != "" {
+			want := strings.Repeat(tt.asked+", ", max(tt.repeats, 1))
+			if d := cmp.Diff(strings.TrimSuffix(want, ", "), strings.Join(list, ", ")); d != "" {
 				t.Errorf("asked (-want, +got):\n%s", d)
 			}
 			if kept != tt.kept || opened != tt.opened || runs != tt.runs {

@@ -244,7 +244,8 @@ func (s *session) checkRC(answer *reply, want message.Type) *failure {
 	switch {
 	case rc.Code != 0:
 		return newFailure(stageAnswered, fault.Of(rc.Code, rc.Comment))
-	case want == message.AccountingGotList: // the list is empty
+	case want == message.AccountingGotList:
+		return newFailure(stageAnswered, errs.New(errs.Unavailable, "the %s gave up the change", s.caller.kind))
 	case want != message.AccountingRC:
 		return newFailure(stageDecode, fmt.Errorf("success without a message %d", want))
 	}

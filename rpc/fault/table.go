@@ -20,10 +20,12 @@ const (
 	NoDefaultPartition  = 2001
 	AccessDenied        = 2002
 	TooManyCPUs         = 2005
+	NodeCountInvalid    = 2006
 	MaxJobCount         = 2007
 	NoScript            = 2009
 	NoUserID            = 2010
 	PathTooLong         = 2012
+	CantRunNow          = 2013
 	NodeConfig          = 2014
 	InvalidJobID        = 2017
 	InvalidNodeName     = 2018
@@ -65,7 +67,9 @@ const (
 	Database            = 7000
 	OneAtATime          = 7003
 	BadName             = 7004
+	BadConnection       = 7008
 	DefaultAccount      = 7009
+	BadSQL              = 7010
 	TooLarge            = 9205
 	TLSRequired         = 13000
 )
@@ -132,14 +136,14 @@ var table = []row{
 	{2003, errs.Denied, "User's group not permitted to use this partition", "your group may not use this partition", ""},
 	{2004, errs.Invalid, "Requested nodes not in this partition", "the requested nodes are not in the partition", ""},
 	{TooManyCPUs, errs.Invalid, "More processors requested than permitted", "more CPUs are requested than permitted", ""},
-	{2006, errs.Invalid, "Node count specification invalid", "the number of nodes is invalid", ""},
+	{NodeCountInvalid, errs.Invalid, "Node count specification invalid", "the number of nodes is invalid", ""},
 	{MaxJobCount, errs.TooMany, "MaxJobCount limit reached", "the controller's limit of jobs is reached", "wait until some jobs have ended"},
 	{2008, errs.Invalid, "Job size specification needs to be provided", "the size of the job is missing", ""},
 	{NoScript, errs.Invalid, "Job script not specified", "the job has no script", ""},
 	{NoUserID, errs.Denied, "Invalid user id", "the user is missing, or you may not act for this user", ""},
 	{2011, errs.Conflict, "Duplicate job id", "the job id is already in use", ""},
 	{PathTooLong, errs.Invalid, "Pathname of a file, directory or other parameter too long", "a path is too long", ""},
-	{2013, errs.Invalid, "Immediate execution impossible, insufficient priority", "", ""},
+	{CantRunNow, errs.Invalid, "Immediate execution impossible, insufficient priority", "", ""},
 	{NodeConfig, errs.Invalid, "Requested node configuration is not available", "no nodes satisfy the job's request", ""},
 	{2015, errs.Invalid, "Requested partition configuration not available now", "the partition's limits or state do not allow the job's request", ""},
 	{2016, errs.Invalid, "Requested nodes are busy", "the nodes are busy", ""},
@@ -359,9 +363,9 @@ var table = []row{
 	{7005, errs.Invalid, "You can not allocate more than 100% of a resource", "", ""},
 	{7006, errs.TooLarge, "Query result exceeds size limit", "the result would be too large", "narrow the query"},
 	{7007, errs.TooLarge, "Too wide of a date range in query", "the time range of the query is too wide", "narrow the query"},
-	{7008, errs.Invalid, "Database connection reference is invalid", "", ""},
+	{BadConnection, errs.Invalid, "Database connection reference is invalid", "", ""},
 	{DefaultAccount, errs.Conflict, "You can not remove the default account of a user", "", ""},
-	{7010, errs.Invalid, "There is something internally wrong with the SQL needed for this. Please consult the slurmdbd log for more info.", "", ""},
+	{BadSQL, errs.Invalid, "There is something internally wrong with the SQL needed for this. Please consult the slurmdbd log for more info.", "", ""},
 	{7011, errs.Invalid, "This request would make it so some associations would not have access to their default qos.", "", ""},
 	{7012, errs.Invalid, "Coordinators can not increase job limits beyond the parent ones", "", ""},
 	{7013, errs.Invalid, "No RPC stats are available", "", ""},
