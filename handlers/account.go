@@ -65,7 +65,7 @@ func putAccount(tx *transaction, a *model.Account, at string) (changed bool, err
 	}
 	filter := accountsNamed(a.Name)
 	filter.Flags = model.AccountWithCoordinators
-	old, err := findOne[model.Account](tx, filter)
+	old, err := findOld[model.Account](tx, filter)
 	if err != nil {
 		return false, err
 	}

@@ -101,7 +101,7 @@ func putAssociation(tx *transaction, row *api.AssociationRow, at string) (bool, 
 	// empty name matches only associations without a user or partition.
 	filter := model.AssocFilter{Accounts: []string{row.Account}, Clusters: []string{row.Cluster}, Users: []string{row.User},
 		Partitions: []string{row.Partition}, Flags: model.AssocRawQOS | model.AssocWithoutParentLimits}
-	old, err := findOne[model.Association](tx, filter)
+	old, err := findOld[model.Association](tx, filter)
 	if err != nil {
 		return false, err
 	}
@@ -155,7 +155,7 @@ func nameAssociation(tx *transaction, row *api.AssociationRow, at string) error 
 	if cluster := cmp.Or(row.Cluster, tx.h.Cluster); cluster != "" {
 		filter.Clusters = []string{cluster}
 	}
-	found, err := findOne[model.Association](tx, filter)
+	found, err := findOld[model.Association](tx, filter)
 	switch {
 	case err != nil:
 		return err

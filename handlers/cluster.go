@@ -74,7 +74,7 @@ func addCluster(tx *transaction, row *api.ClusterRow, at string) (bool, error) {
 	if row.Flags != model.NoVal32 && skipDeleted(tx, row.Flags, model.ClusterDeleted, at) {
 		return false, nil
 	}
-	old, err := findOne[model.Cluster](tx, model.ClusterFilter{Names: []string{row.Name}})
+	old, err := findOld[model.Cluster](tx, model.ClusterFilter{Names: []string{row.Name}})
 	if err != nil {
 		return false, err
 	}

@@ -22,14 +22,25 @@ func (h *handler) edit(c *rest.Call, object string, f func(*transaction) ([]stri
 	numWarnings := c.NumWarnings()
 	return rest.MakeChange(c, truncateList(object), func() (done []string, err error) {
 		var tx *transaction
-		err = h.Accounting.Edit(c.Context(), c.Credential(), func(e model.Editor) error {
-			c.KeepWarnings(numWarnings)
-			tx = &transaction{Editor: e, call: c, h: h}
-			if done, err = f(tx); err != nil {
-				return err
+		for attempt := 1; ; attempt++ {
+			err = h.Accounting.Edit(c.Context(), c.Credential(), func(e model.Editor) error {
+				c.KeepWarnings(numWarnings)
+				tx = &transaction{Editor: e, call: c, h: h, touched: map[string]bool{}}
+				if done, err = f(tx); err != nil {
+					return err
+				}
+				if err := tx.sendCoordinators(); err != nil {
+					return err
+				}
+				return tx.confirm()
+			})
+			if err != nil || tx.isSaved() {
+				break
 			}
-			return tx.sendCoordinators()
-		})
+			if attempt == maxCommits {
+				return nil, errNotSaved()
+			}
+		}
 		if err == nil {
 			if err := tx.sendAgain(context.WithoutCancel(c.Context()), h.Accounting, c.Credential()); err != nil {
 				c.Warn("", "the changes are saved, but until slurmctld is started again, it may use old values of some associations: %v", err)
@@ -38,6 +49,10 @@ func (h *handler) edit(c *rest.Call, object string, f func(*transaction) ([]stri
 		return done, err
 	}, func(done []string) rest.Result { return rest.Result{Objects: truncateList(strings.Join(done, "; "))} })
 }
+
+// maxCommits is how often a transaction is committed that the daemon does not
+// save.
+const maxCommits = 3
 
 // answerEdit answers a request that changes records. If err is nil, the answer
 // contains only the envelope.
@@ -92,7 +107,7 @@ func changeRecords[T any](tx *transaction, k kind[T], records []T) ([]string, er
 	for i := range records {
 		at := fmt.Sprintf("#/%s/%d", k.list, i)
 		numWarnings := tx.call.NumWarnings()
-		changed, err := k.put(tx, &records[i], at)
+		changed, err := tx.putRecord(k.list+"/"+strings.ToLower(names[i]), func() (bool, error) { return k.put(tx, &records[i], at) })
 		if err != nil {
 			return nil, annotateUnchanged(annotateNamed(err, k.noun, names[i], at))
 		}
@@ -187,7 +202,7 @@ func (h *handler) answerRemoval(c *rest.Call, table *api.AnswerType[api.RemovedA
 // does not find a record that slurmdbd's PrivateData hides. It may have existed
 // before, and then the daemon has overwritten it: the error undoes this.
 func add[T any](tx *transaction, record T, filter model.Filter[T], at string) error {
-	if _, err := tx.Change(model.Add[T]{Records: []T{record}}); err != nil {
+	if _, err := tx.Change(model.Add[T]{Records: []T{record}}); err != nil || tx.expected != nil {
 		return err
 	}
 	found, err := hasRecord(tx, filter)
@@ -213,7 +228,7 @@ func hasRecord[T any](e model.Editor, filter model.Filter[T]) (found bool, err e
 
 // findOne returns the record that a filter selects, or nil if there is none. If
 // there are several, it returns an error.
-func findOne[T any](e model.Editor, filter model.Filter[T]) (*T, error) {
+func findOne[T any](e interface{ List(model.Listing) error }, filter model.Filter[T]) (*T, error) {
 	var found *T
 	several := false
 	err := e.List(model.List(filter, func(record *T) error {
@@ -233,7 +248,7 @@ func findOne[T any](e model.Editor, filter model.Filter[T]) (*T, error) {
 // any. If it did not, modifyRecords adds a warning.
 func modifyRecords(tx *transaction, change any, at string) (bool, error) {
 	names, err := tx.Change(change)
-	if err == nil && len(names) == 0 {
+	if err == nil && len(names) == 0 && tx.expected == nil {
 		tx.call.Warn(at, "the accounting daemon found nothing to change")
 	}
 	return len(names) > 0, err

@@ -153,7 +153,7 @@ func putQOS(tx *transaction, row *api.QOSRow, at string) (bool, error) {
 // findQOS returns the existing quality of service with the record's name or id.
 // If none has the name, findQOS returns nil, and the caller creates one. If none
 // has the id, it returns an error.
-func findQOS(e model.Editor, row *api.QOSRow, at string) (*model.QOS, error) {
+func findQOS(tx *transaction, row *api.QOSRow, at string) (*model.QOS, error) {
 	var filter model.QOSFilter
 	switch {
 	case row.Name != "":
@@ -164,7 +164,7 @@ func findQOS(e model.Editor, row *api.QOSRow, at string) (*model.QOS, error) {
 		return nil, errs.New(errs.Invalid, "expected a name, or the id of an existing quality of service").
 			WithSource(at + "/name").WithNumber(slurmerror.InvalidQuery)
 	}
-	old, err := findOne[model.QOS](e, filter)
+	old, err := findOld[model.QOS](tx, filter)
 	switch {
 	case err != nil:
 		return nil, err

@@ -14,6 +14,7 @@ type recorded struct {
 	lists
 
 	changes   []any                              // changes in order
+	saved     *lists                             // while a transaction is open: the records without its changes
 	committed []bool                             // for each transaction, whether its changes were committed
 	refuse    func(change any) ([]string, error) // returns the result of a change; if nil, the result is the change's type
 
@@ -65,8 +66,18 @@ func listRecords[T any](a accounts, call string, cred model.Credential, l model.
 
 func oneOf(names []string, name string) bool { return names == nil || slices.Contains(names, name) }
 
-// List filters records only by name.
+// List filters records only by name. It does not see the changes of an open
+// transaction.
 func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing) error {
+	if a.recorded.saved != nil {
+		own := a.recorded.lists
+		a.recorded.lists = *a.recorded.saved
+		defer func() { a.recorded.lists = own }()
+	}
+	return a.list(cred, l)
+}
+
+func (a accounts) list(cred model.Credential, l model.Listing) error {
 	switch f := l.Filter.(type) {
 	case model.AccountingJobFilter:
 		return listRecords(a, "recorded jobs", cred, l, a.recorded.jobs, func(j *model.AccountingJob) bool {
@@ -89,7 +100,7 @@ func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing
 			list = a.recorded.shown
 		}
 		return listRecords(a, "associations", cred, l, list, func(r *model.Association) bool {
-			return oneOf(f.IDs, fmt.Sprint(r.ID)) && oneOf(f.Users, r.User) && oneOf(f.Accounts, r.Account) && oneOf(f.Clusters, r.Cluster) && oneOf(f.Partitions, r.Partition)
+			return selects(f, r)
 		})
 	case model.AccountFilter:
 		return listRecords(a, "accounts", cred, l, a.recorded.accounts, func(r *model.Account) bool {
@@ -124,6 +135,10 @@ func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing
 	panic(fmt.Sprintf("no records for %T", l.Filter))
 }
 
+func selects(f model.AssocFilter, r *model.Association) bool {
+	return oneOf(f.IDs, fmt.Sprint(r.ID)) && oneOf(f.Users, r.User) && oneOf(f.Accounts, r.Account) && oneOf(f.Clusters, r.Cluster) && oneOf(f.Partitions, r.Partition)
+}
+
 // A recordLookup returns a function that lists the records that a filter
 // selects. It returns nil if the filter is for another kind of record.
 type recordLookup func(filter any) func(accounts, model.Credential, model.Listing) error
@@ -148,12 +163,14 @@ func (a accounts) Conf(_ context.Context, cred model.Credential) (*model.Account
 }
 
 // Edit calls f with an editor for the fake's records. Later requests can read
-// the records that f adds. All other changes are only logged.
+// what f adds and removes. All other changes are only logged.
 func (a accounts) Edit(_ context.Context, cred model.Credential, f func(model.Editor) error) error {
 	if err := a.logCall("edit", cred); err != nil {
 		return err
 	}
 	before := a.recorded.lists
+	a.recorded.saved = &before
+	defer func() { a.recorded.saved = nil }()
 	err := f(editor{a, cred})
 	if err != nil {
 		a.recorded.lists = before
@@ -167,7 +184,7 @@ type editor struct {
 	cred model.Credential
 }
 
-func (e editor) List(l model.Listing) error { return e.accounts.List(context.Background(), e.cred, l) }
+func (e editor) List(l model.Listing) error { return e.accounts.list(e.cred, l) }
 
 func (e editor) Change(change any) ([]string, error) {
 	e.recorded.changes = append(e.recorded.changes, change)
@@ -187,8 +204,27 @@ func (e editor) Change(change any) ([]string, error) {
 		e.recorded.users = slices.Concat(e.recorded.users, ch.Records)
 	case model.Add[model.WCKey]:
 		e.recorded.wckeys = slices.Concat(e.recorded.wckeys, ch.Records)
+	case model.Remove[model.Account]:
+		remove(&e.recorded.accounts, ch.Filter.(model.AccountFilter).Assoc.Accounts, accountName)
+	case model.Remove[model.Association]:
+		f := ch.Filter.(model.AssocFilter)
+		e.recorded.associations = slices.DeleteFunc(slices.Clone(e.recorded.associations), func(r model.Association) bool { return selects(f, &r) })
+	case model.Remove[model.Cluster]:
+		remove(&e.recorded.clusters, ch.Filter.(model.ClusterFilter).Names, func(c *model.Cluster) string { return c.Name })
+	case model.Remove[model.QOS]:
+		remove(&e.recorded.qos, ch.Filter.(model.QOSFilter).IDs, func(q *model.QOS) string { return fmt.Sprint(q.ID) })
+	case model.Remove[model.User]:
+		remove(&e.recorded.users, ch.Filter.(model.UserFilter).Assoc.Users, userName)
+	case model.Remove[model.WCKey]:
+		f := ch.Filter.(model.WCKeyFilter)
+		remove(&e.recorded.wckeys, []string{f.Names[0] + f.Users[0]}, func(k *model.WCKey) string { return k.Name + k.User })
 	}
 	return []string{fmt.Sprintf("%T", change)}, nil
+}
+
+// remove removes the records with the given keys. If keys is nil, it removes all.
+func remove[T any](list *[]T, keys []string, key func(*T) string) {
+	*list = slices.DeleteFunc(slices.Clone(*list), func(r T) bool { return oneOf(keys, key(&r)) })
 }
 
 // demoRecorded returns the records of the demo cluster. They include at least

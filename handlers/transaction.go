@@ -28,11 +28,31 @@ type transaction struct {
 	added, removed map[string][]string // accounts of coordinators, by user
 	associations   []model.Modify[model.Association]
 	copies         bool // new records are copies of others: what they inherit is not to become their own
+
+	sent     int             // number of changes
+	records  []*putRecord    // the records that were changed
+	current  *putRecord      // the record that is being changed; nil for none
+	touched  map[string]bool // the keys of the records that were changed
+	effect   *effect         // of the first change that had one; nil for none
+	expected *[]any          // if current is only checked again: the changes that were made of it, without those that have been compared; nil otherwise
+}
+
+// List requests records. Until the transaction has sent a change, it uses
+// another session: what a transaction has read, it can't change any more if
+// another client changes it (MariaDB's snapshot isolation).
+func (tx *transaction) List(l model.Listing) error {
+	if tx.sent == 0 {
+		return tx.others(l)
+	}
+	return tx.Editor.List(l)
 }
 
 // Change makes a change. If it adds or removes coordinators, sendCoordinators
 // makes it later.
 func (tx *transaction) Change(change any) ([]string, error) {
+	if skip, err := tx.noteChange(change); skip {
+		return nil, err
+	}
 	switch ch := change.(type) {
 	case model.AddCoordinators:
 		tx.added = withAccounts(tx.added, ch.Users, ch.Accounts)
@@ -46,7 +66,7 @@ func (tx *transaction) Change(change any) ([]string, error) {
 		}
 		tx.associations = append(tx.associations, ch)
 	}
-	return tx.Editor.Change(change)
+	return tx.send(change)
 }
 
 // moves reports whether a change moves an account to another parent.
@@ -68,12 +88,12 @@ func withAccounts(list map[string][]string, users, accounts []string) map[string
 // the additions.
 func (tx *transaction) sendCoordinators() error {
 	for users, accounts := range together(tx.added) {
-		if _, err := tx.Editor.Change(model.AddCoordinators{Accounts: accounts, Users: users}); err != nil {
+		if _, err := tx.send(model.AddCoordinators{Accounts: accounts, Users: users}); err != nil {
 			return annotateUnchanged(err)
 		}
 	}
 	for users, accounts := range together(tx.removed) {
-		if _, err := tx.Editor.Change(model.RemoveCoordinators{Accounts: accounts, Users: users}); err != nil {
+		if _, err := tx.send(model.RemoveCoordinators{Accounts: accounts, Users: users}); err != nil {
 			return annotateUnchanged(err)
 		}
 	}

@@ -62,7 +62,7 @@ func putUser(tx *transaction, u *model.User, at string) (changed bool, err error
 	if skipDeleted(tx, u.Flags, recordDeleted, at) {
 		return false, nil
 	}
-	old, err := findOne[model.User](tx, shownAs(u, u.Name))
+	old, err := findOld[model.User](tx, shownAs(u, u.Name))
 	if err != nil {
 		return false, err
 	}

@@ -78,7 +78,7 @@ func addWCKey(tx *transaction, k *model.WCKey, at string) (bool, error) {
 			return false, errs.New(errs.Invalid, "expected a name, a cluster and a user").WithSource(at + "/" + part.name).WithNumber(slurmerror.MissingField)
 		}
 	}
-	old, err := findOne[model.WCKey](tx, onlyWCKey(k))
+	old, err := findOld[model.WCKey](tx, onlyWCKey(k))
 	if err != nil {
 		return false, err
 	}

@@ -1,0 +1,357 @@
+package handlers
+
+import (
+	"reflect"
+	"slices"
+
+	"schedrestd/internal/errs"
+	"schedrestd/model"
+)
+
+// slurmdbd and its database may lose changes that they acknowledge, in three
+// ways. This file finds them out.
+//
+// Between the request for a record and its change, another client may commit a
+// change of it. slurmdbd then adds a record that exists meanwhile, and overwrites
+// its fields; or the change has values that were computed from the old record.
+// So the records are requested in other sessions, where the transaction's own
+// changes are invisible. Before the commit, when the transaction holds the locks
+// of all records that it changed, confirm requests them again. If one differs,
+// the transaction goes on only if it would make the same changes of this record
+// again.
+//
+// If the database ends a transaction because of a deadlock, slurmdbd repeats the
+// last statement, and acknowledges everything. The same happens if slurmdbd
+// connects to its database again. All earlier changes are lost. So confirm checks
+// that the first change with a visible effect still has it.
+//
+// Also, slurmdbd acknowledges a commit that fails. So isSaved checks after the
+// commit that this change is visible to others.
+
+// A lister requests records.
+type lister func(model.Listing) error
+
+// List makes a lister an argument of findOne.
+func (l lister) List(listing model.Listing) error { return l(listing) }
+
+// A view requests something that a change affects. Its result is nil or a
+// pointer to a struct.
+type view func(lister) (any, error)
+
+// putRecord is a record of the request, and what was done to change it.
+type putRecord struct {
+	key     string // kind and name
+	put     func() (bool, error)
+	old     []oldRecord
+	changes []any
+}
+
+// oldRecord is a record before the transaction.
+type oldRecord struct {
+	view  view
+	value any
+}
+
+// An effect is what the first visible change of a transaction did.
+type effect struct {
+	view           view
+	before, change any // what view returned before and after the change
+	latest, end    any // what view returned before the commit, in another session and in the transaction
+}
+
+// putRecord calls put to change a record, and remembers what it did.
+func (tx *transaction) putRecord(key string, put func() (bool, error)) (bool, error) {
+	tx.current = &putRecord{key: key, put: put}
+	defer func() { tx.current = nil }()
+	changed, err := put()
+	if len(tx.current.changes) > 0 {
+		tx.records = append(tx.records, tx.current)
+		tx.touched[key] = true
+	}
+	return changed, err
+}
+
+// findOld returns the record that a request is about to change, or nil if there
+// is none. If the transaction has changed it already, this is the changed record.
+func findOld[T any](tx *transaction, filter model.Filter[T]) (*T, error) {
+	if tx.current == nil || tx.touched[tx.current.key] {
+		return findOne(tx, filter)
+	}
+	found := func(l lister) (any, error) {
+		record, err := findOne(l, filter)
+		if record == nil {
+			return nil, err
+		}
+		return record, err
+	}
+	value, err := found(tx.others)
+	if err != nil {
+		return nil, err
+	}
+	if tx.expected == nil {
+		tx.current.old = append(tx.current.old, oldRecord{found, value})
+	}
+	record, _ := value.(*T)
+	if record != nil {
+		copied := *record
+		record = &copied
+	}
+	return record, nil
+}
+
+// others requests records in another session: they do not include the changes of
+// this transaction.
+func (tx *transaction) others(l model.Listing) error {
+	return tx.h.Accounting.List(tx.call.Context(), tx.call.Credential(), l)
+}
+
+// noteChange remembers the change that is about to be made, or, if tx only
+// checks a record again, compares it with the one that was made. It then
+// returns true, and the change must not be sent.
+func (tx *transaction) noteChange(change any) (skip bool, err error) {
+	if tx.expected != nil {
+		if len(*tx.expected) == 0 || !reflect.DeepEqual((*tx.expected)[0], change) {
+			return true, model.ErrRestart
+		}
+		*tx.expected = (*tx.expected)[1:]
+		return true, nil
+	}
+	if tx.current != nil {
+		tx.current.changes = append(tx.current.changes, change)
+	}
+	return false, nil
+}
+
+// send sends a change. If no change had a visible effect yet, send finds out
+// whether this one has.
+func (tx *transaction) send(change any) ([]string, error) {
+	v := viewOf(change)
+	var before any
+	switch {
+	case tx.effect != nil:
+		v = nil
+	case v != nil:
+		var err error
+		if before, err = v(tx.others); err != nil {
+			return nil, err
+		}
+	case tx.current != nil && len(tx.current.old) > 0 && tx.sent == 0:
+		last := tx.current.old[len(tx.current.old)-1]
+		v, before = last.view, last.value
+	case tx.current != nil && len(tx.current.old) > 0:
+		v = tx.current.old[len(tx.current.old)-1].view
+		var err error
+		if before, err = v(tx.Editor.List); err != nil {
+			return nil, err
+		}
+	}
+	tx.sent++
+	names, err := tx.Editor.Change(change)
+	if _, isCluster := change.(model.Remove[model.Cluster]); v == nil || err != nil || isCluster { // slurmdbd answers nothing after the removal of a cluster
+		return names, err
+	}
+	after, err := v(tx.Editor.List)
+	switch {
+	case err != nil:
+		return names, err
+	case !reflect.DeepEqual(before, after):
+		tx.effect = &effect{view: v, before: before, change: after}
+	case len(names) > 0 && isRemoval(change) && before.(*recordCount).N > 0: // the daemon names what it has removed
+		return names, model.ErrRestart
+	}
+	return names, err
+}
+
+func isRemoval(change any) bool {
+	switch change.(type) {
+	case model.Remove[model.Account], model.Remove[model.Association], model.Remove[model.QOS], model.Remove[model.User], model.Remove[model.WCKey]:
+		return true
+	}
+	return false
+}
+
+// confirm returns model.ErrRestart if the transaction must start again. It is
+// called after all changes.
+func (tx *transaction) confirm() error {
+	for _, r := range tx.records {
+		if err := tx.checkAgain(r); err != nil {
+			return err
+		}
+	}
+	e := tx.effect
+	if e == nil {
+		return nil
+	}
+	var err error
+	if e.latest, err = e.view(tx.others); err != nil {
+		return err
+	}
+	e.end = e.change
+	if tx.sent == 1 {
+		return nil
+	}
+	if e.end, err = e.view(tx.Editor.List); err != nil {
+		return err
+	}
+	if isLost(e) {
+		return model.ErrRestart
+	}
+	return nil
+}
+
+// checkAgain returns model.ErrRestart if a record has changed since the request
+// for it, and other changes would be made of it now.
+func (tx *transaction) checkAgain(r *putRecord) error {
+	isSame := true
+	for _, old := range r.old {
+		value, err := old.view(tx.others)
+		if err != nil {
+			return err
+		}
+		isSame = isSame && reflect.DeepEqual(old.value, value)
+	}
+	if isSame {
+		return nil
+	}
+	numWarnings, expected := tx.call.NumWarnings(), slices.Clone(r.changes)
+	tx.current, tx.expected = r, &expected
+	delete(tx.touched, r.key)
+	_, err := r.put()
+	tx.current, tx.expected, tx.touched[r.key] = nil, nil, true
+	tx.call.KeepWarnings(numWarnings)
+	if err != nil || len(expected) > 0 {
+		return model.ErrRestart
+	}
+	return nil
+}
+
+// isLost reports whether the transaction no longer contains a part of the
+// effect: it has the same value as in other sessions.
+func isLost(e *effect) bool {
+	if e.change == nil || e.before == nil || e.latest == nil || e.end == nil {
+		return !reflect.DeepEqual(e.end, e.change) && reflect.DeepEqual(e.end, e.latest)
+	}
+	for i := range fields(e.change) {
+		if !isEqual(e.before, e.change, i) && !isEqual(e.end, e.change, i) && isEqual(e.end, e.latest, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// isSaved reports whether the changes of the transaction are visible to others.
+// If they are not, the daemon has not committed them.
+func (tx *transaction) isSaved() bool {
+	e := tx.effect
+	if e == nil {
+		return true
+	}
+	now, err := e.view(tx.others)
+	if err != nil { // the daemon has acknowledged the commit
+		return true
+	}
+	if now == nil || e.latest == nil || e.end == nil {
+		return !reflect.DeepEqual(now, e.latest) || reflect.DeepEqual(e.end, e.latest)
+	}
+	saved := true
+	for i := range fields(now) {
+		if !isEqual(e.latest, e.end, i) {
+			if !isEqual(now, e.latest, i) {
+				return true
+			}
+			saved = false
+		}
+	}
+	return saved
+}
+
+// errNotSaved is the error for changes that are not saved although the daemon
+// has acknowledged the commit.
+func errNotSaved() error {
+	return errs.New(errs.Unavailable, "the accounting daemon reported success several times, but did not save the changes: nothing was changed").
+		WithHint("look into its log, and send the request again later")
+}
+
+// fields returns the number of fields of the struct that p points to.
+func fields(p any) int { return reflect.ValueOf(p).Elem().NumField() }
+
+// isEqual reports whether two structs have the same value of their i-th field.
+func isEqual(x, y any, i int) bool {
+	return reflect.DeepEqual(reflect.ValueOf(x).Elem().Field(i).Interface(), reflect.ValueOf(y).Elem().Field(i).Interface())
+}
+
+// recordCount is the result of a view of several records.
+type recordCount struct{ N, More int }
+
+// coordinatorNames is the result of a view of coordinators.
+type coordinatorNames struct{ List []string }
+
+// viewOf returns a view of what a change affects. It returns nil for changes of
+// single records, and for those of jobs.
+func viewOf(change any) view {
+	switch ch := change.(type) {
+	case model.Remove[model.Account]:
+		return count(ch.Filter)
+	case model.Remove[model.Association]:
+		return count(ch.Filter)
+	case model.Remove[model.Cluster]:
+		return count(ch.Filter)
+	case model.Remove[model.QOS]:
+		return count(ch.Filter)
+	case model.Remove[model.User]:
+		return count(ch.Filter)
+	case model.Remove[model.WCKey]:
+		return count(ch.Filter)
+	case model.AddCoordinators:
+		return coordinatorsOf(ch.Accounts)
+	case model.RemoveCoordinators:
+		return coordinatorsOf(ch.Accounts)
+	case model.AddAccountsWithAssocs:
+		assocs := model.AssocFilter{Accounts: ch.Accounts, Clusters: ch.Clusters, Users: []string{""}}
+		return both(count[model.Account](model.AccountFilter{Assoc: model.AssocFilter{Accounts: ch.Accounts}}), count[model.Association](assocs))
+	case model.AddUsersWithAssocs:
+		keys := count[model.WCKey](model.WCKeyFilter{Users: ch.Users, Clusters: ch.Clusters})
+		return both(keys, count[model.Association](model.AssocFilter{Clusters: ch.Clusters, Users: ch.Users}))
+	}
+	return nil
+}
+
+// count returns a view of the number of records that a filter selects.
+func count[T any](filter model.Filter[T]) view {
+	return func(l lister) (any, error) {
+		var n recordCount
+		err := l(model.List(filter, func(*T) error { n.N++; return nil }))
+		return &n, err
+	}
+}
+
+// both returns a view of two numbers.
+func both(one, other view) view {
+	return func(l lister) (any, error) {
+		n, err := one(l)
+		if err != nil {
+			return nil, err
+		}
+		more, err := other(l)
+		if err != nil {
+			return nil, err
+		}
+		return &recordCount{n.(*recordCount).N, more.(*recordCount).N}, nil
+	}
+}
+
+// coordinatorsOf returns a view of the coordinators of accounts.
+func coordinatorsOf(accounts []string) view {
+	filter := model.AccountFilter{Assoc: model.AssocFilter{Accounts: accounts}, Flags: model.AccountWithCoordinators}
+	return func(l lister) (any, error) {
+		var names coordinatorNames
+		err := l(model.List(filter, func(a *model.Account) error {
+			for _, c := range a.Coordinators {
+				names.List = append(names.List, a.Name+" "+c.Name)
+			}
+			return nil
+		}))
+		slices.Sort(names.List)
+		return &names, err
+	}
+}
