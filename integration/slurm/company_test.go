@@ -1,0 +1,167 @@
+package slurm
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A contest is a record that several clients change at the same time. Each
+// client changes a field of its own.
+type contest struct {
+	name  string
+	path  string
+	setup []string // requests that create the record, "PATH BODY"
+	// body returns the request that sets the client's field to the value n.
+	fields []func(n int) string
+	// show is a query of the database. Its answer contains, for each client, what
+	// shown returns for its last value.
+	show  string
+	shown []func(n int) string
+}
+
+func text(format string) func(int) string {
+	return func(n int) string { return strings.ReplaceAll(format, "%d", strconv.Itoa(n)) }
+}
+
+const association = `{"associations":[{"account":"ca","cluster":"lab","user":"",%s}]}`
+
+var contests = []contest{
+	{name: "limits of an association", path: "associations",
+		fields: []func(int) string{
+			text(fmt.Sprintf(association, `"max":{"tres":{"total":[{"type":"cpu","count":%d}]}}`)),
+			text(fmt.Sprintf(association, `"max":{"tres":{"total":[{"type":"mem","count":%d}]}}`)),
+			text(fmt.Sprintf(association, `"max":{"jobs":{"active":{"set":true,"number":%d}}}`)),
+			text(fmt.Sprintf(association, `"comment":"c%d"`)),
+		},
+		show:  "select concat(',', max_tres_pj, ',', ' j=', max_jobs, ';', comment, ';') from lab_assoc_table where acct='ca' and user='' and deleted=0",
+		shown: []func(int) string{text(",1=%d,"), text(",2=%d,"), text(" j=%d;"), text(";c%d;")}},
+	{name: "a QOS", path: "qos",
+		fields: []func(int) string{
+			text(`{"qos":[{"name":"cq","limits":{"max":{"tres":{"per":{"job":[{"type":"cpu","count":%d}]}}}}}]}`),
+			text(`{"qos":[{"name":"cq","limits":{"max":{"tres":{"per":{"job":[{"type":"mem","count":%d}]}}}}}]}`),
+			text(`{"qos":[{"name":"cq","description":"d%d"}]}`),
+			text(`{"qos":[{"name":"cq","priority":{"set":true,"number":%d}}]}`),
+		},
+		show:  "select concat(',', max_tres_pj, ',', ' ', description, ' p=', priority, ';') from qos_table where name='cq' and deleted=0",
+		shown: []func(int) string{text(",1=%d,"), text(",2=%d,"), text(" d%d "), text(" p=%d;")}},
+	{name: "an account and its coordinators", path: "accounts",
+		fields: []func(int) string{
+			text(`{"accounts":[{"name":"ca","description":"d%d","organization":""}]}`),
+			text(`{"accounts":[{"name":"ca","description":"","organization":"o%d"}]}`),
+			func(n int) string {
+				names := []string{`{"name":"alice"}`, `{"name":"bob"}`}
+				return `{"accounts":[{"name":"ca","description":"","organization":"","coordinators":[` + names[n%2] + `]}]}`
+			},
+		},
+		show:  "select concat(description, ' ', organization, ' c=', ifnull((select group_concat(user) from acct_coord_table where acct='ca' and deleted=0), ''), ';') from acct_table where name='ca' and deleted=0",
+		shown: []func(int) string{text("d%d "), text(" o%d "), func(n int) string { return " c=" + []string{"alice", "bob"}[n%2] + ";" }}},
+	{name: "a user", path: "users",
+		fields: []func(int) string{
+			func(n int) string {
+				return `{"users":[{"name":"cu","administrator_level":["` + []string{"Operator", "None"}[n%2] + `"]}]}`
+			},
+			func(n int) string {
+				return `{"users":[{"name":"cu","default":{"account":"` + []string{"ca", "cb"}[n%2] + `"}}]}`
+			},
+		},
+		show:  "select concat('l=', admin_level, ' a=', ifnull((select group_concat(acct) from lab_assoc_table where user='cu' and is_def=1 and deleted=0), ''), ';') from user_table where name='cu' and deleted=0",
+		shown: []func(int) string{func(n int) string { return []string{"l=2 ", "l=1 "}[n%2] }, func(n int) string { return []string{" a=ca;", " a=cb;"}[n%2] }}},
+}
+
+// TestCompany lets two and four clients change fields of one record at the same
+// time. A value that was answered 200 must be in the database, because no other
+// client changes its field. SLURM_ROUNDS is the number of rounds, each with 20
+// changes by every client. SLURM_SNAPSHOT=ON turns on MariaDB's snapshot
+// isolation, with which slurmdbd of Slurm 26.05 ends.
+func TestCompany(t *testing.T) {
+	rounds, _ := strconv.Atoi(os.Getenv("SLURM_ROUNDS"))
+	rounds = max(rounds, 1)
+	m := freshCluster(t)
+	if os.Getenv("SLURM_SNAPSHOT") == "ON" {
+		m.run(t, "root", "mariadb", "-e", "set global innodb_snapshot_isolation=ON")
+		m.signal(t, "slurmdbd", "TERM") // the setting is that of new connections
+		eventually(t, "slurmdbd has ended", func() bool {
+			_, err := m.try("root", "pgrep", "-x", "slurmdbd")
+			return err != nil
+		})
+		m.restart(t, "slurmdbd")
+	}
+	m.gateway(t, "-u", "nobody", "-g", "nogroup")
+	token, err := m.createToken("root")
+	must(t, err)
+	post := func(path, body string) answer {
+		a, err := sendRequest(m.client(gatewaySocket), "POST", "/slurmdb/v0.0.42/"+path, body, "X-SLURM-USER-TOKEN: "+token)
+		if err != nil {
+			t.Error(err)
+		}
+		return a
+	}
+	for _, setup := range []struct{ path, body string }{
+		{"accounts", `{"accounts":[{"name":"ca","description":"d","organization":"o"},{"name":"cb","description":"d","organization":"o"}]}`},
+		{"associations", `{"associations":[{"account":"ca","cluster":"lab","user":""},{"account":"cb","cluster":"lab","user":""}]}`},
+		{"users_association", `{"association_condition":{"users":["cu"],"accounts":["ca","cb"],"clusters":["lab"]},"user":{}}`},
+		{"qos", `{"qos":[{"name":"cq","description":"d"}]}`},
+	} {
+		if a := post(setup.path, setup.body); a.status != http.StatusOK {
+			t.Fatalf("%s: status %d: %s", setup.path, a.status, remarks(a.body))
+		}
+	}
+	seed := rand.Int63()
+	t.Logf("seed %d", seed)
+	chance := rand.New(rand.NewSource(seed))
+	for _, c := range contests {
+		t.Run(c.name, func(t *testing.T) {
+			counts := map[int]int{}
+			for round := range rounds {
+				clients := chance.Perm(len(c.fields))[:min(len(c.fields), 2+2*(round%2))]
+				last := make([]int, len(c.fields))
+				var wg sync.WaitGroup
+				var mu sync.Mutex
+				for _, i := range clients {
+					first := 1 + chance.Intn(1000)
+					wg.Go(func() {
+						for n := first; n < first+20; n++ {
+							a := post(c.path, c.fields[i](n))
+							mu.Lock()
+							counts[a.status]++
+							mu.Unlock()
+							switch {
+							case a.status == http.StatusOK:
+								last[i] = n
+							case a.status != http.StatusServiceUnavailable || !isRetryable(a.body):
+								t.Errorf("client %d: status %d: %s", i, a.status, remarks(a.body))
+							default:
+								t.Logf("client %d: %s", i, remarks(a.body))
+							}
+						}
+					})
+				}
+				wg.Wait()
+				row := m.run(t, "root", "mariadb", "-N", "slurm_acct_db", "-e", c.show)
+				for _, i := range clients {
+					if last[i] != 0 && !strings.Contains(row, c.shown[i](last[i])) {
+						t.Errorf("round %d: %q lacks %q, which was answered 200", round, row, c.shown[i](last[i]))
+					}
+				}
+			}
+			t.Logf("answers by status: %v", counts)
+		})
+	}
+}
+
+func isRetryable(body []byte) bool {
+	var a struct {
+		Errors []struct {
+			Retryable bool `json:"retryable"`
+			Number    int  `json:"error_number"`
+		} `json:"errors"`
+	}
+	return json.Unmarshal(body, &a) == nil && len(a.Errors) > 0 && a.Errors[0].Retryable && a.Errors[0].Number == 0
+}
