@@ -51,7 +51,7 @@ func (h *handler) postAccounts(c *rest.Call, _ *api.NoParams) error {
 	return h.answerEdit(c, editEach(h, c, accountKind, body.Records))
 }
 
-var accountKind = kind[model.Account]{"accounts", "account", accountName, putAccount}
+var accountKind = kind[model.Account]{list: "accounts", noun: "account", name: accountName, put: putAccount}
 
 func accountName(a *model.Account) string { return a.Name }
 

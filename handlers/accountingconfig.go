@@ -56,39 +56,60 @@ func (h *handler) postConfig(c *rest.Call, _ *api.NoParams) error {
 	if n == 0 {
 		return errs.New(errs.Invalid, "the body has no record: nothing was changed").WithSource("#")
 	}
-	_, err = h.edit(c, fmt.Sprintf("%d records", n), func(tx *transaction) (all []string, err error) {
-		tx.copies = true
-		if len(body.TRES) > 0 {
-			c.Warn("#/tres", "has no effect: trackable resources are added by AccountingStorageTRES in slurm.conf")
+	_, err = h.makeEdit(c, fmt.Sprintf("%d records", n), func() ([]string, error) {
+		created, err := h.addNewClusters(c, body)
+		if err != nil {
+			return created, err
 		}
-		step := func(done []string, err error) error {
-			all = append(all, done...)
-			return err
-		}
-		if err := step(changeRecords(tx, clusterKind, body.Clusters)); err != nil {
-			return nil, err
-		}
-		if err := step(changeRecords(tx, qosKind, withoutNumbers(body.QOS))); err != nil {
-			return nil, err
-		}
-		if err := step(changeRecords(tx, accountKind, withoutCoordinators(body.Accounts))); err != nil {
-			return nil, err
-		}
-		if err := step(changeRecords(tx, userKind, withoutDefaults(body.Users))); err != nil {
-			return nil, err
-		}
-		if err := step(changeRecords(tx, wckeyKind, body.WCKeys)); err != nil {
-			return nil, err
-		}
-		if err := step(changeRecords(tx, associationKind, body.Associations)); err != nil {
-			return nil, err
-		}
-		if err := changeAgain(tx, accountKind, onlyCoordinators(body.Accounts)); err != nil {
-			return nil, err
-		}
-		return all, changeAgain(tx, userKind, body.Users)
+		all, err := h.transact(c, func(tx *transaction) (all []string, err error) {
+			tx.copies = true
+			if len(body.TRES) > 0 {
+				c.Warn("#/tres", "has no effect: trackable resources are added by AccountingStorageTRES in slurm.conf")
+			}
+			for i, row := range body.Clusters {
+				if !slices.Contains(created, row.Name) { // it exists already
+					k := clusterKind
+					k.first = i
+					if _, err := changeRecords(tx, k, body.Clusters[i:i+1]); err != nil {
+						return nil, err
+					}
+				}
+			}
+			return loadConfig(tx, body)
+		})
+		return slices.Concat(created, all), withClusters(err, created)
 	})
 	return h.answerEdit(c, err)
+}
+
+// loadConfig makes all changes of a configuration but those of clusters.
+func loadConfig(tx *transaction, body *api.ConfigBody) (all []string, err error) {
+	step := func(done []string, err error) error {
+		all = append(all, done...)
+		return err
+	}
+	if err := step(changeRecords(tx, qosKind, withoutNumbers(body.QOS))); err != nil {
+		return nil, err
+	}
+	if err := step(changeRecords(tx, accountKind, withoutCoordinators(body.Accounts))); err != nil {
+		return nil, err
+	}
+	if err := step(changeRecords(tx, userKind, withoutDefaults(body.Users))); err != nil {
+		return nil, err
+	}
+	if err := step(changeRecords(tx, wckeyKind, body.WCKeys)); err != nil {
+		return nil, err
+	}
+	if err := step(changeRecords(tx, associationKind, body.Associations)); err != nil {
+		return nil, err
+	}
+	if err := changeAgain(tx, accountKind, onlyCoordinators(body.Accounts)); err != nil {
+		return nil, err
+	}
+	if tx.planned != nil { // their associations and workload keys may be in the new clusters
+		return all, nil
+	}
+	return all, changeAgain(tx, userKind, body.Users)
 }
 
 // changeAgain changes records a second time, after the records that they refer

@@ -52,7 +52,7 @@ func (h *handler) postAssociations(c *rest.Call, _ *api.NoParams) error {
 	return h.answerEdit(c, editEach(h, c, associationKind, body.Records))
 }
 
-var associationKind = kind[api.AssociationRow]{"associations", "association", associationName, putAssociation}
+var associationKind = kind[api.AssociationRow]{list: "associations", noun: "association", name: associationName, put: putAssociation}
 
 func associationName(a *api.AssociationRow) string {
 	if a.Account == "" && a.Number != 0 {
@@ -96,6 +96,9 @@ func putAssociation(tx *transaction, row *api.AssociationRow, at string) (bool, 
 			tx.call.Warn(at+"/parent_account", "has no effect: the association of a user is always below that of its account")
 		}
 		row.ParentAccount = ""
+	}
+	if tx.isPlanned(row.Cluster) {
+		return false, checkPlanned(tx, row, at)
 	}
 	// In a filter, an empty list matches any user or partition. A list with an
 	// empty name matches only associations without a user or partition.

@@ -3,10 +3,10 @@ package handlers
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"schedrestd/api"
 	"schedrestd/handlers/rest"
-	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -55,21 +55,22 @@ func (h *handler) postClusters(c *rest.Call, _ *api.PostClustersParams) error {
 	if err != nil {
 		return err
 	}
-	return h.answerEdit(c, editEach(h, c, clusterKind, body.Records))
+	if len(body.Records) == 0 {
+		return h.answerEdit(c, editEach(h, c, clusterKind, body.Records))
+	}
+	_, err = h.makeEdit(c, strings.Join(clusterKind.names(body.Records), " "), func() ([]string, error) { return h.addClusters(c, body.Records) })
+	return h.answerEdit(c, err)
 }
 
-var clusterKind = kind[api.ClusterRow]{"clusters", "cluster", clusterName, addCluster}
+var clusterKind = kind[api.ClusterRow]{list: "clusters", noun: "cluster", name: clusterName, put: addCluster}
 
 func clusterName(l *api.ClusterRow) string { return l.Name }
 
 // addCluster creates a cluster. It does not send an existing cluster to the
 // daemon, because the daemon would reset that cluster.
 func addCluster(tx *transaction, row *api.ClusterRow, at string) (bool, error) {
-	if err := checkName(row.Name, at); err != nil {
+	if err := checkClusterName(row.Name, at); err != nil {
 		return false, err
-	}
-	if !api.IsClusterName(row.Name) {
-		return false, errs.New(errs.Invalid, "a name of a cluster may contain only letters, digits, '_', '-' and '.'").WithSource(at + "/name").WithNumber(slurmerror.BadName)
 	}
 	if row.Flags != model.NoVal32 && skipDeleted(tx, row.Flags, model.ClusterDeleted, at) {
 		return false, nil

@@ -54,9 +54,10 @@ type oldRecord struct {
 
 // An effect is what the first visible change of a transaction did.
 type effect struct {
-	view           view
-	before, change any // what view returned before and after the change
-	latest, end    any // what view returned before the commit, in another session and in the transaction
+	view        view
+	committed   any    // what view returns in other sessions
+	change, end any    // what view returned in the transaction after the change, and before the commit
+	own         []bool // the fields of the struct that the change has changed; nil if it has created or removed the struct
 }
 
 // putRecord calls put to change a record, and remembers what it did.
@@ -125,25 +126,9 @@ func (tx *transaction) noteChange(change any) (skip bool, err error) {
 // send sends a change. If no change had a visible effect yet, send finds out
 // whether this one has.
 func (tx *transaction) send(change any) ([]string, error) {
-	v := viewOf(change)
-	var before any
-	switch {
-	case tx.effect != nil:
-		v = nil
-	case v != nil:
-		var err error
-		if before, err = v(tx.others); err != nil {
-			return nil, err
-		}
-	case tx.current != nil && len(tx.current.old) > 0 && tx.sent == 0:
-		last := tx.current.old[len(tx.current.old)-1]
-		v, before = last.view, last.value
-	case tx.current != nil && len(tx.current.old) > 0:
-		v = tx.current.old[len(tx.current.old)-1].view
-		var err error
-		if before, err = v(tx.Editor.List); err != nil {
-			return nil, err
-		}
+	v, before, err := tx.viewBefore(change)
+	if err != nil {
+		return nil, err
 	}
 	tx.sent++
 	names, err := tx.Editor.Change(change)
@@ -151,15 +136,63 @@ func (tx *transaction) send(change any) ([]string, error) {
 		return names, err
 	}
 	after, err := v(tx.Editor.List)
-	switch {
-	case err != nil:
+	if err != nil {
 		return names, err
-	case !reflect.DeepEqual(before, after):
-		tx.effect = &effect{view: v, before: before, change: after}
-	case len(names) > 0 && isRemoval(change) && before.(*recordCount).N > 0: // the daemon names what it has removed
-		return names, model.ErrRestart
+	}
+	if reflect.DeepEqual(before, after) {
+		if len(names) > 0 && isRemoval(change) && before.(*recordCount).N > 0 { // the daemon names what it has removed
+			err = model.ErrRestart
+		}
+		return names, err
+	}
+	committed, err := v(tx.others)
+	if err == nil {
+		tx.effect = newEffect(v, before, committed, after)
 	}
 	return names, err
+}
+
+// viewBefore returns a view of what the change affects, and its result before
+// the change. It returns nil if an earlier change had an effect.
+func (tx *transaction) viewBefore(change any) (view, any, error) {
+	if tx.effect != nil {
+		return nil, nil, nil
+	}
+	v := viewOf(change)
+	if v == nil && tx.current != nil && len(tx.current.old) > 0 {
+		last := tx.current.old[len(tx.current.old)-1]
+		if tx.sent == 0 {
+			return last.view, last.value, nil
+		}
+		v = last.view
+	}
+	if v == nil {
+		return nil, nil, nil
+	}
+	before, err := v(tx.others)
+	return v, before, err
+}
+
+// newEffect returns the effect of a change, or nil if it had none. The arguments
+// are what v returned in other sessions before and after the change, and in the
+// transaction after it. Other clients may have changed other fields meanwhile,
+// and the transaction may see these or not.
+func newEffect(v view, before, committed, change any) *effect {
+	e := &effect{view: v, committed: committed, change: change, end: change}
+	if before == nil || committed == nil || change == nil {
+		if (before == nil) == (committed == nil) && (change == nil) != (committed == nil) {
+			return e
+		}
+		return nil
+	}
+	e.own = make([]bool, fields(change))
+	for i := range e.own {
+		e.own[i] = isEqual(before, committed, i) && !isEqual(committed, change, i)
+	}
+	if !slices.Contains(e.own, true) {
+		return nil
+	}
+	return e
 }
 
 func isRemoval(change any) bool {
@@ -178,25 +211,14 @@ func (tx *transaction) confirm() error {
 			return err
 		}
 	}
-	e := tx.effect
-	if e == nil {
+	if tx.effect == nil || tx.sent == 1 {
 		return nil
 	}
 	var err error
-	if e.latest, err = e.view(tx.others); err != nil {
-		return err
+	if tx.effect.end, err = tx.effect.view(tx.Editor.List); err == nil && tx.effect.isLost() {
+		err = model.ErrRestart
 	}
-	e.end = e.change
-	if tx.sent == 1 {
-		return nil
-	}
-	if e.end, err = e.view(tx.Editor.List); err != nil {
-		return err
-	}
-	if isLost(e) {
-		return model.ErrRestart
-	}
-	return nil
+	return err
 }
 
 // checkAgain returns model.ErrRestart if a record has changed since the request
@@ -226,13 +248,13 @@ func (tx *transaction) checkAgain(r *putRecord) error {
 }
 
 // isLost reports whether the transaction no longer contains a part of the
-// effect: it has the same value as in other sessions.
-func isLost(e *effect) bool {
-	if e.change == nil || e.before == nil || e.latest == nil || e.end == nil {
-		return !reflect.DeepEqual(e.end, e.change) && reflect.DeepEqual(e.end, e.latest)
+// effect: there is the committed value instead.
+func (e *effect) isLost() bool {
+	if e.own == nil || e.end == nil {
+		return (e.end == nil) != (e.change == nil)
 	}
-	for i := range fields(e.change) {
-		if !isEqual(e.before, e.change, i) && !isEqual(e.end, e.change, i) && isEqual(e.end, e.latest, i) {
+	for i, own := range e.own {
+		if own && !isEqual(e.end, e.change, i) && isEqual(e.end, e.committed, i) {
 			return true
 		}
 	}
@@ -247,22 +269,18 @@ func (tx *transaction) isSaved() bool {
 		return true
 	}
 	now, err := e.view(tx.others)
-	if err != nil { // the daemon has acknowledged the commit
+	switch {
+	case err != nil: // the daemon has acknowledged the commit
 		return true
+	case e.own == nil || now == nil || e.end == nil:
+		return (now == nil) != (e.committed == nil)
 	}
-	if now == nil || e.latest == nil || e.end == nil {
-		return !reflect.DeepEqual(now, e.latest) || reflect.DeepEqual(e.end, e.latest)
-	}
-	saved := true
-	for i := range fields(now) {
-		if !isEqual(e.latest, e.end, i) {
-			if !isEqual(now, e.latest, i) {
-				return true
-			}
-			saved = false
+	for i, own := range e.own {
+		if own && (!isEqual(now, e.committed, i) || isEqual(e.end, e.committed, i)) {
+			return true
 		}
 	}
-	return saved
+	return false
 }
 
 // errNotSaved is the error for changes that are not saved although the daemon

@@ -19,35 +19,44 @@ import (
 // discarded, and edit may call f again. The object argument is the object's
 // name in the request, for the audit log.
 func (h *handler) edit(c *rest.Call, object string, f func(*transaction) ([]string, error)) ([]string, error) {
+	return h.makeEdit(c, object, func() ([]string, error) { return h.transact(c, f) })
+}
+
+// makeEdit calls do to make a change, and returns its result.
+func (h *handler) makeEdit(c *rest.Call, object string, do func() ([]string, error)) ([]string, error) {
+	return rest.MakeChange(c, truncateList(object), do,
+		func(done []string) rest.Result { return rest.Result{Objects: truncateList(strings.Join(done, "; "))} })
+}
+
+// transact does the work of edit inside rest.MakeChange.
+func (h *handler) transact(c *rest.Call, f func(*transaction) ([]string, error)) (done []string, err error) {
 	numWarnings := c.NumWarnings()
-	return rest.MakeChange(c, truncateList(object), func() (done []string, err error) {
-		var tx *transaction
-		for attempt := 1; ; attempt++ {
-			err = h.Accounting.Edit(c.Context(), c.Credential(), func(e model.Editor) error {
-				c.KeepWarnings(numWarnings)
-				tx = &transaction{Editor: e, call: c, h: h, touched: map[string]bool{}}
-				if done, err = f(tx); err != nil {
-					return err
-				}
-				if err := tx.sendCoordinators(); err != nil {
-					return err
-				}
-				return tx.confirm()
-			})
-			if err != nil || tx.isSaved() {
-				break
+	var tx *transaction
+	for attempt := 1; ; attempt++ {
+		err = h.Accounting.Edit(c.Context(), c.Credential(), func(e model.Editor) error {
+			c.KeepWarnings(numWarnings)
+			tx = &transaction{Editor: e, call: c, h: h, touched: map[string]bool{}}
+			if done, err = f(tx); err != nil {
+				return err
 			}
-			if attempt == maxCommits {
-				return nil, errNotSaved()
+			if err := tx.sendCoordinators(); err != nil {
+				return err
 			}
+			return tx.confirm()
+		})
+		if err != nil || tx.isSaved() {
+			break
 		}
-		if err == nil {
-			if err := tx.sendAgain(context.WithoutCancel(c.Context()), h.Accounting, c.Credential()); err != nil {
-				c.Warn("", "the changes are saved, but until slurmctld is started again, it may use old values of some associations: %v", err)
-			}
+		if attempt == maxCommits {
+			return nil, errNotSaved()
 		}
-		return done, err
-	}, func(done []string) rest.Result { return rest.Result{Objects: truncateList(strings.Join(done, "; "))} })
+	}
+	if err == nil {
+		if err := tx.sendAgain(context.WithoutCancel(c.Context()), h.Accounting, c.Credential()); err != nil {
+			c.Warn("", "the changes are saved, but until slurmctld is started again, it may use old values of some associations: %v", err)
+		}
+	}
+	return done, err
 }
 
 // maxCommits is how often a transaction is committed that the daemon does not
@@ -72,6 +81,8 @@ type kind[T any] struct {
 	// put creates or changes a record, and reports whether it had to change
 	// anything. The argument at is the record's place in the request.
 	put func(tx *transaction, record *T, at string) (bool, error)
+
+	first int // index of the first of these records in the body's list
 }
 
 // editEach creates or changes one record after another, in one transaction. If
@@ -105,7 +116,7 @@ func changeRecords[T any](tx *transaction, k kind[T], records []T) ([]string, er
 	var done []string
 	changedAt := map[string]string{} // places of the records that were changed, by name
 	for i := range records {
-		at := fmt.Sprintf("#/%s/%d", k.list, i)
+		at := fmt.Sprintf("#/%s/%d", k.list, k.first+i)
 		numWarnings := tx.call.NumWarnings()
 		changed, err := tx.putRecord(k.list+"/"+strings.ToLower(names[i]), func() (bool, error) { return k.put(tx, &records[i], at) })
 		if err != nil {

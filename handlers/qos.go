@@ -89,7 +89,7 @@ func (h *handler) postQOS(c *rest.Call, _ *api.PostQOSParams) error {
 	return h.answerEdit(c, editEach(h, c, qosKind, body.Records))
 }
 
-var qosKind = kind[api.QOSRow]{"qos", "quality of service", qosName, putQOS}
+var qosKind = kind[api.QOSRow]{list: "qos", noun: "quality of service", name: qosName, put: putQOS}
 
 func qosName(q *api.QOSRow) string {
 	if q.Name == "" {
@@ -102,7 +102,8 @@ const (
 	qosDeleted uint32 = 1 << 13
 	// qosChangesFlags are two flags that say what to do with the other flags:
 	// add them to the existing flags, or remove them from the existing flags.
-	qosChangesFlags uint32 = 1<<29 | 1<<30
+	qosChangesFlags uint32 = qosAddFlags | 1<<30
+	qosAddFlags     uint32 = 1 << 29
 )
 
 // putQOS creates a quality of service or changes an existing one.
@@ -147,7 +148,37 @@ func putQOS(tx *transaction, row *api.QOSRow, at string) (bool, error) {
 		return false, nil
 	}
 	filter := model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(old.ID), 10)}}
-	return modifyRecords(tx, model.Modify[model.QOS]{Filter: filter, Record: record}, at)
+	limits, hasLimits := takeLimits(&record)
+	if !hasLimits {
+		return modifyRecords(tx, model.Modify[model.QOS]{Filter: filter, Record: record}, at)
+	}
+	// slurmdbd reads the limits, changes some of them, and writes all. So another
+	// message comes first, with which the database locks the record. It adds no
+	// flag, if there is no other field to change.
+	if reflect.DeepEqual(record, model.BlankQOS()) {
+		record.Flags = qosAddFlags
+	}
+	if changed, err := modifyRecords(tx, model.Modify[model.QOS]{Filter: filter, Record: record}, at); err != nil || !changed && tx.expected == nil {
+		return false, err
+	}
+	return modifyRecords(tx, model.Modify[model.QOS]{Filter: filter, Record: limits}, at)
+}
+
+// takeLimits moves the limits of trackable resources from q to a blank record.
+func takeLimits(q *model.QOS) (limits model.QOS, found bool) {
+	limits = model.BlankQOS()
+	for _, at := range []func(*model.QOS) *string{
+		func(q *model.QOS) *string { return &q.GrpTRES }, func(q *model.QOS) *string { return &q.GrpTRESMins },
+		func(q *model.QOS) *string { return &q.GrpTRESRunMins }, func(q *model.QOS) *string { return &q.MaxTRESMinsPJ },
+		func(q *model.QOS) *string { return &q.MaxTRESRunMinsPA }, func(q *model.QOS) *string { return &q.MaxTRESRunMinsPU },
+		func(q *model.QOS) *string { return &q.MaxTRESPA }, func(q *model.QOS) *string { return &q.MaxTRESPJ },
+		func(q *model.QOS) *string { return &q.MaxTRESPN }, func(q *model.QOS) *string { return &q.MaxTRESPU },
+		func(q *model.QOS) *string { return &q.MinTRESPJ },
+	} {
+		*at(&limits), *at(q) = *at(q), ""
+		found = found || *at(&limits) != ""
+	}
+	return limits, found
 }
 
 // findQOS returns the existing quality of service with the record's name or id.

@@ -54,9 +54,12 @@ func checkUser(e model.Editor, name, source string) error {
 // checkCluster returns an error if there is no cluster with exactly this name.
 // When the daemon lists clusters, it ignores case. When it changes the records
 // of a cluster, it does not, so it would change nothing and report success.
-func checkCluster(e model.Editor, name, source string) error {
+func checkCluster(tx *transaction, name, source string) error {
+	if tx.isPlanned(name) {
+		return nil
+	}
 	var found []string
-	err := e.List(model.List(model.ClusterFilter{Names: []string{name}}, func(l *model.Cluster) error {
+	err := tx.List(model.List(model.ClusterFilter{Names: []string{name}}, func(l *model.Cluster) error {
 		found = append(found, l.Name)
 		return nil
 	}))

@@ -29,12 +29,13 @@ type transaction struct {
 	associations   []model.Modify[model.Association]
 	copies         bool // new records are copies of others: what they inherit is not to become their own
 
-	sent     int             // number of changes
-	records  []*putRecord    // the records that were changed
-	current  *putRecord      // the record that is being changed; nil for none
-	touched  map[string]bool // the keys of the records that were changed
-	effect   *effect         // of the first change that had one; nil for none
-	expected *[]any          // if current is only checked again: the changes that were made of it, without those that have been compared; nil otherwise
+	planned  map[string]string // in a transaction that is rolled back: the accounts in clusters that do not exist yet, as CLUSTER/ACCOUNT, with their parents; nil otherwise
+	sent     int               // number of changes
+	records  []*putRecord      // the records that were changed
+	current  *putRecord        // the record that is being changed; nil for none
+	touched  map[string]bool   // the keys of the records that were changed
+	effect   *effect           // of the first change that had one; nil for none
+	expected *[]any            // if current is only checked again: the changes that were made of it, without those that have been compared; nil otherwise
 }
 
 // List requests records. Until the transaction has sent a change, it uses

@@ -50,7 +50,7 @@ func (h *handler) postUsers(c *rest.Call, _ *api.NoParams) error {
 	return h.answerEdit(c, editEach(h, c, userKind, body.Records))
 }
 
-var userKind = kind[model.User]{"users", "user", userName, putUser}
+var userKind = kind[model.User]{list: "users", noun: "user", name: userName, put: putUser}
 
 func userName(u *model.User) string { return u.Name }
 
@@ -81,9 +81,16 @@ func putUser(tx *transaction, u *model.User, at string) (changed bool, err error
 	if len(u.WCKeys) > 0 {
 		tx.call.Warn(at+"/wckeys", "has no effect on an existing user: POST wckeys/ creates workload keys")
 	}
-	record := model.BlankUser()
+	// slurmdbd makes each of these changes with statements of its own. If the
+	// database forgot the first ones, only other messages would show it.
+	var records []model.User
+	add := func(set func(*model.User)) {
+		record := model.BlankUser()
+		set(&record)
+		records = append(records, record)
+	}
 	if u.AdminLevel != 0 && u.AdminLevel != old.AdminLevel {
-		record.AdminLevel, changed = u.AdminLevel, true
+		add(func(r *model.User) { r.AdminLevel = u.AdminLevel })
 	}
 	if u.DefaultAccount != "" && u.DefaultAccount != old.DefaultAccount {
 		filter := model.AssocFilter{Users: []string{u.Name}, Accounts: []string{u.DefaultAccount}}
@@ -91,7 +98,7 @@ func putUser(tx *transaction, u *model.User, at string) (changed bool, err error
 		if err := checkExists[model.Association](tx, filter, slurmerror.InvalidAccount, kind, u.DefaultAccount, at+"/default/account"); err != nil {
 			return false, err
 		}
-		record.DefaultAccount, changed = u.DefaultAccount, true
+		add(func(r *model.User) { r.DefaultAccount = u.DefaultAccount })
 	}
 	if u.DefaultWCKey != "" && u.DefaultWCKey != old.DefaultWCKey {
 		filter := model.WCKeyFilter{Users: []string{u.Name}, Names: []string{u.DefaultWCKey}}
@@ -99,18 +106,24 @@ func putUser(tx *transaction, u *model.User, at string) (changed bool, err error
 		if err := checkExists[model.WCKey](tx, filter, slurmerror.InvalidWCKey, kind, u.DefaultWCKey, at+"/default/wckey"); err != nil {
 			return false, err
 		}
-		record.DefaultWCKey, changed = u.DefaultWCKey, true
+		add(func(r *model.User) { r.DefaultWCKey = u.DefaultWCKey })
 	}
 	if u.DefaultQOSID != model.NoVal32 && u.DefaultQOSID != 0 && u.DefaultQOSID != old.DefaultQOSID {
-		record.DefaultQOSID, changed = u.DefaultQOSID, true
+		add(func(r *model.User) { r.DefaultQOSID = u.DefaultQOSID })
 	}
-	if !changed {
-		return false, nil
+	if len(records) > 0 {
+		if err := checkAdministrators(tx, []string{u.Name}, u.AdminLevel, at); err != nil {
+			return false, err
+		}
 	}
-	if err := checkAdministrators(tx, []string{u.Name}, u.AdminLevel, at); err != nil {
-		return false, err
+	for _, record := range records {
+		done, err := modifyRecords(tx, model.Modify[model.User]{Filter: usersNamed(u.Name), Record: record}, at)
+		if err != nil {
+			return false, err
+		}
+		changed = changed || done
 	}
-	return modifyRecords(tx, model.Modify[model.User]{Filter: usersNamed(u.Name), Record: record}, at)
+	return changed, nil
 }
 
 // shownAs returns a filter for the user with this name. The record that it
@@ -246,6 +259,7 @@ func addUser(tx *transaction, u *model.User, at string) error {
 		key.Name, key.Cluster, key.User, key.IsDefault = u.DefaultWCKey, tx.h.Cluster, u.Name, model.Some[uint16](1)
 		record.WCKeys = append(record.WCKeys, key)
 	}
+	record.WCKeys = tx.withoutPlanned(record.WCKeys)
 	return add[model.User](tx, record, usersNamed(u.Name), at)
 }
 

@@ -59,7 +59,7 @@ func (h *handler) postWCKeys(c *rest.Call, _ *api.PostWCKeysParams) error {
 	return h.answerEdit(c, editEach(h, c, wckeyKind, body.Records))
 }
 
-var wckeyKind = kind[model.WCKey]{"wckeys", "workload key", wckeyName, addWCKey}
+var wckeyKind = kind[model.WCKey]{list: "wckeys", noun: "workload key", name: wckeyName, put: addWCKey}
 
 func wckeyName(k *model.WCKey) string { return k.Name + "/" + k.Cluster + "/" + k.User }
 
@@ -77,6 +77,9 @@ func addWCKey(tx *transaction, k *model.WCKey, at string) (bool, error) {
 		if part.value == "" {
 			return false, errs.New(errs.Invalid, "expected a name, a cluster and a user").WithSource(at + "/" + part.name).WithNumber(slurmerror.MissingField)
 		}
+	}
+	if tx.isPlanned(k.Cluster) {
+		return false, checkUserOfNew(tx, k.User, at+"/user")
 	}
 	old, err := findOld[model.WCKey](tx, onlyWCKey(k))
 	if err != nil {

@@ -1,0 +1,181 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"schedrestd/internal/errs"
+	"schedrestd/model"
+)
+
+// A careless is an accounting daemon that loses changes as slurmdbd does. Its
+// Edit starts a transaction again as client.Accounting does.
+type careless struct {
+	accounts
+	forgets int  // number of transactions whose first change is lost after the second one
+	drops   int  // number of commits that are acknowledged, but not made
+	other   bool // before the first change, another client adds the same account
+	edits   int
+}
+
+func (d *careless) Edit(ctx context.Context, cred model.Credential, f func(model.Editor) error) error {
+	for d.edits = 1; d.edits <= 10; d.edits++ {
+		before := d.recorded.lists
+		err := d.accounts.Edit(ctx, cred, func(e model.Editor) error { return f(&carelessEditor{editor: e.(editor), d: d}) })
+		if errors.Is(err, model.ErrRestart) {
+			continue
+		}
+		if d.drops > 0 {
+			d.drops--
+			d.recorded.lists = before
+		}
+		return err
+	}
+	return errs.New(errs.Unavailable, "nothing was changed")
+}
+
+type carelessEditor struct {
+	editor
+	d     *careless
+	calls int
+}
+
+func (e *carelessEditor) Change(change any) ([]string, error) {
+	e.calls++
+	switch {
+	case e.calls == 1 && e.d.other:
+		e.d.other = false
+		e.recorded.saved.accounts = append(e.recorded.saved.accounts[:1:1], model.Account{Name: "a", Description: "another client's", Organization: "o"})
+	case e.calls == 2 && e.d.forgets > 0:
+		e.d.forgets--
+		e.recorded.lists = *e.recorded.saved
+	}
+	names, err := e.editor.Change(change)
+	if m, ok := change.(model.Modify[model.Account]); ok && err == nil {
+		list := append([]model.Account(nil), e.recorded.accounts...)
+		for i := range list {
+			if list[i].Name == m.Filter.(model.AccountFilter).Assoc.Accounts[0] && m.Record.Organization != "" {
+				list[i].Organization = m.Record.Organization
+			}
+		}
+		e.recorded.accounts = list
+	}
+	return names, err
+}
+
+// TestLostChanges checks that changes that the daemon acknowledged, but lost,
+// are made again, and that another client's changes stay.
+func TestLostChanges(t *testing.T) {
+	const two = `{"accounts": [{"name": "a", "description": "d", "organization": "o"}, {"name": "b", "description": "d", "organization": "o"}]}`
+	const one = `{"accounts": [{"name": "a", "description": "", "organization": "p"}]}`
+	for _, tt := range []struct {
+		name   string
+		daemon careless
+		body   string
+		status int
+		kept   string
+	}{
+		{"nothing is lost", careless{}, two, 200, "a/d/o b/d/o"},
+		{"a change is lost", careless{forgets: 1}, two, 200, "a/d/o b/d/o"},
+		{"changes are always lost", careless{forgets: 100}, two, 503, ""},
+		{"a commit is lost", careless{drops: 1}, two, 200, "a/d/o b/d/o"},
+		{"the only change is lost at its commit", careless{drops: 1}, one, 200, "a/a/p"},
+		{"commits are always lost", careless{drops: 100}, two, 503, ""},
+		{"another client adds the account first", careless{other: true}, `{"accounts": [{"name": "a", "organization": "p", "description": "mine"}]}`, 200, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := demo()
+			cfg := config(f)
+			d := tt.daemon
+			d.accounts = cfg.Accounting.(accounts)
+			cfg.Accounting = &d
+			w := serve(t, cfg, request(http.MethodPost, "/scheddb/v0.0.45/accounts/", tt.body))
+			if w.Code != tt.status {
+				t.Errorf("status %d, want %d: %s", w.Code, tt.status, w.Body)
+			}
+			if e := envelope(t, w.Body.Bytes()).Errors; tt.status == 503 && (len(e) != 1 || !e[0].Retryable || e[0].Number != 0) {
+				t.Errorf("errors %+v, want one that is retryable", e)
+			}
+			var kept []string
+			for _, a := range f.recorded.accounts[1:] {
+				kept = append(kept, a.Name+"/"+string(a.Description)+"/"+string(a.Organization))
+			}
+			if got := strings.Join(kept, " "); tt.kept != "" && got != tt.kept || tt.status != 200 && got != "" {
+				t.Errorf("kept %q, want %q", got, tt.kept)
+			}
+			if tt.daemon.other && d.edits < 2 {
+				t.Error("the transaction did not start again")
+			}
+		})
+	}
+}
+
+// TestNewClusters checks that a cluster, which the daemon can't roll back, is
+// created last, in a transaction of its own, and that the error says what
+// remains.
+func TestNewClusters(t *testing.T) {
+	long := strings.Repeat("x", 41)
+	for _, tt := range []struct {
+		name, path, body string
+		refuse           string // the change that the daemon refuses
+		status           int
+		changes          string // those of clusters
+		says             string
+	}{
+		{"a QOS that preempts an unknown one", "config", `{"clusters": [{"name": "new"}], "qos": [{"name": "q", "preempt": {"list": ["nosuch"]}}]}`, "", 422, "", "nothing was changed"},
+		{"an association below an account that will not be in the cluster", "config", `{"clusters": [{"name": "new"}], "associations": [{"account": "lab", "cluster": "new", "user": "", "parent_account": "other"}]}`, "", 404, "", "nothing was changed"},
+		{"an association of a user whose account is not in the cluster", "config", `{"clusters": [{"name": "new"}], "associations": [{"account": "lab", "cluster": "new", "user": "bob"}]}`, "", 404, "", "nothing was changed"},
+		{"an association with an unknown QOS", "config", `{"clusters": [{"name": "new"}], "associations": [{"account": "lab", "cluster": "new", "user": "", "qos": ["nosuch"]}]}`, "", 422, "", "nothing was changed"},
+		{"a workload key of an unknown user", "config", `{"clusters": [{"name": "new"}], "wckeys": [{"name": "w", "cluster": "new", "user": "nosuch"}]}`, "", 404, "", "nothing was changed"},
+		{"a load of a cluster and its records", "config", `{"clusters": [{"name": "new"}], "associations": [{"account": "lab", "cluster": "new", "user": ""}, {"account": "lab", "cluster": "new", "user": "bob"}]}`, "", 200, "add cluster new", ""},
+		{"a long name after a good one", "clusters", `{"clusters": [{"name": "new"}, {"name": "` + long + `"}]}`, "", 422, "", "nothing was changed"},
+		{"one name twice", "clusters", `{"clusters": [{"name": "new"}, {"name": "NEW"}]}`, "", 422, "", "nothing was changed"},
+		{"the second is refused", "clusters", `{"clusters": [{"name": "new"}, {"name": "newer"}]}`, "add cluster newer", 409, "add cluster new, add cluster newer", "the cluster was not created; new clusters that remain: new"},
+		{"the records are refused after the cluster was created", "config", `{"clusters": [{"name": "new"}], "associations": [{"account": "lab", "cluster": "new", "user": ""}]}`, "add association new/lab", 409, "add cluster new", "new clusters that remain: new"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := demo()
+			cfg := config(f)
+			cfg.Accounting = refusingClusters{cfg.Accounting.(accounts), tt.refuse}
+			w := serve(t, cfg, request(http.MethodPost, "/scheddb/v0.0.45/"+tt.path, tt.body))
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.says) {
+				t.Errorf("status %d, want %d and %q: %s", w.Code, tt.status, tt.says, w.Body)
+			}
+			var changes []string
+			for _, c := range f.recorded.changes {
+				if text := describeChange(c); strings.HasPrefix(text, "add cluster") {
+					changes = append(changes, text)
+				}
+			}
+			if got := strings.Join(changes, ", "); got != tt.changes {
+				t.Errorf("changes %q, want %q", got, tt.changes)
+			}
+		})
+	}
+}
+
+// refusingClusters is an accounting daemon that refuses one change.
+type refusingClusters struct {
+	accounts
+	refuses string
+}
+
+func (d refusingClusters) Edit(ctx context.Context, cred model.Credential, f func(model.Editor) error) error {
+	return d.accounts.Edit(ctx, cred, func(e model.Editor) error { return f(refusingEditor{e.(editor), d.refuses}) })
+}
+
+type refusingEditor struct {
+	editor
+	refuses string
+}
+
+func (e refusingEditor) Change(change any) ([]string, error) {
+	names, err := e.editor.Change(change)
+	if describeChange(change) == e.refuses {
+		return nil, errs.New(errs.Conflict, "no")
+	}
+	return names, err
+}
