@@ -51,7 +51,7 @@ func (h *handler) postAccounts(c *rest.Call, _ *api.NoParams) error {
 	return h.answerEdit(c, editEach(h, c, accountKind, body.Records))
 }
 
-var accountKind = kind[model.Account]{list: "accounts", noun: "account", name: accountName, put: putAccount}
+var accountKind = kind[model.Account]{list: "accounts", noun: "account", name: accountName, put: putAccount, path: pathOf("account/", accountName)}
 
 func accountName(a *model.Account) string { return a.Name }
 

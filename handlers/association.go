@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/url"
 	"reflect"
 	"strconv"
 	"strings"
@@ -52,7 +53,7 @@ func (h *handler) postAssociations(c *rest.Call, _ *api.NoParams) error {
 	return h.answerEdit(c, editEach(h, c, associationKind, body.Records))
 }
 
-var associationKind = kind[api.AssociationRow]{list: "associations", noun: "association", name: associationName, put: putAssociation}
+var associationKind = kind[api.AssociationRow]{list: "associations", noun: "association", name: associationName, put: putAssociation, path: associationPath}
 
 func associationName(a *api.AssociationRow) string {
 	if a.Account == "" && a.Number != 0 {
@@ -65,6 +66,19 @@ func associationName(a *api.AssociationRow) string {
 		}
 	}
 	return name
+}
+
+// associationPath returns the path and query for an association.
+func associationPath(tx *transaction, row *api.AssociationRow) (string, url.Values, error) {
+	filter := model.AssocFilter{Accounts: []string{row.Account}, Clusters: []string{row.Cluster}, Users: []string{row.User}, Partitions: []string{row.Partition}}
+	if row.Account == "" && row.Number != 0 {
+		filter = model.AssocFilter{IDs: []string{strconv.FormatUint(uint64(row.Number), 10)}, Clusters: []string{cmp.Or(row.Cluster, tx.h.Cluster)}}
+	}
+	found, err := findOne[model.Association](lister(tx.others), filter)
+	if err != nil || found == nil {
+		return "", nil, err
+	}
+	return "associations/", url.Values{"id": {strconv.FormatUint(uint64(found.ID), 10)}, "cluster": {found.Cluster}}, nil
 }
 
 // putAssociation creates an association or changes an existing one.

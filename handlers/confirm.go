@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -206,6 +207,9 @@ func isRemoval(change any) bool {
 // confirm returns model.ErrRestart if the transaction must start again. It is
 // called after all changes.
 func (tx *transaction) confirm() error {
+	if err := tx.checkTag(); err != nil { // other clients can't change the record any more
+		return err
+	}
 	for _, r := range tx.records {
 		if err := tx.checkAgain(r); err != nil {
 			return err
@@ -217,6 +221,18 @@ func (tx *transaction) confirm() error {
 	var err error
 	if tx.effect.end, err = tx.effect.view(tx.Editor.List); err == nil && tx.effect.isLost() {
 		err = model.ErrRestart
+	}
+	return err
+}
+
+// checkTag returns an error if the record is not the one that If-Match names.
+func (tx *transaction) checkTag() error {
+	if tx.isCurrent == nil {
+		return nil
+	}
+	current, err := tx.isCurrent()
+	if err == nil && !current {
+		err = rest.ErrNotCurrent()
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"schedrestd/api"
@@ -82,6 +83,11 @@ type kind[T any] struct {
 	// anything. The argument at is the record's place in the request.
 	put func(tx *transaction, record *T, at string) (bool, error)
 
+	// path returns the path and query of the GET request for one record. It is nil
+	// for kinds of records that can't be changed. The path is "" if there is no such
+	// record.
+	path func(tx *transaction, record *T) (string, url.Values, error)
+
 	first int // index of the first of these records in the body's list
 }
 
@@ -95,7 +101,26 @@ func editEach[T any](h *handler, c *rest.Call, k kind[T], records []T) error {
 		}
 		return errs.New(errs.Invalid, "the body names no record: nothing was changed").WithSource("#/" + k.list).WithNumber(slurmerror.EmptyList)
 	}
+	path := k.path
+	if len(records) != 1 {
+		path = nil // one tag can't be that of several records
+	}
+	if path != nil {
+		c.CheckTags()
+	}
 	_, err := h.edit(c, strings.Join(k.names(records), " "), func(tx *transaction) ([]string, error) {
+		if path != nil {
+			tx.isCurrent = func() (bool, error) {
+				at, query, err := path(tx, &records[0])
+				if err != nil || at == "" {
+					return false, err
+				}
+				return c.IsCurrent(at, query)
+			}
+			if err := tx.checkTag(); err != nil {
+				return nil, err
+			}
+		}
 		return changeRecords(tx, k, records)
 	})
 	return err
@@ -152,6 +177,14 @@ func skipDeleted(tx *transaction, flags, deleted uint32, at string) bool {
 	}
 	tx.call.Warn(at+"/flags", "a deleted record is left out")
 	return true
+}
+
+// pathOf returns a function that returns the path for a record, which ends with
+// its name.
+func pathOf[T any](parent string, name func(*T) string) func(*transaction, *T) (string, url.Values, error) {
+	return func(_ *transaction, record *T) (string, url.Values, error) {
+		return parent + url.PathEscape(name(record)), nil, nil
+	}
 }
 
 // removal returns a function that always returns r.

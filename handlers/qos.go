@@ -89,7 +89,7 @@ func (h *handler) postQOS(c *rest.Call, _ *api.PostQOSParams) error {
 	return h.answerEdit(c, editEach(h, c, qosKind, body.Records))
 }
 
-var qosKind = kind[api.QOSRow]{list: "qos", noun: "quality of service", name: qosName, put: putQOS}
+var qosKind = kind[api.QOSRow]{list: "qos", noun: "quality of service", name: qosName, put: putQOS, path: pathOf("qos/", qosName)}
 
 func qosName(q *api.QOSRow) string {
 	if q.Name == "" {

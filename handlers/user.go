@@ -50,7 +50,7 @@ func (h *handler) postUsers(c *rest.Call, _ *api.NoParams) error {
 	return h.answerEdit(c, editEach(h, c, userKind, body.Records))
 }
 
-var userKind = kind[model.User]{list: "users", noun: "user", name: userName, put: putUser}
+var userKind = kind[model.User]{list: "users", noun: "user", name: userName, put: putUser, path: pathOf("user/", userName)}
 
 func userName(u *model.User) string { return u.Name }
 

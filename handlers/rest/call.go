@@ -44,6 +44,7 @@ type Call struct {
 	warnings    []api.Warning
 	fields      []string // names of the fields that the body sets, for the audit log
 	key         string   // the Idempotency-Key; "" for none
+	checksTags  bool     // the change itself compares the entity tags in If-Match
 	requestHash [32]byte // hash of a request that has an Idempotency-Key
 }
 

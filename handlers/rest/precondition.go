@@ -66,17 +66,17 @@ func (c *Call) hasTag(tag string) bool {
 }
 
 // precondition evaluates If-Match and If-None-Match before a change (RFC 9110,
-// 13.1 and 13.2). The gateway does not compare entity tags before a change, so a
-// tag never matches. A "*" matches if the object to change exists. If named is set, the
+// 13.1 and 13.2). The gateway compares entity tags only before changes of some
+// accounting records (CheckTags). Otherwise a tag never matches. A "*" matches if the object to change exists. If named is set, the
 // request names the object, and precondition assumes that the object exists. A
 // request that does not name an object creates a new one.
 //
 // precondition treats an invalid condition as false, because the client did not
 // want an unconditional change.
 func (c *Call) precondition(named bool) error {
-	if lines := c.r.Header.Values("If-Match"); len(lines) > 0 && !(named && isAny(lines)) {
+	if lines := c.r.Header.Values("If-Match"); len(lines) > 0 && !(named && isAny(lines)) && !(c.checksTags && areTags(lines)) {
 		return errs.New(errs.PreconditionFailed, "the If-Match condition is false; nothing was changed").
-			WithHint("entity tags are not compared before a change; only If-Match: * can be true, and only if the resource exists")
+			WithHint("entity tags are compared only before a change of one account, association, QOS or user; otherwise only If-Match: * can be true, and only if the resource exists")
 	}
 	lines := c.r.Header.Values("If-None-Match")
 	if len(lines) == 0 || isAny(lines) && !named || areTags(lines) {
