@@ -124,7 +124,7 @@ integration-slurm: build ## test with a real Slurm of SLURM_RELEASES (24.11), in
 
 integration-changes: build ## compare the effects of all changes with those of slurmrestd, for SLURM_RELEASES (24.11); takes hours; SLURM_CHANGES=0.1 runs a tenth
 	@set -e; for release in $(SLURM_RELEASES); do \
-		echo "== Slurm $$release"; SLURM_CHANGES=$${SLURM_CHANGES:-all} SLURM_RELEASE=$$release $(GO) test -count=1 -v -timeout 0 -run '^TestChangesByForm$$' ./integration/slurm; \
+		echo "== Slurm $$release"; SLURM_CHANGES=$${SLURM_CHANGES:-all} SLURM_ROUNDS=$${SLURM_ROUNDS:-200} SLURM_RELEASE=$$release $(GO) test -count=1 -v -timeout 0 -run '^(TestChangesByForm|TestCompany)$$' ./integration/slurm; \
 	done
 
 integration-systemd: need-go ## test the units with systemd of SYSTEMD_SUITES (bookworm trixie), in machines made of Debian's packages; needs root

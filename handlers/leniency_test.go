@@ -40,7 +40,7 @@ func TestLenientChanges(t *testing.T) {
 		{name: "no jobs", method: "POST", path: "job/submit", body: `{"jobs": []}`, controller: true, slurm: 422, sched: 422},
 		{name: "an association of an unknown user", method: "POST", path: "associations/", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "ghost"}]}`, slurm: 200, sched: 404, warning: "#/associations/0/user", slurmSent: "add association demo/lab/ghost"},
 		{name: "a workload key of an unknown user", method: "POST", path: "wckeys/", body: `{"wckeys": [{"name": "w", "cluster": "demo", "user": "ghost"}]}`, slurm: 200, sched: 404, warning: "#/wckeys/0/user", slurmSent: "add wckey w/demo/ghost"},
-		{name: "an empty list of limits", method: "POST", path: "qos/", body: `{"qos": [{"name": "fast", "limits": {"max": {"tres": {"minutes": {"total": []}}}}}]}`, slurm: 200, sched: 200, warning: "#/qos/0/limits", schedSent: "model.Modify[schedrestd/model.QOS] model.Modify[schedrestd/model.QOS]"},
+		{name: "an empty list of limits", method: "POST", path: "qos/", body: `{"qos": [{"name": "fast", "limits": {"max": {"tres": {"minutes": {"total": []}}}}}]}`, slurm: 200, sched: 200, warning: "#/qos/0/limits", schedSent: "model.Modify[schedrestd/model.QOS]"},
 		{name: "an empty list where there is no limit", method: "POST", path: "qos/", body: `{"qos": [{"name": "fast", "description": "new", "limits": {"max": {"tres": {"total": []}}}}]}`, slurm: 200, sched: 200, warning: none, slurmSent: "model.Modify[schedrestd/model.QOS]", schedSent: "model.Modify[schedrestd/model.QOS]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -102,8 +102,7 @@ const (
 	qosDeleted uint32 = 1 << 13
 	// qosChangesFlags are two flags that say what to do with the other flags:
 	// add them to the existing flags, or remove them from the existing flags.
-	qosChangesFlags uint32 = qosAddFlags | 1<<30
-	qosAddFlags     uint32 = 1 << 29
+	qosChangesFlags uint32 = 1<<29 | 1<<30
 )
 
 // putQOS creates a quality of service or changes an existing one.
@@ -148,37 +147,68 @@ func putQOS(tx *transaction, row *api.QOSRow, at string) (bool, error) {
 		return false, nil
 	}
 	filter := model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(old.ID), 10)}}
-	limits, hasLimits := takeLimits(&record)
-	if !hasLimits {
-		return modifyRecords(tx, model.Modify[model.QOS]{Filter: filter, Record: record}, at)
+	changed, err := modifyRecords(tx, model.Modify[model.QOS]{Filter: filter, Record: record}, at)
+	if err == nil && tx.expected == nil {
+		err = checkLimits(tx, filter, &record)
 	}
-	// slurmdbd reads the limits, changes some of them, and writes all. So another
-	// message comes first, with which the database locks the record. It adds no
-	// flag, if there is no other field to change.
-	if reflect.DeepEqual(record, model.BlankQOS()) {
-		record.Flags = qosAddFlags
-	}
-	if changed, err := modifyRecords(tx, model.Modify[model.QOS]{Filter: filter, Record: record}, at); err != nil || !changed && tx.expected == nil {
-		return false, err
-	}
-	return modifyRecords(tx, model.Modify[model.QOS]{Filter: filter, Record: limits}, at)
+	return changed, err
 }
 
-// takeLimits moves the limits of trackable resources from q to a blank record.
-func takeLimits(q *model.QOS) (limits model.QOS, found bool) {
-	limits = model.BlankQOS()
-	for _, at := range []func(*model.QOS) *string{
-		func(q *model.QOS) *string { return &q.GrpTRES }, func(q *model.QOS) *string { return &q.GrpTRESMins },
-		func(q *model.QOS) *string { return &q.GrpTRESRunMins }, func(q *model.QOS) *string { return &q.MaxTRESMinsPJ },
-		func(q *model.QOS) *string { return &q.MaxTRESRunMinsPA }, func(q *model.QOS) *string { return &q.MaxTRESRunMinsPU },
-		func(q *model.QOS) *string { return &q.MaxTRESPA }, func(q *model.QOS) *string { return &q.MaxTRESPJ },
-		func(q *model.QOS) *string { return &q.MaxTRESPN }, func(q *model.QOS) *string { return &q.MaxTRESPU },
-		func(q *model.QOS) *string { return &q.MinTRESPJ },
-	} {
-		*at(&limits), *at(q) = *at(q), ""
-		found = found || *at(&limits) != ""
+// checkLimits returns model.ErrRestart if a change has overwritten limits that
+// another client changed at the same time: to change some limits of a QOS,
+// slurmdbd reads all, waits for the lock of the record, and writes all. While the
+// transaction holds this lock, the record in other sessions stays the same.
+func checkLimits(tx *transaction, filter model.QOSFilter, change *model.QOS) error {
+	var own, committed *model.QOS
+	for _, at := range qosLimits {
+		if *at(change) == "" {
+			continue
+		}
+		if own == nil {
+			var err error
+			if own, err = findOne[model.QOS](lister(tx.Editor.List), filter); err != nil || own == nil {
+				return err
+			}
+			if committed, err = findOne[model.QOS](lister(tx.others), filter); err != nil || committed == nil { // the transaction has created it
+				return err
+			}
+		}
+		want, got := limitsOf(*at(committed)), limitsOf(*at(own))
+		for id := range limitsOf(*at(change)) {
+			delete(want, id)
+			delete(got, id)
+		}
+		if !maps.Equal(want, got) {
+			return model.ErrRestart
+		}
 	}
-	return limits, found
+	return nil
+}
+
+// limitsOf returns the limits in a text such as 1=4,2=100, by resource.
+func limitsOf(text string) map[string]string {
+	limits := map[string]string{}
+	for part := range strings.SplitSeq(text, ",") {
+		if id, count, ok := strings.Cut(part, "="); ok {
+			limits[id] = count
+		}
+	}
+	return limits
+}
+
+// qosLimits returns the addresses of the limits of trackable resources.
+var qosLimits = []func(*model.QOS) *string{
+	func(q *model.QOS) *string { return &q.GrpTRES },
+	func(q *model.QOS) *string { return &q.GrpTRESMins },
+	func(q *model.QOS) *string { return &q.GrpTRESRunMins },
+	func(q *model.QOS) *string { return &q.MaxTRESMinsPJ },
+	func(q *model.QOS) *string { return &q.MaxTRESRunMinsPA },
+	func(q *model.QOS) *string { return &q.MaxTRESRunMinsPU },
+	func(q *model.QOS) *string { return &q.MaxTRESPA },
+	func(q *model.QOS) *string { return &q.MaxTRESPJ },
+	func(q *model.QOS) *string { return &q.MaxTRESPN },
+	func(q *model.QOS) *string { return &q.MaxTRESPU },
+	func(q *model.QOS) *string { return &q.MinTRESPJ },
 }
 
 // findQOS returns the existing quality of service with the record's name or id.

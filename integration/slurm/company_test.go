@@ -164,3 +164,40 @@ func isRetryable(body []byte) bool {
 	}
 	return json.Unmarshal(body, &a) == nil && len(a.Errors) > 0 && a.Errors[0].Retryable && a.Errors[0].Number == 0
 }
+
+// TestAfterRefusals makes another change after each refused request with a new
+// cluster. slurmdbd can't roll back a new cluster, and then refuses the other
+// change, too.
+func TestAfterRefusals(t *testing.T) {
+	m := freshCluster(t)
+	m.gateway(t, "-u", "nobody", "-g", "nogroup")
+	token, err := m.createToken("root")
+	must(t, err)
+	long := strings.Repeat("x", 70)
+	for i, tt := range []struct {
+		path, body string
+		status     int
+		clusters   string // that exist afterwards
+	}{
+		{"config", `{"clusters":[{"name":"half"}],"qos":[{"name":"qz","preempt":{"list":["nosuch"]}}]}`, 422, "lab"},
+		{"config", `{"clusters":[{"name":"half"}],"accounts":[{"name":"ra","description":"d","organization":"o"}],"associations":[{"account":"ra","cluster":"half","user":"","parent_account":"nosuch"}]}`, 404, "lab"},
+		{"config", `{"clusters":[{"name":"` + long + `"}]}`, 422, "lab"},
+		{"clusters", `{"clusters":[{"name":"half"},{"name":"` + long + `"}]}`, 422, "lab"},
+		{"clusters", `{"clusters":[{"name":"half"},{"name":"a b"}]}`, 422, "lab"},
+		{"config", `{"clusters":[{"name":"whole"}],"accounts":[{"name":"ra","description":"d","organization":"o"}],"users":[{"name":"ru","default":{"account":"ra"}}],
+			"associations":[{"account":"ra","cluster":"whole","user":""},{"account":"ra","cluster":"whole","user":"ru"}]}`, 200, "lab whole"},
+		{"clusters", `{"clusters":[{"name":"one"},{"name":"` + strings.Repeat("y", 40) + `"}]}`, 200, "lab one whole " + strings.Repeat("y", 40)},
+	} {
+		a, err := sendRequest(m.client(gatewaySocket), "POST", "/slurmdb/v0.0.42/"+tt.path, tt.body, "X-SLURM-USER-TOKEN: "+token)
+		must(t, err)
+		if a.status != tt.status {
+			t.Errorf("%s %s: status %d, want %d: %s", tt.path, tt.body, a.status, tt.status, remarks(a.body))
+		}
+		if got := strings.Join(strings.Fields(m.run(t, "root", "sacctmgr", "-nP", "show", "cluster", "format=cluster")), " "); got != tt.clusters {
+			t.Errorf("%s %s: clusters %q, want %q", tt.path, tt.body, got, tt.clusters)
+		}
+		if out, err := m.try("root", "sacctmgr", "-i", "add", "account", fmt.Sprintf("after%d", i)); err != nil {
+			t.Errorf("after %s %s: %v: %s", tt.path, tt.body, err, out)
+		}
+	}
+}
