@@ -149,7 +149,7 @@ func putQOS(tx *transaction, row *api.QOSRow, at string) (bool, error) {
 	filter := model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(old.ID), 10)}}
 	changed, err := modifyRecords(tx, model.Modify[model.QOS]{Filter: filter, Record: record}, at)
 	if err == nil && tx.expected == nil {
-		err = checkLimits(tx, filter, &record)
+		err = checkLimits(tx.Editor.List, tx.others, filter, &record)
 	}
 	return changed, err
 }
@@ -157,8 +157,9 @@ func putQOS(tx *transaction, row *api.QOSRow, at string) (bool, error) {
 // checkLimits returns model.ErrRestart if a change has overwritten limits that
 // another client changed at the same time: to change some limits of a QOS,
 // slurmdbd reads all, waits for the lock of the record, and writes all. While the
-// transaction holds this lock, the record in other sessions stays the same.
-func checkLimits(tx *transaction, filter model.QOSFilter, change *model.QOS) error {
+// transaction holds this lock, the record in other sessions stays the same. The
+// functions inside and others request records in the transaction and in others.
+func checkLimits(inside, others lister, filter model.QOSFilter, change *model.QOS) error {
 	var own, committed *model.QOS
 	for _, at := range qosLimits {
 		if *at(change) == "" {
@@ -166,10 +167,10 @@ func checkLimits(tx *transaction, filter model.QOSFilter, change *model.QOS) err
 		}
 		if own == nil {
 			var err error
-			if own, err = findOne[model.QOS](lister(tx.Editor.List), filter); err != nil || own == nil {
+			if own, err = findOne[model.QOS](inside, filter); err != nil || own == nil {
 				return err
 			}
-			if committed, err = findOne[model.QOS](lister(tx.others), filter); err != nil || committed == nil { // the transaction has created it
+			if committed, err = findOne[model.QOS](others, filter); err != nil || committed == nil { // the transaction has created it
 				return err
 			}
 		}
