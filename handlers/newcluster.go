@@ -15,7 +15,7 @@ import (
 
 // slurmdbd can't roll back a new cluster. Its tables, and its name in slurmdbd's
 // memory, stay. If its record is not committed, slurmdbd refuses changes of
-// accounts and associations for everybody ("Cluster … has not been added yet"),
+// accounts and associations of all clients ("Cluster … has not been added yet"),
 // until the cluster is created or slurmdbd is started again. So each cluster is
 // created in a transaction of its own, after everything else was checked.
 
@@ -80,7 +80,7 @@ func checkClusterName(name, at string) error {
 }
 
 // explainCluster returns the error for a cluster that was not created, after
-// those in done were. It says what an administrator has to do.
+// those in done were. Its hint is for an administrator.
 func explainCluster(err error, name string, done []string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {

@@ -81,8 +81,9 @@ func putUser(tx *transaction, u *model.User, at string) (changed bool, err error
 	if len(u.WCKeys) > 0 {
 		tx.call.Warn(at+"/wckeys", "has no effect on an existing user: POST wckeys/ creates workload keys")
 	}
-	// slurmdbd makes each of these changes with statements of its own. If the
-	// database forgot the first ones, only other messages would show it.
+	// Each change has a record, and so a message, of its own: slurmdbd makes it with
+	// statements of its own. If the database forgot the first ones, only another
+	// message would show it.
 	var records []model.User
 	add := func(set func(*model.User)) {
 		record := model.BlankUser()

@@ -113,8 +113,8 @@ func (a *Accounting) editOnce(ctx context.Context, cred model.Credential, f func
 	return restart, fErr
 }
 
-// gaveUp reports whether f is an answer to a change with which the daemon says
-// that its database gave up: a return code where a list is due, or an error
+// gaveUp reports whether f is an answer to a change that means that the daemon's
+// database gave up: a return code where a list is due, or an error
 // number that no refusal has. slurmdbd then rolls the whole transaction back.
 func gaveUp(f *failure) bool {
 	if f.stage != stageAnswered {
