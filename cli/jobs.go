@@ -155,8 +155,8 @@ func reasonOf(j *rest.Job) string {
 	return j.Reason
 }
 
-// sentenceOf returns why j waits or has failed, as squeue shows it: what the
-// controller says or, if it says nothing, the word for the reason.
+// sentenceOf returns why j waits or has failed, as squeue shows it: the
+// controller's description or, without one, the word for the reason.
 func sentenceOf(j *rest.Job) string {
 	return cmp.Or(j.Description, reasonOf(j))
 }

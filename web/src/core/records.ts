@@ -29,7 +29,7 @@ export interface Job {
 	flags: string[];
 	kind: Kind;
 	reason: string;
-	/** What the controller says in addition to the reason, or in place of it. */
+	/** The controller's description of the reason; often empty. */
 	why: string;
 	held: boolean;
 	/** Number of tasks: those that wait, if the record stands for the tasks of an array. */

@@ -25,7 +25,7 @@ const states: Record<string, (job: Job) => boolean> = {
 const now = () => Date.now() / 1000;
 const elapsed = (job: Job) => (!job.started || job.state === "PENDING" ? 0 : Math.max(0, (running(job) ? now() : job.ended) - job.started));
 
-/** Why a job waits or has failed: what the controller says or, as in squeue, the word for the reason. */
+/** Why a job waits or has failed, as in squeue: the controller's description or, without one, the word for the reason. */
 export const reasonOf = (job: Job) => job.why || job.reason;
 
 /** The state of a job. A narrow screen has no column for the reason, so it shows that in place of the word for waiting. */
