@@ -119,6 +119,7 @@ func TestPrint(t *testing.T) {
 	if colour := p.Eval(`getComputedStyle(document.body).backgroundColor`); colour != "rgb(255, 255, 255)" {
 		t.Errorf("the paper is %v", colour)
 	}
+	media("screen", "light")
 	p.Eval(`dispatchEvent(new Event("afterprint"))`)
 	p.Await("the list is short again", `document.querySelectorAll(".table tbody tr").length < 120`)
 	p.Check(g.Lab.OwnToken)
