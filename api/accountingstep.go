@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -298,5 +299,5 @@ func parseStep(s string) (step model.SelectedStep, err error) {
 
 // accountingStepPath returns the path that the first task of a step opens.
 func accountingStepPath(s *AccountingStepRow, pattern string) string {
-	return accountingPath(s.job, s.StepID.Step, s.Nodes, s.WorkDir, pattern)
+	return accountingPath(s.job, s.StepID.Step, s.Nodes, cmp.Or(s.WorkDir, s.job.WorkDir), pattern)
 }

@@ -62,7 +62,6 @@ func (h *handler) postConfig(c *rest.Call, _ *api.NoParams) error {
 			return created, err
 		}
 		all, err := h.transact(c, func(tx *transaction) (all []string, err error) {
-			tx.copies = true
 			if len(body.TRES) > 0 {
 				c.Warn("#/tres", "has no effect: trackable resources are added by AccountingStorageTRES in slurm.conf")
 			}
@@ -84,6 +83,7 @@ func (h *handler) postConfig(c *rest.Call, _ *api.NoParams) error {
 
 // loadConfig makes all changes of a configuration but those of clusters.
 func loadConfig(tx *transaction, body *api.ConfigBody) (all []string, err error) {
+	tx.copies = true
 	step := func(done []string, err error) error {
 		all = append(all, done...)
 		return err

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"reflect"
 	"slices"
 
@@ -77,7 +78,7 @@ func (tx *transaction) putRecord(key string, put func() (bool, error)) (bool, er
 // is none. If the transaction has changed it already, this is the changed record.
 func findOld[T any](tx *transaction, filter model.Filter[T]) (*T, error) {
 	if tx.current == nil || tx.touched[tx.current.key] {
-		return findOne(tx, filter)
+		return findOne(tx.olds(), filter)
 	}
 	found := func(l lister) (any, error) {
 		record, err := findOne(l, filter)
@@ -101,10 +102,19 @@ func findOld[T any](tx *transaction, filter model.Filter[T]) (*T, error) {
 	return record, nil
 }
 
+// olds returns the lister for what a request is about to change, as findOld
+// uses it.
+func (tx *transaction) olds() lister {
+	if tx.current == nil || tx.touched[tx.current.key] {
+		return tx.List
+	}
+	return tx.others
+}
+
 // others requests records in another session: they do not include the changes of
 // this transaction.
 func (tx *transaction) others(l model.Listing) error {
-	return tx.h.Accounting.List(tx.call.Context(), tx.call.Credential(), l)
+	return tx.h.Accounting.List(tx.Editor.Context(), tx.call.Credential(), l)
 }
 
 // noteChange remembers the change that is about to be made, or, if tx only
@@ -284,7 +294,9 @@ func (tx *transaction) isSaved() bool {
 	if e == nil {
 		return true
 	}
-	now, err := e.view(tx.others)
+	now, err := e.view(func(l model.Listing) error {
+		return tx.h.Accounting.List(context.WithoutCancel(tx.call.Context()), tx.call.Credential(), l)
+	})
 	switch {
 	case err != nil: // the daemon has acknowledged the commit
 		return true

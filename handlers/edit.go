@@ -102,11 +102,8 @@ func editEach[T any](h *handler, c *rest.Call, k kind[T], records []T) error {
 		return errs.New(errs.Invalid, "the body names no record: nothing was changed").WithSource("#/" + k.list).WithNumber(slurmerror.EmptyList)
 	}
 	path := k.path
-	if len(records) != 1 {
+	if len(records) != 1 || path != nil && !c.CheckTags() {
 		path = nil // one tag can't be that of several records
-	}
-	if path != nil {
-		c.CheckTags()
 	}
 	_, err := h.edit(c, strings.Join(k.names(records), " "), func(tx *transaction) ([]string, error) {
 		if path != nil {
@@ -115,7 +112,7 @@ func editEach[T any](h *handler, c *rest.Call, k kind[T], records []T) error {
 				if err != nil || at == "" {
 					return false, err
 				}
-				return c.IsCurrent(at, query)
+				return c.IsCurrent(tx.Editor.Context(), at, query)
 			}
 			if err := tx.checkTag(); err != nil {
 				return nil, err

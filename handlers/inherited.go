@@ -263,7 +263,7 @@ func keepInheritedOf(tx *transaction, change, old *model.Association, filter mod
 	}
 	var kept []string
 	for _, filter.Flags = range flags {
-		shown, err := findOne[model.Association](tx, filter)
+		shown, err := findOne[model.Association](tx.olds(), filter)
 		if err != nil || shown == nil {
 			return err
 		}

@@ -124,9 +124,13 @@ var errPlanned = errors.New("the records were only checked")
 // configuration in a transaction that is rolled back.
 func (h *handler) addNewClusters(c *rest.Call, body *api.ConfigBody) (created []string, err error) {
 	var rows []api.ClusterRow
-	for _, row := range body.Clusters {
+	for i, row := range body.Clusters {
 		if row.Flags != model.NoVal32 && row.Flags&model.ClusterDeleted != 0 {
 			continue
+		}
+		at := fmt.Sprintf("#/%s/%d", clusterKind.list, i)
+		if err := checkClusterName(row.Name, at); err != nil { // before the daemon receives it
+			return nil, annotateUnchanged(annotateNamed(err, clusterKind.noun, row.Name, at))
 		}
 		exists := false
 		err := h.Accounting.List(c.Context(), c.Credential(), model.List(model.ClusterFilter{Names: []string{row.Name}}, func(*model.Cluster) error { exists = true; return nil }))

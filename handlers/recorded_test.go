@@ -186,6 +186,8 @@ type editor struct {
 
 func (e editor) List(l model.Listing) error { return e.accounts.list(e.cred, l) }
 
+func (e editor) Context() context.Context { return context.Background() }
+
 func (e editor) Change(change any) ([]string, error) {
 	e.recorded.changes = append(e.recorded.changes, change)
 	if e.recorded.refuse != nil {

@@ -36,7 +36,7 @@ func TestSubmit(t *testing.T) {
 			"excluded_nodes": ["n1", "n2"], "thread_specification": 2, "contiguous": false, "mail_type": ["END", "fail"], "cpu_binding_flags": ["CPU_BIND_TO_CORES", "VERBOSE"]}}`,
 			want: model.JobDesc{Script: "x", Priority: model.Some[uint32](0), Nice: model.Some[uint32](model.NiceOffset - 3), MinNodes: model.Some[uint32](2), MaxNodes: model.Some[uint32](4),
 				Shared: model.Some[uint16](2), Distribution: model.Some[uint32](0x800012), CPUFreqMin: model.Some[uint32](0x80000001), CPUFreqMax: model.Some[uint32](2_400_000), CPUFreqGov: model.Some[uint32](0x84000000),
-				WarnSignal: 10, WarnTime: 60, UserID: model.Some[uint32](1000), GroupID: model.Some[uint32](1001), Environment: []string{"SLURM_RLIMIT_NOFILE=4096"}, ExcNodes: "n1,n2",
+				WarnSignal: 10, WarnTime: 60, UserID: model.Some[uint32](1000), GroupID: model.Some[uint32](1001), Environment: []string{"SLURM_RLIMIT_NOFILE=4096", "SLURM_DISTRIBUTION=block:cyclic,pack"}, ExcNodes: "n1,n2",
 				CoreSpec: model.Some[uint16](0x8002), Contiguous: model.Some[uint16](0), MailType: model.Some[uint16](6), CPUBindType: model.Some[uint16](5)}, warnings: []string{"#/job/user_id"}},
 		{name: "cron", body: `{"job": {"script": "x", "crontab": {"specification": "*/30 8-9 * 1 0,6", "line": {"start": 3, "end": 4}}}}`,
 			want: model.JobDesc{Script: "x", Flags: 1 << 22, Cron: model.CronEntry{Set: 1, Flags: 1 << 3, Spec: "*/30 8-9 * 1 0,6", LineStart: 3, LineEnd: 4,

@@ -61,7 +61,8 @@ func TestSubmitTimes(t *testing.T) {
 // "plane=4".
 func TestSubmitTexts(t *testing.T) {
 	memory := func(n uint64) model.JobDesc { return model.JobDesc{Script: "x", MinMemory: model.Some(n)} }
-	plane := model.JobDesc{Script: "x", Distribution: model.Some[uint32](4), PlaneSize: model.Some[uint16](4)}
+	plane := model.JobDesc{Script: "x", Distribution: model.Some[uint32](4), PlaneSize: model.Some[uint16](4),
+		Environment: []string{"SLURM_DISTRIBUTION=plane", "SLURM_DIST_PLANESIZE=4"}}
 	for member, want := range map[string]model.JobDesc{
 		`"memory_per_node": 512`:     memory(512),
 		`"memory_per_node": "512"`:   memory(512),

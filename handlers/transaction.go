@@ -27,10 +27,10 @@ type transaction struct {
 	h              *handler
 	added, removed map[string][]string // accounts of coordinators, by user
 	associations   []model.Modify[model.Association]
-	copies         bool // new records are copies of others: what they inherit is not to become their own
 
 	isCurrent func() (bool, error) // compares the entity tag in If-Match with the record's; nil for no comparison
 
+	copies   bool              // new records are copies of others: what they inherit is not to become their own
 	planned  map[string]string // in a transaction that is rolled back: the accounts in clusters that do not exist yet, as CLUSTER/ACCOUNT, with their parents; nil otherwise
 	sent     int               // number of changes
 	records  []*putRecord      // the records that were changed

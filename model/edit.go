@@ -1,6 +1,9 @@
 package model
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
 // ErrRestart is the error of a transaction that must start again, because other
 // clients have changed what it read. Nothing of it is committed.
@@ -12,6 +15,11 @@ type Editor interface {
 	// List lists records as Accounting.List does. The records include the
 	// changes that this transaction has made.
 	List(Listing) error
+
+	// Context returns the context for other calls to the accounting daemon while
+	// the transaction is open. Once a change has been made, it does not end
+	// when the client leaves.
+	Context() context.Context
 
 	// Change makes a change. The argument is one of the types below whose names
 	// begin with Add, Modify or Remove. Change returns the daemon's description

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -9,22 +10,24 @@ import (
 )
 
 // CheckTags makes the caller responsible for the entity tags in If-Match: it must
-// call IsCurrent with the path of the object before it changes the object.
-func (c *Call) CheckTags() { c.checksTags = true }
+// call IsCurrent with the path of the object before it changes the object. If
+// there are no tags, CheckTags returns false.
+func (c *Call) CheckTags() bool {
+	lines := c.r.Header.Values("If-Match")
+	c.checksTags = len(lines) > 0 && !isAny(lines)
+	return c.checksTags
+}
 
 // IsCurrent reports whether If-Match contains the entity tag of the answer to a
-// GET request for the path, or contains no tag. The path is relative to that of
+// GET request for the path. The path is relative to that of
 // the API's version. The answer is rendered in the format that the client
-// accepts. It has to show the same records as the one from which the client has
+// accepts, with requests to the daemon in ctx. It has to show the same records as the one from which the client has
 // the tag, but the tag says nothing else about that request.
 //
 // The gateway's tags are weak, and RFC 9110, 13.1.1 forbids to compare these, for
 // the sake of partial bodies. A change of records has none.
-func (c *Call) IsCurrent(path string, query url.Values) (bool, error) {
+func (c *Call) IsCurrent(ctx context.Context, path string, query url.Values) (bool, error) {
 	tags := c.r.Header.Values("If-Match")
-	if len(tags) == 0 || isAny(tags) {
-		return true, nil
-	}
 	if !areTags(tags) {
 		return false, nil
 	}
@@ -37,7 +40,7 @@ func (c *Call) IsCurrent(path string, query url.Values) (bool, error) {
 		return false, err
 	}
 	target.RawQuery = query.Encode()
-	r := c.r.Clone(c.ctx)
+	r := c.r.Clone(ctx)
 	r.Method, r.URL, r.RequestURI, r.Body, r.ContentLength = http.MethodGet, target, target.RequestURI(), http.NoBody, 0
 	r.Header = http.Header{"If-None-Match": tags}
 	if accept := c.r.Header["Accept"]; accept != nil {

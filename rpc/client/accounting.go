@@ -127,7 +127,15 @@ func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs
 // call calls the function fn with a session, when it is the turn of the user. It
 // tries the accounting daemons in turn until one answers or fn returns a final
 // failure. So it may call fn several times, each time with another session.
+//
+// A call during a transaction uses the turn of that transaction. Otherwise the
+// transactions of a user could take all turns, and then each wait for one more.
 func (a *Accounting) call(ctx context.Context, cred model.Credential, fn func(*session) *failure) error {
+	if outer, ok := ctx.Value(turnKey{}).(*turn); ok && outer.caller == &a.caller {
+		limited, cancel := context.WithTimeout(ctx, a.cfg.LongTimeout)
+		defer cancel()
+		return a.withSession(limited, cred, a.session, fn)
+	}
 	t, err := a.takeTurn(ctx, cred)
 	if err != nil {
 		return err

@@ -271,10 +271,10 @@ func TestEdit(t *testing.T) {
 				return tt.act(asked)
 			})
 			timeout := time.Minute
-			if tt.unknown {
+			if tt.kind == errs.Timeout || tt.unknown {
 				timeout = time.Second
 			}
-			a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Timeout: time.Minute, LongTimeout: timeout})
+			a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Timeout: timeout, LongTimeout: timeout})
 			skip := 0
 			if tt.used {
 				if err := a.Edit(context.Background(), ann, list); err != nil {

@@ -44,6 +44,9 @@ type turn struct {
 	resume func()     // what Config.Park has returned; nil if the call is not parked
 }
 
+// turnKey is the key of the turn in the context of a call during a transaction.
+type turnKey struct{}
+
 // maxMessages limits a transaction to this many times Config.LongTimeout.
 const maxMessages = 3
 
