@@ -19,10 +19,10 @@ func (c *Call) CheckTags() bool {
 }
 
 // IsCurrent reports whether If-Match contains the entity tag of the answer to a
-// GET request for the path. The path is relative to that of
-// the API's version. The answer is rendered in the format that the client
-// accepts, with requests to the daemon in ctx. It has to show the same records as the one from which the client has
-// the tag, but the tag says nothing else about that request.
+// GET request for the path, which is relative to that of the API's version. The
+// answer is rendered in the format that the client accepts, with requests to the
+// daemon in ctx. It has to show the same records as the one from which the
+// client has the tag.
 //
 // The gateway's tags are weak, and RFC 9110, 13.1.1 forbids to compare these, for
 // the sake of partial bodies. A change of records has none.

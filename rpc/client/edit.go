@@ -26,17 +26,16 @@ const (
 // Edit calls the function f, which changes records, in one transaction. If f
 // returns nil, Edit commits the changes. Otherwise it rolls them back and
 // returns f's error. An error with Code errs.OutcomeUnknown means that the
-// daemon did not answer the request to commit, or that it is too slow: it may
-// still be making a change.
-//
-// If the daemon or its database gives the transaction up before that request,
-// or f returns model.ErrRestart, nothing is committed, and Edit calls f again in
-// a new transaction, after a pause. If this fails several times, or for longer
-// than a call may last, the error is of kind errs.Unavailable.
+// daemon did not answer, so it may have made the changes or may still make them.
 //
 // Once a change has been sent, the transaction does not end when ctx does: the
 // daemon may make the change in any case, and a caller that keeps a log has to
 // learn the outcome.
+//
+// If the daemon or its database gives the transaction up before the request to
+// commit, or f returns model.ErrRestart, nothing is committed, and Edit calls f
+// again in a new transaction, after a pause. If this fails several times, or for
+// longer than a call may last, the error is of kind errs.Unavailable.
 func (a *Accounting) Edit(ctx context.Context, cred model.Credential, f func(model.Editor) error) error {
 	start, pause := time.Now(), firstPause
 	for attempt := 1; ; attempt++ {
@@ -53,12 +52,8 @@ func (a *Accounting) Edit(ctx context.Context, cred model.Credential, f func(mod
 	}
 }
 
-// wait waits for the duration d. It returns false if ctx ends before, or has
-// too little time left.
+// wait waits for the duration d. It returns false if ctx ends before.
 func wait(ctx context.Context, d time.Duration) bool {
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 2*d {
-		return false
-	}
 	select {
 	case <-ctx.Done():
 		return false
@@ -81,10 +76,10 @@ func (a *Accounting) editOnce(ctx context.Context, cred model.Credential, f func
 		switch {
 		case e.failure != nil:
 			s.tainted = e.changed
+			lost = e.failure
 			if e.changed && isTimeout(e.failure.err) {
 				isUnknown, e.failure.final = true, true
 			}
-			lost = e.failure
 			return e.failure
 		case e.gaveUp != nil:
 			s.tainted = s.endTransaction(rollback) != nil

@@ -271,10 +271,10 @@ func TestEdit(t *testing.T) {
 				return tt.act(asked)
 			})
 			timeout := time.Minute
-			if tt.kind == errs.Timeout || tt.unknown {
+			if tt.unknown {
 				timeout = time.Second
 			}
-			a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Timeout: timeout, LongTimeout: timeout})
+			a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Timeout: time.Minute, LongTimeout: timeout})
 			skip := 0
 			if tt.used {
 				if err := a.Edit(context.Background(), ann, list); err != nil {
@@ -349,4 +349,32 @@ func TestEditWithASecondDaemon(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCallsInEdits checks that as many transactions of a user as may be open at a
+// time can each make other calls.
+func TestCallsInEdits(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t, func(string) string { return "" })
+	a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Timeout: time.Minute, LongTimeout: time.Minute})
+	const n = 8
+	var open, ended sync.WaitGroup
+	open.Add(n)
+	for range n {
+		ended.Go(func() {
+			first := true
+			err := a.Edit(t.Context(), ann, func(e model.Editor) error {
+				if first {
+					open.Done()
+				}
+				first = false
+				open.Wait()
+				return client.Records(e.Context(), a, ann, model.TRESFilter{}, func(*model.TRES) error { return nil })
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	ended.Wait()
 }
