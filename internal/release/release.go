@@ -4,7 +4,7 @@ package release
 import "strings"
 
 // Version is the release, as major.minor.micro.
-const Version = "0.2.0"
+const Version = "0.3.0"
 
 // The linker sets these variables. The value of commit is the commit that was
 // built, followed by "-dirty" if files differed from it. The value of date is
