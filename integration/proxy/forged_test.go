@@ -108,7 +108,7 @@ func TestForgedRequests(t *testing.T) {
 			}
 			p.Show(job)
 			p.Ask("Cancel")
-			p.Click("Cancel")
+			p.Click("Cancel job")
 			harness.Eventually(t, "the job is cancelled with the page", func() bool {
 				state := sendThrough(f, t, f.Frontends[0], "GET", job, "")
 				return strings.Contains(fmt.Sprint(state.Get("jobs", 0, "job_state")), "CANCELLED")
