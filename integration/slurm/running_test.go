@@ -81,8 +81,8 @@ func TestRunningJobs(t *testing.T) {
 	if m.release == "22.05" {
 		t.Skip("the gateway of 22.05 serves v0.0.36 to v0.0.38, none of which is served here")
 	}
-	m.addPair(t)
 	c := newChangeForms(t, m)
+	m.addPair(t)
 	must(t, os.MkdirAll(filepath.Join(m.root, "tmp/seen"), 0o755))
 	must(t, os.Chmod(filepath.Join(m.root, "tmp/seen"), 0o1777))
 	versions := []string{newest[m.release]}
@@ -143,7 +143,7 @@ func (m *machine) addPair(t *testing.T) {
 	m.signal(t, "slurmd", "TERM")
 	m.awaitExit(t, "slurmd")
 	m.restartWith(t, map[string]string{"SlurmdSpoolDir": "/var/lib/slurm-node/%n", "SlurmdPidFile": "/run/slurm/slurmd-%n.pid", "SlurmdLogFile": "/var/log/slurm/slurmd-%n.log",
-		"SchedulerParameters": "batch_sched_delay=0,sched_min_interval=0"}) // each job has both nodes, so the next one starts only after it
+		"MinJobAge": "3600", "SchedulerParameters": "batch_sched_delay=0,sched_min_interval=0"}) // each job has both nodes, so the next one starts only after it
 	for _, node := range []string{"node1", "node2"} {
 		must(t, os.MkdirAll(filepath.Join(m.root, "var/lib/slurm-node", node), 0o755))
 		m.run(t, "root", "sh", "-c", "setsid --fork slurmd -D -N "+node+" </dev/null >>/var/log/slurm/slurmd-"+node+".out 2>&1")
@@ -217,7 +217,7 @@ func (r *runningJobs) compare(batch [][]variant.Case) {
 		case one.statuses[0] != http.StatusOK && one.statuses[1] != http.StatusOK:
 			r.refused++
 			continue
-		case one.statuses[0] != one.statuses[1], one.ids[0] == "0": // slurmrestd answers 200 to a request that slurmctld can't decode
+		case one.statuses[0] != one.statuses[1], one.ids[0] == "0":
 			r.differ++ // TestChangesByForm has rows for these
 			r.t.Logf("%v: statuses %v", one, one.statuses)
 			continue
