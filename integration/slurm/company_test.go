@@ -17,8 +17,7 @@ import (
 type contest struct {
 	name  string
 	path  string
-	setup []string // requests that create the record, "PATH BODY"
-	// body returns the request that sets the client's field to the value n.
+	// Each function returns the request that sets a client's field to the value n.
 	fields []func(n int) string
 	// show is a query of the database. Its answer contains, for each client, what
 	// shown returns for its last value.
