@@ -15,8 +15,8 @@ import (
 // A contest is a record that several clients change at the same time. Each
 // client changes a field of its own.
 type contest struct {
-	name  string
-	path  string
+	name string
+	path string
 	// Each function returns the request that sets a client's field to the value n.
 	fields []func(n int) string
 	// show is a query of the database. Its answer contains, for each client, what
