@@ -85,7 +85,9 @@ func (d *daemon) descriptors(t *testing.T) int {
 // At the end, the gateway must not have more open descriptors than before.
 func TestOutage(t *testing.T) {
 	m := useCluster(t)
-	gateway := m.gateway(t, "-u", "nobody", "-g", "nogroup")
+	// By default, a request waits for 15 minutes for a slurmdbd that is connected, but does not answer.
+	gateway := m.start(t, "gateway", gatewaySocket, []string{"SLURM_JWT=daemon", "SCHEDRESTD_ACCOUNTING_TIMEOUT=15s"},
+		"/opt/gateway/schedrestd", "-v", "-f", m.conf(), "-u", "nobody", "-g", "nogroup", "unix:"+gatewaySocket)
 	c := m.client(gatewaySocket)
 	const jobs, accounts = "/slurm/v0.0.42/jobs", "/slurmdb/v0.0.42/accounts"
 	want := func(t *testing.T, path string, want int) {
