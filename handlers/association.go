@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -309,6 +310,32 @@ func (h *handler) deleteAssociation(c *rest.Call, p *api.AssociationParams) erro
 	})
 }
 
+// checkCoordinates returns an error if the user who sent the request coordinates
+// accounts, but not those of all associations that the filter selects. slurmdbd
+// removes none of them then, and answers as if its database had failed.
+func checkCoordinates(tx *transaction, filter model.AssocFilter) error {
+	noLevel, err := hasNoLevel(tx)
+	if err != nil || !noLevel {
+		return err
+	}
+	client, err := clientRecord(tx)
+	if err != nil || client == nil || len(client.Coordinates) == 0 {
+		return err // slurmdbd refuses with a reason
+	}
+	found := false
+	err = tx.List(model.List(filter, func(a *model.Association) error {
+		found = true
+		if !slices.ContainsFunc(client.Coordinates, func(c model.Coordinator) bool { return strings.EqualFold(c.Name, a.Account) }) {
+			return errs.New(errs.Denied, "you do not coordinate account %s: nothing was removed", a.Account).WithNumber(slurmerror.AccessDenied)
+		}
+		return nil
+	}))
+	if err == nil && !found {
+		err = errs.New(errs.NotFound, "there is no such record")
+	}
+	return err
+}
+
 func (h *handler) removeAssociations(c *rest.Call, p *api.AssociationParams, check func([]string) error) error {
 	filter := p.AssocFilter
 	if !selectsAssociations(&filter) {
@@ -324,8 +351,10 @@ func (h *handler) removeAssociations(c *rest.Call, p *api.AssociationParams, che
 		if filter.DefaultQOSIDs, err = qosNumbers(r, p.DefaultQOSIDs, "default_qos"); err != nil {
 			return nil, err
 		}
-		filter.QOSIDs, err = qosNumbers(r, p.QOSIDs, "qos")
-		return model.Remove[model.Association]{Filter: filter}, err
+		if filter.QOSIDs, err = qosNumbers(r, p.QOSIDs, "qos"); err != nil {
+			return nil, err
+		}
+		return model.Remove[model.Association]{Filter: filter}, checkCoordinates(tx, filter)
 	}, check)
 	return h.answerRemoval(c, api.AssociationsRemoved, names, err)
 }

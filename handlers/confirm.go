@@ -362,11 +362,21 @@ func viewOf(change any) view {
 	return nil
 }
 
-// count returns a view of the number of records that a filter selects.
+// count returns a view of the number of records that a filter selects. For a
+// user who may change such records, but not list them, it is always 0: slurmdbd
+// lets coordinators give workload keys to new users. It then lists them only
+// once, because a refusal in a transaction makes slurmdbd roll it back.
 func count[T any](filter model.Filter[T]) view {
+	denied := false
 	return func(l lister) (any, error) {
 		var n recordCount
+		if denied {
+			return &n, nil
+		}
 		err := l(model.List(filter, func(*T) error { n.N++; return nil }))
+		if denied = errs.KindOf(err) == errs.Denied; denied {
+			return &recordCount{}, nil
+		}
 		return &n, err
 	}
 }

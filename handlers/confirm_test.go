@@ -179,3 +179,52 @@ func (e refusingEditor) Change(change any) ([]string, error) {
 	}
 	return names, err
 }
+
+// TestCoordinatorRemoves checks that a coordinator gets a true answer to the
+// removal of associations: slurmdbd removes none if one of them is of another
+// account, and does not say why.
+func TestCoordinatorRemoves(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		client      model.User
+		query       string
+		status      int
+		says        string
+		changesMade int
+	}{
+		{"of the own account", model.User{AdminLevel: adminNone, Coordinates: []model.Coordinator{{Name: "LAB"}}}, "account=lab", 200, "", 1},
+		{"of another account", model.User{AdminLevel: adminNone, Coordinates: []model.Coordinator{{Name: "other"}}}, "account=lab", 403, "you do not coordinate account lab: nothing was removed", 0},
+		{"of none", model.User{AdminLevel: adminNone, Coordinates: []model.Coordinator{{Name: "other"}}}, "account=hidden", 404, "there is no such record", 0},
+		{"by an operator", model.User{AdminLevel: operator}, "account=lab", 200, "", 1},
+		{"by an ordinary user", model.User{AdminLevel: adminNone}, "account=lab", 200, "", 1}, // whom the daemon refuses
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := demo()
+			tt.client.Name = "alice"
+			f.recorded.users = []model.User{tt.client}
+			w := serve(t, config(f), request(http.MethodDelete, "/scheddb/v0.0.45/associations/?"+tt.query, ""))
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.says) {
+				t.Errorf("status %d, want %d and %q: %s", w.Code, tt.status, tt.says, w.Body)
+			}
+			if got := len(f.recorded.changes); got != tt.changesMade {
+				t.Errorf("%d changes, want %d", got, tt.changesMade)
+			}
+		})
+	}
+}
+
+// TestCountDenied checks that a view does not list records again that the user
+// may not list: slurmdbd would roll the transaction back.
+func TestCountDenied(t *testing.T) {
+	calls := 0
+	v := count(model.WCKeyFilter{})
+	for range 2 {
+		n, err := v(func(model.Listing) error { calls++; return errs.New(errs.Denied, "no") })
+		if err != nil || *n.(*recordCount) != (recordCount{}) {
+			t.Errorf("%v, %v", n, err)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("%d lists", calls)
+	}
+}

@@ -162,7 +162,8 @@ func checkAdministrators(tx *transaction, names []string, level uint16, at strin
 	return errs.New(errs.Denied, "an operator may not change an administrator").WithSource(at).WithNumber(slurmerror.AccessDenied)
 }
 
-// clientRecord returns the record of the user who sent the request. It returns
+// clientRecord returns the record of the user who sent the request, with the
+// accounts that the user coordinates. It returns
 // nil if there is none, or if only the daemon knows the user.
 func clientRecord(tx *transaction) (*model.User, error) {
 	name := cmp.Or(tx.call.Client().ActAs, tx.call.Client().Claims.User)
@@ -172,7 +173,9 @@ func clientRecord(tx *transaction) (*model.User, error) {
 	if name == "" {
 		return nil, nil
 	}
-	return findOne[model.User](tx, usersNamed(name))
+	filter := usersNamed(name)
+	filter.WithCoordinates = true
+	return findOne[model.User](tx, filter)
 }
 
 // hasNoLevel reports whether the user who sent the request is certainly no

@@ -89,6 +89,7 @@ var roleDifferences = map[string]struct{ status, effect string }{
 	"alice open: make a coordinator":               {"theirs changes the account, too, which only operators may", "the same"},
 	"alice open: delete an administrator":          {"", "the coordinator that only ours has made is still there"},
 	"alice open: delete an account":                {"", "the same"},
+	"alice open: delete another's member":          {"theirs answers 200 and removes nothing", ""},
 	"alice private: change the account of another": {hidden, "theirs overwrites a description that is hidden from the user"},
 	"alice open: change the shares of a member":    {beyondQOS, beyondQOS},
 	"alice private: change the shares of a member": {beyondQOS, beyondQOS},
