@@ -25,7 +25,8 @@ import (
 // TestListsOverTransports checks that filters, fields and If-None-Match work in
 // the same way over HTTP/1.1, over HTTP/2, in inetd mode and with become_user,
 // in both spellings of the paths. The entity tags of all of them are equal, so
-// the tag of one is valid for all.
+// the tag of one is valid for all. It also checks that changes which a page of
+// another site may cause are refused over each of them.
 func TestListsOverTransports(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -169,6 +170,32 @@ func TestListsOverTransports(t *testing.T) {
 			}
 		}
 		l.Request("DELETE", fmt.Sprintf("/sched/%s/job/%d", harness.Version, changed), "", "X-SCHED-USER-TOKEN: "+token).Want(t, 200)
+	}
+	for _, tt := range []struct {
+		header http.Header
+		want   int
+	}{
+		{http.Header{"Sec-Fetch-Site": {"cross-site"}, "Content-Type": {"application/json"}}, http.StatusForbidden},
+		{http.Header{"Sec-Fetch-Site": {"same-site"}, "Content-Type": {"application/json"}}, http.StatusForbidden},
+		{http.Header{"Origin": {"https://other.example"}, "Content-Type": {"application/json"}}, http.StatusForbidden},
+		{http.Header{"Sec-Fetch-Site": {"same-origin"}}, http.StatusUnsupportedMediaType},
+		{http.Header{"Sec-Fetch-Site": {"same-origin"}, "Content-Type": {"application/json"}}, http.StatusOK},
+		{http.Header{}, http.StatusOK},
+	} {
+		for _, tr := range transports {
+			r, err := http.NewRequest("POST", tr.base+fmt.Sprintf("/sched/v0.0.43/job/%d", first), strings.NewReader(`{"comment": "c"}`))
+			harness.Must(t, err)
+			r.Header = tt.header.Clone()
+			if tr.token != "" {
+				r.Header.Set("X-SCHED-USER-TOKEN", tr.token)
+			}
+			resp, err := tr.do(r)
+			harness.Must(t, err)
+			resp.Body.Close()
+			if resp.StatusCode != tt.want || resp.ProtoMajor != tr.proto {
+				t.Errorf("%s: a change with %v: %s, status %d, want %d", tr.name, tt.header, resp.Proto, resp.StatusCode, tt.want)
+			}
+		}
 	}
 	for _, id := range []int{first, second} {
 		l.Request("DELETE", fmt.Sprintf("/sched/%s/job/%d", harness.Version, id), "", "X-SCHED-USER-TOKEN: "+token).Want(t, 200)
