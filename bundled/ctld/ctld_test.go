@@ -135,11 +135,11 @@ func viewJob(t *testing.T, c *Controller, id uint32) model.Job {
 // cancel ends a job.
 func cancel(c *Controller, id uint32) error { return c.cancel(id, time.Now().Add(startTimeout)) }
 
-// await polls until cond returns true. It has no timeout of its own.
+// await polls until cond returns true.
 func await(t *testing.T, event string, cond func() bool) {
 	t.Helper()
-	for !cond() {
-		if t.Context().Err() != nil {
+	for deadline := time.Now().Add(5 * time.Minute); !cond(); {
+		if time.Now().After(deadline) {
 			t.Fatal("did not happen: ", event)
 		}
 		time.Sleep(5 * time.Millisecond)

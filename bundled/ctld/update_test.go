@@ -306,7 +306,7 @@ func TestUpdatesSurvive(t *testing.T) {
 	runningID, heldID := s.accepted(d), s.accepted(&held)
 	s.await(runningID, model.JobRunning)
 	for id, d := range map[uint32]model.JobDesc{
-		runningID: {Comment: "a", TimeLimit: model.Some[uint32](50)}, // 5 s
+		runningID: {Comment: "a", TimeLimit: model.Some[uint32](500)}, // 50 s
 		heldID:    {Name: "b", TimeLimit: model.Some[uint32](1)},
 	} {
 		if _, err := s.client.UpdateJob(t.Context(), model.Credential{}, key("", uint64(id)), &d); err != nil {
@@ -315,7 +315,7 @@ func TestUpdatesSurvive(t *testing.T) {
 	}
 	s.kill()
 	s.start()
-	if j := s.await(runningID, model.JobRunning); j.Comment != "a" || j.TimeLimit != model.Some[uint32](50) {
+	if j := s.await(runningID, model.JobRunning); j.Comment != "a" || j.TimeLimit != model.Some[uint32](500) {
 		t.Errorf("%+v", j)
 	}
 	if j := s.job(heldID); j.State != model.JobPending || j.Name != "b" || j.StateReason != reasonHeldUser || j.TimeLimit != model.Some[uint32](1) {

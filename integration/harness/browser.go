@@ -79,6 +79,14 @@ func (b *Browser) Call(method string, params any, result any) {
 // call does the same for a session, or for the browser if session is "".
 func (b *Browser) call(session, method string, params any, result any) {
 	b.t.Helper()
+	if err := b.try(session, method, params, result); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// try does the same, and returns the error with which the browser answers.
+func (b *Browser) try(session, method string, params any, result any) error {
+	b.t.Helper()
 	id, err := b.chromium.send(&b.inbox, session, method, params)
 	Must(b.t, err)
 	for {
@@ -93,11 +101,11 @@ func (b *Browser) call(session, method string, params any, result any) {
 		case m.ID != id:
 			continue
 		case m.Error != nil:
-			b.t.Fatalf("%s: %s", method, m.Error.Message)
+			return fmt.Errorf("%s: %s", method, m.Error.Message)
 		case result != nil:
 			Must(b.t, json.Unmarshal(m.Result, result))
 		}
-		return
+		return nil
 	}
 }
 
@@ -153,26 +161,43 @@ func (b *Browser) Titles() (titles []string) {
 // Eval waits for its result and returns that.
 func (b *Browser) Eval(expression string) any {
 	b.t.Helper()
+	value, err := b.tryEval(expression)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return value
+}
+
+// tryEval does the same. It returns an error if the expression throws, or if the
+// page is left meanwhile.
+func (b *Browser) tryEval(expression string) (any, error) {
+	b.t.Helper()
 	var answer struct {
 		Result           struct{ Value any }
 		ExceptionDetails any
 	}
-	b.Call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &answer)
-	if answer.ExceptionDetails != nil {
-		b.t.Fatalf("%s: %v", expression, answer.ExceptionDetails)
+	err := b.try(b.session, "Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &answer)
+	if err == nil && answer.ExceptionDetails != nil {
+		err = fmt.Errorf("%s: %v", expression, answer.ExceptionDetails)
 	}
-	return answer.Result.Value
+	return answer.Result.Value, err
 }
 
-// Await waits until a JavaScript expression is true.
+// Await waits until a JavaScript expression is true. While a page is loaded, the
+// expression may throw.
 func (b *Browser) Await(event, expression string) {
 	b.t.Helper()
 	pause := 20 * time.Millisecond
-	for deadline := time.Now().Add(time.Minute); b.Eval(expression) != true; time.Sleep(pause) {
-		pause = min(pause*6/5, 200*time.Millisecond) // because checking costs processor time
-		if time.Now().After(deadline) {
-			b.t.Fatalf("did not happen: %s\n%s\n%s", event, strings.Join(b.Problems, "\n"), b.Eval("document.body.innerText.slice(0, 2000)"))
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(pause) {
+		value, err := b.tryEval(expression)
+		if value == true {
+			return
 		}
+		if time.Now().After(deadline) {
+			shown, _ := b.tryEval("document.body.innerText.slice(0, 2000)")
+			b.t.Fatalf("did not happen: %s\n%v\n%s\n%s", event, err, strings.Join(b.Problems, "\n"), shown)
+		}
+		pause = min(pause*6/5, 200*time.Millisecond) // because checking costs processor time
 	}
 }
 

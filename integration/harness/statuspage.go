@@ -62,9 +62,11 @@ func (p *StatusPage) Text() string {
 // one is open.
 func (p *StatusPage) Click(text string) {
 	p.t.Helper()
-	find := fmt.Sprintf(`[...(document.querySelector("dialog[open]") ?? document).querySelectorAll("button, a, summary")].find((e) => e.textContent.trim() === %q && !e.disabled)`, text)
-	p.Await("there is a button "+text, find+" !== undefined")
-	p.Eval(find + `.click()`)
+	p.Await("there is a button "+text, fmt.Sprintf(`(() => {
+		const found = [...(document.querySelector("dialog[open]") ?? document).querySelectorAll("button, a, summary")].find((e) => e.textContent.trim() === %q && !e.disabled);
+		found?.click();
+		return found !== undefined;
+	})()`, text))
 }
 
 // Ask clicks a button that opens a dialog.

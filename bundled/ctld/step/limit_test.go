@@ -17,8 +17,8 @@ func TestTimeLimitChanges(t *testing.T) {
 		{"lowered", time.Hour, 200 * time.Millisecond, "sleep 60", Timeout},
 		{"set", 0, 200 * time.Millisecond, "sleep 60", Timeout},
 		{"already over", time.Hour, time.Nanosecond, "sleep 60", Timeout},
-		{"extended", 2 * time.Second, time.Hour, "sleep 3", Completed},
-		{"lifted", 2 * time.Second, 0, "sleep 3", Completed},
+		{"extended", 5 * time.Second, time.Hour, "sleep 6", Completed},
+		{"lifted", 5 * time.Second, 0, "sleep 6", Completed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -142,11 +142,11 @@ func (b *fixture) read(name string) string {
 	return string(text)
 }
 
-// await polls until cond returns true. It has no timeout of its own.
+// await polls until cond returns true.
 func await(t *testing.T, event string, cond func() bool) {
 	t.Helper()
-	for !cond() {
-		if t.Context().Err() != nil {
+	for deadline := time.Now().Add(5 * time.Minute); !cond(); {
+		if time.Now().After(deadline) {
 			t.Fatal("did not happen:", event)
 		}
 		time.Sleep(5 * time.Millisecond)
