@@ -23,6 +23,7 @@ type contest struct {
 	// shown returns for its last value.
 	show  string
 	shown []func(n int) string
+	costs bool // each change takes about a second, so a client makes one in a round, in 40 rounds at most
 }
 
 func text(format string) func(int) string {
@@ -60,6 +61,22 @@ var contests = []contest{
 		},
 		show:  "select concat('c=', ifnull((select group_concat(user) from acct_coord_table where acct='ca' and deleted=0), ''), ';')",
 		shown: []func(int) string{text(""), func(n int) string { return "c=" + []string{"alice", "bob"}[n%2] + ";" }}},
+	{name: "counts of an association", path: "associations",
+		fields: []func(int) string{
+			text(fmt.Sprintf(association, `"shares_raw":%d`)),
+			text(fmt.Sprintf(association, `"priority":{"set":true,"number":%d}`)),
+			text(fmt.Sprintf(association, `"max":{"jobs":{"total":{"set":true,"number":%d}}}`)),
+			text(fmt.Sprintf(association, `"max":{"per":{"account":{"wall_clock":{"set":true,"number":%d}}}}`)),
+		},
+		show:  "select concat('s=', shares, ' p=', ifnull(priority, 0), ' m=', ifnull(max_submit_jobs, 0), ' w=', ifnull(grp_wall, 0), ';') from lab_assoc_table where acct='ca' and user='' and deleted=0",
+		shown: []func(int) string{text("s=%d "), text(" p=%d "), text(" m=%d "), text(" w=%d;")}},
+	{name: "workload keys", path: "wckeys",
+		fields: []func(int) string{
+			text(`{"wckeys":[{"name":"a%d","user":"cu","cluster":"lab"}]}`), text(`{"wckeys":[{"name":"b%d","user":"cu","cluster":"lab"}]}`),
+			text(`{"wckeys":[{"name":"c%d","user":"cu","cluster":"lab"}]}`), text(`{"wckeys":[{"name":"d%d","user":"cu","cluster":"lab"}]}`),
+		},
+		show:  "select group_concat(',', wckey_name, ',') from lab_wckey_table where user='cu' and deleted=0",
+		shown: []func(int) string{text(",a%d,"), text(",b%d,"), text(",c%d,"), text(",d%d,")}},
 	{name: "a user", path: "users",
 		fields: []func(int) string{
 			func(n int) string {
@@ -71,12 +88,17 @@ var contests = []contest{
 		},
 		show:  "select concat('l=', admin_level, ' a=', ifnull((select group_concat(acct) from lab_assoc_table where user='cu' and is_def=1 and deleted=0), ''), ';') from user_table where name='cu' and deleted=0",
 		shown: []func(int) string{func(n int) string { return []string{"l=2 ", "l=1 "}[n%2] }, func(n int) string { return []string{" a=ca;", " a=cb;"}[n%2] }}},
+	{name: "clusters", path: "clusters",
+		fields: []func(int) string{text(`{"clusters":[{"name":"a%d"}]}`), text(`{"clusters":[{"name":"b%d"}]}`), text(`{"clusters":[{"name":"c%d"}]}`), text(`{"clusters":[{"name":"d%d"}]}`)},
+		show:   "select group_concat(',', name, ',') from cluster_table where deleted=0",
+		shown:  []func(int) string{text(",a%d,"), text(",b%d,"), text(",c%d,"), text(",d%d,")},
+		costs:  true},
 }
 
 // TestCompany lets two and four clients change fields of one record at the same
 // time. A value that was answered 200 must be in the database, because no other
-// client changes its field. SLURM_ROUNDS is the number of rounds, each with 20
-// changes by every client. SLURM_SNAPSHOT=ON turns on MariaDB's snapshot
+// client changes its field. SLURM_ROUNDS is the number of rounds, most of them
+// with 20 changes by every client. SLURM_SNAPSHOT=ON turns on MariaDB's snapshot
 // isolation, with which slurmdbd of Slurm 26.05 ends.
 func TestCompany(t *testing.T) {
 	rounds, _ := strconv.Atoi(os.Getenv("SLURM_ROUNDS"))
@@ -116,7 +138,10 @@ func TestCompany(t *testing.T) {
 	chance := rand.New(rand.NewSource(seed))
 	for _, c := range contests {
 		t.Run(c.name, func(t *testing.T) {
-			counts := map[int]int{}
+			counts, rounds, changes := map[int]int{}, rounds, 20
+			if c.costs {
+				rounds, changes = min(rounds, 40), 1
+			}
 			for round := range rounds {
 				clients := chance.Perm(len(c.fields))[:min(len(c.fields), 2+2*(round%2))]
 				last := make([]int, len(c.fields))
@@ -125,7 +150,7 @@ func TestCompany(t *testing.T) {
 				for _, i := range clients {
 					first := 1 + chance.Intn(1000)
 					wg.Go(func() {
-						for n := first; n < first+20; n++ {
+						for n := first; n < first+changes; n++ {
 							a := post(c.path, c.fields[i](n))
 							mu.Lock()
 							counts[a.status]++

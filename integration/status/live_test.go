@@ -66,6 +66,23 @@ func TestStream(t *testing.T) {
 	p.Check(g.Lab.OwnToken)
 }
 
+// TestLateStream checks that the page sends requests of its own while its stream
+// is late, because the controller does not answer.
+func TestLateStream(t *testing.T) {
+	t.Parallel()
+	nodes, jobs, partitions := cluster(40, 30)
+	c := newController(t, nodes, jobs, partitions)
+	g := startFor(t, c)
+	p := harness.OpenStatus(t, "http://"+g.Address)
+	p.SignIn(g.Lab.OwnToken)
+	p.Await("changes arrive as a stream", `document.querySelector(".fresh.live") !== null`)
+	c.change(func() {
+		p.Await("the page does not wait for the stream", `document.querySelector(".fresh.live") === null`)
+	})
+	p.Await("the page is current again", `document.querySelector(".fresh:not(.bad)") !== null`)
+	p.Check(g.Lab.OwnToken)
+}
+
 // TestPolling checks that the page works through a proxy that lets no stream
 // through: it shows changes, and answers without changes are not sent again.
 func TestPolling(t *testing.T) {

@@ -44,6 +44,7 @@ const LINGER = 20_000; // ms for which a list without views, or a hidden page, i
 const SILENCE = 40_000; // ms after which a stream is lost; the gateway sends a comment every 15 s
 const FIRST = 10_000; // ms in which a stream must begin; otherwise a proxy collects it
 const RETRY_STREAM = 600_000; // ms for which requests replace a stream that failed
+const RETRY_LATE = 60_000; // ms for which they replace one that is late
 const NOTIFY = 400; // ms between two renderings
 
 export class Collection<T> {
@@ -232,7 +233,13 @@ export class Collection<T> {
 					case "changed": {
 						const record = JSON.parse(event.data);
 						this.put(record[this.source.key], this.source.parse(record));
+						break;
 					}
+					case "late":
+						if (JSON.parse(event.data).seconds > 0) {
+							this.noStreamUntil = performance.now() + RETRY_LATE;
+							abort();
+						}
 				}
 				if (event.id) this.lastID = event.id;
 				if (this.complete) this.settle(undefined, "stream");
@@ -248,7 +255,7 @@ export class Collection<T> {
 			signal.removeEventListener("abort", abort);
 		}
 		if (events === 0 && !this.lastID || events > 0 && performance.now() - began < 3000) {
-			this.noStreamUntil = performance.now() + (events === 0 ? RETRY_STREAM : 60_000);
+			this.noStreamUntil = performance.now() + (events === 0 ? RETRY_STREAM : RETRY_LATE);
 		}
 		return this.noStreamUntil > performance.now() ? 0 : 1000;
 	}
