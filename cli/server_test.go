@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"schedrestd/internal/socket/sockettest"
 )
 
 // TestServer checks which server a command uses.
@@ -99,7 +101,7 @@ func TestPingAndShow(t *testing.T) {
 // TestWithoutGateway checks the error and the hints if the daemons of a
 // configuration can't be reached, and that options for a gateway are refused.
 func TestWithoutGateway(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "c")
+	path := filepath.Join(sockettest.Dir(t), "c") // short, because hints shorten long paths
 	if err := os.WriteFile(path, []byte("ClusterName=c\nSchedctldHost=h(127.0.0.1)\nSchedctldPort=1\nSchedUser=root\nAuthInfo=socket=/nowhere/s\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

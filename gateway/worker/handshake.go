@@ -17,7 +17,7 @@ import (
 // error.
 func (s *server) handshake(raw *clientconn.Conn, c *conns.Conn, tlsConn *tls.Conn) {
 	_ = raw.SetReadDeadline(time.Now().Add(s.handshakeLimit))
-	unsigned, err := keys.Handshake(s.handshakeCtx, tlsConn)
+	unsigned, err := keys.Handshake(s.handshakeCtx, tlsConn, raw.Peer.Source())
 	_ = raw.SetReadDeadline(time.Time{})
 	plain, ok := errors.AsType[tls.RecordHeaderError](err)
 	switch {

@@ -455,6 +455,7 @@ func TestInstalledProgramsServe(t *testing.T) {
 	t.Parallel()
 	prefix := install(t)
 	cmd := exec.Command(filepath.Join(prefix, "bin/schedctl"), "demo", "--once", "--listen", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), "TMPDIR=/tmp") // for sockets, whose paths must be short
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "COMPLETED, exit code 0") {
 		t.Errorf("%v\n%s", err, out)

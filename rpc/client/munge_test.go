@@ -249,7 +249,7 @@ func TestMungeIsDown(t *testing.T) {
 	cfg := client.Config{
 		Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: listen(t, "tcp", j.controller)}},
 		Accounting:  []client.Address{{Name: "dbd", Network: "tcp", Address: listen(t, "tcp", j.accounting)}},
-		Munge:       &munge.Client{Socket: filepath.Join(t.TempDir(), "none")},
+		Munge:       &munge.Client{Socket: "/nowhere/munge.socket"},
 	}
 	_, submit := client.New(cfg).Submit(context.Background(), model.Credential{}, &model.JobDesc{})
 	for name, err := range map[string]error{"submit": submit, "accounting": client.NewAccounting(cfg).Verify(context.Background(), model.Credential{})} {

@@ -74,6 +74,16 @@ func Wrap(c net.Conn, m *ipc.Connection, stall time.Duration) *Conn {
 	return &Conn{Conn: c, ID: m.ID, Peer: p, Stall: stall, Counts: new(count.Counters), Closed: func() {}, shortStall: min(stall, PortionTime)}
 }
 
+// RemoteAddr returns the client's address from the dispatcher. The one of the
+// kernel is missing, and that of net is nil, once the client has reset the
+// connection.
+func (c *Conn) RemoteAddr() net.Addr { return remoteAddr{c.Peer.Network, c.Peer.Addr} }
+
+type remoteAddr struct{ network, text string }
+
+func (a remoteAddr) Network() string { return a.network }
+func (a remoteAddr) String() string  { return a.text }
+
 // Write writes p in pieces, and sets a deadline for each. So a long answer may
 // take as long as the client keeps reading, but a client that stops reading
 // can't keep its slot.

@@ -11,10 +11,11 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// Handshake performs the TLS handshake of c, and reports whether it failed
-// because the keeper did not sign, which is not the client's fault.
-func Handshake(ctx context.Context, c *tls.Conn) (unsigned bool, err error) {
-	f := &facts{source: auth.Peer{Addr: c.RemoteAddr().String()}.Source()}
+// Handshake performs the TLS handshake of c, whose client has this source, and
+// reports whether it failed because the keeper did not sign, which is not the
+// client's fault.
+func Handshake(ctx context.Context, c *tls.Conn, source string) (unsigned bool, err error) {
+	f := &facts{source: source}
 	err = c.HandshakeContext(context.WithValue(ctx, factsKey{}, f))
 	return f.unsigned, err
 }
@@ -37,10 +38,11 @@ func IsGarbled(err error) bool {
 }
 
 // Offence returns the offence of a client whose handshake failed, if there is
-// one. If the client's certificate was rejected, the offence has a credential. A connection that breaks or takes too long is not an offence,
-// because health checks of load balancers cause such connections. An alert from
-// the client is not an offence either, because it usually means that the client
-// does not trust our certificate.
+// one. If the client's certificate was rejected, the offence has a credential. A
+// connection that breaks or takes too long is not an offence, because health
+// checks of load balancers cause such connections. An alert from the client is
+// not an offence either, because it usually means that the client does not trust
+// our certificate.
 func Offence(err error) (offence work.Offence, found bool) {
 	if IsGarbled(err) {
 		return work.Offence{Kind: work.BadRequest}, true
