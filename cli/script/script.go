@@ -9,10 +9,13 @@ package script
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -330,13 +333,48 @@ func similarOption(name string) string {
 	return typo.Nearest(name, known)
 }
 
-// finish sets the fields whose values depend on other fields.
+// finish sets the fields whose values depend on other fields, as sbatch does.
 func (r *reader) finish() {
+	minimumNodes, _ := r.job["minimum_nodes"].(int)
 	tasks, hasTasks := r.job["tasks"].(int)
+	if perGPU, ok := r.job["ntasks_per_tres"].(int); ok && !hasTasks {
+		tasks = perGPU * cmp.Or(countGPUs(r.job["tres_per_job"]), max(minimumNodes, 1)*countGPUs(r.job["tres_per_node"]))
+		if hasTasks = tasks > 0; hasTasks {
+			r.job["tasks"] = tasks
+		}
+	}
 	cpusPerTask, hasCPUs := r.job["cpus_per_task"].(int)
-	if hasTasks || hasCPUs {
+	if text, ok := r.job["tres_per_task"].(string); ok && !hasCPUs {
+		if m := cpuPerTask.FindStringSubmatch(text); m != nil {
+			cpusPerTask, _ = strconv.Atoi(m[1])
+			r.job["cpus_per_task"], hasCPUs = cpusPerTask, true
+		}
+	}
+	switch {
+	case r.job["overcommit"] == true:
+		r.job["minimum_cpus"] = max(minimumNodes, 1)
+	case hasTasks || hasCPUs:
 		r.job["minimum_cpus"] = max(tasks, 1) * max(cpusPerTask, 1)
 	}
+}
+
+// cpuPerTask finds the processors in a value of tres_per_task.
+var cpuPerTask = regexp.MustCompile(`(?:^|,)cpu[:=]([1-9][0-9]{0,4})(?:,|$)`)
+
+// countGPUs returns the number of GPUs in a list such as
+// "gres/gpu:a100:2,gres/gpu". A missing count means one.
+func countGPUs(list any) (n int) {
+	text, _ := list.(string)
+	for part := range strings.SplitSeq(text, ",") {
+		if rest, ok := strings.CutPrefix(part, "gres/gpu"); ok && (rest == "" || rest[0] == ':' || rest[0] == '=') {
+			count, err := strconv.ParseUint(rest[strings.LastIndexAny(rest, ":=")+1:], 10, 16)
+			if err != nil {
+				count = 1
+			}
+			n += int(count)
+		}
+	}
+	return n
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

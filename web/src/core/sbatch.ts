@@ -435,8 +435,33 @@ export function parseScript(script: string, base: Fields = {}, now = new Date())
 		if (blank !== "" && blank[0] !== "#") break;
 	}
 	const job = r.job;
-	if (job.tasks !== undefined || job.cpus_per_task !== undefined) job.minimum_cpus = Math.max(job.tasks ?? 1, 1) * Math.max(job.cpus_per_task ?? 1, 1);
+	finish(job);
 	result.fields = Object.fromEntries(Object.entries(job).filter(([name, v]) => base[name] !== v));
 	result.environment = [...r.exported, ...r.variables];
 	return result;
+}
+
+/** Sets the fields whose values depend on other fields, as sbatch does. */
+function finish(job: Fields): void {
+	const nodes = Math.max(job.minimum_nodes ?? 1, 1);
+	if (job.ntasks_per_tres !== undefined && job.tasks === undefined) {
+		const tasks = job.ntasks_per_tres * (countGPUs(job.tres_per_job) || nodes * countGPUs(job.tres_per_node));
+		if (tasks > 0) job.tasks = tasks;
+	}
+	const cpus = /(?:^|,)cpu[:=]([1-9][0-9]{0,4})(?:,|$)/.exec(job.tres_per_task ?? "");
+	if (cpus && job.cpus_per_task === undefined) job.cpus_per_task = Number(cpus[1]);
+	if (job.overcommit === true) job.minimum_cpus = nodes;
+	else if (job.tasks !== undefined || job.cpus_per_task !== undefined) job.minimum_cpus = Math.max(job.tasks ?? 1, 1) * Math.max(job.cpus_per_task ?? 1, 1);
+}
+
+/** Returns the number of GPUs in a list such as "gres/gpu:a100:2,gres/gpu". A missing count means one. */
+function countGPUs(list = ""): number {
+	let n = 0;
+	for (const part of list.split(",")) {
+		const m = /^gres\/gpu(?:[:=].*)?$/s.exec(part);
+		if (!m) continue;
+		const count = part.slice(Math.max(part.lastIndexOf(":"), part.lastIndexOf("=")) + 1);
+		n += /^\d+$/.test(count) && Number(count) < 65536 ? Number(count) : 1;
+	}
+	return n;
 }
