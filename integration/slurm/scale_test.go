@@ -63,8 +63,11 @@ func TestScale(t *testing.T) {
 			}
 			columns[i] = "`" + name + "`"
 		}
-		m.run(t, "root", "mariadb", "slurm_acct_db", "-e", fmt.Sprintf("insert into lab_job_table (%s) select %s from lab_job_table, seq_1_to_%d where id_job=%s",
-			strings.Join(columns, ","), strings.Join(values, ","), n, id))
+		const portion = 20_000
+		for from := 1; from <= n; from += portion {
+			m.run(t, "root", "mariadb", "slurm_acct_db", "-e", fmt.Sprintf("insert into lab_job_table (%s) select %s from lab_job_table, seq_%d_to_%d where id_job=%s",
+				strings.Join(columns, ","), strings.Join(values, ","), from, min(n, from+portion-1), id))
+		}
 		begun := time.Now().Add(-5*time.Second*time.Duration(n) - time.Hour)
 		a := send("GET", fmt.Sprintf("jobs?start_time=%d&end_time=now", begun.Unix()), "")
 		var shown struct {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -84,6 +85,26 @@ func TestSlowDatabase(t *testing.T) {
 		slow.Wait()
 		t.Logf("the queries were answered after %v", time.Since(begun))
 	})
+	t.Run("clusters", func(t *testing.T) {
+		var body, names []string
+		for i := range 6 {
+			names = append(names, fmt.Sprint("slow", i))
+			body = append(body, `{"name":"`+names[i]+`"}`)
+		}
+		unlock := m.lockTable(t, "cluster_table READ", "100")
+		time.AfterFunc(12*time.Second, unlock)
+		begun := time.Now()
+		a, err := sendRequest(m.client(gatewaySocket), "POST", "/slurmdb/v0.0.42/clusters", `{"clusters":[`+strings.Join(body, ",")+`]}`, "X-SLURM-USER-TOKEN: "+m.admin)
+		must(t, err)
+		t.Logf("status %d after %v", a.status, time.Since(begun))
+		if a.status != http.StatusOK {
+			t.Errorf("status %d: %s", a.status, remarks(a.body))
+		}
+		if got := strings.Fields(m.run(t, "root", "sacctmgr", "-nP", "show", "cluster", strings.Join(names, ","), "format=cluster")); !slices.Equal(got, names) {
+			t.Errorf("clusters %q, want %q", got, names)
+		}
+		m.run(t, "root", "sacctmgr", "-i", "add", "account", "afterslow", "clusters="+cluster)
+	})
 	t.Run("changes", func(t *testing.T) {
 		unlock := m.lockTable(t, "acct_table READ", "100") // only the change waits
 		c := m.client(gatewaySocket)
@@ -101,7 +122,7 @@ func TestSlowDatabase(t *testing.T) {
 		gateway.stop(t)
 		text, err := os.ReadFile(filepath.Join(m.root, auditLog))
 		must(t, err)
-		codes := []string{}
+		codes := []string{} // of the clusters and the account
 		for line := range bytes.Lines(text) {
 			var l struct {
 				Event   string
@@ -113,7 +134,7 @@ func TestSlowDatabase(t *testing.T) {
 				codes = append(codes, l.Gateway.Ended+" "+l.Worker.Code)
 			}
 		}
-		if want := []string{"reported ok"}; !slices.Equal(codes, want) {
+		if want := []string{"reported ok", "reported ok"}; !slices.Equal(codes, want) {
 			t.Errorf("the audit log has %q, want %q", codes, want)
 		}
 	})
