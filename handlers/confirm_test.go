@@ -165,9 +165,15 @@ func TestNewClusters(t *testing.T) {
 			f := demo()
 			cfg := config(f)
 			cfg.Accounting = refusingClusters{cfg.Accounting.(accounts), tt.refuse}
+			log := new(recorder)
+			cfg.Audit = log
 			w := serve(t, cfg, request(http.MethodPost, "/scheddb/v0.0.45/"+tt.path, tt.body))
 			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.says) {
 				t.Errorf("status %d, want %d and %q: %s", w.Code, tt.status, tt.says, w.Body)
+			}
+			kept := tt.status == 200 || strings.Contains(tt.says, "new clusters that remain: new")
+			if len(log.results) != 1 || strings.Contains(log.results[0].Objects, "new") != kept {
+				t.Errorf("audit log: %+v", log.results)
 			}
 			var changes []string
 			for _, c := range f.recorded.changes {
