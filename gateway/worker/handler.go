@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"os"
 	"slices"
 	"sync"
@@ -22,7 +21,6 @@ import (
 	"schedrestd/handlers/feed"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/feature"
-	"schedrestd/internal/penalty"
 	"schedrestd/internal/release"
 	"schedrestd/ipc/work"
 	"schedrestd/model"
@@ -89,10 +87,7 @@ func findUser(users *broker.Users) func(context.Context, auth.Credential, string
 	return func(ctx context.Context, c auth.Credential, name string) (uint32, error) {
 		turn := c.Claims.User
 		if peer, _ := auth.PeerFrom(ctx); peer.Forwarded != "" {
-			turn += " " + peer.Forwarded
-			if addr, err := netip.ParseAddr(peer.Forwarded); err == nil {
-				turn = c.Claims.User + " " + penalty.ClientAddr(addr).String()
-			}
+			turn += " " + peer.Source()
 		}
 		return users.Account(ctx, name, turn)
 	}
