@@ -61,6 +61,8 @@ func TestUsersAreLookedUp(t *testing.T) {
 				}
 				return uid, nil
 			}
+			excused := false
+			a.Excuse = func(context.Context) { excused = true }
 			claims, proof, err := inspect(tt.token, Options{Now: clock, Rules: Rules{ClientIDs: true}})
 			must(t, err)
 			err = a.Authenticate(context.Background(), Credential{Token: tt.token, ActAs: tt.actAs, Claims: claims, proof: proof}, controller, func(_ context.Context, actAs string) error {
@@ -76,6 +78,9 @@ func TestUsersAreLookedUp(t *testing.T) {
 			}
 			if (err != nil) != (tt.reason != "") || err != nil && errs.KindOf(err) != tt.want || !strings.Contains(reason, tt.reason) {
 				t.Errorf("got %v", err)
+			}
+			if want := tt.want == errs.Unauthenticated && tt.key != &bad; excused != want {
+				t.Errorf("excused: %t, want %t", excused, want)
 			}
 			if got := strings.Join(asked, " "); got != tt.asked {
 				t.Errorf("the daemon was asked about %q, want %q", got, tt.asked)

@@ -46,6 +46,10 @@ type Authenticator struct {
 	// them. UserID is then used only to check the uid in a token.
 	PassUnknown bool
 
+	// Excuse is called before a request with a verified token is refused because of
+	// its user. The client has not guessed the token. May be nil.
+	Excuse func(ctx context.Context)
+
 	genuine   memory[hash]       // tokens whose signature this process has verified
 	accepted  memory[acceptance] // tokens that daemons accepted
 	refused   memory[acceptance] // tokens that daemons rejected less than a second ago
@@ -106,7 +110,11 @@ func (a *Authenticator) Authenticate(ctx context.Context, c Credential, daemon s
 			return err
 		}
 	}
-	if err := a.checkUser(ctx, c); err != nil || c.ActAs == "" || c.ActAs == c.Claims.User {
+	err = a.checkUser(ctx, c)
+	if errs.KindOf(err) == errs.Unauthenticated && a.Excuse != nil {
+		a.Excuse(ctx)
+	}
+	if err != nil || c.ActAs == "" || c.ActAs == c.Claims.User {
 		return err
 	}
 	return a.askDaemon(ctx, acceptance{daemon, p.hash, c.ActAs}, c.Claims.Expires, now, ask)

@@ -3,6 +3,7 @@ package auth
 import (
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -80,29 +81,25 @@ func foreignSign(r *http.Request) string {
 		}
 		value := values[0]
 		if name == "Referer" { // only the origin, because the rest may be secret
-			scheme, rest, _ := strings.Cut(value, "://")
-			value = scheme + "://" + hostOf(rest)
+			u, err := url.Parse(value)
+			if err != nil || u.Host == "" {
+				return name
+			}
+			value = u.Scheme + "://" + u.Host
 		}
 		return name + ": " + value[:min(len(value), 100)]
 	}
 	return ""
 }
 
-// isHostOf reports whether the origin or address url is one of the given host
+// isHostOf reports whether the origin or address is one of the given host
 // and port.
-func isHostOf(url, host string) bool {
-	_, rest, _ := strings.Cut(url, "://")
-	rest = hostOf(rest)
-	return rest != "" && strings.EqualFold(rest, host)
-}
-
-// hostOf returns the host and port at the beginning of an address without its
-// scheme.
-func hostOf(rest string) string {
+func isHostOf(address, host string) bool {
+	_, rest, _ := strings.Cut(address, "://")
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		rest = rest[:i]
 	}
-	return rest
+	return rest != "" && strings.EqualFold(rest, host)
 }
 
 // isBrowser reports whether a browser may have sent a request, judging by the

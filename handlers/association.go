@@ -89,6 +89,9 @@ func associationPath(tx *transaction, row *api.AssociationRow) (string, url.Valu
 // account, the shares and the limits. For the account root, it would make root
 // its own parent, and a daemon with such a record may not start again.
 func putAssociation(tx *transaction, row *api.AssociationRow, at string) (bool, error) {
+	copied, fields := *row, *row.Association // putAssociation may be called again with the same row
+	copied.Association = &fields
+	row = &copied
 	if row.Account == "" && row.Number != 0 {
 		if err := nameAssociation(tx, row, at); err != nil {
 			return false, err

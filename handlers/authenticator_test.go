@@ -161,6 +161,30 @@ func TestWordCounts(t *testing.T) {
 	}
 }
 
+// TestVerificationCountsForSource checks that the daemons' limits count a token
+// for the client's source until it is verified: neither for the user whom it
+// names, because it may be forged, nor for itself, because a client could send as
+// many forged tokens as it likes. Afterwards, it counts for the user.
+func TestVerificationCountsForSource(t *testing.T) {
+	for _, path := range []string{"/sched/v0.0.42/nodes", "/scheddb/v0.0.42/diag"} {
+		f := demo()
+		cfg := config(f)
+		cfg.Accounting = accounts{f}
+		cfg.Authenticator = &auth.Authenticator{Now: cfg.Auth.Now}
+		r := request(http.MethodGet, path, "")
+		r.Header.Set("X-SCHED-USER-NAME", "bob")
+		r = r.WithContext(auth.WithPeer(r.Context(), auth.Peer{Network: "tcp", Addr: "192.0.2.7:1234"}))
+		serve(t, cfg, r)
+		var got []string
+		for i, cred := range f.creds {
+			got = append(got, f.calls[i]+" "+cred.ActAs+" "+cred.Holder)
+		}
+		if len(got) < 3 || got[0] != "verify  from 192.0.2.7" || got[1] != "verify bob from 192.0.2.7" || !strings.HasSuffix(got[2], " bob bob by alice") {
+			t.Errorf("%s: %q", path, got)
+		}
+	}
+}
+
 // TestOneDaemonDown checks that each request's credential is verified by the
 // daemon that serves the request, even while the other daemon is down. If the
 // daemon that serves the request is down or refuses the credential, the client

@@ -113,6 +113,31 @@ func TestLostChanges(t *testing.T) {
 	}
 }
 
+// TestWarnsAgain checks that the answer has the warnings about a change that was
+// made more than once: because the transaction started again, or because it was
+// only checked the first time.
+func TestWarnsAgain(t *testing.T) {
+	for _, tt := range []struct{ name, path, body, warning string }{
+		{"again, of an account", "associations", `{"associations": [{"account": "lab", "cluster": "other", "user": "", "is_default": true}]}`, "only the association of a user can be the default"},
+		{"again, of a user", "associations", `{"associations": [{"account": "lab", "cluster": "demo", "user": "bob", "parent_account": "other"}]}`, "is always below that of its account"},
+		{"checked before", "config", `{"clusters": [{"name": "new"}], "associations": [{"account": "lab", "cluster": "new", "user": ""}, {"account": "lab", "cluster": "new", "user": "bob", "parent_account": "other"}]}`, "is always below that of its account"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := demo()
+			cfg := config(f)
+			d := &careless{accounts: cfg.Accounting.(accounts), drops: 1}
+			cfg.Accounting = d
+			w := serve(t, cfg, request(http.MethodPost, "/scheddb/v0.0.45/"+tt.path, tt.body))
+			if w.Code != 200 || strings.Count(w.Body.String(), tt.warning) != 1 {
+				t.Errorf("status %d, want one warning %q: %s", w.Code, tt.warning, w.Body)
+			}
+			if d.drops != 0 {
+				t.Error("no transaction was lost")
+			}
+		})
+	}
+}
+
 // TestNewClusters checks that a cluster, which the daemon can't roll back, is
 // created last, in a transaction of its own, and that the error says what
 // remains.
@@ -140,9 +165,15 @@ func TestNewClusters(t *testing.T) {
 			f := demo()
 			cfg := config(f)
 			cfg.Accounting = refusingClusters{cfg.Accounting.(accounts), tt.refuse}
+			log := new(recorder)
+			cfg.Audit = log
 			w := serve(t, cfg, request(http.MethodPost, "/scheddb/v0.0.45/"+tt.path, tt.body))
 			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.says) {
 				t.Errorf("status %d, want %d and %q: %s", w.Code, tt.status, tt.says, w.Body)
+			}
+			kept := tt.status == 200 || strings.Contains(tt.says, "new clusters that remain: new")
+			if len(log.results) != 1 || strings.Contains(log.results[0].Objects, "new") != kept {
+				t.Errorf("audit log: %+v", log.results)
 			}
 			var changes []string
 			for _, c := range f.recorded.changes {

@@ -113,7 +113,7 @@ func withClusters(err error, done []string) error {
 		explained.Hint += "; "
 	}
 	explained.Hint += "DELETE cluster/NAME removes a cluster"
-	return &explained
+	return &rest.PartialError{Err: &explained, Objects: truncateList(strings.Join(done, "; "))}
 }
 
 // errPlanned ends a transaction that only checks what others would do.

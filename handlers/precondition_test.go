@@ -96,6 +96,14 @@ func TestRecordTags(t *testing.T) {
 			if code := post(f, tag); code != 412 || len(f.recorded.changes) > 0 {
 				t.Errorf("a record that has changed: status %d, %d changes", code, len(f.recorded.changes))
 			}
+			for _, other := range []string{"//scheddb//v0.0.45/", "/./scheddb/v0.0.45/./", "/%73cheddb/v0.0.45/"} { // the same path
+				r := request("POST", base+tt.path, tt.body)
+				r.URL.RawPath, r.URL.Path = other+tt.path, strings.ReplaceAll(other, "%73", "s")+tt.path
+				r.Header.Set("If-Match", tag)
+				if code := serve(t, config(demo()), r).Code; code != 200 {
+					t.Errorf("%s: status %d", other, code)
+				}
+			}
 			two := request("POST", base+tt.path, strings.Replace(tt.body, "[{", "[{}, {", 1))
 			two.Header.Set("If-Match", tag)
 			if code := serve(t, config(demo()), two).Code; code == 200 {

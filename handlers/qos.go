@@ -161,8 +161,8 @@ func putQOS(tx *transaction, row *api.QOSRow, at string) (bool, error) {
 // functions inside and others request records in the transaction and in others.
 func checkLimits(inside, others lister, filter model.QOSFilter, change *model.QOS) error {
 	var own, committed *model.QOS
-	for _, at := range qosLimits {
-		if *at(change) == "" {
+	for _, f := range qosAmountFields {
+		if *f.at(change) == "" {
 			continue
 		}
 		if own == nil {
@@ -174,8 +174,8 @@ func checkLimits(inside, others lister, filter model.QOSFilter, change *model.QO
 				return err
 			}
 		}
-		want, got := limitsOf(*at(committed)), limitsOf(*at(own))
-		for id := range limitsOf(*at(change)) {
+		want, got := limitsOf(*f.at(committed)), limitsOf(*f.at(own))
+		for id := range limitsOf(*f.at(change)) {
 			delete(want, id)
 			delete(got, id)
 		}
@@ -195,21 +195,6 @@ func limitsOf(text string) map[string]string {
 		}
 	}
 	return limits
-}
-
-// qosLimits returns the addresses of the limits of trackable resources.
-var qosLimits = []func(*model.QOS) *string{
-	func(q *model.QOS) *string { return &q.GrpTRES },
-	func(q *model.QOS) *string { return &q.GrpTRESMins },
-	func(q *model.QOS) *string { return &q.GrpTRESRunMins },
-	func(q *model.QOS) *string { return &q.MaxTRESMinsPJ },
-	func(q *model.QOS) *string { return &q.MaxTRESRunMinsPA },
-	func(q *model.QOS) *string { return &q.MaxTRESRunMinsPU },
-	func(q *model.QOS) *string { return &q.MaxTRESPA },
-	func(q *model.QOS) *string { return &q.MaxTRESPJ },
-	func(q *model.QOS) *string { return &q.MaxTRESPN },
-	func(q *model.QOS) *string { return &q.MaxTRESPU },
-	func(q *model.QOS) *string { return &q.MinTRESPJ },
 }
 
 // findQOS returns the existing quality of service with the record's name or id.

@@ -45,18 +45,19 @@ func (e *exporter) handler() http.Handler {
 	})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		var source netip.Addr
+		end := func() {}
 		if c, ok := r.Context().Value(connKey{}).(*conn); ok {
 			c.begin()
-			source = c.source
-		}
-		place, err := e.places.Acquire(r.Context(), source)
-		if err != nil {
-			http.Error(w, "too many concurrent scrapes", http.StatusServiceUnavailable)
-			return
+			source, end = c.source, c.end
 		}
 		answer := &stored{header: http.Header{}, status: http.StatusOK}
-		metrics.ServeHTTP(answer, r)
-		place.Release() // before the answer is sent, because the client may read it slowly
+		if place, err := e.places.Acquire(r.Context(), source); err == nil {
+			metrics.ServeHTTP(answer, r)
+			place.Release()
+		} else {
+			http.Error(answer, "too many concurrent scrapes", http.StatusServiceUnavailable)
+		}
+		end()
 		answer.send(w)
 	})
 	return mux

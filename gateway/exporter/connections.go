@@ -3,7 +3,6 @@ package exporter
 import (
 	"context"
 	"net"
-	"net/http"
 	"net/netip"
 	"sync"
 
@@ -15,10 +14,10 @@ import (
 // and closes others for them. Otherwise clients that keep their connections open,
 // with a request now and then or none at all, would keep all others waiting.
 //
-// A connection can be closed unless a request on it is being answered. These are
-// those of the source with the most connections, the one first that has been
-// without a request longest. A source with half of all connections makes room
-// among its own.
+// A connection can be closed unless the answer to a request on it is being made.
+// These are those of the source with the most connections, the one first that has
+// been without a request longest. A source with half of all connections makes
+// room among its own.
 type listener struct {
 	net.Listener
 
@@ -116,13 +115,9 @@ func (c *conn) begin() {
 	c.listener.conns.Remove(c.source, c)
 }
 
-// stateChanged is called when the state of a connection changes. One whose
-// request has been answered can be closed again.
-func stateChanged(nc net.Conn, state http.ConnState) {
-	c, ok := nc.(*conn)
-	if !ok || state != http.StateIdle {
-		return
-	}
+// end ends what begin has begun. It is called before the answer is sent, because
+// the client may read it slowly or not at all.
+func (c *conn) end() {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
 	if c.counted {

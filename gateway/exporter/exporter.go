@@ -72,7 +72,6 @@ func newExporter(send func(ipc.Message, ...int) error) *exporter {
 	e.http = &http.Server{
 		Handler:           e.handler(),
 		ConnContext:       withConn,
-		ConnState:         stateChanged,
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,

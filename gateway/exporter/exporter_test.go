@@ -241,7 +241,7 @@ func TestConnectionsOfSources(t *testing.T) {
 	if _, ok := admit("198.51.100.1:1"); !ok || closed() != 2 || !all[2].closed {
 		t.Errorf("%d closed for a third source", closed())
 	}
-	stateChanged(first, http.StateIdle)
+	first.end()
 	for l.conns.Waiting(first.source) > 1 {
 		one, _ := l.conns.First(first.source)
 		l.forget(one)
@@ -268,6 +268,46 @@ func TestConnectionsOfSources(t *testing.T) {
 	if l.conns.Free() != 1 {
 		t.Errorf("%d places are free", l.conns.Free())
 	}
+}
+
+// TestRequestsOfConnection checks that a connection can be closed before and
+// after each request and while its answer is sent, whatever the requests were,
+// and that nothing is left of it afterwards.
+func TestRequestsOfConnection(t *testing.T) {
+	e, _ := exporterWithValues(t, nil)
+	l := newListener(nil)
+	for _, request := range []string{"GET /metrics", "HEAD /metrics", "GET /other", "POST /metrics", "OPTIONS *"} {
+		p := &played{addr: "192.0.2.1:1"}
+		c := &conn{Conn: p, listener: l, source: sourceOf(p.RemoteAddr())}
+		l.admit(c)
+		for range 3 {
+			method, target, _ := strings.Cut(request, " ")
+			w := watched{httptest.NewRecorder(), func() {
+				if l.conns.Waiting(c.source) != 1 {
+					t.Errorf("%s: the connection stays open although its client may not read the answer", request)
+				}
+			}}
+			e.http.Handler.ServeHTTP(w, httptest.NewRequestWithContext(withConn(t.Context(), c), method, target, nil))
+			if n := l.conns.Waiting(c.source); n != 1 {
+				t.Errorf("%s: the connection can be closed %d times", request, n)
+			}
+		}
+		c.Close()
+		if l.conns.Keys() != 0 || l.conns.Len() != 0 || l.conns.Free() != maxConnections {
+			t.Fatalf("%s: a closed connection is left: %d of %d", request, l.conns.Len(), l.conns.Free())
+		}
+	}
+}
+
+// watched calls before whenever a part of the answer is sent.
+type watched struct {
+	http.ResponseWriter
+	before func()
+}
+
+func (w watched) Write(b []byte) (int, error) {
+	w.before()
+	return w.ResponseWriter.Write(b)
 }
 
 // TestScrapesOfSources checks that scrapes of one source, whose answers take

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"os"
 	"slices"
 	"sync"
@@ -21,9 +20,7 @@ import (
 	"schedrestd/handlers"
 	"schedrestd/handlers/feed"
 	"schedrestd/handlers/rest"
-	"schedrestd/internal/errs"
 	"schedrestd/internal/feature"
-	"schedrestd/internal/penalty"
 	"schedrestd/internal/release"
 	"schedrestd/ipc/work"
 	"schedrestd/model"
@@ -66,7 +63,7 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 	cfg.MaxParsed = int64(setup.Limits.Answers) / 2 // a user's share of the budget
 	cfg.Authenticator, k.SingleClient = k.Authenticator(), setup.Inetd
 	if b != nil {
-		cfg.Authenticator.UserID, cfg.Authenticator.PassUnknown = findUser(users), setup.PassUnknown
+		cfg.Authenticator.UserID, cfg.Authenticator.PassUnknown, cfg.Authenticator.Excuse = findUser(users), setup.PassUnknown, limiter.Excuse
 	}
 	cfg.Admit, cfg.Park, cfg.HalfClosed = limiter.Admit, limiter.Park, conns.HasHalfClosed
 	cfg.Ready, cfg.Administers = readiness(k, ctl.Reachable), administers(setup)
@@ -90,16 +87,9 @@ func findUser(users *broker.Users) func(context.Context, auth.Credential, string
 	return func(ctx context.Context, c auth.Credential, name string) (uint32, error) {
 		turn := c.Claims.User
 		if peer, _ := auth.PeerFrom(ctx); peer.Forwarded != "" {
-			turn += " " + peer.Forwarded
-			if addr, err := netip.ParseAddr(peer.Forwarded); err == nil {
-				turn = c.Claims.User + " " + penalty.ClientAddr(addr).String()
-			}
+			turn += " " + peer.Source()
 		}
-		uid, err := users.Account(ctx, name, turn)
-		if errs.KindOf(err) == errs.NotFound {
-			limiter.Excuse(ctx)
-		}
-		return uid, err
+		return users.Account(ctx, name, turn)
 	}
 }
 

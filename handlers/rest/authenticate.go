@@ -9,10 +9,12 @@ import (
 	"schedrestd/model"
 )
 
-// Authenticate verifies the credential of the request, and that its user exists. Only the request line
-// and the Accept header are checked earlier. A client without a valid
-// credential must not make the gateway read a body, and learns only that its
-// credential was refused.
+// Authenticate verifies the credential of the request, and that its user exists.
+// Only the request line and the Accept header are checked earlier, and what may
+// show that a page of another site has caused the request. A client without a
+// valid credential must not make the gateway read a body, and learns only that
+// its credential was refused. Until it is verified, what the daemons do for it
+// counts for the client's source.
 func (c *Call) Authenticate() error {
 	if err := checkURLToken(c.r.URL); err != nil {
 		return err
@@ -25,7 +27,9 @@ func (c *Call) Authenticate() error {
 	c.cred = model.Credential{Token: client.Token, ActAs: client.ActAs, Expires: client.Claims.Expires, Holder: "from " + peer.Source()}
 	daemon, verify := c.daemon()
 	if err := c.server.Authenticator.Authenticate(c.ctx, client, daemon, func(ctx context.Context, actAs string) error {
-		return verify(ctx, model.Credential{Token: client.Token, ActAs: actAs, Expires: client.Claims.Expires})
+		unverified := c.cred
+		unverified.ActAs = actAs
+		return verify(ctx, unverified)
 	}); err != nil {
 		c.claimedUser = client.User()
 		return err

@@ -90,8 +90,22 @@ func (c *Call) auditChange(object string) Change {
 	return a
 }
 
+// A PartialError is the error of a change that has changed some of its objects
+// nevertheless.
+type PartialError struct {
+	Err     error
+	Objects string // what was changed, for the audit log
+}
+
+func (e *PartialError) Error() string { return e.Err.Error() }
+func (e *PartialError) Unwrap() error { return e.Err }
+
 // FailureResult returns the Result of a change that failed with err.
 func FailureResult(err error) Result {
 	p := Problem(err)
-	return Result{Status: Status(err), Code: p.Code, Number: uint32(max(0, p.Number))}
+	result := Result{Status: Status(err), Code: p.Code, Number: uint32(max(0, p.Number))}
+	if partial, ok := errors.AsType[*PartialError](err); ok {
+		result.Objects = partial.Objects
+	}
+	return result
 }

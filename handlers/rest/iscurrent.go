@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"schedrestd/internal/errs"
 )
@@ -31,11 +30,11 @@ func (c *Call) IsCurrent(ctx context.Context, path string, query url.Values) (bo
 	if !areTags(tags) {
 		return false, nil
 	}
-	prefix := strings.SplitAfterN(c.r.URL.EscapedPath(), "/", 4) // "/", "slurmdb/", "v0.0.45/", …
-	if len(prefix) < 4 {
-		return false, nil
+	parts, err := pathParts(c.r.URL.EscapedPath()) // "slurmdb", "v0.0.45", …
+	if err != nil || len(parts) < 2 {
+		return false, err
 	}
-	target, err := url.Parse(strings.Join(prefix[:3], "") + path)
+	target, err := url.Parse("/" + parts[0] + "/" + parts[1] + "/" + path)
 	if err != nil {
 		return false, err
 	}

@@ -183,6 +183,7 @@ type sessionFunc func(context.Context, *daemon, model.Credential) (*session, *fa
 // so the caller must have called Verify recently.
 func (a *Accounting) session(ctx context.Context, d *daemon, cred model.Credential) (*session, *failure) {
 	if s := a.sessions.get(ownerOf(d, cred)); s != nil && a.isAlive(ctx, s) {
+		s.holder = holderOf(cred) // Verify has opened it for another one
 		s.setContext(ctx)
 		return s, nil
 	}

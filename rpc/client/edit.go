@@ -185,7 +185,7 @@ func (e *edit) Change(change any) ([]string, error) {
 			return nil, e.a.report([]*failure{f})
 		}
 	}
-	if !e.changed {
+	if !e.changed && e.failure == nil {
 		e.begin()
 	}
 	answer, err := e.send(q)
@@ -221,7 +221,7 @@ func (e *edit) Change(change any) ([]string, error) {
 func (e *edit) begin() {
 	e.changed = true
 	e.detached = e.s.turn.detach()
-	if e.failure == nil && !e.s.detach() {
+	if !e.s.detach() {
 		e.changed = false
 		e.failure = newFailure(stageSend, fmt.Errorf("send request: %w", context.Cause(e.s.ctx)))
 	}

@@ -2,9 +2,12 @@ package client
 
 import (
 	"fmt"
+	"net"
 	"testing"
 
 	"schedrestd/model"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
 )
 
 // tokenOf returns one of the tokens of a user, verified or not.
@@ -59,5 +62,29 @@ func TestIdleSessionsOfUsers(t *testing.T) {
 	}
 	for _, s := range p.idle {
 		s.idleTimer.Stop()
+	}
+}
+
+// TestSessionOfVerification checks that an answer counts for the user, even if
+// the session was opened to verify the token, when it counted for the source.
+func TestSessionOfVerification(t *testing.T) {
+	t.Parallel()
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	go func() {
+		rc, _ := message.EncodePersistent(codec.Newest, message.AccountingRC, &message.PersistRC{})
+		theirs.Write(rc)
+	}()
+	a := NewAccounting(Config{Accounting: []Address{{Name: "dbd", Network: "tcp"}}})
+	d := a.list[0]
+	unverified := tokenOf("ann", 1, false)
+	a.sessions.put(&session{caller: &a.caller, nc: ours, close: func() { ours.Close() }, version: codec.Newest, owner: ownerOf(d, unverified), holder: holderOf(unverified)})
+	s, f := a.session(t.Context(), d, tokenOf("ann", 1, true))
+	if f != nil {
+		t.Fatal(f.err)
+	}
+	defer s.discard()
+	if got := s.allowance().holder; got != "ann" || !s.reused {
+		t.Errorf("answers in the session count for %q", got)
 	}
 }

@@ -176,3 +176,46 @@ func TestPark(t *testing.T) {
 		})
 	}
 }
+
+// TestChangeAfterFailure checks a caller that makes a change although an earlier
+// request has failed: the change is not sent, its outcome is known, and the call
+// does not stay parked.
+func TestChangeAfterFailure(t *testing.T) {
+	t.Parallel()
+	add := func(e model.Editor) error {
+		_, err := e.Change(model.Add[model.Account]{Records: []model.Account{{Name: "a"}}})
+		return err
+	}
+	t.Run("client left", func(t *testing.T) {
+		t.Parallel()
+		l := newLedger(t, func(string) string { return "" })
+		parked, resumed := make(chan struct{}), 0
+		a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Park: func(context.Context, func()) (func(), error) {
+			close(parked)
+			return func() { resumed++ }, nil
+		}})
+		ctx, cancel := context.WithCancel(context.Background())
+		err := a.Edit(ctx, ann, func(e model.Editor) error {
+			cancel()
+			first := add(e)
+			<-parked
+			return errors.Join(first, add(e))
+		})
+		if asked, _, _ := l.recorded(); err == nil || asked != "" || resumed != 1 {
+			t.Errorf("got %v, asked %q, resumed %d times", err, asked, resumed)
+		}
+	})
+	t.Run("list not answered", func(t *testing.T) {
+		t.Parallel()
+		l := newLedger(t, func(string) string { return stalls })
+		a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, LongTimeout: 100 * time.Millisecond})
+		err := a.Edit(context.Background(), ann, func(e model.Editor) error {
+			list := e.List(model.List(model.TRESFilter{}, func(*model.TRES) error { return nil }))
+			return errors.Join(list, add(e))
+		})
+		e, _ := errors.AsType[*errs.Error](err)
+		if asked, _, _ := l.recorded(); asked != "list" || e == nil || e.Kind != errs.Timeout || e.Code != "" {
+			t.Errorf("got %v, asked %q", err, asked)
+		}
+	})
+}

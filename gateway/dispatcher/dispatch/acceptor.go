@@ -87,9 +87,16 @@ func client(m *ipc.Arrival, fd int, kernel *sockdiag.Socket) (addr netip.Addr, u
 		uid, err = kernel.ClientUID(local, remote)
 	}
 	if err != nil {
-		return addr, ipc.NoID, kernel.PeerEnded(local, remote)
+		return addr, ipc.NoID, kernel.PeerEnded(local, remote) || isReset(fd)
 	}
 	return addr, uid, false
+}
+
+// isReset reports whether the client has reset the connection fd. What it has
+// sent before can still be read.
+func isReset(fd int) bool {
+	_, _, err := sockdiag.Addrs(fd)
+	return errors.Is(err, unix.ENOTCONN)
 }
 
 // submit passes a connection to the loop. addr and uid identify the client; left

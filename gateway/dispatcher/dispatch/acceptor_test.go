@@ -68,3 +68,49 @@ func TestClient(t *testing.T) {
 		t.Errorf("a client that has closed its socket: uid %d, left: %t", got, left)
 	}
 }
+
+// TestClientReset checks that a client on loopback that has reset its connection
+// counts as one that has left. A worker can still read what it has sent.
+func TestClientReset(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	near, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	file, err := far.(*net.TCPConn).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	fd := int(file.Fd())
+	diag, err := sockdiag.Open(unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(diag)
+	const sent = "GET / HTTP/1.1\r\n\r\n"
+	if _, err := near.Write([]byte(sent)); err != nil {
+		t.Fatal(err)
+	}
+	if err := near.(*net.TCPConn).SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	near.Close()
+	m := &ipc.Arrival{Connection: ipc.Connection{Network: ipc.TCP, Addr: far.RemoteAddr().String(), UID: ipc.NoID}}
+	if _, got, left := client(m, fd, sockdiag.NewSocket(diag)); got != ipc.NoID || !left {
+		t.Errorf("uid %d, left: %t", got, left)
+	}
+	b := make([]byte, 100)
+	if n, _ := unix.Read(fd, b); string(b[:max(0, n)]) != sent {
+		t.Errorf("the server can read %q", b[:max(0, n)])
+	}
+}

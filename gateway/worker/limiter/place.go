@@ -65,7 +65,7 @@ func Admit(ctx context.Context, user string) error {
 
 // Excuse makes an answer 401 to the request cause no penalty. It is for a request
 // with a genuine token: people who have an account at a portal, but none in the
-// cluster, must not get the portal blocked.
+// cluster or another uid there, must not get the portal blocked.
 func Excuse(ctx context.Context) {
 	if p, ok := ctx.Value(placeKey{}).(*place); ok {
 		p.excused = true
