@@ -71,6 +71,9 @@ func run(h host, start ipc.ConfigSetup, args []string, out, errOut io.Writer) in
 	cmd.SetErr(errOut)
 	completion.WithoutPackage(cmd, args)
 	err := cmd.Execute()
+	if err != nil {
+		err = spelledAsSet(err)
+	}
 	if err != nil && start.Reload {
 		err = h.SendFailure(err)
 	}
