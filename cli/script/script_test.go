@@ -163,6 +163,9 @@ func TestEnvironment(t *testing.T) {
 		{"NONE", []string{path}},
 		{"A,EMPTY,MISSING,C=3", []string{"A=1", "C=3", "EMPTY=", path}},
 		{"SLURM_JWT,A", []string{"A=1", path}},
+		{"'C=3,4',A", []string{"A=1", "C=3,4", path}},
+		{`"C=it's, so",D="5,6",E='x'`, []string{`C=it's, so`, `D="5,6"`, "E='x'", path}},
+		{"C='open,D=1", []string{"C='open,D=1", path}},
 	} {
 		export := &tt.export
 		if tt.export == "-" {
@@ -174,6 +177,18 @@ func TestEnvironment(t *testing.T) {
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s: -want +got\n%s", tt.export, diff)
+		}
+	}
+	withSlurm := append(environ, "SLURM_CONF=/c", "SPANK_X=1")
+	for export, want := range map[string][]string{
+		"NONE":           {path, "SLURM_CONF=/c", "SPANK_X=1"},
+		"A":              {"A=1", path, "SLURM_CONF=/c"},
+		"SLURM_CONF=/d":  {path, "SLURM_CONF=/c"},
+		"ALL,SLURM_X=/d": {"A=1", "B=2", "EMPTY=", "PATH=/x", "SLURM_CONF=/c", "SLURM_X=/d", "SPANK_X=1"},
+	} {
+		got, err := environment(&export, withSlurm)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v, -want +got\n%s", export, err, diff)
 		}
 	}
 	for _, wrong := range []string{"", "A,,B", "NONE,A"} {
