@@ -554,7 +554,6 @@ func TestStatuses(t *testing.T) {
 		{"wait 5 --max-wait -1s", statusUsage, "less than 0"},
 		{"submit /nowhere/job.sh", statusUsage, "no such file"},
 		{"submit " + script, statusUsage, "s: line 2: unsupported option --bogus"},
-		{"submit " + script + " extra", statusUsage, "put after --"},
 		{"jobs --url localhost:1", statusUsage, "http://HOST:PORT"},
 		{"jobs --url http://127.0.0.1:1", statusUnavailable, "connection refused"},
 		{"jobs --token-file /nowhere", statusDenied, "name a file"},

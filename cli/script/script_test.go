@@ -118,7 +118,7 @@ func TestRefusedOptions(t *testing.T) {
 		{"#SBATCH --export-file=x", nil, "line 2: unsupported option --export-file", "--export"},
 		{"#SBATCH --propagate", nil, "line 2: --propagate=: not one of none", "ulimit"},
 		{"#SBATCH -Z", nil, "line 2: unsupported option -Z", ""},
-		{"#SBATCH word", nil, `line 2: unexpected argument "word"`, "--export"},
+		{"#SBATCH word", nil, `line 2: unexpected argument "word"`, "before --"},
 		{"#SBATCH -n", nil, "line 2: -n needs a value", ""},
 		{"#SBATCH --mem=", nil, "line 2: --mem needs a value", ""},
 		{"#SBATCH --hold=1", nil, "line 2: --hold has no value", ""},
