@@ -185,7 +185,6 @@ func CreationHint(path string) string {
 	return fmt.Sprintf("ls -ld %s %s  # uid %d must be able to create and write the file; a running gateway has no access to files of other users", Quote(dir), Quote(path), uid)
 }
 
-
 // Quote returns path quoted for a shell.
 func Quote(path string) string {
 	plain := func(r rune) bool {
