@@ -173,7 +173,8 @@ func TestReloadRejected(t *testing.T) {
 		}
 		harness.Eventually(t, fmt.Sprintf("the metric after %d, %s", i, tt.name), func() bool {
 			now, _ := scrapeMetrics(t, "tcp", address)
-			return now["schedrestd_reload_rejected"] == tt.rejected
+			n, ok := now["schedrestd_reload_rejected"]
+			return ok && n == tt.rejected
 		})
 	}
 }
