@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"schedrestd/become/nss"
 	"schedrestd/cli/rest"
@@ -31,13 +32,14 @@ import (
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/printable"
+	"schedrestd/internal/typo"
 )
 
 // Commands returns the commands.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{
 		jobsCommand(), jobCommand(), historyCommand(), nodesCommand(), partitionsCommand(), submitCommand(), waitCommand(), watchCommand(), topCommand(),
-		cancelCommand(), holdCommand(), releaseCommand(), requeueCommand(), updateCommand(), pingCommand(), showCommand(),
+		cancelCommand(), holdCommand(), releaseCommand(), requeueCommand(), updateCommand(), drainCommand(), resumeCommand(), pingCommand(), showCommand(),
 	}
 }
 
@@ -249,10 +251,22 @@ func setRun(cmd *cobra.Command, run func(*cobra.Command, []string) error) *cobra
 		return WithStatus(usageError("%s: %s", cmd.Name(), err).WithHint("%s", hint))
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return WithStatus(usageError("%s: %s", cmd.Name(), err).WithHint("see %s --help", cmd.CommandPath()))
+		hint := "see " + cmd.CommandPath() + " --help"
+		if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
+			if near := typo.Nearest(e.GetSpecifiedName(), flagNames(cmd)); near != "" && len(e.GetSpecifiedName()) > 1 {
+				hint = "did you mean --" + near + "? See " + cmd.CommandPath() + " --help"
+			}
+		}
+		return WithStatus(usageError("%s: %s", cmd.Name(), err).WithHint("%s", hint))
 	})
 	cmd.RunE = func(cmd *cobra.Command, words []string) error { return WithStatus(run(cmd, words)) }
 	return cmd
+}
+
+// flagNames returns the names of the options of cmd.
+func flagNames(cmd *cobra.Command) (names []string) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return names
 }
 
 // atLeastOneJob returns an error if words, the arguments of a command, are

@@ -16,11 +16,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
 	"schedrestd/cli/rest"
+	"schedrestd/cli/table"
 	"schedrestd/internal/errs"
 )
 
@@ -73,6 +75,18 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET /slurmdb/v0.0.44/jobs/":
 		g.queries = append(g.queries, r.URL.RawQuery)
 		fmt.Fprint(w, accountingList)
+	case "GET reservations/":
+		fmt.Fprint(w, `{"reservations": [{"name": "maint", "start_time": {"set": true, "infinite": false, "number": 0}, "node_list": "n1", "users": "root"}]}`)
+	case "GET shares":
+		fmt.Fprint(w, `{"shares": {"shares": [{"name": "root", "type": ["ASSOCIATION"]}, {"name": "ann", "parent": "a", "type": ["USER"], "shares": {"set": true, "infinite": false, "number": 3}}]}}`)
+	case "GET /slurmdb/v0.0.44/qos/":
+		fmt.Fprint(w, `{"qos": [{"name": "normal", "description": "the usual one", "priority": {"set": true, "infinite": false, "number": 7}}]}`)
+	case "POST node/n1", "POST node/n2":
+		body, _ := io.ReadAll(r.Body)
+		g.changed = append(g.changed, path, strings.TrimSpace(string(body)))
+		fmt.Fprint(w, `{"errors": []}`)
+	case "GET /slurmdb/v0.0.44/users/":
+		fmt.Fprint(w, `{"users": [{"name": "ann"}, {"name": "bob"}, {"name": "carol"}]}`)
 	case "GET node/node2":
 		fmt.Fprint(w, `{"nodes": [{"name": "node2", "state": ["IDLE"]}]}`)
 	case "GET partitions/":
@@ -252,6 +266,130 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+// TestMisspelledNames checks that a misspelled user or partition is refused, with
+// the near name, and that nothing is changed then. A user or a partition without
+// jobs is not unknown.
+func TestMisspelledNames(t *testing.T) {
+	for _, tt := range []struct {
+		args   string
+		status int
+		want   string // on standard error
+	}{
+		{"jobs -u carol", 0, ""},
+		{"jobs -u root", 0, ""}, // a user of this machine without an accounting record
+		{"jobs -u carl", 5, "error: user carl is unknown\nhint: did you mean carol?\n"},
+		{"jobs -u nobodyx -o json", 5, "error: user nobodyx is unknown\nhint: neither this machine nor the accounting records have this user\n"},
+		{"jobs -u ann,carl", 5, "error: user carl is unknown\nhint: did you mean carol?\n"},
+		{"jobs -p cpuu", 5, "error: partition cpuu is unknown\nhint: did you mean cpu?\n"},
+		{"jobs -p gpu,zzzzzz", 5, "error: partition zzzzzz is unknown\nhint: schedctl partitions lists the partitions\n"},
+		{"jobs -p cpu -t S", 0, ""},
+		{"jobs -t pendng", 2, "error: --state pendng: unknown state\nhint: did you mean PENDING?"},
+		{"jobs --stat R", 2, "error: jobs: unknown flag: --stat\nhint: did you mean --state? See "},
+		{"history -u carl", 5, "hint: did you mean carol?\n"},
+		{"cancel -u carl", 5, "hint: did you mean carol?\n"},
+		{"cancel -u ann,carl", 5, "hint: did you mean carol?\n"},
+		{"cancel -p gpux", 5, "error: partition gpux is unknown"},
+	} {
+		g := &gateway{}
+		status, _, errOut := runCommand(t, g, strings.Fields(tt.args)...)
+		if status != tt.status || !strings.HasPrefix(errOut, tt.want) && !strings.Contains(errOut, tt.want) || (tt.want == "") != (errOut == "") || len(g.cancelled) > 0 {
+			t.Errorf("%s: status %d, %q, cancelled %q; want %d, %q", tt.args, status, errOut, g.cancelled, tt.status, tt.want)
+		}
+	}
+}
+
+// TestShowOthers checks the commands that show objects of other kinds.
+func TestShowOthers(t *testing.T) {
+	for args, want := range map[string]string{
+		"show reservation":    "NAME   START                END  NODES  USERS  ACCOUNTS  FLAGS\nmaint  " + time.Unix(0, 0).Format("2006-01-02T15:04:05") + "  -    n1     root   -         -\n",
+		"show share ann":      "name=ann\nparent=a\ntype=USER\nshares=3\n",
+		"show shares":         "NAME  TYPE         PARENT  SHARES  NORMSHARES  USAGE  EFFECTIVE  FACTOR\nroot  ASSOCIATION  -       -       -           -      -          -\nann   USER         a       3       -           -      -          -\n",
+		"show qos":            "NAME    PRIORITY  LIMIT  FLAGS  DESCRIPTION\nnormal  7         -      -      the_usual_one\n",
+		"show partition cpu":  "name=cpu\npartition.state=UP\nnodes.configured=node[1-2]\nnodes.total=2\ncpus.total=72\nmaximums.time.set=true\nmaximums.time.number=2880\n",
+		"show partition gone": "error: partition gone is unknown\nhint: schedctl show partition lists them\n",
+	} {
+		status, out, errOut := runCommand(t, &gateway{}, strings.Fields(args)...)
+		if out+errOut != want || (status == 0) != (errOut == "") {
+			t.Errorf("%s: status %d\n%s%s\nwant\n%s", args, status, out, errOut, want)
+		}
+	}
+}
+
+// TestDrain checks the requests of drain and resume.
+func TestDrain(t *testing.T) {
+	for _, tt := range []struct {
+		args    []string
+		changed []string
+		want    string
+		status  int
+	}{
+		{[]string{"drain", "n[1-2]", "--reason", "new disk"}, []string{"node/n1", `{"reason":"new disk","state":["DRAIN"]}`, "node/n2", `{"reason":"new disk","state":["DRAIN"]}`}, "2 nodes drained\n", 0},
+		{[]string{"resume", "n1"}, []string{"node/n1", `{"state":["RESUME"]}`}, "1 node resumed\n", 0},
+		{[]string{"drain", "n1"}, nil, "error: drain: no reason is given\nhint: give one with --reason, for users and other administrators\n", 2},
+		{[]string{"drain"}, nil, "error: drain: no node is named\nhint: see schedctl drain --help\n", 2},
+	} {
+		g := &gateway{}
+		status, out, errOut := runCommand(t, g, tt.args...)
+		if diff := gocmp.Diff(tt.changed, g.changed); diff != "" || out+errOut != tt.want || status != tt.status {
+			t.Errorf("%q: status %d, %s%s\n%s", tt.args, status, out, errOut, diff)
+		}
+	}
+}
+
+// TestScriptArguments checks that a script gets the arguments that follow its
+// name.
+func TestScriptArguments(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "job.sh")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args []string
+		want any
+	}{
+		{[]string{path}, nil},
+		{[]string{path, "a", "b c"}, []any{path, "a", "b c"}},
+		{[]string{path, "a", "--", "-n", "2"}, []any{path, "a"}},
+	} {
+		g := &gateway{}
+		status, _, errOut := runCommand(t, g, append([]string{"submit"}, tt.args...)...)
+		job, _ := g.submitted["job"].(map[string]any)
+		if diff := gocmp.Diff(tt.want, job["argv"]); diff != "" || status != 0 {
+			t.Errorf("%q: status %d, %s\n%s", tt.args, status, errOut, diff)
+		}
+	}
+}
+
+// TestOutputFailed checks what is said about a job whose output file Slurm could
+// not open.
+func TestOutputFailed(t *testing.T) {
+	const failed = `{"jobs": [{"job_id": 5, "job_state": ["FAILED"], "state_reason": "RaisedSignal:53(Real-time_signal_19)", "standard_output": "/gone/out",
+		"exit_code": {"return_code": {"set": true, "number": 0}, "signal": {"id": {"set": true, "number": 53}}}}]}`
+	var jobs struct{ Jobs []rest.Job }
+	if err := json.Unmarshal([]byte(failed), &jobs); err != nil {
+		t.Fatal(err)
+	}
+	const why = "the output file, that for errors or a directory of them can't be opened (0:53)"
+	var out bytes.Buffer
+	if err := printJob(&out, &jobs.Jobs[0], table.Style{}); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); !strings.Contains(text, "Outcome:    "+why+"\n") || !strings.Contains(text, "State:      FAILED\n") || !strings.Contains(text, "Output:     /gone/out\n") {
+		t.Errorf("schedctl job:\n%s", text)
+	}
+	if text, _ := summary(jobs.Jobs); text != "FAILED, "+why {
+		t.Errorf("schedctl submit --wait: %s", text)
+	}
+	for _, other := range []rest.Job{
+		{State: rest.Words{"FAILED"}, Reason: "NonZeroExitCode"},
+		{State: rest.Words{"CANCELLED"}, Reason: "RaisedSignal:53"},
+	} {
+		if other.OutputFailed() || reasonOf(&other) == "" {
+			t.Errorf("%+v: its output has failed", other)
+		}
+	}
+}
+
 // TestSubmitWrap checks the job that submit --wrap makes of a command.
 func TestSubmitWrap(t *testing.T) {
 	g := &gateway{}
@@ -416,7 +554,6 @@ func TestStatuses(t *testing.T) {
 		{"wait 5 --max-wait -1s", statusUsage, "less than 0"},
 		{"submit /nowhere/job.sh", statusUsage, "no such file"},
 		{"submit " + script, statusUsage, "s: line 2: unsupported option --bogus"},
-		{"submit " + script + " extra", statusUsage, "put after --"},
 		{"jobs --url localhost:1", statusUsage, "http://HOST:PORT"},
 		{"jobs --url http://127.0.0.1:1", statusUnavailable, "connection refused"},
 		{"jobs --token-file /nowhere", statusDenied, "name a file"},

@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/cli/rest"
 	"schedrestd/internal/printable"
+	"schedrestd/internal/typo"
 	"schedrestd/model"
 )
 
@@ -19,6 +20,8 @@ import (
 type filter struct {
 	users, states, partitions, accounts, names, nodes []string
 	me, all                                           bool
+
+	seen map[string]bool // users and partitions of jobs that the filter has selected
 }
 
 // flags declares the options of the filter.
@@ -72,8 +75,11 @@ func (f *filter) check() error {
 		case s == "ALL":
 			allStates = true
 		case !slices.Contains(stateNames(), s):
-			return usageError("--state %s: unknown state", printable.Text(f.states[i])).
-				WithHint("states are %s", strings.Join(stateNames(), ", "))
+			err := usageError("--state %s: unknown state", printable.Text(f.states[i]))
+			if near := typo.Nearest(s, stateNames()); near != "" {
+				return err.WithHint("did you mean %s? All states: %s", near, strings.Join(stateNames(), ", "))
+			}
+			return err.WithHint("states are %s", strings.Join(stateNames(), ", "))
 		}
 		f.states[i] = s
 	}
@@ -118,9 +124,18 @@ func (f *filter) matches(j *rest.Job) bool {
 		return false
 	}
 	hasNode := func(n string) bool { return model.HostlistHas(j.Nodes, n) }
-	return hasAny(f.users, j.User) && hasAny(f.accounts, j.Account) && hasAny(f.names, j.Name) &&
+	selected := hasAny(f.users, j.User) && hasAny(f.accounts, j.Account) && hasAny(f.names, j.Name) &&
 		hasAny(f.partitions, strings.Split(j.Partition, ",")...) &&
 		(len(f.nodes) == 0 || slices.ContainsFunc(f.nodes, hasNode))
+	if selected && len(f.users)+len(f.partitions) > 0 {
+		if f.seen == nil {
+			f.seen = map[string]bool{}
+		}
+		for _, name := range append(strings.Split(j.Partition, ","), j.User) {
+			f.seen[name] = true
+		}
+	}
+	return selected
 }
 
 // hasAny reports whether at least one of the values is in list. An empty list

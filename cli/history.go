@@ -97,6 +97,9 @@ number of minutes, hours, days or weeks ago: 90m, 12h, 7d or 4w.`,
 				listed[label] = true
 			}
 		}
+		if err := c.checkUsers(cmd.Context(), &f); err != nil { // a partition may have been deleted
+			return err
+		}
 		slices.SortStableFunc(rows, func(a, b *rest.Job) int { return compareCells(jobIDCell(a), jobIDCell(b)) })
 		return writeResult(out, d, l.table(rows), w)
 	})

@@ -153,6 +153,9 @@ func outcome(j *rest.Job) string {
 	if j.Active() {
 		return ""
 	}
+	if j.OutputFailed() {
+		return "the output file, that for errors or a directory of them can't be opened (0:53)"
+	}
 	if signal := j.Exit.Signal.ID.Int(); signal > 0 {
 		if name := j.Exit.Signal.Name; name != "" {
 			return fmt.Sprintf("signal %d (%s)", signal, name)

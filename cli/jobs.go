@@ -60,10 +60,13 @@ some minutes ago and that the controller still has.`,
 			if err != nil {
 				return err
 			}
-			return d.Close()
+			return joinErrors(d.Close(), c.checkNames(cmd.Context(), &f))
 		}
 		var rows []*rest.Job
 		if _, err := c.selectJobs(cmd.Context(), f.jobs(l.fields()), &f, func(j *rest.Job) { rows = append(rows, trimJob(j)) }); err != nil {
+			return err
+		}
+		if err := c.checkNames(cmd.Context(), &f); err != nil {
 			return err
 		}
 		slices.SortFunc(rows, func(a, b *rest.Job) int { return int(int64(a.ID) - int64(b.ID)) })
@@ -149,7 +152,7 @@ func elapsedCell(j *rest.Job) table.Cell {
 
 // reasonOf returns the word for the reason why j waits or has failed, or "".
 func reasonOf(j *rest.Job) string {
-	if j.Reason == "None" {
+	if j.Reason == "None" || j.OutputFailed() { // then it is only RaisedSignal:53(Real-time_signal_19)
 		return ""
 	}
 	return j.Reason

@@ -89,7 +89,7 @@ func TestPingAndShow(t *testing.T) {
 		{"show job", 0, "12  train\\x1b[2J  ann   RUNNING"},
 		{"show job 5", 0, "job_id=5\nname=sub\n"},
 		{"show job 99", statusUnknown, "job 99 is unknown"},
-		{"show", statusUsage, "missing argument: node or job"},
+		{"show", statusUsage, "missing argument: what to show"},
 	} {
 		status, out, errOut := runCommand(t, &gateway{states: []string{"PENDING"}}, strings.Fields(tt.args)...)
 		if status != tt.status || !strings.Contains(out+errOut, tt.want) || strings.Contains(out, "\x1b") {

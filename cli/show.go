@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,21 +16,94 @@ import (
 	"schedrestd/internal/errs"
 )
 
-const showHint = "run schedctl show node [NAME], or schedctl show job [ID]"
+const showHint = "run schedctl show node [NAME], or show job, partition, reservation, license, qos or share"
 
 func showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
-		Short: "Show nodes or jobs with all their fields",
-		Long: `show prints a table with headings and one line for each node or job. With a name
-it prints all fields of that node or job as name=value lines, named as in the REST API.`,
+		Short: "Show nodes, jobs and other objects with all their fields",
+		Long: `show prints a table with headings and one line for each object. With a name it prints all
+fields of that object as name=value lines, named as in the REST API.`,
 		Args: atMost(0, showHint),
 	}
 	setRun(cmd, func(*cobra.Command, []string) error {
-		return usageError("missing argument: node or job").WithHint(showHint)
+		return usageError("missing argument: what to show").WithHint(showHint)
 	})
 	cmd.AddCommand(showNode(), showJob())
+	for i := range shownKinds {
+		cmd.AddCommand(shownKinds[i].command())
+	}
 	return cmd
+}
+
+// A shownKind is a kind of objects that show prints: those of a list of the API.
+type shownKind struct {
+	word    string // the subcommand
+	plural  string // an alias
+	name    string // field with the name of an object
+	list    rest.Collection
+	columns []recordColumn
+}
+
+var shownKinds = []shownKind{
+	{"partition", "partitions", "name", rest.Collection{Path: "partitions/", Key: "partitions"}, []recordColumn{
+		{"NAME", "name"}, {"STATE", "partition.state"}, {"LIMIT", "maximums.time"}, {"NODES", "nodes.configured"}, {"ACCOUNTS", "accounts.allowed"}, {"QOS", "qos.allowed"}}},
+	{"reservation", "reservations", "name", rest.Collection{Path: "reservations/", Key: "reservations"}, []recordColumn{
+		{"NAME", "name"}, {"START", "start_time"}, {"END", "end_time"}, {"NODES", "node_list"}, {"USERS", "users"}, {"ACCOUNTS", "accounts"}, {"FLAGS", "flags"}}},
+	{"license", "licenses", "LicenseName", rest.Collection{Path: "licenses/", Key: "licenses"}, []recordColumn{
+		{"NAME", "LicenseName"}, {"TOTAL", "Total"}, {"USED", "Used"}, {"FREE", "Free"}, {"RESERVED", "Reserved"}}},
+	{"qos", "", "name", rest.Collection{Path: "qos/", Key: "qos", Accounting: true}, []recordColumn{
+		{"NAME", "name"}, {"PRIORITY", "priority"}, {"LIMIT", "limits.max.wall_clock.per.job"}, {"FLAGS", "flags"}, {"DESCRIPTION", "description"}}},
+	{"share", "shares", "name", rest.Collection{}, []recordColumn{
+		{"NAME", "name"}, {"TYPE", "type"}, {"PARENT", "parent"}, {"SHARES", "shares"}, {"NORMSHARES", "shares_normalized"}, {"USAGE", "usage"}, {"EFFECTIVE", "effective_usage"}, {"FACTOR", "fairshare.factor"}}},
+}
+
+// times are the fields whose values are seconds since 1970, which tables show as
+// times.
+var times = map[string]bool{"start_time": true, "end_time": true}
+
+// command returns the subcommand of show.
+func (k *shownKind) command() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   k.word + " [NAME]",
+		Short: "Show all objects of this kind, or one in detail",
+		Args:  atMost(1, ""),
+	}
+	if k.plural != "" {
+		cmd.Aliases = []string{k.plural}
+	}
+	o.connectFlags(cmd)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	if k.word == "partition" {
+		cmd.ValidArgsFunction = o.completePartitions
+	}
+	return setRun(cmd, func(cmd *cobra.Command, names []string) error {
+		c, err := o.dial(cmd.Context())
+		if err != nil {
+			return err
+		}
+		p, w := recordPrinter{w: cmd.OutOrStdout()}, newWanted(k.word, "schedctl show "+k.word+" lists them", names)
+		t := newRecordTable(cmd.OutOrStdout(), k.columns...)
+		each := func(text json.RawMessage) error {
+			if len(names) == 0 {
+				return t.add(text)
+			}
+			if r, err := recordOf(text); err != nil || !w.has(r.get(k.name)) {
+				return err
+			}
+			return p.print(text)
+		}
+		if k.list.Path == "" {
+			err = c.Shares(cmd.Context(), each)
+		} else {
+			err = c.Records(cmd.Context(), k.list, each)
+		}
+		if err != nil || len(names) > 0 {
+			return cmp.Or(err, w.check())
+		}
+		return t.finish(nil)
+	})
 }
 
 func showNode() *cobra.Command {
@@ -158,6 +234,9 @@ func (t *recordTable) add(object json.RawMessage) error {
 	var cells []string
 	for _, c := range t.columns {
 		cell := strings.ReplaceAll(r.get(c.field), " ", "_")
+		if n, err := strconv.ParseInt(cell, 10, 64); err == nil && times[c.field] {
+			cell = time.Unix(n, 0).Format("2006-01-02T15:04:05")
+		}
 		if cell == "" {
 			cell = "-"
 		}

@@ -23,12 +23,13 @@ func submitCommand() *cobra.Command {
 	var wait bool
 	var key, wrap string
 	cmd := &cobra.Command{
-		Use:   "submit {FILE | --wrap COMMAND} [-- SBATCH-OPTION...]",
+		Use:   "submit {FILE [ARG...] | --wrap COMMAND} [-- SBATCH-OPTION...]",
 		Short: "Submit a batch script",
 		Long: `submit submits a batch script and prints the id of the job. FILE is a script, or - for
-standard input; --wrap makes a script of one command. submit reads the #SBATCH lines before
-the first command as sbatch does. Options of sbatch after -- take precedence. For an option
-that is not supported it fails and names the line; schedctl(1) lists the supported options.
+standard input; --wrap makes a script of one command. The script gets the arguments ARG.
+submit reads the #SBATCH lines before the first command as sbatch does. Options of sbatch
+after -- take precedence. For an option that is not supported it fails and names the line;
+schedctl(1) lists the supported options.
 
 The job gets the environment of this command, without tokens, and the current directory;
 --export and --chdir change this.
@@ -60,9 +61,6 @@ its number; if the job was cancelled or failed in another way, it is 1.`,
 				WithHint("put a command that has several words in quotes, and options of sbatch after --")
 		case wrap == "" && len(files) == 0:
 			return usageError("submit: no script is given").WithHint("name a file, - for standard input, or a command with --wrap")
-		case len(files) > 1:
-			return usageError("submit: unexpected argument %q", printable.Text(files[1])).
-				WithHint("options of sbatch are put after --; arguments of a script are not supported")
 		}
 		in := io.Reader(strings.NewReader("#!/bin/sh\n" + wrap + "\n"))
 		name := "wrap"
@@ -72,6 +70,9 @@ its number; if the job was cancelled or failed in another way, it is 1.`,
 		job, err := readScript(cmd, name, in, overrides)
 		if err != nil {
 			return err
+		}
+		if len(files) > 1 {
+			job["argv"] = files // the first is the name of the script, as in sbatch
 		}
 		c, err := o.dial(cmd.Context())
 		if err != nil {

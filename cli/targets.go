@@ -31,6 +31,9 @@ func (c *connection) selectTargets(cmd *cobra.Command, f *filter, ids []string) 
 		}
 		return nil
 	})
+	if err == nil {
+		err = c.checkNames(cmd.Context(), f)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -165,7 +167,11 @@ func TestProblems(t *testing.T) {
 		{"a claim for a time as the user", minimal + "AuthAltParameters=userclaimfield=exp", []string{"/c:3: AuthAltParameters: userclaimfield: want the name of a claim"}},
 		{"syntax", minimal + "word\nSchedUser=\nSchedUser=\"s\nSchedUser=\"s\"t\n=x\nStoragePass=a secret", []string{
 			"/c:3: column 1: want Key=Value", "/c:4: SchedUser: no value", "/c:6: SchedUser: an unclosed quote, or text after the closing quote", "/c:7: column 1: want Key=Value", "/c:8: column 15: want Key=Value"}},
-		{"a control character", minimal + "SchedUser=a\x00b", []string{"/c:3: a control character"}},
+		{"a control character", minimal + "SchedUser=a\x01b", []string{"/c:3: a control character"}},
+		{"a NUL byte", minimal + "SchedUser=a\x00b\nSchedUser=\x00\n", []string{"/c:3: a NUL byte: this is not a text file"}},
+		{"UTF-16", utf16Text("\ufeff"+minimal, binary.LittleEndian), []string{"configuration /c: it looks like UTF-16, but must be UTF-8 or ASCII"}},
+		{"UTF-16, big endian", utf16Text("\ufeff"+minimal, binary.BigEndian), []string{"configuration /c: it looks like UTF-16, but must be UTF-8 or ASCII"}},
+		{"UTF-16 without a mark", utf16Text(minimal, binary.LittleEndian), []string{"configuration /c: it looks like UTF-16, but must be UTF-8 or ASCII"}},
 		{"line too long", minimal + "Foo=" + strings.Repeat("x", maxLine), []string{"/c:3: line longer than 1048576 bytes"}},
 		{"include", minimal + "Include x\nInclude = x\nInclude\nInclude *.conf", []string{
 			"/c:3: configuration /x: no such file or directory", "/c:5: Include takes one file name", "/c:6: Include takes one file name, not a pattern"}},
@@ -181,6 +187,15 @@ func TestProblems(t *testing.T) {
 			}
 		})
 	}
+}
+
+// utf16Text returns text in UTF-16.
+func utf16Text(text string, order binary.AppendByteOrder) string {
+	var b []byte
+	for _, unit := range utf16.Encode([]rune(text)) {
+		b = order.AppendUint16(b, unit)
+	}
+	return string(b)
 }
 
 func TestProblemsAreBounded(t *testing.T) {

@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"bytes"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -95,10 +96,24 @@ func (l *loader) load(path string) (owner uint32, err error) {
 	if l.bytes += len(data); l.bytes > maxBytes {
 		return 0, errs.New(errs.Invalid, "configuration %s: more than %d bytes in all", path, maxBytes)
 	}
+	if i := bytes.IndexByte(data, 0); i >= 0 || bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
+		return 0, notText(path, data, i)
+	}
 	l.stack = append(l.stack, path)
 	l.split(path, strings.TrimPrefix(string(data), "\ufeff")) // editors on other systems put a byte order mark before UTF-8 text
 	l.stack = l.stack[:len(l.stack)-1]
 	return owner, nil
+}
+
+// notText returns the error for a file that contains a NUL byte at data[i], or
+// that begins with a byte order mark of UTF-16. Each line would have an error of
+// its own.
+func notText(path string, data []byte, i int) error {
+	if i > 1 && data[0] < 0xfe {
+		return &errs.Error{Kind: errs.Invalid, Err: Problem{path, 1 + bytes.Count(data[:i], []byte("\n")), "a NUL byte: this is not a text file"}}
+	}
+	return errs.New(errs.Invalid, "configuration %s: it looks like UTF-16, but must be UTF-8 or ASCII", path).
+		WithHint("iconv -f UTF-16 -t UTF-8 %s  # writes it in the right form", guard.Quote(path))
 }
 
 func hintSuffix(err error) string {

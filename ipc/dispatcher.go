@@ -204,6 +204,11 @@ type LogCounters struct{}
 
 func (*LogCounters) Walk(*Walker) {}
 
+// ReloadResult reports that a reload is complete.
+type ReloadResult struct{ Rejected bool }
+
+func (r *ReloadResult) Walk(w *Walker) { w.Fields(&r.Rejected) }
+
 // InetdResult reports how an inetd run ended.
 type InetdResult struct {
 	OK bool

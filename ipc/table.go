@@ -170,6 +170,8 @@ var _ = Register(
 	Of[Shutdown](98, Parent, Dispatcher, In(Serving), 0, 0, 0, Initial),
 	// have all processes log their counters
 	Of[LogCounters](96, Parent, Dispatcher, In(Serving), 0, 0, 0, Initial),
+	// whether the last reload was rejected, for the metrics
+	Of[ReloadResult](107, Parent, Dispatcher, In(Serving), 1, 1, 0, Initial),
 	// how an inetd run ended
 	Of[InetdResult](100, Dispatcher, Parent, In(Serving), 6, 6+2*maxCause, 0, Initial),
 )

@@ -30,6 +30,8 @@ var (
 		Help: "Unix time at which the dispatcher started. All counters began at 0 then."}
 	Generations = &Family{Name: Prefix + "generations_total",
 		Help: "Generations that began to serve, including the first."}
+	ReloadRejected = &Family{Name: Prefix + "reload_rejected", Kind: Gauge,
+		Help: "1 if the last reload was rejected, so that the gateway keeps the configuration before it; otherwise 0."}
 
 	Slots = &Family{Name: Prefix + "slots", Kind: Gauge,
 		Help: "Maximum number of connections that are served concurrently (--max-connections)."}
@@ -95,7 +97,7 @@ func Gateway() *Table {
 }
 
 var gateway = []*Family{
-	StartTime, Generations, Slots, SlotsUsed, SlotsWaiting, Sources, Connections, ConnectionsWaited, ConnectionsRefused, Offences, Blocks, Debts,
+	StartTime, Generations, ReloadRejected, Slots, SlotsUsed, SlotsWaiting, Sources, Connections, ConnectionsWaited, ConnectionsRefused, Offences, Blocks, Debts,
 	Workers, WorkersStarted, WorkersExited, Dials, WatchConnections, WatchConnectionsMax,
 	RequestsInFlight, CallsInFlight, Waits, Streams, Readers,
 }

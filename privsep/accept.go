@@ -36,7 +36,7 @@ func (m *monitor) startAccepting() {
 			m.acceptors.Go(func() { m.acceptFrom(l, m.config) })
 		}
 	}
-	notify.Ready()
+	notify.Ready("")
 }
 
 // drain closes the listeners. When every accepted connection has been sent to

@@ -7,18 +7,21 @@ import (
 	"runtime"
 	"strings"
 
+	"schedrestd/internal/guard"
+	"schedrestd/internal/socket"
 	"schedrestd/ipc"
 	"schedrestd/privsep/identity"
 	"schedrestd/privsep/listen"
-	"schedrestd/privsep/netns"
 	"schedrestd/privsep/spawn"
 )
 
 // Check starts a generation of workers and services as Run would. They read all
-// keys. In ModeRead, Check then writes to out that the gateway can start. In
+// keys. Check also opens the files of the auditor, and removes those that did
+// not exist: a running gateway may use the others, so nothing reads or writes
+// them. In ModeRead, Check then writes to out that the gateway can start. In
 // ModeCheck, it starts a process that tries everything that the workers' sandbox
 // forbids. This process writes a page with the results to out. Check opens no
-// listener and no file of the auditor, and serves no client.
+// listener and serves no client.
 //
 // Without root, some protections are impossible. Check returns an error that
 // names the protections that are missing or ineffective although they are
@@ -27,24 +30,23 @@ import (
 // the page determines both.
 func Check(c Config, out *os.File) error {
 	runtime.GOMAXPROCS(1)
-	c.Audit = ipc.Audit{}            // a running gateway may use these files
 	var listeners []*listen.Listener // the listeners that Run would open
 	for _, e := range c.Listen {
 		listeners = append(listeners, &listen.Listener{Listening: ipc.Listening{Network: e.Network, TLS: e.TLS}})
 	}
-	ns, err := netns.Open("SCHEDRESTD_NETNS", c.Netns)
-	if err != nil {
-		return err
-	}
-	ns.Close()
+	_, netnsErr := listen.Open(listen.Options{Netns: c.Netns})
 	service, err := identity.Determine(&c.PackedPlan)
-	if err != nil {
+	for _, e := range append(c.Metrics, c.Listen...) {
+		err = cmp.Or(err, socket.CheckDirectory(e.Path, c.listenOptions(service).Unix))
+	}
+	if err := cmp.Or(netnsErr, err); err != nil {
 		return err
 	}
+	defer guard.RemoveIfNew(c.Audit.Path, c.Audit.Claims)()
 	m := newMonitor(c, service)
 	defer m.close()
 	err = m.prepare(listeners)
-	m.listeners = nil
+	m.listeners, m.auditLog = nil, nil
 	if err != nil {
 		return err
 	}

@@ -170,7 +170,8 @@ func (m *monitor) handleGenerationResult(o *ipc.GenerationResult) error {
 	case hadCurrent && g.cause == causeReload:
 		m.config.Level.Set(slog.Level(m.config.LogLevel))
 		m.config.Log.Info("configuration reloaded", "took", took)
-		notify.Ready()
+		m.send(&ipc.ReloadResult{})
+		notify.Ready("")
 	case serving:
 		m.config.Log.Info("workers and services replaced", "took", took)
 	}
@@ -192,7 +193,8 @@ func (m *monitor) rejectGeneration(g *generation, err error) {
 	if g.cause == causeReload {
 		log.Error("new configuration rejected; keeping the old one", attrs...)
 		m.lastKeyStamp = m.keys.Stamp // so that the next check tries changed files again
-		notify.Ready()
+		m.send(&ipc.ReloadResult{Rejected: true})
+		notify.Ready("reload failed, old configuration kept: " + printable.Text(err.Error()))
 	} else if m.dispatcher != nil { // if there is no dispatcher, the next one builds a generation
 		log.Error("new workers cannot serve; keeping the old ones", attrs...)
 		if kind := errs.KindOf(err); kind == errs.Internal || kind == errs.Unavailable { // the files may be valid

@@ -59,6 +59,18 @@ func (c *Client) Update(ctx context.Context, id string, fields any) error {
 	return tasksError(resp.StatusCode, answer.Results)
 }
 
+// UpdateNode changes the node with this name. The argument fields contains the
+// new values, as in a request to the API.
+func (c *Client) UpdateNode(ctx context.Context, name string, fields any) error {
+	resp, err := c.do(ctx, http.MethodPost, c.path(c.spelling, "node/"+url.PathEscape(name)), nil, fields, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, err = c.decodeAnswer(resp, nil)
+	return err
+}
+
 // Requeue puts the job with this id back into the queue. If hold is set, the
 // job is also held. Requeue sends a POST, because an HTTP client may repeat a
 // GET by itself.

@@ -225,6 +225,16 @@ func (j *Job) GPUs() int64 {
 	return 0
 }
 
+// outputSignal is the signal that Slurm reports, as in 0:53, if it could not open
+// the files for a job's output: its error number 4021 in a wait status.
+const outputSignal = 53
+
+// OutputFailed reports whether j has failed because its output file, or that for
+// errors, could not be opened.
+func (j *Job) OutputFailed() bool {
+	return !j.Active() && j.BaseState() == "FAILED" && j.Exit.Signal.ID.Int() == outputSignal && j.Exit.Code.Int() == 0
+}
+
 // ExitStatus returns the exit status for a job that has ended. As in a shell,
 // this is the exit status of the job's script, or 128 plus the number of the
 // signal that ended the script. After any other failure it is 1.

@@ -23,11 +23,13 @@ const path = "PATH=/usr/local/bin:/usr/bin:/bin"
 // value of the option --export, or nil if the option is not given. The value is
 // ALL, NONE, or a list whose elements are ALL, NAME or NAME=VALUE. ALL, even as
 // one element of a list, selects all variables in environ. An export of nil
-// means ALL. The variables in added are those that other options set.
+// means ALL. As in sbatch, the variables in environ that begin with SLURM_ are
+// always selected, and with NONE also those that begin with SPANK_. The
+// variables in added are those that other options set.
 func environment(export *string, environ []string, added ...string) ([]string, error) {
 	all, words := export == nil, []string(nil)
 	if export != nil {
-		words = strings.Split(*export, ",")
+		words = splitExport(*export)
 	}
 	values := map[string]string{}
 	add := func(variable string) {
@@ -39,8 +41,10 @@ func environment(export *string, environ []string, added ...string) ([]string, e
 	for _, w := range words {
 		all = all || strings.EqualFold(w, "ALL")
 	}
-	if add(path); all {
-		for _, variable := range environ {
+	none := len(words) == 1 && (strings.EqualFold(words[0], "NONE") || strings.EqualFold(words[0], "NIL"))
+	add(path)
+	for _, variable := range environ {
+		if all || none && (strings.HasPrefix(variable, "SLURM_") || strings.HasPrefix(variable, "SPANK_")) {
 			add(variable)
 		}
 	}
@@ -62,6 +66,11 @@ func environment(export *string, environ []string, added ...string) ([]string, e
 			}
 		}
 	}
+	for _, variable := range environ {
+		if len(words) > 0 && strings.HasPrefix(variable, "SLURM_") { // even after an assignment
+			add(variable)
+		}
+	}
 	for _, variable := range added {
 		add(variable)
 	}
@@ -71,4 +80,26 @@ func environment(export *string, environ []string, added ...string) ([]string, e
 	}
 	slices.Sort(list)
 	return list, nil
+}
+
+// splitExport splits a value of --export at the commas outside quotes. As sbatch,
+// it removes quotes only around a whole element: 'A=1,2' sets A to 1,2, and
+// A='1,2' sets it to a value with quotes.
+func splitExport(text string) (words []string) {
+	quote, start := rune(0), 0
+	for i, r := range text + "," {
+		switch {
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote = r
+		case r == quote:
+			quote = 0
+		case r == ',' && (quote == 0 || i == len(text)):
+			word := text[start:i]
+			if n := len(word); n > 1 && (word[0] == '\'' || word[0] == '"') && word[n-1] == word[0] {
+				word = word[1 : n-1]
+			}
+			words, start = append(words, word), i+1
+		}
+	}
+	return words
 }

@@ -199,7 +199,7 @@ func (r *reader) read(words []string) error {
 		}
 		if len(word) < 2 || word[0] != '-' || word == "--" {
 			return errs.New(errs.Malformed, "unexpected argument %q", shorten(word)).
-				WithHint("arguments of a script are not supported; set variables with --export")
+				WithHint("arguments of the script follow its name, before --")
 		}
 		if word[1] != '-' {
 			rest, err := r.readShort(word, words)

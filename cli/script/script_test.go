@@ -123,7 +123,7 @@ func TestRefusedOptions(t *testing.T) {
 		{"#SBATCH --export-file=x", nil, "line 2: unsupported option --export-file", "--export"},
 		{"#SBATCH --propagate", nil, "line 2: --propagate=: not one of none", "ulimit"},
 		{"#SBATCH -Z", nil, "line 2: unsupported option -Z", ""},
-		{"#SBATCH word", nil, `line 2: unexpected argument "word"`, "--export"},
+		{"#SBATCH word", nil, `line 2: unexpected argument "word"`, "before --"},
 		{"#SBATCH -n", nil, "line 2: -n needs a value", ""},
 		{"#SBATCH --mem=", nil, "line 2: --mem needs a value", ""},
 		{"#SBATCH --hold=1", nil, "line 2: --hold has no value", ""},
@@ -168,6 +168,9 @@ func TestEnvironment(t *testing.T) {
 		{"NONE", []string{path}},
 		{"A,EMPTY,MISSING,C=3", []string{"A=1", "C=3", "EMPTY=", path}},
 		{"SLURM_JWT,A", []string{"A=1", path}},
+		{"'C=3,4',A", []string{"A=1", "C=3,4", path}},
+		{`"C=it's, so",D="5,6",E='x'`, []string{`C=it's, so`, `D="5,6"`, "E='x'", path}},
+		{"C='open,D=1", []string{"C='open,D=1", path}},
 	} {
 		export := &tt.export
 		if tt.export == "-" {
@@ -179,6 +182,18 @@ func TestEnvironment(t *testing.T) {
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s: -want +got\n%s", tt.export, diff)
+		}
+	}
+	withSlurm := append(environ, "SLURM_CONF=/c", "SPANK_X=1")
+	for export, want := range map[string][]string{
+		"NONE":           {path, "SLURM_CONF=/c", "SPANK_X=1"},
+		"A":              {"A=1", path, "SLURM_CONF=/c"},
+		"SLURM_CONF=/d":  {path, "SLURM_CONF=/c"},
+		"ALL,SLURM_X=/d": {"A=1", "B=2", "EMPTY=", "PATH=/x", "SLURM_CONF=/c", "SLURM_X=/d", "SPANK_X=1"},
+	} {
+		got, err := environment(&export, withSlurm)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v, -want +got\n%s", export, err, diff)
 		}
 	}
 	for _, wrong := range []string{"", "A,,B", "NONE,A"} {

@@ -61,7 +61,11 @@ func run(args []string, out, errOut io.Writer) int {
 		defer stop()
 	}
 	err := zone.SetLocal()
-	if err == nil {
+	switch {
+	case err != nil:
+	case len(args) > 0 && elsewhere[args[0]] != "": // before its options are read
+		err = unknownCommand(cmd, args[0])
+	default:
 		err = cmd.ExecuteContext(ctx)
 	}
 	if status, ok := errors.AsType[demo.Status](err); ok {
@@ -111,11 +115,7 @@ token always sends its request to the controller of a configuration.`,
 		if len(words) == 0 {
 			return nil
 		}
-		err := errs.New(errs.Malformed, "unknown command %q", words[0])
-		if similar := cmd.SuggestionsFor(words[0]); len(similar) > 0 {
-			return err.WithHint("did you mean %s?", similar[0])
-		}
-		return err.WithHint("schedctl --help lists the commands")
+		return unknownCommand(cmd, words[0])
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() } // without a function to run, cobra ignores Args
 	dial := func() (*direct.Cluster, error) { return direct.Open(configPath, tokenFromEnv, cmd.ErrOrStderr()) }

@@ -184,6 +184,10 @@ func (d *dispatcher) Handle(m ipc.Received) (handled bool, err error) {
 		if d.Set != nil { // otherwise there is nothing to log yet
 			d.Do(d.logCounters)
 		}
+	case *ipc.ReloadResult:
+		if d.Set != nil {
+			d.Do(func() { d.SetReloadRejected(msg.Rejected) })
+		}
 	case *ipc.Shutdown:
 		close(d.finishing)
 		if d.router != nil {

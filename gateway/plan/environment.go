@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -92,6 +94,30 @@ func (o *options) applyEnvironment() error {
 		}
 	}
 	return nil
+}
+
+// variableName matches the name of a variable that may have Slurm's spelling.
+var variableName = regexp.MustCompile(`\bSCHED(RESTD)?_[A-Z_]*[A-Z]\b`)
+
+// asSet replaces, in a text for the administrator, the name of each variable
+// that is set only in Slurm's spelling. An administrator would search for the
+// other name in vain.
+func asSet(text string) string {
+	return variableName.ReplaceAllStringFunc(text, func(name string) string {
+		if slurmName := "SLURM" + name[len("SCHED"):]; os.Getenv(name) == "" && os.Getenv(slurmName) != "" {
+			return slurmName
+		}
+		return name
+	})
+}
+
+// spelledAsSet returns err with the names of variables as they are set.
+func spelledAsSet(err error) error {
+	text, hint := err.Error(), errs.HintOf(err)
+	if asSet(text) == text && asSet(hint) == hint {
+		return err
+	}
+	return errs.New(errs.KindOf(err), "%s", asSet(text)).WithHint("%s", asSet(hint))
 }
 
 func setSwitches(o *options, v string) (err error) {

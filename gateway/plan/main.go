@@ -71,6 +71,9 @@ func run(h host, start ipc.ConfigSetup, args []string, out, errOut io.Writer) in
 	cmd.SetErr(errOut)
 	completion.WithoutPackage(cmd, args)
 	err := cmd.Execute()
+	if err != nil {
+		err = spelledAsSet(err)
+	}
 	if err != nil && start.Reload {
 		err = h.SendFailure(err)
 	}
@@ -145,7 +148,9 @@ func (o *options) sendPlan(out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
+	logTo := ""
 	if o.check {
+		logTo = o.describeLog()
 		o.log = "text" // for the person who checks
 	}
 	p := newPlanner(*o, from, errOut)
@@ -159,9 +164,11 @@ func (o *options) sendPlan(out, errOut io.Writer) error {
 		return err
 	}
 	if o.check {
-		o.printReport(out, plan, p.cluster, p.from)
-		if err := o.checkDirectories(); err != nil {
-			return err
+		o.printReport(out, plan, p.cluster, p.from, logTo)
+		if o.netns == "" {
+			if err := o.checkAddresses(append(plan.Metrics, plan.Listen...)); err != nil {
+				return err
+			}
 		}
 	}
 	if plan.Mode == ipc.ModeInetd {

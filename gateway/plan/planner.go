@@ -49,10 +49,10 @@ func (p *planner) plan() (*query.WholePlan, error) {
 		}
 		warnUnknown(os.Environ(), p.log)
 		for _, setting := range p.o.withoutEffect {
-			p.log.Warn("environment setting without effect", "setting", setting)
+			p.log.Warn("environment setting without effect", "setting", asSet(setting))
 		}
 		if p.o.fallbackServer != nil && p.from.servers == nil {
-			p.log.Info("SCHED_CONF_SERVER has no effect, because there is a configuration file", "path", p.path)
+			p.log.Info(asSet("SCHED_CONF_SERVER")+" has no effect, because there is a configuration file", "path", p.path)
 		}
 	}
 	plan, ineffective, err := p.read()

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
+	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
@@ -22,8 +25,8 @@ import (
 )
 
 // printReport prints what the gateway would use, for --check. It prints no
-// secrets.
-func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *conf.Cluster, from origin) {
+// secrets. The argument logTo describes the destination of the log.
+func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *conf.Cluster, from origin, logTo string) {
 	var page entries
 	row := func(name, format string, args ...any) {
 		page = append(page, feature.Entry{Name: name, About: fmt.Sprintf(format, args...)})
@@ -55,20 +58,44 @@ func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *con
 	row("limits", "connections=%d workers=%d threads=%d body=%d", plan.Numbers.Connections, plan.Numbers.Workers, plan.Numbers.Threads, s.Limits.Body)
 	row("rate", "%s", describeRate(s.Admission))
 	row("security", "%s", cmp.Or(strings.Join(o.switches.names(), ", "), "no switches"))
+	row("log", "%s", logTo)
 	row("audit log", "%s", cmp.Or(plan.Audit.Path, "off"))
 	row("idempotency", "%s", cmp.Or(plan.Audit.Claims, "off"))
 	page.print(out)
 }
 
-// checkDirectories returns an error if the directory of a file of the auditor
-// does not exist. The parent creates missing files, but not their directories.
-func (o *options) checkDirectories() error {
-	for _, path := range []string{o.audit.Path, o.audit.Claims} {
-		if path != "" && path != ipc.AuditStderr && !o.host.Exists(filepath.Dir(path)) {
-			return errs.New(errs.NotFound, "%s: the directory does not exist", path)
+// describeLog returns where the log is written, and whether the socket exists.
+func (o *options) describeLog() string {
+	format, path, _ := strings.Cut(o.log, ":")
+	switch {
+	case path == "":
+		return cmp.Or(format, "text") + ", to standard error"
+	case !o.host.Exists(path):
+		return fmt.Sprintf("%s, but there is no %s: lines would be written to standard error", format, path)
+	}
+	return fmt.Sprintf("%s, to %s", format, path)
+}
+
+// checkAddresses returns an error if this machine has none of the addresses of a
+// listener. It binds no port on which a running gateway may listen.
+func (o *options) checkAddresses(list []ipc.Listen) error {
+	for _, l := range list {
+		if len(l.Addresses) > 0 && !slices.ContainsFunc(l.Addresses, isLocal) {
+			return errs.New(errs.Unavailable, "listen on %s: %v", l.Text, unix.EADDRNOTAVAIL).
+				WithHint("there is no such address: ip addr shows those of this machine")
 		}
 	}
 	return nil
+}
+
+// isLocal reports whether this machine has the address, as far as this process
+// can find out.
+func isLocal(a netip.AddrPort) bool {
+	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(a.Addr(), 0)))
+	if err == nil {
+		c.Close()
+	}
+	return !errors.Is(err, unix.EADDRNOTAVAIL)
 }
 
 // describeCopy returns which copy of the configuration a start without a

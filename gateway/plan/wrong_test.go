@@ -119,6 +119,42 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
+// TestNamesAsSet checks that errors and hints name a variable as it was set.
+func TestNamesAsSet(t *testing.T) {
+	tests := []struct {
+		set  []string
+		want []string
+		not  string
+	}{
+		{[]string{"SLURMRESTD_MAX_CONNECTIONS=x"}, []string{"error: environment: SLURMRESTD_MAX_CONNECTIONS=x is "}, "SCHEDRESTD_"},
+		{[]string{"SCHEDRESTD_MAX_CONNECTIONS=x"}, []string{"error: environment: SCHEDRESTD_MAX_CONNECTIONS=x is "}, "SLURMRESTD_"},
+		{[]string{"SLURMRESTD_AUDIT_LOG=log"}, []string{"error: environment: SLURMRESTD_AUDIT_LOG=log ", "hint: use SLURMRESTD_AUDIT_LOG=/"}, "SCHEDRESTD_"},
+		{[]string{"SLURMRESTD_AUDIT_SYNC=yes"}, []string{"error: environment: SLURMRESTD_AUDIT_SYNC=yes without SCHEDRESTD_AUDIT_LOG: "}, "SLURMRESTD_AUDIT_LOG"},
+		{[]string{"SLURM_JSON=x"}, []string{"error: environment: SLURM_JSON=x"}, "SCHED_"},
+		{[]string{"SLURMRESTD_SECURITY=become_user", "SCHEDRESTD_MAX_WAIT=1"}, []string{"error: environment: SCHEDRESTD_MAX_WAIT=1 "}, "SLURMRESTD_"},
+	}
+	for _, tt := range tests {
+		t.Run(strings.Join(tt.set, " "), func(t *testing.T) {
+			path := writeConfig(t, sample)
+			t.Setenv("SCHED_JWT", "daemon")
+			for _, v := range tt.set {
+				name, value, _ := strings.Cut(v, "=")
+				t.Setenv(name, value)
+			}
+			var out, errOut bytes.Buffer
+			status := runHere([]string{"-f", path, "127.0.0.1:0"}, &out, &errOut)
+			for _, want := range tt.want {
+				if !strings.Contains(errOut.String(), want) {
+					t.Errorf("exit status %d, want %q:\n%s", status, want, &errOut)
+				}
+			}
+			if status != 1 || strings.Contains(errOut.String(), tt.not) {
+				t.Errorf("exit status %d, with %q:\n%s", status, tt.not, &errOut)
+			}
+		})
+	}
+}
+
 // TestUnread checks the log message about an unknown variable that has the
 // gateway's prefix. If the name is similar to a known variable, the message
 // must suggest that variable.

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"schedrestd/integration/harness"
 )
@@ -123,6 +124,58 @@ func TestMetrics(t *testing.T) {
 		} else if strings.Contains(text, secret) {
 			t.Errorf("%s is in the metrics", kind)
 		}
+	}
+}
+
+// TestReloadRejected checks that the service manager and the metrics report a
+// rejected reload until another one succeeds.
+func TestReloadRejected(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: fmt.Sprintf("@schedrestd-%d-%s", os.Getpid(), t.Name()), Net: "unixgram"})
+	harness.Must(t, err)
+	defer manager.Close()
+	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+	g := l.StartGateway(t, []string{"SCHEDRESTD_METRICS=" + address, "NOTIFY_SOCKET=" + manager.LocalAddr().String()}, fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)))
+	harness.Eventually(t, "the exporter runs", func() bool { return strings.Contains(g.Logged(), "exporter ready") })
+	good, err := os.ReadFile(l.Conf())
+	harness.Must(t, err)
+	const kept = "reload failed, old configuration kept: "
+	for i, tt := range []struct {
+		name, text string
+		status     []string // of systemctl
+		rejected   float64
+	}{
+		{"a wrong value", string(good) + "\nSchedctldPort=none\n", []string{kept, ": SchedctldPort: want a port"}, 1},
+		{"two mistakes, and a line that would be another assignment", string(good) + "\nSchedctldPort=none\nREADY=1\nMessageTimeout=-1", []string{kept, "SchedctldPort", "MessageTimeout"}, 1},
+		{"UTF-16", "\xff\xfeC\x00l\x00", []string{kept, "it looks like UTF-16, but must be UTF-8 or ASCII"}, 1},
+		{"mended", string(good), []string{""}, 0},
+	} {
+		harness.Must(t, os.WriteFile(l.Conf(), []byte(tt.text), 0o600))
+		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGHUP))
+		for reloading := false; ; {
+			buf := make([]byte, 8192)
+			harness.Must(t, manager.SetReadDeadline(time.Now().Add(2*time.Minute)))
+			n, err := manager.Read(buf)
+			harness.Must(t, err)
+			state := string(buf[:n])
+			reloading = reloading || strings.HasPrefix(state, "RELOADING=1")
+			status, ready := strings.CutPrefix(state, "READY=1\nSTATUS=")
+			if !ready || !reloading {
+				continue // of the start
+			}
+			for _, want := range tt.status {
+				if !strings.Contains(status, want) || (want == "") != (status == "") || strings.Contains(status, "\n") {
+					t.Errorf("%s: status %q, want %q", tt.name, status, want)
+				}
+			}
+			break
+		}
+		harness.Eventually(t, fmt.Sprintf("the metric after %d, %s", i, tt.name), func() bool {
+			now, _ := scrapeMetrics(t, "tcp", address)
+			n, ok := now["schedrestd_reload_rejected"]
+			return ok && n == tt.rejected
+		})
 	}
 }
 

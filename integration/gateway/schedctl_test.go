@@ -110,7 +110,8 @@ func TestSchedctl(t *testing.T) {
 				{"job " + held, 0, "Comment:    changed\n"},
 				{"cancel --me --state RUNNING", 0, "0 jobs cancelled\n"},
 				{"cancel " + held + " --state RUNNING", 0, "0 jobs cancelled\n"},
-				{"cancel " + held + " --user another", 0, "0 jobs cancelled\n"},
+				{"cancel " + held + " --user daemon", 0, "0 jobs cancelled\n"},
+				{"cancel " + held + " --user nosuchuser", 5, ""}, // a misspelled user is not one without jobs
 				{"jobs --me --columns state --no-header", 0, "PENDING\n"},
 				{"cancel --me --name held", 0, "1 job cancelled\n"},
 				{"release " + held, 1, "0 jobs released\n"},
@@ -242,7 +243,7 @@ func TestSchedctlLocal(t *testing.T) {
 	if out := run("", "jobs", "--me"); strings.Count(out, "\n") != 2 || !strings.Contains(out, "\n"+id+" ") || !strings.Contains(out, " "+u.Name+" ") {
 		t.Errorf("jobs of %s: %s", u.Name, out)
 	}
-	if out := run("", "jobs", "--user", "another"); strings.Count(out, "\n") != 1 {
+	if out := run("", "jobs", "--user", "daemon"); strings.Count(out, "\n") != 1 {
 		t.Errorf("jobs of another user: %s", out)
 	}
 	run("", "cancel", "--me")

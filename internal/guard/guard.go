@@ -163,6 +163,28 @@ func joinUIDs(uids []uint32) string {
 	return strings.Join(words, " or ")
 }
 
+// RemoveIfNew returns a function that removes those of the files that do not
+// exist yet. It is for files that are only created to find out whether they can
+// be.
+func RemoveIfNew(paths ...string) (remove func()) {
+	missing := slices.DeleteFunc(paths, func(path string) bool { _, err := os.Lstat(path); return !os.IsNotExist(err) })
+	return func() {
+		for _, path := range missing {
+			os.Remove(path)
+		}
+	}
+}
+
+// CreationHint returns a hint for a file that can't be created or opened for
+// writing.
+func CreationHint(path string) string {
+	dir, uid := filepath.Dir(path), os.Geteuid()
+	if _, err := os.Stat(dir); err != nil {
+		return fmt.Sprintf("mkdir -m 0700 %[1]s && chown %[2]d %[1]s", Quote(dir), uid)
+	}
+	return fmt.Sprintf("ls -ld %s %s  # uid %d must be able to create and write the file; a running gateway has no access to files of other users", Quote(dir), Quote(path), uid)
+}
+
 // Quote returns path quoted for a shell.
 func Quote(path string) string {
 	plain := func(r rune) bool {

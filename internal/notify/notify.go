@@ -49,8 +49,10 @@ func readManager(getenv func(string) string, pid int) (m manager) {
 // ClearEnv removes the service manager's variables from the environment.
 func ClearEnv() { serviceManager() }
 
-// Ready reports that the service is available.
-func Ready() { serviceManager().send("READY=1") }
+// Ready reports that the service is available. Users of systemctl see the
+// status, which must be one line and at most about 4000 bytes; "" removes an
+// earlier one.
+func Ready(status string) { serviceManager().send("READY=1\nSTATUS=" + status) }
 
 // Reloading reports that the process is reading its configuration again. A
 // later call to Ready reports that the reload is complete. The message contains

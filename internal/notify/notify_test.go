@@ -37,12 +37,12 @@ func TestStates(t *testing.T) {
 	for _, name := range []string{filepath.Join(sockettest.Dir(t), "n"), "@schedrestd-notify-" + strconv.Itoa(os.Getpid())} {
 		next := listen(t, name)
 		serviceManager = func() manager { return manager{socket: name} }
-		Ready()
+		Ready("served: old")
 		Reloading()
 		Stopping()
 		ready, reloading, stopping := next(), next(), next()
 		usec, ok := strings.CutPrefix(reloading, "RELOADING=1\nMONOTONIC_USEC=")
-		if n, err := strconv.ParseUint(usec, 10, 64); !ok || err != nil || n == 0 || ready != "READY=1" || stopping != "STOPPING=1" {
+		if n, err := strconv.ParseUint(usec, 10, 64); !ok || err != nil || n == 0 || ready != "READY=1\nSTATUS=served: old" || stopping != "STOPPING=1" {
 			t.Errorf("%s: %q %q %q", name, ready, reloading, stopping)
 		}
 	}

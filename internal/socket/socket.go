@@ -79,9 +79,6 @@ func Open(path string, o Options) (*Socket, error) {
 		return nil, errs.New(errs.Invalid, "socket %q: not an absolute path", path).WithHint("use an absolute path")
 	}
 	dir, real, name, err := OpenDirectory(path, o)
-	if errs.KindOf(err) == errs.NotFound {
-		return nil, errs.New(errs.NotFound, "%v", err).WithHint("%s", mkdirCommand(filepath.Dir(path), o))
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +96,26 @@ func Open(path string, o Options) (*Socket, error) {
 // would not accept.
 func OpenDirectory(path string, o Options) (dir *os.File, real, name string, err error) {
 	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, PrivateGroup: o.PrivateGroup, DirOwners: []uint32{o.DirOwner}}
-	return guard.Parent(path, guard.Rule{Label: "socket", Trust: &trust})
+	dir, real, name, err = guard.Parent(path, guard.Rule{Label: "socket", Trust: &trust})
+	if errs.KindOf(err) == errs.NotFound {
+		err = errs.New(errs.NotFound, "%v", err).WithHint("%s", mkdirCommand(filepath.Dir(path), o))
+	}
+	return dir, real, name, err
+}
+
+// CheckDirectory returns an error if Open would fail because of the directory of
+// the socket at path. It creates nothing. The path "" stands for no socket.
+func CheckDirectory(path string, o Options) error {
+	if path == "" {
+		return nil
+	}
+	dir, real, _, err := OpenDirectory(path, o)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	err = unix.Faccessat(int(dir.Fd()), ".", unix.W_OK, 0)
+	return errs.Wrap(err, errs.Denied, "socket %s: its directory must be writable by uid %d", real, os.Geteuid())
 }
 
 // mkdirCommand returns a command that creates dir with an owner that Open

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -44,8 +43,7 @@ func openFile(o Options, label, path string, flags int) (*file, error) {
 func (f *file) reopen() error {
 	opened, _, err := guard.Open(f.path, f.rule)
 	if err != nil && errs.HintOf(err) == "" {
-		return errs.New(errs.KindOf(err), "%v", err).WithHint("mkdir -m 0700 %[1]s && chown %[2]d %[1]s; ls -ld %[1]s %[3]s  # a running gateway has no access to files of other users",
-			guard.Quote(filepath.Dir(f.path)), os.Geteuid(), guard.Quote(f.path))
+		return errs.New(errs.KindOf(err), "%v", err).WithHint("%s", guard.CreationHint(f.path))
 	}
 	if err != nil {
 		return err

@@ -58,6 +58,10 @@ func TestAuditFile(t *testing.T) {
 			if hint := errs.HintOf(err); strings.Contains(hint, "install -d") {
 				t.Errorf("hint %q changes the owner of a directory that exists", hint)
 			}
+			_, missing := os.Stat(dir)
+			if hint := errs.HintOf(err); err != nil && strings.Contains(hint, "mkdir") != (missing != nil) {
+				t.Errorf("hint %q, for a directory that exists: %t", hint, missing == nil)
+			}
 			if err == nil {
 				file.osFile.Close()
 			}

@@ -15,6 +15,8 @@ type totals struct {
 	cells       []uint64 // nil: the gateway has no metrics
 	startTime   time.Time
 	generations uint64
+
+	reloadRejected uint64 // 1 if the last reload was rejected
 }
 
 func newTotals(enabled bool) (t totals) {
@@ -78,6 +80,14 @@ func (p *Pool) addCounts(w *worker, m *query.Counts) error {
 // CountGeneration counts a change of the current generation.
 func (s *Set) CountGeneration() { s.Slots.totals.generations++ }
 
+// SetReloadRejected records whether the last reload was rejected.
+func (s *Set) SetReloadRejected(rejected bool) {
+	s.Slots.totals.reloadRejected = 0
+	if rejected {
+		s.Slots.totals.reloadRejected = 1
+	}
+}
+
 // Samples returns the nonzero cells of all metrics.
 func (s *Set) Samples() (list []query.Sample) {
 	t, a, c := &s.Slots.totals, s.Slots.Stats(), &s.Slots.counts
@@ -99,6 +109,7 @@ func (s *Set) Samples() (list []query.Sample) {
 	}
 	set(metric.StartTime, uint64(t.startTime.Unix()))
 	set(metric.Generations, t.generations)
+	set(metric.ReloadRejected, t.reloadRejected)
 	set(metric.Slots, uint64(a.Slots))
 	set(metric.SlotsUsed, uint64(max(0, a.Held)))
 	set(metric.SlotsWaiting, uint64(a.Waiting))

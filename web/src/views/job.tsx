@@ -77,7 +77,7 @@ export function JobView({ id, submitted }: { id: string; submitted: boolean }) {
 					<Facts facts={[
 						[w.exit, head.state === "PENDING" || running(head) ? "" : exit((raw ?? record)?.exit_code)],
 						[w.derivedExit, active(head) ? "" : derived((raw ?? record)?.derived_exit_code, (raw ?? record)?.exit_code)],
-						[w.why, raw && head.reason && head.state !== "PENDING" ? <Text>{head.reason}</Text> : ""],
+						[w.why, raw && head.reason && head.state !== "PENDING" && !outputFailed(raw.exit_code) ? <Text>{head.reason}</Text> : ""],
 						[w.waitingTasks, head.tasks > 1 ? count(head.tasks) : ""],
 						[w.restarts, raw?.restart_cnt ? count(raw.restart_cnt) : ""],
 						[w.failedNode, raw?.failed_node && <Text>{raw.failed_node}</Text>],
@@ -237,8 +237,13 @@ export function Hosts({ hosts }: { hosts: string }) {
 	return /[[,]/.test(hosts) ? <a href={href(["nodes"], { q: hosts.split(/[[,]/)[0] })}><Text limit={500}>{hosts}</Text></a> : <a href={href(["node", hosts])}><Text>{hosts}</Text></a>;
 }
 
+/** Slurm reports this signal if it can't open a job's files, and a reason such as RaisedSignal:53(Real-time_signal_19). */
+const outputSignal = 53;
+const outputFailed = (code: any): boolean => code?.signal?.id?.set && code.signal.id.number === outputSignal && !code.return_code?.number;
+
 function exit(code: any): string {
 	if (!code) return "";
+	if (outputFailed(code)) return w.outputFailed;
 	if (code.signal?.id?.set && code.signal.id.number) return w.signal(code.signal.name || String(code.signal.id.number));
 	return code.return_code?.set ? String(code.return_code.number) : "";
 }

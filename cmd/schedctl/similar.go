@@ -1,0 +1,57 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/internal/errs"
+)
+
+// elsewhere has what to do instead of commands of Slurm, and of other words that
+// people try.
+var elsewhere = map[string]string{
+	"squeue":   "schedctl jobs lists jobs",
+	"sinfo":    "schedctl partitions and schedctl nodes list them",
+	"sacct":    "schedctl history lists jobs in the accounting records",
+	"scancel":  "schedctl cancel ends jobs",
+	"sbatch":   "schedctl submit submits a script",
+	"scontrol": "schedctl show shows objects, update, hold and release change jobs, and drain and resume nodes",
+	"sstat":    "schedctl job ID shows a job, and show job ID all its fields",
+	"sprio":    "schedctl jobs --columns=jobid,priority,reason",
+	"srun":     "schedctl submit --wrap COMMAND runs a command as a job, and --wait waits for it",
+	"salloc":   "schedctl submit submits a script; interactive jobs are not supported",
+	"sdiag":    "schedctl ping asks the controllers, and schedctl top shows the load",
+	"sshare":   "schedctl show share lists fair shares",
+	"shares":   "schedctl show share lists fair shares",
+	"qos":      "schedctl show qos lists the QOS",
+	"sacctmgr": "schedctl show qos and show share list the records; schedctl changes none",
+	"sreport":  notHere, "seff": notHere,
+	"reservations": "schedctl show reservation lists reservations",
+	"licenses":     "schedctl show license lists licenses",
+	"logs":         output, "log": output, "output": output, "tail": output,
+	"queue": "schedctl jobs lists jobs", "list": "schedctl jobs lists jobs", "ls": "schedctl jobs lists jobs", "ps": "schedctl jobs lists jobs",
+	"kill": "schedctl cancel ends jobs", "run": "schedctl submit submits a script",
+	"status": "schedctl job ID shows a job, schedctl top the cluster, and schedctl ping the controllers",
+	"info":   "schedctl partitions and schedctl nodes list them",
+}
+
+const (
+	output  = "the output of a job is in a file: schedctl job ID shows which"
+	notHere = "schedctl does not show this; the REST API and the gateway's page at /status do"
+)
+
+// unknownCommand returns the error for a word that is no command. It suggests no
+// command that ends jobs, because it may not be what the user means.
+func unknownCommand(cmd *cobra.Command, word string) error {
+	err := errs.New(errs.Malformed, "unknown command %q", word)
+	if hint := elsewhere[strings.ToLower(word)]; hint != "" {
+		return err.WithHint("%s", hint)
+	}
+	similar := slices.DeleteFunc(cmd.SuggestionsFor(word), func(name string) bool { return name == "cancel" || name == "requeue" })
+	if len(similar) > 0 {
+		return err.WithHint("did you mean %s?", similar[0])
+	}
+	return err.WithHint("schedctl --help lists the commands")
+}
