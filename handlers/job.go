@@ -193,7 +193,7 @@ func (h *handler) postJob(c *rest.Call, p *api.NamedJobParams) error {
 	}
 	dropTokens(c, desc, "#/")
 	var before *api.JobRow
-	if len(c.Fields()) > 1 {
+	if setFields(desc) > 1 {
 		before, _ = h.oneJob(c, p.Job) // without it, a refusal does not say what was changed
 	}
 	results, err := rest.MakeChange(c, p.Job, func() ([]model.TaskResult, error) {

@@ -81,6 +81,16 @@ func fieldAt(value any, path string) any {
 	return value
 }
 
+// setFields returns the number of fields that a change sets.
+func setFields(d *model.JobDesc) (n int) {
+	for _, field := range reflect.ValueOf(*d).Fields() {
+		if !field.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
 // shownJobFields are the fields of a change that a job shows under another name.
 var shownJobFields = map[string]string{
 	"begin_time":    "eligible_time",
