@@ -192,11 +192,11 @@ func (h *handler) postJob(c *rest.Call, p *api.NamedJobParams) error {
 		return err
 	}
 	dropTokens(c, desc, "#/")
-	var before *api.JobRow
-	if setFields(desc) > 1 {
-		before, _ = h.oneJob(c, p.Job) // without it, a refusal does not say what was changed
-	}
 	results, err := rest.MakeChange(c, p.Job, func() ([]model.TaskResult, error) {
+		var before *api.JobRow
+		if setFields(desc) > 1 {
+			before, _ = h.oneJob(c, p.Job) // without it, a refusal does not say what was changed
+		}
 		results, err := h.Controller.UpdateJob(c.Context(), c.Credential(), p.Job, desc)
 		read := func() (*api.JobRow, error) { return h.oneJob(c, p.Job) }
 		return results, explainPartly(c, err, api.Job, before, read, "", shownJobFields)

@@ -84,7 +84,7 @@ func fieldAt(value any, path string) any {
 // setFields returns the number of fields that a change sets.
 func setFields(d *model.JobDesc) (n int) {
 	for _, field := range reflect.ValueOf(*d).Fields() {
-		if !field.IsZero() {
+		if !field.IsZero() && !(field.Kind() == reflect.Slice && field.Len() == 0) {
 			n++
 		}
 	}
