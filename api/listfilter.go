@@ -21,14 +21,14 @@ import (
 type JobFilter struct {
 	Jobs         []jobRange
 	Users        nameSet // names or uids
-	Accounts     nameSet
+	Accounts     recordNames
 	Partitions   nameSet
 	States       []schema.Word[model.JobState]
 	Names        nameSet
-	QOS          nameSet
+	QOS          recordNames
 	Nodes        hosts // of these, the job must have at least one
 	Reservations nameSet
-	WCKeys       nameSet
+	WCKeys       recordNames
 }
 
 // jobFilterFields returns the filters of a list of jobs. The type and the
@@ -38,14 +38,14 @@ func jobFilterFields[P any](at func(*P) *JobFilter, jobs func() schema.Type[[]jo
 	return schema.Fields[P]{
 		schema.F("job_id", jobs, func(p *P) *[]jobRange { return &at(p).Jobs }, "Jobs, separated by commas: numbers, ranges such as \"12-20\", tasks such as \"12_3\", components such as \"12+1\"; default: all jobs", opts...),
 		filterTexts("users", "Users, by name or uid", func(p *P) *nameSet { return &at(p).Users }),
-		filterTexts("account", "Accounts that the jobs are charged to", func(p *P) *nameSet { return &at(p).Accounts }),
+		filterTexts("account", "Accounts that the jobs are charged to", func(p *P) *recordNames { return &at(p).Accounts }),
 		filterTexts("partition", "Partitions of the jobs", func(p *P) *nameSet { return &at(p).Partitions }),
 		schema.F("state", filterWords(jobStates), func(p *P) *[]schema.Word[model.JobState] { return &at(p).States }, "States of the jobs: base states or flags, in either case, separated by commas", schema.Extension),
 		filterTexts("job_name", "Names of jobs", func(p *P) *nameSet { return &at(p).Names }),
-		filterTexts("qos", "Quality of service of the jobs", func(p *P) *nameSet { return &at(p).QOS }),
+		filterTexts("qos", "Quality of service of the jobs", func(p *P) *recordNames { return &at(p).QOS }),
 		filterHosts("node", "Nodes, as a host list; a job matches if it has at least one of them", func(p *P) *hosts { return &at(p).Nodes }),
 		filterTexts("reservation", "Reservations that the jobs run in", func(p *P) *nameSet { return &at(p).Reservations }),
-		filterTexts("wckey", "Workload keys of the jobs", func(p *P) *nameSet { return &at(p).WCKeys }),
+		filterTexts("wckey", "Workload keys of the jobs", func(p *P) *recordNames { return &at(p).WCKeys }),
 	}
 }
 
@@ -83,12 +83,12 @@ func (f *JobFilter) Match(j *JobRow) bool {
 	return oneMatches(f.Jobs, func(r jobRange) bool { return r.has(j.Job) }) &&
 		(len(f.Users) == 0 || f.Users[jobUser(j)] || f.Users[strconv.FormatUint(uint64(j.UserID), 10)]) &&
 		f.Accounts.has(j.Account) &&
-		f.Partitions.hasOneOf(j.Partition) &&
+		oneOfList(f.Partitions, j.Partition) &&
 		hasOneWord(f.States, j.State) &&
 		f.Names.has(j.Name) &&
-		f.QOS.hasOneOf(j.QOS) &&
+		oneOfList(f.QOS, j.QOS) &&
 		f.Nodes.match(j.Nodes) &&
-		f.Reservations.hasOneOf(j.Reservation) &&
+		oneOfList(f.Reservations, j.Reservation) &&
 		f.WCKeys.has(strings.TrimPrefix(j.WCKey, "*"))
 }
 
@@ -122,7 +122,7 @@ func (f *NodeFilter) Match(n *NodeRow) bool {
 	return (len(f.Nodes.names) == 0 || f.Nodes.names[n.Name]) &&
 		(len(f.Partitions) == 0 || slices.ContainsFunc(n.Partitions, f.Partitions.has)) &&
 		hasOneWord(f.States, shownState(n)) &&
-		(f.Features.hasOneOf(n.Features) || f.Features.hasOneOf(n.ActiveFeatures))
+		(oneOfList(f.Features, n.Features) || oneOfList(f.Features, n.ActiveFeatures))
 }
 
 // HostFilter selects partitions or reservations by their nodes.
@@ -149,14 +149,17 @@ type nameSet map[string]bool
 // has reports whether the condition is not set, or has the name.
 func (s nameSet) has(name string) bool { return len(s) == 0 || s[name] }
 
-// hasOneOf reports whether the condition is not set, or has a name in the
-// comma-separated list.
-func (s nameSet) hasOneOf(list string) bool {
-	if len(s) == 0 {
-		return true
-	}
+// recordNames is a nameSet of names that the accounting daemon has records of,
+// such as accounts. Its elements are model.NameKey's.
+type recordNames map[string]bool
+
+func (s recordNames) has(name string) bool { return len(s) == 0 || s[model.NameKey(name)] }
+
+// oneOfList reports whether the condition s has a name in the comma-separated
+// list, or is not set.
+func oneOfList(s interface{ has(string) bool }, list string) bool {
 	for name := range strings.SplitSeq(list, ",") {
-		if s[name] {
+		if s.has(name) {
 			return true
 		}
 	}
@@ -168,19 +171,25 @@ func hasOneWord[T schema.Integer](words []schema.Word[T], n T) bool {
 	return oneMatches(words, func(w schema.Word[T]) bool { return n&w.Mask == w.Value })
 }
 
-// filterTexts returns a filter that is a list of names.
-func filterTexts[P any](name, doc string, at func(*P) *nameSet) schema.Field[P] {
-	names := condition(func() schema.Type[nameSet] {
+// filterTexts returns a filter that is a list of names, in a nameSet or in
+// recordNames.
+func filterTexts[P any, S nameSet | recordNames](name, doc string, at func(*P) *S) schema.Field[P] {
+	key := func(name string) string { return name }
+	if _, ok := any(*new(S)).(recordNames); ok {
+		key = model.NameKey
+	}
+	names := condition(func() schema.Type[S] {
 		parse := csvList().Parser(schema.View{})
-		return schema.Simple(csvList().Shape(schema.View{}), nil, func(r *schema.Report, v *schema.Value, into *nameSet) bool {
+		return schema.Simple(csvList().Shape(schema.View{}), nil, func(r *schema.Report, v *schema.Value, into *S) bool {
 			var list []string
 			if !parse(r, v, &list) {
 				return false
 			}
-			*into = nameSet{}
+			set := S{}
 			for _, one := range list {
-				(*into)[one] = true
+				set[key(one)] = true
 			}
+			*into = set
 			return true
 		})
 	})

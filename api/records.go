@@ -129,7 +129,7 @@ func (r *Records) tresNumber(t model.TRES) (uint32, error) {
 		t.Type = "mem"
 	}
 	for id, known := range r.TRES {
-		if known.Type == t.Type && known.Name == t.Name && (t.ID == 0 || t.ID == id) {
+		if model.SameName(known.Type, t.Type) && model.SameName(known.Name, t.Name) && (t.ID == 0 || t.ID == id) {
 			return id, nil
 		}
 	}
@@ -144,12 +144,19 @@ func tresName(t model.TRES) string {
 }
 
 // QOSNumber returns the id of the quality of service that the client specifies
-// by name or id.
+// by name or id. A number that is also a name is the name.
 func (r *Records) QOSNumber(name string) (uint32, error) {
+	var found uint32
 	for id, known := range r.QOS {
 		if known == name {
 			return id, nil
 		}
+		if model.SameName(known, name) && (found == 0 || id < found) {
+			found = id
+		}
+	}
+	if found != 0 {
+		return found, nil
 	}
 	if n, err := strconv.ParseUint(name, 10, 32); err == nil && r.QOS[uint32(n)] != "" {
 		return uint32(n), nil

@@ -28,8 +28,7 @@ func (h *handler) getAccount(c *rest.Call, p *api.AccountParams) error {
 			filter.Flags |= bit
 		}
 	}
-	account, err := findFirst("account", p.Name, recordsOf[model.Account](h, c, filter),
-		func(a *model.Account) bool { return a.Name == p.Name })
+	account, err := findNamed("account", p.Name, recordsOf[model.Account](h, c, filter), accountName)
 	if err != nil {
 		return err
 	}
@@ -93,7 +92,11 @@ func putAccount(tx *transaction, a *model.Account, at string) (changed bool, err
 	if err != nil || a.Coordinators == nil {
 		return changed, err
 	}
-	coordinatorsChanged, err := changeCoordinators(tx, a, current, at)
+	name := a.Name
+	if old != nil {
+		name = old.Name
+	}
+	coordinatorsChanged, err := changeCoordinators(tx, name, a.Coordinators, current, at)
 	return changed || coordinatorsChanged, err
 }
 
@@ -113,36 +116,45 @@ func narrowAccount(change, old *model.Account) bool {
 	return change.Description != "" || change.Organization != "" || change.Flags != 0
 }
 
-// changeCoordinators changes the account's coordinators from current to
-// a.Coordinators. It does not remove coordinators that the account inherits
-// from a parent account.
-func changeCoordinators(e model.Editor, a *model.Account, current []model.Coordinator, at string) (changed bool, err error) {
-	var add, remove []string
-	isNamed := func(name string) func(model.Coordinator) bool {
-		return func(o model.Coordinator) bool { return o.Name == name }
+// changeCoordinators changes an account's coordinators from current to wanted.
+// It does not remove coordinators that the account inherits from a parent
+// account.
+func changeCoordinators(e model.Editor, account string, wanted, current []model.Coordinator, at string) (changed bool, err error) {
+	var names, kept, add, remove []string
+	for _, o := range current {
+		names = append(names, o.Name)
 	}
-	for i, o := range a.Coordinators {
-		if o.Name == "" || slices.ContainsFunc(current, isNamed(o.Name)) {
+	for i, o := range wanted {
+		if o.Name == "" {
+			continue
+		}
+		if j := model.IndexName(names, o.Name); j >= 0 {
+			kept = append(kept, names[j])
 			continue
 		}
 		source := fmt.Sprintf("%s/coordinators/%d", at, i)
-		if err := checkUser(e, o.Name, source); err != nil {
+		user, err := existingUser(e, o.Name, source)
+		if err != nil {
 			return false, err
 		}
-		add = append(add, o.Name)
+		if slices.Contains(names, user) {
+			kept = append(kept, user)
+		} else if !slices.Contains(add, user) {
+			add = append(add, user)
+		}
 	}
 	for _, o := range current {
-		if o.Direct.Or(0) != 0 && !slices.ContainsFunc(a.Coordinators, isNamed(o.Name)) {
+		if o.Direct.Or(0) != 0 && !slices.Contains(kept, o.Name) {
 			remove = append(remove, o.Name)
 		}
 	}
 	if len(add) > 0 {
-		if _, err := e.Change(model.AddCoordinators{Accounts: []string{a.Name}, Users: add}); err != nil {
+		if _, err := e.Change(model.AddCoordinators{Accounts: []string{account}, Users: add}); err != nil {
 			return false, err
 		}
 	}
 	if len(remove) > 0 {
-		if _, err := e.Change(model.RemoveCoordinators{Accounts: []string{a.Name}, Users: remove}); err != nil {
+		if _, err := e.Change(model.RemoveCoordinators{Accounts: []string{account}, Users: remove}); err != nil {
 			return false, err
 		}
 	}

@@ -66,7 +66,7 @@ func (h *handler) postConfig(c *rest.Call, _ *api.NoParams) error {
 				c.Warn("#/tres", "has no effect: trackable resources are added by AccountingStorageTRES in slurm.conf")
 			}
 			for i, row := range body.Clusters {
-				if !slices.Contains(created, row.Name) { // it exists already
+				if !model.HasName(created, row.Name) { // it exists already
 					k := clusterKind
 					k.first = i
 					if _, err := changeRecords(tx, k, body.Clusters[i:i+1]); err != nil {

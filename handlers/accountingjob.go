@@ -44,6 +44,9 @@ func (h *handler) getAccountingJobs(c *rest.Call, p *api.AccountingJobsParams) e
 	if len(filter.Clusters) == 0 && h.Cluster != "" && c.Selective() {
 		filter.Clusters = []string{h.Cluster}
 	}
+	if filter.Clusters, err = h.spellClusters(c, filter.Clusters); err != nil {
+		return err
+	}
 	// The daemon selects users and groups only by id, and not every gateway can
 	// resolve names to ids. If the client sent names, the gateway compares them
 	// with the names in the records instead.

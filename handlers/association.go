@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
@@ -25,6 +24,9 @@ func (h *handler) getAssociations(c *rest.Call, p *api.AssociationParams) error 
 		return err
 	}
 	filter := p.AssocFilter
+	if filter.Clusters, err = h.spellClusters(c, filter.Clusters); err != nil {
+		return err
+	}
 	if filter.DefaultQOSIDs, err = qosNumbers(r, filter.DefaultQOSIDs, "default_qos"); err != nil {
 		return err
 	}
@@ -71,9 +73,13 @@ func associationName(a *api.AssociationRow) string {
 
 // associationPath returns the path and query for an association.
 func associationPath(tx *transaction, row *api.AssociationRow) (string, url.Values, error) {
-	filter := model.AssocFilter{Accounts: []string{row.Account}, Clusters: []string{row.Cluster}, Users: []string{row.User}, Partitions: []string{row.Partition}}
+	cluster, err := tx.storedCluster(row.Cluster)
+	if err != nil {
+		return "", nil, err
+	}
+	filter := model.AssocFilter{Accounts: []string{row.Account}, Clusters: []string{cluster}, Users: []string{row.User}, Partitions: []string{row.Partition}}
 	if row.Account == "" && row.Number != 0 {
-		filter = model.AssocFilter{IDs: []string{strconv.FormatUint(uint64(row.Number), 10)}, Clusters: []string{cmp.Or(row.Cluster, tx.h.Cluster)}}
+		filter = model.AssocFilter{IDs: []string{strconv.FormatUint(uint64(row.Number), 10)}, Clusters: []string{cmp.Or(cluster, tx.h.Cluster)}}
 	}
 	found, err := findOne[model.Association](lister(tx.others), filter)
 	if err != nil || found == nil {
@@ -110,13 +116,17 @@ func putAssociation(tx *transaction, row *api.AssociationRow, at string) (bool, 
 		return false, nil
 	}
 	if row.User != "" && row.ParentAccount != "" {
-		if row.ParentAccount != row.Account {
+		if !model.SameName(row.ParentAccount, row.Account) {
 			tx.call.Warn(at+"/parent_account", "has no effect: the association of a user is always below that of its account")
 		}
 		row.ParentAccount = ""
 	}
 	if tx.isPlanned(row.Cluster) {
 		return false, checkPlanned(tx, row, at)
+	}
+	var err error
+	if row.Cluster, err = tx.storedCluster(row.Cluster); err != nil {
+		return false, err
 	}
 	// In a filter, an empty list matches any user or partition. A list with an
 	// empty name matches only associations without a user or partition.
@@ -154,7 +164,7 @@ func putAssociation(tx *transaction, row *api.AssociationRow, at string) (bool, 
 	if !record.Comment.Changes(old.Comment) {
 		record.Comment = ""
 	}
-	if record.ParentAccount == old.ParentAccount {
+	if model.SameName(record.ParentAccount, old.ParentAccount) {
 		record.ParentAccount = ""
 	}
 	narrowAssociation(&record, old)
@@ -173,14 +183,18 @@ func putAssociation(tx *transaction, row *api.AssociationRow, at string) (bool, 
 // the request, it is the gateway's cluster.
 func nameAssociation(tx *transaction, row *api.AssociationRow, at string) error {
 	filter := model.AssocFilter{IDs: []string{strconv.FormatUint(uint64(row.Number), 10)}}
-	if cluster := cmp.Or(row.Cluster, tx.h.Cluster); cluster != "" {
+	cluster, err := tx.storedCluster(cmp.Or(row.Cluster, tx.h.Cluster))
+	if err != nil {
+		return err
+	}
+	if cluster != "" {
 		filter.Clusters = []string{cluster}
 	}
 	found, err := findOld[model.Association](tx, filter)
 	switch {
 	case err != nil:
 		return err
-	case found == nil, row.User != "" && row.User != found.User, row.Partition != "" && row.Partition != found.Partition:
+	case found == nil, row.User != "" && !model.SameName(row.User, found.User), row.Partition != "" && row.Partition != found.Partition:
 		return errs.New(errs.NotFound, "there is no association with the number %d and these names", row.Number).
 			WithSource(at + "/id").WithNumber(slurmerror.InvalidAssociation)
 	}
@@ -189,35 +203,37 @@ func nameAssociation(tx *transaction, row *api.AssociationRow, at string) error 
 }
 
 // checkReferences returns an error if the association a refers to a record that
-// does not exist, or would be below itself. Without this check, the daemon
+// does not exist, or would be below itself. It spells the names in a as they are
+// stored. Without this check, the daemon
 // would create the association anyway, or create nothing and report success.
 // The argument old is the existing association, or nil.
-func checkReferences(tx *transaction, a, old *model.Association, at string) error {
+func checkReferences(tx *transaction, a, old *model.Association, at string) (err error) {
 	if old == nil {
-		if err := checkCluster(tx, a.Cluster, at+"/cluster"); err != nil {
+		if a.Cluster, err = existingCluster(tx, a.Cluster, at+"/cluster"); err != nil {
 			return err
 		}
-		if err := checkAccount(tx, a.Account, at+"/account"); err != nil {
+		if a.Account, err = existingAccount(tx, a.Account, at+"/account"); err != nil {
 			return err
 		}
 	}
 	if old == nil && a.User != "" {
-		if err := checkUserOfNew(tx, a.User, at+"/user"); err != nil {
+		if a.User, err = userOfNew(tx, a.User, at+"/user"); err != nil {
 			return err
 		}
 		return checkInCluster(tx, a.Account, a.Cluster, slurmerror.InvalidAccount, at+"/account")
 	}
-	if a.ParentAccount == "" || old != nil && a.ParentAccount == old.ParentAccount {
+	if a.ParentAccount == "" || old != nil && model.SameName(a.ParentAccount, old.ParentAccount) {
 		return nil
 	}
 	return checkParent(tx, a, at+"/parent_account")
 }
 
 // checkParent returns an error if the parent account of the association a does
-// not exist in the cluster, or is the account of a or below it.
+// not exist in the cluster, or is the account of a or below it. It spells the
+// parent account as it is stored.
 func checkParent(e model.Editor, a *model.Association, source string) error {
 	for parent, depth := a.ParentAccount, 0; parent != ""; depth++ {
-		if strings.EqualFold(parent, a.Account) || depth > maxDepth {
+		if model.SameName(parent, a.Account) || depth > maxDepth {
 			return errs.New(errs.Invalid, "account %q can't be below %q: that is the same account, or below it",
 				schema.Shorten(a.Account), schema.Shorten(a.ParentAccount)).WithSource(source).WithNumber(slurmerror.InvalidParent)
 		}
@@ -227,6 +243,8 @@ func checkParent(e model.Editor, a *model.Association, source string) error {
 			return err
 		case above == nil:
 			return notInCluster(parent, a.Cluster, slurmerror.InvalidParent, source)
+		case depth == 0:
+			a.ParentAccount = above.Account
 		}
 		parent = above.ParentAccount
 	}
@@ -328,7 +346,7 @@ func checkCoordinates(tx *transaction, filter model.AssocFilter) error {
 	found := false
 	err = tx.List(model.List(filter, func(a *model.Association) error {
 		found = true
-		if !slices.ContainsFunc(client.Coordinates, func(c model.Coordinator) bool { return strings.EqualFold(c.Name, a.Account) }) {
+		if !slices.ContainsFunc(client.Coordinates, func(c model.Coordinator) bool { return model.SameName(c.Name, a.Account) }) {
 			return errs.New(errs.Denied, "you do not coordinate account %s: nothing was removed", a.Account).WithNumber(slurmerror.AccessDenied)
 		}
 		return nil
@@ -349,6 +367,9 @@ func (h *handler) removeAssociations(c *rest.Call, p *api.AssociationParams, che
 	names, err := h.removeRecords(c, "association", c.Request().URL.RawQuery, "query", func(tx *transaction) (any, error) {
 		r, err := h.namesFrom(tx.List, model.QOSFilter{})
 		if err != nil {
+			return nil, err
+		}
+		if filter.Clusters, err = h.spellClusters(c, p.Clusters); err != nil {
 			return nil, err
 		}
 		if filter.DefaultQOSIDs, err = qosNumbers(r, p.DefaultQOSIDs, "default_qos"); err != nil {

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -46,10 +47,10 @@ func (h *handler) postUsersAssociation(c *rest.Call, _ *api.UsersWithAssocsParam
 	if err := checkSet(&body.Set, "users", body.Set.Users); err != nil {
 		return err
 	}
-	if name := body.User.DefaultAccount; name != "" && !slices.Contains(body.Set.Accounts, name) {
+	if name := body.User.DefaultAccount; name != "" && !model.HasName(body.Set.Accounts, name) {
 		return errs.New(errs.Invalid, "expected one of the accounts: nothing was changed").WithSource("#/user/defaultaccount").WithNumber(slurmerror.InvalidAccount)
 	}
-	if name := body.User.DefaultWCKey; name != "" && !slices.Contains(body.Set.WCKeys, name) {
+	if name := body.User.DefaultWCKey; name != "" && !model.HasName(body.Set.WCKeys, name) {
 		return errs.New(errs.Invalid, "expected one of the wckeys: nothing was changed").WithSource("#/user/defaultwckey").WithNumber(slurmerror.InvalidWCKey)
 	}
 	return h.addRecords(c, api.UsersAdded, body.Set.Users, func(tx *transaction) (any, error) {
@@ -58,15 +59,22 @@ func (h *handler) postUsersAssociation(c *rest.Call, _ *api.UsersWithAssocsParam
 			return nil, err
 		}
 		for _, name := range body.Set.Accounts {
-			if err := checkAccount(tx, name, atSet+"/accounts"); err != nil {
+			if _, err := existingAccount(tx, name, atSet+"/accounts"); err != nil {
 				return nil, err
 			}
 		}
 		set, err := assocSet(tx, &body.Set)
 		if err == nil {
-			err = checkInClusters(tx, body.Set.Accounts, body.Set.Clusters, slurmerror.InvalidAccount, atSet+"/accounts")
+			err = checkInClusters(tx, set.Accounts, set.Clusters, slurmerror.InvalidAccount, atSet+"/accounts")
 		}
-		return model.AddUsersWithAssocs{AssocSet: set, User: body.User}, err
+		user := body.User
+		if i := model.IndexName(set.Accounts, user.DefaultAccount); i >= 0 {
+			user.DefaultAccount = set.Accounts[i]
+		}
+		if i := model.IndexName(set.WCKeys, user.DefaultWCKey); i >= 0 {
+			user.DefaultWCKey = set.WCKeys[i]
+		}
+		return model.AddUsersWithAssocs{AssocSet: set, User: user}, err
 	})
 }
 
@@ -94,25 +102,65 @@ func checkSet(s *api.AssocSet, name string, required []string) error {
 	return nil
 }
 
-// assocSet returns the associations that a body describes.
+// assocSet returns the associations that a body describes, with all names as
+// they are stored.
 func assocSet(tx *transaction, s *api.AssocSet) (model.AssocSet, error) {
 	set := model.AssocSet{Accounts: s.Accounts, Assoc: model.BlankAssociation(), Clusters: s.Clusters,
 		Partitions: s.Partitions, Users: s.Users, WCKeys: s.WCKeys}
 	for _, name := range s.Clusters {
-		if err := checkCluster(tx, name, atSet+"/clusters"); err != nil {
+		if _, err := existingCluster(tx, name, atSet+"/clusters"); err != nil {
 			return set, err
 		}
+	}
+	if err := spellNames(tx, &set); err != nil {
+		return set, err
 	}
 	if s.Common == nil {
 		return set, nil
 	}
 	set.Assoc = *s.Common.Association
 	if name := set.Assoc.ParentAccount; name != "" {
-		if err := checkInClusters(tx, []string{name}, s.Clusters, slurmerror.InvalidParent, atSet+"/association/parent"); err != nil {
+		if err := checkInClusters(tx, []string{name}, set.Clusters, slurmerror.InvalidParent, atSet+"/association/parent"); err != nil {
 			return set, err
 		}
+		stored, err := storedName[model.Account](tx, accountsNamed(name), accountName, name)
+		if err != nil {
+			return set, err
+		}
+		set.Assoc.ParentAccount = cmp.Or(stored, name)
 	}
 	return set, fillAssociation(tx, s.Common, &set.Assoc, nil, atSet+"/association")
+}
+
+// spellNames spells the names in set as they are stored.
+func spellNames(tx *transaction, set *model.AssocSet) (err error) {
+	accounts := func(names []string) model.Filter[model.Account] {
+		return model.AccountFilter{Assoc: model.AssocFilter{Accounts: names}}
+	}
+	if set.Accounts, err = storedNames(tx, accounts, accountName, set.Accounts); err != nil {
+		return err
+	}
+	users := func(names []string) model.Filter[model.User] {
+		return model.UserFilter{Assoc: model.AssocFilter{Users: names}}
+	}
+	if set.Users, err = storedNames(tx, users, userName, set.Users); err != nil {
+		return err
+	}
+	clusters := func(names []string) model.Filter[model.Cluster] { return clustersNamed(names...) }
+	if set.Clusters, err = storedNames(tx, clusters, clusterRecordName, set.Clusters); err != nil {
+		return err
+	}
+	var keys []string
+	for _, name := range set.WCKeys {
+		if name, err = tx.storedWCKey(name); err != nil {
+			return err
+		}
+		if !model.HasName(keys, name) {
+			keys = append(keys, name)
+		}
+	}
+	set.WCKeys = keys
+	return nil
 }
 
 // addRecords adds records in one transaction. The buildChange function returns

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 
 	"schedrestd/api"
@@ -16,7 +15,7 @@ func (h *handler) getClusters(c *rest.Call, p *api.ClustersParams) error {
 }
 
 func (h *handler) getCluster(c *rest.Call, p *api.ClusterParams) error {
-	if len(p.Names) > 0 && !slices.Contains(p.Names, p.Name) {
+	if len(p.Names) > 0 && !model.HasName(p.Names, p.Name) {
 		return errs.New(errs.NotFound, "the parameter cluster does not name cluster %q", p.Name)
 	}
 	p.Names = []string{p.Name}
@@ -32,14 +31,14 @@ func (h *handler) sendClusters(c *rest.Call, filter model.ClusterFilter, name st
 	}
 	list := recordsOf[model.Cluster](h, c, filter)
 	if name != "" {
-		cluster, err := findFirst("cluster", name, list, func(c *model.Cluster) bool { return c.Name == name })
+		cluster, err := findNamed("cluster", name, list, clusterRecordName)
 		if err != nil {
 			return err
 		}
 		list = func(each func(*model.Cluster) error) error { return each(cluster) }
 	}
 	body := api.ClustersAnswer{Envelope: c.Envelope()}
-	page := rest.Paged(c, &body.Meta, func(c *model.Cluster) string { return c.Name }, list)
+	page := rest.Paged(c, &body.Meta, clusterRecordName, list)
 	body.Clusters = func(each func(*api.ClusterRow) error) error {
 		row := api.ClusterRow{Records: r}
 		return page(func(cluster *model.Cluster) error {
@@ -75,7 +74,7 @@ func addCluster(tx *transaction, row *api.ClusterRow, at string) (bool, error) {
 	if row.Flags != model.NoVal32 && skipDeleted(tx, row.Flags, model.ClusterDeleted, at) {
 		return false, nil
 	}
-	old, err := findOld[model.Cluster](tx, model.ClusterFilter{Names: []string{row.Name}})
+	old, err := findOld[model.Cluster](tx, clustersNamed(row.Name))
 	if err != nil {
 		return false, err
 	}
@@ -83,11 +82,11 @@ func addCluster(tx *transaction, row *api.ClusterRow, at string) (bool, error) {
 		tx.call.Warn(at, "cluster %s exists already and was not changed", row.Name)
 		return false, nil
 	}
-	return true, add[model.Cluster](tx, *row.Cluster, model.ClusterFilter{Names: []string{row.Name}}, at)
+	return true, add[model.Cluster](tx, *row.Cluster, clustersNamed(row.Name), at)
 }
 
 func (h *handler) deleteCluster(c *rest.Call, p *api.ClusterParams) error {
-	if len(p.Names) > 0 && !slices.Contains(p.Names, p.Name) {
+	if len(p.Names) > 0 && !model.HasName(p.Names, p.Name) {
 		return errs.New(errs.NotFound, "there is no cluster %q, which the parameter cluster names", p.Name)
 	}
 	filter := p.ClusterFilter
@@ -104,7 +103,11 @@ func (h *handler) deleteCluster(c *rest.Call, p *api.ClusterParams) error {
 		}
 	}
 	filter.WithDeleted, filter.WithUsage, filter.UsageStart, filter.UsageEnd = false, false, 0, 0
-	remove := removal(model.Remove[model.Cluster]{Filter: filter})
+	remove := func(tx *transaction) (any, error) {
+		name, err := tx.storedCluster(p.Name)
+		filter.Names = []string{name}
+		return model.Remove[model.Cluster]{Filter: filter}, err
+	}
 	names, err := h.removeRecords(c, "cluster", p.Name, rest.InPath+"cluster_name", remove, nil)
 	return h.answerRemoval(c, api.ClustersRemoved, names, err)
 }

@@ -136,11 +136,11 @@ func (k *kind[T]) names(records []T) []string {
 func changeRecords[T any](tx *transaction, k kind[T], records []T) ([]string, error) {
 	names := k.names(records)
 	var done []string
-	changedAt := map[string]string{} // places of the records that were changed, by name
+	changedAt := map[string]string{} // places of the records that were changed, by the key of the name
 	for i := range records {
 		at := fmt.Sprintf("#/%s/%d", k.list, k.first+i)
 		numWarnings := tx.call.NumWarnings()
-		changed, err := tx.putRecord(k.list+"/"+strings.ToLower(names[i]), func() (bool, error) { return k.put(tx, &records[i], at) })
+		changed, err := tx.putRecord(k.list+"/"+model.NameKey(names[i]), func() (bool, error) { return k.put(tx, &records[i], at) })
 		if err != nil {
 			return nil, annotateUnchanged(annotateNamed(err, k.noun, names[i], at))
 		}
@@ -152,10 +152,10 @@ func changeRecords[T any](tx *transaction, k kind[T], records []T) ([]string, er
 		}
 		// slurmdbd passes the changes of a transaction on to the controllers in
 		// reverse order, so they would use the values of the first one.
-		if other := changedAt[strings.ToLower(names[i])]; other != "" {
+		if other := changedAt[model.NameKey(names[i])]; other != "" {
 			return nil, errs.New(errs.Invalid, "%s %s is also in %s, with other values; nothing was changed", k.noun, names[i], other).WithSource(at).WithNumber(slurmerror.AmbiguousModify)
 		}
-		changedAt[strings.ToLower(names[i])] = at
+		changedAt[model.NameKey(names[i])] = at
 		done = append(done, names[i])
 	}
 	return done, nil

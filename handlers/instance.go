@@ -11,6 +11,10 @@ import (
 
 // getInstances lists the cloud instances of nodes.
 func (h *handler) getInstances(c *rest.Call, p *api.InstancesParams) error {
+	var err error
+	if p.Clusters, err = h.spellClusters(c, p.Clusters); err != nil {
+		return err
+	}
 	body := api.InstancesAnswer{Envelope: c.Envelope()}
 	key := func(i *model.Instance) string {
 		return strings.Join([]string{i.Cluster, i.Node, numberKey(uint64(i.TimeStart)), i.InstanceID}, "/")

@@ -193,7 +193,13 @@ func (h *handler) postJob(c *rest.Call, p *api.NamedJobParams) error {
 	}
 	dropTokens(c, desc, "#/")
 	results, err := rest.MakeChange(c, p.Job, func() ([]model.TaskResult, error) {
-		return h.Controller.UpdateJob(c.Context(), c.Credential(), p.Job, desc)
+		var before *api.JobRow
+		if setFields(desc) > 1 {
+			before, _ = h.oneJob(c, p.Job) // without it, a refusal does not say what was changed
+		}
+		results, err := h.Controller.UpdateJob(c.Context(), c.Credential(), p.Job, desc)
+		read := func() (*api.JobRow, error) { return h.oneJob(c, p.Job) }
+		return results, explainPartly(c, err, api.Job, before, read, "", shownJobFields)
 	}, func(list []model.TaskResult) rest.Result { return tasksResult(p.Job, list) })
 	switch {
 	case errs.KindOf(err) == errs.Denied && !desc.UserID.Set, errs.KindOf(err) == errs.NotFound:

@@ -58,13 +58,13 @@ func (h *handler) checkClusters(c *rest.Call, rows []api.ClusterRow) error {
 	for i := range rows {
 		at := fmt.Sprintf("#/%s/%d", clusterKind.list, i)
 		err := checkClusterName(rows[i].Name, at)
-		if err == nil && seen[strings.ToLower(rows[i].Name)] {
+		if err == nil && seen[model.NameKey(rows[i].Name)] {
 			err = errs.New(errs.Invalid, "the name is in the request twice").WithSource(at).WithNumber(slurmerror.AmbiguousModify)
 		}
 		if err != nil {
 			return annotateUnchanged(annotateNamed(err, clusterKind.noun, rows[i].Name, at))
 		}
-		seen[strings.ToLower(rows[i].Name)] = true
+		seen[model.NameKey(rows[i].Name)] = true
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (h *handler) addNewClusters(c *rest.Call, body *api.ConfigBody) (created []
 			return nil, annotateUnchanged(annotateNamed(err, clusterKind.noun, row.Name, at))
 		}
 		exists := false
-		err := h.Accounting.List(c.Context(), c.Credential(), model.List(model.ClusterFilter{Names: []string{row.Name}}, func(*model.Cluster) error { exists = true; return nil }))
+		err := h.Accounting.List(c.Context(), c.Credential(), model.List(clustersNamed(row.Name), func(*model.Cluster) error { exists = true; return nil }))
 		if err != nil {
 			return nil, err
 		}
@@ -149,9 +149,9 @@ func (h *handler) addNewClusters(c *rest.Call, body *api.ConfigBody) (created []
 	}
 	numWarnings := c.NumWarnings()
 	_, err = h.transact(c, func(tx *transaction) ([]string, error) {
-		tx.planned = map[string]string{}
+		tx.planned = map[string]bool{}
 		for _, row := range rows {
-			tx.planned[row.Name+"/root"] = ""
+			tx.planned[plannedKey(row.Name, rootAccount)] = true
 		}
 		if _, err := loadConfig(tx, body); err != nil {
 			return nil, err
@@ -165,23 +165,26 @@ func (h *handler) addNewClusters(c *rest.Call, body *api.ConfigBody) (created []
 	return h.addClusters(c, rows)
 }
 
+// plannedKey returns the key of an account in a cluster in transaction.planned.
+func plannedKey(cluster, account string) string {
+	return model.NameKey(cluster) + "/" + model.NameKey(account)
+}
+
 // isPlanned reports whether the request will create the cluster later.
 func (tx *transaction) isPlanned(cluster string) bool {
-	_, ok := tx.planned[cluster+"/root"]
-	return ok
+	return tx.planned[plannedKey(cluster, rootAccount)]
 }
 
 // isPlannedAccount reports whether the request will create the account's own
 // association in the cluster later.
 func (tx *transaction) isPlannedAccount(account, cluster string) bool {
-	_, ok := tx.planned[cluster+"/"+account]
-	return ok
+	return tx.planned[plannedKey(cluster, account)]
 }
 
 // checkPlanned checks an association in a cluster that the request will create
 // later, without a request that names this cluster.
 func checkPlanned(tx *transaction, row *api.AssociationRow, at string) error {
-	if err := checkAccount(tx, row.Account, at+"/account"); err != nil {
+	if _, err := existingAccount(tx, row.Account, at+"/account"); err != nil {
 		return err
 	}
 	switch {
@@ -190,11 +193,11 @@ func checkPlanned(tx *transaction, row *api.AssociationRow, at string) error {
 	case row.User != "" && !tx.isPlannedAccount(row.Account, row.Cluster):
 		return notInCluster(row.Account, row.Cluster, slurmerror.InvalidAccount, at+"/account")
 	case row.User != "":
-		if err := checkUserOfNew(tx, row.User, at+"/user"); err != nil {
+		if _, err := userOfNew(tx, row.User, at+"/user"); err != nil {
 			return err
 		}
 	default:
-		tx.planned[row.Cluster+"/"+row.Account] = row.ParentAccount
+		tx.planned[plannedKey(row.Cluster, row.Account)] = true
 	}
 	record := *row.Association
 	return fillAssociation(tx, row, &record, nil, at)

@@ -101,7 +101,15 @@ func (h *handler) postPartitions(c *rest.Call, _ *api.NoParams) error {
 					return err
 				}
 			}
-			return h.Controller.UpdatePartition(c.Context(), c.Credential(), u)
+			var before *model.Partition
+			if known {
+				before = &current
+			}
+			err := h.Controller.UpdatePartition(c.Context(), c.Credential(), u)
+			return explainPartly(c, err, api.Partition, before, func() (*model.Partition, error) {
+				now, _, err := h.Controller.Partition(c.Context(), c.Credential(), u.Name, model.Query{Flags: model.ShowAll})
+				return now, err
+			}, "partitions/", nil)
 		}
 		err := h.Controller.CreatePartition(c.Context(), c.Credential(), u)
 		if err == nil {

@@ -50,17 +50,15 @@ func (h *handler) getQOS(c *rest.Call, p *api.QOSParams) error {
 	if err != nil {
 		return err
 	}
-	var filter model.QOSFilter
+	id, err := r.QOSNumber(p.Name) // the parameter is a name or an id
+	if err != nil {
+		return errs.New(errs.NotFound, "there is no quality of service %q", p.Name)
+	}
+	filter := model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(id), 10)}}
 	if p.WithDeleted {
 		filter.Flags = model.QOSWithDeleted
 	}
-	// The parameter is a name or an id. If it is the name of a quality of
-	// service, it is not used as an id.
-	byName := slices.Contains(slices.Collect(maps.Values(r.QOS)), p.Name)
-	qos, err := findFirst("quality of service", p.Name, recordsOf[model.QOS](h, c, filter),
-		func(q *model.QOS) bool {
-			return q.Name == p.Name || !byName && strconv.FormatUint(uint64(q.ID), 10) == p.Name
-		})
+	qos, err := findNamed("quality of service", p.Name, recordsOf[model.QOS](h, c, filter), func(q *model.QOS) string { return q.Name })
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,13 @@ func listRecords[T any](a accounts, call string, cred model.Credential, l model.
 	return a.midwayErr
 }
 
-func oneOf(names []string, name string) bool { return names == nil || slices.Contains(names, name) }
+func oneOf(names []string, name string) bool { return names == nil || model.HasName(names, name) }
+
+// inClusters reports whether a record is in one of the clusters. Like slurmdbd,
+// the fake does not ignore case in these names.
+func inClusters(names []string, name string) bool {
+	return names == nil || slices.Contains(names, name)
+}
 
 // List filters records only by name. It does not see the changes of an open
 // transaction.
@@ -81,7 +87,7 @@ func (a accounts) list(cred model.Credential, l model.Listing) error {
 	switch f := l.Filter.(type) {
 	case model.AccountingJobFilter:
 		return listRecords(a, "recorded jobs", cred, l, a.recorded.jobs, func(j *model.AccountingJob) bool {
-			return (len(f.Steps) == 0 || f.Steps[0].Step.JobID == j.JobID || f.Steps[0].Step.JobID == j.ArrayJobID) && oneOf(f.Clusters, j.Cluster)
+			return (len(f.Steps) == 0 || f.Steps[0].Step.JobID == j.JobID || f.Steps[0].Step.JobID == j.ArrayJobID) && inClusters(f.Clusters, j.Cluster)
 		})
 	case model.AccountingJobPage:
 		list := a.recorded.jobs
@@ -89,11 +95,11 @@ func (a accounts) list(cred model.Credential, l model.Listing) error {
 			list = slices.Clone(list)
 			slices.SortFunc(list, func(x, y model.AccountingJob) int { return x.Key().Compare(y.Key()) })
 			list = slices.DeleteFunc(list, func(j model.AccountingJob) bool {
-				return j.Key().Compare(f.After) <= 0 || !oneOf(f.Clusters, j.Cluster)
+				return j.Key().Compare(f.After) <= 0 || !inClusters(f.Clusters, j.Cluster)
 			})
 			list = list[:min(len(list), int(f.Limit))]
 		}
-		return listRecords(a, "recorded jobs", cred, l, list, func(j *model.AccountingJob) bool { return oneOf(f.Clusters, j.Cluster) })
+		return listRecords(a, "recorded jobs", cred, l, list, func(j *model.AccountingJob) bool { return inClusters(f.Clusters, j.Cluster) })
 	case model.AssocFilter:
 		list := a.recorded.associations
 		if f.Flags&model.AssocWithoutParentLimits == 0 && a.recorded.shown != nil {
@@ -122,7 +128,7 @@ func (a accounts) list(cred model.Credential, l model.Listing) error {
 		return listRecords(a, "clusters", cred, l, a.recorded.clusters, func(c *model.Cluster) bool { return oneOf(f.Names, c.Name) })
 	case model.WCKeyFilter:
 		return listRecords(a, "wckeys", cred, l, a.recorded.wckeys, func(k *model.WCKey) bool {
-			return oneOf(f.Names, k.Name) && oneOf(f.Users, k.User) && oneOf(f.Clusters, k.Cluster) && oneOf(f.IDs, fmt.Sprint(k.ID))
+			return oneOf(f.Names, k.Name) && oneOf(f.Users, k.User) && inClusters(f.Clusters, k.Cluster) && oneOf(f.IDs, fmt.Sprint(k.ID))
 		})
 	case model.TRESFilter:
 		return listRecords(a, "tres", cred, l, a.recorded.tres, func(*model.TRES) bool { return true })
@@ -136,7 +142,7 @@ func (a accounts) list(cred model.Credential, l model.Listing) error {
 }
 
 func selects(f model.AssocFilter, r *model.Association) bool {
-	return oneOf(f.IDs, fmt.Sprint(r.ID)) && oneOf(f.Users, r.User) && oneOf(f.Accounts, r.Account) && oneOf(f.Clusters, r.Cluster) && oneOf(f.Partitions, r.Partition)
+	return oneOf(f.IDs, fmt.Sprint(r.ID)) && oneOf(f.Users, r.User) && oneOf(f.Accounts, r.Account) && inClusters(f.Clusters, r.Cluster) && oneOf(f.Partitions, r.Partition)
 }
 
 // A recordLookup returns a function that lists the records that a filter
@@ -244,7 +250,7 @@ func demoRecorded() recorded {
 			{Name: "other", Cluster: "demo", User: "bob", ID: 4},
 		},
 		more: []recordLookup{
-			lookupIn("instances", func(f model.InstanceFilter, i *model.Instance) bool { return oneOf(f.Clusters, i.Cluster) },
+			lookupIn("instances", func(f model.InstanceFilter, i *model.Instance) bool { return inClusters(f.Clusters, i.Cluster) },
 				model.Instance{Cluster: "demo", Extra: "x", InstanceID: "i-1", InstanceType: "large", Node: "n1", TimeStart: 1_795_000_000, TimeEnd: 1_795_000_500}),
 		},
 		tres:         []model.TRES{{ID: 1, Type: "cpu"}, {ID: 2, Type: "mem"}, {ID: 4, Type: "node"}, {ID: 1001, Type: "gres", Name: "gpu"}},

@@ -46,12 +46,13 @@ func (h *handler) namesFrom(list func(model.Listing) error, filter model.QOSFilt
 	return r, err
 }
 
-// findFirst returns the first record of a list for which matches(record) is
-// true. If there is none, the error is errs.NotFound. The whole list is always
-// read, because a daemon may report an error at its end.
-func findFirst[T any](kind, name string, list schema.Stream[T], matches func(*T) bool) (found *T, err error) {
+// findNamed returns the record of a name from a list that the daemon has
+// selected by this name. Of several, it prefers the one in the same spelling. If
+// there is none, the error is errs.NotFound. The whole list is always read,
+// because a daemon may report an error at its end.
+func findNamed[T any](kind, name string, list schema.Stream[T], nameOf func(*T) string) (found *T, err error) {
 	err = list(func(record *T) error {
-		if found == nil && matches(record) {
+		if found == nil || nameOf(record) == name {
 			copied := *record
 			found = &copied
 		}

@@ -64,7 +64,7 @@ func TestRecordFilters(t *testing.T) {
 				Flags: model.AssocWithUsage, UsageStart: 10, UsageEnd: 20}},
 		{"v0.0.41/association?only_defaults=true&with_sub_accts=true", model.AssocFilter{Flags: model.AssocOnlyDefaults | model.AssocSubAccounts}},
 		{"v0.0.42/qos?Include%20deleted%20QOS=true&name=fast&preempt_mode=REQUEUE,GANG&id=fast", model.QOSFilter{Flags: model.QOSWithDeleted, Names: []string{"fast"}, PreemptMode: 0x8002, IDs: []string{"2"}}},
-		{"v0.0.43/qos/2?with_deleted=true", model.QOSFilter{Flags: model.QOSWithDeleted}},
+		{"v0.0.43/qos/2?with_deleted=true", model.QOSFilter{Flags: model.QOSWithDeleted, IDs: []string{"2"}}},
 		{"v0.0.43/cluster/demo?classification=CAPACITY&federation=f&flags=EXTERNAL&rpc_version=10752&with_deleted=true",
 			model.ClusterFilter{Names: []string{"demo"}, Classification: 2, Federations: []string{"f"}, Flags: model.Some[uint32](1 << 12), RPCVersions: []string{"10752"}, WithDeleted: true}},
 		{"v0.0.40/clusters?cluster=a,b&federation=f", model.ClusterFilter{Names: []string{"a", "b"}, Federations: []string{"f"}}},

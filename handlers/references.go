@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"slices"
 	"strings"
 
 	"schedrestd/api"
@@ -41,36 +40,6 @@ func checkExists[T any](e model.Editor, filter model.Filter[T], number int, kind
 		err = errs.New(errs.NotFound, "there is no %s %q", kind, schema.Shorten(name)).WithSource(source).WithNumber(number)
 	}
 	return err
-}
-
-func checkAccount(e model.Editor, name, source string) error {
-	return checkExists[model.Account](e, accountsNamed(name), slurmerror.InvalidAccount, "account", name, source)
-}
-
-func checkUser(e model.Editor, name, source string) error {
-	return checkExists[model.User](e, usersNamed(name), slurmerror.UnknownUser, "user", name, source)
-}
-
-// checkCluster returns an error if there is no cluster with exactly this name.
-// When the daemon lists clusters, it ignores case. When it changes the records
-// of a cluster, it does not, so it would change nothing and report success.
-func checkCluster(tx *transaction, name, source string) error {
-	if tx.isPlanned(name) {
-		return nil
-	}
-	var found []string
-	err := tx.List(model.List(model.ClusterFilter{Names: []string{name}}, func(l *model.Cluster) error {
-		found = append(found, l.Name)
-		return nil
-	}))
-	if err != nil || slices.Contains(found, name) {
-		return err
-	}
-	missing := errs.New(errs.NotFound, "there is no cluster %q", schema.Shorten(name)).WithSource(source).WithNumber(slurmerror.InvalidCluster)
-	if len(found) > 0 {
-		missing = missing.WithHint("the cluster's name is %s", schema.Shorten(found[0]))
-	}
-	return missing
 }
 
 // checkInClusters returns an error with Slurm's number unless each account has an association of
@@ -115,13 +84,17 @@ func notInCluster(account, cluster string, number int, source string) error {
 	return errs.New(errs.NotFound, "there is no account %q in %s", schema.Shorten(account), scope).WithSource(source).WithNumber(number)
 }
 
-// checkUserOfNew returns an error if the user of a new record does not exist. In
-// Slurm's spelling, it only adds a warning.
-func checkUserOfNew(tx *transaction, name, source string) error {
-	err := checkUser(tx, name, source)
+// userOfNew returns the name of the user of a new record, as it is stored, and
+// an error if there is no such user. In Slurm's spelling, it only adds a warning.
+// The user then has at most associations, in one spelling.
+func userOfNew(tx *transaction, name, source string) (string, error) {
+	stored, err := existingUser(tx, name, source)
 	if errs.KindOf(err) == errs.NotFound && tx.call.Lenient(api.UserWithoutRecord) {
 		tx.call.Warn(source, "there is no user %q: POST users/ creates the record of the user", schema.Shorten(name))
-		return nil
+		stored, err = storedName[model.Association](tx, model.AssocFilter{Users: []string{name}}, func(a *model.Association) string { return a.User }, name)
+		if stored == "" {
+			stored = name
+		}
 	}
-	return err
+	return stored, err
 }

@@ -109,7 +109,11 @@ func (h *handler) changeReservations(c *rest.Call, at string, list []model.Reser
 					return err
 				}
 			}
-			return h.Controller.UpdateReservation(c.Context(), c.Credential(), &u)
+			err := h.Controller.UpdateReservation(c.Context(), c.Credential(), &u)
+			return explainPartly(c, err, api.Reservation, &current, func() (*model.Reservation, error) {
+				now, _, err := h.Controller.Reservation(c.Context(), c.Credential(), name, model.Query{})
+				return now, err
+			}, strings.TrimPrefix(at, "#/"), nil)
 		}
 		if field, err := api.CheckNewReservation(&u); err != nil {
 			e := errs.New(errs.Invalid, "reservation %s: %v", u.Name, err).WithSource(sourceOf(at, i, field))

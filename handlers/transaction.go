@@ -31,7 +31,8 @@ type transaction struct {
 	isCurrent func() (bool, error) // compares the entity tag in If-Match with the record's; nil for no comparison
 
 	copies   bool              // new records are copies of others: what they inherit is not to become their own
-	planned  map[string]string // in a transaction that is rolled back: the accounts in clusters that do not exist yet, as CLUSTER/ACCOUNT, with their parents; nil otherwise
+	planned  map[string]bool   // in a transaction that is rolled back: the accounts in clusters that do not exist yet, as plannedKey returns them; nil otherwise
+	names    map[string]string // the names that remember has found
 	sent     int               // number of changes
 	records  []*putRecord      // the records that were changed
 	current  *putRecord        // the record that is being changed; nil for none

@@ -27,8 +27,7 @@ func (h *handler) getUsers(c *rest.Call, p *api.UsersParams) error {
 
 func (h *handler) getUser(c *rest.Call, p *api.UsersParams) error {
 	p.Assoc.Users = []string{p.Name}
-	user, err := findFirst("user", p.Name, recordsOf[model.User](h, c, p.UserFilter),
-		func(u *model.User) bool { return u.Name == p.Name })
+	user, err := findNamed("user", p.Name, recordsOf[model.User](h, c, p.UserFilter), userName)
 	if err != nil {
 		return err
 	}
@@ -93,21 +92,19 @@ func putUser(tx *transaction, u *model.User, at string) (changed bool, err error
 	if u.AdminLevel != 0 && u.AdminLevel != old.AdminLevel {
 		add(func(r *model.User) { r.AdminLevel = u.AdminLevel })
 	}
-	if u.DefaultAccount != "" && u.DefaultAccount != old.DefaultAccount {
-		filter := model.AssocFilter{Users: []string{u.Name}, Accounts: []string{u.DefaultAccount}}
-		const kind = "association of the user with account"
-		if err := checkExists[model.Association](tx, filter, slurmerror.InvalidAccount, kind, u.DefaultAccount, at+"/default/account"); err != nil {
+	if u.DefaultAccount != "" && !model.SameName(u.DefaultAccount, old.DefaultAccount) {
+		account, err := accountOfUser(tx, u.Name, u.DefaultAccount, at+"/default/account")
+		if err != nil {
 			return false, err
 		}
-		add(func(r *model.User) { r.DefaultAccount = u.DefaultAccount })
+		add(func(r *model.User) { r.DefaultAccount = account })
 	}
-	if u.DefaultWCKey != "" && u.DefaultWCKey != old.DefaultWCKey {
-		filter := model.WCKeyFilter{Users: []string{u.Name}, Names: []string{u.DefaultWCKey}}
-		const kind = "workload key of the user"
-		if err := checkExists[model.WCKey](tx, filter, slurmerror.InvalidWCKey, kind, u.DefaultWCKey, at+"/default/wckey"); err != nil {
+	if u.DefaultWCKey != "" && !model.SameName(u.DefaultWCKey, old.DefaultWCKey) {
+		key, err := wckeyOfUser(tx, u.Name, u.DefaultWCKey, at+"/default/wckey")
+		if err != nil {
 			return false, err
 		}
-		add(func(r *model.User) { r.DefaultWCKey = u.DefaultWCKey })
+		add(func(r *model.User) { r.DefaultWCKey = key })
 	}
 	if u.DefaultQOSID != model.NoVal32 && u.DefaultQOSID != 0 && u.DefaultQOSID != old.DefaultQOSID {
 		add(func(r *model.User) { r.DefaultQOSID = u.DefaultQOSID })
@@ -125,6 +122,21 @@ func putUser(tx *transaction, u *model.User, at string) (changed bool, err error
 		changed = changed || done
 	}
 	return changed, nil
+}
+
+// accountOfUser returns the name of an account with which a user is associated,
+// as it is stored.
+func accountOfUser(tx *transaction, user, account, source string) (string, error) {
+	filter := model.AssocFilter{Users: []string{user}, Accounts: []string{account}}
+	stored, err := storedName[model.Association](tx, filter, func(a *model.Association) string { return a.Account }, account)
+	return onlyExisting(stored, err, slurmerror.InvalidAccount, "association of the user with account", account, source)
+}
+
+// wckeyOfUser returns the name of a user's workload key, as it is stored.
+func wckeyOfUser(tx *transaction, user, key, source string) (string, error) {
+	filter := model.WCKeyFilter{Users: []string{user}, Names: []string{key}}
+	stored, err := storedName[model.WCKey](tx, filter, func(k *model.WCKey) string { return k.Name }, key)
+	return onlyExisting(stored, err, slurmerror.InvalidWCKey, "workload key of the user", key, source)
 }
 
 // shownAs returns a filter for the user with this name. The record that it
@@ -187,10 +199,11 @@ func hasNoLevel(tx *transaction) (bool, error) {
 
 // renameUser renames a user, and makes the other changes to the record.
 func renameUser(tx *transaction, u *model.User, existing *model.User, at string) (bool, error) {
-	if existing != nil {
+	oldName, err := existingUser(tx, u.OldName, at+"/old_name")
+	if existing != nil && existing.Name != oldName {
 		return false, errs.New(errs.Conflict, "there is a user of that name already").WithSource(at + "/name").WithNumber(slurmerror.AmbiguousModify)
 	}
-	if err := checkUser(tx, u.OldName, at+"/old_name"); err != nil {
+	if err != nil {
 		return false, err
 	}
 	old, err := findOne[model.User](tx, shownAs(u, u.OldName))
@@ -202,19 +215,17 @@ func renameUser(tx *transaction, u *model.User, existing *model.User, at string)
 	if record.AdminLevel == old.AdminLevel {
 		record.AdminLevel = 0
 	}
-	if record.DefaultAccount == old.DefaultAccount {
+	if model.SameName(record.DefaultAccount, old.DefaultAccount) {
 		record.DefaultAccount = ""
 	}
-	if record.DefaultWCKey == old.DefaultWCKey {
+	if model.SameName(record.DefaultWCKey, old.DefaultWCKey) {
 		record.DefaultWCKey = ""
 	}
 	if record.DefaultQOSID == 0 || record.DefaultQOSID == old.DefaultQOSID {
 		record.DefaultQOSID = model.NoVal32
 	}
 	if record.DefaultAccount != "" {
-		filter := model.AssocFilter{Users: []string{u.OldName}, Accounts: []string{u.DefaultAccount}}
-		const kind = "association of the user with account"
-		if err := checkExists[model.Association](tx, filter, slurmerror.InvalidAccount, kind, u.DefaultAccount, at+"/default/account"); err != nil {
+		if record.DefaultAccount, err = accountOfUser(tx, u.OldName, u.DefaultAccount, at+"/default/account"); err != nil {
 			return false, err
 		}
 	}
@@ -255,12 +266,24 @@ func addUser(tx *transaction, u *model.User, at string) error {
 			return errs.New(errs.Invalid, "a workload key needs a name and a cluster").WithSource(at + "/wckeys").WithNumber(slurmerror.MissingField)
 		}
 		key := model.BlankWCKey()
-		key.Name, key.Cluster, key.User = k.Name, k.Cluster, u.Name
+		key.User = u.Name
+		var err error
+		if key.Name, err = tx.storedWCKey(k.Name); err != nil {
+			return err
+		}
+		if key.Cluster, err = tx.storedCluster(k.Cluster); err != nil {
+			return err
+		}
 		record.WCKeys = append(record.WCKeys, key)
 	}
 	if u.DefaultWCKey != "" && tx.h.Cluster != "" {
+		name, err := tx.storedWCKey(u.DefaultWCKey)
+		if err != nil {
+			return err
+		}
+		record.DefaultWCKey = name
 		key := model.BlankWCKey()
-		key.Name, key.Cluster, key.User, key.IsDefault = u.DefaultWCKey, tx.h.Cluster, u.Name, model.Some[uint16](1)
+		key.Name, key.Cluster, key.User, key.IsDefault = name, tx.h.Cluster, u.Name, model.Some[uint16](1)
 		record.WCKeys = append(record.WCKeys, key)
 	}
 	record.WCKeys = tx.withoutPlanned(record.WCKeys)

@@ -16,6 +16,10 @@ import (
 
 func (h *handler) getWCKeys(c *rest.Call, p *api.WCKeysParams) error {
 	filter := p.WCKeyFilter
+	var err error
+	if filter.Clusters, err = h.spellClusters(c, filter.Clusters); err != nil {
+		return err
+	}
 	usagePeriod(c, &filter.UsageStart, &filter.UsageEnd)
 	return h.sendWCKeys(c, recordsOf[model.WCKey](h, c, filter))
 }
@@ -79,7 +83,12 @@ func addWCKey(tx *transaction, k *model.WCKey, at string) (bool, error) {
 		}
 	}
 	if tx.isPlanned(k.Cluster) {
-		return false, checkUserOfNew(tx, k.User, at+"/user")
+		_, err := userOfNew(tx, k.User, at+"/user")
+		return false, err
+	}
+	var err error
+	if k.Cluster, err = tx.storedCluster(k.Cluster); err != nil {
+		return false, err
 	}
 	old, err := findOld[model.WCKey](tx, onlyWCKey(k))
 	if err != nil {
@@ -89,10 +98,13 @@ func addWCKey(tx *transaction, k *model.WCKey, at string) (bool, error) {
 		tx.call.Warn(at, "workload key %s exists already and was not changed", wckeyName(k))
 		return false, nil
 	}
-	if err := checkCluster(tx, k.Cluster, at+"/cluster"); err != nil {
+	if _, err := existingCluster(tx, k.Cluster, at+"/cluster"); err != nil {
 		return false, err
 	}
-	if err := checkUserOfNew(tx, k.User, at+"/user"); err != nil {
+	if k.User, err = userOfNew(tx, k.User, at+"/user"); err != nil {
+		return false, err
+	}
+	if k.Name, err = tx.storedWCKey(k.Name); err != nil {
 		return false, err
 	}
 	return true, add[model.WCKey](tx, *k, onlyWCKey(k), at)

@@ -37,9 +37,9 @@ func conditions(f *model.AccountingJobFilter, owner model.Opt[uint32]) []conditi
 	list = append(list,
 		numbers("user_id", f.UserIDs),
 		texts("name", f.Names),
-		texts("account", f.Accounts),
+		recordNames("account", f.Accounts),
 		numbers("group_id", f.GroupIDs),
-		texts("wckey", f.WCKeys),
+		recordNames("wckey", f.WCKeys),
 		texts("partition", f.Partitions),
 		baseStates(f.States),
 	)
@@ -47,7 +47,7 @@ func conditions(f *model.AccountingJobFilter, owner model.Opt[uint32]) []conditi
 		list = append(list, equal("exit_code", int64(f.ExitCode)))
 	}
 	list = append(list, times(f)...)
-	list = append(list, unindexed(texts("cluster", f.Clusters)), unindexed(numbers("state_reason", f.Reasons)))
+	list = append(list, unindexed(recordNames("cluster", f.Clusters)), unindexed(numbers("state_reason", f.Reasons)))
 	list = append(list, between("cpus", f.CPUsMin, f.CPUsMax)...)
 	list = append(list, between("node_count", f.NodesMin, f.NodesMax)...)
 	list = append(list, between("time_limit", f.TimeLimitMin, f.TimeLimitMax)...)
@@ -143,6 +143,14 @@ func texts(column string, list []string) condition {
 		args[i] = s
 	}
 	return condition{column + " IN (" + repeated("?", len(args)) + ")", args, byColumn + column}
+}
+
+// recordNames is like texts, but ignores case, as model.SameName does: the column
+// has names of records.
+func recordNames(column string, list []string) condition {
+	c := texts(column, list)
+	c.sql = strings.Replace(c.sql, column, column+" COLLATE NOCASE", 1)
+	return c
 }
 
 // numbers returns the condition that the number in a column is in list. A

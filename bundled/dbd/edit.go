@@ -8,6 +8,7 @@ import (
 	"schedrestd/become/nss"
 	"schedrestd/bundled/dbd/catalog"
 	"schedrestd/internal/errs"
+	"schedrestd/model"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
@@ -150,10 +151,13 @@ func (d *Daemon) records(s *server.Session) *catalog.Catalog {
 func (d *Daemon) registerClusters(ctx context.Context, names []string) error {
 	d.editSlot.mu.Lock()
 	defer d.editSlot.mu.Unlock()
-	existing := d.store.Catalog().Clusters
+	var existing []string
+	for name := range d.store.Catalog().Clusters {
+		existing = append(existing, name)
+	}
 	missing := false
 	for _, name := range names {
-		missing = missing || existing[name] == nil
+		missing = missing || !model.HasName(existing, name)
 	}
 	if !missing || d.editSlot.current != nil {
 		return nil

@@ -29,6 +29,7 @@ type storedJob struct {
 // filter, and the SQL statements must give the same results.
 func selects(f *model.AccountingJobFilter, owner model.Opt[uint32], j *storedJob) bool {
 	in := func(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
+	named := func(list []string, s string) bool { return len(list) == 0 || model.HasName(list, s) }
 	decimal := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 	within := func(n, lower, upper uint32) bool { return n >= lower && (upper == 0 || n <= upper) }
 	begin, end := j.SubmitTime, j.EndTime
@@ -41,7 +42,7 @@ func selects(f *model.AccountingJobFilter, owner model.Opt[uint32], j *storedJob
 	switch {
 	case owner.Set && owner.Number != j.UserID,
 		f.UsageStart != 0 && end < f.UsageStart, f.UsageEnd != 0 && begin > f.UsageEnd,
-		!in(f.Clusters, j.cluster), !in(f.Accounts, j.Account), !in(f.Names, j.Name), !in(f.Partitions, j.Partition), !in(f.WCKeys, j.WCKey),
+		!named(f.Clusters, j.cluster), !named(f.Accounts, j.Account), !in(f.Names, j.Name), !in(f.Partitions, j.Partition), !named(f.WCKeys, j.WCKey),
 		!in(f.UserIDs, decimal(j.UserID)), !in(f.GroupIDs, decimal(j.GroupID)),
 		!in(f.States, decimal(uint32(j.State&0xff))), !in(f.Reasons, decimal(j.StateReason)),
 		!within(j.NumCPUs, f.CPUsMin, f.CPUsMax), !within(j.NumNodes, f.NodesMin, f.NodesMax),
@@ -437,8 +438,51 @@ func TestConversion(t *testing.T) {
 	}
 	var tables, version int
 	const query = "SELECT (SELECT count(*) FROM sqlite_schema WHERE type = 'table'), (SELECT user_version FROM pragma_user_version)"
-	if err := s.db.QueryRow(query).Scan(&tables, &version); err != nil || tables != 2 || version != 3 {
+	if err := s.db.QueryRow(query).Scan(&tables, &version); err != nil || tables != 2 || version != 4 {
 		t.Errorf("%d tables, version %d, %v", tables, version, err)
+	}
+}
+
+// TestNameIndices opens a database of version 3, whose indices of accounts and
+// workload keys have case. It checks that its jobs and records remain, and that
+// the indices are used for all spellings.
+func TestNameIndices(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.sqlite")
+	s := open(t, path)
+	j := job(1, 1, model.JobRunning)
+	j.Account, j.WCKey = "Phys", "Key"
+	if err := s.Record(ctx, "c1", []model.Job{j}); err != nil {
+		t.Fatal(err)
+	}
+	b := s.Catalog().Clone()
+	if err := b.AddAccounts([]model.Account{{Name: "phys"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Replace(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		"DROP INDEX job_by_account", "CREATE INDEX job_by_account ON job (account, submit_time)",
+		"DROP INDEX job_by_wckey", "CREATE INDEX job_by_wckey ON job (wckey, submit_time)", "PRAGMA user_version = 3",
+	} {
+		if _, err := s.db.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+	s = open(t, path)
+	if s.Catalog().Accounts["phys"] == nil {
+		t.Error("a record is gone")
+	}
+	for _, f := range []model.AccountingJobFilter{
+		{Accounts: []string{"PHYS"}}, {WCKeys: []string{"key"}}, {Clusters: []string{"C1"}}, {Accounts: []string{"other", "phys"}, WCKeys: []string{"KEY"}},
+	} {
+		if got := queryJobs(t, s, &f, model.Opt[uint32]{}); len(got) != 1 {
+			t.Errorf("%+v: %d jobs", f, len(got))
+		}
+	}
+	if got := queryJobs(t, s, &model.AccountingJobFilter{Accounts: []string{"phy"}}, model.Opt[uint32]{}); len(got) != 0 {
+		t.Errorf("%d jobs of another account", len(got))
 	}
 }
 

@@ -17,14 +17,16 @@ const applicationID = 0x53434844
 
 // The constant version is the current format of the database. Since format
 // jobVersion, the table named job has the current columns and need not be
-// converted. Format 3 added the table named record.
+// converted. Format 3 added the table named record, and format 4 the indices
+// that ignore case.
 //
 // In every format, the table named job has the columns cluster, protocol and
 // record, and the column record holds the whole job. So an older table can be
 // converted in one step: each job is stored again in the current format.
 const (
-	version    = 3
-	jobVersion = 2
+	version      = 4
+	recordsSince = 3
+	jobVersion   = 2
 )
 
 // jobTable is the statement that creates the table of jobs. The column record
@@ -71,14 +73,20 @@ CREATE INDEX job_by_array     ON job (array_job_id, array_task_id);
 CREATE INDEX job_by_het       ON job (het_job_id, het_offset);
 CREATE INDEX job_by_user_id   ON job (user_id, submit_time);
 CREATE INDEX job_by_group_id  ON job (group_id, submit_time);
-CREATE INDEX job_by_account   ON job (account, submit_time);
 CREATE INDEX job_by_name      ON job (name, submit_time);
 CREATE INDEX job_by_partition ON job (partition, submit_time);
-CREATE INDEX job_by_wckey     ON job (wckey, submit_time);
 CREATE INDEX job_by_state     ON job (state & 255, submit_time);
 CREATE INDEX job_by_exit_code ON job (exit_code, submit_time);
 CREATE INDEX job_by_submit    ON job (submit_time, cluster, job_id);
 CREATE INDEX job_by_use       ON job (used_until)`
+
+// nameIndices contains the statements that create the indices for names in which
+// case does not matter. Before format 4, they had case.
+const nameIndices = `
+DROP INDEX IF EXISTS job_by_account;
+DROP INDEX IF EXISTS job_by_wckey;
+CREATE INDEX job_by_account   ON job (account COLLATE NOCASE, submit_time);
+CREATE INDEX job_by_wckey     ON job (wckey COLLATE NOCASE, submit_time)`
 
 // migrate converts the database to the current format, in one transaction.
 func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
@@ -125,16 +133,14 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 			return err
 		}
 	}
-	rest := fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", recordTable, applicationID, version)
+	rest := fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", nameIndices, applicationID, version)
 	if _, err := tx.ExecContext(ctx, rest); err != nil {
 		return err
 	}
-	initialRows, err := differences(catalog.Empty(), catalog.New())
-	if err != nil {
-		return err
-	}
-	if err := writeRows(ctx, tx, initialRows); err != nil {
-		return err
+	if fileVersion < recordsSince {
+		if err := createRecords(ctx, tx); err != nil {
+			return err
+		}
 	}
 	if err := tx.Commit(); err != nil {
 		return err
@@ -146,6 +152,19 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 	// This shortens the write-ahead log, which is now as long as the database.
 	_, err = s.db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 	return err
+}
+
+// createRecords creates the table of records, with those that exist from the
+// start.
+func createRecords(ctx context.Context, tx *sql.Tx) error {
+	if _, err := tx.ExecContext(ctx, recordTable); err != nil {
+		return err
+	}
+	rows, err := differences(catalog.Empty(), catalog.New())
+	if err != nil {
+		return err
+	}
+	return writeRows(ctx, tx, rows)
 }
 
 // convert copies the jobs from the old table, which was renamed to "older", to

@@ -125,6 +125,7 @@ func TestRefusals(t *testing.T) {
 			error: `SLURMRESTD_DATA_PARSER_PLUGINS: unknown data parser "v1"`},
 		{name: "list among others", args: []string{"-a", "list,jwt", "127.0.0.1:0"}, error: "-a: list can't be combined with other names"},
 		{name: "jwt without SCHED_JWT=daemon", args: []string{"-a", "rest_auth/jwt", "127.0.0.1:0"}, error: "rest_auth/jwt can't be loaded: SCHED_JWT=daemon is not set", hint: "export"},
+		{name: "an empty SLURM_JWT", args: []string{"-a", "rest_auth/jwt", "127.0.0.1:0"}, env: map[string]string{"SLURM_JWT": ""}, error: `rest_auth/jwt can't be loaded: SLURM_JWT is set to ""`, hint: "set SLURM_JWT=daemon"},
 		{name: "jwt without the key", args: []string{"-a", "jwt", "127.0.0.1:0"}, env: daemonEnv, drop: "AuthAltTypes", error: "no AuthAltTypes=auth/jwt", hint: "set AuthAltTypes=auth/jwt in"},
 		{name: "local without the socket", args: []string{"-a", "local", "unix:/nowhere/s"}, drop: "AuthInfo", error: "rest_auth/local can't be loaded", hint: "socket"},
 		{name: "sack", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURM_SACK_SOCKET": "sack.socket"}, error: "SLURM_SACK_SOCKET=sack.socket is not an absolute path"},

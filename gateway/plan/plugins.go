@@ -127,6 +127,11 @@ func (o *options) checkAuth(method feature.Auth, c *conf.Cluster) error {
 	case !c.JWT:
 		return errs.New(errs.Invalid, "the configuration has no AuthAltTypes=auth/jwt").WithHint("set AuthAltTypes=auth/jwt in %s", configFile(c))
 	case o.jwt == "":
+		for _, name := range []string{"SCHED_JWT", "SLURM_JWT"} {
+			if _, isSet := os.LookupEnv(name); isSet { // slurmrestd starts with any value, also an empty one
+				return errs.New(errs.Invalid, "%s is set to \"\"", name).WithHint("set %s=daemon", name)
+			}
+		}
 		return errs.New(errs.Invalid, "SCHED_JWT=daemon is not set").WithHint("export SCHED_JWT=daemon")
 	}
 	return nil

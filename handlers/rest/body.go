@@ -60,7 +60,7 @@ func ReadBodyInto[T any](c *Call, table *schema.ObjectType[T], body *T) (*T, err
 			return syntaxError(format.name, err)
 		}
 		table.Parser(c.view)(&report, doc, body)
-		if c.server.Audit != nil && c.route != nil && c.route.Request != nil {
+		if c.route != nil && c.route.Request != nil {
 			c.fields = bodyFields(c.bodyShape(), doc)
 		}
 		return nil

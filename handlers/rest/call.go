@@ -42,7 +42,7 @@ type Call struct {
 	claimedUser string            // user that a rejected credential names; for the log
 	cred        model.Credential  // the credential for a daemon
 	warnings    []api.Warning
-	fields      []string // names of the fields that the body sets, for the audit log
+	fields      []string // names of the fields that the body sets
 	key         string   // the Idempotency-Key; "" for none
 	checksTags  bool     // the change itself compares the entity tags in If-Match
 	requestHash [32]byte // hash of a request that has an Idempotency-Key
@@ -80,6 +80,10 @@ func (c *Call) Selective() bool { return c.selective }
 
 // View returns the version and spelling of the answer.
 func (c *Call) View() schema.View { return c.view }
+
+// Fields returns the names of the fields that the body sets, such as
+// "job/time_limit".
+func (c *Call) Fields() []string { return c.fields }
 
 // Started returns the time at which the request arrived.
 func (c *Call) Started() time.Time { return c.startedAt }

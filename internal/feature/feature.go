@@ -11,6 +11,8 @@
 package feature
 
 import (
+	"errors"
+	"slices"
 	"strings"
 
 	"schedrestd/internal/errs"
@@ -83,7 +85,18 @@ func ParseContent(origin, value string) (Content, error) {
 	for _, e := range Contents {
 		plugins.add(e.Name, e.Content)
 	}
-	return plugins.parse(origin, value)
+	content, err := plugins.parse(origin, value)
+	if e, ok := errors.AsType[*errs.Error](err); ok && slices.ContainsFunc(split(value), isOldContent) {
+		return 0, e.WithHint("-d chooses the versions of the API; for -s, %s", e.Hint)
+	}
+	return content, err
+}
+
+// isOldContent reports whether a word is a plugin of earlier releases of Slurm,
+// which had one for each version, such as openapi/v0.0.38 or openapi/dbv0.0.38.
+func isOldContent(word string) bool {
+	word = strings.TrimPrefix(word, "openapi/")
+	return strings.HasPrefix(strings.TrimPrefix(word, "db"), "v0.0.")
 }
 
 // A words value maps the names of plugins to their bits.

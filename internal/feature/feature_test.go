@@ -64,6 +64,8 @@ func TestParseSets(t *testing.T) {
 		{parse: content, value: "openapi/slurmctld,slurmdbd", want: int(Controller | Accounting)},
 		{parse: content, value: "slurmctld,slurmdbd,util", want: int(AllContent)},
 		{parse: content, value: "openapi/util", want: int(Util)},
+		{parse: content, value: "openapi/v0.0.38", error: `-s: unknown plugin "openapi/v0.0.38"`, hint: "-d chooses the versions of the API; for -s, allowed values: openapi/schedctld"},
+		{parse: content, value: "slurmctld,dbv0.0.38", error: `unknown plugin "dbv0.0.38"`, hint: "-d chooses the versions"},
 		{parse: content, value: "dbd", error: `-s: unknown plugin "dbd"`, hint: "openapi/schedctld, openapi/scheddb, openapi/util"},
 	}
 	for _, tt := range tests {

@@ -89,7 +89,7 @@ func (b *Catalog) coordinators(t tree, a *model.Account) []model.Coordinator {
 func (b *Catalog) AddAccounts(list []model.Account) error {
 	for i := range list {
 		a := &list[i]
-		if b.Accounts[a.Name] != nil {
+		if b.Accounts[b.account(a.Name)] != nil {
 			return errs.New(errs.Conflict, "the account %s exists already", a.Name)
 		}
 		if err := b.addAccount(a); err != nil {
@@ -113,7 +113,7 @@ func (b *Catalog) addAccount(a *model.Account) error {
 		return err
 	}
 	rec := model.Account{Name: a.Name, Description: stored(a.Description), Organization: stored(a.Organization), Flags: a.Flags &^ deleted}
-	b.Accounts[a.Name] = &rec
+	insert(&b.accountKeys, b.Accounts, a.Name, &rec)
 	return nil
 }
 
@@ -170,12 +170,15 @@ func (b *Catalog) RemoveAccounts(f *model.AccountFilter) (names []string, err er
 
 // AddCoordinators makes users coordinators of accounts.
 func (b *Catalog) AddCoordinators(accounts, users []string) error {
-	for _, user := range users {
-		if b.Users[user] == nil {
+	users = slices.Clone(users)
+	for i, user := range users {
+		users[i] = b.user(user)
+		if b.Users[users[i]] == nil {
 			return refuse(errs.Invalid, fault.UnknownUser, "there is no user %.60q", user)
 		}
 	}
 	for _, name := range accounts {
+		name = b.account(name)
 		a := b.Accounts[name]
 		if a == nil {
 			return unknownAccount(name)

@@ -15,7 +15,7 @@ import (
 // findAssociation returns the association with these names, or nil.
 func (b *Catalog) findAssociation(cluster, account, user, partition string) *model.Association {
 	for _, a := range b.Associations {
-		if a.Account == account && a.Cluster == cluster && a.User == user && a.Partition == partition {
+		if a.Account == account && a.Cluster == cluster && a.User == user && model.SameName(a.Partition, partition) {
 			return a
 		}
 	}
@@ -45,7 +45,7 @@ func isRoot(a *model.Association) bool { return isAccount(a) && a.Account == roo
 // only if the account itself has an association in that cluster.
 func (b *Catalog) AddAssociations(list []model.Association) error {
 	for i := range list {
-		a := &list[i]
+		a := b.spelledAssociation(&list[i])
 		if b.findAssociation(a.Cluster, a.Account, a.User, a.Partition) != nil {
 			return errs.New(errs.Conflict, "the association %s exists already", Text(a))
 		}
@@ -56,9 +56,17 @@ func (b *Catalog) AddAssociations(list []model.Association) error {
 	return nil
 }
 
+// spelledAssociation returns a copy of a with the names of existing records.
+func (b *Catalog) spelledAssociation(a *model.Association) *model.Association {
+	rec := *a
+	rec.Cluster, rec.Account, rec.User = b.cluster(a.Cluster), b.account(a.Account), b.user(a.User)
+	return &rec
+}
+
 // addAssociation adds an association that must not exist yet. It sets the
 // fields that are set in a.
 func (b *Catalog) addAssociation(a *model.Association) (*model.Association, error) {
+	a = b.spelledAssociation(a)
 	switch {
 	case b.Clusters[a.Cluster] == nil:
 		return nil, invalid("there is no cluster %.60q", a.Cluster)
@@ -161,6 +169,7 @@ func (b *Catalog) setParent(a *model.Association, parent string) error {
 	if !isAccount(a) {
 		return nil // a user's association is always below the association of its account
 	}
+	parent = b.account(parent)
 	p := b.findAssociation(a.Cluster, parent, "", "")
 	switch {
 	case isRoot(a):
@@ -323,7 +332,7 @@ func (b *Catalog) associations(f *model.AssocFilter) (list []*model.Association)
 			f.Users != nil && len(f.Users) == 0 && a.User == "",
 			!Matches(f.IDs, strconv.FormatUint(uint64(a.ID), 10)),
 			!Matches(f.DefaultQOSIDs, strconv.FormatUint(uint64(a.DefaultQOSID), 10)),
-			len(f.ParentAccounts) > 0 && (!isAccount(a) || !slices.Contains(f.ParentAccounts, a.ParentAccount)),
+			len(f.ParentAccounts) > 0 && (!isAccount(a) || !model.HasName(f.ParentAccounts, a.ParentAccount)),
 			f.Flags&model.AssocOnlyDefaults != 0 && a.IsDefault.Or(0) == 0,
 			len(f.QOSIDs) > 0 && !slices.ContainsFunc(f.QOSIDs, func(id string) bool { return slices.Contains(t.qos(a), id) }):
 			continue
@@ -346,7 +355,7 @@ func (b *Catalog) withDescendants(t tree, accounts []string) []string {
 	names := slices.Clone(accounts)
 	for _, a := range t {
 		for ancestor, n := t.parent(a), 0; ancestor != nil && n <= maxDepth; ancestor, n = t.parent(ancestor), n+1 {
-			if slices.Contains(accounts, ancestor.Account) && !slices.Contains(names, a.Account) {
+			if model.HasName(accounts, ancestor.Account) && !slices.Contains(names, a.Account) {
 				names = append(names, a.Account)
 			}
 		}

@@ -38,6 +38,8 @@ type Catalog struct {
 	QOS          map[uint32]*model.QOS
 	LastAssoc    uint32 // highest number that an association has ever had
 	LastQOS      uint32 // highest number that a QOS has ever had
+
+	clusterKeys, accountKeys, userKeys map[string]string // see spelled; nil until they are needed
 }
 
 // Empty returns a Catalog without any record.
@@ -59,8 +61,8 @@ func New() *Catalog {
 
 // Clone returns a copy of b that can be changed.
 func (b *Catalog) Clone() *Catalog {
-	return &Catalog{maps.Clone(b.Clusters), maps.Clone(b.Accounts), maps.Clone(b.Users),
-		maps.Clone(b.Associations), maps.Clone(b.QOS), b.LastAssoc, b.LastQOS}
+	return &Catalog{Clusters: maps.Clone(b.Clusters), Accounts: maps.Clone(b.Accounts), Users: maps.Clone(b.Users),
+		Associations: maps.Clone(b.Associations), QOS: maps.Clone(b.QOS), LastAssoc: b.LastAssoc, LastQOS: b.LastQOS}
 }
 
 // maxRecords limits the number of records in a Catalog, because they are all in
@@ -129,8 +131,44 @@ func checkTexts(texts ...model.Text) error {
 // record, a text that is empty is unset.
 func stored(t model.Text) model.Text { return model.Text(t.String()) }
 
-// Matches reports whether filter contains s or is empty.
-func Matches(filter []string, s string) bool { return len(filter) == 0 || slices.Contains(filter, s) }
+// Matches reports whether filter contains s or is empty. Like slurmdbd's
+// database, it ignores case.
+func Matches(filter []string, s string) bool { return len(filter) == 0 || model.HasName(filter, s) }
+
+// spelled returns a name as the record in m has it, or the name itself if there
+// is no such record. Records refer to each other in this spelling, so only
+// requests can have another one. The argument keys is the address of the
+// Catalog's map from model.NameKey to names, which is made when a change first
+// has a name that is not in m, and again after removals.
+func spelled[T any](keys *map[string]string, m map[string]*T, name string) string {
+	if m[name] != nil || name == "" {
+		return name
+	}
+	stored, found := (*keys)[model.NameKey(name)]
+	if *keys == nil || found && m[stored] == nil {
+		*keys = make(map[string]string, len(m))
+		for key := range m {
+			(*keys)[model.NameKey(key)] = key
+		}
+		stored, found = (*keys)[model.NameKey(name)]
+	}
+	if !found {
+		return name
+	}
+	return stored
+}
+
+// insert adds a new record to m.
+func insert[T any](keys *map[string]string, m map[string]*T, name string, record *T) {
+	m[name] = record
+	if *keys != nil {
+		(*keys)[model.NameKey(name)] = name
+	}
+}
+
+func (b *Catalog) cluster(name string) string { return spelled(&b.clusterKeys, b.Clusters, name) }
+func (b *Catalog) account(name string) string { return spelled(&b.accountKeys, b.Accounts, name) }
+func (b *Catalog) user(name string) string    { return spelled(&b.userKeys, b.Users, name) }
 
 // Sorted returns the values of m in the order of their keys.
 func Sorted[K cmp.Ordered, V any](m map[K]V) []V {

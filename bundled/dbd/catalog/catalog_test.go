@@ -93,6 +93,8 @@ func TestAssociationFilters(t *testing.T) {
 	}{
 		{"all of a cluster", model.AssocFilter{Clusters: []string{"c1"}},
 			[]string{"/", "/0-root/", "/lab/", "/lab/0-ann/", "/lab/bio/", "/lab/bio/0-ann/"}},
+		{"names in other spellings", model.AssocFilter{Clusters: []string{"C1"}, Accounts: []string{"BIO"}, Users: []string{"Ann"}}, []string{"/lab/bio/0-ann/"}},
+		{"parent in another spelling", model.AssocFilter{ParentAccounts: []string{"LAB"}}, []string{"/lab/bio/"}},
 		{"another cluster", model.AssocFilter{Clusters: []string{"c2"}}, []string{"/", "/0-root/"}},
 		{"account", model.AssocFilter{Accounts: []string{"bio"}}, []string{"/lab/bio/", "/lab/bio/0-ann/"}},
 		{"account and below", model.AssocFilter{Accounts: []string{"lab"}, Flags: model.AssocSubAccounts},
@@ -223,6 +225,48 @@ func TestChanges(t *testing.T) {
 		{"account with a bad name", errOnly(func(b *Catalog) error { return b.AddAccounts([]model.Account{{Name: "a/b"}}) }), "", fault.BadName, nil},
 		{"account without a name", errOnly(func(b *Catalog) error { return b.AddAccounts([]model.Account{{}}) }), "", -1, nil},
 		{"the same user", errOnly(func(b *Catalog) error { return b.AddUsers([]model.User{{Name: "ann"}}) }), "", -1, nil},
+		{"the same account in capitals", errOnly(func(b *Catalog) error { return b.AddAccounts([]model.Account{{Name: "LAB"}}) }), "", -1, nil},
+		{"the same user in capitals", errOnly(func(b *Catalog) error { return b.AddUsers([]model.User{{Name: "Ann"}}) }), "", -1, nil},
+		{"the same cluster in capitals", errOnly(func(b *Catalog) error { return b.AddClusters([]model.Cluster{{Name: "C1"}}) }), "", -1, nil},
+		{"the same QOS in capitals", errOnly(func(b *Catalog) error { return b.AddQOS([]model.QOS{{Name: "HIGH"}}) }), "", -1, nil},
+		{"an account in capitals again after its removal", errOnly(func(b *Catalog) error {
+			must(t, b.AddAccounts([]model.Account{{Name: "phy"}}))
+			if _, err := b.RemoveAccounts(&model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{"Phy"}}}); err != nil {
+				return err
+			}
+			must(t, b.AddAccounts([]model.Account{{Name: "PHY"}}))
+			return b.AddAccounts([]model.Account{{Name: "phy"}})
+		}), "", -1, func(b *Catalog) bool { return b.Accounts["PHY"] != nil && b.Accounts["phy"] == nil }},
+		{"an association in capitals", errOnly(func(b *Catalog) error { return b.AddAssociations([]model.Association{assoc("LAB", "ANN")}) }), "", -1, nil},
+		{"users with associations in capitals",
+			usersTo(model.AddUsersWithAssocs{AssocSet: model.AssocSet{Users: []string{"ANN", "bob"}, Accounts: []string{"BIO"}, Clusters: []string{"C1"}}, User: model.User{DefaultAccount: "Bio"}}),
+			"Adding|User(s)|bob|Associations|C|=|c1|A|=|bio|U|=|bob", 0,
+			func(b *Catalog) bool { return b.ListUsers(named("BOB"))[0].DefaultAccount == "bio" }},
+		{"accounts in capitals below another", accountsTo(model.AddAccountsWithAssocs{AssocSet: model.AssocSet{Accounts: []string{"LAB", "phy"}, Clusters: []string{"C1"},
+			Assoc: model.Association{ParentAccount: "LAB"}}}),
+			"Adding|Account(s)|phy|Associations|C|=|c1|A|=|phy", 0,
+			func(b *Catalog) bool {
+				return b.ListAssociations(&model.AssocFilter{Accounts: []string{"PHY"}})[0].Lineage == "/lab/phy/"
+			}},
+		{"coordinators in capitals", errOnly(func(b *Catalog) error { return b.AddCoordinators([]string{"LAB"}, []string{"ANN", "ann"}) }), "", 0,
+			func(b *Catalog) bool {
+				return len(b.Accounts["lab"].Coordinators) == 1 && b.Accounts["lab"].Coordinators[0].Name == "ann"
+			}},
+		{"a default account in capitals", errOnly(func(b *Catalog) error {
+			change := model.BlankUser()
+			change.DefaultAccount = "LAB"
+			_, err := b.ModifyUsers(named("ANN"), &change)
+			return err
+		}), "", 0, func(b *Catalog) bool { return b.ListUsers(named("ann"))[0].DefaultAccount == "lab" }},
+		{"another spelling of a name", errOnly(func(b *Catalog) error {
+			change := model.BlankUser()
+			change.Name = "Ann"
+			_, err := b.ModifyUsers(named("ann"), &change)
+			return err
+		}), "", 0, func(b *Catalog) bool {
+			return b.Users["ann"] == nil && b.Users["Ann"] != nil && len(b.ListAssociations(&model.AssocFilter{Users: []string{"ann"}})) == 2
+		}},
+		{"removal of a QOS in capitals", func(b *Catalog) ([]string, error) { return b.RemoveQOS(&model.QOSFilter{Names: []string{"High"}}) }, "high", 0, nil},
 		{"user with a workload key", errOnly(func(b *Catalog) error {
 			return b.AddUsers([]model.User{{Name: "bob", WCKeys: []model.WCKey{{Name: "w"}}}})
 		}), "", fault.NotSupported, nil},

@@ -35,14 +35,14 @@ func (b *Catalog) AddClusters(list []model.Cluster) error {
 		if err := checkName("cluster", c.Name); err != nil {
 			return err
 		}
-		if b.Clusters[c.Name] != nil {
+		if b.Clusters[b.cluster(c.Name)] != nil {
 			return errs.New(errs.Conflict, "the cluster %s exists already", c.Name)
 		}
 		rec := model.Cluster{Name: c.Name, Classification: c.Classification}
 		if c.Flags != model.NoVal32 {
 			rec.Flags = c.Flags
 		}
-		b.Clusters[c.Name] = &rec
+		insert(&b.clusterKeys, b.Clusters, c.Name, &rec)
 		b.insertAssociation(&model.Association{Account: root, Cluster: c.Name})
 		b.insertAssociation(&model.Association{Account: root, Cluster: c.Name, User: root, IsDefault: model.Some[uint16](1)})
 	}

@@ -32,10 +32,10 @@ func unknownQOS(name string) error {
 
 func (b *Catalog) hasQOS(id uint32) bool { return b.QOS[id] != nil }
 
-// qosByName returns the QOS of this name, or nil.
+// qosByName returns the QOS of this name, in any spelling, or nil.
 func (b *Catalog) qosByName(name string) *model.QOS {
 	for _, q := range b.QOS {
-		if q.Name == name {
+		if model.SameName(q.Name, name) {
 			return q
 		}
 	}
@@ -83,7 +83,7 @@ func (b *Catalog) ModifyQOS(f *model.QOSFilter, change *model.QOS) (names []stri
 			if err := checkName("QOS", change.Name); err != nil {
 				return nil, err
 			}
-			if b.qosByName(change.Name) != nil {
+			if other := b.qosByName(change.Name); other != nil && other.ID != q.ID {
 				return nil, errs.New(errs.Conflict, "the QOS %s exists already", change.Name)
 			}
 			q.Name = change.Name

@@ -21,6 +21,7 @@ func (b *Catalog) AddAccountsTo(set *model.AddAccountsWithAssocs) (string, error
 	}
 	var accounts, assocs []string
 	for _, name := range set.Accounts {
+		name = b.account(name)
 		if b.Accounts[name] == nil {
 			a := set.Account
 			a.Name, a.Description = name, cmp.Or(stored(a.Description), model.Text(name))
@@ -63,6 +64,7 @@ func (b *Catalog) AddUsersTo(set *model.AddUsersWithAssocs) (string, error) {
 	}
 	var users, assocs []string
 	for _, name := range set.Users {
+		name = b.user(name)
 		if b.Users[name] == nil {
 			u := set.User
 			u.Name = name
@@ -72,6 +74,7 @@ func (b *Catalog) AddUsersTo(set *model.AddUsersWithAssocs) (string, error) {
 			users = append(users, name)
 		}
 		for _, account := range set.Accounts {
+			account = b.account(account)
 			for _, cluster := range clusters {
 				for _, partition := range partitions {
 					if b.findAssociation(cluster, account, name, partition) != nil {
@@ -79,7 +82,7 @@ func (b *Catalog) AddUsersTo(set *model.AddUsersWithAssocs) (string, error) {
 					}
 					a := set.Assoc
 					a.Account, a.Cluster, a.User, a.Partition = account, cluster, name, partition
-					if set.User.DefaultAccount == account {
+					if b.account(set.User.DefaultAccount) == account {
 						a.IsDefault = model.Some[uint16](1)
 					}
 					rec, err := b.addAssociation(&a)
@@ -97,13 +100,16 @@ func (b *Catalog) AddUsersTo(set *model.AddUsersWithAssocs) (string, error) {
 // clustersOf returns the clusters that s names, or all clusters if s names
 // none.
 func (b *Catalog) clustersOf(s *model.AssocSet) ([]string, error) {
+	var names []string
 	for _, name := range s.Clusters {
-		if b.Clusters[name] == nil {
+		stored := b.cluster(name)
+		if b.Clusters[stored] == nil {
 			return nil, invalid("there is no cluster %.60q", name)
 		}
+		names = append(names, stored)
 	}
-	if len(s.Clusters) > 0 {
-		return s.Clusters, nil
+	if len(names) > 0 {
+		return names, nil
 	}
 	if len(b.Clusters) == 0 {
 		return nil, refuse(errs.Conflict, fault.EmptyList, "there is no cluster yet: add one, or run a job")

@@ -23,7 +23,7 @@ func (b *Catalog) users(f *model.UserFilter) (list []*model.User) {
 	byAssoc.Users = nil
 	for _, u := range Sorted(b.Users) {
 		if !Matches(f.Assoc.Users, u.Name) || f.AdminLevel != levelNotSet && f.AdminLevel != u.AdminLevel ||
-			len(f.DefaultAccounts) > 0 && !slices.Contains(f.DefaultAccounts, b.defaultAccount(u.Name)) ||
+			len(f.DefaultAccounts) > 0 && !model.HasName(f.DefaultAccounts, b.defaultAccount(u.Name)) ||
 			len(f.DefaultWCKeys) > 0 {
 			continue
 		}
@@ -80,7 +80,7 @@ func (b *Catalog) ListUsers(f *model.UserFilter) (list []model.User) {
 func (b *Catalog) AddUsers(list []model.User) error {
 	for i := range list {
 		u := &list[i]
-		if b.Users[u.Name] != nil {
+		if b.Users[b.user(u.Name)] != nil {
 			return errs.New(errs.Conflict, "the user %s exists already", u.Name)
 		}
 		if err := b.addUser(u); err != nil {
@@ -107,7 +107,7 @@ func (b *Catalog) addUser(u *model.User) error {
 	if rec.AdminLevel == levelNotSet || rec.AdminLevel > Administrator {
 		rec.AdminLevel = levelNone
 	}
-	b.Users[u.Name] = &rec
+	insert(&b.userKeys, b.Users, u.Name, &rec)
 	return nil
 }
 
@@ -149,11 +149,12 @@ func (b *Catalog) changeDefaults(user string, change *model.User) error {
 	if id != 0 && !b.hasQOS(id) {
 		return unknownQOS("of that number")
 	}
+	account := b.account(change.DefaultAccount)
 	for _, old := range Sorted(b.Associations) {
 		if old.User != user {
 			continue
 		}
-		isNewDefault := change.DefaultAccount == old.Account && old.Partition == ""
+		isNewDefault := account == old.Account && old.Partition == ""
 		if !isNewDefault && id == 0 {
 			continue
 		}
@@ -182,7 +183,7 @@ func (b *Catalog) renameUser(u *model.User, name string) error {
 	switch {
 	case u.Name == root:
 		return refuse(errs.Denied, fault.AccessDenied, "the user root can't be renamed")
-	case b.Users[name] != nil:
+	case b.user(name) != u.Name && b.Users[b.user(name)] != nil:
 		return errs.New(errs.Conflict, "the user %s exists already", name)
 	}
 	for _, old := range b.Associations {
