@@ -91,7 +91,7 @@ func checkDocumented(t *testing.T, s testServer, r *http.Request, w *httptest.Re
 		checkEnvelope(t, doc, view, w.Header().Get("Content-Type"), body)
 		return
 	}
-	path := strings.TrimSuffix(endpoint.URL(view), "/")
+	path := endpoint.URL(view)
 	item := doc.Paths.Value(path)
 	if item == nil || item.GetOperation(endpoint.Method) == nil {
 		t.Errorf("the document does not have %s %s", endpoint.Method, path)
