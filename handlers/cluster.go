@@ -39,7 +39,7 @@ func (h *handler) sendClusters(c *rest.Call, filter model.ClusterFilter, name st
 		list = func(each func(*model.Cluster) error) error { return each(cluster) }
 	}
 	body := api.ClustersAnswer{Envelope: c.Envelope()}
-	page := rest.Paged(c, &body.Meta, func(c *model.Cluster) string { return c.Name }, list)
+	page := rest.Paged(c, &body.Envelope, func(c *model.Cluster) string { return c.Name }, list)
 	body.Clusters = func(each func(*api.ClusterRow) error) error {
 		row := api.ClusterRow{Records: r}
 		return page(func(cluster *model.Cluster) error {

@@ -275,5 +275,5 @@ func parseWith[T any](typ func() Type[T], set func(any, T) error) func(View, los
 // check the value: a client may have copied one that can't be parsed, such as
 // the number for "not set", from an answer.
 func parseIgnored(View, lossCheck) func(*Report, *Value, any) {
-	return func(r *Report, doc *Value, _ any) { r.Warn(doc, "has no effect") }
+	return func(r *Report, doc *Value, _ any) { r.ignore(doc) }
 }
