@@ -16,7 +16,7 @@ type Endpoint struct {
 	Method      string
 	Accounting  bool   // the path begins with the accounting daemon's segment
 	Util        bool   // the path begins with the segment for operations that need no daemon
-	Path        string // path after the version, such as "node/{node_name}"; a trailing "/" has no meaning
+	Path        string // path after the version, such as "node/{node_name}"; a trailing "/" is part of it only in documents
 	ID          string // last part of the operation's name in documents, such as "get_node"
 	Doc         string // summary, in one line
 	Description string // longer description, in sentences

@@ -40,6 +40,9 @@ spelling (` + "`/sched/`, `/scheddb/`" + `) it is stricter. This page is generat
 `)
 	for _, l := range Leniencies {
 		operations := "all operations that change nothing"
+		if l.Changes {
+			operations = "all operations that change something"
+		}
 		if l.Operations != nil {
 			operations = "`" + strings.Join(l.Operations, "`, `") + "`"
 		}

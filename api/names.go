@@ -94,6 +94,11 @@ var (
 	NamesBoth  = Names{sched: true, slurm: true}
 )
 
+// NamesOf returns the set with only the spelling s.
+func NamesOf(s schema.Spelling) Names {
+	return Names{sched: s == schema.Sched, slurm: s == schema.Slurm}
+}
+
 // Serves reports whether the gateway serves the spelling s.
 func (n Names) Serves(s schema.Spelling) bool {
 	if s == schema.Slurm {

@@ -37,7 +37,7 @@ func (h *handler) getAccount(c *rest.Call, p *api.AccountParams) error {
 
 func (h *handler) sendAccounts(c *rest.Call, list func(each func(*model.Account) error) error) error {
 	body := api.AccountsAnswer{Envelope: c.Envelope()}
-	body.Accounts = rest.Paged(c, &body.Meta, func(a *model.Account) string { return a.Name }, list)
+	body.Accounts = rest.Paged(c, &body.Envelope, func(a *model.Account) string { return a.Name }, list)
 	return rest.Send(c, http.StatusOK, api.Accounts, &body)
 }
 

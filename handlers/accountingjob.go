@@ -158,7 +158,7 @@ func isPart(j *model.AccountingJob, selected model.SelectedStep) bool {
 
 func (h *handler) sendAccountingJobs(c *rest.Call, r *api.Records, list func(each func(*model.AccountingJob) error) error) error {
 	body := api.AccountingJobsAnswer{Envelope: c.Envelope()}
-	page := rest.Paged(c, &body.Meta, recordedJobKey, list)
+	page := rest.Paged(c, &body.Envelope, recordedJobKey, list)
 	body.Jobs = func(each func(*api.AccountingJobRow) error) error {
 		row := api.AccountingJobRow{Records: r, Now: model.At(c.Started())}
 		return page(func(j *model.AccountingJob) error {

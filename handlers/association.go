@@ -36,7 +36,7 @@ func (h *handler) getAssociations(c *rest.Call, p *api.AssociationParams) error 
 	usagePeriod(c, &filter.UsageStart, &filter.UsageEnd)
 	body := api.AssociationsAnswer{Envelope: c.Envelope()}
 	key := func(a *model.Association) string { return a.Cluster + "/" + numberKey(uint64(a.ID)) }
-	page := rest.Paged(c, &body.Meta, key, recordsOf[model.Association](h, c, filter))
+	page := rest.Paged(c, &body.Envelope, key, recordsOf[model.Association](h, c, filter))
 	body.Associations = func(each func(*api.AssociationRow) error) error {
 		row := api.AssociationRow{Records: r}
 		return page(func(a *model.Association) error {

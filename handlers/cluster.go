@@ -38,7 +38,7 @@ func (h *handler) sendClusters(c *rest.Call, filter model.ClusterFilter, name st
 		list = func(each func(*model.Cluster) error) error { return each(cluster) }
 	}
 	body := api.ClustersAnswer{Envelope: c.Envelope()}
-	page := rest.Paged(c, &body.Meta, clusterRecordName, list)
+	page := rest.Paged(c, &body.Envelope, clusterRecordName, list)
 	body.Clusters = func(each func(*api.ClusterRow) error) error {
 		row := api.ClusterRow{Records: r}
 		return page(func(cluster *model.Cluster) error {

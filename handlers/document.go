@@ -3,6 +3,7 @@ package handlers
 import (
 	"sync"
 
+	"schedrestd/api"
 	"schedrestd/api/openapi"
 	"schedrestd/api/schema"
 	"schedrestd/handlers/rest"
@@ -15,18 +16,36 @@ import (
 // program. It reveals only the supported paths, versions and authentication
 // methods.
 //
+// The document at /openapi is about all versions and spellings. Below the path of
+// the controller's operations, such as /slurm/v0.0.42/openapi, is the document
+// about one version and spelling, as slurmrestd with this version writes it.
+//
 // A path may have a suffix for the format. Without a suffix, the Accept header
 // determines the format.
 func (h *handler) documentPages() map[string]rest.Page {
-	newPage := func(media ...string) rest.Page { return rest.Page{ID: "openapi", Media: media, Do: h.getDocument} }
-	return map[string]rest.Page{
-		"openapi":      newPage(rest.BodyMedia...),
-		"openapi/v3":   newPage(rest.BodyMedia...),
-		"openapi.json": newPage(rest.MediaJSON),
-		"openapi.yaml": newPage(rest.MediaYAML, rest.MediaXYAML),
-
+	pages := map[string]rest.Page{
 		"meta/versions": {ID: "versions", Media: rest.BodyMedia, Do: func(c *rest.Call) error { return c.SendCached(h.versions) }},
 	}
+	add := func(under string, o openapi.Options) {
+		document := newDocument(o)
+		newPage := func(media ...string) rest.Page {
+			return rest.Page{ID: "openapi", Media: media, Do: func(c *rest.Call) error { return c.SendCached(document) }}
+		}
+		pages[under+"openapi"] = newPage(rest.BodyMedia...)
+		pages[under+"openapi/v3"] = newPage(rest.BodyMedia...)
+		pages[under+"openapi.json"] = newPage(rest.MediaJSON)
+		pages[under+"openapi.yaml"] = newPage(rest.MediaYAML, rest.MediaXYAML)
+	}
+	all := h.documentOptions()
+	add("", all)
+	for _, p := range h.Parsers {
+		for _, s := range h.Names.Spellings() {
+			one := all
+			one.Parsers, one.Names = []feature.Parser{p}, api.NamesOf(s)
+			add(new(api.Endpoint).Segment(s)+"/"+p.Name()+"/", one)
+		}
+	}
+	return pages
 }
 
 // newVersions returns the names of the served API versions, and which of them are
@@ -55,16 +74,13 @@ func (h *handler) newVersions() *rest.Cached {
 	})
 }
 
-// getDocument sends the document. Generating and compressing the document takes
-// several hundred times as long as sending it, and anyone can request it, so it
-// is cached. Each cached copy takes a few megabytes, or a tenth of that if
-// compressed.
-func (h *handler) getDocument(c *rest.Call) error { return c.SendCached(h.document) }
-
-// newDocument returns the document about the operations that this gateway
-// serves.
-func (h *handler) newDocument() *rest.Cached {
-	collect := sync.OnceValues(func() (*openapi.Document, error) { return openapi.New(h.documentOptions()) })
+// newDocument returns the document with these options. Generating and compressing
+// the document takes several hundred times as long as sending it, and anyone can
+// request it, so it is cached. Each cached copy of the document about all versions
+// takes a few megabytes, or a tenth of that if compressed; those about one version
+// take together as much.
+func newDocument(o openapi.Options) *rest.Cached {
+	collect := sync.OnceValues(func() (*openapi.Document, error) { return openapi.New(o) })
 	return rest.NewCached(func(e schema.Encoder) error {
 		document, err := collect()
 		if err == nil {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -91,7 +92,7 @@ func checkDocumented(t *testing.T, s testServer, r *http.Request, w *httptest.Re
 		checkEnvelope(t, doc, view, w.Header().Get("Content-Type"), body)
 		return
 	}
-	path := strings.TrimSuffix(endpoint.URL(view), "/")
+	path := endpoint.URL(view)
 	item := doc.Paths.Value(path)
 	if item == nil || item.GetOperation(endpoint.Method) == nil {
 		t.Errorf("the document does not have %s %s", endpoint.Method, path)
@@ -201,6 +202,52 @@ func TestDocument(t *testing.T) {
 	}
 	if d := cmp.Diff(parseYAML(t, texts["JSON"]), parseYAML(t, texts["YAML"])); d != "" {
 		t.Errorf("YAML is another document than JSON: %.2000s", d)
+	}
+}
+
+// TestDocumentOfOneVersion checks that a path with a version and a spelling leads
+// to a document about only these, with the paths that slurmrestd's document has,
+// and that the operations' paths still do.
+func TestDocumentOfOneVersion(t *testing.T) {
+	for _, tt := range []struct {
+		path   string
+		names  api.Names
+		status int
+		want   string // expression for the paths of the document
+		has    []string
+	}{
+		{"/slurm/v0.0.42/openapi/v3", api.NamesBoth, 200, `^/(slurm|slurmdb|util)/v0\.0\.42/`, []string{"/slurm/v0.0.42/jobs/", "/slurm/v0.0.42/shares", "/slurmdb/v0.0.42/qos/", "/slurmdb/v0.0.42/qos/{qos}"}},
+		{"/slurm/v0.0.45/openapi.json", api.NamesBoth, 200, `^/(slurm|slurmdb|util)/v0\.0\.45/`, []string{"/slurm/v0.0.45/conf", "/util/v0.0.45/hostnames"}},
+		{"/sched/v0.0.42/openapi", api.NamesBoth, 200, `^/(sched|scheddb|util)/v0\.0\.42/`, []string{"/sched/v0.0.42/jobs/"}},
+		{"/slurm/v0.0.42/openapi.json", api.NamesSched, 404, "", nil},
+		{"/slurm/v0.0.39/openapi.json", api.NamesBoth, 404, "", nil},
+		{"/slurmdb/v0.0.42/openapi.json", api.NamesBoth, 404, "", nil},
+	} {
+		t.Run(tt.path, func(t *testing.T) {
+			cfg := config(demo())
+			cfg.Names = tt.names
+			w := serve(t, cfg, newRequest(http.MethodGet, tt.path, ""))
+			if w.Code != tt.status {
+				t.Fatalf("status %d: %.200s", w.Code, w.Body)
+			}
+			if tt.want == "" {
+				return
+			}
+			var document struct{ Paths map[string]any }
+			if err := json.Unmarshal(w.Body.Bytes(), &document); err != nil {
+				t.Fatal(err)
+			}
+			for path := range document.Paths {
+				if !regexp.MustCompile(tt.want).MatchString(path) {
+					t.Errorf("the document has %s", path)
+				}
+			}
+			for _, path := range tt.has {
+				if document.Paths[path] == nil {
+					t.Errorf("the document lacks %s", path)
+				}
+			}
+		})
 	}
 }
 

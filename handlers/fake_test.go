@@ -22,7 +22,8 @@ import (
 // answers.
 type fake struct {
 	release      string
-	callErr      error // error of every call; nil for none
+	callErr      error            // error of every call; nil for none
+	callErrs     map[string]error // by the call, in place of callErr
 	pings        []model.Ping
 	nodes        []model.Node
 	partitions   []model.Partition
@@ -65,6 +66,9 @@ type fake struct {
 func (f *fake) logCall(call string, cred model.Credential) error {
 	f.calls = append(f.calls, call)
 	f.creds = append(f.creds, cred)
+	if err := f.callErrs[call]; err != nil {
+		return err
+	}
 	return f.callErr
 }
 

@@ -55,7 +55,6 @@ func (c Check) String() string { return c.Name + ": " + cmp.Or(c.Problem, "ok") 
 
 type handler struct {
 	Config
-	document *rest.Cached // the OpenAPI document
 	versions *rest.Cached // the names of the versions
 	feeds    *feeds
 }
@@ -66,7 +65,7 @@ func newHandler(cfg Config) *handler {
 		cfg.Content = feature.AllContent
 	}
 	h := &handler{Config: cfg}
-	h.document, h.versions = h.newDocument(), h.newVersions()
+	h.versions = h.newVersions()
 	h.feeds = h.newFeeds()
 	return h
 }

@@ -19,6 +19,6 @@ func (h *handler) getInstances(c *rest.Call, p *api.InstancesParams) error {
 	key := func(i *model.Instance) string {
 		return strings.Join([]string{i.Cluster, i.Node, numberKey(uint64(i.TimeStart)), i.InstanceID}, "/")
 	}
-	body.Instances = rest.Paged(c, &body.Meta, key, recordsOf[model.Instance](h, c, p.InstanceFilter))
+	body.Instances = rest.Paged(c, &body.Envelope, key, recordsOf[model.Instance](h, c, p.InstanceFilter))
 	return rest.Send(c, http.StatusOK, api.Instances, &body)
 }

@@ -26,7 +26,7 @@ func (h *handler) getJobs(c *rest.Call, p *api.JobListParams) error {
 	}
 	body := api.JobsAnswer{Envelope: c.Envelope()}
 	row := api.JobRow{Users: h.Users}
-	jobs := rest.Paged(c, &body.Meta, jobKey, func(each func(*model.Job) error) error {
+	jobs := rest.Paged(c, &body.Envelope, jobKey, func(each func(*model.Job) error) error {
 		times, err := h.eachJob(c, p, func(j *model.Job) error {
 			if row.Job = j; !p.Match(&row) {
 				return nil

@@ -15,7 +15,7 @@ import (
 // these cases getJobStates requests the jobs, and extracts the states from them.
 func (h *handler) getJobStates(c *rest.Call, p *api.JobStatesParams) error {
 	body := api.JobStatesAnswer{Envelope: c.Envelope()}
-	body.Jobs = rest.Paged(c, &body.Meta, (*api.JobStateRow).Key, func(each func(*api.JobStateRow) error) error {
+	body.Jobs = rest.Paged(c, &body.Envelope, (*api.JobStateRow).Key, func(each func(*api.JobStateRow) error) error {
 		row := func(s *model.JobStateEntry) error {
 			if !p.HasState(s.State) {
 				return nil

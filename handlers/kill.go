@@ -48,7 +48,6 @@ func (h *handler) oldDeleteJob(c *rest.Call, p *api.KillParams) error {
 		err := h.Controller.Kill(c.Context(), c.Credential(), p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
 		var ok bool
 		if gone, ok = goneJob(c, err); ok {
-			c.Warn(rest.InPath+"job_id", "%s", gone.Message)
 			err = nil
 		}
 		return p.Job, err

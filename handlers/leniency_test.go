@@ -1,10 +1,12 @@
 package handlers
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"testing"
 
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
@@ -75,6 +77,67 @@ func TestLenientChanges(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLenientWarnings checks which requests get a warning in each spelling. A
+// value that is not blank and has no effect gets one in both.
+func TestLenientWarnings(t *testing.T) {
+	for _, tt := range []struct {
+		name, method, path, body string
+		accounting               bool
+		status                   int    // in Slurm's spelling
+		slurm, sched             string // sources of the warnings
+		schedStatus              int    // 0 if it is the same
+		setup                    func(*fake)
+	}{
+		{name: "the user of a reason", method: "POST", path: "node/n1", body: `{"comment": "x", "state": ["DRAIN"], "reason": "t", "reason_uid": "alice"}`, status: 200, sched: "#/reason_uid"},
+		{name: "the user of a reason, several nodes", method: "POST", path: "nodes/", body: `{"name": ["n1"], "comment": "x", "reason_uid": "alice"}`, status: 200, sched: "#/reason_uid"},
+		{name: "an empty name in a list", method: "POST", path: "reservations/", body: `{"reservations": [{"name": "r", "node_list": [""], "partition": "debug", "start_time": 1795000000, "duration": 60, "users": ["alice"]}]}`, status: 200, sched: "#/reservations/0/node_list"},
+		{name: "an empty list", method: "POST", path: "reservations/", body: `{"reservations": [{"name": "r", "node_list": [], "partition": "debug", "start_time": 1795000000, "duration": 60, "users": ["alice"]}]}`, status: 200, sched: "#/reservations/0/node_list"},
+		{name: "a field that slurmrestd ignores", method: "POST", path: "partitions/", body: `{"partitions": [{"name": "debug", "cluster": "c", "maximums": {"time": 5}}]}`, status: 200, slurm: "#/partitions/0/cluster", sched: "#/partitions/0/cluster"},
+		{name: "an infinite deadline", method: "POST", path: "job/submit", body: `{"job": {"script": "#!/bin/sh", "environment": ["A=1"], "deadline": {"infinite": true}}}`, status: 200, slurm: "#/job/deadline", sched: "#/job/deadline"},
+		{name: "an unknown field", method: "POST", path: "job/submit", body: `{"job": {"script": "#!/bin/sh", "environment": ["A=1"], "x": ""}}`, status: 200, slurm: "#/job/x", sched: "#/job/x"},
+		{name: "no association", method: "GET", path: "associations/?user=nosuch", accounting: true, status: 200, slurm: "query"},
+		{name: "no association, one", method: "GET", path: "association/?user=nosuch", accounting: true, status: 200, slurm: "query"},
+		{name: "no association on a page", method: "GET", path: "associations/?user=nosuch&limit=5", accounting: true, status: 200, slurm: "query"},
+		{name: "an association", method: "GET", path: "associations/", accounting: true, status: 200},
+		{name: "no user", method: "GET", path: "users/", accounting: true, setup: func(f *fake) { f.recorded.users = nil }, status: 200, slurm: "query"},
+		{name: "no recorded job", method: "GET", path: "jobs/", accounting: true, setup: func(f *fake) { f.recorded.jobs = nil }, status: 200, slurm: "query"},
+		{name: "no job of the controller", method: "GET", path: "jobs/?job_name=nosuch", status: 200},
+		{name: "no new configuration", method: "GET", path: "conf?update_time=4102444800", setup: unchanged, status: 200, slurm: "query/update_time", schedStatus: 304},
+		{name: "no new nodes", method: "GET", path: "nodes?update_time=4102444800", setup: unchanged, status: 304},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, spelling := range []struct {
+				segment, want string
+				status        int
+			}{{"slurm", tt.slurm, tt.status}, {"sched", tt.sched, cmp.Or(tt.schedStatus, tt.status)}} {
+				if tt.accounting {
+					spelling.segment += "db"
+				}
+				f := demo()
+				if tt.setup != nil {
+					tt.setup(f)
+				}
+				w := serve(t, config(f), request(tt.method, "/"+spelling.segment+"/v0.0.45/"+tt.path, tt.body))
+				var got []string
+				if w.Body.Len() > 0 {
+					for _, warning := range envelope(t, w.Body.Bytes()).Warnings {
+						got = append(got, warning.Source)
+					}
+				}
+				if w.Code != spelling.status || strings.Join(got, " ") != spelling.want {
+					t.Errorf("%s: status %d, warnings about %q; want %d, %q: %s", spelling.segment, w.Code, got, spelling.status, spelling.want, w.Body)
+				}
+			}
+		})
+	}
+}
+
+// unchanged makes the controller report that nothing has changed.
+func unchanged(f *fake) {
+	err := &errs.Error{Kind: errs.Unchanged, Message: "nothing has changed since that time", Number: 1900}
+	f.callErrs = map[string]error{"conf": err, "nodes": err}
 }
 
 // removesNothing makes each removal find no record.

@@ -44,7 +44,8 @@ func (b *bodyEndpoint) sentBy(t *testing.T, body any) (sent any, w *httptest.Res
 	f := demo()
 	f.reservations[0].Partition = "main" // so that an empty partition is a change
 	w = httptest.NewRecorder()
-	New(config(f)).ServeHTTP(w, request(b.Method, b.url, string(text)))
+	url := strings.Replace(b.url, "/slurm/", "/sched/", 1) // in Slurm's spelling, blank values cause no warnings
+	New(config(f)).ServeHTTP(w, request(b.Method, url, string(text)))
 	return []any{f.calls, f.submitted, f.nodeUpdates, f.reservationUpdates, f.partitionUpdates, f.killRequests, f.cancelled, f.killArgs}, w
 }
 

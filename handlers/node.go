@@ -42,7 +42,7 @@ func (h *handler) getNodes(c *rest.Call, p *api.NodeListParams) error {
 	}
 	body := api.NodesAnswer{Envelope: c.Envelope()}
 	row := api.NodeRow{Users: h.Users, Unmixed: unmixed}
-	nodes := rest.Paged(c, &body.Meta, func(n *model.Node) string { return n.Name }, func(each func(*model.Node) error) error {
+	nodes := rest.Paged(c, &body.Envelope, func(n *model.Node) string { return n.Name }, func(each func(*model.Node) error) error {
 		matching := func(n *model.Node) error {
 			row.Node, row.Partitions = n, members.partitions(n.Name)
 			if !p.Match(&row) {
@@ -131,7 +131,7 @@ func (h *handler) updateNodes(c *rest.Call, u *model.NodeUpdate, source string) 
 			return err
 		}
 	}
-	if u.ReasonUID.Set || u.ReasonUser != "" {
+	if (u.ReasonUID.Set || u.ReasonUser != "") && !c.Lenient(api.HarmlessValue) {
 		c.Warn("#/reason_uid", "has no effect from Slurm 23.02 on: the controller records the user of the request")
 	}
 	if err := h.resolveName(c, userNames, &u.ReasonUser, &u.ReasonUID, "#/reason_uid"); err != nil {

@@ -20,7 +20,7 @@ func (h *handler) getPartitions(c *rest.Call, p *api.PartitionListParams) error 
 		}
 	}
 	body := api.PartitionsAnswer{Envelope: c.Envelope()}
-	body.Partitions = rest.Paged(c, &body.Meta, func(p *model.Partition) string { return p.Name }, func(each func(*model.Partition) error) (err error) {
+	body.Partitions = rest.Paged(c, &body.Envelope, func(p *model.Partition) string { return p.Name }, func(each func(*model.Partition) error) (err error) {
 		body.LastUpdate, err = h.Controller.Partitions(c.Context(), c.Credential(), p.Query, func(one *model.Partition) error {
 			if !p.Match(one.Nodes) {
 				return nil

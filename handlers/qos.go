@@ -67,7 +67,7 @@ func (h *handler) getQOS(c *rest.Call, p *api.QOSParams) error {
 
 func (h *handler) sendQOS(c *rest.Call, r *api.Records, list func(each func(*model.QOS) error) error) error {
 	body := api.QOSAnswer{Envelope: c.Envelope()}
-	page := rest.Paged(c, &body.Meta, func(q *model.QOS) string { return numberKey(uint64(q.ID)) }, list)
+	page := rest.Paged(c, &body.Envelope, func(q *model.QOS) string { return numberKey(uint64(q.ID)) }, list)
 	body.QOS = func(each func(*api.QOSRow) error) error {
 		row := api.QOSRow{Records: r}
 		return page(func(q *model.QOS) error {

@@ -22,7 +22,7 @@ func (h *handler) getReservations(c *rest.Call, p *api.ReservationListParams) er
 		}
 	}
 	body := api.ReservationsAnswer{Envelope: c.Envelope()}
-	body.Reservations = rest.Paged(c, &body.Meta, func(r *model.Reservation) string { return r.Name }, func(each func(*model.Reservation) error) (err error) {
+	body.Reservations = rest.Paged(c, &body.Envelope, func(r *model.Reservation) string { return r.Name }, func(each func(*model.Reservation) error) (err error) {
 		body.LastUpdate, err = h.Controller.Reservations(c.Context(), c.Credential(), p.Query, func(one *model.Reservation) error {
 			if !p.Match(one.Nodes) {
 				return nil

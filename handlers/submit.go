@@ -94,9 +94,18 @@ func (h *handler) followSubmitted(c *rest.Call, id uint32) (schema.Stream[api.Jo
 // warnOfSubmission adds the controller's remark about a job that it accepted,
 // such as that the job is held.
 func (h *handler) warnOfSubmission(c *rest.Call, s *model.Submitted, at string) {
-	if s.ErrorCode != 0 {
-		c.Warn(at, "%s", h.ErrorText(int(int32(s.ErrorCode))))
+	if s.ErrorCode == 0 {
+		return
 	}
+	remark := h.ErrorText(int(int32(s.ErrorCode)))
+	if c.Lenient(api.RemarkPrefix) {
+		kind := "Job"
+		if at != "#/job" {
+			kind = "HetJob"
+		}
+		c.Warn(at, "%s submission resulted in non-zero return code: %s", kind, remark)
+	}
+	c.Warn(at, "%s", remark)
 }
 
 // componentAt returns the place of component i in the body. The argument at is

@@ -13,7 +13,7 @@ import (
 func (h *handler) getTRES(c *rest.Call, _ *api.NoParams) error {
 	body := api.TRESAnswer{Envelope: c.Envelope()}
 	key := func(t *model.TRES) string { return numberKey(uint64(t.ID)) }
-	body.TRES = rest.Paged(c, &body.Meta, key, recordsOf[model.TRES](h, c, model.TRESFilter{WithDeleted: true}))
+	body.TRES = rest.Paged(c, &body.Envelope, key, recordsOf[model.TRES](h, c, model.TRESFilter{WithDeleted: true}))
 	return rest.Send(c, http.StatusOK, api.TRESList, &body)
 }
 

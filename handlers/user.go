@@ -36,7 +36,7 @@ func (h *handler) getUser(c *rest.Call, p *api.UsersParams) error {
 
 func (h *handler) sendUsers(c *rest.Call, list func(each func(*model.User) error) error) error {
 	body := api.UsersAnswer{Envelope: c.Envelope()}
-	body.Users = rest.Paged(c, &body.Meta, userName, list)
+	body.Users = rest.Paged(c, &body.Envelope, userName, list)
 	return rest.Send(c, http.StatusOK, api.UserList, &body)
 }
 

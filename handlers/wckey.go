@@ -26,7 +26,7 @@ func (h *handler) getWCKeys(c *rest.Call, p *api.WCKeysParams) error {
 
 func (h *handler) sendWCKeys(c *rest.Call, list schema.Stream[model.WCKey]) error {
 	body := api.WCKeysAnswer{Envelope: c.Envelope()}
-	body.WCKeys = rest.Paged(c, &body.Meta, func(k *model.WCKey) string { return k.Cluster + "/" + numberKey(uint64(k.ID)) }, list)
+	body.WCKeys = rest.Paged(c, &body.Envelope, func(k *model.WCKey) string { return k.Cluster + "/" + numberKey(uint64(k.ID)) }, list)
 	return rest.Send(c, http.StatusOK, api.WCKeys, &body)
 }
 

@@ -91,7 +91,7 @@ func (d *writer) paths() {
 	byPath := map[string][]operation{}
 	var order []string
 	for _, op := range d.operations {
-		path := strings.TrimSuffix(op.URL(op.view), "/")
+		path := op.URL(op.view)
 		if byPath[path] == nil {
 			order = append(order, path)
 		}

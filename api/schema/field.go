@@ -145,6 +145,22 @@ func Ignore[O, T any](name string, typ func() Type[T], doc string, opts ...Optio
 	return Field[O]{f}
 }
 
+// Harmless returns a field like f, which Ignore returned, that causes no warning
+// in a quiet report.
+func (f Field[O]) Harmless() Field[O] {
+	parse := f.parser(View{}, nil)
+	f.parser = func(View, lossCheck) func(*Report, *Value, any) {
+		return func(r *Report, doc *Value, o any) {
+			if r.Quiet {
+				r.silenced++
+				return
+			}
+			parse(r, doc, o)
+		}
+	}
+	return f
+}
+
 // Warning returns a field like f, but a valid value in a request also causes a
 // warning with the given text.
 func (f Field[O]) Warning(text string) Field[O] {

@@ -26,10 +26,10 @@ func Object[O any](name string, fields func() Fields[O]) *ObjectType[O] {
 func Change[O any](name string, fields func() Fields[O]) *ObjectType[O] {
 	t := Object(name, fields)
 	t.lost = func(parse func(*Report, *Value, any), r *Report, doc *Value, o any) bool {
-		object, notes := o.(*O), len(r.Warnings)+len(r.Errors)
+		object, notes := o.(*O), r.notes()
 		before := *object
 		parse(r, doc, o)
-		if len(r.Warnings)+len(r.Errors) != notes || !reflect.DeepEqual(before, *object) {
+		if r.notes() != notes || !reflect.DeepEqual(before, *object) {
 			return false
 		}
 		var alone, blank O // another field of the body may have set the same value
@@ -219,9 +219,9 @@ func parseFields(fields []field, v View, lost lossCheck) func(*Report, *Value, a
 
 // warnNotSettable parses a field that can't be set. It adds a warning, not an
 // error, because the client may have copied the field from an answer. If the
-// value is empty, 0 or false, it adds no warning.
+// value is blank, it adds no warning.
 func warnNotSettable(r *Report, doc *Value, _ any) {
-	if len(doc.Items) > 0 || doc.Kind != Map && doc.Kind != Array && doc.Text != "" && doc.Text != "0" && doc.Text != "false" {
+	if !doc.Blank() {
 		r.Warn(doc, "can't be set, ignored")
 	}
 }

@@ -28,9 +28,11 @@ const maxNotes = 100
 type Report struct {
 	Lenient    bool // note nothing, and treat invalid values as absent
 	Strict     bool // treat an unknown field as an error
+	Quiet      bool // add no warning about a blank value or a harmless field
 	Conditions bool // treat null as an error, because without the condition a request would concern more objects
 	Warnings   []Note
 	Errors     []Note
+	silenced   int // warnings that Quiet left out
 	path       []string
 }
 
@@ -50,8 +52,15 @@ func (r *Report) InElement(i int, f func()) { r.In(strconv.Itoa(i), f) }
 
 // Warn adds a warning about v, which was ignored or not taken literally.
 func (r *Report) Warn(v *Value, format string, args ...any) {
+	if r.Quiet && v.Blank() {
+		r.silenced++
+		return
+	}
 	r.note(&r.Warnings, v, "", format, args)
 }
+
+// notes returns the number of notes, including those that Quiet left out.
+func (r *Report) notes() int { return len(r.Warnings) + len(r.Errors) + r.silenced }
 
 // unknown adds a note about a field that the object does not have. Once the
 // limit on notes is reached, it no longer searches for similar names, because a

@@ -1,6 +1,9 @@
 package schema
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Kind is the kind of a Value.
 type Kind uint8
@@ -35,6 +38,18 @@ type Value struct {
 	Untyped bool
 	// Bare marks a query parameter that was sent without "=". Its Text is empty.
 	Bare bool
+}
+
+// Blank reports whether v is null, empty, 0 or false, or contains only such
+// values. Generated clients send these for fields that are not set.
+func (v *Value) Blank() bool {
+	switch v.Kind {
+	case Null:
+		return true
+	case Array, Map:
+		return !slices.ContainsFunc(v.Items, func(item Value) bool { return !item.Blank() })
+	}
+	return v.Text == "" || v.Text == "0" || v.Text == "false"
 }
 
 // Limits restrict the memory and time for reading a document. They apply before

@@ -84,15 +84,18 @@ func (s *Server) ErrorBody(ctx context.Context, err error) []byte {
 	return body.Bytes()
 }
 
-// answerNotFound handles requests whose path names an object that does not
-// exist. slurmrestd answers some of these requests with 200 instead of 404, and
-// in Slurm's spelling answerNotFound does the same. It returns every other
-// error.
-func (c *Call) answerNotFound(err error) error {
-	if errs.KindOf(err) != errs.NotFound {
-		return err
+// answerLeniently handles requests whose path names an object that does not
+// exist, or that ask for something that has not changed. slurmrestd answers some
+// of these requests with 200 instead of 404 or 304, and in Slurm's spelling
+// answerLeniently does the same. It returns every other error.
+func (c *Call) answerLeniently(err error) error {
+	kind := errs.KindOf(err)
+	if kind == errs.Unchanged && c.Lenient(api.UnchangedIsWarning) {
+		return c.sendFailure(http.StatusOK, nil, []api.Warning{{Description: "nothing has changed since this time", Source: InQuery + "update_time"}})
 	}
 	switch {
+	case kind != errs.NotFound:
+		return err
 	case c.Lenient(api.MissingIsError):
 		return c.sendFailure(http.StatusOK, c.problems(err, http.StatusNotFound), nil)
 	case !c.Lenient(api.MissingIsWarning):

@@ -131,7 +131,8 @@ func (c *Call) hashQuery(doc *schema.Value) []byte {
 // The list is read as a whole before its first entry is passed on. Only then is
 // it known whether there is a next page. Paged adds it to the header of the
 // answer and to meta.
-func Paged[T any](c *Call, meta *api.Meta, key func(*T) string, list schema.Stream[T]) schema.Stream[T] {
+func Paged[T any](c *Call, envelope *api.Envelope, key func(*T) string, list schema.Stream[T]) schema.Stream[T] {
+	list = withWarning(c, envelope, list)
 	if c.part == nil {
 		return shared(c, list)
 	}
@@ -171,7 +172,7 @@ func Paged[T any](c *Call, meta *api.Meta, key func(*T) string, list schema.Stre
 			return err
 		}
 		if more {
-			c.setNext(meta, entries[len(entries)-1].key)
+			c.setNext(&envelope.Meta, entries[len(entries)-1].key)
 		}
 		for _, one := range entries {
 			if err := each(&one.value); err != nil {
@@ -180,6 +181,24 @@ func Paged[T any](c *Call, meta *api.Meta, key func(*T) string, list schema.Stre
 		}
 		return nil
 	})
+}
+
+// withWarning returns a Stream like list that adds a warning to the envelope if
+// the list is empty and the client expects a warning. An envelope comes after the
+// lists of its answer.
+func withWarning[T any](c *Call, envelope *api.Envelope, list schema.Stream[T]) schema.Stream[T] {
+	if !c.Lenient(api.NothingFound) {
+		return list
+	}
+	return func(each func(*T) error) error {
+		empty := true
+		err := list(func(item *T) error { empty = false; return each(item) })
+		if err == nil && empty {
+			c.Warn(strings.TrimSuffix(InQuery, "/"), "no record matches the request")
+			envelope.Warnings = c.warnings
+		}
+		return err
+	}
 }
 
 // memoryOf returns the memory of what v refers to. An entry of a list contains

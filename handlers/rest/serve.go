@@ -94,7 +94,7 @@ func (c *Call) serve() error {
 	if err != nil {
 		return err
 	}
-	return c.answerNotFound(c.forgetIfRefused(c.answer(do)))
+	return c.answerLeniently(c.forgetIfRefused(c.answer(do)))
 }
 
 // contentLocation returns the reference to this answer with the name of its

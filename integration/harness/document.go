@@ -59,7 +59,7 @@ var documents = func() map[documentKey]func() (*document, error) {
 // paths.
 type document struct {
 	members    map[string]json.RawMessage
-	paths      map[string]json.RawMessage
+	paths      map[string]json.RawMessage // without slashes at the end, which have no meaning in a request
 	components map[string]map[string]json.RawMessage
 
 	mu      sync.Mutex
@@ -78,9 +78,14 @@ func newDocument(version feature.Parser, names api.Names) (*document, error) {
 	if err := out.Flush(); err != nil {
 		return nil, err
 	}
-	d := &document{routers: map[string]routers.Router{}}
+	d := &document{paths: map[string]json.RawMessage{}, routers: map[string]routers.Router{}}
+	var paths map[string]json.RawMessage
 	err = json.Unmarshal(b.Bytes(), &d.members)
-	return d, errors.Join(err, json.Unmarshal(d.members["paths"], &d.paths), json.Unmarshal(d.members["components"], &d.components))
+	err = errors.Join(err, json.Unmarshal(d.members["paths"], &paths), json.Unmarshal(d.members["components"], &d.components))
+	for path, item := range paths {
+		d.paths[strings.TrimSuffix(path, "/")] = item
+	}
+	return d, err
 }
 
 // router returns a router that finds the operation of requests for path. It
@@ -198,10 +203,14 @@ func checkDocumented(t *testing.T, req *http.Request, a Answer) {
 	if find == nil || !checkedAnswers.add(req.Method+" "+req.URL.Path, a) {
 		return
 	}
+	target := *req.URL
+	target.Path = strings.TrimSuffix(target.Path, "/")
+	req = req.Clone(req.Context())
+	req.URL = &target
 	var router routers.Router
 	d, err := find()
 	if err == nil {
-		router, err = d.router(req.URL.Path)
+		router, err = d.router(target.Path)
 	}
 	if err != nil {
 		t.Error(err)
