@@ -340,10 +340,24 @@ func (s *attackLab) attackDaemons(t *testing.T, r row) {
 	}
 }
 
-// callDaemons sends a request with the credential c to each daemon.
+// callDaemons sends a request with the credential c to each daemon. On a busy
+// machine it may take several attempts to connect.
 func (s *attackLab) callDaemons(ctx context.Context, c model.Credential) map[string]error {
-	_, err := s.controller.Nodes(ctx, c, model.Query{}, func(*model.Node) error { return nil })
-	return map[string]error{"schedctld": err, "scheddbd": s.accounting.Verify(ctx, c)}
+	attempt := func(call func() error) (err error) {
+		for range 5 {
+			if err = call(); errs.KindOf(err) != errs.Unavailable {
+				break
+			}
+		}
+		return err
+	}
+	return map[string]error{
+		"schedctld": attempt(func() error {
+			_, err := s.controller.Nodes(ctx, c, model.Query{}, func(*model.Node) error { return nil })
+			return err
+		}),
+		"scheddbd": attempt(func() error { return s.accounting.Verify(ctx, c) }),
+	}
 }
 
 // allWorkers returns the workers of all gateways.
