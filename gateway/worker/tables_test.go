@@ -28,8 +28,8 @@ func TestTables(t *testing.T) {
 		if err := json.Unmarshal(text, &doc); err != nil {
 			t.Fatal(err)
 		}
-		ping := doc.Paths["/scheddb/v0.0.43/diag"]["get"]
-		if len(ping.Responses) != 2 || ping.Responses["401"] == nil || doc.Paths["/sched/v0.0.41/ping"] != nil {
+		ping := doc.Paths["/scheddb/v0.0.43/diag/"]["get"]
+		if len(ping.Responses) != 2 || ping.Responses["401"] == nil || doc.Paths["/sched/v0.0.41/ping/"] != nil {
 			t.Errorf("not what was asked for: %v", ping)
 		}
 	}
