@@ -31,17 +31,6 @@ func usersNamed(name string) model.UserFilter {
 	return model.UserFilter{Assoc: model.AssocFilter{Users: []string{name}}}
 }
 
-// checkExists returns an error with Slurm's number if a filter selects no
-// record. Without this check, the daemon would change nothing and report
-// success.
-func checkExists[T any](e model.Editor, filter model.Filter[T], number int, kind, name, source string) error {
-	found, err := hasRecord(e, filter)
-	if err == nil && !found {
-		err = errs.New(errs.NotFound, "there is no %s %q", kind, schema.Shorten(name)).WithSource(source).WithNumber(number)
-	}
-	return err
-}
-
 // checkInClusters returns an error with Slurm's number unless each account has an association of
 // its own in each of the clusters. If clusters is empty, any cluster is
 // sufficient.
