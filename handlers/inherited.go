@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -270,28 +271,32 @@ func keepInheritedOf(tx *transaction, change, old *model.Association, filter mod
 		kept = append(kept, keepInherited(change, old, shown)...)
 	}
 	warnInherited(tx.call, kept, at)
-	return nil
+	return keepInheritedFrom(tx, change, old, at) // the account may have been changed by the same request
 }
 
 // keepInheritedOfNew removes from a new association the values that it will
 // inherit from its account or parent account.
 func keepInheritedOfNew(tx *transaction, record *model.Association, at string) error {
-	above := record.Account
-	if record.User == "" {
-		if above = record.ParentAccount; above == "" {
-			above = rootAccount
-		}
-	}
 	blank := model.BlankAssociation()
 	blank.DefaultQOSID = 0
-	if !mayInherit(record, &blank) {
+	return keepInheritedFrom(tx, record, &blank, at)
+}
+
+// keepInheritedFrom removes from the change of an association the values that
+// old does not have and its account or parent account has now.
+func keepInheritedFrom(tx *transaction, change, old *model.Association, at string) error {
+	above := cmp.Or(change.Account, old.Account)
+	if change.User == "" && old.User == "" {
+		above = cmp.Or(change.ParentAccount, old.ParentAccount, rootAccount)
+	}
+	if !mayInherit(change, old) {
 		return nil
 	}
-	shown, err := ownAssociation(tx, above, record.Cluster)
+	shown, err := ownAssociation(tx, above, cmp.Or(change.Cluster, old.Cluster))
 	if err != nil || shown == nil {
 		return err
 	}
-	warnInherited(tx.call, keepInherited(record, &blank, shown), at)
+	warnInherited(tx.call, keepInherited(change, old, shown), at)
 	return nil
 }
 
