@@ -204,8 +204,8 @@ func nameAssociation(tx *transaction, row *api.AssociationRow, at string) error 
 
 // checkReferences returns an error if the association a refers to a record that
 // does not exist, or would be below itself. It spells the names in a as they are
-// stored. Without this check, the daemon
-// would create the association anyway, or create nothing and report success.
+// stored. Without this check, the daemon would create the association anyway, or
+// create nothing and report success.
 // The argument old is the existing association, or nil.
 func checkReferences(tx *transaction, a, old *model.Association, at string) (err error) {
 	if old == nil {

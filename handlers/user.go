@@ -175,8 +175,8 @@ func checkAdministrators(tx *transaction, names []string, level uint16, at strin
 }
 
 // clientRecord returns the record of the user who sent the request, with the
-// accounts that the user coordinates. It returns
-// nil if there is none, or if only the daemon knows the user.
+// accounts that the user coordinates. It returns nil if there is none, or if only
+// the daemon knows the user.
 func clientRecord(tx *transaction) (*model.User, error) {
 	name := cmp.Or(tx.call.Client().ActAs, tx.call.Client().Claims.User)
 	if name == "" && tx.call.Client().Local && tx.h.Auth.User != nil {

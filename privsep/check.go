@@ -16,8 +16,8 @@ import (
 )
 
 // Check starts a generation of workers and services as Run would. They read all
-// keys. Check also opens the files of the auditor, and removes those that did
-// not exist: a running gateway may use the others, so nothing reads or writes
+// keys. Check also opens the files of the auditor, or creates and removes others
+// beside them. A running gateway may use the files, so nothing reads or writes
 // them. In ModeRead, Check then writes to out that the gateway can start. In
 // ModeCheck, it starts a process that tries everything that the workers' sandbox
 // forbids. This process writes a page with the results to out. Check opens no
@@ -42,7 +42,12 @@ func Check(c Config, out *os.File) error {
 	if err := cmp.Or(netnsErr, err); err != nil {
 		return err
 	}
-	defer guard.RemoveIfNew(c.Audit.Path, c.Audit.Claims)()
+	for _, path := range []*string{&c.Audit.Path, &c.Audit.Claims} {
+		if trial := guard.TrialPath(*path); trial != *path {
+			*path = trial
+			defer os.Remove(trial)
+		}
+	}
 	m := newMonitor(c, service)
 	defer m.close()
 	err = m.prepare(listeners)

@@ -100,8 +100,8 @@ func (o *options) applyEnvironment() error {
 var variableName = regexp.MustCompile(`\bSCHED(RESTD)?_[A-Z_]*[A-Z]\b`)
 
 // asSet replaces, in a text for the administrator, the name of each variable
-// that is set only in Slurm's spelling. An administrator would search for the
-// other name in vain.
+// that is set only in Slurm's spelling. The administrator's files do not contain
+// the other name.
 func asSet(text string) string {
 	return variableName.ReplaceAllStringFunc(text, func(name string) string {
 		if slurmName := "SLURM" + name[len("SCHED"):]; os.Getenv(name) == "" && os.Getenv(slurmName) != "" {

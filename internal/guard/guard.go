@@ -163,16 +163,16 @@ func joinUIDs(uids []uint32) string {
 	return strings.Join(words, " or ")
 }
 
-// RemoveIfNew returns a function that removes those of the files that do not
-// exist yet. It is for files that are only created to find out whether they can
-// be.
-func RemoveIfNew(paths ...string) (remove func()) {
-	missing := slices.DeleteFunc(paths, func(path string) bool { _, err := os.Lstat(path); return !os.IsNotExist(err) })
-	return func() {
-		for _, path := range missing {
-			os.Remove(path)
-		}
+// TrialPath returns the path of a file with which to find out whether the file at
+// path can be opened or created. If only the file is missing, it is one beside it,
+// which the caller must remove: at path itself, another process may create the
+// file at any time, and it would be removed then.
+func TrialPath(path string) string {
+	_, missing := os.Lstat(path)
+	if _, err := os.Stat(filepath.Dir(path)); !filepath.IsAbs(path) || missing == nil || err != nil {
+		return path
 	}
+	return path + ".schedrestd-check"
 }
 
 // CreationHint returns a hint for a file that can't be created or opened for

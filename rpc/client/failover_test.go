@@ -2,9 +2,11 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -290,5 +292,121 @@ func TestPingShowsEach(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, pings); err != nil || diff != "" {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+}
+
+// nowhere returns an address on which no process listens.
+func nowhere(t *testing.T, name string) client.Address {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return client.Address{Name: name, Network: "tcp", Address: ln.Addr().String()}
+}
+
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	works := func(nc net.Conn, request message.Header) {
+		if request.Type == message.RequestSubmitBatchJob {
+			answer(nc, request.Version, message.ResponseSubmitBatchJob, &message.SubmitResponse{})
+			return
+		}
+		rc(nc, request.Version, 0)
+	}
+	dead := func(name string) func(*testing.T) client.Address {
+		return func(t *testing.T) client.Address { return nowhere(t, name) }
+	}
+	acts := func(act func(net.Conn, message.Header)) func(*testing.T) client.Address {
+		return func(t *testing.T) client.Address { return script(t, "ctl", act).Address }
+	}
+	tests := []struct {
+		name    string
+		primary func(*testing.T) client.Address
+		submit  bool // a submission succeeds with the backup
+	}{
+		{name: "no process listens", primary: dead("ctl"), submit: true},
+		{name: "on standby", submit: true, primary: acts(func(nc net.Conn, r message.Header) { rc(nc, r.Version, fault.Standby) })},
+		{name: "sends nothing, even to a ping", submit: true, primary: acts(func(nc net.Conn, r message.Header) { io.Copy(io.Discard, nc) })},
+		{name: "closes, also on a ping", submit: true, primary: acts(func(net.Conn, message.Header) {})},
+		{name: "garbage", submit: true, primary: acts(func(nc net.Conn, r message.Header) {
+			io.WriteString(nc, "\x00\x00\x00\x20"+strings.Repeat("garbage!", 4))
+		})},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			backup := script(t, "bak", works)
+			c := client.New(client.Config{Controllers: []client.Address{tt.primary(t), backup.Address}, Timeout: 4 * time.Second})
+			_, err := c.Submit(context.Background(), ann, &model.JobDesc{Script: "x"})
+			if n := backup.count(message.RequestSubmitBatchJob); err != nil || n != 1 {
+				t.Errorf("submit: %v, done %d times", err, n)
+			}
+			if err := c.Verify(context.Background(), ann); err != nil {
+				t.Errorf("ping: %v", err)
+			}
+		})
+	}
+}
+
+func TestWhoAnsweredIsRemembered(t *testing.T) {
+	t.Parallel()
+	ok := func(nc net.Conn, r message.Header) { rc(nc, r.Version, 0) }
+	backup := script(t, "bak", ok)
+	dials := map[string]int{}
+	c := client.New(client.Config{
+		Controllers: []client.Address{nowhere(t, "ctl"), backup.Address},
+		Dial: func(ctx context.Context, a client.Address) (net.Conn, error) {
+			dials[a.Name]++
+			var d net.Dialer
+			return d.DialContext(ctx, a.Network, a.Address)
+		},
+	})
+	for range 3 {
+		if err := c.Verify(context.Background(), ann); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := map[string]int{"ctl": 1, "bak": 4}; !cmp.Equal(want, dials) { // the first call probes the version, too
+		t.Errorf("dialled %v, want %v", dials, want)
+	}
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	c := client.New(client.Config{Controllers: []client.Address{nowhere(t, "ctl"), nowhere(t, "bak")}})
+	err := c.Verify(context.Background(), ann)
+	if errs.KindOf(err) != errs.Unavailable || !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("got %v", err)
+	}
+	pings, err := c.Ping(context.Background(), ann)
+	want := []model.Ping{{Hostname: "ctl", Mode: "primary", Primary: true}, {Hostname: "bak", Mode: "backup1"}}
+	if diff := cmp.Diff(want, pings); err != nil || diff != "" {
+		t.Errorf("Ping: %v (-want +got):\n%s", err, diff)
+	}
+	if _, err := client.New(client.Config{}).Ping(context.Background(), ann); err != nil {
+		t.Errorf("without any: %v", err)
+	}
+}
+
+func TestStandbyAnswersPings(t *testing.T) {
+	t.Parallel()
+	ok := script(t, "ctl", func(nc net.Conn, r message.Header) { rc(nc, r.Version, 0) })
+	standby := script(t, "bak", func(nc net.Conn, r message.Header) { rc(nc, r.Version, fault.Standby) })
+	c := client.New(client.Config{Controllers: []client.Address{ok.Address, standby.Address}})
+	pings, err := c.Ping(context.Background(), ann)
+	if err != nil || len(pings) != 2 || !pings[0].Responding || !pings[1].Responding || pings[1].Mode != "backup1" {
+		t.Errorf("%+v, %v", pings, err)
+	}
+}
+
+// TestPingOfAStranger checks that a server is not reported as up if it answers
+// a ping with a wrong message.
+func TestPingOfAStranger(t *testing.T) {
+	t.Parallel()
+	p := script(t, "ctl", func(nc net.Conn, r message.Header) { answer(nc, r.Version, 4711, message.Empty{}) })
+	c := client.New(client.Config{Controllers: []client.Address{p.Address}})
+	pings, err := c.Ping(context.Background(), ann)
+	if err != nil || len(pings) != 1 || pings[0].Responding {
+		t.Errorf("got %+v, %v", pings, err)
 	}
 }

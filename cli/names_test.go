@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+)
+
+// TestMisspelledNames checks that a misspelled user or partition is refused, with
+// the near name, and that nothing is changed then. A user or a partition without
+// jobs is not unknown.
+func TestMisspelledNames(t *testing.T) {
+	for _, tt := range []struct {
+		args   string
+		status int
+		want   string // on standard error
+	}{
+		{"jobs -u carol", 0, ""},
+		{"jobs -u root", 0, ""}, // a user of this machine without an accounting record
+		{"jobs -u carl", 5, "error: user carl is unknown\nhint: did you mean carol?\n"},
+		{"jobs -u nobodyx -o json", 5, "error: user nobodyx is unknown\nhint: neither this machine nor the accounting records have this user\n"},
+		{"jobs -u ann,carl", 5, "error: user carl is unknown\nhint: did you mean carol?\n"},
+		{"jobs -p cpuu", 5, "error: partition cpuu is unknown\nhint: did you mean cpu?\n"},
+		{"jobs -p gpu,zzzzzz", 5, "error: partition zzzzzz is unknown\nhint: schedctl partitions lists the partitions\n"},
+		{"jobs -p cpu -t S", 0, ""},
+		{"jobs -t pendng", 2, "error: --state pendng: unknown state\nhint: did you mean PENDING?"},
+		{"jobs --stat R", 2, "error: jobs: unknown flag: --stat\nhint: did you mean --state? See "},
+		{"history -u carl", 5, "hint: did you mean carol?\n"},
+		{"cancel -u carl", 5, "hint: did you mean carol?\n"},
+		{"cancel -u ann,carl", 5, "hint: did you mean carol?\n"},
+		{"cancel -p gpux", 5, "error: partition gpux is unknown"},
+	} {
+		g := &gateway{}
+		status, _, errOut := runCommand(t, g, strings.Fields(tt.args)...)
+		if status != tt.status || !strings.HasPrefix(errOut, tt.want) && !strings.Contains(errOut, tt.want) || (tt.want == "") != (errOut == "") || len(g.cancelled) > 0 {
+			t.Errorf("%s: status %d, %q, cancelled %q; want %d, %q", tt.args, status, errOut, g.cancelled, tt.status, tt.want)
+		}
+	}
+}
+
+// TestShowOthers checks the commands that show objects of other kinds.
+func TestShowOthers(t *testing.T) {
+	for args, want := range map[string]string{
+		"show reservation":    "NAME   START                END  NODES  USERS  ACCOUNTS  FLAGS\nmaint  " + time.Unix(0, 0).Format("2006-01-02T15:04:05") + "  -    n1     root   -         -\n",
+		"show share ann":      "name=ann\nparent=a\ntype=USER\nshares=3\n",
+		"show shares":         "NAME  TYPE         PARENT  SHARES  NORMSHARES  USAGE  EFFECTIVE  FACTOR\nroot  ASSOCIATION  -       -       -           -      -          -\nann   USER         a       3       -           -      -          -\n",
+		"show qos":            "NAME    PRIORITY  LIMIT  FLAGS  DESCRIPTION\nnormal  7         -      -      the_usual_one\n",
+		"show partition cpu":  "name=cpu\npartition.state=UP\nnodes.configured=node[1-2]\nnodes.total=2\ncpus.total=72\nmaximums.time.set=true\nmaximums.time.number=2880\n",
+		"show partition gone": "error: partition gone is unknown\nhint: schedctl show partition lists them\n",
+	} {
+		status, out, errOut := runCommand(t, &gateway{}, strings.Fields(args)...)
+		if out+errOut != want || (status == 0) != (errOut == "") {
+			t.Errorf("%s: status %d\n%s%s\nwant\n%s", args, status, out, errOut, want)
+		}
+	}
+}
+
+// TestDrain checks the requests of drain and resume.
+func TestDrain(t *testing.T) {
+	for _, tt := range []struct {
+		args    []string
+		changed []string
+		want    string
+		status  int
+	}{
+		{[]string{"drain", "n[1-2]", "--reason", "new disk"}, []string{"node/n1", `{"reason":"new disk","state":["DRAIN"]}`, "node/n2", `{"reason":"new disk","state":["DRAIN"]}`}, "2 nodes drained\n", 0},
+		{[]string{"resume", "n1"}, []string{"node/n1", `{"state":["RESUME"]}`}, "1 node resumed\n", 0},
+		{[]string{"drain", "n1"}, nil, "error: drain: no reason is given\nhint: give one with --reason, for users and other administrators\n", 2},
+		{[]string{"drain"}, nil, "error: drain: no node is named\nhint: see schedctl drain --help\n", 2},
+	} {
+		g := &gateway{}
+		status, out, errOut := runCommand(t, g, tt.args...)
+		if diff := gocmp.Diff(tt.changed, g.changed); diff != "" || out+errOut != tt.want || status != tt.status {
+			t.Errorf("%q: status %d, %s%s\n%s", tt.args, status, out, errOut, diff)
+		}
+	}
+}
