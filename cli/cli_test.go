@@ -298,7 +298,7 @@ func TestOutputFailed(t *testing.T) {
 	if err := json.Unmarshal([]byte(failed), &jobs); err != nil {
 		t.Fatal(err)
 	}
-	const why = "the output file, that for errors or a directory of them can't be opened (0:53)"
+	const why = "the file for the output or the errors, or its directory, can't be opened (0:53)"
 	var out bytes.Buffer
 	if err := printJob(&out, &jobs.Jobs[0], table.Style{}); err != nil {
 		t.Fatal(err)

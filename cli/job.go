@@ -154,7 +154,7 @@ func outcome(j *rest.Job) string {
 		return ""
 	}
 	if j.OutputFailed() {
-		return "the output file, that for errors or a directory of them can't be opened (0:53)"
+		return "the file for the output or the errors, or its directory, can't be opened (0:53)"
 	}
 	if signal := j.Exit.Signal.ID.Int(); signal > 0 {
 		if name := j.Exit.Signal.Name; name != "" {

@@ -56,7 +56,7 @@ func (c *connection) checkUsers(ctx context.Context, f *filter) error {
 	return unknownNames("user", names, known, "neither this machine nor the accounting records have this user")
 }
 
-// unseen returns the names that no job had which f has selected.
+// unseen returns those of the names that no job selected so far has.
 func (f *filter) unseen(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return f.seen[name] })
 }

@@ -249,7 +249,7 @@ export const words = {
 		memoryPeak: (amount: string) => `at most ${amount} in a task`,
 		result: "Result and place", exit: "Exit code", derivedExit: "Highest exit code of a step", why: "Reason", restarts: "Restarts", waitingTasks: "Waiting tasks", failedNode: "Failed node", batchHost: "Script runs on", noResult: "The job has not started yet.",
 		signal: (name: string) => `signal ${name}`,
-		outputFailed: "The output file, that for errors or a directory of them can't be opened (0:53)",
+		outputFailed: "The file for the output or the errors, or its directory, can't be opened (0:53)",
 		files: "Files", output: "Output", errors: "Errors", input: "Input", directory: "Working directory", command: "Command", submitLine: "Submitted with",
 		details: "Details", nice: "Nice", reservation: "Reservation", features: "Constraints", licenses: "Licenses", requiredNodes: "Required nodes", excludedNodes: "Excluded nodes", wckey: "Workload key", container: "Container",
 		adminComment: "Administrator's comment", systemComment: "System's comment",
