@@ -42,12 +42,7 @@ func Check(c Config, out *os.File) error {
 	if err := cmp.Or(netnsErr, err); err != nil {
 		return err
 	}
-	for _, path := range []*string{&c.Audit.Path, &c.Audit.Claims} {
-		if trial := guard.TrialPath(*path); trial != *path {
-			*path = trial
-			defer os.Remove(trial)
-		}
-	}
+	defer guard.UseTrialFiles(&c.Audit.Path, &c.Audit.Claims)()
 	m := newMonitor(c, service)
 	defer m.close()
 	err = m.prepare(listeners)

@@ -163,16 +163,24 @@ func joinUIDs(uids []uint32) string {
 	return strings.Join(words, " or ")
 }
 
-// TrialPath returns the path of a file with which to find out whether the file at
-// path can be opened or created. If only the file is missing, it is one beside it,
-// which the caller must remove: at path itself, another process may create the
-// file at any time, and it would be removed then.
-func TrialPath(path string) string {
-	_, missing := os.Lstat(path)
-	if _, err := os.Stat(filepath.Dir(path)); !filepath.IsAbs(path) || missing == nil || err != nil {
-		return path
+// UseTrialFiles prepares an attempt to open or create the files at paths. Where only
+// the file is missing, it changes the path to that of a file beside it: at path
+// itself, another process may create the file at any time. The returned function
+// removes those files.
+func UseTrialFiles(paths ...*string) (remove func()) {
+	var trials []string
+	for _, path := range paths {
+		_, missing := os.Lstat(*path)
+		if _, err := os.Stat(filepath.Dir(*path)); filepath.IsAbs(*path) && missing != nil && err == nil {
+			*path += ".schedrestd-check"
+			trials = append(trials, *path)
+		}
 	}
-	return path + ".schedrestd-check"
+	return func() {
+		for _, path := range trials {
+			os.Remove(path)
+		}
+	}
 }
 
 // CreationHint returns a hint for a file that can't be created or opened for
