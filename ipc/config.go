@@ -103,23 +103,35 @@ func FailureOf(err error) Failure {
 	return Failure{uint8(errs.KindOf(err)), text[:min(len(text), maxCause)], hint[:min(len(hint), maxCause)]}
 }
 
-// CheckResult answers CheckOwners and SecretKeysResult. It also answers an
-// OpenFile if the parent sends no file.
-type CheckResult struct {
-	OK bool // the path exists, the files are acceptable, or the keeper gets other keys
+// Result is the result of an operation: OK, or the Failure.
+type Result struct {
+	OK bool
 	Failure
 }
 
-// NewCheckResult returns a CheckResult in which OK is set if err is nil.
-// Otherwise the CheckResult contains err.
-func NewCheckResult(err error) *CheckResult {
+// ResultOf returns the Result of an operation that returned err.
+func ResultOf(err error) Result {
 	if err == nil {
-		return &CheckResult{OK: true}
+		return Result{OK: true}
 	}
-	return &CheckResult{Failure: FailureOf(err)}
+	return Result{Failure: FailureOf(err)}
 }
 
-func (v *CheckResult) Walk(w *Walker) { w.Fields(&v.OK, &v.Failure) }
+// Err returns the failure, or nil if r is OK.
+func (r *Result) Err() error {
+	if r.OK {
+		return nil
+	}
+	return r.Failure.Err()
+}
+
+func (r *Result) Walk(w *Walker) { w.Fields(&r.OK, &r.Failure) }
+
+// CheckResult answers CheckOwners and SecretKeysResult. It also answers an
+// OpenFile if the parent sends no file.
+// OK means that the path exists, that the files are acceptable, or that the
+// keeper gets other keys.
+type CheckResult struct{ Result }
 
 // PlanFailed reports that a reload failed, and why.
 type PlanFailed struct{ Failure }

@@ -118,11 +118,10 @@ func (k *PublicKeys) Walk(w *Walker) { w.Fields(&k.TLS, &k.TLS12, &k.Authorities
 // BuildGeneration announced is now in use.
 type GenerationResult struct {
 	ID uint32
-	OK bool
-	Failure
+	Result
 }
 
-func (o *GenerationResult) Walk(w *Walker) { w.Fields(&o.ID, &o.OK, &o.Failure) }
+func (o *GenerationResult) Walk(w *Walker) { w.Fields(&o.ID, &o.Result) }
 
 // RenewGeneration asks the parent for a new generation of workers and services
 // with the same configuration. ID is the generation to replace. The parent
@@ -210,9 +209,4 @@ type ReloadResult struct{ Rejected bool }
 func (r *ReloadResult) Walk(w *Walker) { w.Fields(&r.Rejected) }
 
 // InetdResult reports how an inetd run ended.
-type InetdResult struct {
-	OK bool
-	Failure
-}
-
-func (s *InetdResult) Walk(w *Walker) { w.Fields(&s.OK, &s.Failure) }
+type InetdResult struct{ Result }

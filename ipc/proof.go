@@ -16,12 +16,11 @@ const (
 // process of a PID namespace is confined. If OK is not set, Failure says what
 // is wrong.
 type Proven struct {
-	OK      bool
+	Result
 	Sandbox Ready
-	Failure
 }
 
-func (p *Proven) Walk(w *Walker) { w.Fields(&p.OK, &p.Sandbox, &p.Failure) }
+func (p *Proven) Walk(w *Walker) { w.Fields(&p.Result, &p.Sandbox) }
 
 // DeathTests is the number of death tests that run concurrently.
 const DeathTests = 8

@@ -33,7 +33,7 @@ func (m *monitor) startAccepting() {
 	if !m.accepting {
 		m.accepting = true
 		for _, l := range m.listeners {
-			m.acceptors.Go(func() { m.acceptFrom(l, m.config) })
+			m.acceptors.Go(func() { m.acceptFrom(l, *m.config()) })
 		}
 	}
 	notify.Ready("")
@@ -73,7 +73,7 @@ func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 			case l.Network == ipc.TCP && listen.IsGone(fd):
 				unix.Close(fd) // no other process can have set the connection to linger
 				continue
-			case l.Network == ipc.TCP, m.arrivals.Take(now, ipc.OwnerOf(*m.subuids.Load(), facts.UID)) == 0:
+			case l.Network == ipc.TCP, m.arrivals.Take(now, ipc.OwnerOf(m.config().Ranges, facts.UID)) == 0:
 				m.passConn(l, fd, facts, err, c.Switches)
 			case now.Sub(warnedAt) > warnInterval:
 				warnedAt = now

@@ -59,7 +59,7 @@ func Check(c Config, out *os.File) error {
 		facts = append(facts, strings.Join([]string{ipc.FactPart + "=" + p.Name, p.State, p.Reason}, "\t"))
 	}
 	m.onReady = func() {
-		if p := m.programs[ipc.Keeper]; m.keys.NeedsKeeper() {
+		if p := m.programs[ipc.Keeper]; m.keys().NeedsKeeper() {
 			facts = append(facts, fmt.Sprintf("%s=%d", ipc.FactKeeper, p.Identity.UID))
 		}
 		m.endRun(nil)
@@ -76,7 +76,7 @@ func Check(c Config, out *os.File) error {
 // can't determine itself.
 func (m *monitor) facts() []string {
 	uid := fmt.Sprint(m.service.UID)
-	list := append(m.config.Facts, ipc.FactUID+"="+uid, fmt.Sprintf("%s=%s (%s:%d)", ipc.FactName, m.service.Name, uid, m.service.GID), fmt.Sprintf("%s=%d", ipc.FactTasks, spawn.MaxUserTasks))
+	list := append(m.config().Facts, ipc.FactUID+"="+uid, fmt.Sprintf("%s=%s (%s:%d)", ipc.FactName, m.service.Name, uid, m.service.GID), fmt.Sprintf("%s=%d", ipc.FactTasks, spawn.MaxUserTasks))
 	if m.service.Root {
 		list = append(list, ipc.FactRoot)
 	}

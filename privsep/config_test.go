@@ -73,7 +73,7 @@ func TestConnectsWhereNeeded(t *testing.T) {
 	} {
 		m := newMonitor(completeConfig(tt.setup), identity.Service{})
 		must(t, m.adoptListeners([]*listen.Listener{{Listening: ipc.Listening{Network: ipc.TCP}}, {Listening: ipc.Listening{Network: tt.over}}}))
-		got, err := work.Unpack(m.config.Setup)
+		got, err := work.Unpack(m.config().Setup)
 		must(t, err)
 		if (got.Sandbox&ipc.SandboxUnix != 0) != tt.want || (got.AuthSocket+got.Munge.Socket != "" || len(got.Accounting) > 0) != tt.want {
 			t.Errorf("%s: %+v", tt.name, got)

@@ -26,6 +26,16 @@ type generation struct {
 	spawner         *spawn.Spawner // the monitor's confinedSpawner when this generation was announced
 }
 
+// config returns the configuration in force. Before the first generation is in
+// force, that is the configuration with which this generation is built.
+func (m *monitor) config() *Config { return &m.current.Load().config }
+
+// keys returns the keys of the generation in force.
+func (m *monitor) keys() *keys.Keys { return m.current.Load().keys }
+
+// hasServed reports whether a generation is in force.
+func (m *monitor) hasServed() bool { return m.current.Load().id != 0 }
+
 // generationCause is the reason for a new generation of workers and services.
 // The causes are in ascending order: a generation with a greater cause also
 // does everything that the smaller causes require.
@@ -52,7 +62,7 @@ func (m *monitor) reload() {
 // while the files are being opened, or while a program may still be writing to a
 // file with token keys.
 func (m *monitor) checkKeyFiles() {
-	if m.currentGeneration != nil && !m.openingGeneration && keys.Stamp(m.config.Secrets) != m.lastKeyStamp && m.keys.IsSettled(m.config.Limits.Settle) {
+	if m.hasServed() && !m.openingGeneration && keys.Stamp(m.config().Secrets) != m.lastKeyStamp && m.keys().IsSettled(m.config().Limits.Settle) {
 		m.requestGeneration(causeKeys)
 	}
 }
@@ -66,25 +76,25 @@ func (m *monitor) requestGeneration(cause generationCause) {
 		return
 	}
 	m.lastGenerationID++
-	g := &generation{id: m.lastGenerationID, cause: m.pendingCause, config: m.config, keys: new(keys.Keys), requireNewCerts: m.pendingCause == causeReload || m.currentGeneration == nil, startedAt: time.Now()}
+	g := &generation{id: m.lastGenerationID, cause: m.pendingCause, config: *m.config(), keys: new(keys.Keys), requireNewCerts: m.pendingCause == causeReload || !m.hasServed(), startedAt: time.Now()}
 	m.pendingCause, m.openingGeneration, m.lastOpenedAt = causeNone, true, g.startedAt
-	previous, hasCurrent := m.keys, m.currentGeneration != nil
+	previous := m.current.Load()
 	go func() { // files may be on a file system that hangs
-		err := m.openGeneration(g, previous, hasCurrent)
+		err := m.openGeneration(g, previous)
 		m.post(func() { m.announceGeneration(g, err) })
 	}()
 }
 
 // openGeneration opens the keys of g. For a reload it first reads the
 // configuration again.
-func (m *monitor) openGeneration(g *generation, previous *keys.Keys, hasCurrent bool) (err error) {
-	if g.cause == causeReload && hasCurrent {
+func (m *monitor) openGeneration(g *generation, previous *generation) (err error) {
+	if g.cause == causeReload && previous.id != 0 {
 		notify.Reloading()
 		if err := g.config.reread(m.service); err != nil {
 			return err
 		}
 	}
-	g.keys, err = keys.Open(g.config.keyOptions(m.service, m.servesHTTPS), previous, g.requireNewCerts)
+	g.keys, err = keys.Open(g.config.keyOptions(m.service, m.servesHTTPS), previous.keys, g.requireNewCerts)
 	return err
 }
 
@@ -99,7 +109,7 @@ func (m *monitor) announceGeneration(g *generation, err error) {
 		m.rejectGeneration(g, err)
 		return
 	case m.stopSignal != nil || !m.dispatcher.isServing():
-		g.keys.Close(m.keys)
+		g.keys.Close(m.keys())
 		m.pendingCause = max(m.pendingCause, g.cause) // for the next dispatcher
 		return
 	}
@@ -126,14 +136,14 @@ func (m *monitor) handleSecretKeysResult(v *ipc.SecretKeysResult) error {
 		return fmt.Errorf("sent SecretKeysResult while no generation is being built")
 	}
 	if v.OK {
-		g.keys.LogChanges(m.keys)
+		g.keys.LogChanges(m.keys())
 		public, fds := g.keys.WorkerMessage()
 		public.Current = public.Current && m.inetdClient == nil // a gateway for one client does not check for a newer key set
 		m.send(public, fds...)
 		return nil
 	}
 	err := errs.New(errs.Invalid, "%s", printable.Text(v.Reason))
-	m.send(ipc.NewCheckResult(g.keys.HandleRefusal(v.Token, err, m.keys, g.requireNewCerts)))
+	m.send(&ipc.CheckResult{Result: ipc.ResultOf(g.keys.HandleRefusal(v.Token, err, m.keys(), g.requireNewCerts))})
 	return nil
 }
 
@@ -147,18 +157,17 @@ func (m *monitor) handleGenerationResult(o *ipc.GenerationResult) error {
 		return fmt.Errorf("sent GenerationResult for generation %d, which is not being built", o.ID)
 	}
 	m.nextGeneration = nil
-	if !o.OK {
-		err := o.Err()
-		if errs.KindOf(err) == errs.Denied && m.keys.RefuseKeySet(g.keys) {
-			err = errs.Wrap(err, errs.Denied, "key set %s", m.config.Secrets.Tokens.JWKS)
+	previous := m.current.Load()
+	if err := o.Err(); err != nil {
+		if errs.KindOf(err) == errs.Denied && previous.keys.RefuseKeySet(g.keys) {
+			err = errs.Wrap(err, errs.Denied, "key set %s", m.config().Secrets.Tokens.JWKS)
 		}
 		m.rejectGeneration(g, err)
 		return nil
 	}
-	m.keys.Close(g.keys)
-	hadCurrent, serving := m.currentGeneration != nil, m.arrivalChannel.Load() != nil
-	m.config, m.currentGeneration, m.keys, m.lastKeyStamp = g.config, g, g.keys, g.keys.Stamp
-	m.subuids.Store(&g.config.Ranges)
+	previous.keys.Close(g.keys)
+	serving := m.arrivalChannel.Load() != nil
+	m.current.Store(g)
 	took := time.Since(g.startedAt).Round(time.Millisecond)
 	switch {
 	case m.onReady != nil:
@@ -167,13 +176,13 @@ func (m *monitor) handleGenerationResult(o *ipc.GenerationResult) error {
 		m.startAccepting()
 	}
 	switch {
-	case hadCurrent && g.cause == causeReload:
-		m.config.Level.Set(slog.Level(m.config.LogLevel))
-		m.config.Log.Info("configuration reloaded", "took", took)
+	case previous.id != 0 && g.cause == causeReload:
+		m.config().Level.Set(slog.Level(m.config().LogLevel))
+		m.config().Log.Info("configuration reloaded", "took", took)
 		m.send(&ipc.ReloadResult{})
 		notify.Ready("")
 	case serving:
-		m.config.Log.Info("workers and services replaced", "took", took)
+		m.config().Log.Info("workers and services replaced", "took", took)
 	}
 	m.requestGeneration(causeNone) // builds the generation that was requested meanwhile
 	return nil
@@ -183,16 +192,16 @@ func (m *monitor) handleGenerationResult(o *ipc.GenerationResult) error {
 // replace it. If there is no current generation, rejectGeneration ends the run
 // with err.
 func (m *monitor) rejectGeneration(g *generation, err error) {
-	log := m.config.Log
-	if m.currentGeneration == nil {
+	log := m.config().Log
+	if !m.hasServed() {
 		m.endRun(err)
 		return
 	}
-	g.keys.Close(m.keys)
+	g.keys.Close(m.keys())
 	attrs := errs.LogAttrs(errs.HintOf(err), "error", err)
 	if g.cause == causeReload {
 		log.Error("new configuration rejected; keeping the old one", attrs...)
-		m.lastKeyStamp = m.keys.Stamp // so that the next check tries changed files again
+		m.lastKeyStamp = m.keys().Stamp // so that the next check tries changed files again
 		m.send(&ipc.ReloadResult{Rejected: true})
 		notify.Ready("reload failed, old configuration kept: " + printable.Text(err.Error()))
 	} else if m.dispatcher != nil { // if there is no dispatcher, the next one builds a generation

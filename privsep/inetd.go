@@ -42,7 +42,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err := m.prepare(nil); err != nil {
 		return err
 	}
-	m.config.Secrets.Tokens.Key = "" // a daemon verifies the token faster than a keeper would start
+	m.config().Secrets.Tokens.Key = "" // a daemon verifies the token faster than a keeper would start
 	m.inetdClient, m.inetdFDs = client.Streams()
 	m.confinementParts, m.onReady = m.confinedSpawner.Parts(), func() {}
 	return m.loop(signals)

@@ -19,7 +19,6 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/privsep/auditlog"
 	"schedrestd/privsep/identity"
-	"schedrestd/privsep/keys"
 	"schedrestd/privsep/listen"
 	"schedrestd/privsep/program"
 	"schedrestd/privsep/spawn"
@@ -30,7 +29,6 @@ import (
 // loop uses it. Operations that block run in other goroutines. When these need
 // the monitor, they send a function to the loop, which calls it.
 type monitor struct {
-	config            Config // the current configuration; at first that of the first generation, which is not yet in effect
 	service           identity.Service
 	servesHTTPS       bool
 	listeners         []*listen.Listener
@@ -51,20 +49,18 @@ type monitor struct {
 	arrivalChannel atomic.Pointer[ipc.Channel] // channel for accepted connections; nil: none at the moment
 	accepting      bool                        // acceptors run
 	arrivals       *rate.Buckets[uint32]       // connections to UNIX sockets, by user
-	subuids        atomic.Pointer[[]ipc.Subuids]
 	acceptors      sync.WaitGroup
 	peers          *peers // with become_user
 
-	generations       map[uint32]*generation // that the dispatcher has not released
-	currentGeneration *generation            // in force
-	keys              *keys.Keys             // of the generation in force
-	nextGeneration    *generation            // being built
-	lastGenerationID  uint32                 // number of the latest generation
-	openingGeneration bool                   // the keys of a generation are being opened
-	pendingCause      generationCause        // cause of the generation that was requested, but is not being opened yet
-	lastOpenedAt      time.Time              // when the parent last began to open a generation
-	pendingLogChecks  int                    // unanswered questions about the audit log
-	lastKeyStamp      string                 // stamp of the key files when the parent last tried to use them; "": it tries again at the next check
+	generations       map[uint32]*generation     // that the dispatcher has not released
+	current           atomic.Pointer[generation] // in force; at first one with the id 0, the first configuration and no keys
+	nextGeneration    *generation                // being built
+	lastGenerationID  uint32                     // number of the latest generation
+	openingGeneration bool                       // the keys of a generation are being opened
+	pendingCause      generationCause            // cause of the generation that was requested, but is not being opened yet
+	lastOpenedAt      time.Time                  // when the parent last began to open a generation
+	pendingLogChecks  int                        // unanswered questions about the audit log
+	lastKeyStamp      string                     // stamp of the key files when the parent last tried to use them; "": it tries again at the next check
 
 	inetdClient *ipc.StdioConnection // the client in inetd mode; nil in other modes
 	inetdFDs    []int
@@ -111,7 +107,7 @@ func (m *monitor) loop(signals <-chan os.Signal) error {
 	if err := m.startDispatcher(); err != nil {
 		return err
 	}
-	keyTicker, pingTicker, peerTicker := time.NewTicker(m.config.Limits.KeyCheck), time.NewTicker(m.config.Limits.Ping/4), time.NewTicker(m.config.Limits.PeerCheck)
+	keyTicker, pingTicker, peerTicker := time.NewTicker(m.config().Limits.KeyCheck), time.NewTicker(m.config().Limits.Ping/4), time.NewTicker(m.config().Limits.PeerCheck)
 	defer keyTicker.Stop()
 	defer pingTicker.Stop()
 	defer peerTicker.Stop()
@@ -161,13 +157,13 @@ const duplicateSignalWindow = 500 * time.Millisecond
 func (m *monitor) stop(s os.Signal) {
 	m.stopSignal = s
 	if m.arrivalChannel.Load() == nil && m.inetdClient == nil {
-		m.config.Log.Info("stopped before it served", "signal", s.String())
+		m.config().Log.Info("stopped before it served", "signal", s.String())
 		m.endRun(nil)
 		return
 	}
 	notify.Stopping()
-	m.config.Log.Info("draining", "signal", s.String())
-	if d, limit := m.dispatcher, m.config.Limits.Stop; d != nil { // no other one is started from now on
+	m.config().Log.Info("draining", "signal", s.String())
+	if d, limit := m.dispatcher, m.config().Limits.Stop; d != nil { // no other one is started from now on
 		time.AfterFunc(limit, func() { d.killWithReason(fmt.Sprintf("did not exit within %s after a signal to stop", limit)) })
 	}
 	m.drain()
@@ -176,7 +172,7 @@ func (m *monitor) stop(s os.Signal) {
 // startDispatcher starts a dispatcher and a goroutine that receives its
 // messages.
 func (m *monitor) startDispatcher() error {
-	c := m.config
+	c := m.config()
 	p, setup := m.programs[ipc.Dispatcher], c.serviceSetup()
 	child, err := p.Start(m.dispatcherSpawner, p.Identity, spawn.Spec{Role: ipc.Dispatcher, Threads: 1, Files: c.maxFiles() + uint64(c.Waiting), Log: os.Stderr}, &setup)
 	if err != nil {
@@ -254,7 +250,7 @@ func (m *monitor) ping() {
 	if d := m.dispatcher; d.isServing() && d.pingAnswered {
 		d.pingAnswered = false
 		d.pingsSent++
-		d.killTimer.Reset(m.config.Limits.Ping)
+		d.killTimer.Reset(m.config().Limits.Ping)
 		if arrivals := m.arrivalChannel.Load(); arrivals != nil && m.accepting && d.pingsSent%2 == 0 && m.stopSignal == nil {
 			go arrivals.Send(&ipc.ArrivalPing{Number: d.pingsSent}) // a dispatcher that does not read it would block the loop
 		} else {
@@ -276,7 +272,7 @@ func (m *monitor) send(msg ipc.Message, fds ...int) {
 // if it answered every Ping.
 func (m *monitor) sendTo(d *dispatcherProcess, msg ipc.Message, fds ...int) {
 	if d != nil && d == m.dispatcher {
-		limit := m.config.Limits.Ping
+		limit := m.config().Limits.Ping
 		defer time.AfterFunc(limit, func() { d.killWithReason(fmt.Sprintf(notReadingReason, limit)) }).Stop()
 		if err := ipc.IgnoreClosed(d.Channel.Send(msg, fds...)); err != nil {
 			d.killWithReason(err.Error())
@@ -334,11 +330,7 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 		if m.inetdClient == nil {
 			return errors.New("sent InetdResult without a client")
 		}
-		err := error(nil)
-		if !msg.OK {
-			err = msg.Err()
-		}
-		m.endRun(err)
+		m.endRun(msg.Err())
 	default:
 		return ipc.Unhandled(msg)
 	}
@@ -352,7 +344,7 @@ func (d *dispatcherProcess) isServing() bool { return d != nil && d.Channel.Phas
 // configureDispatcher sends the dispatcher everything that it needs to serve.
 // The dispatcher has just reported that it is ready.
 func (m *monitor) configureDispatcher(d *dispatcherProcess, enforced security.Sandbox) error {
-	c := m.config
+	c := m.config()
 	d.killTimer.Stop()
 	c.Log.Info("dispatcher ready", "pid", d.PID, "sandbox", enforced.String(), "took", time.Since(d.startedAt).Round(10*time.Microsecond))
 	worker := c.defaultIdentity(m.service)
@@ -388,10 +380,10 @@ func (m *monitor) handleDispatcherExit(d *dispatcherProcess) {
 	clear(m.generations)
 	switch {
 	case m.stopSignal != nil && status == exitstatus.OK:
-		m.config.Log.Info("stopped")
+		m.config().Log.Info("stopped")
 		m.endRun(nil)
 		return
-	case m.stopSignal != nil || m.inetdClient != nil || m.currentGeneration == nil:
+	case m.stopSignal != nil || m.inetdClient != nil || !m.hasServed():
 		m.endRun(err)
 		return
 	}
@@ -407,7 +399,7 @@ func (m *monitor) handleDispatcherExit(d *dispatcherProcess) {
 // why no dispatcher runs.
 func (m *monitor) restartDispatcher(event string, attrs ...any) {
 	wait := m.restarts.Charge(time.Now(), 1)
-	m.config.Log.Error(event, append(attrs, "pause", wait)...)
+	m.config().Log.Error(event, append(attrs, "pause", wait)...)
 	time.AfterFunc(wait, func() {
 		m.post(func() {
 			if m.stopSignal != nil {
@@ -444,7 +436,7 @@ const (
 // renewGeneration replaces generation id. If that generation has already been
 // replaced, or is being replaced, renewGeneration does nothing.
 func (m *monitor) renewGeneration(id uint32) {
-	if m.currentGeneration != nil && m.currentGeneration.id == id && m.nextGeneration == nil && !m.openingGeneration {
+	if m.current.Load().id == id && m.nextGeneration == nil && !m.openingGeneration {
 		m.requestGeneration(causeAge)
 	}
 }

@@ -57,7 +57,7 @@ func TestKeysBeingOpened(t *testing.T) {
 	t.Parallel()
 	for name, opening := range map[string]bool{"a change": false, "a change whose files are being opened": true} {
 		m := newMonitor(completeConfig(work.Setup{}), identity.Service{})
-		m.currentGeneration, m.lastKeyStamp, m.openingGeneration = new(generation), "of other files", opening
+		m.current.Load().id, m.lastKeyStamp, m.openingGeneration = 1, "of other files", opening
 		m.checkKeyFiles()
 		if requested := m.pendingCause == causeKeys; requested == opening {
 			t.Errorf("%s: a generation is requested: %t", name, requested)

@@ -30,13 +30,13 @@ const spareNamespaces = 2
 // the necessary capabilities. If it can't create them all, for example because
 // of the kernel's limit on namespaces, there are fewer.
 func (m *monitor) prepareSpareSpawners() {
-	if m.confinedSpawner.NamespaceDone() == nil || m.config.Setup.Inetd {
+	if m.confinedSpawner.NamespaceDone() == nil || m.config().Setup.Inetd {
 		return
 	}
 	for range spareNamespaces {
 		next, err := m.confinedSpawner.NewReplacement()
 		if err != nil {
-			m.config.Log.Warn("namespace not prepared", "error", err, "hint", "the gateway exits when its last namespace ends")
+			m.config().Log.Warn("namespace not prepared", "error", err, "hint", "the gateway exits when its last namespace ends")
 			return
 		}
 		m.spareSpawners = append(m.spareSpawners, next)
@@ -51,16 +51,16 @@ func (m *monitor) replaceSpawner() error {
 	if len(m.spareSpawners) == 0 {
 		next, err := m.confinedSpawner.NewReplacement()
 		if err != nil {
-			m.config.Log.Error("namespace init exited", "error", err, "hint", "the gateway exits, since only a restart can create namespaces; "+hint)
+			m.config().Log.Error("namespace init exited", "error", err, "hint", "the gateway exits, since only a restart can create namespaces; "+hint)
 			return errs.New(errs.Unavailable, "no PID namespace for workers is left")
 		}
 		m.spareSpawners = append(m.spareSpawners, next)
 	}
 	m.confinedSpawner.Stop()
 	m.confinedSpawner, m.spareSpawners = m.spareSpawners[0], m.spareSpawners[1:]
-	m.config.Log.Error("namespace init exited", "hint", "workers and services start in the next namespace; "+hint)
-	if m.currentGeneration != nil && m.currentGeneration.spawner != m.confinedSpawner {
-		m.renewGeneration(m.currentGeneration.id)
+	m.config().Log.Error("namespace init exited", "hint", "workers and services start in the next namespace; "+hint)
+	if current := m.current.Load(); m.hasServed() && current.spawner != m.confinedSpawner {
+		m.renewGeneration(current.id)
 	}
 	return nil
 }

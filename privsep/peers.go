@@ -112,13 +112,13 @@ func (p *peers) updateSeen(now time.Time, limit time.Duration) {
 // Limits.Absence. Otherwise a compromised dispatcher could act as such a user
 // through a worker that it never ends.
 func (m *monitor) endAbandonedWorkers() {
-	m.peers.updateSeen(time.Now(), m.config.Limits.Absence)
+	m.peers.updateSeen(time.Now(), m.config().Limits.Absence)
 	if m.dispatcher == nil || m.inetdClient != nil {
 		return
 	}
 	for _, p := range m.dispatcher.processes {
 		if _, seen := m.peers.lastSeen[ids{p.UID, p.GID}]; p.isUsersOwn && !seen {
-			m.config.Log.Error("worker terminated", "uid", p.UID, "because", "its user has no connection")
+			m.config().Log.Error("worker terminated", "uid", p.UID, "because", "its user has no connection")
 			p.Kill()
 		}
 	}

@@ -22,10 +22,10 @@ type runningProcess struct {
 // broke the protocol.
 func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.StartProcess) error {
 	g := m.generations[r.Generation]
-	if r.Number <= d.lastProcessNumber || g == nil || m.programs[r.Role] == nil || r.Role == ipc.Dispatcher || r.Role == ipc.Keeper && g != m.nextGeneration || r.Threads < 1 || r.Threads > m.config.Threads {
+	if r.Number <= d.lastProcessNumber || g == nil || m.programs[r.Role] == nil || r.Role == ipc.Dispatcher || r.Role == ipc.Keeper && g != m.nextGeneration || r.Threads < 1 || r.Threads > m.config().Threads {
 		return fmt.Errorf("requested process %d of generation %d with %d threads, with the role %s", r.Number, r.Generation, r.Threads, r.Role)
 	}
-	if maxProcesses := m.config.maxProcesses(); len(d.processes) >= maxProcesses {
+	if maxProcesses := m.config().maxProcesses(); len(d.processes) >= maxProcesses {
 		return fmt.Errorf("requested more than %d processes", maxProcesses)
 	}
 	d.lastProcessNumber = r.Number
@@ -37,7 +37,7 @@ func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.StartProcess) error {
 		m.send(&ipc.StartFailed{Number: r.Number, Failure: ipc.FailureOf(err)})
 		return nil
 	}
-	p := &runningProcess{child, r.Role == ipc.Worker && r.Client != 0 && m.config.Switches.BecomeUser, r.Role == ipc.Auditor}
+	p := &runningProcess{child, r.Role == ipc.Worker && r.Client != 0 && m.config().Switches.BecomeUser, r.Role == ipc.Auditor}
 	d.processes[r.Number] = p
 	if !p.isAuditor {
 		m.handOverProcess(d, r.Number, child)
@@ -111,8 +111,8 @@ func (m *monitor) identityFor(connection uint64) (security.Identity, error) {
 	switch {
 	case m.inetdClient != nil:
 		return m.service.Identity, nil
-	case !m.config.Switches.BecomeUser || connection == 0:
-		return m.config.defaultIdentity(m.service), nil
+	case !m.config().Switches.BecomeUser || connection == 0:
+		return m.config().defaultIdentity(m.service), nil
 	}
 	peer, ok := m.peers.find(connection)
 	if !ok {

@@ -102,8 +102,10 @@ func CheckStart() error {
 
 // newMonitor returns a monitor that has opened nothing yet.
 func newMonitor(c Config, service identity.Service) *monitor {
-	return &monitor{config: c, service: service, restarts: rate.New(restartBurst, restartRate, time.Now()), arrivals: rate.NewBuckets[uint32](maxArrivals, arrivalBurst, arrivalRate), events: make(chan func()), done: make(chan struct{}),
-		generations: map[uint32]*generation{}, keys: new(keys.Keys), result: make(chan error, 1)}
+	m := &monitor{service: service, restarts: rate.New(restartBurst, restartRate, time.Now()), arrivals: rate.NewBuckets[uint32](maxArrivals, arrivalBurst, arrivalRate), events: make(chan func()), done: make(chan struct{}),
+		generations: map[uint32]*generation{}, result: make(chan error, 1)}
+	m.current.Store(&generation{config: c, keys: new(keys.Keys)})
+	return m
 }
 
 // adoptListeners takes over the listeners and checks the key files. It also
@@ -113,7 +115,7 @@ func newMonitor(c Config, service identity.Service) *monitor {
 func (m *monitor) adoptListeners(listeners []*listen.Listener) error {
 	m.listeners = listeners
 	m.servesHTTPS = slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.TLS })
-	c := &m.config
+	c := m.config()
 	c.hasPeerCreds = c.hasPeerCreds || slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.Network == ipc.Unix })
 	c.Setup = c.workerSetup()
 	return keys.CheckFiles(c.keyOptions(m.service, m.servesHTTPS))
@@ -126,14 +128,14 @@ func (m *monitor) adoptListeners(listeners []*listen.Listener) error {
 // prepare before it starts a worker. If the configuration requires all parts of
 // the confinement and one is missing, prepare returns an error.
 func (m *monitor) prepare(listeners []*listen.Listener) (err error) {
-	if err := cmp.Or(m.config.checkNumbers(), m.adoptListeners(listeners)); err != nil {
+	if err := cmp.Or(m.config().checkNumbers(), m.adoptListeners(listeners)); err != nil {
 		return err
 	}
-	c := m.config
+	c := m.config()
 	if m.peers, err = newPeers(int(c.Connections+c.Waiting) + maxPeersInTransit); err != nil {
 		return err
 	}
-	if m.programs, err = program.Open(m.service, m.config.Argv); err != nil {
+	if m.programs, err = program.Open(m.service, m.config().Argv); err != nil {
 		return err
 	}
 	if c.Audit != (ipc.Audit{}) {

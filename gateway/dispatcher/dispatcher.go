@@ -295,13 +295,9 @@ func (d *dispatcher) replace(a announced) {
 // reportResult informs the parent whether the workers of generation id can
 // serve, and if not, why.
 func (d *dispatcher) reportResult(id uint32, err error) {
-	o := &ipc.GenerationResult{ID: id, OK: err == nil}
-	if err != nil {
-		o.Failure = ipc.FailureOf(err)
-	}
 	d.renewPending = false
 	d.stopRenewTimer()
-	d.parent.Send(o)
+	d.parent.Send(&ipc.GenerationResult{ID: id, Result: ipc.ResultOf(err)})
 	if err != nil {
 		d.retryRenew()
 	}
@@ -468,11 +464,7 @@ func (d *dispatcher) reportViolation(worker uint32, reason string) {
 // serveInetd serves the only client of an inetd run.
 func (d *dispatcher) serveInetd(a announced, client *inetd.Client) {
 	err := d.runInetd(a, client)
-	m := ipc.InetdResult{OK: err == nil}
-	if err != nil {
-		m.Failure = ipc.FailureOf(err)
-	}
-	d.parent.Send(&m)
+	d.parent.Send(&ipc.InetdResult{Result: ipc.ResultOf(err)})
 	d.parent.Close()
 }
 
@@ -515,7 +507,7 @@ func (d *dispatcher) runInetd(a announced, client *inetd.Client) error {
 		StartLimit:   c.StartLimit,
 		PingTimeout:  c.PingTimeout,
 		Ready: func(enforced ipc.Ready) {
-			d.parent.Send(&ipc.GenerationResult{ID: a.ID, OK: true})
+			d.parent.Send(&ipc.GenerationResult{ID: a.ID, Result: ipc.ResultOf(nil)})
 			d.announceConfinement(a, enforced)
 			d.announceRules(a.setup.Admission)
 		},

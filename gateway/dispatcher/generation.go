@@ -112,8 +112,8 @@ func (d *dispatcher) getKeys(g *generation) error {
 			g.publicKeys, g.publicFDs = &work.Keys{PublicKeys: *m}, r.FDs
 			return nil
 		case *ipc.CheckResult:
-			if !m.OK {
-				return m.Err()
+			if err := m.Err(); err != nil {
+				return err
 			}
 			g.keeper.Stop()
 			g.keeper = nil

@@ -63,11 +63,7 @@ func Main(args []string, closeSandbox Closer, pageSet []string) (status int, req
 // status.
 func Report(channel *ipc.Channel, try func() (security.Sandbox, error)) int {
 	enforced, err := try()
-	m := ipc.Proven{OK: err == nil, Sandbox: ipc.Ready(enforced)}
-	if err != nil {
-		m.Failure = ipc.FailureOf(err)
-	}
-	if sendErr := channel.Send(&m); sendErr != nil || err != nil {
+	if sendErr := channel.Send(&ipc.Proven{Result: ipc.ResultOf(err), Sandbox: ipc.Ready(enforced)}); sendErr != nil || err != nil {
 		return 1
 	}
 	return 0

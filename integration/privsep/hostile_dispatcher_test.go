@@ -52,14 +52,14 @@ var violations = map[string]struct {
 	}, "without an audit log"},
 	"CheckLogFile without an audit log": {func(uint32) []ipc.Message { return []ipc.Message{new(ipc.CheckLogFile)} }, "sent CheckLogFile"},
 	"another generation's outcome": {func(g uint32) []ipc.Message {
-		return []ipc.Message{&ipc.GenerationResult{ID: g + 1, OK: true}}
+		return []ipc.Message{&ipc.GenerationResult{ID: g + 1, Result: ipc.Result{OK: true}}}
 	}, "sent GenerationResult for generation 2, which is not being built"},
 	"an outcome twice": {func(g uint32) []ipc.Message {
-		o := &ipc.GenerationResult{ID: g, OK: true}
+		o := &ipc.GenerationResult{ID: g, Result: ipc.Result{OK: true}}
 		return []ipc.Message{o, o}
 	}, "sent GenerationResult for generation 1, which is not being built"},
 	"the keys of a generation in force": {func(g uint32) []ipc.Message {
-		return []ipc.Message{&ipc.GenerationResult{ID: g, OK: true}, &ipc.StartProcess{Number: 1, Role: ipc.Keeper, Generation: g, Threads: 1}}
+		return []ipc.Message{&ipc.GenerationResult{ID: g, Result: ipc.Result{OK: true}}, &ipc.StartProcess{Number: 1, Role: ipc.Keeper, Generation: g, Threads: 1}}
 	}, "with the role keeper"},
 	"two roles at once": {func(g uint32) []ipc.Message {
 		return []ipc.Message{&ipc.StartProcess{Number: 1, Role: ipc.Worker | ipc.Keeper, Generation: g, Threads: 1}}
@@ -72,9 +72,9 @@ var violations = map[string]struct {
 		return slices.Repeat([]ipc.Message{&ipc.SecretKeysResult{KeysResult: ipc.KeysResult{Reason: "no"}}}, 3000)
 	}, "has not read its channel for 5s"},
 	"generations without end": {func(g uint32) []ipc.Message {
-		return []ipc.Message{&ipc.GenerationResult{ID: g, OK: true}, &ipc.RenewGeneration{ID: g}}
+		return []ipc.Message{&ipc.GenerationResult{ID: g, Result: ipc.Result{OK: true}}, &ipc.RenewGeneration{ID: g}}
 	}, "sent RenewGeneration with 257 generations that it has not released"},
-	"InetdResult without a client": {func(uint32) []ipc.Message { return []ipc.Message{&ipc.InetdResult{OK: true}} }, "sent InetdResult"},
+	"InetdResult without a client": {func(uint32) []ipc.Message { return []ipc.Message{&ipc.InetdResult{Result: ipc.Result{OK: true}}} }, "sent InetdResult"},
 }
 
 // playCompromised acts as a dispatcher that sends one of the violations.
@@ -98,7 +98,7 @@ func (c *compromised) Handle(m ipc.Received) (bool, error) {
 		slog.Info("got no worker", "number", msg.Number, "error", msg.Err())
 	case *ipc.GenerationSetup:
 		if c.part == readsNoConnections || c.part == doesNotStop || c.part == startsForAbsentUser {
-			return true, c.parent.Send(&ipc.GenerationResult{ID: c.build, OK: true})
+			return true, c.parent.Send(&ipc.GenerationResult{ID: c.build, Result: ipc.Result{OK: true}})
 		}
 		for _, m := range violations[c.part].send(c.build) {
 			if err := c.parent.Send(m); err != nil {

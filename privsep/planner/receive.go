@@ -45,7 +45,7 @@ func (p *Planner) receivePlan(channel *ipc.Channel) (*ipc.PackedPlan, error) {
 		case *ipc.OpenFile:
 			err = d.sendFile(channel, m)
 		case *ipc.CheckOwners:
-			err = channel.Send(ipc.NewCheckResult(d.checkTrust(m)))
+			err = channel.Send(&ipc.CheckResult{Result: ipc.ResultOf(d.checkTrust(m))})
 		case *ipc.PlanFailed:
 			return nil, m.Err()
 		case *ipc.Plan:
@@ -81,7 +81,7 @@ func (d *fileOpener) sendFile(channel *ipc.Channel, m *ipc.OpenFile) error {
 	}
 	f, err := d.open(m)
 	if f == nil {
-		return channel.Send(ipc.NewCheckResult(err))
+		return channel.Send(&ipc.CheckResult{Result: ipc.ResultOf(err)})
 	}
 	defer f.Close()
 	return channel.Send(&ipc.OpenedFD{}, int(f.Fd()))
