@@ -22,14 +22,15 @@ func (c *Controller) lockEdit(j *job, deadline time.Time) error {
 	return nil
 }
 
-// amend changes the record of a job that has not ended, first on disk and then
-// in memory. The caller holds j.editMu.
+// amend changes the record of a job that has not ended, first on disk and
+// then in memory. The caller holds j.editMu.
 //
 // The function decide checks whether the job can be changed. It returns an
 // error or a function that makes the change. amend calls the returned function
 // twice, before and after the write, and both calls must have the same effect.
-// A waiting job does not start before amend returns, so the checks stay valid
-// until then. The written bytes count against the rate limit of the user uid.
+// A waiting job does not start before amend returns, so the checks stay
+// valid until then. The written bytes count against the rate limit of the user
+// uid.
 func (c *Controller) amend(j *job, uid uint32, decide func() (func(*record), error)) error {
 	now := time.Now()
 	c.mu.Lock()
@@ -47,7 +48,7 @@ func (c *Controller) amend(j *job, uid uint32, decide func() (func(*record), err
 	wasQueued := j.phase == waiting && c.queue.Remove(j.number)
 	if wasQueued {
 		defer func() {
-			c.queue.Add(j.number, j.Need, j.earliest(), j.Job.Priority)
+			c.queue.Add(j.number, j.Need, j.earliestLocked(), j.Job.Priority)
 			c.wakeScheduler()
 		}()
 	}
@@ -59,27 +60,27 @@ func (c *Controller) amend(j *job, uid uint32, decide func() (func(*record), err
 	if err != nil {
 		return err
 	}
-	if err := c.checkRate(uid, now); err != nil {
+	if err := c.checkRateLocked(uid, now); err != nil {
 		return err
 	}
 	oldLoad, l := j.load, c.jobLoad(j, e.Size())
 	if l.recordBytes > oldLoad.recordBytes {
-		if err := c.reserveLoad(j, l); err != nil {
+		if err := c.reserveLoadLocked(j, l); err != nil {
 			return err
 		}
 	}
-	c.charge(uid, e.Size(), now)
+	c.chargeLocked(uid, e.Size(), now)
 	c.mu.Unlock()
 	err = c.journal.Commit(e)
 	c.mu.Lock()
 	if err != nil {
-		c.setLoad(j, oldLoad)
+		c.setLoadLocked(j, oldLoad)
 		return commitError(err, "the change of job %d could not be recorded", j.number)
 	}
-	c.setLoad(j, l)
+	c.setLoadLocked(j, l)
 	r = *j.record // the job may have started during the write
 	change(&r)
 	j.record = &r
-	c.markChanged(now)
+	c.markChangedLocked(now)
 	return nil
 }

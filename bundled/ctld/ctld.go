@@ -138,7 +138,7 @@ type Controller struct {
 	breakers      breakers
 	nextID        uint32     // number of the next job
 	changedAt     model.Time // when a job last changed
-	latestUpdate  model.Time // latest time that updateTime has returned
+	latestUpdate  model.Time // latest time that updateTimeLocked has returned
 	revision      uint64     // number of changes of jobs
 	snapshotCache []*record  // latest snapshot; nil if a job has changed since
 	idleSince     model.Time // when the last job ended

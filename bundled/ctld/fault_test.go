@@ -262,7 +262,7 @@ func TestUserGone(t *testing.T) {
 		{0, gone, false}, {23 * time.Hour, gone, false}, {23 * time.Hour, down, false},
 		{24 * time.Hour, gone, false}, {47 * time.Hour, gone, false}, {48 * time.Hour, gone, true},
 	} {
-		if reason := c.neverStarts(j, tt.err, start.Add(tt.after)); (reason != "") != tt.ends {
+		if reason := c.neverStartsLocked(j, tt.err, start.Add(tt.after)); (reason != "") != tt.ends {
 			t.Errorf("after %s: %q", tt.after, reason)
 		}
 	}
@@ -429,8 +429,8 @@ func TestClockSetBack(t *testing.T) {
 	now := time.Now()
 	before, after := model.At(now.Add(time.Hour)), model.At(now)
 	c := &Controller{jobs: map[uint32]*job{}, startedAt: now.Add(-time.Minute)}
-	got := c.updateTime(now.Add(time.Hour)) // of an answer before the clock is set back
-	c.markChanged(now)
+	got := c.updateTimeLocked(now.Add(time.Hour)) // of an answer before the clock is set back
+	c.markChangedLocked(now)
 	if _, v := c.snapshot(); v.isCurrent(got) || v.time < got {
 		t.Errorf("a client with the version of %d does not learn of the change: %+v", got, v)
 	}

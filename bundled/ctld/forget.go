@@ -12,7 +12,7 @@ import (
 func (c *Controller) forget() {
 	now := time.Now()
 	c.mu.Lock()
-	c.forgetRates(now)
+	c.forgetRatesLocked(now)
 	c.breakers.forget(now.Add(-c.seconds(maxRetryDelay)))
 	c.mu.Unlock()
 	limit := model.At(now.Add(-c.cfg.Retention))
@@ -43,9 +43,9 @@ func (c *Controller) drop(expired []*record) {
 	for _, r := range expired {
 		if j := c.jobs[r.id()]; j != nil && j.record == r { // otherwise another request has dropped it meanwhile
 			delete(c.jobs, j.id())
-			c.setLoad(j, load{})
+			c.setLoadLocked(j, load{})
 		}
 	}
-	c.markChanged(time.Now())
+	c.markChangedLocked(time.Now())
 	c.mu.Unlock()
 }

@@ -58,19 +58,19 @@ func (c *Controller) handleJob(_ context.Context, r *server.Request) (message.Ty
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	j, err := c.visibleJob(r.Identity, q.JobID)
+	j, err := c.visibleJobLocked(r.Identity, q.JobID)
 	if err != nil {
 		return 0, nil, err
 	}
 	now := time.Now()
-	info := &message.JobInfo{LastUpdate: c.updateTime(now)}
+	info := &message.JobInfo{LastUpdate: c.updateTimeLocked(now)}
 	info.Jobs.List = []model.Job{j.view(now)}
 	return message.ResponseJobInfo, info, nil
 }
 
-// visibleJob returns the job with this number. It returns error 2017 when there
-// is no such job or the client may not see it. The caller holds c.mu.
-func (c *Controller) visibleJob(client server.Identity, id model.Opt[uint32]) (*job, error) {
+// visibleJobLocked returns the job with this number. It returns error 2017 when
+// there is no such job or the client may not see it.
+func (c *Controller) visibleJobLocked(client server.Identity, id model.Opt[uint32]) (*job, error) {
 	j := c.jobs[id.Number]
 	if !id.Set || j == nil || !c.canSee(client, j.record) {
 		return nil, refuse(errs.NotFound, fault.InvalidJobID, "there is no job %d", id.Number)
@@ -96,7 +96,7 @@ func (c *Controller) handleReady(_ context.Context, r *server.Request) (message.
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	j, err := c.visibleJob(r.Identity, q.JobID)
+	j, err := c.visibleJobLocked(r.Identity, q.JobID)
 	if err != nil {
 		return 0, nil, err
 	}

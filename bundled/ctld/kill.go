@@ -83,16 +83,16 @@ func jobID(text string) (uint32, error) {
 func (c *Controller) checkKill(client server.Identity, id uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	j, err := c.editableJob(client, id)
+	j, err := c.editableJobLocked(client, id)
 	if err == nil && j.phase == ended {
 		err = refuse(errs.Conflict, fault.AlreadyDone, "job %d has already ended", id)
 	}
 	return err
 }
 
-// editableJob returns the job with this number if the client may change the
-// job. The caller holds c.mu.
-func (c *Controller) editableJob(client server.Identity, id uint32) (*job, error) {
+// editableJobLocked returns the job with this number if the client may change
+// the job.
+func (c *Controller) editableJobLocked(client server.Identity, id uint32) (*job, error) {
 	j := c.jobs[id]
 	switch {
 	case j == nil, !c.canSee(client, j.record):
@@ -125,7 +125,7 @@ func (c *Controller) cancel(id uint32, deadline time.Time) error {
 	j.cancelled = true
 	switch {
 	case j.phase == running:
-		c.update(j, time.Now(), func(m *model.Job) { m.State |= model.JobCompleting })
+		c.updateLocked(j, time.Now(), func(m *model.Job) { m.State |= model.JobCompleting })
 		s := j.step
 		defer c.mu.Unlock() // s is closed under c.mu
 		return ignoreGone(s.Cancel())

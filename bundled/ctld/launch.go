@@ -25,7 +25,7 @@ func (c *Controller) schedule(beginTimer *time.Timer) {
 	for _, id := range c.queue.Start(now, permit) {
 		j := c.jobs[id]
 		j.phase = starting
-		c.update(j, now, func(m *model.Job) {
+		c.updateLocked(j, now, func(m *model.Job) {
 			m.State, m.StateReason, m.StartTime = model.JobRunning|model.JobConfiguring, reasonNone, model.At(now)
 			m.StateDescription = ""
 		})
@@ -167,7 +167,7 @@ func readStepFile[T any](c *Controller, j *job, read func(home string) (T, bool,
 func (c *Controller) follow(j *job, s *step.Step) {
 	c.mu.Lock()
 	j.phase, j.step = running, s
-	c.update(j, time.Now(), func(m *model.Job) {
+	c.updateLocked(j, time.Now(), func(m *model.Job) {
 		m.State = model.JobRunning
 		c.setAllocation(m)
 		m.StartTime, m.EndTime = model.At(s.Claim.Started), 0
@@ -178,7 +178,7 @@ func (c *Controller) follow(j *job, s *step.Step) {
 	startRecord := j.record
 	kill, limitChanged := j.cancelled || j.Requeue != requeueNone, j.LimitChanged
 	if kill {
-		c.update(j, time.Now(), func(m *model.Job) { m.State |= model.JobCompleting })
+		c.updateLocked(j, time.Now(), func(m *model.Job) { m.State |= model.JobCompleting })
 	}
 	c.mu.Unlock()
 	c.log.Info("job started", "job", j.id(), "step", s.Claim.Step)
@@ -328,14 +328,14 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 	recordBytes := c.recordSize(j)
 	c.mu.Lock()
 	j.record, j.phase = &r, ended
-	c.setLoad(j, c.jobLoad(j, recordBytes))
+	c.setLoadLocked(j, c.jobLoad(j, recordBytes))
 	if j.step != nil {
 		j.step.Close()
 		j.step = nil
 	}
 	c.queue.Release(j.id())
 	c.queue.Remove(j.id())
-	c.markChanged(now)
+	c.markChangedLocked(now)
 	c.idleSince = model.At(now)
 	c.mu.Unlock()
 	c.log.Info("job ended", "job", j.id(), "state", uint32(r.Job.State.Base()), "status", r.Job.ExitCode)

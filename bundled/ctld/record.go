@@ -89,9 +89,8 @@ func (r *record) begin() time.Time { return r.Job.EligibleTime.Go() }
 
 func key(prefix string, n uint64) string { return fmt.Sprintf("%s%012d", prefix, n) }
 
-// earliest returns the time before which the job is not started. The caller
-// holds Controller.mu.
-func (j *job) earliest() time.Time {
+// earliestLocked returns the time before which the job is not started.
+func (j *job) earliestLocked() time.Time {
 	if begin := j.begin(); begin.After(j.retryAt) {
 		return begin
 	}

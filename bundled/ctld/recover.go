@@ -102,7 +102,7 @@ func (c *Controller) loadEntry(k string, value []byte) (owner uint32, err error)
 		j.number = j.record.id()
 		j.home = c.home(j.number, j.Job.RestartCnt)
 		c.jobs[j.id()] = j
-		c.setLoad(j, c.jobLoad(j, journal.Entry{Key: k, Value: value}.Size()))
+		c.setLoadLocked(j, c.jobLoad(j, journal.Entry{Key: k, Value: value}.Size()))
 		c.nextID = max(c.nextID, j.id()+1)
 		return j.Job.UserID, nil
 	}
@@ -174,9 +174,9 @@ func (c *Controller) resume(j *job) error {
 	if err == nil && !claimed {
 		c.mu.Lock()
 		if j.Job.State != model.JobPending { // the record was changed while the job was being started
-			c.update(j, c.startedAt, toPending)
+			c.updateLocked(j, c.startedAt, toPending)
 		}
-		c.queue.Add(j.id(), j.Need, j.earliest(), j.Job.Priority)
+		c.queue.Add(j.id(), j.Need, j.earliestLocked(), j.Job.Priority)
 		c.mu.Unlock()
 		return nil
 	}
@@ -184,7 +184,7 @@ func (c *Controller) resume(j *job) error {
 	c.mu.Lock() // goroutines of jobs that were resumed earlier already use c
 	c.queue.Occupy(j.id(), j.Need)
 	j.phase = starting
-	c.update(j, now, func(m *model.Job) {
+	c.updateLocked(j, now, func(m *model.Job) {
 		m.State = model.JobRunning
 		if claimed {
 			m.StartTime = model.At(claim.Started)

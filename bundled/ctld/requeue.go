@@ -83,7 +83,7 @@ func (c *Controller) requeueJob(client server.Identity, jobText string, flags mo
 	if j.step == nil {
 		return nil
 	}
-	c.update(j, time.Now(), func(m *model.Job) { m.State |= model.JobCompleting })
+	c.updateLocked(j, time.Now(), func(m *model.Job) { m.State |= model.JobCompleting })
 	return ignoreGone(j.step.Cancel())
 }
 
@@ -93,7 +93,7 @@ func (c *Controller) requeueJob(client server.Identity, jobText string, flags mo
 func (c *Controller) awaitRunning(client server.Identity, id uint32, deadline time.Time) (*job, error) {
 	for {
 		c.mu.Lock()
-		j, err := c.editableJob(client, id)
+		j, err := c.editableJobLocked(client, id)
 		phase := ended
 		if err == nil {
 			phase = j.phase
@@ -135,9 +135,9 @@ func (c *Controller) withdrawRequeue(j *job, deadline time.Time) error {
 	return err
 }
 
-// queueNextRun puts j back into the queue after a run has ended. Each run has a
-// directory of its own. So a single commit of the job's record is enough to
-// switch to the next run. The caller holds j.editMu.
+// queueNextRun puts j back into the queue after a run has ended. Each run
+// has a directory of its own. So a single commit of the job's record is enough
+// to switch to the next run. The caller holds j.editMu.
 func (c *Controller) queueNextRun(j *job) {
 	now := time.Now()
 	c.mu.Lock()
@@ -165,14 +165,14 @@ func (c *Controller) queueNextRun(j *job) {
 	c.mu.Lock()
 	j.record, j.phase = &r, waiting
 	j.home = c.home(j.number, m.RestartCnt)
-	c.setLoad(j, c.jobLoad(j, recordBytes))
+	c.setLoadLocked(j, c.jobLoad(j, recordBytes))
 	if j.step != nil {
 		j.step.Close()
 		j.step = nil
 	}
 	c.queue.Release(j.id())
-	c.queue.Add(j.id(), j.Need, j.earliest(), j.Job.Priority)
-	c.markChanged(now)
+	c.queue.Add(j.id(), j.Need, j.earliestLocked(), j.Job.Priority)
+	c.markChangedLocked(now)
 	c.mu.Unlock()
 	c.log.Info("job requeued", "job", j.id(), "restarts", m.RestartCnt)
 	c.wakeScheduler()

@@ -13,7 +13,7 @@ import (
 
 // A failure to start a job is usually a fault of the machine: the disk is full,
 // or no process can be created. Such a fault never ends a job. The job waits
-// and is tried again. Only the causes in neverStarts end a job.
+// and is tried again. Only the causes in neverStartsLocked end a job.
 
 // Limits in seconds (see Controller.seconds).
 const (
@@ -41,10 +41,9 @@ var (
 	errLookup = errors.New("look up the job's user")
 )
 
-// neverStarts returns the reason why job j can never start, or "" if a later
-// attempt may succeed. The argument err is the error of an attempt. The caller
-// holds c.mu.
-func (c *Controller) neverStarts(j *job, err error, now time.Time) string {
+// neverStartsLocked returns the reason why job j can never start, or "" if a
+// later attempt may succeed. The argument err is the error of an attempt.
+func (c *Controller) neverStartsLocked(j *job, err error, now time.Time) string {
 	missing := errors.Is(err, errLookup) && errs.KindOf(err) == errs.NotFound
 	switch {
 	case !missing:
@@ -106,13 +105,13 @@ func (c *Controller) handleStartFailure(j *job, err error) {
 	}
 	now := time.Now()
 	c.mu.Lock()
-	reason, cancelled := c.neverStarts(j, err, now), j.cancelled
+	reason, cancelled := c.neverStartsLocked(j, err, now), j.cancelled
 	if reason == "" && !cancelled {
-		c.delayRetry(j, now)
+		c.delayRetryLocked(j, now)
 		c.queue.Release(j.id())
-		c.queue.Add(j.id(), j.Need, j.earliest(), j.Job.Priority)
+		c.queue.Add(j.id(), j.Need, j.earliestLocked(), j.Job.Priority)
 		j.phase = waiting
-		c.update(j, now, func(m *model.Job) {
+		c.updateLocked(j, now, func(m *model.Job) {
 			m.State, m.StartTime = model.JobPending, 0
 			m.StateReason, m.StateDescription = reasonLaunch, startFailureText(err)
 		})
@@ -144,10 +143,10 @@ func startFailureText(err error) string {
 	return "not started yet: the controller could not start a process for the job"
 }
 
-// delayRetry sets the time of the next attempt to start job j after a failed
-// one. Without the delay, a job that always fails would be the only one that is
-// tried while starts are paused. The caller holds c.mu.
-func (c *Controller) delayRetry(j *job, now time.Time) {
+// delayRetryLocked sets the time of the next attempt to start job j after a
+// failed one. Without the delay, a job that always fails would be the only one
+// that is tried while starts are paused.
+func (c *Controller) delayRetryLocked(j *job, now time.Time) {
 	delay := min(c.seconds(1)<<min(j.failures, 10), c.seconds(maxRetryDelay))
 	j.failures++
 	j.retryAt = now.Add(delay)
@@ -161,14 +160,14 @@ func (c *Controller) runAgain(j *job, reason string) {
 	now := time.Now()
 	c.mu.Lock()
 	first := j.failures == 0
-	c.delayRetry(j, now)
+	c.delayRetryLocked(j, now)
 	r := *j.record
 	r.Job.StateReason, r.Job.StateDescription = reasonLaunch, "not started yet: "+reason
 	if r.Requeue == requeueNone && !j.cancelled {
 		r.Requeue = requeueFree
 	}
 	j.record = &r
-	c.markChanged(now)
+	c.markChangedLocked(now)
 	c.mu.Unlock()
 	if first {
 		c.log.Error("job not started; it will be tried again", "job", j.id(), "reason", reason)

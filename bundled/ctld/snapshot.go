@@ -16,20 +16,20 @@ import (
 // a snapshot until a job changes. c.mu is held only while the pointers are
 // copied into a new snapshot.
 
-// update replaces the record of j with a copy, and calls change to modify that
-// copy. The caller holds c.mu.
-func (c *Controller) update(j *job, now time.Time, change func(*model.Job)) {
+// updateLocked replaces the record of j with a copy, and calls change to modify
+// that copy.
+func (c *Controller) updateLocked(j *job, now time.Time, change func(*model.Job)) {
 	r := *j.record
 	change(&r.Job)
 	j.record = &r
-	c.markChanged(now)
+	c.markChangedLocked(now)
 }
 
-// markChanged discards the cached snapshot, and records now as the time of the
-// last change. It must be called whenever a job is changed, added or removed.
-// The caller holds c.mu.
-func (c *Controller) markChanged(now time.Time) {
-	c.changedAt = c.updateTime(now)
+// markChangedLocked discards the cached snapshot, and records now as the time
+// of the last change. It must be called whenever a job is changed, added or
+// removed.
+func (c *Controller) markChangedLocked(now time.Time) {
+	c.changedAt = c.updateTimeLocked(now)
 	c.revision++
 	c.snapshotCache = nil
 }
@@ -39,7 +39,7 @@ func (c *Controller) markChanged(now time.Time) {
 func (c *Controller) snapshot() (list []*record, v version) {
 	c.mu.Lock()
 	list, revision := c.snapshotCache, c.revision
-	v = version{changed: c.changedAt, time: c.updateTime(time.Now())}
+	v = version{changed: c.changedAt, time: c.updateTimeLocked(time.Now())}
 	if list != nil {
 		c.mu.Unlock()
 		return list, v

@@ -66,17 +66,17 @@ func (c *Controller) enqueue(j *job, spec *step.Spec, now time.Time) error {
 	if err := c.commitNew(j, spec, now); err != nil {
 		c.mu.Lock()
 		delete(c.jobs, j.id())
-		c.setLoad(j, load{})
-		c.markChanged(now)
+		c.setLoadLocked(j, load{})
+		c.markChangedLocked(now)
 		c.mu.Unlock()
 		return err
 	}
 	recordBytes := c.recordSize(j)
 	c.mu.Lock()
-	c.setLoad(j, c.jobLoad(j, recordBytes))
+	c.setLoadLocked(j, c.jobLoad(j, recordBytes))
 	j.phase = waiting
-	c.queue.Add(j.id(), j.Need, j.earliest(), j.Job.Priority)
-	c.markChanged(now)
+	c.queue.Add(j.id(), j.Need, j.earliestLocked(), j.Job.Priority)
+	c.markChangedLocked(now)
 	c.mu.Unlock()
 	return nil
 }
@@ -90,10 +90,10 @@ const batchStep uint32 = 0xfffffffb
 func (c *Controller) reserve(j *job, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.checkRate(j.Job.UserID, now); err != nil {
+	if err := c.checkRateLocked(j.Job.UserID, now); err != nil {
 		return err
 	}
-	if err := c.reserveLoad(j, load{jobs: 1}); err != nil {
+	if err := c.reserveLoadLocked(j, load{jobs: 1}); err != nil {
 		return err
 	}
 	if c.nextID >= maxJobID {
@@ -111,7 +111,7 @@ func (c *Controller) reserve(j *job, now time.Time) error {
 	c.nextID++
 	j.phase = starting
 	c.jobs[j.id()] = j
-	c.markChanged(now)
+	c.markChangedLocked(now)
 	return nil
 }
 
@@ -157,11 +157,11 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	c.mu.Lock()
 	// The rate is checked again, because another request may have been charged
 	// meanwhile.
-	if err = c.checkRate(j.Job.UserID, now); err == nil {
-		err = c.reserveLoad(j, l)
+	if err = c.checkRateLocked(j.Job.UserID, now); err == nil {
+		err = c.reserveLoadLocked(j, l)
 	}
 	if err == nil {
-		c.charge(j.Job.UserID, l.reservedBytes+record.Size(), now) // the record is written again when the job ends
+		c.chargeLocked(j.Job.UserID, l.reservedBytes+record.Size(), now) // the record is written again when the job ends
 	}
 	c.mu.Unlock()
 	if err != nil {

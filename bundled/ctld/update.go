@@ -72,7 +72,7 @@ func (c *Controller) updateJob(client server.Identity, jobText string, d *model.
 		return err
 	}
 	c.mu.Lock()
-	j, err := c.editableJob(client, id)
+	j, err := c.editableJobLocked(client, id)
 	c.mu.Unlock()
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (c *Controller) updateJob(client server.Identity, jobText string, d *model.
 	}
 	defer j.editMu.Unlock()
 	u := jobUpdate{c: c, client: client, d: d}
-	if err := c.amend(j, client.UID, func() (func(*record), error) { return u.decide(j) }); err != nil {
+	if err := c.amend(j, client.UID, func() (func(*record), error) { return u.decideLocked(j) }); err != nil {
 		return err
 	}
 	if u.limitChanged {
@@ -160,9 +160,9 @@ type jobUpdate struct {
 	limitChanged bool // the time limit of a started job has changed
 }
 
-// decide returns a function that changes j's record, or an error if the job
-// can't be changed. The caller holds c.mu.
-func (u *jobUpdate) decide(j *job) (func(*record), error) {
+// decideLocked returns a function that changes j's record, or an error if the
+// job can't be changed.
+func (u *jobUpdate) decideLocked(j *job) (func(*record), error) {
 	d, pending := u.d, j.phase == waiting
 	super := u.c.super(u.client.UID)
 	for _, t := range []struct {
@@ -313,9 +313,10 @@ func (u *jobUpdate) timeLimit(j *job, part *model.Partition, super bool) (model.
 	return requested, nil
 }
 
-// applyTimeLimit makes the step of job j obey the time limit in j's record. If
-// j has no step yet, applyTimeLimit does nothing: Controller.follow applies the
-// limit when the step runs. The caller holds j.editMu.
+// applyTimeLimit makes the step of job j obey the time limit in j's
+// record. If j has no step yet, applyTimeLimit does nothing:
+// Controller.follow applies the limit when the step runs. The caller holds
+// j.editMu.
 func (c *Controller) applyTimeLimit(j *job) error {
 	c.mu.Lock()
 	limit, phase := time.Duration(j.Job.TimeLimit.Number)*c.cfg.minute, j.phase

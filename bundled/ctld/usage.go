@@ -57,8 +57,8 @@ func (l load) minus(m load) load {
 	return load{l.jobs - m.jobs, l.recordBytes - m.recordBytes, l.reservedBytes - m.reservedBytes}
 }
 
-// setLoad replaces the load of j with l. The caller holds c.mu.
-func (c *Controller) setLoad(j *job, l load) {
+// setLoadLocked replaces the load of j with l.
+func (c *Controller) setLoadLocked(j *job, l load) {
 	uid, delta := j.Job.UserID, l.minus(j.load)
 	j.load = l
 	c.usage.total = c.usage.total.plus(delta)
@@ -81,27 +81,27 @@ func (c *Controller) jobLoad(j *job, recordBytes int64) load {
 	return l
 }
 
-// reserveLoad sets the load of job j to l. If this would exceed a limit,
-// reserveLoad first forgets some of the user's oldest ended jobs. If the limit
-// would still be exceeded, reserveLoad returns an error. The caller holds c.mu,
-// but reserveLoad releases c.mu while it forgets jobs.
-func (c *Controller) reserveLoad(j *job, l load) error {
-	err := c.checkLimits(j, l)
+// reserveLoadLocked sets the load of job j to l. If this would exceed a limit,
+// reserveLoadLocked first forgets some of the user's oldest ended jobs. If the limit
+// would still be exceeded, reserveLoadLocked returns an error. The caller holds
+// c.mu, but reserveLoadLocked releases c.mu while it forgets jobs.
+func (c *Controller) reserveLoadLocked(j *job, l load) error {
+	err := c.checkLimitsLocked(j, l)
 	if err != nil {
 		c.mu.Unlock()
 		c.forgetOldest(j.Job.UserID)
 		c.mu.Lock()
-		err = c.checkLimits(j, l)
+		err = c.checkLimitsLocked(j, l)
 	}
 	if err == nil {
-		c.setLoad(j, l)
+		c.setLoadLocked(j, l)
 	}
 	return err
 }
 
-// checkLimits returns an error if job j with the load l would exceed a limit.
-// The caller holds c.mu.
-func (c *Controller) checkLimits(j *job, l load) error {
+// checkLimitsLocked returns an error if job j with the load l would exceed a
+// limit.
+func (c *Controller) checkLimitsLocked(j *job, l load) error {
 	uid, maxJobs, limits, delta := j.Job.UserID, c.cfg.MaxJobs, &c.cfg.limits, l.minus(j.load)
 	userLoad, total := c.usage.users[uid].plus(delta), c.usage.total.plus(delta)
 	tooMany := func(format string, args ...any) error {
@@ -134,10 +134,10 @@ func (c *Controller) checkLimits(j *job, l load) error {
 	return nil
 }
 
-// checkRate returns an error if more bytes were recently written for user uid
-// than the rate limit permits. In this case the user may not submit or change
-// jobs. The caller holds c.mu.
-func (c *Controller) checkRate(uid uint32, now time.Time) error {
+// checkRateLocked returns an error if more bytes were recently written for user
+// uid than the rate limit permits. In this case the user may not submit or
+// change jobs.
+func (c *Controller) checkRateLocked(uid uint32, now time.Time) error {
 	b := c.usage.rates[uid]
 	if b == nil || c.super(uid) {
 		return nil
@@ -150,9 +150,9 @@ func (c *Controller) checkRate(uid uint32, now time.Time) error {
 		c.cfg.limits.rate>>10, max(time.Second, wait.Round(time.Second)))
 }
 
-// charge counts bytes against the rate limit of user uid. The bytes are written
-// for one of this user's jobs. The caller holds c.mu.
-func (c *Controller) charge(uid uint32, bytes int64, now time.Time) {
+// chargeLocked counts bytes against the rate limit of user uid. The bytes are
+// written for one of this user's jobs.
+func (c *Controller) chargeLocked(uid uint32, bytes int64, now time.Time) {
 	if c.super(uid) {
 		return
 	}
@@ -167,9 +167,9 @@ func (c *Controller) charge(uid uint32, bytes int64, now time.Time) {
 	b.Charge(now, float64(bytes))
 }
 
-// forgetRates removes the token buckets of users for whom nothing was written
-// recently. The caller holds c.mu.
-func (c *Controller) forgetRates(now time.Time) {
+// forgetRatesLocked removes the token buckets of users for whom nothing was
+// written recently.
+func (c *Controller) forgetRatesLocked(now time.Time) {
 	for uid, b := range c.usage.rates {
 		if b.IsFull(now) {
 			delete(c.usage.rates, uid)

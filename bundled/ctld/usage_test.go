@@ -165,7 +165,7 @@ func TestRate(t *testing.T) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.forgetRates(now.Add(time.Hour)); len(c.usage.rates) > 0 {
+	if c.forgetRatesLocked(now.Add(time.Hour)); len(c.usage.rates) > 0 {
 		t.Errorf("%d rates are kept of users who have not submitted for an hour", len(c.usage.rates))
 	}
 }

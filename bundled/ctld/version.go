@@ -10,7 +10,7 @@ import (
 // time back later, to ask whether anything has changed since.
 type version struct {
 	changed model.Time // when the information last changed
-	time    model.Time // when the information was read; see updateTime
+	time    model.Time // when the information was read; see updateTimeLocked
 }
 
 // isCurrent reports whether a client that got its information at the time last
@@ -22,11 +22,11 @@ func (v version) isCurrent(last model.Time) bool {
 	return last > 0 && last-1 >= v.changed && last <= v.time
 }
 
-// updateTime returns the time to put into an answer, or to record for a change.
-// If the clock was set back, this is the latest time that updateTime has
-// returned. Otherwise clients that got an answer before would not learn of the
-// changes that follow. The caller holds c.mu.
-func (c *Controller) updateTime(now time.Time) model.Time {
+// updateTimeLocked returns the time to put into an answer, or to record for a
+// change. If the clock was set back, this is the latest time that updateTimeLocked
+// has returned. Otherwise clients that got an answer before would not learn of
+// the changes that follow.
+func (c *Controller) updateTimeLocked(now time.Time) model.Time {
 	c.latestUpdate = max(c.latestUpdate, model.At(now))
 	return c.latestUpdate
 }
@@ -36,5 +36,5 @@ func (c *Controller) updateTime(now time.Time) model.Time {
 func (c *Controller) startVersion() version {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return version{changed: model.At(c.startedAt), time: c.updateTime(time.Now())}
+	return version{changed: model.At(c.startedAt), time: c.updateTimeLocked(time.Now())}
 }

@@ -198,7 +198,7 @@ func (d *Daemon) change(ctx context.Context, r *server.Request, required rule, b
 	}
 	d.editSlot.mu.Lock()
 	defer d.editSlot.mu.Unlock()
-	if err := d.editSlot.touch(e); err != nil {
+	if err := d.editSlot.touchLocked(e); err != nil {
 		return err
 	}
 	e.catalog = next

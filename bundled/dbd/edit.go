@@ -45,7 +45,7 @@ func (d *Daemon) acquireEdit(ctx context.Context, s *server.Session, uid uint32)
 	if e, ok := s.Value.(*edit); ok {
 		d.editSlot.mu.Lock()
 		defer d.editSlot.mu.Unlock()
-		return e, d.editSlot.touch(e)
+		return e, d.editSlot.touchLocked(e)
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, d.maxWait, errs.New(errs.Unavailable, "another client is changing records; try again"))
 	defer cancel()
@@ -66,9 +66,9 @@ func (d *Daemon) acquireEdit(ctx context.Context, s *server.Session, uid uint32)
 	}
 }
 
-// touch sets the time of e's last request to now. If e was rolled back, touch
-// returns an error instead. The caller holds g.mu.
-func (g *editSlot) touch(e *edit) error {
+// touchLocked sets the time of e's last request to now. If e was rolled back,
+// touchLocked returns an error instead.
+func (g *editSlot) touchLocked(e *edit) error {
 	if e.rolledBack {
 		return errs.New(errs.Conflict,
 			"the changes were rolled back: the client was idle for more than %v while another waited", g.maxIdle)
@@ -121,7 +121,7 @@ func (d *Daemon) handleFini(ctx context.Context, r *server.Request) (message.Typ
 	if e, ok := r.Session.Value.(*edit); ok && q.Commit != 0 {
 		d.editSlot.mu.Lock()
 		defer d.editSlot.mu.Unlock()
-		if err := d.editSlot.touch(e); err != nil {
+		if err := d.editSlot.touchLocked(e); err != nil {
 			return 0, nil, err
 		}
 		if err := d.store.Replace(ctx, e.catalog); err != nil {
@@ -137,7 +137,7 @@ func (d *Daemon) records(s *server.Session) *catalog.Catalog {
 	if e, ok := s.Value.(*edit); ok {
 		d.editSlot.mu.Lock()
 		defer d.editSlot.mu.Unlock()
-		if d.editSlot.touch(e) == nil {
+		if d.editSlot.touchLocked(e) == nil {
 			return e.catalog
 		}
 	}

@@ -162,7 +162,7 @@ func (a *auditor) addFacts(m *work.ConnectionFacts) {
 	}
 	a.connections[m.Worker][m.ID] = m.Connection
 	a.holders[m.ID] = m.Worker
-	a.noteArrival(m.ID)
+	a.noteArrivalLocked(m.ID)
 }
 
 // dropConn records that a connection no longer belongs to any worker.
@@ -171,13 +171,12 @@ func (a *auditor) dropConn(id uint64) {
 	defer a.mu.Unlock()
 	delete(a.connections[a.holders[id]], id)
 	delete(a.holders, id)
-	a.noteArrival(id)
+	a.noteArrivalLocked(id)
 }
 
-// noteArrival records that the dispatcher has sent a message about the
-// connection with number id, and wakes the goroutines that wait for facts. The
-// caller holds a.mu.
-func (a *auditor) noteArrival(id uint64) {
+// noteArrivalLocked records that the dispatcher has sent a message about the
+// connection with number id, and wakes the goroutines that wait for facts.
+func (a *auditor) noteArrivalLocked(id uint64) {
 	a.highest = max(a.highest, id)
 	close(a.changed)
 	a.changed = make(chan struct{})

@@ -118,7 +118,7 @@ func (a *journal) queueIntent(text []byte, notMade func() []byte, answer func(gr
 		a.queue = append(a.queue, record{text, i})
 	case a.failOpen:
 		a.pending++
-		a.countDropped()
+		a.countDroppedLocked()
 	}
 	a.mu.Unlock()
 	if full {
@@ -157,7 +157,7 @@ func (a *journal) queueOutcome(text []byte) {
 		a.pending--
 	case a.failOpen && len(a.queue) >= 2*maxPending:
 		a.pending--
-		a.countDropped()
+		a.countDroppedLocked()
 	default:
 		a.queue = append(a.queue, record{text: text})
 	}
@@ -165,8 +165,8 @@ func (a *journal) queueOutcome(text []byte) {
 	a.notify()
 }
 
-// countDropped counts a dropped line. The caller holds a.mu.
-func (a *journal) countDropped() {
+// countDroppedLocked counts a dropped line.
+func (a *journal) countDroppedLocked() {
 	a.dropped++
 	a.counts.dropped.add(1)
 }
@@ -225,7 +225,7 @@ func (a *journal) write(to sink) {
 // can try another batch at once.
 func (a *journal) writeBatch(to sink) bool {
 	a.mu.Lock()
-	batch := a.takeBatch()
+	batch := a.takeBatchLocked()
 	a.writing = len(batch)
 	a.mu.Unlock()
 	if len(batch) == 0 {
@@ -234,16 +234,15 @@ func (a *journal) writeBatch(to sink) bool {
 	written, err := a.appendLines(to, batch)
 	a.mu.Lock()
 	a.writing = 0
-	a.dropAnswered() // so that the log line about the end of a failure counts them
+	a.dropAnsweredLocked() // so that the log line about the end of a failure counts them
 	a.mu.Unlock()
 	a.answerBatch(batch[:written], batch[written:], err)
 	return err == nil
 }
 
-// takeBatch removes the next batch of lines from the queue. The caller holds
-// a.mu.
-func (a *journal) takeBatch() (batch []record) {
-	a.dropAnswered()
+// takeBatchLocked removes the next batch of lines from the queue.
+func (a *journal) takeBatchLocked() (batch []record) {
+	a.dropAnsweredLocked()
 	size, n := 0, 0
 	for ; n < len(a.queue) && size < batchSize; n++ {
 		size += len(a.queue[n].text)
@@ -255,14 +254,14 @@ func (a *journal) takeBatch() (batch []record) {
 	return batch
 }
 
-// dropAnswered removes the intents that were answered before their lines were
-// written from the queue. No write is in progress. The caller holds a.mu.
-func (a *journal) dropAnswered() {
+// dropAnsweredLocked removes the intents that were answered before their lines
+// were written from the queue. No write is in progress.
+func (a *journal) dropAnsweredLocked() {
 	a.stuck = false
 	a.queue = slices.DeleteFunc(a.queue, func(r record) bool {
 		answered := r.intent != nil && r.intent.answered.Load()
 		if answered && a.failOpen {
-			a.countDropped()
+			a.countDroppedLocked()
 		}
 		return answered
 	})
@@ -310,7 +309,7 @@ func (a *journal) answerBatch(written, unwritten []record, err error) {
 		switch firstAnswer := r.intent.answerOnce(a.failOpen); {
 		case a.failOpen:
 			a.mu.Lock()
-			a.countDropped()
+			a.countDroppedLocked()
 			a.mu.Unlock()
 		case errors.Is(err, errSync): // the line may be in the file
 			a.recordNotMade(r.intent, firstAnswer)

@@ -82,7 +82,7 @@ func (l *listener) admit(c *conn) bool {
 		if !ok {
 			return false
 		}
-		l.forget(other)
+		l.forgetLocked(other)
 		other.Conn.Close()
 	}
 	c.counted = true
@@ -91,8 +91,8 @@ func (l *listener) admit(c *conn) bool {
 	return true
 }
 
-// forget stops counting c. The caller holds the lock.
-func (l *listener) forget(c *conn) {
+// forgetLocked stops counting c.
+func (l *listener) forgetLocked(c *conn) {
 	if c.counted {
 		c.counted = false
 		l.conns.Remove(c.source, c)
@@ -103,7 +103,7 @@ func (l *listener) forget(c *conn) {
 // Close closes the connection.
 func (c *conn) Close() error {
 	c.listener.mu.Lock()
-	c.listener.forget(c)
+	c.listener.forgetLocked(c)
 	c.listener.mu.Unlock()
 	return c.Conn.Close()
 }

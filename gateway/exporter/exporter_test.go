@@ -244,7 +244,7 @@ func TestConnectionsOfSources(t *testing.T) {
 	first.end()
 	for l.conns.Waiting(first.source) > 1 {
 		one, _ := l.conns.First(first.source)
-		l.forget(one)
+		l.forgetLocked(one)
 	}
 	if one, _ := l.conns.First(first.source); one != first {
 		t.Error("a connection whose request was answered is not the last to be closed")

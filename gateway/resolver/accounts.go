@@ -120,7 +120,7 @@ func (a *accounts) find(name string, now func() time.Time) (answer, error) {
 	k, known := a.known[name]
 	switch {
 	case err == nil:
-		a.store(name, u, at)
+		a.storeLocked(name, u, at)
 		return answer{number: u.UID}, nil
 	case missing:
 		if len(a.unknown) >= maxUnknown {
@@ -137,8 +137,8 @@ func (a *accounts) find(name string, now func() time.Time) (answer, error) {
 	return answer{}, err
 }
 
-// store remembers a user. The caller holds a.mu.
-func (a *accounts) store(name string, u nss.User, at time.Time) {
+// storeLocked remembers a user.
+func (a *accounts) storeLocked(name string, u nss.User, at time.Time) {
 	if len(a.known) >= maxNames {
 		clear(a.known)
 	}
@@ -154,7 +154,7 @@ func (a *accounts) isDown(name string, now func() time.Time) bool {
 		u, err := a.lookup(other)
 		if err == nil && u.Remote {
 			a.mu.Lock()
-			a.store(other, u, now())
+			a.storeLocked(other, u, now())
 			a.mu.Unlock()
 			return false
 		}

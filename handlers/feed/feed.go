@@ -132,8 +132,8 @@ func (f *feed[R]) isAbandoned() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, v := range f.views {
-		if v.isAbandoned() {
-			v.end(errAbandoned)
+		if v.isAbandonedLocked() {
+			v.endLocked(errAbandoned)
 		}
 	}
 	if len(f.views) > 0 {
@@ -160,7 +160,7 @@ func (f *feed[R]) tryPass(asked time.Time, accept time.Duration) (err error) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			for _, v := range f.views {
-				v.end(err)
+				v.endLocked(err)
 			}
 			f.known = false
 		}
@@ -222,7 +222,7 @@ func (f *feed[R]) beginPass() (clients int) {
 	for _, v := range f.views {
 		clients += v.users
 		f.passing = append(f.passing, v)
-		if v.beginPass() {
+		if v.beginPassLocked() {
 			f.whole = append(f.whole, v)
 		}
 	}
@@ -291,7 +291,7 @@ func (f *feed[R]) endPass(asked time.Time, err error, complete bool) {
 	defer func() { clear(f.passing); clear(f.whole) }()
 	pass := Change{Asked: asked, Found: time.Now()}
 	for _, v := range f.passing {
-		if v.commit(pass, err, complete) {
+		if v.commitLocked(pass, err, complete) {
 			f.changed = pass.Found
 		}
 	}

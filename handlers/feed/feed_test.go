@@ -510,7 +510,7 @@ func TestMemory(t *testing.T) {
 			v.Leave()
 			proceed := holdTurns(t, set) // between two passes, where the feed ends its views
 			v.feed.mu.Lock()
-			v.end(errAbandoned)
+			v.endLocked(errAbandoned)
 			v.feed.mu.Unlock()
 			proceed()
 			s.Release()

@@ -59,7 +59,7 @@ const maxNarrow = 4
 // finds out about every change after that. The caller must call Leave.
 func (s *Set[R]) Join(ctx context.Context, owner Owner, i Interest[R], sources ...Source[R]) (*View[R], error) {
 	s.mu.Lock()
-	f := s.choose(owner, i.Reserve, sources)
+	f := s.chooseLocked(owner, i.Reserve, sources)
 	if f == nil {
 		s.mu.Unlock()
 		return nil, errTooMany
@@ -113,17 +113,17 @@ func (s *Set[R]) JoinExisting(owner Owner, key string, source *Source[R]) *View[
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	v := f.views[key]
-	if v == nil || v.users == 0 || v.isNew() || v.err != nil {
+	if v == nil || v.users == 0 || v.isNewLocked() || v.err != nil {
 		return nil
 	}
 	v.users++
 	return v
 }
 
-// choose returns the feed for one of the sources, or nil if there is none and the
-// user can have no more feeds. A new feed gets its memory from the function
-// reserve. The caller holds s.mu.
-func (s *Set[R]) choose(owner Owner, reserve func() Reservation, sources []Source[R]) *feed[R] {
+// chooseLocked returns the feed for one of the sources, or nil if there is none
+// and the user can have no more feeds. A new feed gets its memory from the
+// function reserve.
+func (s *Set[R]) chooseLocked(owner Owner, reserve func() Reservation, sources []Source[R]) *feed[R] {
 	narrow := 0
 	for key := range s.feeds {
 		if key.owner == owner && !s.feeds[key].source.Whole {

@@ -88,9 +88,8 @@ func (s *Snapshot) Release() {
 	}
 }
 
-// finishSnapshot publishes the snapshot that the pass has made. The caller holds
-// the lock.
-func (v *View[R]) finishSnapshot(complete bool) {
+// finishSnapshotLocked publishes the snapshot that the pass has made.
+func (v *View[R]) finishSnapshotLocked(complete bool) {
 	s := v.building
 	v.building = nil
 	if len(s.piece) > 0 {
@@ -102,14 +101,13 @@ func (v *View[R]) finishSnapshot(complete bool) {
 	}
 	s.piece, s.buffer, s.state, s.number = nil, nil, v.state.String(), v.number
 	v.wanted = false
-	v.dropSnapshot()
+	v.dropSnapshotLocked()
 	v.snapshot = s
-	v.wakeAll()
+	v.wakeAllLocked()
 }
 
-// dropSnapshot ends the view's own use of its snapshot. The caller holds the
-// lock.
-func (v *View[R]) dropSnapshot() {
+// dropSnapshotLocked ends the view's own use of its snapshot.
+func (v *View[R]) dropSnapshotLocked() {
 	if v.snapshot != nil {
 		v.snapshot.Release()
 		v.snapshot = nil

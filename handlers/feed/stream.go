@@ -88,7 +88,7 @@ func (s *Stream[R]) takeNews() (*Snapshot, []Batch, <-chan struct{}, error) {
 		return nil, nil, v.news, nil
 	}
 	if v.snapshot.full {
-		v.dropSnapshot()
+		v.dropSnapshotLocked()
 		return nil, nil, nil, errNoMemory
 	}
 	one := v.snapshot

@@ -96,8 +96,8 @@ const (
 
 func (v *View[R]) maxLog() int { return max(minLog, len(v.shown)*recordLog) }
 
-// isNew reports whether the view has no state yet. The caller holds the lock.
-func (v *View[R]) isNew() bool {
+// isNewLocked reports whether the view has no state yet.
+func (v *View[R]) isNewLocked() bool {
 	select {
 	case <-v.ready:
 		return false
@@ -110,23 +110,22 @@ func (v *View[R]) isNew() bool {
 // meanwhile misses nothing.
 const linger = 10 * time.Second
 
-// isAbandoned reports whether clients are no longer expected. A client that has
-// left before the first state misses nothing when it comes back. The caller holds
-// the lock.
-func (v *View[R]) isAbandoned() bool {
-	return v.users == 0 && (v.isNew() || time.Since(v.left) >= linger)
+// isAbandonedLocked reports whether clients are no longer expected. A client
+// that has left before the first state misses nothing when it comes back.
+func (v *View[R]) isAbandonedLocked() bool {
+	return v.users == 0 && (v.isNewLocked() || time.Since(v.left) >= linger)
 }
 
-// beginPass prepares a pass. It returns whether the view needs all records. The
-// caller holds the lock.
-func (v *View[R]) beginPass() bool {
+// beginPassLocked prepares a pass. It returns whether the view needs all
+// records.
+func (v *View[R]) beginPassLocked() bool {
 	v.follows = v.streams > 0 || time.Since(v.followed) < linger
-	v.recording = v.follows && !v.isNew()
+	v.recording = v.follows && !v.isNewLocked()
 	v.building = nil
 	if v.wanted {
 		v.building = newSnapshot(v.Reserve())
 	}
-	return v.wanted || v.isNew()
+	return v.wanted || v.isNewLocked()
 }
 
 // compareRecord compares a record with what the view remembers.
@@ -189,16 +188,16 @@ func (v *View[R]) note(kind Kind, data []byte) {
 // eventSize is the memory for an Event without its data, in bytes.
 const eventSize = 64
 
-// commit publishes what a pass has found. It reports whether something has
-// changed. The caller holds the lock.
-func (v *View[R]) commit(pass Change, err error, complete bool) (changed bool) {
-	first := v.isNew()
+// commitLocked publishes what a pass has found. It reports whether something
+// has changed.
+func (v *View[R]) commitLocked(pass Change, err error, complete bool) (changed bool) {
+	first := v.isNewLocked()
 	if v.full || err == nil && !v.hold() {
 		err = errNoMemory
 	}
 	switch {
 	case err != nil && (first || err == errNoMemory || errs.KindOf(err) == errs.Unauthenticated):
-		v.end(err)
+		v.endLocked(err)
 		return false
 	case first && complete:
 		v.last, v.current = pass, v.state
@@ -209,24 +208,23 @@ func (v *View[R]) commit(pass Change, err error, complete bool) (changed bool) {
 	}
 	v.batch, v.changes, v.size = nil, 0, 0
 	if v.building != nil {
-		v.finishSnapshot(complete)
+		v.finishSnapshotLocked(complete)
 	}
 	if err == nil {
 		v.checked = pass.Asked
 	}
-	v.wakePassed()
+	v.wakePassedLocked()
 	return changed
 }
 
-// wakeAll wakes the clients that wait for a change or a snapshot. The caller
-// holds the lock.
-func (v *View[R]) wakeAll() {
+// wakeAllLocked wakes the clients that wait for a change or a snapshot.
+func (v *View[R]) wakeAllLocked() {
 	close(v.news)
 	v.news = make(chan struct{})
 }
 
-// wakePassed wakes the clients that wait for a pass. The caller holds the lock.
-func (v *View[R]) wakePassed() {
+// wakePassedLocked wakes the clients that wait for a pass.
+func (v *View[R]) wakePassedLocked() {
 	if v.passed != nil {
 		close(v.passed)
 		v.passed = nil
@@ -259,7 +257,7 @@ func (v *View[R]) Refresh(ctx context.Context, after time.Time) error {
 func (v *View[R]) publish(pass Change) {
 	v.number++
 	v.last, v.current = pass, v.state
-	v.dropSnapshot()
+	v.dropSnapshotLocked()
 	if v.recording {
 		v.log = append(v.log, Batch{Events: v.batch, State: v.state.String(), number: v.number, size: v.size})
 		v.logSize += v.size
@@ -270,7 +268,7 @@ func (v *View[R]) publish(pass Change) {
 		v.logSize -= v.log[0].size
 		v.log = v.log[1:]
 	}
-	v.wakeAll()
+	v.wakeAllLocked()
 }
 
 const (
@@ -298,13 +296,13 @@ func (v *View[R]) reserve(need int) bool {
 	return v.memory.Grow(more)
 }
 
-// end ends the view, with an error for its clients. The caller holds the lock.
-func (v *View[R]) end(err error) {
+// endLocked ends the view, with an error for its clients.
+func (v *View[R]) endLocked(err error) {
 	if v.err != nil {
 		return
 	}
 	v.err = err
-	if v.isNew() {
+	if v.isNewLocked() {
 		close(v.ready)
 	}
 	delete(v.feed.views, v.Key)
@@ -312,11 +310,11 @@ func (v *View[R]) end(err error) {
 		v.building.Release()
 		v.building = nil
 	}
-	v.dropSnapshot()
+	v.dropSnapshotLocked()
 	v.memory.Shrink(v.memory.Size())
 	v.log, v.shown = nil, nil
-	v.wakePassed()
-	v.wakeAll()
+	v.wakePassedLocked()
+	v.wakeAllLocked()
 }
 
 // Leave ends a use of the view.

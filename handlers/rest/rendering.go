@@ -82,7 +82,7 @@ func (all *renderings) get(key renderingKey, coding, owner string, reserve func(
 	defer all.mu.Unlock()
 	if r = all.byKey[key]; r == nil || time.Since(r.created) > maxRenderingAge {
 		if r != nil && r.users == 0 {
-			all.forget(r)
+			all.forgetLocked(r)
 		}
 		r, build = &rendering{key: key, coding: coding, owner: owner, created: time.Now(), ready: make(chan struct{}), memory: reserve()}, true
 		all.byKey[key] = r
@@ -102,7 +102,7 @@ func (all *renderings) release(r *rendering) {
 		return
 	}
 	if all.byKey[r.key] != r {
-		all.free(r)
+		all.freeLocked(r)
 		return
 	}
 	if len(r.pieces) > 0 {
@@ -111,7 +111,7 @@ func (all *renderings) release(r *rendering) {
 	r.expiry = time.AfterFunc(unusedRendering, func() {
 		all.mu.Lock()
 		defer all.mu.Unlock()
-		all.forget(r)
+		all.forgetLocked(r)
 	})
 }
 
@@ -131,20 +131,20 @@ func (all *renderings) publish(r *rendering) {
 func (all *renderings) discard(r *rendering) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	all.free(r)
+	all.freeLocked(r)
 }
 
-// forget removes r unless it is in use. The caller holds the lock.
-func (all *renderings) forget(r *rendering) {
+// forgetLocked removes r unless it is in use.
+func (all *renderings) forgetLocked(r *rendering) {
 	if r.users == 0 && all.byKey[r.key] == r {
 		delete(all.byKey, r.key)
-		all.free(r)
+		all.freeLocked(r)
 	}
 }
 
-// free frees the memory of a rendering whose pieces nothing uses any more. The
-// caller holds the lock.
-func (all *renderings) free(r *rendering) {
+// freeLocked frees the memory of a rendering whose pieces nothing uses any
+// more.
+func (all *renderings) freeLocked(r *rendering) {
 	if r.expiry != nil {
 		r.expiry.Stop()
 	}
@@ -171,7 +171,7 @@ func (all *renderings) grow(r *rendering) bool {
 		if !ok {
 			return false
 		}
-		all.forget(other)
+		all.forgetLocked(other)
 	}
 	for !r.memory.Grow(renderingPiece) {
 		// Usually it is this user who may not have more memory. The renderings of
@@ -180,7 +180,7 @@ func (all *renderings) grow(r *rendering) bool {
 		if !ok {
 			return false
 		}
-		all.forget(other)
+		all.forgetLocked(other)
 	}
 	all.bytes.Hold(r.owner, renderingPiece)
 	r.pieces = append(r.pieces, make([]byte, 0, renderingPiece))

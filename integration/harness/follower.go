@@ -118,7 +118,7 @@ func (f *Follower) apply(event, data, id string, first bool) {
 			f.records = map[string]string{}
 		}
 		for _, record := range l.records {
-			f.check(record)
+			f.checkLocked(record)
 			f.records[f.key(record)] = fmt.Sprint(record)
 		}
 		f.snapshot = !l.more
@@ -141,7 +141,7 @@ func (f *Follower) apply(event, data, id string, first bool) {
 		f.faults = append(f.faults, err.Error())
 		return
 	}
-	f.check(record)
+	f.checkLocked(record)
 	key := f.key(record)
 	old, known := f.records[key]
 	switch {
@@ -173,8 +173,8 @@ func (f *Follower) parse(text []byte) (l followed, err error) {
 
 func (f *Follower) key(record map[string]any) string { return fmt.Sprint(record[f.Key]) }
 
-// check records a fault if a record is forbidden. The caller holds the lock.
-func (f *Follower) check(record map[string]any) {
+// checkLocked records a fault if a record is forbidden.
+func (f *Follower) checkLocked(record map[string]any) {
 	if f.Forbidden != nil && f.Forbidden(record) {
 		f.faults = append(f.faults, fmt.Sprint("a record that the client must not see: ", record))
 	}

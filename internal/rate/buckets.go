@@ -35,7 +35,7 @@ func (b *Buckets[K]) TakeN(now time.Time, key K, n float64) time.Duration {
 	bucket := b.list[key]
 	if bucket == nil {
 		if len(b.list) >= b.max {
-			b.evict(now)
+			b.evictLocked(now)
 		}
 		bucket = New(b.burst, b.perSecond, now)
 		b.list[key] = bucket
@@ -56,9 +56,9 @@ func (b *Buckets[K]) Len() int {
 	return len(b.list)
 }
 
-// evict examines a few buckets, and removes those that are full. If none is
-// full, evict removes the fullest of them. The caller holds b.mu.
-func (b *Buckets[K]) evict(now time.Time) {
+// evictLocked examines a few buckets, and removes those that are full. If none
+// is full, evict removes the fullest of them.
+func (b *Buckets[K]) evictLocked(now time.Time) {
 	var fullest K
 	best, examined := 0.0, 0
 	for key, bucket := range b.list {

@@ -127,7 +127,7 @@ func (p *Place[K]) Shrink(n int) {
 	if n = min(n, p.weight); n > 0 {
 		p.weight -= n
 		p.sem.queue.Hold(p.key, -n)
-		p.sem.startNext()
+		p.sem.startNextLocked()
 	}
 }
 
@@ -171,7 +171,7 @@ func (p *Place[K]) wait(ctx context.Context) error {
 	s := p.sem
 	p.ready = make(chan struct{})
 	s.queue.Push(p.key, p)
-	s.startNext()
+	s.startNextLocked()
 	held := p.weight > 0
 	s.mu.Unlock()
 	if held {
@@ -220,8 +220,8 @@ func (s *Semaphore[K]) Held(key K) int {
 	return s.queue.Held(key)
 }
 
-// startNext gives free places to waiting callers. The caller holds s.mu.
-func (s *Semaphore[K]) startNext() {
+// startNextLocked gives free places to waiting callers.
+func (s *Semaphore[K]) startNextLocked() {
 	for p, ok := s.queue.Next(); ok; p, ok = s.queue.Next() {
 		p.weight = 1
 		close(p.ready)

@@ -59,17 +59,17 @@ func (all *rounds) recall(key roundKey, now time.Time, accepts func(age time.Dur
 	return answer
 }
 
-// keep keeps an answer for the given time after it was requested. It takes over
-// the answer, and discards it if it is too long, or if there is no memory for it
-// in the budget. If others have to make room, these are answers to the user who
-// has most, so that one with many requests does not remove the answers to all
-// others. The caller holds the lock.
-func (all *rounds) keep(key roundKey, holder string, answer *reply, asked time.Time, lifetime time.Duration, budget *Budget) {
+// keepLocked keeps an answer for the given time after it was requested. It
+// takes over the answer, and discards it if it is too long, or if there is no
+// memory for it in the budget. If others have to make room, these are answers
+// to the user who has most, so that one with many requests does not remove the
+// answers to all others.
+func (all *rounds) keepLocked(key roundKey, holder string, answer *reply, asked time.Time, lifetime time.Duration, budget *Budget) {
 	if all.kept.answers == nil {
 		all.kept.answers, all.kept.bytes = map[roundKey]*kept{}, semaphore.NewQueue[string, *kept](maxKept*budget.size, nil)
 	}
 	one := &kept{key: key, holder: holder, answer: answer, size: len(answer.first) + answer.remaining + keptOverhead, asked: asked, memory: budget.allowance("")}
-	all.discard(all.kept.answers[key])
+	all.discardLocked(all.kept.answers[key])
 	hasMemory := func() bool { // acquire would lock rounds
 		ok, _ := one.memory.tryAcquire(cap(answer.first) + keptOverhead)
 		return ok
@@ -80,21 +80,21 @@ func (all *rounds) keep(key roundKey, holder string, answer *reply, asked time.T
 			answer.release()
 			return
 		}
-		all.discard(other)
+		all.discardLocked(other)
 	}
 	one.expiry = time.AfterFunc(time.Until(asked.Add(lifetime)), func() {
 		all.mu.Lock()
 		defer all.mu.Unlock()
-		all.discard(one)
+		all.discardLocked(one)
 	})
 	all.kept.answers[key] = one
 	all.kept.bytes.Hold(holder, one.size)
 	all.kept.bytes.Push(holder, one)
 }
 
-// discard discards an answer that is kept, unless that has happened already. The
-// caller holds the lock.
-func (all *rounds) discard(one *kept) {
+// discardLocked discards an answer that is kept, unless that has happened
+// already.
+func (all *rounds) discardLocked(one *kept) {
 	if one == nil || all.kept.answers[one.key] != one {
 		return
 	}
@@ -122,7 +122,7 @@ func (all *rounds) free(of reclaimable) (some bool) {
 	defer all.mu.Unlock()
 	for _, one := range all.kept.answers {
 		if of(one.holder) {
-			all.discard(one)
+			all.discardLocked(one)
 			some = true
 		}
 	}

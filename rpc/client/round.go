@@ -214,19 +214,19 @@ func (all *rounds) end(one *round, answer *reply, err error, budget *Budget) {
 	case answer == nil:
 	case one.keep > 0 && answer.isKeepable() && one.changes == all.kept.changes:
 		one.answers = answer.share(one.calls + 1)
-		all.keep(one.series.key, holderOf(one.cred), one.answers[one.calls], one.asked, one.keep, budget)
+		all.keepLocked(one.series.key, holderOf(one.cred), one.answers[one.calls], one.asked, one.keep, budget)
 		one.answers = one.answers[:one.calls]
 	default:
 		one.answers = answer.share(one.calls)
 	}
 	if len(one.answers) <= 1 || one.answers[0].pieces == nil {
-		all.beginNext(one.series)
+		all.beginNextLocked(one.series)
 		return
 	}
 	next := sync.OnceFunc(func() {
 		all.mu.Lock()
 		defer all.mu.Unlock()
-		all.beginNext(one.series)
+		all.beginNextLocked(one.series)
 	})
 	for _, answer := range one.answers {
 		answer.released = next
@@ -234,11 +234,10 @@ func (all *rounds) end(one *round, answer *reply, err error, budget *Budget) {
 	time.AfterFunc(maxPause, next)
 }
 
-// beginNext lets the next round of a series send its request. The caller holds
-// the lock.
-func (all *rounds) beginNext(s *series) {
+// beginNextLocked lets the next round of a series send its request.
+func (all *rounds) beginNextLocked(s *series) {
 	close(s.idle)
-	all.forgetIdle(s)
+	all.forgetIdleLocked(s)
 }
 
 // giveUp ends a round whose request is not sent.
@@ -247,11 +246,11 @@ func (all *rounds) giveUp(one *round, err error) {
 	defer all.mu.Unlock()
 	one.series.open, one.err = nil, err
 	close(one.ended)
-	all.forgetIdle(one.series)
+	all.forgetIdleLocked(one.series)
 }
 
-// forgetIdle forgets a series that has no round. The caller holds the lock.
-func (all *rounds) forgetIdle(s *series) {
+// forgetIdleLocked forgets a series that has no round.
+func (all *rounds) forgetIdleLocked(s *series) {
 	select {
 	case <-s.idle:
 		if s.open == nil {

@@ -77,7 +77,7 @@ func (p *sessions) get(o owner) *session {
 		if s.owner != o {
 			continue
 		}
-		p.remove(i)
+		p.removeLocked(i)
 		if !s.expired() {
 			s.reused = true
 			return s
@@ -117,10 +117,10 @@ func (p *sessions) put(s *session) {
 	}
 	switch {
 	case count > maxIdlePerOwner:
-		p.remove(first).close()
+		p.removeLocked(first).close()
 	case len(p.idle) > maxIdle:
 		most := slices.Max(slices.Collect(maps.Values(ofHolder)))
-		p.remove(slices.IndexFunc(p.idle, func(s *session) bool { return ofHolder[s.holder] == most })).close()
+		p.removeLocked(slices.IndexFunc(p.idle, func(s *session) bool { return ofHolder[s.holder] == most })).close()
 	}
 }
 
@@ -135,12 +135,12 @@ func (p *sessions) trim(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.idle) > max(0, n) {
-		p.remove(0).close()
+		p.removeLocked(0).close()
 	}
 }
 
-// remove removes the i-th session. The caller holds the lock.
-func (p *sessions) remove(i int) *session {
+// removeLocked removes the i-th session.
+func (p *sessions) removeLocked(i int) *session {
 	s := p.idle[i]
 	s.idleTimer.Stop()
 	p.idle = append(p.idle[:i], p.idle[i+1:]...)
@@ -153,7 +153,7 @@ func (p *sessions) closeIdle(s *session) {
 	defer p.mu.Unlock()
 	for i := range p.idle {
 		if p.idle[i] == s {
-			p.remove(i).close()
+			p.removeLocked(i).close()
 			return
 		}
 	}
@@ -168,7 +168,7 @@ func (p *sessions) forget(o owner) {
 	defer p.mu.Unlock()
 	for i := len(p.idle) - 1; i >= 0; i-- {
 		if p.idle[i].owner == o {
-			p.remove(i).close()
+			p.removeLocked(i).close()
 		}
 	}
 }

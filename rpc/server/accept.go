@@ -18,7 +18,7 @@ import (
 func (s *Server) Serve(ln net.Listener) error {
 	defer ln.Close()
 	s.mu.Lock()
-	s.start()
+	s.startLocked()
 	if s.closing {
 		s.mu.Unlock()
 		return ErrClosed

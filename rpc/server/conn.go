@@ -273,10 +273,10 @@ func (c *conn) endRequest() bool {
 	return !c.closing
 }
 
-// interrupt makes the goroutine of c end. If c is busy with a request, the
-// goroutine answers that request first. interrupt does not close the connection
-// itself, because closing may take time. The caller holds server.mu.
-func (c *conn) interrupt() {
+// interruptLocked makes the goroutine of c end. If c is busy with a request,
+// the goroutine answers that request first. interruptLocked does not close the
+// connection itself, because closing may take time.
+func (c *conn) interruptLocked() {
 	c.closing = true
 	if !c.busy {
 		c.nc.SetReadDeadline(time.Unix(1, 0))

@@ -30,7 +30,7 @@ func FuzzServer(f *testing.F) {
 		Handlers:   map[message.Type]Handler{message.RequestPing: whoami, message.RequestSubmitBatchJob: decode, message.RequestAuthToken: decode},
 		Persistent: map[message.Type]Handler{message.AccountingGetStats: whoami, message.AccountingRecordJobs: decode}}
 	s.mu.Lock()
-	s.start()
+	s.startLocked()
 	s.mu.Unlock()
 	f.Fuzz(func(t *testing.T, b []byte) {
 		near, far := net.Pipe()

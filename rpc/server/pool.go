@@ -41,14 +41,14 @@ func (s *Server) waitForSlot(c *conn) bool {
 			s.mu.Unlock()
 			return false
 		}
-		admitted := s.ensureCapacity(c)
+		admitted := s.ensureCapacityLocked(c)
 		if admitted {
 			c.waitingSince = time.Now()
 			c.pool.active++
 			s.conns[c] = struct{}{}
 			s.wg.Add(1)
 		}
-		mayWait := !admitted && (!c.local || s.isSuper(c) || c.pool.closing >= maxClosing)
+		mayWait := !admitted && (!c.local || s.isSuperLocked(c) || c.pool.closing >= maxClosing)
 		s.mu.Unlock()
 		if admitted {
 			return true
@@ -73,17 +73,17 @@ func (s *Server) crowded(p *pool) bool {
 	return p.active >= p.maxConns/2
 }
 
-// ensureCapacity reports whether there is room for c. To make room, it may end
-// another connection. The caller holds mu.
-func (s *Server) ensureCapacity(c *conn) bool {
+// ensureCapacityLocked reports whether there is room for c. To make room, it
+// may end another connection.
+func (s *Server) ensureCapacityLocked(c *conn) bool {
 	limit := c.pool.maxConns
-	if s.isSuper(c) {
+	if s.isSuperLocked(c) {
 		limit += c.pool.reserved
 	}
 	if c.pool.closing >= maxClosing {
 		return false
 	}
-	return c.pool.active < limit || s.evict(s.longestSilent(c.pool, func(*conn) bool { return true }))
+	return c.pool.active < limit || s.evictLocked(s.longestSilentLocked(c.pool, func(*conn) bool { return true }))
 }
 
 // assignUser counts c as a connection of its credential's user. If that user
@@ -106,25 +106,23 @@ func (s *Server) assignUser(c *conn, id Identity) error {
 	if n <= c.pool.maxPerUser {
 		return nil
 	}
-	if s.evict(s.longestSilent(c.pool, func(other *conn) bool { return other != c && sameUser(other) })) {
+	if s.evictLocked(s.longestSilentLocked(c.pool, func(other *conn) bool { return other != c && sameUser(other) })) {
 		return nil
 	}
 	return errs.New(errs.TooMany, "too many concurrent requests of this user").
 		WithHint("at most %d are answered concurrently; wait for an answer before sending the next request", c.pool.maxPerUser)
 }
 
-// longestSilent returns the connection of p that should be closed first, or
-// nil. It considers only connections that wait for their client and for which
-// the function eligible returns true. It compares them by these criteria, in
-// this order:
+// longestSilentLocked returns the connection of p that should be closed first,
+// or nil. It considers only connections that wait for their client and for
+// which the function eligible returns true. It compares them by these criteria,
+// in this order:
 //
 //  1. Connections of a Super come last.
 //  2. Connections of the user or machine with the most connections come first.
 //     So a client that connects often loses its own connections.
 //  3. The connection that has waited longest comes first.
-//
-// The caller holds mu.
-func (s *Server) longestSilent(p *pool, eligible func(*conn) bool) *conn {
+func (s *Server) longestSilentLocked(p *pool, eligible func(*conn) bool) *conn {
 	count := map[source]int{}
 	for c := range s.conns {
 		if c.pool == p && !c.isEvicted {
@@ -133,7 +131,7 @@ func (s *Server) longestSilent(p *pool, eligible func(*conn) bool) *conn {
 	}
 	var first *conn
 	before := func(a, b *conn) bool {
-		if x, y := s.isSuper(a), s.isSuper(b); x != y {
+		if x, y := s.isSuperLocked(a), s.isSuperLocked(b); x != y {
 			return y
 		}
 		if x, y := count[a.source], count[b.source]; x != y {
@@ -149,19 +147,19 @@ func (s *Server) longestSilent(p *pool, eligible func(*conn) bool) *conn {
 	return first
 }
 
-// isSuper reports whether the user of c is a Super. The caller holds mu.
-func (s *Server) isSuper(c *conn) bool { return c.source.user && s.Super(c.source.uid) }
+// isSuperLocked reports whether the user of c is a Super.
+func (s *Server) isSuperLocked(c *conn) bool { return c.source.user && s.Super(c.source.uid) }
 
-// evict ends c and counts it as closing. If c is nil, it does nothing and
-// returns false. The caller holds mu.
-func (s *Server) evict(c *conn) bool {
+// evictLocked ends c and counts it as closing. If c is nil, it does nothing and
+// returns false.
+func (s *Server) evictLocked(c *conn) bool {
 	if c == nil {
 		return false
 	}
 	c.isEvicted = true
 	c.pool.active--
 	c.pool.closing++
-	c.interrupt()
+	c.interruptLocked()
 	return true
 }
 

@@ -302,7 +302,7 @@ func TestLongestSilent(t *testing.T) {
 				s.conns[&tt.list[i]] = struct{}{}
 			}
 			s.conns[&conn{pool: &pool{}, source: user(1)}] = struct{}{} // belongs to another listener
-			got := s.longestSilent(p, func(*conn) bool { return true })
+			got := s.longestSilentLocked(p, func(*conn) bool { return true })
 			if tt.want < 0 && got != nil || tt.want >= 0 && got != &tt.list[tt.want] {
 				t.Errorf("%+v", got)
 			}

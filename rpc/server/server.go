@@ -156,8 +156,8 @@ func (s *Server) log() *slog.Logger {
 func (s *Server) oldest() codec.Version { return cmp.Or(s.Oldest, codec.Oldest) }
 func (s *Server) newest() codec.Version { return cmp.Or(s.Newest, codec.Newest) }
 
-// start prepares s for its first listener. The caller holds mu.
-func (s *Server) start() {
+// startLocked prepares s for its first listener.
+func (s *Server) startLocked() {
 	if s.ctx == nil {
 		s.ctx, s.stop = context.WithCancel(context.Background())
 		s.listeners = map[net.Listener]struct{}{}
@@ -182,13 +182,13 @@ func (s *Server) start() {
 // returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
-	s.start()
+	s.startLocked()
 	s.closing = true
 	for ln := range s.listeners {
 		ln.Close()
 	}
 	for c := range s.conns {
-		c.interrupt()
+		c.interruptLocked()
 	}
 	s.mu.Unlock()
 	s.throttle().Flush()

@@ -34,13 +34,13 @@ func (j *Journal) run() {
 		j.pending = nil
 		err := j.failure
 		if err == nil {
-			err = j.write(batch)
+			err = j.writeLocked(batch)
 		}
 		for _, c := range batch {
 			c.done <- err
 		}
 		if j.failure == nil && j.size > max(minRewriteSize, 2*j.liveBytes(), j.retrySize) {
-			if err := j.rewrite(); err != nil {
+			if err := j.rewriteLocked(); err != nil {
 				// The old file can still be used, so run tries the rewrite
 				// again when the file has grown.
 				j.retrySize = j.size + max(minRewriteSize, j.liveBytes())
@@ -49,10 +49,10 @@ func (j *Journal) run() {
 	}
 }
 
-// write appends batch to the file and waits for the disk. The caller holds the
-// lock j.mu. During the disk access, write releases the lock, so that other
-// commits can queue for the next batch.
-func (j *Journal) write(batch []*commit) error {
+// writeLocked appends batch to the file and waits for the disk. During the disk
+// access, write releases the lock, so that other commits can queue for the next
+// batch.
+func (j *Journal) writeLocked(batch []*commit) error {
 	var out []byte
 	changed := make(map[string]location)
 	for _, c := range batch {
@@ -115,7 +115,7 @@ func (j *Journal) undo(size int64, err error) error {
 		removeErr = j.sync(int(j.file.Fd())) // only the new length matters; the kernel writes it separately from the data
 	}
 	if _, syncFailed := errors.AsType[*syncError](err); syncFailed || removeErr != nil {
-		j.fail(errors.Join(err, removeErr))
+		j.failLocked(errors.Join(err, removeErr))
 	}
 	if removeErr != nil {
 		return fmt.Errorf("%w: %w: %w", ErrUncertain, err, removeErr)
@@ -123,10 +123,10 @@ func (j *Journal) undo(size int64, err error) error {
 	return err
 }
 
-// rewrite writes a new file that contains only the live values. Once the new
-// file is on disk, rewrite renames it to the journal's name. If there is no
-// journal yet, rewrite creates an empty one. The caller holds j.mu.
-func (j *Journal) rewrite() (err error) {
+// rewriteLocked writes a new file that contains only the live values. Once the
+// new file is on disk, rewriteLocked renames it to the journal's name. If there is no
+// journal yet, rewriteLocked creates an empty one.
+func (j *Journal) rewriteLocked() (err error) {
 	f, err := os.OpenFile(j.path+".new", os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (j *Journal) rewrite() (err error) {
 		// The rename might not have reached the disk. After a power failure the
 		// name could refer to the old file or to the new one. So the journal
 		// must not acknowledge any more commits.
-		j.fail(&syncError{e})
+		j.failLocked(&syncError{e})
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (j *Journal) copyLive(f *os.File, s salt) (map[string]location, int64, erro
 	index := make(map[string]location, len(j.index))
 	size := int64(headerSize)
 	for _, key := range slices.Sorted(maps.Keys(j.index)) {
-		value, err := j.read(key, j.index[key])
+		value, err := j.readLocked(key, j.index[key])
 		if err != nil {
 			return nil, 0, err
 		}

@@ -109,7 +109,7 @@ func Open(path string) (*Journal, error) {
 	}
 	err := j.load()
 	if errors.Is(err, fs.ErrNotExist) {
-		err = errors.Join(j.rewrite(), j.failure)
+		err = errors.Join(j.rewriteLocked(), j.failure)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("journal %s: %w", path, err)
@@ -159,8 +159,8 @@ func (j *Journal) TornSize() int64 { return j.tornSize }
 // again, it reads what is on disk.
 func (j *Journal) Broken() <-chan struct{} { return j.broken }
 
-// fail marks the journal as failed. The caller holds j.mu.
-func (j *Journal) fail(err error) {
+// failLocked marks the journal as failed.
+func (j *Journal) failLocked(err error) {
 	if j.failure == nil {
 		j.failure = err
 		close(j.broken)
@@ -198,7 +198,7 @@ func (j *Journal) Get(key string) ([]byte, error) {
 	if !ok {
 		return nil, nil
 	}
-	return j.read(key, p)
+	return j.readLocked(key, p)
 }
 
 // Stat returns the owner of key's value, and the number of bytes that the value
@@ -222,7 +222,7 @@ func (j *Journal) Each(f func(key string, value []byte) (owner uint32, err error
 	defer j.mu.Unlock()
 	for _, key := range slices.Sorted(maps.Keys(j.index)) {
 		p := j.index[key]
-		value, err := j.read(key, p)
+		value, err := j.readLocked(key, p)
 		if err != nil {
 			return err
 		}
@@ -234,8 +234,8 @@ func (j *Journal) Each(f func(key string, value []byte) (owner uint32, err error
 	return nil
 }
 
-// read reads the value at p. The caller holds j.mu.
-func (j *Journal) read(key string, p location) ([]byte, error) {
+// readLocked reads the value at p.
+func (j *Journal) readLocked(key string, p location) ([]byte, error) {
 	value := make([]byte, p.length)
 	if _, err := j.file.ReadAt(value, p.offset); err != nil {
 		return nil, fmt.Errorf("journal %s: read %q: %w", j.path, key, withoutPath(err))

@@ -38,7 +38,7 @@ func TestUsage(t *testing.T) {
 	}
 	check("at once", j)
 	j.mu.Lock()
-	if err := j.rewrite(); err != nil {
+	if err := j.rewriteLocked(); err != nil {
 		t.Fatal(err)
 	}
 	j.mu.Unlock()

@@ -57,8 +57,8 @@ const (
 	requestTimeout = 50 * time.Millisecond
 )
 
-// of returns the sockets for one daemon. The caller must hold p.mu.
-func (p *socketPool) of(daemon work.DialBatch) *daemonSockets {
+// ofLocked returns the sockets for one daemon.
+func (p *socketPool) ofLocked(daemon work.DialBatch) *daemonSockets {
 	s := p.sockets[daemon]
 	if s == nil {
 		if p.sockets == nil {
@@ -76,7 +76,7 @@ func (p *socketPool) of(daemon work.DialBatch) *daemonSockets {
 func (p *socketPool) put(daemon work.DialBatch, fds []int, server uint32, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.of(daemon)
+	s := p.ofLocked(daemon)
 	for _, fd := range fds {
 		s.list = append(s.list, pooledSocket{fd, now, server})
 	}
@@ -93,7 +93,7 @@ func (p *socketPool) put(daemon work.DialBatch, fds []int, server uint32, now ti
 func (p *socketPool) expire(daemon work.DialBatch, cutoff time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.of(daemon)
+	s := p.ofLocked(daemon)
 	for len(s.list) > 0 && !s.list[0].addedAt.After(cutoff) {
 		unix.Close(s.list[0].fd)
 		s.list = s.list[1:]
@@ -105,7 +105,7 @@ func (p *socketPool) expire(daemon work.DialBatch, cutoff time.Time) {
 func (p *socketPool) take(daemon work.DialBatch, now time.Time) (socket pooledSocket, ok, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.of(daemon)
+	s := p.ofLocked(daemon)
 	if now.Sub(s.windowStart) > time.Second {
 		s.windowStart, s.count = now, 0
 	}
@@ -125,7 +125,7 @@ func (p *socketPool) take(daemon work.DialBatch, now time.Time) (socket pooledSo
 // of them.
 func (p *socketPool) disable(daemon work.DialBatch) {
 	p.mu.Lock()
-	p.of(daemon).disabled = true
+	p.ofLocked(daemon).disabled = true
 	p.mu.Unlock()
 	p.expire(daemon, time.Now())
 }

@@ -99,7 +99,7 @@ func TestPool(t *testing.T) {
 	}
 	p := &e.dialer.pool
 	p.mu.Lock()
-	p.of(work.DialBatch{}).windowStart = time.Now().Add(time.Hour) // keeps the test within one window, even on a slow machine
+	p.ofLocked(work.DialBatch{}).windowStart = time.Now().Add(time.Hour) // keeps the test within one window, even on a slow machine
 	p.mu.Unlock()
 	const more = 100
 	for range more {
@@ -109,7 +109,7 @@ func TestPool(t *testing.T) {
 		t.Errorf("%d requests for a connection and %d for sockets", d, o)
 	}
 	p.expire(work.DialBatch{}, time.Now())
-	if left := len(p.of(work.DialBatch{}).list); left != 0 {
+	if left := len(p.ofLocked(work.DialBatch{}).list); left != 0 {
 		t.Errorf("%d expired sockets are left", left)
 	}
 }

@@ -64,7 +64,7 @@ func TestReportsLastingStages(t *testing.T) {
 		at = at.Add(after)
 		var got []work.Stage
 		w.mu.Lock()
-		w.reportDue(at)
+		w.reportDueLocked(at)
 		for _, m := range w.outbox.waiting {
 			got = append(got, m.(*work.Progress).Stage)
 		}
@@ -76,7 +76,7 @@ func TestReportsLastingStages(t *testing.T) {
 	stage := func(s work.Stage) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.setStage(c, s)
+		w.setStageLocked(c, s)
 		c.since = at
 	}
 	w.mu.Lock()

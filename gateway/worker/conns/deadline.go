@@ -24,30 +24,29 @@ func (t *Table) Shorten() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for q := range t.admitted {
-		q.shorten()
+		q.shortenLocked()
 	}
 }
 
-// press shortens the deadlines of the requests of c, because a connection waits
-// for its slot. If connections have been waiting for a while, it also aborts one
-// of these requests. The caller holds mu.
-func (t *Table) press(c *Conn) {
-	abort := t.recordWait(time.Now())
+// pressLocked shortens the deadlines of the requests of c, because a connection
+// waits for its slot. If connections have been waiting for a while, it also
+// aborts one of these requests.
+func (t *Table) pressLocked(c *Conn) {
+	abort := t.recordWaitLocked(time.Now())
 	for q := range t.admitted {
 		if q.conn == c {
-			q.shorten()
-			if abort && q.mayAbort() {
-				q.abort()
+			q.shortenLocked()
+			if abort && q.mayAbortLocked() {
+				q.abortLocked()
 				abort = false
 			}
 		}
 	}
 }
 
-// recordWait records that a connection waits for a slot. It reports whether
-// connections have been waiting for at least clientconn.PortionTime. The caller
-// holds mu.
-func (t *Table) recordWait(now time.Time) (long bool) {
+// recordWaitLocked records that a connection waits for a slot. It reports
+// whether connections have been waiting for at least clientconn.PortionTime.
+func (t *Table) recordWaitLocked(now time.Time) (long bool) {
 	if now.Sub(t.lastWait) > clientconn.PortionTime {
 		t.waitingSince = now
 	}
@@ -55,17 +54,16 @@ func (t *Table) recordWait(now time.Time) (long bool) {
 	return now.Sub(t.waitingSince) >= clientconn.PortionTime
 }
 
-// mayAbort reports whether the request may be aborted while connections wait. It
-// must be older than clientconn.PortionTime, and its user must hold more than
-// half of the places for requests. Without this rule, a user with many requests
-// that are just fast enough could keep all slots permanently. The caller holds mu.
-func (q *Request) mayAbort() bool {
+// mayAbortLocked reports whether the request may be aborted while connections
+// wait. It must be older than clientconn.PortionTime, and its user must hold
+// more than half of the places for requests. Without this rule, a user with
+// many requests that are just fast enough could keep all slots permanently.
+func (q *Request) mayAbortLocked() bool {
 	return q.place != nil && time.Since(q.start) >= clientconn.PortionTime && q.place.IsOverShare()
 }
 
-// shorten shortens the deadlines of a request that is being answered. The
-// caller holds mu.
-func (q *Request) shorten() {
+// shortenLocked shortens the deadlines of a request that is being answered.
+func (q *Request) shortenLocked() {
 	q.conn.raw.Shorten()
 	if since := q.writeStart; q.isStream && !since.IsZero() && !since.Equal(q.checkedWrite) {
 		q.checkedWrite = since
@@ -80,12 +78,12 @@ func (q *Request) shorten() {
 		_ = q.control.SetReadDeadline(earlier(q.readDeadline, q.bodyDeadline))
 	}
 	if !q.writeStart.IsZero() {
-		q.limitWrite(q.bodyDeadline)
+		q.limitWriteLocked(q.bodyDeadline)
 	}
 }
 
-// abort makes all reads and writes of the request fail. The caller holds mu.
-func (q *Request) abort() {
+// abortLocked makes all reads and writes of the request fail.
+func (q *Request) abortLocked() {
 	if q.finished {
 		return
 	}
@@ -113,11 +111,11 @@ func (q *Request) dropStalled(since time.Time) {
 	// the offence, the worker must learn of the block before the reset makes
 	// room for the client's next request.
 	t.counts.Stalled.Add(1)
-	t.report(q.conn, work.BadRequest, 0)
+	t.reportLocked(q.conn, work.BadRequest, 0)
 	time.AfterFunc(reactionTime, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		q.abort()
+		q.abortLocked()
 	})
 }
 
@@ -125,9 +123,9 @@ func (q *Request) dropStalled(since time.Time) {
 // offence.
 const reactionTime = 50 * time.Millisecond
 
-// limitWrite makes writes of the answer fail from deadline on, or removes this
-// limit if deadline is zero. It can't undo an abort. The caller holds mu.
-func (q *Request) limitWrite(deadline time.Time) {
+// limitWriteLocked makes writes of the answer fail from deadline on, or removes
+// this limit if deadline is zero. It can't undo an abort.
+func (q *Request) limitWriteLocked(deadline time.Time) {
 	if !q.aborted {
 		_ = q.control.SetWriteDeadline(deadline)
 	}
@@ -138,7 +136,7 @@ func (q *Request) beginWrite(now time.Time) {
 	q.conn.table.mu.Lock()
 	defer q.conn.table.mu.Unlock()
 	q.writeStart = now
-	q.limitWrite(now.Add(q.stall))
+	q.limitWriteLocked(now.Add(q.stall))
 }
 
 // setWriteStart records when a write began to wait for the client.
@@ -153,7 +151,7 @@ func (q *Request) endWrite() {
 	q.conn.table.mu.Lock()
 	defer q.conn.table.mu.Unlock()
 	q.writeStart = time.Time{}
-	q.limitWrite(time.Time{})
+	q.limitWriteLocked(time.Time{})
 }
 
 // SetReadDeadline sets the deadline by which the handler needs the next piece

@@ -13,8 +13,8 @@ const hangupInterval = 50 * time.Millisecond
 // intervals: at first each time, and later at least once in a second.
 func isDue(intervals int) bool { return intervals&(intervals-1) == 0 || intervals%20 == 0 }
 
-// scheduleHangupCheck schedules checkHangups. The caller holds mu.
-func (t *Table) scheduleHangupCheck() {
+// scheduleHangupCheckLocked schedules checkHangups.
+func (t *Table) scheduleHangupCheckLocked() {
 	if !t.hangupCheckScheduled {
 		t.hangupCheckScheduled = true
 		time.AfterFunc(hangupInterval, t.checkHangups)
@@ -36,7 +36,7 @@ func (t *Table) checkHangups() {
 				parked = append(parked, q.conn)
 			}
 		}
-		t.scheduleHangupCheck()
+		t.scheduleHangupCheckLocked()
 	}
 	t.mu.Unlock()
 	for _, c := range due {

@@ -48,7 +48,7 @@ func (t *Table) add(c *Conn) *Conn {
 	defer t.unlock()
 	c.table, c.reported, c.counted = t, work.Answering, true
 	t.conns[c.id] = c
-	t.setStage(c, work.Waiting)
+	t.setStageLocked(c, work.Waiting)
 	t.outbox.add(&work.ConnectionTaken{ID: c.id})
 	return c
 }
@@ -59,7 +59,7 @@ func (c *Conn) Attach(raw *clientconn.Conn, conn net.Conn, http1 Engine) {
 	t := c.table
 	t.mu.Lock()
 	c.conn, c.raw, c.http1 = conn, raw, http1
-	t.setStage(c, work.Waiting) // the time in the stage Waiting starts again after a handshake
+	t.setStageLocked(c, work.Waiting) // the time in the stage Waiting starts again after a handshake
 	draining, stopping := t.draining, t.stopping
 	t.unlock()
 	if http1 != nil && draining {
@@ -82,7 +82,7 @@ func (c *Conn) Idle() {
 	c.raw.Restore()
 	c.table.mu.Lock()
 	defer c.table.unlock()
-	c.table.setStage(c, work.Idle)
+	c.table.setStageLocked(c, work.Idle)
 }
 
 // Closed records that the connection is closed. With HTTP/2, its requests may
@@ -100,22 +100,21 @@ func (c *Conn) Closed() {
 	if !c.counted {
 		t.uncounted--
 	}
-	t.remove(c)
+	t.removeLocked(c)
 	t.open.Done()
 }
 
-// remove removes a connection if it is closed and has no requests. The caller
-// holds mu.
-func (t *Table) remove(c *Conn) {
+// removeLocked removes a connection if it is closed and has no requests.
+func (t *Table) removeLocked(c *Conn) {
 	if c.closed && c.requests == 0 {
-		t.reportDone(c)
+		t.reportDoneLocked(c)
 		delete(t.conns, c.id)
 	}
 }
 
-// reportDone reports to the dispatcher, once, that it need not count the connection
-// any longer. The caller holds mu.
-func (t *Table) reportDone(c *Conn) {
+// reportDoneLocked reports to the dispatcher, once, that it need not count the
+// connection any longer.
+func (t *Table) reportDoneLocked(c *Conn) {
 	if !c.counted {
 		return
 	}

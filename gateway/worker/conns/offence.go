@@ -38,12 +38,12 @@ func (c *Conn) ReportMalformed() { c.Report(work.BadRequest, 0) }
 func (c *Conn) Report(kind work.OffenceKind, credential uint64) {
 	c.table.mu.Lock()
 	defer c.table.unlock()
-	c.table.report(c, kind, credential)
+	c.table.reportLocked(c, kind, credential)
 }
 
-// report reports an offence to the dispatcher, if the dispatcher still counts
-// the connection. The caller holds mu.
-func (t *Table) report(c *Conn, kind work.OffenceKind, credential uint64) {
+// reportLocked reports an offence to the dispatcher, if the dispatcher still
+// counts the connection.
+func (t *Table) reportLocked(c *Conn, kind work.OffenceKind, credential uint64) {
 	switch {
 	case !t.penalties || !c.counted || c.silent:
 	case len(t.outbox.waiting) >= reportBurst || !t.reports.Take(time.Now(), 1):
@@ -88,15 +88,15 @@ func (t *Table) Pause(id uint64, d time.Duration) {
 	}
 }
 
-// blockedFor returns how much longer the client of the connection is blocked, and
-// 0 if it is not. The caller holds mu.
-func (c *Conn) blockedFor() time.Duration { return max(0, time.Until(c.pausedUntil)) }
+// blockedForLocked returns how much longer the client of the connection is
+// blocked, and 0 if it is not.
+func (c *Conn) blockedForLocked() time.Duration { return max(0, time.Until(c.pausedUntil)) }
 
 // IsBlocked reports whether the client of the connection is blocked.
 func (c *Conn) IsBlocked() bool {
 	c.table.mu.Lock()
 	defer c.table.mu.Unlock()
-	return c.blockedFor() > 0
+	return c.blockedForLocked() > 0
 }
 
 // MayLog reports whether another line about an offence may be logged. Without

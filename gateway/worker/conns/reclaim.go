@@ -12,7 +12,7 @@ const maxUncounted = 64
 
 // Reclaim closes connection id, because another client needs its slot. If a
 // request on the connection is being answered, Reclaim instead makes this
-// answer the connection's last (see closeAfterAnswer), and reports this to the
+// answer the connection's last (see closeAfterAnswerLocked), and reports this to the
 // dispatcher. If all requests on it wait for a change or for an accounting daemon,
 // it makes them answer.
 func (t *Table) Reclaim(id uint64) {
@@ -24,18 +24,18 @@ func (t *Table) Reclaim(id uint64) {
 	}
 	switch c.stage {
 	case work.Answering:
-		t.closeAfterAnswer(c)
+		t.closeAfterAnswerLocked(c)
 		return
 	case work.Watching, work.Calling:
 		if c.reported != c.stage { // the dispatcher does not know yet that the slot is free
-			t.reportStage(c, c.stage)
+			t.reportStageLocked(c, c.stage)
 			return
 		}
 		c.closing = true
 		for q := range t.requests {
 			if q.conn == c && q.stop != nil {
 				q.stop()
-				q.shorten() // a stream may be waiting for a client that does not read
+				q.shortenLocked() // a stream may be waiting for a client that does not read
 			}
 		}
 		return
@@ -45,22 +45,22 @@ func (t *Table) Reclaim(id uint64) {
 	// only if it has found no other to close. The connection then ends with its
 	// next answer. Without this rule, a client that sends a request every few
 	// milliseconds could keep its connection indefinitely.
-	if !c.isLasting(time.Now()) {
+	if !c.isLastingLocked(time.Now()) {
 		c.closing = true
 		return
 	}
 	go t.end(c) // closing a TLS connection may take a moment
 }
 
-// closeAfterAnswer makes the next answer of c whose header is sent its last, and
-// tells the dispatcher that c can't be closed now. The caller holds mu.
-func (t *Table) closeAfterAnswer(c *Conn) {
+// closeAfterAnswerLocked makes the next answer of c whose header is sent its
+// last, and tells the dispatcher that c can't be closed now.
+func (t *Table) closeAfterAnswerLocked(c *Conn) {
 	c.closing = true
-	t.reportStage(c, work.Answering)
+	t.reportStageLocked(c, work.Answering)
 	if c.stage != work.Answering {
-		t.setStage(c, c.stage) // so that the stage is reported again if it lasts
+		t.setStageLocked(c, c.stage) // so that the stage is reported again if it lasts
 	}
-	t.press(c)
+	t.pressLocked(c)
 }
 
 // end closes a connection on which no request is being answered. A client that
@@ -79,12 +79,12 @@ func (t *Table) end(c *Conn) {
 	case raw.HasUnread(), http1 != nil && !http1.Reclaim(): // a request has just arrived
 		t.mu.Lock()
 		defer t.unlock()
-		t.closeAfterAnswer(c)
+		t.closeAfterAnswerLocked(c)
 	case http1 != nil:
 		t.mu.Lock()
 		defer t.unlock()
 		if t.uncounted < maxUncounted {
-			t.reportDone(c)
+			t.reportDoneLocked(c)
 		}
 	default: // HTTP/2, or in its handshake
 		_ = conn.Close()

@@ -209,7 +209,7 @@ func TestAbortOverShare(t *testing.T) {
 		table.mu.Lock()
 		now := time.Now()
 		q.start, table.waitingSince, table.lastWait = now.Add(-time.Hour), now.Add(-time.Hour), now
-		table.press(c)
+		table.pressLocked(c)
 		if q.aborted != tt.want {
 			t.Errorf("%s: aborted: %t", tt.name, q.aborted)
 		}

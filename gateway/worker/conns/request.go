@@ -30,9 +30,9 @@ func (c *Conn) Begin(w http.ResponseWriter, r *http.Request, source netip.Addr) 
 	t.mu.Lock()
 	defer t.unlock()
 	c.requests++
-	t.setStage(c, work.Answering)
+	t.setStageLocked(c, work.Answering)
 	t.requests[q] = struct{}{}
-	t.scheduleHangupCheck()
+	t.scheduleHangupCheckLocked()
 	return q
 }
 
@@ -64,7 +64,7 @@ func (q *Request) Park(stop func(), calls bool) {
 	if calls {
 		q.conn.calls++
 	}
-	t.setWatching(q.conn)
+	t.setWatchingLocked(q.conn)
 }
 
 // Resume records that the request no longer waits, and has a place again.
@@ -72,14 +72,14 @@ func (q *Request) Resume(place Place) {
 	t := q.conn.table
 	t.mu.Lock()
 	defer t.unlock()
-	q.unpark()
+	q.unparkLocked()
 	q.place = place
 	t.admitted[q] = struct{}{}
-	t.setStage(q.conn, work.Answering)
+	t.setStageLocked(q.conn, work.Answering)
 }
 
-// unpark ends the wait of a request, if it waits. The caller holds mu.
-func (q *Request) unpark() {
+// unparkLocked ends the wait of a request, if it waits.
+func (q *Request) unparkLocked() {
 	if q.stop == nil {
 		return
 	}
@@ -90,15 +90,15 @@ func (q *Request) unpark() {
 	q.conn.parked--
 }
 
-// setWatching sets the stage Watching or Calling if all requests of c wait for a
-// change or for an accounting daemon. The caller holds mu.
-func (t *Table) setWatching(c *Conn) {
+// setWatchingLocked sets the stage Watching or Calling if all requests of c
+// wait for a change or for an accounting daemon.
+func (t *Table) setWatchingLocked(c *Conn) {
 	switch {
 	case c.requests == 0 || c.parked < c.requests:
 	case c.calls > 0:
-		t.setStage(c, work.Calling)
+		t.setStageLocked(c, work.Calling)
 	default:
-		t.setStage(c, work.Watching)
+		t.setStageLocked(c, work.Watching)
 	}
 }
 
@@ -111,10 +111,10 @@ func (q *Request) Finish() {
 	q.finished = true
 	delete(t.requests, q)
 	delete(t.admitted, q)
-	q.unpark()
+	q.unparkLocked()
 	q.conn.requests--
-	t.setWatching(q.conn)
-	t.remove(q.conn)
+	t.setWatchingLocked(q.conn)
+	t.removeLocked(q.conn)
 }
 
 // BlockedFor returns how much longer the client of the request is blocked, and 0
@@ -123,7 +123,7 @@ func (q *Request) BlockedFor() time.Duration {
 	t := q.conn.table
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	wait := q.conn.blockedFor()
+	wait := q.conn.blockedForLocked()
 	if wait == 0 && q.source.IsValid() {
 		return t.forwarded.BlockedFor(time.Now(), q.source)
 	}
@@ -138,7 +138,7 @@ func (q *Request) isLast() bool {
 	t := q.conn.table
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.retired || q.conn.closing || q.conn.blockedFor() > 0
+	return t.retired || q.conn.closing || q.conn.blockedForLocked() > 0
 }
 
 // Status returns the status of the answer, or 0 if the handler has not sent one.

@@ -12,9 +12,9 @@ const (
 	reportInterval    = 20 * time.Millisecond // interval at which changed stages are examined
 )
 
-// isLasting reports whether c's stage has lasted so long that c may be closed.
-// The caller holds mu.
-func (c *Conn) isLasting(now time.Time) bool {
+// isLastingLocked reports whether c's stage has lasted so long that c may be
+// closed.
+func (c *Conn) isLastingLocked(now time.Time) bool {
 	limit := reportDelay
 	if c.stage == work.Waiting && !c.begun {
 		limit = silentReportDelay
@@ -22,19 +22,19 @@ func (c *Conn) isLasting(now time.Time) bool {
 	return now.Sub(c.since) >= limit
 }
 
-// setStage sets the stage of c. The caller holds mu.
-func (t *Table) setStage(c *Conn, stage work.Stage) {
+// setStageLocked sets the stage of c.
+func (t *Table) setStageLocked(c *Conn, stage work.Stage) {
 	c.stage, c.since = stage, time.Now()
 	if c.inChanged || c.silent {
 		return
 	}
 	c.inChanged = true
 	t.changed = append(t.changed, c)
-	t.scheduleReport()
+	t.scheduleReportLocked()
 }
 
-// scheduleReport schedules reportStages. The caller holds mu.
-func (t *Table) scheduleReport() {
+// scheduleReportLocked schedules reportStages.
+func (t *Table) scheduleReportLocked() {
 	if !t.reportScheduled {
 		t.reportScheduled = true
 		time.AfterFunc(reportInterval, t.reportStages)
@@ -49,35 +49,35 @@ func (t *Table) reportStages() {
 	defer t.unlock()
 	t.reportScheduled = false
 	if !t.outbox.sending {
-		t.reportDue(time.Now())
+		t.reportDueLocked(time.Now())
 	}
 	if len(t.changed) > 0 {
-		t.scheduleReport()
+		t.scheduleReportLocked()
 	}
 }
 
-// reportDue reports the stages that have lasted long enough at the given time.
-// The caller holds mu.
-func (t *Table) reportDue(now time.Time) {
+// reportDueLocked reports the stages that have lasted long enough at the given
+// time.
+func (t *Table) reportDueLocked(now time.Time) {
 	remaining := t.changed[:0]
 	for _, c := range t.changed {
 		switch {
 		case !c.counted:
 			c.inChanged = false
-		case !c.isLasting(now):
+		case !c.isLastingLocked(now):
 			remaining = append(remaining, c)
 		default:
 			c.inChanged = false
-			t.reportStage(c, c.stage)
+			t.reportStageLocked(c, c.stage)
 		}
 	}
 	clear(t.changed[len(remaining):])
 	t.changed = remaining
 }
 
-// reportStage reports a stage to the dispatcher, unless the dispatcher knows it or
-// no longer counts the connection. The caller holds mu.
-func (t *Table) reportStage(c *Conn, stage work.Stage) {
+// reportStageLocked reports a stage to the dispatcher, unless the dispatcher
+// knows it or no longer counts the connection.
+func (t *Table) reportStageLocked(c *Conn, stage work.Stage) {
 	if c.counted && c.reported != stage {
 		c.reported = stage
 		t.outbox.add(&work.Progress{ID: c.id, Stage: stage})

@@ -73,7 +73,7 @@ func (l *Lines) Write(p []byte) (int, error) {
 	l.buf = append(l.buf, p...)
 	switch {
 	case len(l.buf) >= maxBuffered:
-		l.send()
+		l.sendLocked()
 	case !l.flushScheduled:
 		l.flushScheduled = true
 		time.AfterFunc(maxWait, l.Flush)
@@ -86,12 +86,12 @@ func (l *Lines) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.flushScheduled = false
-	l.send()
+	l.sendLocked()
 }
 
-// send writes the buffered lines. It drops errors, because there is no place to
-// report them. The caller holds the lock.
-func (l *Lines) send() {
+// sendLocked writes the buffered lines. It drops errors, because there is no
+// place to report them.
+func (l *Lines) sendLocked() {
 	if len(l.buf) > 0 {
 		_, _ = l.out.Write(l.buf)
 		l.buf = l.buf[:0]
