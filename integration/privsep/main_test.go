@@ -415,9 +415,16 @@ func (g *gateway) stop() {
 	if g.t.Failed() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		for _, r := range g.records[max(0, len(g.records)-40):] {
-			g.t.Log(r)
+		var text strings.Builder
+		for _, r := range g.records[max(0, len(g.records)-20):] {
+			fmt.Fprintf(&text, "\n\t%s %s", r["level"], r["msg"])
+			for _, key := range []string{"worker", "role", "because", "error", "status"} {
+				if v, ok := r[key]; ok {
+					fmt.Fprintf(&text, " %s=%v", key, v)
+				}
+			}
 		}
+		g.t.Log("the last log lines:", text.String())
 	}
 }
 
