@@ -37,7 +37,8 @@ func stripSecrets(env []string) (remaining []step.Raw, stripped []string) {
 // variables, and any variable that a login would set and the user did not. It
 // also contains variables that describe the job, each once with the prefix
 // SCHED_ and once with the prefix SLURM_. The user can't override the variables
-// that describe the job.
+// that describe the job. A variable for a limit in Config.KeptLimits is removed,
+// unless the user asked for the limit.
 func (c *Controller) environment(userEnv []step.Raw, j *model.Job, user nss.User) []step.Raw {
 	vars := c.jobVariables(j)
 	reserved := make(map[string]bool)
@@ -48,7 +49,8 @@ func (c *Controller) environment(userEnv []step.Raw, j *model.Job, user nss.User
 	present := make(map[string]bool)
 	for _, v := range userEnv {
 		name, _, _ := strings.Cut(string(v), "=")
-		if !reserved[name] {
+		limit, asked := step.LimitName(string(v))
+		if !reserved[name] && (asked || !slices.Contains(c.cfg.KeptLimits, limit)) {
 			env = append(env, v)
 			present[name] = true
 		}
