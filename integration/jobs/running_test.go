@@ -35,6 +35,8 @@ func TestRunningJob(t *testing.T) {
 		{name: "one empty argument", fields: fields{"argv": []string{"job.sh", ""}}, script: `echo $#`, want: "1\n"},
 		{name: "an empty name", fields: fields{"argv": []string{""}}, script: `echo $#`, want: "0\n"},
 		{name: "variables", fields: environment("", "A=", "B= c\td=e", "C=1"), script: `printf '<%s><%s><%s>' "${A-unset}" "$B" "$C"`, want: "<>< c\td=e><1>"},
+		{name: "variables of slurmd", script: `test "$SLURMD_NODENAME" = "$SLURM_JOB_NODELIST" && echo "$TMPDIR"`, want: "/tmp\n"},
+		{name: "a directory for temporary files", fields: environment("TMPDIR=/var/tmp"), script: `echo "$TMPDIR"`, want: "/var/tmp\n"},
 		{name: "a distribution", fields: fields{"distribution": "cyclic:block"}, script: `echo "$SLURM_DISTRIBUTION"`, want: "cyclic:block\n"},
 		{name: "a distribution with a size", fields: fields{"distribution": "plane=2", "environment": []string{path, "SLURM_DISTRIBUTION=block"}},
 			script: `echo "$SLURM_DISTRIBUTION $SLURM_DIST_PLANESIZE"`, want: "plane 2\n"},
