@@ -17,6 +17,8 @@ type clusterDraft struct {
 	hasAccounting   bool
 	accounting      Accounting
 	primary, backup Host
+
+	propagated, unpropagated resourceLimits
 }
 
 var clusterGrammar = grammar[clusterDraft]{
@@ -52,6 +54,8 @@ var clusterGrammar = grammar[clusterDraft]{
 		{name: "MessageTimeout", set: func(c *clusterDraft, v string) error { return setTimeout(&c.MessageTimeout, v, maxMessageTimeout) }},
 		{name: "TCPTimeout", set: func(c *clusterDraft, v string) error { return setTimeout(&c.ConnectTimeout, v, maxConnectTimeout) }},
 		{name: "DebugFlags", set: func(c *clusterDraft, v string) error { c.DebugFlags = splitList(v); return nil }},
+		{name: "PropagateResourceLimits", set: func(c *clusterDraft, v string) error { return setResourceLimits(&c.propagated, v) }},
+		{name: "PropagateResourceLimitsExcept", set: func(c *clusterDraft, v string) error { return setResourceLimits(&c.unpropagated, v) }},
 	}, authKeys(func(c *clusterDraft) *Auth { return &c.Auth })...),
 	lines: map[string]func(*clusterDraft) *[]Line{
 		"nodename":      func(c *clusterDraft) *[]Line { return &c.Nodes },
@@ -81,6 +85,7 @@ func readCluster(path string, open source) (*Cluster, []Warning, error) {
 	if err != nil {
 		return nil, warnings, err
 	}
+	c.KeptLimits = keptLimits(draft.propagated, draft.unpropagated)
 	if draft.hasAccounting {
 		c.Accounting = &draft.accounting
 	}

@@ -57,6 +57,7 @@ type Cluster struct {
 	MessageTimeout    time.Duration
 	ConnectTimeout    time.Duration // TCPTimeout; 0 if not given
 	DebugFlags        []string
+	KeptLimits        []string // limits of jobs, such as CORE, that stay as they are on the job's machine; nil: none
 }
 
 // Dbd is the accounting daemon's configuration file.

@@ -205,7 +205,7 @@ func (h *handler) postJob(c *rest.Call, p *api.NamedJobParams) error {
 	case errs.KindOf(err) == errs.Denied && !desc.UserID.Set, errs.KindOf(err) == errs.NotFound:
 		return annotateNamed(err, "job", p.Job, rest.InPath+"job_id") // the error is about the existing job
 	case err != nil:
-		return annotateJob(c, err, desc, "#/")
+		return annotateJob(c, err, "#/")
 	}
 	warnOfTasks(c, results)
 	return rest.Send(c, http.StatusOK, api.Updated, &api.UpdatedAnswer{Job: p.Job, Results: results, Envelope: c.Envelope()})

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"schedrestd/api"
@@ -68,24 +69,51 @@ func TestRefusedInWords(t *testing.T) {
 	}
 }
 
-// TestRefusedForOneOfTwo tests two error numbers that can each refer to either
-// of two fields. One refers to the time limit or the deadline, the other to the
-// memory per node or per processor.
-func TestRefusedForOneOfTwo(t *testing.T) {
+// TestRefusedForOneOfSeveral tests error numbers that can each refer to one of
+// several fields. The answer must name the field that the request has, and none
+// if the request has several.
+func TestRefusedForOneOfSeveral(t *testing.T) {
 	for _, tt := range []struct {
-		number         int
-		member, source string
+		number          int
+		members, source string // source: the name of the field; "" for the job
 	}{
-		{2051, `"time_limit": 5`, "#/job/time_limit"},
-		{2051, `"deadline": 1`, "#/job"},
-		{2044, `"memory_per_node": 5`, "#/job/memory_per_node"},
-		{2044, `"memory_per_cpu": 5`, "#/job/memory_per_cpu"},
+		{2051, `"time_limit": 5`, "time_limit"},
+		{2051, `"deadline": 1`, "deadline"},
+		{2051, `"deadline": 1, "time_limit": 5`, ""},
+		{2051, `"comment": "c"`, "time_limit"}, // the partition's default is refused
+		{2054, `"deadline": 1`, "deadline"},
+		{2054, `"end_time": 1`, "end_time"},
+		{2054, `"begin_time": 1`, "begin_time"},
+		{2054, `"begin_time": 1, "deadline": 1`, ""},
+		{2124, `"time_minimum": 5, "time_limit": 4`, "time_minimum"},
+		{2124, `"time_limit": 4`, "time_limit"},
+		{2044, `"memory_per_node": 5`, "memory_per_node"},
+		{2044, `"memory_per_cpu": 5`, "memory_per_cpu"},
+		{2018, `"required_nodes": "x"`, "required_nodes"},
+		{2018, `"excluded_nodes": "x"`, "excluded_nodes"},
+		{2018, `"excluded_nodes": "x", "required_nodes": "x"`, ""},
+		{2006, `"nodes": "5-4"`, "nodes"},
+		{2006, `"minimum_nodes": 5`, "minimum_nodes"},
+		{2006, `"minimum_nodes": 5, "maximum_nodes": 3`, ""},
+		{2025, `"tasks": 5`, "tasks"},
+		{2025, `"array": "1-3"`, "array"},
+		{2029, `"batch_features": "x"`, "batch_features"},
+		{2165, `"user_id": "7"`, "user_id"},
+		{2165, `"comment": "c"`, ""},
+		{2164, `"group_id": "7"`, "group_id"},
 	} {
-		f := demo()
-		f.submitErr = fault.Of(uint32(tt.number), "")
-		w := serve(t, config(f), request(http.MethodPost, "/sched/v0.0.42/job/submit", `{"job":{"script":"x", `+tt.member+`}}`))
-		if body := envelope(t, w.Body.Bytes()); len(body.Errors) != 1 || body.Errors[0].Source != tt.source {
-			t.Errorf("%d with %s: %+v", tt.number, tt.member, body.Errors)
+		for _, form := range []struct{ path, body, at string }{
+			{"job/submit", `{"script": "x", "job": {MEMBERS}}`, "#/job"},
+			{"job/submit", `{"script": "x", "jobs": [{MEMBERS}]}`, "#/jobs/0"},
+			{"job/12", `{MEMBERS}`, "#"},
+		} {
+			f := demo()
+			f.submitErr = fault.Of(uint32(tt.number), "")
+			w := serve(t, config(f), request(http.MethodPost, "/slurm/v0.0.42/"+form.path, strings.Replace(form.body, "MEMBERS", tt.members, 1)))
+			want := strings.TrimSuffix(form.at+"/"+tt.source, "/")
+			if body := envelope(t, w.Body.Bytes()); len(body.Errors) != 1 || body.Errors[0].Source != want {
+				t.Errorf("%s: %d with %s: %+v, want %s", form.path, tt.number, tt.members, body.Errors, want)
+			}
 		}
 	}
 }
@@ -99,7 +127,7 @@ func TestRefusedFields(t *testing.T) {
 	}
 	named := 0
 	for number := 2000; number < 9000; number++ {
-		field := fieldOfError(number)
+		field := fieldOfError(number, func(string) bool { return false })
 		if !known[field] {
 			t.Errorf("%d is about %q, which no job has", number, field)
 		}

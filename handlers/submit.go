@@ -137,7 +137,7 @@ func (h *handler) prepareDescs(c *rest.Call, descs []model.JobDesc, at string) e
 // rejects, so annotateComponents adds the place of the whole list to the error.
 func annotateComponents(c *rest.Call, err error, descs []model.JobDesc, at string) error {
 	if len(descs) == 1 {
-		return annotateJob(c, err, &descs[0], componentAt(at, 0))
+		return annotateJob(c, err, componentAt(at, 0))
 	}
 	if e, ok := errors.AsType[*errs.Error](err); ok && e.Source == "" && (e.Kind == errs.Invalid || e.Kind == errs.Denied) {
 		annotated := *e

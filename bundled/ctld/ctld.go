@@ -65,6 +65,7 @@ type Config struct {
 	Tokens     *Tokens    // nil: this controller creates no tokens
 	Accounting Accounting // nil: the cluster has no accounting
 	Private    conf.PrivateData
+	KeptLimits []string // limits of jobs, such as CORE, that submissions do not change
 	Log        *slog.Logger
 
 	ConfigFiles []model.ConfigFile // sent to machines without a configuration; nil to send none

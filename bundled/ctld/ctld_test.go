@@ -457,7 +457,7 @@ func TestBeginTimeIsBounded(t *testing.T) {
 	for days, ok := range map[int]bool{365: true, 367: false} {
 		d := desc(t.TempDir(), "true")
 		d.BeginTime = model.At(time.Now().AddDate(0, 0, days))
-		if _, err := c.Submit(ownUser, d); (err == nil) != ok || !ok && !strings.Contains(err.Error(), "begin_time is more than 366 days ahead") {
+		if _, err := c.Submit(ownUser, d); (err == nil) != ok || !ok && !strings.Contains(err.Error(), "begin_time: more than 366 days ahead") {
 			t.Errorf("%d days: %v", days, err)
 		}
 	}

@@ -63,8 +63,7 @@ func (c *Controller) prepareJob(client server.Identity, d *model.JobDesc, now ti
 		return nil, nil, "", err
 	}
 	if d.BeginTime > model.At(now.Add(maxBeginDelay)) {
-		return nil, nil, "", refuse(errs.Invalid, fault.InvalidTimeValue,
-			"the job's begin_time is more than %d days ahead", maxBeginDelay/(24*time.Hour))
+		return nil, nil, "", refuseField(errs.Invalid, fault.InvalidTimeValue, "begin_time", "more than %d days ahead", maxBeginDelay/(24*time.Hour))
 	}
 	j := &job{record: &record{Need: need}}
 	j.Job = c.jobFromDesc(d, now)

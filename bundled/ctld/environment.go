@@ -34,13 +34,15 @@ func stripSecrets(env []string) (remaining []step.Raw, stripped []string) {
 }
 
 // environment returns the environment of the script. It contains the user's
-// variables, and any variable that a login would set and the user did not. It
-// also contains variables that describe the job, each once with the prefix
-// SCHED_ and once with the prefix SLURM_. The user can't override the variables
-// that describe the job.
+// variables, and any variable that a login or slurmd would set and the user did
+// not. It also contains variables that describe the job, each once with the
+// prefix SCHED_ and once with the prefix SLURM_. The user can't override the
+// variables that describe the job. A variable for a limit in Config.KeptLimits is
+// removed, unless the user asked for the limit.
 func (c *Controller) environment(userEnv []step.Raw, j *model.Job, user nss.User) []step.Raw {
 	vars := c.jobVariables(j)
-	reserved := make(map[string]bool)
+	const nodeName = "SLURMD_NODENAME" // the only variable of slurmd with another prefix
+	reserved := map[string]bool{nodeName: true}
 	var env []step.Raw
 	for _, f := range vars {
 		reserved["SCHED_"+f.name], reserved["SLURM_"+f.name] = true, true
@@ -48,14 +50,15 @@ func (c *Controller) environment(userEnv []step.Raw, j *model.Job, user nss.User
 	present := make(map[string]bool)
 	for _, v := range userEnv {
 		name, _, _ := strings.Cut(string(v), "=")
-		if !reserved[name] {
+		limit, asked := step.LimitName(string(v))
+		if !reserved[name] && (asked || !slices.Contains(c.cfg.KeptLimits, limit)) {
 			env = append(env, v)
 			present[name] = true
 		}
 	}
 	for _, v := range []envVar{
 		{"HOME", user.Home}, {"USER", user.Name}, {"LOGNAME", user.Name}, {"SHELL", user.Shell},
-		{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"ENVIRONMENT", "BATCH"},
+		{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"ENVIRONMENT", "BATCH"}, {"TMPDIR", "/tmp"},
 	} {
 		if !present[v.name] && v.value != "" {
 			env = append(env, step.Raw(v.name+"="+v.value))
@@ -64,7 +67,7 @@ func (c *Controller) environment(userEnv []step.Raw, j *model.Job, user nss.User
 	for _, f := range vars {
 		env = append(env, step.Raw("SCHED_"+f.name+"="+f.value), step.Raw("SLURM_"+f.name+"="+f.value))
 	}
-	return env
+	return append(env, step.Raw(nodeName+"="+c.cfg.Node))
 }
 
 type envVar struct{ name, value string }

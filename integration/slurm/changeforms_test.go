@@ -66,6 +66,7 @@ type changeForms struct {
 	patient bool              // after each failed request, wait for a daemon that may be about to end
 	seed    uint64
 	part    float64 // share of the cases to run
+	fields  *regexp.Regexp
 	rows    changeRows
 	report  *changeReport
 }
@@ -104,7 +105,8 @@ const sampleSize = 24
 // gateways, once for each form of each field, and compares the effects. By
 // default it runs a sample. SLURM_CHANGES=all runs all cases, and
 // SLURM_CHANGES=0.1 a tenth of them. SLURM_CHANGES_SEED selects the sample, and
-// the default is another sample each time.
+// the default is another sample each time. SLURM_CHANGES_FIELDS is a regular
+// expression for the fields.
 func TestChangesByForm(t *testing.T) {
 	m := freshCluster(t)
 	if m.release == "22.05" {
@@ -139,7 +141,7 @@ func TestChangesByForm(t *testing.T) {
 
 func newChangeForms(t *testing.T, m *machine) *changeForms {
 	t.Helper()
-	c := &changeForms{t: t, m: m, ids: map[string]string{}, numbers: map[string]string{}, seed: uint64(time.Now().UnixNano()), part: -1, report: newChangeReport()}
+	c := &changeForms{t: t, m: m, ids: map[string]string{}, numbers: map[string]string{}, seed: uint64(time.Now().UnixNano()), part: -1, report: newChangeReport(), fields: regexp.MustCompile(os.Getenv("SLURM_CHANGES_FIELDS"))}
 	if text := os.Getenv("SLURM_CHANGES_SEED"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)
 		must(t, err)
@@ -200,7 +202,7 @@ func (c *changeForms) runVersion(t *testing.T, tg *target, e *api.Endpoint, v sc
 	cases := variant.Cases(table.Shape(schema.View{Version: v, Spelling: schema.Slurm}), tg.hintsOf())
 	cases = slices.DeleteFunc(cases, func(one variant.Case) bool {
 		_, ok := query([]variant.Case{one})
-		return tg.asQuery() && (!ok || e.InPath(one.Field) || named.Has(one.Field)) || tg.skip != nil && tg.skip.MatchString(one.Field)
+		return tg.asQuery() && (!ok || e.InPath(one.Field) || named.Has(one.Field)) || tg.skip != nil && tg.skip.MatchString(one.Field) || !c.fields.MatchString(one.Field)
 	})
 	var list []*trial
 	for _, s := range tg.situations {

@@ -36,12 +36,21 @@ func readChangeRows(t *testing.T, file string) (list changeRows) {
 		row := &changeRow{line: r.line, releases: cells[0], versions: cells[1], operation: alternatives(cells[2], "/"), forms: alternatives(cells[4], "\x00"),
 			differences: alternatives(cells[5], "\x00"), why: cells[6]}
 		fields, except, ok := strings.Cut(cells[3], " except ")
+		if permitsAnything(fields) && permitsAnything(cells[4]) {
+			t.Fatalf("%s:%d: name the fields or the forms: %s", file, r.line, row.why)
+		}
 		if row.field = alternatives(fields, "."); ok {
 			row.except = alternatives(except, ".")
 		}
 		list = append(list, row)
 	}
 	return list
+}
+
+// permitsAnything reports whether a cell matches every field or every form. A row
+// in which both cells do so would hide differences that nobody has seen.
+func permitsAnything(cell string) bool {
+	return slices.ContainsFunc(strings.Split(strings.Trim(cell, "`"), "; "), func(one string) bool { return strings.Trim(one, "*") == "" })
 }
 
 // alternatives returns the regular expression for several patterns with

@@ -90,6 +90,15 @@ func TestChangeRows(t *testing.T) {
 	}
 }
 
+// TestPermitsAnything checks which cells of a row match everything.
+func TestPermitsAnything(t *testing.T) {
+	for cell, want := range map[string]bool{"`**`": true, "`*`": true, "`null; **`": true, "`qos[].**`": false, "`wrong type, *`": false, "`null`": false} {
+		if got := permitsAnything(cell); got != want {
+			t.Errorf("%s: %v", cell, got)
+		}
+	}
+}
+
 func TestSameTimes(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string

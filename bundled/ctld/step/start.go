@@ -96,7 +96,8 @@ func startMain() int {
 
 // execute replaces this process with the script. It returns only if this fails.
 func (s *Spec) execute(report *os.File) error {
-	syscall.Umask(0o022)
+	env, umask, problems := takeUmask(rawStrings(s.Environment))
+	syscall.Umask(umask)
 	resetSignals()
 	parent, err := process.Of(os.Getppid())
 	if err != nil {
@@ -130,12 +131,17 @@ func (s *Spec) execute(report *os.File) error {
 	if err := closeOnExecExcept(scriptFD); err != nil {
 		return err
 	}
+	resetOpenFiles()
+	env, limits, more := takeLimits(env, s.Memory)
+	for _, p := range append(problems, more...) {
+		fmt.Fprintln(os.Stderr, "schedctld: "+p) // to the job's error output
+	}
 	if _, err := report.WriteString(reportExec); err != nil {
 		return err
 	}
 	path := fmt.Sprintf("/proc/self/fd/%d", scriptFD)
 	argv := append([]string{path}, rawStrings(s.Args)...)
-	err = syscall.Exec(path, argv, append(rawStrings(s.Environment), stepVariable(parent)))
+	err = execLimited(path, argv, append(env, stepVariable(parent)), limits)
 	return fmt.Errorf("execute the script's interpreter %q: %w", interpreter(string(s.Script)), err)
 }
 
