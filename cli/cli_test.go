@@ -313,6 +313,10 @@ func TestFilesFailed(t *testing.T) {
 	if text, _ := summary(jobs.Jobs); text != "FAILED, "+why {
 		t.Errorf("schedctl submit --wait: %s", text)
 	}
+	jobs.Jobs[0].State = rest.Words{"FAILED", "COMPLETING"}
+	if text, _ := summary(jobs.Jobs); strings.Contains(text, "RaisedSignal") {
+		t.Errorf("while it completes: %s", text)
+	}
 	listed := rest.Job{State: rest.Words{"FAILED"}, Reason: "RaisedSignal:53(Real-time_signal_19)"} // without its exit code
 	if text := sentenceOf(&listed); text != why {
 		t.Errorf("schedctl jobs: %s", text)

@@ -152,8 +152,8 @@ const successOutcome = "exit code 0"
 // says only "RaisedSignal:53(Real-time signal 19)".
 const filesFailed = "the file for input, output or errors, or its directory, can't be opened (0:53)"
 
-// descriptionOf returns what the controller says about the state of j, or "" if
-// the outcome says it better.
+// descriptionOf returns the controller's description of the state of j, or "" if
+// the outcome is clearer.
 func descriptionOf(j *rest.Job) string {
 	if j.FilesFailed() {
 		return ""

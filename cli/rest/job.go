@@ -236,7 +236,7 @@ const (
 // FilesFailed reports whether j has failed because its file for input, output or
 // errors could not be opened.
 func (j *Job) FilesFailed() bool {
-	return !j.Active() && j.BaseState() == "FAILED" &&
+	return j.BaseState() == "FAILED" &&
 		(j.Exit.Signal.ID.Int() == outputSignal && j.Exit.Code.Int() == 0 || strings.HasPrefix(cmp.Or(j.Description, j.Reason), raisedSignal))
 }
 
