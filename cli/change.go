@@ -74,7 +74,7 @@ func (ch *change) run(cmd *cobra.Command, ids []string) error {
 			continue // the job has ended since the server listed it
 		}
 		if err != nil {
-			joined = joinErrors(joined, wrapJobError(id, err))
+			joined = joinErrors(joined, wrapError("job "+id, err))
 		}
 		if done {
 			changed++
@@ -164,12 +164,13 @@ func countJobs(n int) string {
 	return fmt.Sprintf("%d jobs", n)
 }
 
-// wrapJobError adds the job id to an error, unless the error contains it.
-func wrapJobError(id string, err error) error {
-	if errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "job "+id) {
+// wrapError adds an object such as "job 12" to an error, unless the error
+// contains it.
+func wrapError(object string, err error) error {
+	if errors.Is(err, context.Canceled) || strings.Contains(err.Error(), object) {
 		return err
 	}
-	return &errs.Error{Kind: errs.KindOf(err), Message: "job " + printable.Text(id), Err: err, Hint: errs.HintOf(err)}
+	return &errs.Error{Kind: errs.KindOf(err), Message: printable.Text(object), Err: err, Hint: errs.HintOf(err)}
 }
 
 func cancelCommand() *cobra.Command {

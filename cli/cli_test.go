@@ -77,9 +77,13 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET reservations/":
 		fmt.Fprint(w, `{"reservations": [{"name": "maint", "start_time": {"set": true, "infinite": false, "number": 0}, "node_list": "n1", "users": "root"}]}`)
 	case "GET shares":
-		fmt.Fprint(w, `{"shares": {"shares": [{"name": "root", "type": ["ASSOCIATION"]}, {"name": "ann", "parent": "a", "type": ["USER"], "shares": {"set": true, "infinite": false, "number": 3}}]}}`)
+		fmt.Fprint(w, `{"shares": {"shares": [{"name": "root", "type": ["ASSOCIATION"], "shares_normalized": {"set": true, "infinite": false, "number": 2.3283064376228985e-10}, "effective_usage": {"set": true, "infinite": false, "number": 1.0}, "fairshare": {"factor": {"set": true, "infinite": false, "number": 0.0}}},
+			{"name": "ann", "parent": "a", "type": ["USER"], "shares": {"set": true, "infinite": false, "number": 3}, "fairshare": {"factor": {"set": true, "infinite": false, "number": 0.8333333333333334}}}]}}`)
 	case "GET /slurmdb/v0.0.44/qos/":
-		fmt.Fprint(w, `{"qos": [{"name": "normal", "description": "the usual one", "priority": {"set": true, "infinite": false, "number": 7}}]}`)
+		fmt.Fprint(w, `{"qos": [{"name": "normal", "description": "the usual one", "priority": {"set": true, "infinite": false, "number": 7}, "limits": {"max": {"wall_clock": {"per": {"job": {"set": true, "infinite": false, "number": 90}}}}}}]}`)
+	case "POST node/n3", "POST node/n4": // schedrestd names the node, slurmrestd does not
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprintf(w, `{"errors": [{"description": %q}]}`, map[string]string{"node/n3": "node n3: you are not allowed to change it", "node/n4": "Invalid user id"}[path])
 	case "POST node/n1", "POST node/n2":
 		body, _ := io.ReadAll(r.Body)
 		g.changed = append(g.changed, path, strings.TrimSpace(string(body)))
@@ -289,16 +293,16 @@ func TestScriptArguments(t *testing.T) {
 	}
 }
 
-// TestOutputFailed checks what is said about a job whose output file Slurm could
+// TestFilesFailed checks what is said about a job whose output file Slurm could
 // not open.
-func TestOutputFailed(t *testing.T) {
-	const failed = `{"jobs": [{"job_id": 5, "job_state": ["FAILED"], "state_reason": "RaisedSignal:53(Real-time_signal_19)", "standard_output": "/gone/out",
+func TestFilesFailed(t *testing.T) {
+	const failed = `{"jobs": [{"job_id": 5, "job_state": ["FAILED"], "state_reason": "RaisedSignal:53(Real-time_signal_19)", "state_description": "RaisedSignal:53(Real-time signal 19)", "standard_output": "/gone/out",
 		"exit_code": {"return_code": {"set": true, "number": 0}, "signal": {"id": {"set": true, "number": 53}}}}]}`
 	var jobs struct{ Jobs []rest.Job }
 	if err := json.Unmarshal([]byte(failed), &jobs); err != nil {
 		t.Fatal(err)
 	}
-	const why = "the file for the output or the errors, or its directory, can't be opened (0:53)"
+	const why = "the file for input, output or errors, or its directory, can't be opened (0:53)"
 	var out bytes.Buffer
 	if err := printJob(&out, &jobs.Jobs[0], table.Style{}); err != nil {
 		t.Fatal(err)
@@ -309,11 +313,19 @@ func TestOutputFailed(t *testing.T) {
 	if text, _ := summary(jobs.Jobs); text != "FAILED, "+why {
 		t.Errorf("schedctl submit --wait: %s", text)
 	}
+	jobs.Jobs[0].State = rest.Words{"FAILED", "COMPLETING"}
+	if text, _ := summary(jobs.Jobs); strings.Contains(text, "RaisedSignal") {
+		t.Errorf("while it completes: %s", text)
+	}
+	listed := rest.Job{State: rest.Words{"FAILED"}, Reason: "RaisedSignal:53(Real-time_signal_19)"} // without its exit code
+	if text := sentenceOf(&listed); text != why {
+		t.Errorf("schedctl jobs: %s", text)
+	}
 	for _, other := range []rest.Job{
 		{State: rest.Words{"FAILED"}, Reason: "NonZeroExitCode"},
 		{State: rest.Words{"CANCELLED"}, Reason: "RaisedSignal:53"},
 	} {
-		if other.OutputFailed() || reasonOf(&other) == "" {
+		if other.FilesFailed() || reasonOf(&other) == "" {
 			t.Errorf("%+v: its output has failed", other)
 		}
 	}

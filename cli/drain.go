@@ -5,9 +5,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"schedrestd/internal/errs"
-	"schedrestd/internal/printable"
 )
 
 func drainCommand() *cobra.Command {
@@ -74,7 +71,7 @@ func nodeChange(cmd *cobra.Command, done string, fields func() (map[string]any, 
 				changed++
 				continue
 			}
-			joined = joinErrors(joined, &errs.Error{Kind: errs.KindOf(err), Message: "node " + printable.Text(name), Err: err, Hint: errs.HintOf(err)})
+			joined = joinErrors(joined, wrapError("node "+name, err))
 			if isGeneral(cmd.Context(), err) {
 				break
 			}

@@ -97,7 +97,7 @@ func printJob(w io.Writer, j *rest.Job, style table.Style) error {
 		{"Partition", j.Partition},
 		{"QOS", j.QOS},
 		{"State", state},
-		{"Details", j.Description},
+		{"Details", descriptionOf(j)},
 		{"Outcome", outcome(j)},
 		{"Submitted", formatTime(j.Submitted)},
 		{"Started", formatTime(startOf(j))},
@@ -148,13 +148,26 @@ func formatJobMemory(j *rest.Job) string {
 // successOutcome is the text for a job whose script succeeded.
 const successOutcome = "exit code 0"
 
+// filesFailed is the text for a job that ended before its script began. Slurm
+// says only "RaisedSignal:53(Real-time signal 19)".
+const filesFailed = "the file for input, output or errors, or its directory, can't be opened (0:53)"
+
+// descriptionOf returns the controller's description of the state of j, or "" if
+// the outcome is clearer.
+func descriptionOf(j *rest.Job) string {
+	if j.FilesFailed() {
+		return ""
+	}
+	return j.Description
+}
+
 // outcome describes the exit code or the signal with which a job ended.
 func outcome(j *rest.Job) string {
 	if j.Active() {
 		return ""
 	}
-	if j.OutputFailed() {
-		return "the file for the output or the errors, or its directory, can't be opened (0:53)"
+	if j.FilesFailed() {
+		return filesFailed
 	}
 	if signal := j.Exit.Signal.ID.Int(); signal > 0 {
 		if name := j.Exit.Signal.Name; name != "" {

@@ -152,7 +152,7 @@ func elapsedCell(j *rest.Job) table.Cell {
 
 // reasonOf returns the word for the reason why j waits or has failed, or "".
 func reasonOf(j *rest.Job) string {
-	if j.Reason == "None" || j.OutputFailed() { // then it is only RaisedSignal:53(Real-time_signal_19)
+	if j.Reason == "None" || j.FilesFailed() {
 		return ""
 	}
 	return j.Reason
@@ -161,6 +161,9 @@ func reasonOf(j *rest.Job) string {
 // sentenceOf returns why j waits or has failed, as squeue shows it: the
 // controller's description or, without one, the word for the reason.
 func sentenceOf(j *rest.Job) string {
+	if j.FilesFailed() {
+		return filesFailed
+	}
 	return cmp.Or(j.Description, reasonOf(j))
 }
 

@@ -44,9 +44,9 @@ func TestMisspelledNames(t *testing.T) {
 func TestShowOthers(t *testing.T) {
 	for args, want := range map[string]string{
 		"show reservation":    "NAME   START                END  NODES  USERS  ACCOUNTS  FLAGS\nmaint  " + time.Unix(0, 0).Format("2006-01-02T15:04:05") + "  -    n1     root   -         -\n",
-		"show share ann":      "name=ann\nparent=a\ntype=USER\nshares=3\n",
-		"show shares":         "NAME  TYPE         PARENT  SHARES  NORMSHARES  USAGE  EFFECTIVE  FACTOR\nroot  ASSOCIATION  -       -       -           -      -          -\nann   USER         a       3       -           -      -          -\n",
-		"show qos":            "NAME    PRIORITY  LIMIT  FLAGS  DESCRIPTION\nnormal  7         -      -      the_usual_one\n",
+		"show share ann":      "name=ann\nparent=a\ntype=USER\nshares=3\nfairshare.factor=0.8333333333333334\n",
+		"show shares":         "NAME  TYPE         PARENT  SHARES  NORMSHARES  USAGE  EFFECTIVE  FACTOR\nroot  ASSOCIATION  -       -       0.000000    -      1.000000   -\nann   USER         a       3       -           -      -          0.833333\n",
+		"show qos":            "NAME    PRIORITY  LIMIT    FLAGS  DESCRIPTION\nnormal  7         1:30:00  -      the_usual_one\n",
 		"show partition cpu":  "name=cpu\npartition.state=UP\nnodes.configured=node[1-2]\nnodes.total=2\ncpus.total=72\nmaximums.time.set=true\nmaximums.time.number=2880\n",
 		"show partition gone": "error: partition gone is unknown\nhint: schedctl show partition lists them\n",
 	} {
@@ -68,6 +68,7 @@ func TestDrain(t *testing.T) {
 		{[]string{"drain", "n[1-2]", "--reason", "new disk"}, []string{"node/n1", `{"reason":"new disk","state":["DRAIN"]}`, "node/n2", `{"reason":"new disk","state":["DRAIN"]}`}, "2 nodes drained\n", 0},
 		{[]string{"resume", "n1"}, []string{"node/n1", `{"state":["RESUME"]}`}, "1 node resumed\n", 0},
 		{[]string{"drain", "n1"}, nil, "error: drain: no reason is given\nhint: give one with --reason, for users and other administrators\n", 2},
+		{[]string{"resume", "n[3-4]"}, nil, "0 nodes resumed\nerror: node n3: you are not allowed to change it\nnode n4: Invalid user id\nhint: \n", 4},
 		{[]string{"drain"}, nil, "error: drain: no node is named\nhint: see schedctl drain --help\n", 2},
 	} {
 		g := &gateway{}

@@ -114,8 +114,8 @@ func summary(jobs []rest.Job) (string, table.Color) {
 		case reasonOf(j) != "":
 			text += " (" + printable.Text(j.Reason) + ")"
 		}
-		if j.Description != "" {
-			text += ": " + printable.Text(j.Description)
+		if description := descriptionOf(j); description != "" {
+			text += ": " + printable.Text(description)
 		}
 		return text, stateColor(j.State)
 	}

@@ -58,9 +58,44 @@ var shownKinds = []shownKind{
 		{"NAME", "name"}, {"TYPE", "type"}, {"PARENT", "parent"}, {"SHARES", "shares"}, {"NORMSHARES", "shares_normalized"}, {"USAGE", "usage"}, {"EFFECTIVE", "effective_usage"}, {"FACTOR", "fairshare.factor"}}},
 }
 
-// times are the fields whose values are seconds since 1970, which tables show as
-// times.
-var times = map[string]bool{"start_time": true, "end_time": true}
+// forms has the fields whose values tables write in another form than the API, as
+// Slurm's commands do. A value for which a function returns "" is not changed.
+var forms = map[string]func(record, string) string{
+	"start_time": formatSeconds, "end_time": formatSeconds,
+	"maximums.time": formatMinutes, "time_limit": formatMinutes, "limits.max.wall_clock.per.job": formatMinutes,
+	"shares_normalized": formatFraction, "effective_usage": formatFraction,
+	"fairshare.factor": func(r record, text string) string {
+		if r.get("type") == "ASSOCIATION" { // only users have a factor
+			return "-"
+		}
+		return formatFraction(r, text)
+	},
+}
+
+// formatSeconds formats seconds since 1970 as a time.
+func formatSeconds(_ record, text string) string {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return ""
+	}
+	return time.Unix(n, 0).Format("2006-01-02T15:04:05")
+}
+
+func formatMinutes(_ record, text string) string {
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return ""
+	}
+	return formatDuration(time.Duration(n) * time.Minute)
+}
+
+func formatFraction(_ record, text string) string {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return ""
+	}
+	return strconv.FormatFloat(n, 'f', 6, 64)
+}
 
 // command returns the subcommand of show.
 func (k *shownKind) command() *cobra.Command {
@@ -234,12 +269,10 @@ func (t *recordTable) add(object json.RawMessage) error {
 	var cells []string
 	for _, c := range t.columns {
 		cell := strings.ReplaceAll(r.get(c.field), " ", "_")
-		if n, err := strconv.ParseInt(cell, 10, 64); err == nil && times[c.field] {
-			cell = time.Unix(n, 0).Format("2006-01-02T15:04:05")
+		if format := forms[c.field]; format != nil {
+			cell = cmp.Or(format(r, cell), cell)
 		}
-		if cell == "" {
-			cell = "-"
-		}
+		cell = cmp.Or(cell, "-")
 		cells = append(cells, cell)
 	}
 	t.row(cells)

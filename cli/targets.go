@@ -113,7 +113,7 @@ func (t *targets) addJob(j *rest.Job) {
 	default:
 		tasks, complete := j.PendingTasks()
 		if !complete {
-			t.err = joinErrors(t.err, wrapJobError(j.Label(), errs.New(errs.Unsupported, "the server's list of tasks is incomplete").
+			t.err = joinErrors(t.err, wrapError("job "+j.Label(), errs.New(errs.Unsupported, "the server's list of tasks is incomplete").
 				WithHint("name the tasks, or the whole array with the id %s", array)))
 		}
 		for id := range tasks {

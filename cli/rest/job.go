@@ -226,13 +226,18 @@ func (j *Job) GPUs() int64 {
 }
 
 // outputSignal is the signal that Slurm reports, as in 0:53, if it could not open
-// the files for a job's output: its error number 4021 in a wait status.
-const outputSignal = 53
+// a job's files: its error number 4021 in a wait status. Lists have no exit
+// status, but a reason that begins with raisedSignal.
+const (
+	outputSignal = 53
+	raisedSignal = "RaisedSignal:53("
+)
 
-// OutputFailed reports whether j has failed because its output file, or that for
-// errors, could not be opened.
-func (j *Job) OutputFailed() bool {
-	return !j.Active() && j.BaseState() == "FAILED" && j.Exit.Signal.ID.Int() == outputSignal && j.Exit.Code.Int() == 0
+// FilesFailed reports whether j has failed because its file for input, output or
+// errors could not be opened.
+func (j *Job) FilesFailed() bool {
+	return j.BaseState() == "FAILED" &&
+		(j.Exit.Signal.ID.Int() == outputSignal && j.Exit.Code.Int() == 0 || strings.HasPrefix(cmp.Or(j.Description, j.Reason), raisedSignal))
 }
 
 // ExitStatus returns the exit status for a job that has ended. As in a shell,

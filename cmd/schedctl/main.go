@@ -6,6 +6,7 @@
 //	schedctl cancel|hold|release|requeue|update ID...
 //	schedctl token [username=U] [lifespan=SECONDS]
 //	schedctl token explain
+//	schedctl explain REQUEST-ID [FILE...]
 //	schedctl demo [--listen HOST:PORT] [--once] [--tls]
 //
 // Package cli contains all commands except token and demo. They use the REST
@@ -121,7 +122,7 @@ token always sends its request to the controller of a configuration.`,
 	dial := func() (*direct.Cluster, error) { return direct.Open(configPath, tokenFromEnv, cmd.ErrOrStderr()) }
 	token := tokenCommand(dial)
 	token.AddCommand(explainCommand(&configPath))
-	cmd.AddCommand(token, demoCommand())
+	cmd.AddCommand(token, demoCommand(), explainRequestCommand())
 	cmd.AddCommand(cli.Commands()...)
 	cli.RefuseEmptyValues(cmd)
 	completion.WithoutPackage(cmd, nil)

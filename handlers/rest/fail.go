@@ -2,9 +2,12 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -22,6 +25,9 @@ func (c *Call) fail(err error) {
 	code := Status(err)
 	if code >= http.StatusInternalServerError || code == http.StatusUnauthorized {
 		c.logFailure(err)
+	}
+	if code == http.StatusForbidden || code == http.StatusTooManyRequests { // which have no line of their own
+		c.reason = cmp.Or(c.reason, Redact(err.Error()))
 	}
 	if code == http.StatusUnauthorized && c.claimedUser == "" {
 		c.claimedUser = auth.NewRejection(c.r, c.server.Auth).User
@@ -69,19 +75,25 @@ func (c *Call) sendFailure(code int, problems []api.Error, warnings []api.Warnin
 	return c.render(code, false, func(e schema.Encoder) { table.Failure(c.view)(e, &body) })
 }
 
-// ErrorBody returns the body of an answer with err, in JSON, for a client whose
-// request is not read. The context has the auth.Peer.
-func (s *Server) ErrorBody(ctx context.Context, err error) []byte {
+// RefuseUnread logs that a client is refused whose request is not read, and
+// returns the id in the log and the body of the answer, in JSON. The context has
+// the auth.Peer.
+func (s *Server) RefuseUnread(ctx context.Context, err error) (id string, body []byte) {
 	r := (&http.Request{Method: http.MethodGet, URL: new(url.URL)}).WithContext(ctx)
 	c := &Call{server: s, r: r, ctx: ctx, match: s.router.find(r)}
 	answer := c.Envelope()
 	answer.Errors = c.problems(err, Status(err))
-	var body bytes.Buffer
-	out := s.formats.get(MediaJSON, &body)
+	var text bytes.Buffer
+	out := s.formats.get(MediaJSON, &text)
 	defer s.formats.put(MediaJSON, out)
 	api.AnswerTable(api.Empty).Failure(c.view)(out, &answer)
 	_ = out.Flush() // writing to a bytes.Buffer can't fail
-	return body.Bytes()
+	a := Access{ID: rand.Text(), Status: Status(err), Bytes: text.Len(), Reason: err.Error()}
+	a.Peer, _ = auth.PeerFrom(ctx)
+	if s.Lines.allow(ctx, s.Log, c.source(), isRefused(a.Status)) {
+		a.Log(ctx, s.Log, slog.LevelInfo)
+	}
+	return a.ID, text.Bytes()
 }
 
 // answerLeniently handles requests whose path names an object that does not

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -124,6 +125,25 @@ func (a *limitedGateway) pingUntil(c *http.Client, status int, headers ...string
 	}
 }
 
+// explain checks what schedctl finds about a request in the gateway's log. The
+// request may have been refused before a worker read it.
+func (a *limitedGateway) explain(id string, wants ...string) {
+	a.T.Helper()
+	var out []byte
+	harness.Eventually(a.T, "the log has the request "+id, func() bool {
+		cmd := exec.Command(filepath.Join(harness.Bin, "schedctl"), "explain", id)
+		cmd.Stdin = strings.NewReader(a.Logged())
+		var err error
+		out, err = cmd.CombinedOutput()
+		return err == nil
+	})
+	for _, want := range wants {
+		if !strings.Contains(string(out), want) {
+			a.T.Errorf("schedctl explain says no %q:\n%s", want, out)
+		}
+	}
+}
+
 // TestPenalties checks that a client that keeps sending bad tokens is blocked.
 // The dispatcher must block new connections of the client, and the client's
 // worker must block requests on open connections. Other clients must be served,
@@ -142,9 +162,10 @@ func TestPenalties(t *testing.T) {
 	// On a slow machine the first block may have expired already. Each block is
 	// longer than the one before it.
 	fresh := newSource(t, ownUID, false)
-	if _, h := a.pingUntil(fresh, http.StatusTooManyRequests, guessPlaceholder); h.Get("Retry-After") == "" {
-		t.Errorf("no Retry-After: %v", h)
+	if _, h = a.pingUntil(fresh, http.StatusTooManyRequests, guessPlaceholder); h.Get("Retry-After") == "" || h.Get("X-Request-Id") == "" {
+		t.Errorf("no Retry-After or X-Request-Id: %v", h)
 	}
+	a.explain(h.Get("X-Request-Id"), "status   429 Too Many Requests\n", "\nremedy   One address sent many different bad tokens")
 	for range 5 {
 		if status, _ := a.ping(newSource(t, daemonUser, false)); status != http.StatusOK {
 			t.Errorf("another source: %d", status)

@@ -59,6 +59,14 @@ func TestSchedctl(t *testing.T) {
 			if err != nil || !strings.HasSuffix(string(text), " b /tmp\n") {
 				t.Errorf("the job printed %q, %v", text, err)
 			}
+			for _, option := range []string{"--output=/nowhere/out", "--input=/nowhere/in"} {
+				out := run(181, "submit", "--wait", "schedctl.sh", "--", option)
+				checkContains(out, "FAILED, the file for input, output or errors, or its directory, can't be opened (0:53)\n")
+				if strings.Contains(out, "RaisedSignal") {
+					t.Errorf("Slurm's number is shown:\n%s", out)
+				}
+			}
+			checkContains(run(0, "show", "share"), "alice    USER         physics  10      0.833333")
 			array, _, _ := strings.Cut(run(0, "submit", "schedctl.sh", "--", "--array=1-9%1", "--hold", "-J", "many"), "\n")
 			checkContains(run(0, "jobs", "--me", "-t", "PD", "-n", "many"), array+"_[1-9%1]")
 			checkContains(run(0, "job", array+"_4"), "Job:        "+array+"_[1-9%1]")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"schedrestd/integration/harness"
+	"schedrestd/model"
 )
 
 // TestAccessibility runs the rules of axe-core in each view, in light and dark
@@ -22,6 +23,7 @@ func TestAccessibility(t *testing.T) {
 	}
 	nodes, jobs, partitions := cluster(60, 60)
 	c := newController(t, nodes, jobs, partitions)
+	c.shares = []model.Share{{Name: "root"}, {Name: "physics", Parent: "root"}, {Name: "bob", Parent: "physics", User: true}}
 	g := startFor(t, c)
 	p := harness.OpenStatus(t, "http://"+g.Address)
 	p.Call("Page.setBypassCSP", map[string]any{"enabled": true}, nil) // axe-core is not a part of the page
@@ -51,7 +53,7 @@ func TestAccessibility(t *testing.T) {
 	}{{"light", 1360, "light"}, {"dark", 1360, "dark"}, {"narrow", 400, "light"}} {
 		p.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": mode.width, "height": 900, "deviceScaleFactor": 1, "mobile": false}, nil)
 		p.Call("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": mode.scheme}}}, nil)
-		for _, view := range []string{"overview", "jobs?scope=all", "jobs?scope=all&q=nothing", "job/100001", "job/100005", "nodes", "node/r01n01", "partitions", "reservations", "submit"} {
+		for _, view := range []string{"overview", "jobs?scope=all", "jobs?scope=all&q=nothing", "job/100001", "job/100005", "nodes", "node/r01n01", "partitions", "reservations", "shares", "submit"} {
 			p.Show(view)
 			check(mode.name + " " + view)
 			if size := p.Eval(`[document.documentElement.scrollWidth - innerWidth, document.documentElement.scrollHeight - innerHeight].join(" ")`); size != "0 0" {
@@ -117,6 +119,7 @@ func TestKeyboard(t *testing.T) {
 	focused("100400")
 	press("Enter", 1)
 	p.AwaitText("Jobs / 100400")
+	p.Await("the focus is in the view", `document.activeElement.id === "main"`)
 	p.Eval(`history.back()`)
 	p.Await("the list is back", `document.querySelector('.table a[data-row="0"]') !== null`)
 	p.Check(g.Lab.OwnToken)

@@ -28,6 +28,7 @@ type controller struct {
 	nodes      []model.Node
 	jobs       []model.Job
 	partitions []model.Partition
+	shares     []model.Share
 	encoded    map[message.Type][]byte // answers of the current state
 }
 
@@ -90,6 +91,10 @@ func (c *controller) compose(f message.Frame) (message.Type, message.Body) {
 		return message.ResponsePartitionInfo, answer
 	case message.RequestReservationInfo:
 		return message.ResponseReservationInfo, &message.ReservationInfo{LastUpdate: c.changedAt}
+	case message.RequestShares:
+		answer := &message.Shares{}
+		answer.Shares.List = c.shares
+		return message.ResponseShares, answer
 	case message.RequestNodeInfo, message.RequestNodeInfoSingle:
 		answer := &message.NodeInfo{LastUpdate: c.changedAt}
 		answer.Nodes.List = c.nodes

@@ -1,6 +1,6 @@
 // The page: signing in, the navigation, and the view that the address selects.
 import { render } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { duration, visible } from "./core/format";
 import { useList, useNow, useRoute, useSession, type Route } from "./core/hooks";
 import { jobs, nodes, partitions } from "./core/lists";
@@ -55,17 +55,21 @@ function Freshness() {
 	const [jobList, nodeList, partitionList] = [useList(jobs), useList(nodes), useList(partitions)];
 	useNow(5);
 	const failing = [jobList, nodeList, partitionList].filter((list) => list.failure);
-	if (failing.length > 0) {
-		const age = (performance.now() - Math.min(...failing.map((list) => list.current))) / 1000;
-		return (
-			<span class="fresh bad" role="status" title={failing[0].failure!.message}>
-				<span class="dot" aria-hidden="true" />{failing.every((list) => list.complete) ? words.fresh.stale(duration(age)) : words.fresh.broken}
-			</span>
-		);
-	}
-	if (jobList.mode === "stream" && nodeList.mode === "stream") return <span class="fresh live" title={words.fresh.liveTitle}><span class="dot" aria-hidden="true" />{words.fresh.live}</span>;
-	if (jobList.mode === "poll" || nodeList.mode === "poll") return <span class="fresh" title={words.fresh.pollTitle}><span class="dot" aria-hidden="true" />{words.fresh.poll(jobs.source.interval)}</span>;
-	return <span class="fresh"><span class="dot" aria-hidden="true" />{words.fresh.connecting}</span>;
+	const [kind, text, title] = ((): string[] => {
+		if (failing.length > 0) {
+			const age = (performance.now() - Math.min(...failing.map((list) => list.current))) / 1000;
+			return ["bad", failing.every((list) => list.complete) ? words.fresh.stale(duration(age)) : words.fresh.broken, failing[0].failure!.message];
+		}
+		if (jobList.mode === "stream" && nodeList.mode === "stream") return ["live", words.fresh.live, words.fresh.liveTitle];
+		if (jobList.mode === "poll" || nodeList.mode === "poll") return ["", words.fresh.poll(jobs.source.interval), words.fresh.pollTitle];
+		return ["", words.fresh.connecting];
+	})();
+	return (
+		<>
+			<span class={`fresh ${kind}`} title={title}><span class="dot" aria-hidden="true" />{text}</span>
+			<span class="hidden" role="status">{failing.length > 0 && words.fresh.interrupted /* once, and not each new age */}</span>
+		</>
+	);
 }
 
 /** Who the user is, and for how long their token is valid. */
@@ -89,14 +93,17 @@ function User() {
 function Shell() {
 	const route = useRoute();
 	const [open, setOpen] = useState(false);
+	const shown = useRef(false);
 	const here = place[route.parts[0]] ?? route.parts[0];
 	useEffect(() => {
 		setOpen(false);
 		const name = (words.nav as Record<string, string>)[here];
+		if (shown.current && document.activeElement === document.body) document.getElementById("main")!.focus(); // the link that led here is gone
+		shown.current = true;
 		document.title = [route.parts[1] ? visible(route.parts[1], 80) : name, session.cluster || words.title].filter(Boolean).join(" – ");
 	}, [route]);
 	return (
-		<div class="shell">
+		<div class="shell" onKeyDown={(e) => e.key === "Escape" && setOpen(false)}>
 			<a class="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById("main")!.focus(); }}>{words.skip}</a>
 			<header class="top">
 				<button type="button" class="icon menu" aria-expanded={open} aria-controls="nav" aria-label={words.menu} onClick={() => setOpen(!open)}>☰</button>

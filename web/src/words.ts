@@ -32,6 +32,7 @@ export const words = {
 	inherited: "parent",
 	unknownUser: "unknown user",
 	noMatch: "Nothing matches these filters",
+	found: (n: string) => `${n} found`,
 	clearFilters: "Clear the filters",
 	selected: (n: string) => `${n} selected`,
 	clearSelection: "Clear the selection",
@@ -61,6 +62,7 @@ export const words = {
 		connecting: "Connecting",
 		stale: (age: string) => `Not updated for ${age}`,
 		broken: "No data",
+		interrupted: "The page gets no new data",
 	},
 
 	noAnswer: "The gateway did not answer.",
@@ -158,9 +160,9 @@ export const words = {
 	columns: {
 		job: "Job", name: "Name", state: "State", user: "User", account: "Account", partition: "Partition", cpus: "CPUs", gpus: "GPUs", nodes: "Nodes", elapsed: "Elapsed", limit: "Time limit",
 		reason: "Reason", submitted: "Submitted", start: "Start", end: "End", qos: "QOS", priority: "Priority", requested: "Requested", dependency: "Dependency", comment: "Comment", directory: "Directory",
-		node: "Node", use: "Use", load: "Load", memory: "Memory", free: "Free memory", features: "Features", hosts: "Nodes", allowed: "For", maxTime: "Longest job", defaultTime: "Default time", maxNodes: "Most nodes",
+		node: "Node", use: "Use", load: "Load", memory: "Memory", free: "Free memory", features: "Features", hosts: "Node list", allowed: "Open to", maxTime: "Longest job", defaultTime: "Default time", maxNodes: "Most nodes",
 		tier: "Tier", reservation: "Reservation", cores: "Cores", flags: "Flags", accountOrUser: "Account or user", parent: "Parent", shares: "Shares", shareOfAll: "Share", usage: "Usage (CPU hours)", effectiveUsage: "Share used",
-		fairshare: "Fair-share factor", usageFactor: "Usage factor", jobsPerUser: "Running jobs per user", submittedPerUser: "Jobs per user", perUser: "Limit per user", perJob: "Limit per job", together: "Limit of all jobs",
+		fairshare: "Factor", usageFactor: "Usage factor", jobsPerUser: "Running jobs per user", submittedPerUser: "Jobs per user", perUser: "Limit per user", perJob: "Limit per job", together: "Limit of all jobs",
 		preempts: "Preempts", description: "Description",
 	},
 	table: {
@@ -229,7 +231,7 @@ export const words = {
 		keep: "Change nothing",
 		done: "Done",
 		working: (n: number, of: number) => `${n} of ${of}…`,
-		finished: (done: number, failed: number) => (failed === 0 ? `Done: ${done}.` : `Done: ${done}. Refused or failed: ${failed}.`),
+		finished: (done: string, failed: string | 0) => (failed ? `Done: ${done}. Refused or failed: ${failed}.` : `Done: ${done}.`),
 	},
 
 	jobView: {
@@ -249,7 +251,7 @@ export const words = {
 		memoryPeak: (amount: string) => `at most ${amount} in a task`,
 		result: "Result and place", exit: "Exit code", derivedExit: "Highest exit code of a step", why: "Reason", restarts: "Restarts", waitingTasks: "Waiting tasks", failedNode: "Failed node", batchHost: "Script runs on", noResult: "The job has not started yet.",
 		signal: (name: string) => `signal ${name}`,
-		outputFailed: "The file for the output or the errors, or its directory, can't be opened (0:53)",
+		filesFailed: "The file for input, output or errors, or its directory, can't be opened (0:53)",
 		files: "Files", output: "Output", errors: "Errors", input: "Input", directory: "Working directory", command: "Command", submitLine: "Submitted with",
 		details: "Details", nice: "Nice", reservation: "Reservation", features: "Constraints", licenses: "Licenses", requiredNodes: "Required nodes", excludedNodes: "Excluded nodes", wckey: "Workload key", container: "Container",
 		adminComment: "Administrator's comment", systemComment: "System's comment",
@@ -271,7 +273,7 @@ export const words = {
 		line: (n: number) => `line ${n}`,
 		fromScript: "as in the script", standard: "default",
 		fields: { directory: "Working directory", partition: "Partition", name: "Name", account: "Account", time: "Time limit", tasks: "Tasks", cpus: "CPUs per task", memory: "Memory per node", gpus: "GPUs" } as Record<string, string>,
-		examples: { time: "minutes, or 1-12:00:00", memory: "4G", gpus: "2, or a100:2", name: "", account: "", tasks: "1", cpus: "1" } as Record<string, string>,
+		examples: { time: "minutes or d-hh:mm", memory: "4G", gpus: "2, or a100:2", name: "", account: "", tasks: "1", cpus: "1" } as Record<string, string>,
 		reasons: {
 			unknown: "There is no such option:", ambiguous: "More than one option begins with this:", value: "Not a valid value:", missing: "A value is missing:", none: "This option has no value:",
 			argument: "Not an option:", quote: "A quote is not closed:", export: "Not ALL, NONE, or a list of NAME and NAME=VALUE, or it contains a token:", exclusive: "These options exclude each other:",

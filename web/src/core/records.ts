@@ -80,6 +80,9 @@ export function toJob(r: any): Job {
 	};
 }
 
+/** Returns the number of jobs that a list stands for, each task of an array counted. */
+export const tasksIn = (list: Job[]) => list.reduce((sum, job) => sum + job.tasks, 0);
+
 export const active = (job: Job) => job.state === "PENDING" || job.state === "RUNNING" || job.state === "SUSPENDED";
 export const running = (job: Job) => job.state === "RUNNING" || job.state === "SUSPENDED";
 

@@ -4,7 +4,7 @@ import type { Failure } from "../core/session";
 import type { Collection } from "../core/collection";
 import type { Amount } from "../core/lists";
 import type { Kind } from "../core/states";
-import { exactTime, percent, time, visible } from "../core/format";
+import { count, exactTime, percent, time, visible } from "../core/format";
 import { words } from "../words";
 
 /** A text of a user: hidden characters are shown, and it can't change the direction of its surroundings. */
@@ -84,6 +84,11 @@ export function Card({ title, note, children, wide, span }: { title: string; not
 /** What a view shows in place of data. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
 	return <div class="empty"><p class="title">{title}</p>{children && <div>{children}</div>}</div>;
+}
+
+/** Announces to a screen reader how many rows a search finds. */
+export function Found({ q, n }: { q: string; n: number }) {
+	return <span class="hidden" role="status">{q && words.found(count(n))}</span>;
 }
 
 /** An error, with what to do about it. */

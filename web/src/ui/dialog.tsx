@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { changeJob, changeNode, each, type JobAction, type NodeAction } from "../core/changes";
 import { count } from "../core/format";
-import type { Job, Node } from "../core/records";
+import { type Job, type Node, tasksIn } from "../core/records";
 import type { Failure } from "../core/session";
 import { words } from "../words";
 import { State, Text } from "./basics";
@@ -34,6 +34,8 @@ interface ConfirmProps<T> {
 	list: T[];
 	name: (one: T) => string;
 	describe: (one: T) => ComponentChildren;
+	/** For how many of what the question counts an element stands. */
+	size?: (one: T) => number;
 	change: (one: T) => Promise<void>;
 	ready?: boolean;
 	children?: ComponentChildren;
@@ -41,10 +43,11 @@ interface ConfirmProps<T> {
 }
 
 /** Asks before changes, names what will be changed, makes the changes, and shows the result of each. */
-function Confirm<T>({ title, question, button, danger, list, name, describe, change, ready = true, children, onClose }: ConfirmProps<T>) {
+function Confirm<T>({ title, question, button, danger, list, name, describe, size = () => 1, change, ready = true, children, onClose }: ConfirmProps<T>) {
 	const [results, setResults] = useState<Results>();
 	const finished = results?.size === list.length;
-	const failed = results ? [...results.values()].filter((r) => r !== "done").length : 0;
+	const sum = (of: T[]) => of.reduce((n, one) => n + size(one), 0);
+	const failed = sum(list.filter((one) => (results?.get(name(one)) ?? "done") !== "done"));
 	const start = () => {
 		setResults(new Map());
 		void each(list, change, (one, error) => setResults((old) => new Map(old).set(name(one), error ?? "done")));
@@ -65,7 +68,7 @@ function Confirm<T>({ title, question, button, danger, list, name, describe, cha
 				})}
 			</ul>
 			{!results && children}
-			<p role="status">{results && (finished ? words.confirm.finished(list.length - failed, failed) : words.confirm.working(results.size, list.length))}</p>
+			<p role="status">{results && (finished ? words.confirm.finished(count(sum(list) - failed), failed && count(failed)) : words.confirm.working(results.size, list.length))}</p>
 			<footer>
 				{finished ? <button type="button" class="primary" onClick={onClose}>{words.close}</button> : (
 					<>
@@ -80,10 +83,11 @@ function Confirm<T>({ title, question, button, danger, list, name, describe, cha
 
 export function ConfirmJobs({ action, jobs, onClose }: { action: JobAction; jobs: Job[]; onClose: () => void }) {
 	const text = words.jobActions[action];
+	const n = tasksIn(jobs);
 	return (
-		<Confirm title={text.title} question={text.question(count(jobs.length), jobs.length)} button={text.confirm(count(jobs.length), jobs.length)} danger={action === "cancel"} list={jobs}
-			name={(job) => job.label} change={(job) => changeJob(action, job)} onClose={onClose}
-			describe={(job) => <><b>{job.label}</b> <Text limit={120}>{job.name}</Text> <span class="muted"><Text>{job.user}</Text></span></>} />
+		<Confirm title={text.title} question={text.question(count(n), n)} button={text.confirm(count(n), n)} danger={action === "cancel"} list={jobs}
+			name={(job) => job.label} size={(job) => job.tasks} change={(job) => changeJob(action, job)} onClose={onClose}
+			describe={(job) => <><b>{job.label}</b>{job.tasks > 1 && <> <span class="tag">{words.tasks(count(job.tasks))}</span></>} <Text limit={120}>{job.name}</Text> <span class="muted"><Text>{job.user}</Text></span></>} />
 	);
 }
 

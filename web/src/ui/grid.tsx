@@ -95,6 +95,12 @@ function draw(g: CanvasRenderingContext2D, cell: Cell, x: number, y: number, siz
 			g.fillRect(x + size / 4, y + size / 2 - line / 2, size / 2, line);
 			break;
 		case "off":
+			g.beginPath();
+			g.arc(x + size / 2, y + size / 2, size / 3, -0.3 * Math.PI, 1.3 * Math.PI);
+			g.moveTo(x + size / 2, y + line);
+			g.lineTo(x + size / 2, y + size / 2);
+			g.stroke();
+			break;
 		case "unknown":
 			g.fillRect(x + size / 2 - line, y + size / 2 - line, 2 * line, 2 * line);
 			break;

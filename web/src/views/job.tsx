@@ -8,7 +8,7 @@ import fields from "../core/fields.json";
 import { count, duration, memory, percent, visible, visibleLines } from "../core/format";
 import { href, useList, useNow } from "../core/hooks";
 import { jobs } from "../core/lists";
-import { active, type Job, label, running, toJob, value } from "../core/records";
+import { active, type Job, label, running, tasksIn, toJob, value } from "../core/records";
 import { parseTRES } from "../core/resources";
 import { jobKind } from "../core/states";
 import { session } from "../core/session";
@@ -77,7 +77,7 @@ export function JobView({ id, submitted }: { id: string; submitted: boolean }) {
 					<Facts facts={[
 						[w.exit, head.state === "PENDING" || running(head) ? "" : exit((raw ?? record)?.exit_code)],
 						[w.derivedExit, active(head) ? "" : derived((raw ?? record)?.derived_exit_code, (raw ?? record)?.exit_code)],
-						[w.why, raw && head.reason && head.state !== "PENDING" && !outputFailed(raw.exit_code) ? <Text>{head.reason}</Text> : ""],
+						[w.why, raw && head.reason && head.state !== "PENDING" && !filesFailed(raw.exit_code) ? <Text>{head.reason}</Text> : ""],
 						[w.waitingTasks, head.tasks > 1 ? count(head.tasks) : ""],
 						[w.restarts, raw?.restart_cnt ? count(raw.restart_cnt) : ""],
 						[w.failedNode, raw?.failed_node && <Text>{raw.failed_node}</Text>],
@@ -108,7 +108,7 @@ export function JobView({ id, submitted }: { id: string; submitted: boolean }) {
 					]} />
 				</Card>
 				{family.length > 1 && (
-					<Card title={job!.het ? w.components : w.tasks} wide note={count(family.length)}>
+					<Card title={job!.het ? w.components : w.tasks} wide note={count(tasksIn(family))}>
 						<Table caption={w.tasks} columns={familyColumns} rows={family} id={(j) => j.id} link={(j) => href(["job", j.label])} order={{ id: "id", down: false }} empty="" />
 					</Card>
 				)}
@@ -239,11 +239,11 @@ export function Hosts({ hosts }: { hosts: string }) {
 
 /** Slurm reports this signal if it can't open a job's files, and a reason such as RaisedSignal:53(Real-time_signal_19). */
 const outputSignal = 53;
-const outputFailed = (code: any): boolean => code?.signal?.id?.set && code.signal.id.number === outputSignal && !code.return_code?.number;
+const filesFailed = (code: any): boolean => code?.signal?.id?.set && code.signal.id.number === outputSignal && !code.return_code?.number;
 
 function exit(code: any): string {
 	if (!code) return "";
-	if (outputFailed(code)) return w.outputFailed;
+	if (filesFailed(code)) return w.filesFailed;
 	if (code.signal?.id?.set && code.signal.id.number) return w.signal(code.signal.name || String(code.signal.id.number));
 	return code.return_code?.set ? String(code.return_code.number) : "";
 }

@@ -6,10 +6,10 @@ import { count, duration, visible } from "../core/format";
 import fields from "../core/fields.json";
 import { href, type Route, setQuery, useList, useNow, useSelection } from "../core/hooks";
 import { jobs, partitions } from "../core/lists";
-import { active, type Job, natural, running } from "../core/records";
+import { active, type Job, natural, running, tasksIn } from "../core/records";
 import { session } from "../core/session";
 import { words } from "../words";
-import { Empty, State, Text, Time, unfinished } from "../ui/basics";
+import { Empty, Found, State, Text, Time, unfinished } from "../ui/basics";
 import { ConfirmJobs, Dialog } from "../ui/dialog";
 import { type Column, Table } from "../ui/table";
 
@@ -26,7 +26,10 @@ const now = () => Date.now() / 1000;
 const elapsed = (job: Job) => (!job.started || job.state === "PENDING" ? 0 : Math.max(0, (running(job) ? now() : job.ended) - job.started));
 
 /** Why a job waits or has failed, as in squeue: the controller's description or, without one, the word for the reason. */
-export const reasonOf = (job: Job) => job.why || job.reason;
+export function reasonOf(job: Job): string {
+	const reason = job.why || job.reason;
+	return job.state === "FAILED" && reason.startsWith("RaisedSignal:53(") ? words.jobView.filesFailed : reason;
+}
 
 /** The state of a job. A narrow screen has no column for the reason, so it shows that in place of the word for waiting. */
 function StateOf({ job }: { job: Job }) {
@@ -40,13 +43,13 @@ export const jobColumns: Column<Job>[] = [
 	{ id: "id", title: t.job, sort: (j) => j.id, cell: (j) => <>{j.label}{j.tasks > 1 && <> <span class="tag optional" title={words.tasks(count(j.tasks))}>×{count(j.tasks)}</span></>}</> },
 	{ id: "name", title: t.name, sort: (j) => j.name, cell: (j) => <Text limit={80}>{j.name}</Text>, class: "grow" },
 	{ id: "state", title: t.state, sort: (j) => j.state, cell: (j) => <StateOf job={j} /> },
-	{ id: "why", title: t.reason, sort: (j) => reasonOf(j), cell: (j) => <span title={words.reasons[j.reason]}><Text limit={120}>{reasonOf(j)}</Text></span>, optional: true },
-	{ id: "user", title: t.user, sort: (j) => j.user, cell: (j) => <Text limit={40}>{j.user}</Text>, optional: true },
-	{ id: "account", title: t.account, sort: (j) => j.account, cell: (j) => <Text limit={40}>{j.account}</Text>, optional: true },
-	{ id: "partition", title: t.partition, sort: (j) => j.partition, cell: (j) => <Text limit={40}>{j.partition}</Text>, optional: true },
+	{ id: "why", title: t.reason, sort: (j) => reasonOf(j), cell: (j) => <span title={words.reasons[j.reason] ?? reasonOf(j)}><Text limit={120}>{reasonOf(j)}</Text></span>, optional: true, class: "text why" },
+	{ id: "user", title: t.user, sort: (j) => j.user, cell: (j) => <Text limit={40}>{j.user}</Text>, optional: true, class: "text" },
+	{ id: "account", title: t.account, sort: (j) => j.account, cell: (j) => <Text limit={40}>{j.account}</Text>, optional: true, class: "text" },
+	{ id: "partition", title: t.partition, sort: (j) => j.partition, cell: (j) => <Text limit={40}>{j.partition}</Text>, optional: true, class: "text" },
 	{ id: "cpus", title: t.cpus, sort: (j) => j.cpus, cell: (j) => count(j.cpus), number: true, optional: true },
 	{ id: "gpus", title: t.gpus, sort: (j) => j.gpus, cell: (j) => (j.gpus ? count(j.gpus) : ""), number: true, optional: true },
-	{ id: "nodes", title: t.nodes, sort: (j) => natural(j.nodes), cell: (j) => (j.nodes ? <Text limit={60}>{j.nodes}</Text> : <span class="muted">{j.nodeCount > 1 ? words.nodeCount(count(j.nodeCount)) : ""}</span>), optional: true },
+	{ id: "nodes", title: t.nodes, sort: (j) => natural(j.nodes), cell: (j) => (j.nodes ? <Text limit={60}>{j.nodes}</Text> : <span class="muted">{j.nodeCount > 1 ? words.nodeCount(count(j.nodeCount)) : ""}</span>), optional: true, class: "text" },
 	{ id: "elapsed", title: t.elapsed, sort: elapsed, cell: (j) => (j.started && j.state !== "PENDING" ? duration(elapsed(j)) : ""), number: true },
 	{ id: "limit", title: t.limit, sort: (j) => j.limit ?? 0, cell: (j) => duration(j.limit), number: true, optional: true },
 	{ id: "submitted", title: t.submitted, sort: (j) => j.submitted, cell: (j) => <Time at={j.submitted} />, optional: true },
@@ -67,7 +70,7 @@ let chosenColumns = usual;
 /** Returns whether a job has all the words, each in one of its texts. */
 function matches(job: Job, wanted: string[]): boolean {
 	if (wanted.length === 0) return true;
-	const text = `${job.label} ${job.name} ${job.user} ${job.account} ${job.partition} ${job.qos} ${job.state} ${job.reason} ${job.why} ${job.nodes}`.toLowerCase();
+	const text = `${job.label} ${job.name} ${job.user} ${job.account} ${job.partition} ${job.qos} ${job.state} ${job.reason} ${reasonOf(job)} ${job.nodes}`.toLowerCase();
 	return wanted.every((word) => text.includes(word));
 }
 
@@ -98,7 +101,7 @@ export function Jobs({ route }: { route: Route }) {
 
 	const chosen = useMemo(() => rows.filter((job) => selected.has(job.id)), [rows, selected]);
 	const actions = (["cancel", "hold", "release", "requeue"] as JobAction[]).map((name) => ({ name, jobs: chosen.filter((job) => offersJob(name, job)) })).filter((a) => a.jobs.length > 0);
-	const number = (list: Job[]) => jobList.complete && count(list.reduce((sum, job) => sum + job.tasks, 0)); // nothing until it is known
+	const number = (list: Job[]) => jobList.complete && count(tasksIn(list)); // nothing until it is known
 	return (
 		<div class="fill">
 			<header class="viewhead">
@@ -111,6 +114,7 @@ export function Jobs({ route }: { route: Route }) {
 			</header>
 			<div class="tools">
 				<label class="search"><span class="hidden">{words.search}</span><input type="search" value={get("q")} placeholder={words.jobsView.search} onInput={(e) => change("q", e.currentTarget.value)} /></label>
+				<Found q={get("q")} n={rows.length} />
 				<label class="select"><span class="hidden">{words.partition}</span>
 					<select value={get("partition")} onChange={(e) => change("partition", e.currentTarget.value)}>
 						<option value="">{words.jobsView.everyPartition}</option>
@@ -128,8 +132,8 @@ export function Jobs({ route }: { route: Route }) {
 			</div>
 			{chosen.length > 0 && (
 				<div class="bulk" role="status">
-					<span>{words.selected(count(chosen.length))}</span>
-					{actions.map(({ name, jobs }) => <button key={name} type="button" class={name === "cancel" ? "danger" : ""} onClick={() => setAction({ action: name, jobs })}>{words.jobActions[name].button}{jobs.length < chosen.length && ` (${jobs.length})`}</button>)}
+					<span>{words.selected(count(tasksIn(chosen)))}</span>
+					{actions.map(({ name, jobs }) => <button key={name} type="button" class={name === "cancel" ? "danger" : ""} onClick={() => setAction({ action: name, jobs })}>{words.jobActions[name].button}{jobs.length < chosen.length && ` (${count(tasksIn(jobs))})`}</button>)}
 					{actions.length === 0 && <span class="muted">{words.nothingToDo}</span>}
 					<button type="button" onClick={() => setSelected(new Set())}>{words.clearSelection}</button>
 				</div>

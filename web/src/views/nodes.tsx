@@ -10,7 +10,7 @@ import { jobs, nodes, partitions } from "../core/lists";
 import { active, type Node, toNode } from "../core/records";
 import { nodeKinds } from "../core/states";
 import { words } from "../words";
-import { Bar, Card, Empty, Facts, Loading, Problem, State, Text, Time, unfinished } from "../ui/basics";
+import { Bar, Card, Empty, Facts, Found, Loading, Problem, State, Text, Time, unfinished } from "../ui/basics";
 import { ConfirmNodes } from "../ui/dialog";
 import { type Column, Table } from "../ui/table";
 import { jobColumns } from "./jobs";
@@ -20,15 +20,15 @@ const part = (used: number, total: number) => (total > 0 ? `${count(used)} / ${c
 const columns: Column<Node>[] = [
 	{ id: "name", title: t.node, sort: (n) => n.order, cell: (n) => <Text>{n.name}</Text> },
 	{ id: "state", title: t.state, sort: (n) => nodeKinds.indexOf(n.kind), cell: (n) => <State kind={n.kind}>{words.kinds[n.kind]}</State> },
-	{ id: "partitions", title: t.partition, sort: (n) => n.partitions.join(), cell: (n) => <Text limit={60}>{n.partitions.join(", ")}</Text>, optional: true },
+	{ id: "partitions", title: t.partition, sort: (n) => n.partitions.join(), cell: (n) => <Text limit={60}>{n.partitions.join(", ")}</Text>, optional: true, class: "text" },
 	{ id: "bar", title: t.use, sort: (n) => (n.cpus ? n.usedCPUs / n.cpus : 0), cell: (n) => <Bar amount={{ total: n.cpus, used: n.usedCPUs, lost: 0 }} />, optional: true, class: "barcell" },
 	{ id: "cpus", title: t.cpus, sort: (n) => n.usedCPUs, cell: (n) => part(n.usedCPUs, n.cpus), number: true },
 	{ id: "load", title: t.load, sort: (n) => n.load, cell: (n) => fraction(n.load), number: true, optional: true },
 	{ id: "memory", title: t.memory, sort: (n) => n.usedMemory, cell: (n) => `${memory(n.usedMemory)} / ${memory(n.memory)}`, number: true, optional: true },
 	{ id: "free", title: t.free, sort: (n) => n.freeMemory ?? -1, cell: (n) => memory(n.freeMemory), number: true, optional: true },
 	{ id: "gpus", title: t.gpus, sort: (n) => n.usedGPUs, cell: (n) => (n.gpus ? part(n.usedGPUs, n.gpus) : ""), number: true, optional: true },
-	{ id: "reason", title: t.reason, sort: (n) => n.reason, cell: (n) => <Text limit={120}>{n.reason}</Text>, class: "grow", optional: true },
-	{ id: "features", title: t.features, sort: (n) => n.features.join(), cell: (n) => <Text limit={80}>{n.features.join(", ")}</Text>, optional: true },
+	{ id: "reason", title: t.reason, sort: (n) => n.reason, cell: (n) => <span title={n.reason}><Text limit={120}>{n.reason}</Text></span>, class: "grow", optional: true },
+	{ id: "features", title: t.features, sort: (n) => n.features.join(), cell: (n) => <Text limit={80}>{n.features.join(", ")}</Text>, optional: true, class: "text" },
 ];
 
 export function Nodes({ route }: { route: Route }) {
@@ -58,6 +58,7 @@ export function Nodes({ route }: { route: Route }) {
 			<header class="viewhead"><h1>{words.nav.nodes}</h1></header>
 			<div class="tools">
 				<label class="search"><span class="hidden">{words.search}</span><input type="search" value={get("q")} placeholder={words.nodesView.search} onInput={(e) => change("q", e.currentTarget.value)} /></label>
+				<Found q={get("q")} n={rows.length} />
 				<label class="select"><span class="hidden">{words.partition}</span>
 					<select value={get("partition")} onChange={(e) => change("partition", e.currentTarget.value)}>
 						<option value="">{words.jobsView.everyPartition}</option>
@@ -114,7 +115,7 @@ export function NodeView({ name }: { name: string }) {
 			<header class="viewhead">
 				<div>
 					<h1><Text>{node.name}</Text></h1>
-					<p class="sub"><State kind={node.kind}>{words.kinds[node.kind]}</State><span class="tag">{node.state}</span>{node.flags.map((flag) => <span class="tag" key={flag}>{flag}</span>)}</p>
+					<p class="sub"><State kind={node.kind}>{words.kinds[node.kind]}</State>{node.state !== node.kind.toUpperCase() && <span class="tag">{node.state}</span>}{node.flags.map((flag) => <span class="tag" key={flag}>{flag}</span>)}</p>
 				</div>
 				<div class="actions">
 					{offered.map((one) => <button key={one} type="button" class={one === "drain" ? "danger" : ""} onClick={() => setAction(one)}>{words.nodeActions[one].button}</button>)}

@@ -59,7 +59,7 @@ export function Overview() {
 					{unfinished(partitionList, nodeList, jobList) ?? (
 						<div class="scroll"><table class="plain">
 							<thead><tr>
-								<th scope="col">{words.partition}</th><th scope="col">{words.cpus}</th><th scope="col" class="number">{words.inUse}</th>
+								<th scope="col">{words.partition}</th><th scope="col" class="optional">{words.cpus}</th><th scope="col" class="number">{words.inUse}</th>
 								<th scope="col" class="number optional">{words.kinds.idle}</th><th scope="col" class="number optional">{words.overview.unavailable}</th>
 								{total.gpus.total > 0 && <th scope="col" class="number optional">{words.gpus}</th>}
 								<th scope="col" class="number">{words.nodes}</th><th scope="col" class="number">{words.running}</th><th scope="col" class="number">{words.waiting}</th>
@@ -67,7 +67,7 @@ export function Overview() {
 							<tbody>{rows.map((row) => (
 								<tr key={row.name}>
 									<th scope="row"><a href={href(["jobs"], { scope: "all", partition: row.name })}><Text>{row.name}</Text></a>{row.standard && <> <span class="tag">{words.standard}</span></>}</th>
-									<td class="barcell"><Bar amount={row.usage.cpus} /></td>
+									<td class="barcell optional"><Bar amount={row.usage.cpus} /></td>
 									<td class="number"><Share amount={row.usage.cpus} /></td>
 									<td class="number optional">{count(row.usage.cpus.total - row.usage.cpus.used - row.usage.cpus.lost)}</td>
 									<td class="number optional">{count(row.usage.cpus.lost)}</td>

@@ -10,24 +10,26 @@ import { partitions, reservations } from "../core/lists";
 import { type Num, type Partition, type Reservation, value } from "../core/records";
 import { session } from "../core/session";
 import { words } from "../words";
-import { Empty, Loading, Problem, State, Text, Time, unfinished } from "../ui/basics";
+import { Empty, Found, Loading, Problem, State, Text, Time, unfinished } from "../ui/basics";
 import { type Column, Table } from "../ui/table";
 
 const t = words.columns;
 const text = (s: string, limit = 120): ComponentChildren => (s ? <Text limit={limit}>{s}</Text> : "");
+/** Joins lists of names, which may wrap after each name. */
+const spaced = (lists: string[]) => lists.filter(Boolean).join("; ").replace(/,/g, ", ");
 const infinite = (n: number | undefined) => (n === undefined || n === Infinity ? words.unlimited : count(n));
 
 const partitionColumns: Column<Partition>[] = [
 	{ id: "name", title: words.partition, sort: (p) => p.name, cell: (p) => <><Text>{p.name}</Text>{p.standard && <> <span class="tag">{words.standard}</span></>}</> },
 	{ id: "state", title: t.state, sort: (p) => p.state, cell: (p) => <State kind={p.state === "UP" ? "done" : p.state === "DRAIN" ? "draining" : "down"}>{words.partitionStates[p.state] ?? p.state}</State> },
-	{ id: "nodes", title: t.nodes, sort: (p) => p.nodes, cell: (p) => count(p.nodes), number: true },
+	{ id: "nodes", title: t.nodes, sort: (p) => p.nodes, cell: (p) => count(p.nodes), number: true, optional: true },
 	{ id: "cpus", title: t.cpus, sort: (p) => p.cpus, cell: (p) => count(p.cpus), number: true },
 	{ id: "maxtime", title: t.maxTime, sort: (p) => p.maxTime ?? Infinity, cell: (p) => duration(p.maxTime ?? Infinity), number: true },
 	{ id: "default", title: t.defaultTime, sort: (p) => p.defaultTime ?? Infinity, cell: (p) => (p.defaultTime === undefined ? "" : duration(p.defaultTime)), number: true, optional: true },
 	{ id: "maxnodes", title: t.maxNodes, sort: (p) => p.maxNodes ?? Infinity, cell: (p) => infinite(p.maxNodes), number: true, optional: true },
 	{ id: "tier", title: t.tier, sort: (p) => p.tier, cell: (p) => count(p.tier), number: true, optional: true },
 	{ id: "qos", title: t.qos, sort: (p) => p.qos, cell: (p) => text(p.qos), optional: true },
-	{ id: "allowed", title: t.allowed, sort: (p) => p.accounts, cell: (p) => text([p.accounts, p.groups].filter(Boolean).join("; ") || (p.denied ? words.except(p.denied) : words.everyone)), optional: true },
+	{ id: "allowed", title: t.allowed, sort: (p) => p.accounts, cell: (p) => text(spaced([p.accounts, p.groups]) || (p.denied ? words.except(spaced([p.denied])) : words.everyone)), optional: true, class: "text" },
 	{ id: "hosts", title: t.hosts, sort: (p) => p.hosts, cell: (p) => text(p.hosts, 100), class: "grow", optional: true },
 ];
 
@@ -38,10 +40,10 @@ const reservationColumns: Column<Reservation>[] = [
 	{ id: "when", title: t.state, sort: (r) => r.start, cell: (r) => <When reservation={r} /> },
 	{ id: "start", title: t.start, sort: (r) => r.start, cell: (r) => <Time at={r.start} /> },
 	{ id: "end", title: t.end, sort: (r) => r.end, cell: (r) => <Time at={r.end} /> },
-	{ id: "nodes", title: t.nodes, sort: (r) => r.nodes, cell: (r) => count(r.nodes), number: true },
+	{ id: "nodes", title: t.nodes, sort: (r) => r.nodes, cell: (r) => count(r.nodes), number: true, optional: true },
 	{ id: "cores", title: t.cores, sort: (r) => r.cores, cell: (r) => count(r.cores), number: true, optional: true },
 	{ id: "partition", title: words.partition, sort: (r) => r.partition, cell: (r) => text(r.partition), optional: true },
-	{ id: "who", title: t.allowed, sort: (r) => r.users + r.accounts, cell: (r) => text([r.users, r.accounts, r.groups].filter(Boolean).join("; ")), optional: true },
+	{ id: "who", title: t.allowed, sort: (r) => r.users + r.accounts, cell: (r) => text(spaced([r.users, r.accounts, r.groups])), optional: true, class: "text" },
 	{ id: "flags", title: t.flags, sort: (r) => r.flags.join(), cell: (r) => text(r.flags.join(", ")), optional: true },
 	{ id: "hosts", title: t.hosts, sort: (r) => r.hosts, cell: (r) => text(r.hosts, 100), class: "grow", optional: true },
 ];
@@ -81,6 +83,7 @@ function Searchable<T>({ title, columns, rows, id, link, search, empty, state }:
 			<header class="viewhead"><h1>{title}</h1></header>
 			<div class="tools">
 				<label class="search"><span class="hidden">{words.search}</span><input type="search" value={q} placeholder={words.search} onInput={(e) => setQ(e.currentTarget.value)} /></label>
+				<Found q={q} n={found.length} />
 			</div>
 			{state ?? <Table caption={title} columns={columns} rows={found} id={id} link={link} order={{ id: columns[0].id, down: false }} tall empty={<Empty title={rows.length === 0 ? empty : words.noMatch} />} />}
 		</div>
@@ -113,8 +116,8 @@ interface Share {
 
 const share = (n: Num | number | undefined) => (typeof n === "number" ? n : (value(n) ?? 0));
 const shareColumns: Column<Share>[] = [
-	{ id: "name", title: t.accountOrUser, sort: (s) => s.order, cell: (s) => <span class="branch"><span style={{ width: `${16 * s.depth}px` }} /><Text>{s.name}</Text>{!s.user && <span class="tag">{t.account}</span>}</span> },
-	{ id: "parent", title: t.parent, sort: (s) => s.parent, cell: (s) => text(s.parent) },
+	{ id: "name", title: t.accountOrUser, sort: (s) => s.order, cell: (s) => <span class="branch"><span style={{ width: `${16 * s.depth}px` }} /><Text>{s.name}</Text>{!s.user && <span class="tag optional">{t.account}</span>}</span> },
+	{ id: "parent", title: t.parent, sort: (s) => s.parent, cell: (s) => text(s.parent), optional: true, class: "text" },
 	{ id: "partition", title: words.partition, sort: (s) => s.partition, cell: (s) => text(s.partition), optional: true },
 	{ id: "shares", title: t.shares, sort: (s) => share(s.shares), cell: (s) => (s.shares?.set ? count(s.shares.number) : words.inherited), number: true, optional: true },
 	{ id: "normal", title: t.shareOfAll, sort: (s) => share(s.shares_normalized), cell: (s) => percent(share(s.shares_normalized)), number: true },
