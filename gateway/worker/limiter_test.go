@@ -148,7 +148,7 @@ func TestParkCall(t *testing.T) {
 			return
 		}
 		must(t, limiter.Admit(r.Context(), "ann"))
-		resume, err := limiter.ParkCall(r.Context(), func() {})
+		resume, err := limiter.ParkCall(r.Context(), false, func() {})
 		must(t, err)
 		go serve("/other")
 		<-begun // in the only place
@@ -169,6 +169,33 @@ func TestParkCall(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal("a place is taken at the end")
 		}
+	}
+}
+
+// TestParkChange checks that a change waits for an accounting daemon even if too
+// many other requests of its user do.
+func TestParkChange(t *testing.T) {
+	var st *testServer
+	setup := work.Setup{Setup: ipc.Setup{Requests: 1, Watching: 2}, Limits: testLimits}
+	st = newTestServer(t, setup, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		must(t, limiter.Admit(r.Context(), "ann"))
+		if r.URL.Path == "/waits" {
+			if _, err := limiter.ParkCall(r.Context(), false, func() {}); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+		if _, err := limiter.ParkCall(r.Context(), false, func() {}); errs.KindOf(err) != errs.Unavailable {
+			t.Errorf("a call that makes no change: %v", err)
+		}
+		resume, err := limiter.ParkCall(r.Context(), true, func() {})
+		if err != nil || st.limiter.Parked() != 2 {
+			t.Fatalf("%v, %d requests wait", err, st.limiter.Parked())
+		}
+		resume()
+	}))
+	for _, path := range []string{"/waits", "/changes"} {
+		st.limiter.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil).WithContext(st.idleConn().With(t.Context())))
 	}
 }
 

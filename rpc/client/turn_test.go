@@ -153,7 +153,10 @@ func TestPark(t *testing.T) {
 				}
 				return ""
 			})
-			a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Park: func(_ context.Context, stop func()) (func(), error) {
+			a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Park: func(_ context.Context, changing bool, stop func()) (func(), error) {
+				if changing != tt.change {
+					t.Errorf("parked with changing %v", changing)
+				}
 				if tt.stop {
 					stop()
 				}
@@ -190,7 +193,7 @@ func TestChangeAfterFailure(t *testing.T) {
 		t.Parallel()
 		l := newLedger(t, func(string) string { return "" })
 		parked, resumed := make(chan struct{}), 0
-		a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Park: func(context.Context, func()) (func(), error) {
+		a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Park: func(context.Context, bool, func()) (func(), error) {
 			close(parked)
 			return func() { resumed++ }, nil
 		}})

@@ -65,14 +65,19 @@ func (p *parkedRequest) Leave() { p.Release() }
 
 // ParkCall implements client.Config.Park. When the call goes on, its request
 // takes a place even if none is free: there are only a few such calls, and if they
-// had to wait for their places, the outcome of a change could get lost.
-func ParkCall(ctx context.Context, stop func()) (resume func(), err error) {
+// had to wait for their places, the outcome of a change could get lost. For the
+// same reason a change waits even if too many other requests do. Otherwise, the
+// dispatcher would not know that it waits for the daemon, and if its client left,
+// would replace this worker in the middle of the change.
+func ParkCall(ctx context.Context, changing bool, stop func()) (resume func(), err error) {
 	one, ok := ctx.Value(placeKey{}).(*place)
 	if !ok || !one.claimed { // the credential is being verified, or it is a test
 		return func() {}, nil
 	}
-	waiting, err := one.limiter.parked.Acquire(ctx, one.user)
-	if err != nil {
+	var waiting *semaphore.Place[string]
+	if changing {
+		waiting = one.limiter.parked.Force(one.user)
+	} else if waiting, err = one.limiter.parked.Acquire(ctx, one.user); err != nil {
 		one.limiter.Counts.WaitsRefused.Add(1)
 		return nil, errCallsParked
 	}
