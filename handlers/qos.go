@@ -184,17 +184,6 @@ func checkLimits(inside, others lister, filter model.QOSFilter, change *model.QO
 	return nil
 }
 
-// limitsOf returns the limits in a text such as 1=4,2=100, by resource.
-func limitsOf(text string) map[string]string {
-	limits := map[string]string{}
-	for part := range strings.SplitSeq(text, ",") {
-		if id, count, ok := strings.Cut(part, "="); ok {
-			limits[id] = count
-		}
-	}
-	return limits
-}
-
 // findQOS returns the existing quality of service with the record's name or id.
 // If none has the name, findQOS returns nil, and the caller creates one. If none
 // has the id, it returns an error.
