@@ -78,23 +78,25 @@ func TestRequestsAreBounded(t *testing.T) {
 
 // TestTooManyWait checks that only so many requests of a user may wait for changes
 // as the setup says, that others are counted, and that a request that waits takes
-// no place.
+// no place. Two users can't keep a third one from waiting: a request of theirs then
+// has to answer.
 func TestTooManyWait(t *testing.T) {
 	var parked []rest.Parked
 	var refused []error
+	var stopped []string
 	setup := work.Setup{Setup: ipc.Setup{Requests: 1, Watching: 4}, Limits: testLimits}
 	st := newTestServer(t, setup, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if one, err := limiter.Park(r.Context(), r.URL.Path, func() {}); err != nil {
+		if one, err := limiter.Park(r.Context(), r.URL.Path, func() { stopped = append(stopped, r.URL.Path) }); err != nil {
 			refused = append(refused, err)
 		} else {
 			parked = append(parked, one)
 		}
 	}))
-	for _, user := range []string{"/ann", "/ann", "/ann", "/bob", "/bob", "/bob"} {
+	for _, user := range []string{"/ann", "/ann", "/ann", "/bob", "/bob", "/bob", "/carl", "/carl"} {
 		st.limiter.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", user, nil).WithContext(st.idleConn().With(t.Context())))
 	}
-	if len(parked) != 4 || len(refused) != 2 || st.counts.WaitsRefused.Total() != 2 || st.limiter.Parked() != 4 {
-		t.Errorf("%d wait, refused %v, counted %d and %d", len(parked), refused, st.limiter.Parked(), st.counts.WaitsRefused.Total())
+	if len(parked) != 5 || len(refused) != 3 || st.counts.WaitsRefused.Total() != 3 || st.limiter.Parked() != 4 || len(stopped) != 1 {
+		t.Errorf("%d wait, refused %v, counted %d and %d, stopped %q", len(parked), refused, st.limiter.Parked(), st.counts.WaitsRefused.Total(), stopped)
 	}
 	if errs.KindOf(refused[0]) != errs.TooMany {
 		t.Errorf("refused with %v", refused[0])
