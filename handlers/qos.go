@@ -50,11 +50,10 @@ func (h *handler) getQOS(c *rest.Call, p *api.QOSParams) error {
 	if err != nil {
 		return err
 	}
-	id, err := r.QOSNumber(p.Name) // the parameter is a name or an id
-	if err != nil {
-		return errs.New(errs.NotFound, "there is no quality of service %q", p.Name)
+	filter := model.QOSFilter{Names: []string{p.Name}}
+	if id, err := r.QOSNumber(p.Name); err == nil { // the parameter is a name or an id
+		filter = model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(id), 10)}}
 	}
-	filter := model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(id), 10)}}
 	if p.WithDeleted {
 		filter.Flags = model.QOSWithDeleted
 	}
@@ -124,7 +123,11 @@ func putQOS(tx *transaction, row *api.QOSRow, at string) (bool, error) {
 		record.LimitFactor = model.FloatNotSet
 	}
 	if old == nil {
-		if err := checkName(record.Name, at); err != nil {
+		err := checkName(record.Name, at)
+		if err == nil {
+			err = checkNew(at, "name", record.Name)
+		}
+		if err != nil {
 			return false, err
 		}
 		record.ID = 0
