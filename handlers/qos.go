@@ -50,10 +50,7 @@ func (h *handler) getQOS(c *rest.Call, p *api.QOSParams) error {
 	if err != nil {
 		return err
 	}
-	filter := model.QOSFilter{Names: []string{p.Name}}
-	if id, err := r.QOSNumber(p.Name); err == nil { // the parameter is a name or an id
-		filter = model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(id), 10)}}
-	}
+	filter := onlyQOS(r, p.Name)
 	if p.WithDeleted {
 		filter.Flags = model.QOSWithDeleted
 	}
@@ -62,6 +59,15 @@ func (h *handler) getQOS(c *rest.Call, p *api.QOSParams) error {
 		return err
 	}
 	return h.sendQOS(c, r, func(each func(*model.QOS) error) error { return each(qos) })
+}
+
+// onlyQOS returns the filter for a quality of service with a name or an id. The
+// daemon decides about a name that differs from a known one in more than case.
+func onlyQOS(r *api.Records, name string) model.QOSFilter {
+	if id, err := r.QOSNumber(name); err == nil {
+		return model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(id), 10)}}
+	}
+	return model.QOSFilter{Names: []string{name}}
 }
 
 func (h *handler) sendQOS(c *rest.Call, r *api.Records, list func(each func(*model.QOS) error) error) error {
@@ -280,11 +286,7 @@ func (h *handler) deleteQOS(c *rest.Call, p *api.NamedQOSParams) error {
 		if err != nil {
 			return nil, err
 		}
-		id, err := r.QOSNumber(p.Name)
-		if err != nil {
-			return nil, errs.New(errs.NotFound, "there is no such record")
-		}
-		return model.Remove[model.QOS]{Filter: model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(id), 10)}}}, nil
+		return model.Remove[model.QOS]{Filter: onlyQOS(r, p.Name)}, nil
 	}, nil)
 	return h.answerRemoval(c, api.QOSRemoved, names, err)
 }
