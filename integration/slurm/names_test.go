@@ -677,5 +677,6 @@ var nameDifferences = []nameDifference{
 	{"24.11 26.05", `POST .*`, anyName, `numbers .*`, "slurmrestd has one number for most failures"},
 	{"24.11 26.05", `GET jobs by qos`, anyName, `found|theirs refused, ours accepted|numbers .*`, "slurmrestd finds no QOS in another spelling"},
 	{"24.11 26.05", `GET jobs by user`, anyName, `theirs refused, ours accepted|numbers .*`, "a user without an account in the operating system has no jobs"},
+	{"24.11 26.05", `GET (partition|reservation|node)`, `a long s|a Kelvin sign`, `found`, "slurmrestd ignores the case of ASCII letters only"},
 	{"24.11 26.05", `GET (partition|reservation|node)`, anyName, `theirs refused, ours accepted|numbers .*`, "an unknown name is an empty list with an error, as clients expect"},
 }
