@@ -1,8 +1,8 @@
 package api
 
 import (
-	"slices"
 	"strings"
+	"unicode"
 
 	"schedrestd/api/schema"
 )
@@ -82,6 +82,24 @@ func names(typ func() schema.Type[[]string]) func() schema.Type[[]string] {
 
 type namesType struct{ schema.Type[[]string] }
 
+// NameFault returns the reason why no new record may have a name, or "". No
+// command of Slurm can name a record with a comma, and each line of a command's
+// output is a record. slurmdbd would store the beginning of a longer name, which
+// may be the name of another record.
+func NameFault(name string) string {
+	switch {
+	case strings.Contains(name, ","):
+		return "a name must not contain a comma"
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return "a name must not contain a control character"
+	case len(name) > maxName:
+		return "a name may have at most 255 bytes"
+	}
+	return ""
+}
+
+const maxName = 255 // bytes of a TINYTEXT
+
 func (t namesType) Parser(v schema.View) func(*schema.Report, *schema.Value, *[]string) bool {
 	parse := t.Type.Parser(v)
 	return func(r *schema.Report, doc *schema.Value, into *[]string) bool {
@@ -93,8 +111,10 @@ func (t namesType) Parser(v schema.View) func(*schema.Report, *schema.Value, *[]
 				return r.Error(doc, "expected names, got %q", schema.Shorten(doc.Text))
 			}
 		}
-		if slices.ContainsFunc(*into, func(name string) bool { return strings.Contains(name, ",") }) {
-			return r.Error(doc, "a name must not contain a comma")
+		for _, name := range *into {
+			if fault := NameFault(name); fault != "" {
+				return r.Error(doc, "%s", fault)
+			}
 		}
 		return true
 	}

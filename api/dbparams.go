@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -23,8 +24,17 @@ func csvList() schema.Type[[]string] {
 		if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
 			return nil, fmt.Errorf("expected names separated by commas, got %q", schema.Shorten(s))
 		}
-		return words(s), nil
+		return splitNames(s), nil
 	})
+}
+
+// splitNames returns the comma-separated names of s. It omits empty names, and
+// keeps blanks: the name of another record may differ only in them.
+func splitNames(s string) []string {
+	if strings.TrimSpace(s) == "" { // the parameter is empty
+		return nil
+	}
+	return slices.DeleteFunc(strings.Split(s, ","), func(name string) bool { return name == "" })
 }
 
 // clusterTexts returns a parameter that is a list of cluster names. Its parser
@@ -33,7 +43,7 @@ func csvList() schema.Type[[]string] {
 func clusterTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
 	names := func() schema.Type[[]string] {
 		return asList(func(s string) ([]string, error) {
-			list := words(s)
+			list := splitNames(s)
 			for _, cluster := range list {
 				if !IsClusterName(cluster) {
 					return nil, fmt.Errorf("expected cluster names separated by commas, got %q", schema.Shorten(cluster))

@@ -169,7 +169,10 @@ func (r *Records) QOSNumber(name string) (uint32, error) {
 func (r *Records) QOSNumbers(names []string) ([]string, error) {
 	list := []string{}
 	for _, name := range names {
-		bare := strings.TrimLeft(name, "+-")
+		bare := name
+		if name != "" && strings.ContainsRune("+-", rune(name[0])) {
+			bare = name[1:]
+		}
 		id, err := r.QOSNumber(bare)
 		if err != nil {
 			return nil, err

@@ -72,6 +72,9 @@ func putAccount(tx *transaction, a *model.Account, at string) (changed bool, err
 	var current []model.Coordinator
 	switch {
 	case old == nil:
+		if err := checkNew(at, "name", a.Name); err != nil {
+			return false, err
+		}
 		for _, field := range []struct {
 			name  string
 			value *model.Text

@@ -136,6 +136,11 @@ func putAssociation(tx *transaction, row *api.AssociationRow, at string) (bool, 
 	if err != nil {
 		return false, err
 	}
+	if old == nil {
+		if err := checkNew(at, "user", row.User, "partition", row.Partition); err != nil {
+			return false, err
+		}
+	}
 	if old != nil && row.Number != 0 && row.Number != old.ID {
 		tx.call.Warn(at+"/id", "has no effect: this association has the number %d", old.ID)
 	}

@@ -114,36 +114,39 @@ func sameNumber(a, b model.Opt[uint32]) bool {
 // already, and the removals of limits that it does not have.
 func narrowAmounts[T any](change, old *T, list []amounts[T]) {
 	for _, f := range list {
-		own := *f.at(old)
-		keepAmounts(f.at(change), func(part string) bool {
-			return hasAmount(own, part) || removesAmount(part) && !limitsResource(own, part)
-		})
+		keepAmounts(f.at(change), *f.at(old), func(_, count, own string) bool { return count == cmp.Or(own, noAmount) })
 	}
 }
 
-// keepAmounts removes from a text such as "1=4,2=1000" the parts that a record
-// keeps as they are. It reports whether there are such parts.
-func keepAmounts(text *string, keeps func(part string) bool) bool {
+// keepAmounts removes from a text such as "1=4,2=1000" the limits that a record
+// keeps as they are. It reports whether there are such limits. The function keeps
+// gets the resource, the limit, and the one that the record has in the text old, or
+// "".
+func keepAmounts(text *string, old string, keeps func(id, count, own string) bool) bool {
 	if *text == "" {
 		return false
 	}
-	all := strings.Split(*text, ",")
-	rest := slices.DeleteFunc(slices.Clone(all), keeps)
+	all, own := strings.Split(*text, ","), limitsOf(old)
+	rest := slices.DeleteFunc(slices.Clone(all), func(part string) bool {
+		id, count, _ := strings.Cut(part, "=")
+		return keeps(id, count, own[id])
+	})
 	*text = strings.Join(rest, ",")
 	return len(rest) < len(all)
 }
 
-func hasAmount(text, part string) bool { return slices.Contains(strings.Split(text, ","), part) }
-
-// limitsResource reports whether a text limits the resource of part.
-func limitsResource(text, part string) bool {
-	id, _, _ := strings.Cut(part, "=")
-	return strings.HasPrefix(text, id+"=") || strings.Contains(text, ","+id+"=")
+// limitsOf returns the limits in a text such as 1=4,2=100, by resource.
+func limitsOf(text string) map[string]string {
+	limits := map[string]string{}
+	for part := range strings.SplitSeq(text, ",") {
+		if id, count, ok := strings.Cut(part, "="); ok {
+			limits[id] = count
+		}
+	}
+	return limits
 }
 
-func removesAmount(part string) bool { return strings.HasSuffix(part, noAmount) }
-
-const noAmount = "=18446744073709551615" // api.NoLimit
+const noAmount = "18446744073709551615" // api.NoLimit, which removes a limit
 
 // narrowQOS removes from a change of a QOS what the record old has already.
 func narrowQOS(change, old *model.QOS) {
@@ -198,8 +201,9 @@ func mayInherit(change, old *model.Association) bool {
 		}
 	}
 	for _, f := range inheritedAmounts {
-		for part := range strings.SplitSeq(*f.at(change), ",") {
-			if part != "" && !limitsResource(*f.at(old), part) {
+		own := limitsOf(*f.at(old))
+		for id := range limitsOf(*f.at(change)) {
+			if own[id] == "" {
 				return true
 			}
 		}
@@ -222,9 +226,8 @@ func keepInherited(change, old, inherited *model.Association) (kept []string) {
 		}
 	}
 	for _, f := range inheritedAmounts {
-		if keepAmounts(f.at(change), func(part string) bool {
-			return hasAmount(*f.at(inherited), part) && !limitsResource(*f.at(old), part)
-		}) {
+		above := limitsOf(*f.at(inherited))
+		if keepAmounts(f.at(change), *f.at(old), func(id, count, own string) bool { return own == "" && count == above[id] }) {
 			kept = append(kept, f.name)
 		}
 	}

@@ -50,11 +50,7 @@ func (h *handler) getQOS(c *rest.Call, p *api.QOSParams) error {
 	if err != nil {
 		return err
 	}
-	id, err := r.QOSNumber(p.Name) // the parameter is a name or an id
-	if err != nil {
-		return errs.New(errs.NotFound, "there is no quality of service %q", p.Name)
-	}
-	filter := model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(id), 10)}}
+	filter := onlyQOS(r, p.Name)
 	if p.WithDeleted {
 		filter.Flags = model.QOSWithDeleted
 	}
@@ -63,6 +59,15 @@ func (h *handler) getQOS(c *rest.Call, p *api.QOSParams) error {
 		return err
 	}
 	return h.sendQOS(c, r, func(each func(*model.QOS) error) error { return each(qos) })
+}
+
+// onlyQOS returns the filter for a quality of service with a name or an id. The
+// daemon decides about a name that differs from a known one in more than case.
+func onlyQOS(r *api.Records, name string) model.QOSFilter {
+	if id, err := r.QOSNumber(name); err == nil {
+		return model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(id), 10)}}
+	}
+	return model.QOSFilter{Names: []string{name}}
 }
 
 func (h *handler) sendQOS(c *rest.Call, r *api.Records, list func(each func(*model.QOS) error) error) error {
@@ -124,7 +129,11 @@ func putQOS(tx *transaction, row *api.QOSRow, at string) (bool, error) {
 		record.LimitFactor = model.FloatNotSet
 	}
 	if old == nil {
-		if err := checkName(record.Name, at); err != nil {
+		err := checkName(record.Name, at)
+		if err == nil {
+			err = checkNew(at, "name", record.Name)
+		}
+		if err != nil {
 			return false, err
 		}
 		record.ID = 0
@@ -182,17 +191,6 @@ func checkLimits(inside, others lister, filter model.QOSFilter, change *model.QO
 		}
 	}
 	return nil
-}
-
-// limitsOf returns the limits in a text such as 1=4,2=100, by resource.
-func limitsOf(text string) map[string]string {
-	limits := map[string]string{}
-	for part := range strings.SplitSeq(text, ",") {
-		if id, count, ok := strings.Cut(part, "="); ok {
-			limits[id] = count
-		}
-	}
-	return limits
 }
 
 // findQOS returns the existing quality of service with the record's name or id.
@@ -288,11 +286,7 @@ func (h *handler) deleteQOS(c *rest.Call, p *api.NamedQOSParams) error {
 		if err != nil {
 			return nil, err
 		}
-		id, err := r.QOSNumber(p.Name)
-		if err != nil {
-			return nil, errs.New(errs.NotFound, "there is no such record")
-		}
-		return model.Remove[model.QOS]{Filter: model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(id), 10)}}}, nil
+		return model.Remove[model.QOS]{Filter: onlyQOS(r, p.Name)}, nil
 	}, nil)
 	return h.answerRemoval(c, api.QOSRemoved, names, err)
 }

@@ -23,6 +23,17 @@ func checkName(name, at string) error {
 	return nil
 }
 
+// checkNew returns an error if no new record may have one of these names. Each name
+// follows its field.
+func checkNew(at string, fields ...string) error {
+	for i := 0; i < len(fields); i += 2 {
+		if fault := api.NameFault(fields[i+1]); fault != "" {
+			return errs.New(errs.Invalid, "%s", fault).WithSource(at + "/" + fields[i]).WithNumber(slurmerror.BadName)
+		}
+	}
+	return nil
+}
+
 func accountsNamed(name string) model.AccountFilter {
 	return model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{name}}}
 }

@@ -210,6 +210,9 @@ func renameUser(tx *transaction, u *model.User, existing *model.User, at string)
 	if err != nil || old == nil {
 		return false, err
 	}
+	if err := checkNew(at, "name", u.Name); err != nil {
+		return false, err
+	}
 	record := *u
 	record.WCKeys, record.OldName = nil, ""
 	if record.AdminLevel == old.AdminLevel {
@@ -243,6 +246,9 @@ const (
 // would keep 0 until it is started again. But slurmdbd lets only operators send a
 // level, and lets coordinators create users, so for them the level stays 0.
 func addUser(tx *transaction, u *model.User, at string) error {
+	if err := checkNew(at, "name", u.Name); err != nil {
+		return err
+	}
 	record := *u
 	if record.AdminLevel == 0 {
 		coordinates, err := hasNoLevel(tx)

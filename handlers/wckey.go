@@ -98,6 +98,9 @@ func addWCKey(tx *transaction, k *model.WCKey, at string) (bool, error) {
 		tx.call.Warn(at, "workload key %s exists already and was not changed", wckeyName(k))
 		return false, nil
 	}
+	if err := checkNew(at, "name", k.Name, "user", k.User); err != nil {
+		return false, err
+	}
 	if _, err := existingCluster(tx, k.Cluster, at+"/cluster"); err != nil {
 		return false, err
 	}

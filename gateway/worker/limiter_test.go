@@ -78,23 +78,25 @@ func TestRequestsAreBounded(t *testing.T) {
 
 // TestTooManyWait checks that only so many requests of a user may wait for changes
 // as the setup says, that others are counted, and that a request that waits takes
-// no place.
+// no place. Two users can't keep a third one from waiting: a request of theirs then
+// has to answer.
 func TestTooManyWait(t *testing.T) {
 	var parked []rest.Parked
 	var refused []error
+	var stopped []string
 	setup := work.Setup{Setup: ipc.Setup{Requests: 1, Watching: 4}, Limits: testLimits}
 	st := newTestServer(t, setup, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if one, err := limiter.Park(r.Context(), r.URL.Path, func() {}); err != nil {
+		if one, err := limiter.Park(r.Context(), r.URL.Path, func() { stopped = append(stopped, r.URL.Path) }); err != nil {
 			refused = append(refused, err)
 		} else {
 			parked = append(parked, one)
 		}
 	}))
-	for _, user := range []string{"/ann", "/ann", "/ann", "/bob", "/bob", "/bob"} {
+	for _, user := range []string{"/ann", "/ann", "/ann", "/bob", "/bob", "/bob", "/carl", "/carl"} {
 		st.limiter.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", user, nil).WithContext(st.idleConn().With(t.Context())))
 	}
-	if len(parked) != 4 || len(refused) != 2 || st.counts.WaitsRefused.Total() != 2 || st.limiter.Parked() != 4 {
-		t.Errorf("%d wait, refused %v, counted %d and %d", len(parked), refused, st.limiter.Parked(), st.counts.WaitsRefused.Total())
+	if len(parked) != 5 || len(refused) != 3 || st.counts.WaitsRefused.Total() != 3 || st.limiter.Parked() != 4 || len(stopped) != 1 {
+		t.Errorf("%d wait, refused %v, counted %d and %d, stopped %q", len(parked), refused, st.limiter.Parked(), st.counts.WaitsRefused.Total(), stopped)
 	}
 	if errs.KindOf(refused[0]) != errs.TooMany {
 		t.Errorf("refused with %v", refused[0])
@@ -148,7 +150,7 @@ func TestParkCall(t *testing.T) {
 			return
 		}
 		must(t, limiter.Admit(r.Context(), "ann"))
-		resume, err := limiter.ParkCall(r.Context(), func() {})
+		resume, err := limiter.ParkCall(r.Context(), false, func() {})
 		must(t, err)
 		go serve("/other")
 		<-begun // in the only place
@@ -169,6 +171,33 @@ func TestParkCall(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal("a place is taken at the end")
 		}
+	}
+}
+
+// TestParkChange checks that a change waits for an accounting daemon even if too
+// many other requests of its user do.
+func TestParkChange(t *testing.T) {
+	var st *testServer
+	setup := work.Setup{Setup: ipc.Setup{Requests: 1, Watching: 2}, Limits: testLimits}
+	st = newTestServer(t, setup, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		must(t, limiter.Admit(r.Context(), "ann"))
+		if r.URL.Path == "/waits" {
+			if _, err := limiter.ParkCall(r.Context(), false, func() {}); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+		if _, err := limiter.ParkCall(r.Context(), false, func() {}); errs.KindOf(err) != errs.Unavailable {
+			t.Errorf("a call that makes no change: %v", err)
+		}
+		resume, err := limiter.ParkCall(r.Context(), true, func() {})
+		if err != nil || st.limiter.Parked() != 2 {
+			t.Fatalf("%v, %d requests wait", err, st.limiter.Parked())
+		}
+		resume()
+	}))
+	for _, path := range []string{"/waits", "/changes"} {
+		st.limiter.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil).WithContext(st.idleConn().With(t.Context())))
 	}
 }
 

@@ -71,7 +71,7 @@ func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.A
 			failures[i] = f
 			return time.Since(start), f
 		}
-		defer s.discard()
+		defer func() { a.releaseSession(s, failures[i]) }()
 		s.stop()
 		s.turn = t
 		s.setContext(limited)

@@ -86,9 +86,10 @@ type Config struct {
 	// daemon, so that its caller gives up what others need. The context is the
 	// one of the call. When the wait is over, the function resume is called.
 	// Until then, Park's caller may be asked to end the call, with the function
-	// stop, which does not wait. A change that has been sent does not end. If Park
-	// returns an error, any other call ends with this error.
-	Park func(ctx context.Context, stop func()) (resume func(), err error)
+	// stop, which does not wait. If changing is set, a change has been sent, which
+	// does not end early: Park must not fail, and stop has no effect. If Park returns
+	// an error, any other call ends with this error.
+	Park func(ctx context.Context, changing bool, stop func()) (resume func(), err error)
 
 	// Observe, if it is not nil, is called at the beginning of each request to
 	// a daemon. The function that it returns is called when the first part of

@@ -97,10 +97,11 @@ func (k *keeper) serve(nc net.Conn) {
 			}
 			b, err = wire.Read(nc, 1<<20)
 		}
-		if err != nil || binary.BigEndian.Uint16(b) != uint16(message.AccountingGetTRES) {
+		if err != nil {
 			return
 		}
-		if k.act != nil && !k.act(nc, question) {
+		asked := message.Type(binary.BigEndian.Uint16(b))
+		if asked != message.AccountingGetTRES && asked != message.AccountingGetStats || k.act != nil && !k.act(nc, question) || asked == message.AccountingGetStats {
 			return
 		}
 		if snapshot == nil {

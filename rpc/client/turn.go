@@ -159,7 +159,7 @@ func (t *turn) park() {
 	if t.caller.cfg.Park == nil || t.waits == 0 || t.resume != nil || t.ctx.Err() != nil && !t.changing.Load() {
 		return
 	}
-	resume, err := t.caller.cfg.Park(context.WithoutCancel(t.ctx), func() { t.end(errNeeded) })
+	resume, err := t.caller.cfg.Park(context.WithoutCancel(t.ctx), t.changing.Load(), func() { t.end(errNeeded) })
 	if err != nil {
 		t.end(err)
 		return

@@ -69,26 +69,36 @@ func TestLongCall(t *testing.T) {
 // sent a change goes on.
 func TestClientLeaves(t *testing.T) {
 	t.Parallel()
-	t.Run("query", func(t *testing.T) {
-		k, proceed, asked := newKeeper(t), make(chan struct{}), make(chan struct{})
-		k.act = func(net.Conn, int) bool { close(asked); <-proceed; return true }
-		a := accountingOf(k.Address)
-		ctx, cancel := context.WithCancel(context.Background())
-		go func() { <-asked; cancel() }()
-		if err := client.Records(ctx, a, model.Credential{Token: "good"}, model.TRESFilter{}, func(*model.TRES) error { return nil }); err == nil {
-			t.Error("answered")
-		}
-		if n := a.Calls(); n != 1 {
-			t.Errorf("%d calls while the daemon works, want 1", n)
-		}
-		close(proceed)
-		for end := time.Now().Add(time.Minute); a.Calls() > 0; time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("the query counts although the daemon has finished it")
+	for name, call := range map[string]func(context.Context, *client.Accounting) error{
+		"query": func(ctx context.Context, a *client.Accounting) error {
+			return client.Records(ctx, a, model.Credential{Token: "good"}, model.TRESFilter{}, func(*model.TRES) error { return nil })
+		},
+		"statistics": func(ctx context.Context, a *client.Accounting) error {
+			_, _, err := a.Stats(ctx, model.Credential{Token: "good"})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k, proceed, asked := newKeeper(t), make(chan struct{}), make(chan struct{})
+			k.act = func(net.Conn, int) bool { close(asked); <-proceed; return true }
+			a := accountingOf(k.Address)
+			ctx, cancel := context.WithCancel(context.Background())
+			go func() { <-asked; cancel() }()
+			if err := call(ctx, a); err == nil {
+				t.Error("answered")
 			}
-		}
-		k.wait(t, 0)
-	})
+			if n := a.Calls(); n != 1 {
+				t.Errorf("%d calls while the daemon works, want 1", n)
+			}
+			close(proceed)
+			for end := time.Now().Add(time.Minute); a.Calls() > 0; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("the query counts although the daemon has finished it")
+				}
+			}
+			k.wait(t, 0)
+		})
+	}
 	for _, tt := range []struct {
 		name, leaves string // the request during which the client leaves
 		kept         int    // number of committed accounts
@@ -153,7 +163,10 @@ func TestPark(t *testing.T) {
 				}
 				return ""
 			})
-			a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Park: func(_ context.Context, stop func()) (func(), error) {
+			a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Park: func(_ context.Context, changing bool, stop func()) (func(), error) {
+				if changing != tt.change {
+					t.Errorf("parked with changing %v", changing)
+				}
 				if tt.stop {
 					stop()
 				}
@@ -190,7 +203,7 @@ func TestChangeAfterFailure(t *testing.T) {
 		t.Parallel()
 		l := newLedger(t, func(string) string { return "" })
 		parked, resumed := make(chan struct{}), 0
-		a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Park: func(context.Context, func()) (func(), error) {
+		a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Park: func(context.Context, bool, func()) (func(), error) {
 			close(parked)
 			return func() { resumed++ }, nil
 		}})

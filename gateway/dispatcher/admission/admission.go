@@ -79,8 +79,9 @@ type Conn struct {
 	firstAskedAt time.Time // when ReclaimAll reclaimed it for the first time
 }
 
-// IsCalling reports whether c waits for an accounting daemon, without a slot.
-func (c *Conn) IsCalling() bool { return c.stage == work.Calling && c.holds == watchPlace }
+// IsCalling reports whether c waits for an accounting daemon, without a slot or
+// with one that is lent to others.
+func (c *Conn) IsCalling() bool { return c.stage == work.Calling && c.holds != slot }
 
 // State holds the state of all connections. It is not safe for concurrent use.
 type State struct {

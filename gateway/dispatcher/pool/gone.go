@@ -70,9 +70,11 @@ func isHungUp(fd int) bool {
 // A change that waits for an accounting daemon goes on without its client, so it
 // gets the time of a transaction, too. An attacker who controls the worker gains
 // nothing: as long as a connection is Calling, it has no slot that others need.
+// If too many connections wait for it to give up its slot, the slot is lent.
 func (p *Pool) checkGone() {
 	for _, w := range p.workers {
 		p.lookUp(w)
+		p.Slots.Unresponsive(p.goneFor(w, p.slotLimit))
 		if n := len(p.goneFor(w, p.finishLimit)); n > 0 && !w.replaced && w.EndReason == "" && !p.draining {
 			p.replace(w, n)
 		}

@@ -17,12 +17,8 @@ import (
 // NewConn returns a connection that Serve serves. The contexts of its requests
 // are derived from ctx.
 func (s *Server) NewConn(ctx context.Context, c net.Conn, client Client) *Conn {
-	conn := &Conn{server: s, conn: c, client: client, ctx: ctx,
+	return &Conn{server: s, conn: c, client: client, ctx: ctx, remoteAddr: c.RemoteAddr().String(),
 		lexer: http1.Lexer{MaxHead: s.MaxHead, MaxBody: s.MaxBody, Interactive: s.Interactive}}
-	if addr := c.RemoteAddr(); addr != nil { // it is nil if the client has already disconnected
-		conn.remoteAddr = addr.String()
-	}
-	return conn
 }
 
 // Serve answers one request after the other until the connection ends, and

@@ -66,7 +66,7 @@ func (*script) SetDeadline(time.Time) error { return nil }
 
 func (*script) CloseWrite() error { return nil }
 
-func (*script) RemoteAddr() net.Addr { return nil }
+func (*script) RemoteAddr() net.Addr { return &net.UnixAddr{} }
 
 func (*script) SetReadDeadline(time.Time) error { return nil }
 

@@ -26,7 +26,7 @@ type Limiter struct {
 	proxies proxy.Proxies
 	places  *semaphore.Semaphore[string]
 	rates   *rate.Buckets[string]
-	parked  *semaphore.Semaphore[string] // requests that wait for a change
+	parked  *parking // requests that wait for a change
 }
 
 var (
@@ -50,7 +50,7 @@ func New(c Config) *Limiter {
 		proxies: proxy.Proxies{Admission: c.Setup.Admission},
 		places:  newPlaces(c.Setup.Requests, c.Setup.Limits.Call),
 		rates:   newRates(c.Setup.Admission),
-		parked:  newParked(c.Setup),
+		parked:  newParking(c.Setup),
 	}
 	l.places.OnSlow(shortenDelay, l.Table.Shorten)
 	return l
@@ -60,10 +60,7 @@ func New(c Config) *Limiter {
 func (l *Limiter) Places() (taken, waiting int) { return l.places.Counts() }
 
 // Parked returns how many requests wait for a change, or follow changes.
-func (l *Limiter) Parked() (n int) {
-	n, _ = l.parked.Counts()
-	return n
-}
+func (l *Limiter) Parked() (n int) { return l.parked.count() }
 
 // Identities returns the number of users whose rates are limited at present.
 func (l *Limiter) Identities() int { return l.rates.Len() }

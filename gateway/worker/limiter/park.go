@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"schedrestd/handlers/rest"
@@ -10,19 +11,92 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// newParked returns the semaphore that limits the requests that wait for a
-// change, or follow changes. Half of them may be of one user.
-func newParked(s *work.Setup) *semaphore.Semaphore[string] {
+// A parking limits the requests that wait for a change, follow changes, or wait
+// for an accounting daemon. Half of them may be of one user. If there are too many,
+// a user with fewer takes the place of a request of the user with the most, which
+// must then answer. Otherwise, two users could keep all others from waiting.
+type parking struct {
+	mu    sync.Mutex                              // guards queue and the field gone of its items
+	queue *semaphore.Queue[string, *parkingPlace] // its items are the requests that can be stopped
+	share int                                     // maximum number of requests of one user
+	total int
+}
+
+// A parkingPlace is the place of a request in a parking.
+type parkingPlace struct {
+	parking *parking
+	user    string
+	stop    func()
+	gone    bool // another request has it, or it was released
+}
+
+func newParking(s *work.Setup) *parking {
 	n := max(1, int(s.Watching), int(s.Requests)/2)
-	return semaphore.New[string](n, (n+1)/2, 0)
+	return &parking{queue: semaphore.NewQueue[string, *parkingPlace](n, nil), share: (n + 1) / 2, total: n}
+}
+
+// acquire takes a place, or returns nil. It may call the function stop of another
+// request, and later this one, to make it answer.
+func (k *parking) acquire(user string, stop func()) *parkingPlace {
+	k.mu.Lock()
+	held := k.queue.Held(user)
+	var other *parkingPlace
+	if k.queue.Free() <= 0 {
+		other, _ = k.queue.Most()
+	}
+	if held >= k.share || k.queue.Free() <= 0 && (other == nil || k.queue.Held(other.user) < held+2) {
+		k.mu.Unlock()
+		return nil
+	}
+	p := &parkingPlace{parking: k, user: user, stop: stop}
+	if other != nil {
+		k.remove(other)
+	}
+	k.queue.Hold(user, 1)
+	k.queue.Push(user, p)
+	k.mu.Unlock()
+	if other != nil {
+		other.stop()
+	}
+	return p
+}
+
+// force takes a place even if none is free, for a request that can't be stopped.
+func (k *parking) force(user string) *parkingPlace {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.queue.Hold(user, 1)
+	return &parkingPlace{parking: k, user: user}
+}
+
+// remove takes the place of p back. The caller holds k.mu.
+func (k *parking) remove(p *parkingPlace) {
+	if !p.gone {
+		p.gone = true
+		k.queue.Remove(p.user, p)
+		k.queue.Hold(p.user, -1)
+	}
+}
+
+// count returns the number of places that are taken.
+func (k *parking) count() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.total - k.queue.Free()
+}
+
+// release takes the place of p back.
+func (p *parkingPlace) release() {
+	p.parking.mu.Lock()
+	defer p.parking.mu.Unlock()
+	p.parking.remove(p)
 }
 
 // A parkedRequest is a request that waits for a change. Its place among the
 // requests in progress is free meanwhile.
 type parkedRequest struct {
-	*semaphore.Place[string]
+	*parkingPlace
 	taken *place // among the requests in progress
-	user  string
 }
 
 var errParked = errs.New(errs.TooMany, "server busy: too many requests wait for changes").
@@ -34,14 +108,14 @@ func Park(ctx context.Context, user string, stop func()) (rest.Parked, error) {
 	if !ok { // a test
 		return nil, nil
 	}
-	waiting, err := one.limiter.parked.Acquire(ctx, user)
-	if err != nil {
+	waiting := one.limiter.parked.acquire(user, stop)
+	if waiting == nil {
 		one.limiter.Counts.WaitsRefused.Add(1)
 		return nil, withRetryAfter(errParked, parkedRetryAfter)
 	}
 	one.request.Park(stop, false)
 	one.Release()
-	return &parkedRequest{waiting, one, user}, nil
+	return &parkedRequest{waiting, one}, nil
 }
 
 // parkedRetryAfter is the Retry-After for a client that can't wait.
@@ -49,7 +123,7 @@ const parkedRetryAfter = 10 * time.Second
 
 // Resume waits for a place among the requests in progress.
 func (p *parkedRequest) Resume(ctx context.Context) error {
-	p.Release()
+	p.release()
 	again, err := p.taken.limiter.places.Acquire(ctx, p.user)
 	if err != nil {
 		p.taken.limiter.Counts.Overloaded.Add(1)
@@ -61,25 +135,30 @@ func (p *parkedRequest) Resume(ctx context.Context) error {
 }
 
 // Leave ends the wait.
-func (p *parkedRequest) Leave() { p.Release() }
+func (p *parkedRequest) Leave() { p.release() }
 
 // ParkCall implements client.Config.Park. When the call goes on, its request
 // takes a place even if none is free: there are only a few such calls, and if they
-// had to wait for their places, the outcome of a change could get lost.
-func ParkCall(ctx context.Context, stop func()) (resume func(), err error) {
+// had to wait for their places, the outcome of a change could get lost. For the
+// same reason a change waits even if too many other requests do. Otherwise, the
+// dispatcher would not know that it waits for the daemon, and if its client left,
+// would replace this worker in the middle of the change.
+func ParkCall(ctx context.Context, changing bool, stop func()) (resume func(), err error) {
 	one, ok := ctx.Value(placeKey{}).(*place)
 	if !ok || !one.claimed { // the credential is being verified, or it is a test
 		return func() {}, nil
 	}
-	waiting, err := one.limiter.parked.Acquire(ctx, one.user)
-	if err != nil {
+	var waiting *parkingPlace
+	if changing {
+		waiting = one.limiter.parked.force(one.user)
+	} else if waiting = one.limiter.parked.acquire(one.user, stop); waiting == nil {
 		one.limiter.Counts.WaitsRefused.Add(1)
 		return nil, errCallsParked
 	}
 	one.request.Park(stop, true)
 	one.Release()
 	return func() {
-		waiting.Release()
+		waiting.release()
 		one.Place = one.limiter.places.Force(one.user)
 		one.request.Resume(one.Place)
 	}, nil
