@@ -50,7 +50,7 @@ func (k *parking) acquire(user string, stop func()) *parkingPlace {
 	}
 	p := &parkingPlace{parking: k, user: user, stop: stop}
 	if other != nil {
-		k.remove(other)
+		k.removeLocked(other)
 	}
 	k.queue.Hold(user, 1)
 	k.queue.Push(user, p)
@@ -69,8 +69,8 @@ func (k *parking) force(user string) *parkingPlace {
 	return &parkingPlace{parking: k, user: user}
 }
 
-// remove takes the place of p back. The caller holds k.mu.
-func (k *parking) remove(p *parkingPlace) {
+// removeLocked takes the place of p back.
+func (k *parking) removeLocked(p *parkingPlace) {
 	if !p.gone {
 		p.gone = true
 		k.queue.Remove(p.user, p)
@@ -89,7 +89,7 @@ func (k *parking) count() int {
 func (p *parkingPlace) release() {
 	p.parking.mu.Lock()
 	defer p.parking.mu.Unlock()
-	p.parking.remove(p)
+	p.parking.removeLocked(p)
 }
 
 // A parkedRequest is a request that waits for a change. Its place among the
