@@ -27,7 +27,7 @@ func TestLenientChanges(t *testing.T) {
 		{name: "remove an unknown cluster", method: "DELETE", path: "cluster/nosuch", setup: removesNothing, slurm: 200, sched: 404, warning: "path/cluster_name", slurmSent: "model.Remove[schedrestd/model.Cluster]", schedSent: "model.Remove[schedrestd/model.Cluster]"},
 		{name: "remove unknown associations", method: "DELETE", path: "associations/?account=nosuch", setup: removesNothing, slurm: 200, sched: 404, warning: "query", slurmSent: "model.Remove[schedrestd/model.Association]", schedSent: "model.Remove[schedrestd/model.Association]"},
 		{name: "remove an unknown association", method: "DELETE", path: "association/?account=nosuch", setup: removesNothing, slurm: 200, sched: 404, warning: "query", slurmSent: "model.Remove[schedrestd/model.Association]", schedSent: "model.Remove[schedrestd/model.Association]"},
-		{name: "remove an unknown QOS", method: "DELETE", path: "qos/nosuch", slurm: 200, sched: 404, warning: "path/qos"},
+		{name: "remove an unknown QOS", method: "DELETE", path: "qos/nosuch", setup: removesNothing, slurm: 200, sched: 404, warning: "path/qos", slurmSent: "model.Remove[schedrestd/model.QOS]", schedSent: "model.Remove[schedrestd/model.QOS]"},
 		{name: "remove an unknown workload key", method: "DELETE", path: "wckey/nosuch", slurm: 200, sched: 404, warning: "path/id"},
 		{name: "remove the key of several users", method: "DELETE", path: "wckey/k", setup: addKey, slurm: 200, sched: 422,
 			slurmSent: "model.Remove[schedrestd/model.WCKey] model.Remove[schedrestd/model.WCKey]"},

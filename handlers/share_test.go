@@ -14,7 +14,7 @@ func TestSharesFiltered(t *testing.T) {
 		"":                              {},
 		"?accounts=&users=":             {},
 		"?users=20001,bob,5":            {nil, {"alice", "bob", "5"}},
-		"?users=,%20alice%20,":          {nil, {"alice"}},
+		"?users=,%20alice%20,,bob":      {nil, {" alice ", "bob"}}, // a blank is a part of a name
 		"?accounts=physics,chemistry":   {{"physics", "chemistry"}, nil},
 		"?users=alice&accounts=physics": {{"physics"}, {"alice"}},
 	} {
