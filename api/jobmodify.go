@@ -67,10 +67,17 @@ func (t exitCodeInputType) Parser(v schema.View) func(*schema.Report, *schema.Va
 	}
 }
 
-// setExitCode encodes an exit code and a signal as a wait(2) status.
+// setExitCode encodes an exit code and a signal as a wait(2) status. To
+// slurmrestd a return_code is such a status itself. So a number that is no exit
+// code of a process, but the status of a process that has ended with one, is
+// taken for that status.
 func setExitCode(j *JobChange, c exitCode) error {
 	if !c.code.Set && !c.signal.Set {
 		return errors.New("expected a return_code, or a signal")
+	}
+	if code := c.code.Number; code > 255 && code <= 255<<8 && code&255 == 0 && !c.signal.Set {
+		j.DerivedExitCode = code
+		return nil
 	}
 	if c.code.Number > 255 || c.signal.Number > 127 {
 		return errors.New("expected a return_code up to 255 and a signal up to 127")

@@ -7,13 +7,15 @@ import "testing"
 func TestDerivedExitCode(t *testing.T) {
 	const refused = 1 << 31
 	for body, want := range map[string]uint32{
-		`4`: 4 << 8, `0`: 0, `"4"`: 4 << 8, `255`: 255 << 8, `256`: refused, `-1`: refused, `-2`: refused, `"many"`: refused, `[]`: refused, `{}`: refused,
+		`4`: 4 << 8, `0`: 0, `"4"`: 4 << 8, `255`: 255 << 8, `256`: 256, `257`: refused, `65536`: refused, `-1`: refused, `-2`: refused, `"many"`: refused, `[]`: refused, `{}`: refused,
 		`{"return_code": 4}`:                               4 << 8,
 		`{"return_code": {"set": true, "number": 4}}`:      4 << 8,
 		`{"signal": {"id": {"set": true, "number": 9}}}`:   9,
 		`{"return_code": 4, "signal": {"id": 9}}`:          4<<8 | 9,
 		`{"status": ["SUCCESS"], "return_code": 0}`:        0,
 		`{"return_code": 300}`:                             refused,
+		`{"return_code": 1024}`:                            4 << 8,
+		`{"return_code": 1024, "signal": {"id": 9}}`:       refused,
 		`{"signal": {"id": 128}}`:                          refused,
 		`{"return_code": {"set": false}, "signal": {}}`:    refused,
 		`{"return_code": {"infinite": true}}`:              refused,

@@ -15,6 +15,8 @@ var JobUpdate = schema.Change("job_desc_msg", func() schema.Fields[model.JobDesc
 	fields := descFields()
 	for i, f := range fields {
 		switch {
+		case f.Name() == "environment": // older releases of Slurm required it in every change
+			fields[i] = f.HarmlessWarning(noEffectOnJob)
 		case unchangeable[f.Name()]:
 			fields[i] = f.Warning(noEffectOnJob)
 		case f.Name() == "flags":
@@ -54,7 +56,7 @@ func (t changedFlagsType) Parser(v schema.View) func(*schema.Report, *schema.Val
 var unchangeable = map[string]bool{
 	"account_gather_frequency": true, "allocation_node_list": true, "allocation_node_port": true, "argv": true,
 	"batch_features": true, "container": true, "container_id": true, "cpu_binding": true, "cpu_binding_flags": true,
-	"cpu_frequency": true, "crontab": true, "distribution": true, "distribution_plane_size": true, "environment": true,
+	"cpu_frequency": true, "crontab": true, "distribution": true, "distribution_plane_size": true,
 	"group_id": true, "immediate": true, "kill_on_node_fail": true, "kill_warning_delay": true, "kill_warning_flags": true,
 	"kill_warning_signal": true, "memory_binding": true, "memory_binding_type": true, "memory_update_delay": true,
 	"memory_update_margin": true, "minimum_boards_per_node": true, "minimum_sockets_per_board": true, "oom_kill_step": true,

@@ -70,10 +70,10 @@ var (
 
 	HarmlessValue = exception(Leniency{
 		Changes: true,
-		Request: "a body has a value without an effect that is empty, 0 or false, or the reason_uid of a node",
+		Request: "a body has a value without an effect that is empty, 0 or false, the reason_uid of a node, or the environment of an existing job",
 		Slurm:   "the answer has no warning about it",
 		Sched:   "the answer has a warning",
-		Reason:  "generated clients send a value for each field; SchedMD's tests send reason_uid, and check that there is no warning",
+		Reason:  "generated clients send a value for each field; SchedMD's tests send reason_uid and environment, and check that there is no warning",
 	})
 
 	NothingToRemove = exception(Leniency{

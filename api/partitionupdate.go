@@ -226,10 +226,14 @@ func setOversubscription(p *PartitionChange, s string) error {
 // Update returns the change as the controller expects it. The share argument is
 // the MaxShare of the partition before the change. It is not set if the request
 // creates the partition.
+//
+// The controller shows "ALL" as the node sets of a partition with all nodes. Like
+// slurmrestd, Update takes that for no node set, so that a partition can be sent
+// back as it is shown.
 func (p *PartitionChange) Update(share model.Opt[uint16]) *model.PartitionUpdate {
 	u := p.PartitionUpdate
 	switch {
-	case p.NodeSets == "", strings.EqualFold(u.Nodes.String(), "ALL"):
+	case p.NodeSets == "", strings.EqualFold(u.Nodes.String(), "ALL"), !u.Nodes.Empty() && strings.EqualFold(p.NodeSets, "ALL"):
 	case u.Nodes.Empty():
 		u.Nodes = model.Text(p.NodeSets)
 	default:

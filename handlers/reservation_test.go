@@ -117,6 +117,8 @@ func TestChangePartitions(t *testing.T) {
 		wantText                 string
 	}{
 		{name: "make", body: `{"partitions": [{"name": "new", "nodes": {"configured": "n1"}, "node_sets": "big"}]}`, status: 200, calls: []string{"create partition new"}, want: &model.PartitionUpdate{Name: "new", Nodes: "n1,big"}},
+		{name: "make with all nodes, as shown", body: `{"partitions": [{"name": "new", "nodes": {"configured": "n1"}, "node_sets": "ALL"}]}`, status: 200, calls: []string{"create partition new"}, want: &model.PartitionUpdate{Name: "new", Nodes: "n1"}},
+		{name: "make with all nodes", body: `{"partitions": [{"name": "new", "node_sets": "ALL"}]}`, status: 200, calls: []string{"create partition new"}, want: &model.PartitionUpdate{Name: "new", Nodes: "ALL"}},
 		{name: "capitals count", body: `{"partitions": [{"name": "Debug", "alternate": "long"}]}`, status: 200, calls: []string{"create partition Debug"}, want: &model.PartitionUpdate{Name: "Debug", Alternate: "long"}},
 		{name: "change", body: `{"partitions": [{"name": "debug", "partition": {"state": ["DRAIN"], "exclusive": "USER", "oversubscribe": "FORCE:2"}, "preempt_mode": ["CANCEL"], "defaults": {"partition_memory_per_cpu": 512, "time": 10}, "minimums": {"nodes": 0}}]}`, status: 200, calls: []string{"update partition debug"},
 			want: &model.PartitionUpdate{Name: "debug", StateUp: model.Some[uint16](2), Flags: 0x20040, MaxShare: model.Some(shareForced | uint16(2)), PreemptMode: model.Some[uint16](8), DefMemPerCPU: model.Some(512 | model.MemPerCPU), DefaultTime: model.Some[uint32](10), MinNodes: model.Some[uint32](0)}},

@@ -111,15 +111,15 @@ func (d *Document) collect() {
 					Endpoint: e, view: view, preview: p.Preview(),
 					params: e.Parameters(view), answer: e.Answer.Shape(view), failure: failure,
 				}
-				d.schemas.countBody(view, op.answer)
+				d.schemas.addBody(view, op.answer)
 				if e.Request != nil {
 					op.request = e.Request.Shape(view)
-					d.schemas.countBody(view, op.request)
+					d.schemas.addBody(view, op.request)
 				}
 				d.operations = append(d.operations, op)
 			}
 			if d.lists(func(status string) bool { return !isSuccess(status) }) {
-				d.schemas.countBody(view, failure)
+				d.schemas.addBody(view, failure)
 			}
 		}
 	}

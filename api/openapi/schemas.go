@@ -24,12 +24,11 @@ type place struct {
 	name string
 }
 
-// schemaUse is a schema with its number of uses and its name in the document.
+// schemaUse is a schema with its name in the document.
 type schemaUse struct {
 	place
 	shape   *schema.Shape
 	doc     string // description that all uses of the schema share; "" if the descriptions differ
-	uses    int
 	isBody  bool
 	refName string // name in the document; "" if the schema is written in place
 	isFirst bool   // whether this is the first schema with this refName
@@ -43,35 +42,33 @@ func newSchemas(parsers []feature.Parser) schemas {
 	return s
 }
 
-// countBody counts the schema of a body, and all schemas in it.
-func (s *schemas) countBody(v schema.View, shape *schema.Shape) {
-	s.count(v, shape, "")
+// addBody adds the schema of a body, and all schemas in it.
+func (s *schemas) addBody(v schema.View, shape *schema.Shape) {
+	s.add(v, shape, "")
 	s.byPlace[place{v, shape.Name}].isBody = true
 }
 
-// count counts a use of shape, and the uses of the schemas in shape. If shape
-// belongs to a field, doc is the field's description. If shape has a name, the
-// document contains it only once. So the schemas in shape are counted only when
-// count first sees shape.
-func (s *schemas) count(v schema.View, shape *schema.Shape, doc string) {
+// add adds shape, and the schemas in shape. If shape belongs to a field, doc is
+// the field's description. If shape has a name, the document contains it only
+// once. So the schemas in shape are added only when add first sees shape.
+func (s *schemas) add(v schema.View, shape *schema.Shape, doc string) {
 	if shape.Name != "" {
 		at := place{v, shape.Name}
 		if known := s.byPlace[at]; known != nil {
-			known.uses++
 			known.mergeDoc(doc)
 			return
 		}
-		s.byPlace[at] = &schemaUse{place: at, shape: shape, doc: doc, uses: 1}
+		s.byPlace[at] = &schemaUse{place: at, shape: shape, doc: doc}
 		s.order = append(s.order, s.byPlace[at])
 	}
 	if shape.Items != nil {
-		s.count(v, shape.Items, "")
+		s.add(v, shape.Items, "")
 	}
 	for _, f := range shape.Fields {
 		if inPlace(f) {
-			s.count(v, f.Shape.Items, "")
+			s.add(v, f.Shape.Items, "")
 		} else {
-			s.count(v, f.Shape, describe(f))
+			s.add(v, f.Shape, describe(f))
 		}
 	}
 }
@@ -109,7 +106,7 @@ func (s *schemas) assignNames() {
 	}
 	assigned, seen := map[string]*schemaUse{}, map[inner]*schemaUse{}
 	for _, u := range s.order {
-		if !u.isBody && !s.policies[u.view.Version].names(u.shape, u.uses) {
+		if !u.isBody && !s.policies[u.view.Version].names(u.shape) {
 			continue
 		}
 		if twin := seen[inner{u.view.Version, u.name}]; !u.isBody && twin != nil && reflect.DeepEqual(twin.shape, u.shape) {

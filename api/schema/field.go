@@ -163,13 +163,23 @@ func (f Field[O]) Harmless() Field[O] {
 
 // Warning returns a field like f, but a valid value in a request also causes a
 // warning with the given text.
-func (f Field[O]) Warning(text string) Field[O] {
+func (f Field[O]) Warning(text string) Field[O] { return f.warning(text, false) }
+
+// HarmlessWarning returns a field like that of Warning, but there is no warning
+// in a quiet report.
+func (f Field[O]) HarmlessWarning(text string) Field[O] { return f.warning(text, true) }
+
+func (f Field[O]) warning(text string, harmless bool) Field[O] {
 	parser := f.parser
 	f.parser = func(v View, lost lossCheck) func(*Report, *Value, any) {
 		parse := parser(v, lost)
 		return func(r *Report, doc *Value, o any) {
 			before := len(r.Errors)
-			if parse(r, doc, o); len(r.Errors) == before {
+			switch parse(r, doc, o); {
+			case len(r.Errors) != before:
+			case harmless && r.Quiet:
+				r.silenced++
+			default:
 				r.Warn(doc, "%s", text)
 			}
 		}

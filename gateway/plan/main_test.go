@@ -120,7 +120,7 @@ func TestRefusals(t *testing.T) {
 			error: "--metrics :6820 and the address for clients, 127.0.0.1:6820, name", hint: "use another port"},
 		{name: "a port twice", args: []string{"127.0.0.1:6820", "localhost:6820"}, env: daemonEnv, error: "listen on localhost:6820: 127.0.0.1:6820 names the same port", hint: "leave out"},
 		{name: "data parser", args: []string{"-d", "v0.0.39", "127.0.0.1:0"}, error: `-d: unknown data parser "v0.0.39"`, hint: "latest"},
-		{name: "data parser's flag", args: []string{"-d", "v0.0.43+prefer_refs", "127.0.0.1:0"}, error: `v0.0.43 has no flag "+prefer_refs"`, hint: "+minimize_refs"},
+		{name: "data parser's flag", args: []string{"-d", "v0.0.43+inline_enums", "127.0.0.1:0"}, error: `v0.0.43 has no flag "+inline_enums"`, hint: "+minimize_refs"},
 		{name: "data parser of the environment", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_DATA_PARSER_PLUGINS": "v1"},
 			error: `SLURMRESTD_DATA_PARSER_PLUGINS: unknown data parser "v1"`},
 		{name: "list among others", args: []string{"-a", "list,jwt", "127.0.0.1:0"}, error: "-a: list can't be combined with other names"},

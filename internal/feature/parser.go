@@ -13,8 +13,8 @@ type Flags uint8
 
 const (
 	Fast         Flags = 1 << iota // no warnings, and lenient parsing of requests
-	PreferRefs                     // OpenAPI: inline schemas that are used once
-	MinimizeRefs                   // OpenAPI: keep references to schemas that are used once
+	PreferRefs                     // OpenAPI: all schemas have names, as always from v0.0.42 on
+	MinimizeRefs                   // OpenAPI: only the schemas of bodies have names
 	InlineEnums                    // OpenAPI: inline enumerations
 )
 
@@ -30,8 +30,8 @@ type FlagEntry struct {
 // AllFlags lists every flag, in the order of the bits.
 var AllFlags = []FlagEntry{
 	{Fast, Entry{"+fast", "read requests leniently, without warnings"}},
-	{PreferRefs, Entry{"+prefer_refs", "OpenAPI: inline schemas that are used once"}},
-	{MinimizeRefs, Entry{"+minimize_refs", "OpenAPI: keep references to schemas that are used once"}},
+	{PreferRefs, Entry{"+prefer_refs", "OpenAPI: refer to all schemas by name; the default from v0.0.42 on"}},
+	{MinimizeRefs, Entry{"+minimize_refs", "OpenAPI: refer only to schemas of bodies by name"}},
 	{InlineEnums, Entry{"+inline_enums", "OpenAPI: inline enumerations"}},
 }
 
@@ -71,15 +71,15 @@ func (p Parser) Plugin() string { return parserPrefix + p.Name() + p.Flags.Strin
 const parserPrefix = "data_parser/"
 
 // Parsers lists every API version, oldest first, with the flags that it
-// supports.
+// supports. Slurm's versions after v0.0.41 accept +prefer_refs and ignore it.
 var Parsers = []Parser{
 	{40, Fast},
 	{41, Fast | PreferRefs},
-	{42, Fast | MinimizeRefs | InlineEnums},
-	{43, Fast | MinimizeRefs},
-	{44, Fast | MinimizeRefs},
-	{45, Fast | MinimizeRefs},
-	{46, Fast | MinimizeRefs},
+	{42, Fast | PreferRefs | MinimizeRefs | InlineEnums},
+	{43, Fast | PreferRefs | MinimizeRefs},
+	{44, Fast | PreferRefs | MinimizeRefs},
+	{45, Fast | PreferRefs | MinimizeRefs},
+	{46, Fast | PreferRefs | MinimizeRefs},
 }
 
 // latest is the newest version of a released Slurm. The versions after it are
@@ -172,10 +172,11 @@ func parserOf(name string) (Parser, bool) {
 	return Parser{}, false
 }
 
-// flagOf returns the flag with the given name, such as "+fast", or 0.
+// flagOf returns the flag with the given name, such as "+fast", or 0. Like
+// Slurm, it ignores case.
 func flagOf(name string) Flags {
 	for _, e := range AllFlags {
-		if e.Name == name {
+		if strings.EqualFold(e.Name, name) {
 			return e.Flag
 		}
 	}
