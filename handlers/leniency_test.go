@@ -92,8 +92,8 @@ func TestLenientWarnings(t *testing.T) {
 	}{
 		{name: "the user of a reason", method: "POST", path: "node/n1", body: `{"comment": "x", "state": ["DRAIN"], "reason": "t", "reason_uid": "alice"}`, status: 200, sched: "#/reason_uid"},
 		{name: "the user of a reason, several nodes", method: "POST", path: "nodes/", body: `{"name": ["n1"], "comment": "x", "reason_uid": "alice"}`, status: 200, sched: "#/reason_uid"},
-		{name: "the environment of an existing job", method: "POST", path: "job/11", body: `{"name": "n", "environment": ["A=1"]}`, status: 200, sched: "#/environment"},
-		{name: "the script of an existing job", method: "POST", path: "job/11", body: `{"name": "n", "script": "#!/bin/sh"}`, status: 200, slurm: "#/script", sched: "#/script"},
+		{name: "the environment of an existing job", method: "POST", path: "job/11", body: `{"name": "n", "environment": ["A=1"]}`, status: 200, setup: func(f *fake) { f.taskResults = nil }, sched: "#/environment"},
+		{name: "the script of an existing job", method: "POST", path: "job/11", body: `{"name": "n", "script": "#!/bin/sh"}`, status: 200, setup: func(f *fake) { f.taskResults = nil }, slurm: "#/script", sched: "#/script"},
 		{name: "an empty name in a list", method: "POST", path: "reservations/", body: `{"reservations": [{"name": "r", "node_list": [""], "partition": "debug", "start_time": 1795000000, "duration": 60, "users": ["alice"]}]}`, status: 200, sched: "#/reservations/0/node_list"},
 		{name: "an empty list", method: "POST", path: "reservations/", body: `{"reservations": [{"name": "r", "node_list": [], "partition": "debug", "start_time": 1795000000, "duration": 60, "users": ["alice"]}]}`, status: 200, sched: "#/reservations/0/node_list"},
 		{name: "a field that slurmrestd ignores", method: "POST", path: "partitions/", body: `{"partitions": [{"name": "debug", "cluster": "c", "maximums": {"time": 5}}]}`, status: 200, slurm: "#/partitions/0/cluster", sched: "#/partitions/0/cluster"},
