@@ -241,7 +241,9 @@ func TestKeptAnswersGiveWay(t *testing.T) {
 		if err != nil {
 			t.Errorf("call %d: %v", i, err)
 		}
-		if used := 5<<20 - budget.Free(); used < 2<<20 || used > 4<<20 {
+		// An answer that had to wait for the memory of the one before may be
+		// read piece by piece, which is not kept.
+		if used := 5<<20 - budget.Free(); used > 4<<20 || i == 0 && used < 2<<20 {
 			t.Errorf("call %d: %d bytes are in use, expected those of one answer", i, used)
 		}
 	}
