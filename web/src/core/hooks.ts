@@ -64,9 +64,13 @@ function route(): Route {
 
 export function useRoute(): Route {
 	const [current, set] = useState(route);
+	const rendered = location.hash;
 	useEffect(() => {
 		const changed = () => set(route());
 		window.addEventListener("hashchange", changed);
+		if (location.hash !== rendered) { // it has changed since the first rendering
+			changed();
+		}
 		return () => window.removeEventListener("hashchange", changed);
 	}, []);
 	return current;
