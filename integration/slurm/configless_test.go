@@ -40,10 +40,11 @@ func (m *machine) stopController(t *testing.T) {
 // check runs schedrestd --check as user, and returns its output.
 func (m *machine) check(user string, env []string, args ...string) (string, error) {
 	command := append(append([]string{"env"}, env...), "/opt/gateway/schedrestd", "--check")
+	socket := "/var/cache/rest/socket" // in a directory of the user rest
 	if user == "root" {
-		command = append(command, "-u", "rest", "-g", "rest")
+		command, socket = append(command, "-u", "rest", "-g", "rest"), gatewaySocket
 	}
-	return m.try(user, append(append(command, args...), "unix:"+gatewaySocket)...)
+	return m.try(user, append(append(command, args...), "unix:"+socket)...)
 }
 
 // settings returns what --check prints about the cluster, without the rows that
