@@ -48,7 +48,7 @@ func readChangeRows(t *testing.T, file string) (list changeRows) {
 }
 
 // permitsAnything reports whether a cell matches every field or every form. A row
-// in which both cells do so would hide differences that nobody has seen.
+// in which both cells do so would hide unknown differences.
 func permitsAnything(cell string) bool {
 	return slices.ContainsFunc(strings.Split(strings.Trim(cell, "`"), "; "), func(one string) bool { return strings.Trim(one, "*") == "" })
 }

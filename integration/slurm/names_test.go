@@ -1,11 +1,9 @@
 package slurm
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"net/url"
@@ -267,82 +265,6 @@ func (tr *nameTrial) hidden(text string) string {
 		}
 		return "Id"
 	})
-}
-
-// A database is a connection to the database of slurmdbd.
-type database struct {
-	in  io.WriteCloser
-	out *bufio.Scanner
-	t   *testing.T
-}
-
-func (m *machine) openDatabase(t *testing.T) *database {
-	t.Helper()
-	cmd := m.command(t.Context(), "root", "mariadb", "--default-character-set=utf8mb4", "--unbuffered", "-N", "-B", "slurm_acct_db")
-	in, err := cmd.StdinPipe()
-	must(t, err)
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
-	t.Cleanup(func() { in.Close(); cmd.Wait() })
-	d := &database{in, bufio.NewScanner(out), t}
-	d.out.Buffer(nil, 1<<24)
-	return d
-}
-
-// query returns the rows of a statement.
-func (d *database) query(statement string) (rows []string) {
-	d.t.Helper()
-	if _, err := io.WriteString(d.in, statement+"; select 'END OF ROWS';\n"); err != nil {
-		d.t.Fatal(err)
-	}
-	for d.out.Scan() {
-		if d.out.Text() == "END OF ROWS" {
-			return rows
-		}
-		rows = append(rows, d.out.Text())
-	}
-	d.t.Fatalf("the database ended: %v", d.out.Err())
-	return nil
-}
-
-// tables returns the rows that requests can change. Quality of service is shown
-// by name.
-func (d *database) tables() []string {
-	names := map[string]string{}
-	for _, row := range d.query("select id, name from qos_table") {
-		id, name, _ := strings.Cut(row, "\t")
-		names[id] = name
-	}
-	rows := d.query(`select 'account', deleted, name, description, organization from acct_table union all select 'coordinator', deleted, acct, user, '' from acct_coord_table
-		union all select 'user', deleted, name, admin_level, '' from user_table union all select 'cluster', deleted, name, '', '' from cluster_table
-		union all select 'wckey', deleted, wckey_name, user, is_def from lab_wckey_table`)
-	for _, row := range d.query("select 'association', deleted, acct, user, `partition`, parent_acct, is_def, shares, max_tres_pj, concat('qos ', qos, ' ', delta_qos, ' ', ifnull(def_qos_id, '')) from lab_assoc_table union all " +
-		"select 'qos', deleted, name, description, '', '', '', priority, '', concat('qos ', preempt) from qos_table") {
-		at := strings.LastIndex(row, "qos ")
-		rows = append(rows, row[:at]+regexp.MustCompile(`\d+`).ReplaceAllStringFunc(row[at:], func(id string) string { return cmp.Or(names[id], id) }))
-	}
-	return rows
-}
-
-// changedRows returns the rows that are only in before or only in after.
-func changedRows(before, after []string) (list []string) {
-	count := map[string]int{}
-	for _, row := range before {
-		count[row]--
-	}
-	for _, row := range after {
-		count[row]++
-	}
-	for row, n := range count {
-		switch {
-		case n > 0:
-			list = append(list, "+ "+row)
-		case n < 0:
-			list = append(list, "- "+row)
-		}
-	}
-	return list
 }
 
 // foundIn returns the names of the records of an answer.
@@ -640,43 +562,4 @@ func (tr *nameTrial) secondSpellings() (list []string) {
 		}
 	}
 	return slices.Compact(list)
-}
-
-// A nameDifference is a known difference.
-type nameDifference struct {
-	releases, uses, spellings, difference string // regular expressions, except releases
-	why                                   string
-}
-
-func (d nameDifference) covers(tr *nameTrial, difference string) bool {
-	match := func(pattern, text string) bool { return regexp.MustCompile(`^(?:` + pattern + `)$`).MatchString(text) }
-	return strings.Contains(d.releases, cluster.release) && match(d.uses, tr.use.method+" "+tr.use.name) && match(d.spellings, tr.spelling) && match(d.difference, difference)
-}
-
-// The spellings that slurmdbd's database takes for the same name, and the others.
-const (
-	sameNames = `the same|(lower|upper|mixed) case|(no|combining|other) accents|a Kelvin sign|a (long|sharp) s|a dott?.*|full width|invisible|a trailing blank`
-	anyName   = `.*`
-	refusal   = `theirs accepted, ours refused|effect|numbers .*`
-)
-
-var nameDifferences = []nameDifference{
-	{"24.11 26.05", `.*`, anyName, `theirs (crash|ends a daemon), .*`, "slurmrestd ends"},
-	{"24.11 26.05", `.*`, `a plus sign|empty|a slash`, `theirs refused, ours accepted`, "slurmrestd can't read the path, or refuses an empty text"},
-	{"24.11 26.05", `POST .*`, `a comma|a trailing tab|longer than a column`, refusal, "no record gets a name that no command can show or name, or the beginning of a name"},
-	{"24.11 26.05", `GET .* by .*`, `empty`, `found`, "an empty filter selects everything"},
-	{"24.11 26.05", `POST .*`, `empty`, refusal, "slurmrestd makes records without a name"},
-	{"24.11 26.05", `POST (preempted|added|removed|qos of).*`, `a (plus|minus) sign`, `effect|theirs refused, ours accepted`, "slurmrestd of 24.11 knows no signs in front of a QOS"},
-	{"24.11 26.05", `.* by .*`, `a comma|a trailing tab`, refusal + `|found`, "a filter has no control characters, and a comma is between names"},
-	{"24.11 26.05", `(GET|DELETE) (account|account without users|user|wckey|qos)`, `a comma`, refusal, "no record has a name with a comma, and the path of a record that can't exist is 404"},
-	{"24.11 26.05", `.*cluster.*`, anyName, refusal + `|found`, "a name of a cluster has only characters that are safe in the names of tables; slurmdbd then finds no records in another spelling than the cluster's"},
-	{"24.11 26.05", `POST config`, anyName, `theirs refused, ours accepted|effect|numbers .*`, "slurmrestd wants a cluster, and commits nothing"},
-	{"24.11 26.05", `POST (wckey|user|account|qos|cluster|coordinator|partition|parent|default|old|preempted|added|removed).*`, sameNames, `effect|theirs (refused|accepted), ours (refused|accepted)|numbers .*`, "slurmrestd stores the other spelling, or does not find the record"},
-	{"24.11 26.05", `POST (account of|coordinator|parent|default|partition|user of|qos of|preempted|added|removed|type|name of).*`, anyName, refusal, "slurmrestd reports success for a record that does not exist"},
-	{"24.11 26.05", `POST (type|name) of a resource`, anyName, `effect`, "slurmrestd ignores the limit"},
-	{"24.11 26.05", `POST .*`, anyName, `numbers .*`, "slurmrestd has one number for most failures"},
-	{"24.11 26.05", `GET jobs by qos`, anyName, `found|theirs refused, ours accepted|numbers .*`, "slurmrestd finds no QOS in another spelling"},
-	{"24.11 26.05", `GET jobs by user`, anyName, `theirs refused, ours accepted|numbers .*`, "a user without an account in the operating system has no jobs"},
-	{"24.11 26.05", `GET (partition|reservation|node)`, `a long s|a Kelvin sign`, `found`, "slurmrestd ignores the case of ASCII letters only"},
-	{"24.11 26.05", `GET (partition|reservation|node)`, anyName, `theirs refused, ours accepted|numbers .*`, "an unknown name is an empty list with an error, as clients expect"},
 }
