@@ -53,6 +53,10 @@ var JobModifyBody = schema.Object("job_modify", func() schema.Fields[JobChange] 
 
 // exitCodeInput returns the type of an exit code in a request. Like slurmrestd,
 // its parser also accepts a number, which is the exit status of a process.
+//
+// To slurmrestd a return_code is a wait(2) status. So in Slurm's spelling, a
+// number that is no exit code, but the status of a process that has ended with
+// one, is taken for that status.
 func exitCodeInput() schema.Type[exitCode] { return exitCodeInputType{exitCodeType.Type()} }
 
 type exitCodeInputType struct{ schema.Type[exitCode] }
@@ -60,24 +64,23 @@ type exitCodeInputType struct{ schema.Type[exitCode] }
 func (t exitCodeInputType) Parser(v schema.View) func(*schema.Report, *schema.Value, *exitCode) bool {
 	parse, parseNumber := t.Type.Parser(v), number[uint32]().Parser(v)
 	return func(r *schema.Report, doc *schema.Value, into *exitCode) bool {
+		ok := false
 		if doc.Kind == schema.Map {
-			return parse(r, doc, into)
+			ok = parse(r, doc, into)
+		} else {
+			ok = parseNumber(r, doc, &into.code)
 		}
-		return parseNumber(r, doc, &into.code)
+		if code := into.code.Number; v.Spelling == schema.Slurm && code > 255 && code <= 255<<8 && code&255 == 0 && !into.signal.Set {
+			into.code.Number = code >> 8
+		}
+		return ok
 	}
 }
 
-// setExitCode encodes an exit code and a signal as a wait(2) status. To
-// slurmrestd a return_code is such a status itself. So a number that is no exit
-// code of a process, but the status of a process that has ended with one, is
-// taken for that status.
+// setExitCode encodes an exit code and a signal as a wait(2) status.
 func setExitCode(j *JobChange, c exitCode) error {
 	if !c.code.Set && !c.signal.Set {
 		return errors.New("expected a return_code, or a signal")
-	}
-	if code := c.code.Number; code > 255 && code <= 255<<8 && code&255 == 0 && !c.signal.Set {
-		j.DerivedExitCode = code
-		return nil
 	}
 	if c.code.Number > 255 || c.signal.Number > 127 {
 		return errors.New("expected a return_code up to 255 and a signal up to 127")

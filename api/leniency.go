@@ -142,6 +142,15 @@ var (
 		Reason:     "clients look for the beginning of the text",
 	})
 
+	// ExitStatus is asked for by the type of the field, which also knows the spelling.
+	ExitStatus = exception(Leniency{
+		Operations: []string{"slurmdb_post_job", "slurmdb_post_jobs"},
+		Request:    "the return_code of derived_exit_code is 256, 512 or another status of a process that has ended with an exit code",
+		Slurm:      "the exit code is stored",
+		Sched:      "the answer is 422",
+		Reason:     "to slurmrestd the number is a wait status, as SchedMD's tests send it",
+	})
+
 	GoneJob = exception(Leniency{
 		Operations: []string{"slurm_delete_job"},
 		Request:    "the job has ended or is unknown",
