@@ -141,8 +141,8 @@ func TestTokensThatAreNone(t *testing.T) {
 		{"the gateway's word", "SCHED_JWT=daemon", "which only schedrestd supports", "unset SCHED_JWT"},
 		{"garbage", "SCHED_JWT=good day", "the token in SCHED_JWT is invalid: not ", "schedctl token"},
 		{"expired", "SCHED_JWT=" + d.hs256().token(u.Name, -time.Minute), "expired ", "schedctl token"},
-		{"of another key", "SCHED_JWT=" + otherIssuer.token(u.Name, time.Minute), "does not accept the credential", "see the controller's log"},
-		{"of nobody", "SCHED_JWT=" + d.hs256().token("no-such-user-here", time.Minute), "does not accept the credential", "see the controller's log"},
+		{"of another key", "SCHED_JWT=" + otherIssuer.token(u.Name, time.Hour), "does not accept the credential", "see the controller's log"},
+		{"of nobody", "SCHED_JWT=" + d.hs256().token("no-such-user-here", time.Hour), "does not accept the credential", "see the controller's log"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, args := range [][]string{{"ping"}, {"token"}, {"show", "job"}, {"show", "node"}, {"show", "job", "1"}, {"cancel", "1"}} {
