@@ -22,6 +22,10 @@ const (
 	controllerEvery = 20 * time.Second
 )
 
+// answersPerKill is how many requests at least must be answered between two
+// kills of workers. On a busy machine a request takes longer than workerEvery.
+const answersPerKill = 50
+
 // chaosTimeout is how long a client waits for an answer or for the end of the
 // connection before it reports a hang. It is longer than every time limit of
 // the gateway.
@@ -146,13 +150,19 @@ func (c *chaos) applyLoad() {
 	controller := c.Daemons["schedctld"]
 	killers.Go(func() { c.watch.run(c.done, c.duration) })
 	killers.Go(func() {
-		c.runEvery(workerEvery, func(n int) { c.workersKilled.add(killDescendants(parent, "schedrestd-work", n%5 == 4)) })
+		kills, answered := 0, 0
+		c.runEvery(workerEvery, func() {
+			if n := c.counts.get("answered"); n >= answered+answersPerKill {
+				kills, answered = kills+1, n
+				c.workersKilled.add(killDescendants(parent, "schedrestd-work", kills%5 == 0))
+			}
+		})
 	})
 	killers.Go(func() {
-		c.runEvery(keeperEvery, func(int) { c.keepersKilled.add(killDescendants(parent, "schedrestd-keep", false)) })
+		c.runEvery(keeperEvery, func() { c.keepersKilled.add(killDescendants(parent, "schedrestd-keep", false)) })
 	})
 	killers.Go(func() {
-		c.runEvery(controllerEvery, func(int) {
+		c.runEvery(controllerEvery, func() {
 			controller.Kill()
 			c.controllersKilled.add(1)
 			time.Sleep(time.Second) // long enough for clients to notice
@@ -168,7 +178,7 @@ func (c *chaos) applyLoad() {
 		})
 	})
 	end := time.After(c.duration)
-	for late := time.Now().Add(c.duration + chaosTimeout); end != nil; {
+	for late := time.Now().Add(c.duration + 3*chaosTimeout); end != nil; {
 		select {
 		case <-end:
 			// On a busy machine everything takes longer.
@@ -188,16 +198,16 @@ func (c *chaos) applyLoad() {
 
 // runEvery divides the time until the load ends into intervals of the given
 // length. It calls f in the middle of each interval.
-func (c *chaos) runEvery(every time.Duration, f func(n int)) {
+func (c *chaos) runEvery(every time.Duration, f func()) {
 	next := time.NewTimer(every / 2)
 	defer next.Stop()
-	for n := 0; ; n++ {
+	for {
 		select {
 		case <-c.done:
 			return
 		case <-next.C:
 			next.Reset(every)
-			f(n)
+			f()
 		}
 	}
 }

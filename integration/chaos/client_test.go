@@ -318,6 +318,7 @@ func (c *chaosClient) send(method, path, body string, accepted ...int) *chaosRep
 		c.fail("%s %s: %v", method, path, err)
 		return nil
 	}
+	c.counts.add("answered")
 	c.counts.add("answered, " + c.kind)
 	if err := c.check(reply, accepted); err != nil {
 		c.fail("%s %s: %v: status %d: %.2000s", method, path, err, reply.status, reply.text)
