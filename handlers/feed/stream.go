@@ -86,10 +86,10 @@ func (s *Stream[R]) takeNews() (*Snapshot, []Batch, <-chan struct{}, error) {
 		v.dropSnapshotLocked()
 		return nil, nil, nil, errNoMemory
 	}
-	one := v.snapshot
-	one.users.Add(1)
+	snapshot := v.snapshot
+	snapshot.users.Add(1)
 	s.next, s.part = v.next, 0
-	return one, nil, v.news, nil
+	return snapshot, nil, v.news, nil
 }
 
 // maxTaken limits the changes that a client gets at a time, in bytes. A client may
