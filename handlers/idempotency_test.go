@@ -17,6 +17,7 @@ import (
 
 // keyMemory stores keys like the auditor.
 type keyMemory struct {
+	log    rest.Audit // nil for none
 	states map[[32]byte]*keyEntry
 	claims []rest.KeyClaim
 	err    error
@@ -28,24 +29,29 @@ type keyEntry struct {
 	answer []byte
 }
 
-func (m *keyMemory) Claim(_ context.Context, k rest.KeyClaim) (keystate.State, []byte, func(keystate.State, []byte), error) {
+func (m *keyMemory) Intend(ctx context.Context, c rest.Change) (report func(rest.Result), err error) {
+	k := *c.Key
 	m.claims = append(m.claims, k)
 	if m.err != nil {
-		return 0, nil, nil, m.err
+		return nil, m.err
 	}
 	switch e := m.states[k.Key]; {
 	case e == nil || e.state == keystate.NotDone:
 	case e.body != k.Body:
-		return keystate.Mismatch, nil, nil, nil
+		return nil, &rest.KeyError{State: keystate.Mismatch}
 	default:
-		return e.state, e.answer, nil, nil
+		return nil, &rest.KeyError{State: e.state, Answer: e.answer}
 	}
 	e := &keyEntry{body: k.Body, state: keystate.Running}
 	if m.states == nil {
 		m.states = map[[32]byte]*keyEntry{}
 	}
 	m.states[k.Key] = e
-	return keystate.Fresh, nil, func(state keystate.State, answer []byte) { e.state, e.answer = state, answer }, nil
+	logResult := func(rest.Result) {}
+	if m.log != nil {
+		logResult, err = m.log.Intend(ctx, c)
+	}
+	return func(r rest.Result) { e.state, e.answer = r.KeyState(), r.Answer; logResult(r) }, err
 }
 
 const keyedBody = `{"job": {"script": "x", "name": "n", "colour": "red"}}`
@@ -84,7 +90,7 @@ func TestIdempotencyKey(t *testing.T) {
 			f := demo()
 			cfg := config(f)
 			log := new(recorder)
-			cfg.Keys, cfg.Audit = new(keyMemory), log
+			cfg.Keys, cfg.Audit = true, &keyMemory{log: log}
 			f.submitErr = tt.err
 			first := serve(t, cfg, keyed(tt.first, "k"))
 			f.submitErr = nil
@@ -119,7 +125,7 @@ func TestIdempotencyKeyOfOthers(t *testing.T) {
 	f := demo()
 	cfg := config(f)
 	m := new(keyMemory)
-	cfg.Keys = m
+	cfg.Keys, cfg.Audit = true, m
 	requests := []*http.Request{keyed(keyedBody, "k"), keyed(keyedBody, "another"), keyed(keyedBody, "k"), keyed(keyedBody, "k"), keyed(keyedBody, "k")}
 	requests[2].Header.Set("X-SCHED-USER-NAME", "bob")
 	requests[3].Header.Set("Content-Type", "application/yaml")
@@ -140,7 +146,7 @@ func TestIdempotencyKeyRefused(t *testing.T) {
 	tests := []struct {
 		name   string
 		keys   []string
-		store  rest.Keys
+		store  rest.Audit
 		status int
 	}{
 		{"empty", []string{""}, new(keyMemory), 400},
@@ -152,11 +158,12 @@ func TestIdempotencyKeyRefused(t *testing.T) {
 		{"none are kept", []string{"a"}, nil, 501},
 		{"none can be kept now", []string{"a"}, &keyMemory{err: errs.New(errs.Unavailable, "gone")}, 503},
 		{"no room", []string{"a"}, full{}, 503},
+		{"no line in the audit log", []string{"a"}, &keyMemory{log: &recorder{err: errs.New(errs.Unavailable, "no room")}}, 503},
 	}
 	for _, tt := range tests {
 		f := demo()
 		cfg := config(f)
-		cfg.Keys = tt.store
+		cfg.Keys, cfg.Audit = tt.store != nil, tt.store
 		w := serve(t, cfg, keyed(keyedBody, tt.keys...))
 		if w.Code != tt.status || (len(f.submitted) > 0) != (tt.status == 200) || (w.Header().Get("Retry-After") != "") != (tt.status == 503) {
 			t.Errorf("%s: %d %v %s", tt.name, w.Code, w.Header(), w.Body)
@@ -172,22 +179,22 @@ func TestIdempotencyKeyRefused(t *testing.T) {
 // full can't store any key.
 type full struct{}
 
-func (full) Claim(context.Context, rest.KeyClaim) (keystate.State, []byte, func(keystate.State, []byte), error) {
-	return keystate.Full, nil, nil, nil
+func (full) Intend(context.Context, rest.Change) (func(rest.Result), error) {
+	return nil, &rest.KeyError{State: keystate.Full}
 }
 
-// busy implements Keys. It returns KeyRunning as many times as the field
-// remaining says. After that it behaves like keyMemory.
+// busy implements Audit. A key is Running as many times as the field
+// remaining says. After that busy behaves like keyMemory.
 type busy struct {
 	remaining int
 	keyMemory
 }
 
-func (b *busy) Claim(ctx context.Context, k rest.KeyClaim) (keystate.State, []byte, func(keystate.State, []byte), error) {
+func (b *busy) Intend(ctx context.Context, c rest.Change) (func(rest.Result), error) {
 	if b.remaining--; b.remaining >= 0 {
-		return keystate.Running, nil, nil, nil
+		return nil, &rest.KeyError{State: keystate.Running}
 	}
-	return b.keyMemory.Claim(ctx, k)
+	return b.keyMemory.Intend(ctx, c)
 }
 
 // TestIdempotencyKeyInProgress checks that a request waits while another
@@ -197,7 +204,7 @@ func TestIdempotencyKeyInProgress(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := demo()
 			cfg := config(f)
-			cfg.Keys = &busy{remaining: busyClaims}
+			cfg.Keys, cfg.Audit = true, &busy{remaining: busyClaims}
 			w := serve(t, cfg, keyed(keyedBody, "k"))
 			if w.Code != want || want == 409 && (w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "in_progress")) {
 				t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)

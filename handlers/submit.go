@@ -37,13 +37,11 @@ func (h *handler) postJobSubmit(c *rest.Call, _ *api.NoParams) error {
 		return err
 	}
 	submitted, err := rest.SubmitOnce(c, func() (*model.Submitted, error) {
-		return rest.MakeChange(c, "", func() (*model.Submitted, error) {
-			if len(descs) > 1 {
-				return h.Controller.SubmitSeveral(c.Context(), c.Credential(), descs)
-			}
-			return h.Controller.Submit(c.Context(), c.Credential(), &descs[0])
-		}, submitResult)
-	})
+		if len(descs) > 1 {
+			return h.Controller.SubmitSeveral(c.Context(), c.Credential(), descs)
+		}
+		return h.Controller.Submit(c.Context(), c.Credential(), &descs[0])
+	}, submitResult)
 	if err != nil {
 		return annotateComponents(c, err, descs, at)
 	}

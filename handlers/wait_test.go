@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/handlers/feed"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	data "schedrestd/internal/origin"
@@ -309,7 +310,8 @@ func TestWait(t *testing.T) {
 // with a reason, when the server stops.
 func TestStopWaiting(t *testing.T) {
 	t.Parallel()
-	l, h, url := newLiving(t)
+	n, option := counted()
+	_, h, url := newLiving(t, option)
 	tag, _ := get(t, url+"/sched/v0.0.43/jobs")
 	var waits sync.WaitGroup
 	waits.Go(func() {
@@ -324,8 +326,8 @@ func TestStopWaiting(t *testing.T) {
 			t.Errorf("the stream is %q, want the end %q", body, want)
 		}
 	})
-	time.Sleep(100 * time.Millisecond)
-	_ = l
+	n.await(t, feed.Waits, 1)
+	n.await(t, feed.Streams, 1)
 	h.StopWaiting("the gateway stops")
 	waits.Wait()
 }

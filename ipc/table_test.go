@@ -152,7 +152,7 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 		&ipc.Setup{Reach: ipc.ReachMunge << 1},
 		&ipc.Setup{Sandbox: ipc.SandboxClaims << 1}, &ipc.ServiceSetup{Sandbox: ipc.SandboxClaims << 1}, &ipc.Connection{}, &ipc.StdioConnection{}, &work.Progress{ID: 1}, &work.Offence{ID: 1},
 		&work.Dial{Upstream: work.UpstreamSack + 1}, &work.DialBatch{Upstream: work.UpstreamSack + 1}, &query.IntentDecision{Decision: query.TryLater + 1}, &query.Verified{Verdict: query.Outdated + 1},
-		&query.Claimed{State: keystate.NotDone}, &query.Claimed{}, &query.Settle{State: keystate.NotDone + 1}, &query.Settle{State: keystate.Running},
+		&query.IntentDecision{State: keystate.NotDone + 1}, &query.Outcome{State: keystate.NotDone + 1}, &query.Intent{Key: make([]query.Key, 2)},
 	} {
 		if frame, err := ipc.Encode(m); err == nil {
 			t.Errorf("%+v was sent", m)

@@ -48,7 +48,7 @@ func fill(m ipc.Message) ipc.Message {
 		case label == "span":
 			v.SetInt(int64(n) * int64(time.Millisecond))
 		case label == "list":
-			v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+			v.Set(reflect.MakeSlice(v.Type(), min(2, hi), 2))
 		case label == "blob":
 			v.SetBytes([]byte{byte(n)})
 		case label == "bytes":

@@ -1,6 +1,7 @@
 package ctld
 
 import (
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -91,7 +92,7 @@ func TestSocketOfAStranger(t *testing.T) {
 		}
 		received.Store(0)
 		err = l.Record(t.Context(), []model.Job{{}})
-		time.Sleep(10 * time.Millisecond) // earlier connections are accepted by now
+		awaitServed(t, path) // earlier connections are accepted by then
 		served.Wait()
 		if n := received.Load(); (n > 0) != trusted {
 			t.Errorf("known %t: %d bytes were sent", trusted, n)
@@ -100,6 +101,21 @@ func TestSocketOfAStranger(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	}
+}
+
+// awaitServed connects to a server that closes each connection, and returns when
+// the server has closed this one.
+func awaitServed(t *testing.T, path string) {
+	t.Helper()
+	nc, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if err := nc.(*net.UnixConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, nc)
 }
 
 // TestAccountingWithoutKey checks the error when neither a UNIX socket nor a

@@ -56,7 +56,6 @@ func TestReadEvents(t *testing.T) {
 func TestFollow(t *testing.T) {
 	saved := maxIdle
 	defer func() { maxIdle = saved }()
-	maxIdle = 100 * time.Millisecond
 	events := func(text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
@@ -106,6 +105,9 @@ func TestFollow(t *testing.T) {
 		{"denied", reply(401, `{"errors": [{"description": "the token has expired"}]}`), nil, "c", errs.Unauthenticated, "the token has expired"},
 	} {
 		sent, got, answer = nil, nil, tt.answer
+		if maxIdle = saved; tt.name == "silent" {
+			maxIdle = 100 * time.Millisecond
+		}
 		before := f.lastID
 		err := f.Follow(t.Context(), c)
 		if !slices.Equal(got, tt.want) || f.lastID != tt.lastID || (err == nil) != (tt.text == "") || err != nil && (!strings.Contains(err.Error(), tt.text) || errs.KindOf(err) != tt.kind) {

@@ -376,8 +376,9 @@ func TestEndlessAnswers(t *testing.T) {
 		{"silence", 300 * time.Millisecond, time.Hour, endless(`{"jobs": [{"job_id": 7}`, "", 10*time.Millisecond), errs.Timeout, "stopped sending", "proxies"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			maxIdle, maxTransfer, maxRecords = tt.idle, tt.transfer, 1000
+			maxIdle, maxTransfer, maxRecords = time.Hour, time.Hour, 1000
 			c := dialTest(t, apiHandler(tt.handler, "/slurm/v0.0.44/"))
+			maxIdle, maxTransfer = tt.idle, tt.transfer
 			_, err := c.Job(t.Context(), "7")
 			if errs.KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.text) || !strings.Contains(errs.HintOf(err), tt.hint) {
 				t.Errorf("%v (kind %v), hint %q", err, errs.KindOf(err), errs.HintOf(err))

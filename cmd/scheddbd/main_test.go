@@ -44,7 +44,7 @@ func start(t testing.TB, conf, socket string) *started {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Process.Kill() })
-	for range 1000 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		if nc, err := net.Dial("unix", socket); err == nil {
 			nc.Close()
 			return d

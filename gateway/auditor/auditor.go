@@ -220,23 +220,16 @@ func (a *auditor) waitForFacts(worker uint32, id uint64) (*ipc.Connection, error
 // Serve handles the messages of one worker.
 func (a *auditor) Serve(c *service.Client) {
 	a.mu.Lock()
-	w := newClient(a.journal, c, func(id uint64) (*ipc.Connection, error) { return a.waitForFacts(c.Number, id) })
+	w := newClient(a.journal, a.ledger, c, a.perWorker, func(id uint64) (*ipc.Connection, error) { return a.waitForFacts(c.Number, id) })
 	a.clients[c.Number] = w
-	claimHandler := newClaimer(a.ledger, c, a.perWorker)
 	a.mu.Unlock()
 	defer close(w.done)
-	defer claimHandler.handleExit()
-	c.EachMessage(func(m ipc.Message) (handled bool, err error) {
-		if handled, err = claimHandler.handle(m); !handled {
-			handled, err = w.handle(m)
-		}
-		return handled, err
-	})
+	c.EachMessage(w.handle)
 }
 
 // workerExited records that a worker has exited. When all messages of the
-// worker have been handled, the worker's unfinished changes are logged with the
-// outcome "unknown".
+// worker have been handled, the worker's unfinished changes and their
+// Idempotency-Keys get the outcome "unknown".
 func (a *auditor) workerExited(m *work.WorkerExited) {
 	a.mu.Lock()
 	w := a.clients[m.Worker]

@@ -2,6 +2,7 @@ package auditor
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -326,17 +327,39 @@ func TestAuditCutOff(t *testing.T) {
 // TestAsksForLeaveOnAndOn checks that a worker that announces changes too often
 // gets the answer TryLater. If the worker continues, it must be reported.
 func TestAsksForLeaveOnAndOn(t *testing.T) {
-	a := newClient(new(journal), newTestClient(t, 1000), func(uint64) (*ipc.Connection, error) { return new(ipc.Connection), nil })
-	a.quota.Charge(time.Now(), 3600*changeRate)
-	begun, intents := time.Now(), 0
-	var err error
-	for err == nil {
-		intents++
-		_, err = a.handle(&query.Intent{ID: uint64(intents)})
+	a := newClient(new(journal), nil, newTestClient(t, 1000), false, held)
+	a.quota = rate.New(changeBurst, changeRate, time.Unix(0, 0))
+	now, granted := time.Unix(1, 0), 0
+	take := func() (tooOften bool) {
+		within, tooOften := a.takeQuotaLocked(now)
+		if within {
+			granted++
+		}
+		return tooOften
 	}
-	maxIntents := excessRate * (1 + time.Since(begun).Seconds())
-	if later := a.audit.counts.deferred.n.Load(); intents <= excessRate || float64(intents) > maxIntents+1 || int(later) != intents-1 {
-		t.Errorf("the worker was reported for Intent %d, after %d answers: %v", intents, later, err)
+	for intents := range 10 * excessRate { // twice the permitted rate
+		now = now.Add(time.Second / (2 * changeRate))
+		if take() {
+			t.Fatalf("the worker is reported for Intent %d", intents)
+		}
+	}
+	if granted < 9*excessRate/2 || granted > 5*excessRate+changeBurst {
+		t.Errorf("%d of %d intents were within the quota", granted, 10*excessRate)
+	}
+	deferred := 0
+	for !take() {
+		deferred++
+	}
+	if deferred < excessRate-20 || deferred > excessRate+20 {
+		t.Errorf("the worker is reported after %d intents at once", deferred)
+	}
+	a.quota = rate.New(0, 1, time.Now())
+	a.quota.Charge(time.Now(), changeRate-10)
+	for _, want := range []string{"", "sent Intent too often"} {
+		if _, err := a.handle(&query.Intent{ID: 1}); fmt.Sprint(err) != cmp.Or(want, "<nil>") || a.audit.counts.deferred.n.Load() != 1 {
+			t.Errorf("%v, want %q; %d were deferred", err, want, a.audit.counts.deferred.n.Load())
+		}
+		a.quota.Charge(time.Now(), 3600)
 	}
 }
 
@@ -362,7 +385,7 @@ func TestChangesNeverEnded(t *testing.T) {
 		return len(a.open)
 	}
 	connect := func(facts *ipc.Connection) *client {
-		a := newClient(shared, newTestClient(t, maxPending), func(uint64) (*ipc.Connection, error) { return facts, nil })
+		a := newClient(shared, nil, newTestClient(t, maxPending), false, func(uint64) (*ipc.Connection, error) { return facts, nil })
 		a.quota = rate.New(2*maxPending, 0, time.Now())
 		return a
 	}
@@ -383,6 +406,10 @@ func TestChangesNeverEnded(t *testing.T) {
 		t.Errorf("after intents for closed connections, %v of %d tokens are left", left, 2*maxPending)
 	}
 }
+
+// held stands for the facts of a dispatcher, according to which the worker has
+// each connection.
+func held(uint64) (*ipc.Connection, error) { return new(ipc.Connection), nil }
 
 // newTestClient returns a Client for a worker with the given limit on
 // concurrent requests.
@@ -500,7 +527,7 @@ func TestDispatcherExits(t *testing.T) {
 	d := &disk{free: 1 << 20}
 	a := newAuditor(nil)
 	a.journal = testAudit(t, d, false, testTimeout)
-	w := newClient(a.journal, newTestClient(t, 5), func(uint64) (*ipc.Connection, error) { return new(ipc.Connection), nil })
+	w := newClient(a.journal, nil, newTestClient(t, 5), false, held)
 	a.clients[1] = w
 	must(t, w.handleIntent(&query.Intent{ID: 1}))
 	await(t, "the change is granted", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.open[1].granted })

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"schedrestd/gateway/auditor/claims"
+	"schedrestd/internal/keystate"
 )
 
 // A ledger keeps the claims of Idempotency-Keys in a file. Only the ledger's
@@ -154,6 +155,33 @@ func (l *ledger) logHealth(err error) {
 	case err == nil && wasFailing:
 		slog.Warn("idempotency file usable again")
 	}
+}
+
+// recordEnd queues a record of the final state of a claim, and tries again
+// until the record is written. If done is not nil, recordEnd calls it after the
+// first attempt, whether or not the attempt succeeds.
+func (l *ledger) recordEnd(number uint64, state keystate.State, answer []byte, done func()) {
+	l.countEnds(1)
+	l.tryRecordEnd(number, state, answer, done)
+}
+
+func (l *ledger) tryRecordEnd(number uint64, state keystate.State, answer []byte, done func()) {
+	l.enqueue(func(endErr error) func(error) {
+		if endErr == nil {
+			endErr = l.store.Settle(number, state, answer)
+			l.noteWrite(endErr)
+		}
+		return func(error) { // a failed sync is ignored: only a crash of the machine could still lose the record
+			if endErr != nil {
+				time.AfterFunc(ledgerPause, func() { l.tryRecordEnd(number, state, answer, nil) })
+			} else {
+				l.countEnds(-1)
+			}
+			if done != nil {
+				done()
+			}
+		}
+	})
 }
 
 // countEnds adds n to the number of final states that are not recorded yet.

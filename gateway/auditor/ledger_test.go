@@ -7,14 +7,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"schedrestd/gateway/auditor/claims"
 	"schedrestd/gateway/service"
 	"schedrestd/internal/keystate"
-	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
@@ -79,27 +77,33 @@ func startLedger(t *testing.T, b claims.File) *ledger {
 	return l
 }
 
-// A peer simulates a worker. It holds the auditor's claimer for the worker, and
+// A peer simulates a worker. It holds the auditor's client for the worker, and
 // the worker's end of the channel to the auditor.
 type peer struct {
-	*claimer
+	*client
 	channel *ipc.Channel
 }
 
-// connectWorker connects a new worker with the given uid to the ledger. If
-// perWorker is true, each worker serves only one user.
-func connectWorker(t *testing.T, l *ledger, uid uint32, perWorker bool) peer {
+// connectWorker connects a new worker with the given uid to the journal and the
+// ledger. If perWorker is true, each worker serves only one user.
+func connectWorker(t *testing.T, j *journal, l *ledger, uid uint32, perWorker bool) peer {
 	t.Helper()
 	auditorEnd, fd, err := ipc.Pair(ipc.Auditor, ipc.Worker)
 	must(t, err)
 	workerEnd, err := ipc.Open(fd, ipc.Worker, ipc.Auditor)
 	must(t, err)
 	t.Cleanup(func() { auditorEnd.Close(); workerEnd.Close() })
-	return peer{newClaimer(l, service.NewClient(work.WorkerChannel{Number: uid, UID: uid, Requests: 4}, auditorEnd), perWorker), workerEnd}
+	c := service.NewClient(work.WorkerChannel{Number: uid, UID: uid, Requests: 4}, auditorEnd)
+	return peer{newClient(j, l, c, perWorker, held), workerEnd}
 }
 
-// exchange passes a message from the worker to the claimer, and returns the
-// claimer's answer.
+// keyed returns an Intent with an Idempotency-Key.
+func keyed(id uint64, key, body byte) *query.Intent {
+	return &query.Intent{ID: id, Key: []query.Key{{Value: [32]byte{key}, User: [32]byte{9}, Body: [32]byte{body}}}}
+}
+
+// exchange passes a message from the worker to the client, and returns the
+// client's answer.
 func (p peer) exchange(t *testing.T, m ipc.Message) ipc.Message {
 	t.Helper()
 	if handled, err := p.handle(m); !handled || err != nil {
@@ -110,15 +114,19 @@ func (p peer) exchange(t *testing.T, m ipc.Message) ipc.Message {
 	return answer.Message
 }
 
-func (p peer) sendClaim(t *testing.T, id uint64, key, body byte) *query.Claimed {
+func (p peer) sendClaim(t *testing.T, id uint64, key, body byte) *query.IntentDecision {
 	t.Helper()
-	return p.exchange(t, &query.Claim{ID: id, Key: [32]byte{key}, User: [32]byte{9}, Body: [32]byte{body}}).(*query.Claimed)
+	d := p.exchange(t, keyed(id, key, body)).(*query.IntentDecision)
+	if granted := d.Decision == query.Granted; granted != (d.State == keystate.Fresh) || d.ID != id {
+		t.Errorf("%+v", d)
+	}
+	return d
 }
 
 // TestClaims checks the answers that two workers get for the same key.
 func TestClaims(t *testing.T) {
 	l := startLedger(t, new(keysFile))
-	one, two := connectWorker(t, l, 1, false), connectWorker(t, l, 2, false)
+	one, two := connectWorker(t, nil, l, 1, false), connectWorker(t, nil, l, 2, false)
 	for _, step := range []struct {
 		by    peer
 		body  byte
@@ -126,20 +134,19 @@ func TestClaims(t *testing.T) {
 		after ipc.Message
 	}{
 		{one, 1, keystate.Fresh, nil},
-		{two, 1, keystate.Running, &query.Settle{ID: 100, Claim: 1, State: keystate.NotDone}},
+		{two, 1, keystate.Running, &query.Outcome{ID: 1, State: keystate.NotDone}},
 		{two, 1, keystate.Fresh, nil},
 		{one, 1, keystate.Running, nil},
 		{one, 2, keystate.Mismatch, nil},
 	} {
-		id := uint64(1)
-		if got := step.by.sendClaim(t, id, 7, step.body); got.State != step.want || got.ID != id {
+		if got := step.by.sendClaim(t, 1, 7, step.body); got.State != step.want {
 			t.Errorf("%+v, want %d", got, step.want)
 		}
 		if step.after != nil {
 			one.exchange(t, step.after)
 		}
 	}
-	if s := two.exchange(t, &query.Settle{ID: 5, Claim: 1, State: keystate.Answered, Answer: []byte("17")}).(*query.Settled); s.ID != 5 {
+	if s := two.exchange(t, &query.Outcome{ID: 1, State: keystate.Answered, Answer: []byte("17")}).(*query.Settled); s.ID != 1 {
 		t.Errorf("%+v", s)
 	}
 	if got := one.sendClaim(t, 3, 7, 1); got.State != keystate.Answered || string(got.Answer) != "17" {
@@ -148,18 +155,87 @@ func TestClaims(t *testing.T) {
 	l.close()
 }
 
+// TestClaimsLookup checks that a worker can ask for an earlier answer without
+// claiming a key that is free.
+func TestClaimsLookup(t *testing.T) {
+	l := startLedger(t, new(keysFile))
+	w := connectWorker(t, nil, l, 1, false)
+	lookup := func(key byte, want keystate.State) {
+		t.Helper()
+		m := keyed(9, key, 1)
+		m.Key[0].Lookup = true
+		if d := w.exchange(t, m).(*query.IntentDecision); d.Decision != query.Denied || d.State != want || (string(d.Answer) == "17") != (want == keystate.Answered) {
+			t.Errorf("key %d: %+v, want %d", key, d, want)
+		}
+	}
+	lookup(1, keystate.NotDone)
+	w.sendClaim(t, 1, 1, 1)
+	lookup(1, keystate.Running)
+	w.exchange(t, &query.Outcome{ID: 1, State: keystate.Answered, Answer: []byte("17")})
+	lookup(1, keystate.Answered)
+	w.sendClaim(t, 2, 2, 1)
+	w.exchange(t, &query.Outcome{ID: 2, State: keystate.NotDone})
+	lookup(2, keystate.NotDone)
+	if got := w.sendClaim(t, 3, 2, 2); got.State != keystate.Fresh {
+		t.Errorf("after a lookup: %+v", got)
+	}
+	l.close()
+}
+
+// TestClaimsAndLog checks the lines of the audit log for changes with an
+// Idempotency-Key. Only a change whose key is free has lines. If the log can't
+// be written, the key must become free again before the worker is answered.
+func TestClaimsAndLog(t *testing.T) {
+	d := &disk{free: 1 << 20}
+	j, l := testAudit(t, d, false, testTimeout), startLedger(t, new(keysFile))
+	one, two := connectWorker(t, j, l, 1, false), connectWorker(t, j, l, 2, false)
+	count := func(text string) int { return strings.Count(d.content(), text) }
+	if got := one.sendClaim(t, 1, 1, 1); got.State != keystate.Fresh || count(`"intent"`) != 1 {
+		t.Errorf("%+v with the log %s", got, d.content())
+	}
+	if got := two.sendClaim(t, 1, 1, 1); got.State != keystate.Running {
+		t.Errorf("%+v", got)
+	}
+	one.exchange(t, &query.Outcome{ID: 1, Status: 200, Code: "ok", State: keystate.Answered, Answer: []byte("17")})
+	await(t, "the outcome", func() bool { return count(`"outcome"`) == 1 })
+	d.setFree(0)
+	if got := two.sendClaim(t, 2, 1, 1); got.State != keystate.Answered || string(got.Answer) != "17" {
+		t.Errorf("while the log is full: %+v", got)
+	}
+	for id := uint64(3); id < 5; id++ {
+		if got := two.sendClaim(t, id, 2, 1); got.Decision != query.Denied || got.State != keystate.None {
+			t.Errorf("while the log is full: %+v", got)
+		}
+	}
+	d.setFree(1 << 20)
+	if got := one.sendClaim(t, 5, 2, 1); got.State != keystate.Fresh {
+		t.Errorf("when the log can be written again: %+v", got)
+	}
+	one.handleExit("it was killed")
+	if got := two.sendClaim(t, 6, 2, 1); got.State != keystate.Unknown {
+		t.Errorf("when the other worker was killed: %+v", got)
+	}
+	await(t, "the end", func() bool { return count(`"ended":"unknown","because":"it was killed"`) == 1 })
+	if intents, outcomes := count(`"intent"`), count(`"outcome"`); intents != 2 || outcomes != 2 || j.counts.granted.n.Load() != 2 || j.counts.refused.n.Load() != 2 {
+		t.Errorf("%d intents, %d outcomes, %+v", intents, outcomes, &j.counts)
+	}
+	l.close()
+	j.close()
+}
+
 // TestClaimsOfTheDead checks that when a worker exits, its claims become
 // unknown at once. But if the worker never got the answer to a claim, the key
-// of that claim must become free.
+// of that claim must become free, and the change must not be in the log.
 func TestClaimsOfTheDead(t *testing.T) {
 	b := &keysFile{hang: make(chan struct{}, 10)}
-	l := startLedger(t, b)
-	dead, other := connectWorker(t, l, 1, false), connectWorker(t, l, 2, false)
+	d := &disk{free: 1 << 20}
+	j, l := testAudit(t, d, false, testTimeout), startLedger(t, b)
+	dead, other := connectWorker(t, j, l, 1, false), connectWorker(t, nil, l, 2, false)
 	b.hang <- struct{}{}
 	dead.sendClaim(t, 1, 1, 1)
-	_, err := dead.handle(&query.Claim{ID: 2, Key: [32]byte{2}, User: [32]byte{9}})
+	_, err := dead.handle(keyed(2, 2, 0))
 	must(t, err)
-	dead.handleExit()
+	dead.handleExit("")
 	close(b.hang)
 	if got := other.sendClaim(t, 1, 1, 1); got.State != keystate.Unknown {
 		t.Errorf("%+v", got)
@@ -170,18 +246,22 @@ func TestClaimsOfTheDead(t *testing.T) {
 		}
 	}
 	l.close()
+	j.close()
+	if n := strings.Count(d.content(), `"intent"`); n != 1 || len(dead.open) != 0 {
+		t.Errorf("%d intents, %d changes are open", n, len(dead.open))
+	}
 }
 
 // TestClaimsOfUsers checks that with become_user, a worker can use neither the
 // keys nor the shares of other users.
 func TestClaimsOfUsers(t *testing.T) {
 	l := startLedger(t, new(keysFile))
-	one, two := connectWorker(t, l, 1, true), connectWorker(t, l, 2, true)
+	one, two := connectWorker(t, nil, l, 1, true), connectWorker(t, nil, l, 2, true)
 	if a, b := one.sendClaim(t, 1, 7, 1), two.sendClaim(t, 1, 7, 2); a.State != keystate.Fresh || b.State != keystate.Fresh {
 		t.Errorf("%+v, %+v", a, b)
 	}
-	_, first := one.keyAndShare(&query.Claim{User: [32]byte{1}})
-	if _, second := one.keyAndShare(&query.Claim{User: [32]byte{2}}); first != second {
+	_, first := one.keyAndShare(&query.Key{User: [32]byte{1}})
+	if _, second := one.keyAndShare(&query.Key{User: [32]byte{2}}); first != second {
 		t.Error("the user has two shares")
 	}
 	l.close()
@@ -195,7 +275,7 @@ func TestClaimsDiskFull(t *testing.T) {
 	log := logged(t)
 	b := new(keysFile)
 	l := startLedger(t, b)
-	w := connectWorker(t, l, 1, false)
+	w := connectWorker(t, nil, l, 1, false)
 	w.sendClaim(t, 1, 1, 1)
 	b.set(true, nil)
 	for id := range uint64(3) {
@@ -203,7 +283,7 @@ func TestClaimsDiskFull(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	w.exchange(t, &query.Settle{ID: 20, Claim: 1, State: keystate.Answered, Answer: []byte("1")})
+	w.exchange(t, &query.Outcome{ID: 1, State: keystate.Answered, Answer: []byte("1")})
 	if got := w.sendClaim(t, 21, 1, 1); got.State != keystate.Running {
 		t.Errorf("%+v", got)
 	}
@@ -224,7 +304,7 @@ func TestClaimsIll(t *testing.T) {
 	logged(t)
 	b := &keysFile{lockErr: errors.New("no locks available")}
 	l := startLedger(t, b)
-	w := connectWorker(t, l, 1, false)
+	w := connectWorker(t, nil, l, 1, false)
 	for id := range uint64(3) {
 		if got := w.sendClaim(t, id, 2, 1); got.State != keystate.Full {
 			t.Errorf("%+v", got)
@@ -239,56 +319,69 @@ func TestClaimsIll(t *testing.T) {
 func TestClaimsLiars(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
-	l := startLedger(t, &keysFile{hang: hang})
-	claim := func(id uint64) ipc.Message { return &query.Claim{ID: id} }
+	hanging := startLedger(t, &keysFile{hang: hang})
+	claim := func(id uint64) ipc.Message { return keyed(id, byte(id), 1) }
+	outcome := func(p peer, id uint64, state keystate.State) error {
+		_, err := p.handle(&query.Outcome{ID: id, State: state})
+		return err
+	}
 	for name, send := range map[string]func(peer) error{
-		"sent Claim 1 twice": func(p peer) error {
+		"sent Intent 1 twice": func(p peer) error {
 			_, _ = p.handle(claim(1))
 			_, err := p.handle(claim(1))
 			return err
 		},
-		"for more requests than it can have": func(p peer) (err error) {
+		"for more changes than it can have requests": func(p peer) (err error) {
 			for id := uint64(0); err == nil && id <= uint64(p.maxOpen); id++ {
 				_, err = p.handle(claim(id))
 			}
 			return err
 		},
-		"too often": func(p peer) (err error) {
-			p.quota, p.excess = rate.New(1, 0, time.Now()), rate.New(2, 0, time.Now())
-			for id := uint64(0); err == nil && id < 9; id++ {
-				_, err = p.handle(claim(id))
-			}
-			return err
-		},
-		"which it does not have": func(p peer) error {
-			_, err := p.handle(&query.Settle{Claim: 1, State: keystate.Answered})
-			return err
-		},
-		"claim 3, which it does not have": func(p peer) error { // the worker sends Settle before it gets the answer to its Claim
+		"change 1, which was not granted": func(p peer) error { return outcome(p, 1, keystate.Answered) },
+		"change 3, which was not granted": func(p peer) error { // the worker sends the Outcome before it gets the answer to its Intent
 			_, _ = p.handle(claim(3))
-			_, err := p.handle(&query.Settle{Claim: 3, State: keystate.Answered})
-			return err
+			return outcome(p, 3, keystate.Answered)
 		},
 	} {
-		if err := send(connectWorker(t, l, 1, false)); err == nil || !strings.Contains(err.Error(), name) {
+		if err := send(connectWorker(t, nil, hanging, 1, false)); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v, want %q", err, name)
 		}
 	}
-	if handled, _ := connectWorker(t, nil, 1, false).handle(claim(1)); handled {
+
+	j, l := testAudit(t, &disk{free: 1 << 20}, false, testTimeout), startLedger(t, new(keysFile))
+	w := connectWorker(t, j, l, 1, false)
+	w.sendClaim(t, 1, 1, 1)
+	w.exchange(t, &query.Intent{ID: 2})
+	for id, states := range map[uint64][]keystate.State{
+		1: {keystate.None, keystate.Fresh, keystate.Running, keystate.Mismatch, keystate.Full},
+		2: {keystate.Answered, keystate.Unknown, keystate.NotDone},
+	} {
+		for _, state := range states {
+			if err := outcome(w, id, state); err == nil || !strings.Contains(err.Error(), "of its key") {
+				t.Errorf("change %d with state %d: %v", id, state, err)
+			}
+		}
+	}
+	if len(w.open) != 2 { // their outcome is unknown when the worker has been killed
+		t.Errorf("%d changes are open", len(w.open))
+	}
+	if handled, _ := connectWorker(t, j, nil, 1, false).handle(claim(1)); handled {
 		t.Error("a claim was handled without a file")
 	}
 }
 
-// TestClaimsWithoutLog tests an auditor that has no audit log. It must not
-// handle intents, and it must have only the counters for claims.
+// TestClaimsWithoutLog tests an auditor that has no audit log. It must handle
+// only intents with an Idempotency-Key, and it must have only the counters for
+// claims.
 func TestClaimsWithoutLog(t *testing.T) {
-	c := newClient(nil, newTestClient(t, 1), nil)
+	a := newAuditor(nil)
+	a.ledger = startLedger(t, new(keysFile))
+	c := connectWorker(t, nil, a.ledger, 1, false)
 	if handled, _ := c.handle(new(query.Intent)); handled {
 		t.Error("the intent was handled")
 	}
 	c.handleExit("")
-	a := newAuditor(nil)
-	if a.ledger = startLedger(t, new(keysFile)); len(a.Counters()) != 2 {
+	if len(a.Counters()) != 2 {
 		t.Error(a.Counters())
 	}
 	a.Close()
@@ -296,19 +389,20 @@ func TestClaimsWithoutLog(t *testing.T) {
 
 // TestClaimsShareSyncs checks that claims waiting for the disk share a sync.
 func TestClaimsShareSyncs(t *testing.T) {
-	b := &slowFile{}
+	b := &slowFile{claimed: make(chan struct{})}
 	l := startLedger(t, b)
-	w := connectWorker(t, l, 1, false)
+	w := connectWorker(t, nil, l, 1, false)
 	for id := range uint64(w.maxOpen) {
-		_, err := w.handle(&query.Claim{ID: id, Key: [32]byte{byte(id)}})
+		_, err := w.handle(keyed(id, byte(id), 1))
 		must(t, err)
 	}
+	close(b.claimed)
 	for range w.maxOpen {
 		_, err := w.channel.Receive()
 		must(t, err)
 	}
 	l.close()
-	if b.syncs > w.maxOpen/2 {
+	if b.syncs > 2 { // the first claim, and all others
 		t.Errorf("%d syncs for %d claims", b.syncs, w.maxOpen)
 	}
 	if !bytes.Contains(b.text, []byte("SIK")) {
@@ -316,14 +410,15 @@ func TestClaimsShareSyncs(t *testing.T) {
 	}
 }
 
-// slowFile is a file whose syncs take a moment.
+// slowFile is a file whose first sync takes until all claims have been made.
 type slowFile struct {
 	keysFile
-	syncs int
+	claimed chan struct{}
+	syncs   int
 }
 
 func (b *slowFile) Sync() error {
 	b.syncs++
-	time.Sleep(20 * time.Millisecond)
+	<-b.claimed
 	return nil
 }

@@ -71,11 +71,8 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 		cfg.Ready = readiness(k, nil)
 	}
 	cfg.Users, cfg.Resolver = users, users
-	if setup.Audit && b != nil {
-		cfg.Audit = b.Audit()
-	}
-	if setup.Claims && b != nil {
-		cfg.Keys = b.Keys()
+	if (setup.Audit || setup.Claims) && b != nil {
+		cfg.Audit, cfg.Keys = b.Audit(setup.Audit), setup.Claims
 	}
 	return handlers.New(cfg), nil
 }

@@ -12,7 +12,8 @@ import (
 // MakeChange evaluates the client's If-Match and If-None-Match, and then calls the
 // function do to make a change. It records the change in the audit log. Every
 // call that makes a daemon change something must be inside the function that is
-// passed as do.
+// passed as do. If the request's Idempotency-Key is not free, the error is a
+// KeyError.
 //
 // The object argument is the name of the object, or "" if the name is not known
 // before the change. After a successful change, the function describe returns
@@ -74,7 +75,7 @@ func isFromPage(h http.Header) bool { return h["Sec-Fetch-Site"] != nil || h["Or
 // auditChange returns the Change for the audit log.
 func (c *Call) auditChange(object string) Change {
 	a := Change{Request: c.id, Local: c.client.Local, UID: c.client.UID, ActAs: c.client.ActAs,
-		Object: Redact(object), Fields: strings.Join(c.fields, " ")}
+		Object: Redact(object), Fields: strings.Join(c.fields, " "), Key: c.keyClaim()}
 	if peer, ok := auth.PeerFrom(c.ctx); ok {
 		a.Forwarded = peer.Forwarded
 	}

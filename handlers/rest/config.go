@@ -39,8 +39,8 @@ type Config struct {
 	MaxParsed     int64                          // maximum memory for a body with the values that are parsed from it; 0 for no limit
 	ReadBody      time.Duration                  // maximum time to wait for the next bytes of a body
 	Strict        bool                           // bodies with unknown fields are refused, even with +fast
-	Audit         Audit                          // records changes; nil if changes are not recorded
-	Keys          Keys                           // stores Idempotency-Keys; nil if they are refused
+	Audit         Audit                          // records changes and stores Idempotency-Keys; nil if it does neither
+	Keys          bool                           // Audit stores Idempotency-Keys; otherwise they are refused
 	Log           *slog.Logger                   // nil for no log
 	Lines         *Lines                         // limits the log lines about requests; nil for no limit
 

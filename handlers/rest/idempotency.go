@@ -3,6 +3,7 @@ package rest
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -30,7 +31,7 @@ func (c *Call) ReadKey() error {
 	case values[0] == "" || len(values[0]) > api.MaxKey || strings.ContainsFunc(values[0], isUnprintable):
 		return errs.New(errs.Malformed, "the Idempotency-Key header is invalid").
 			WithHint("a key has 1 to %d printable ASCII characters", api.MaxKey)
-	case c.server.Keys == nil:
+	case !c.server.Keys || c.server.Audit == nil:
 		return errs.New(errs.Unsupported, "this gateway keeps no Idempotency-Key; nothing was submitted").
 			WithHint("send the request without this header, or set SCHEDRESTD_IDEMPOTENCY_FILE for the gateway")
 	}
@@ -40,22 +41,41 @@ func (c *Call) ReadKey() error {
 
 func isUnprintable(r rune) bool { return r < ' ' || r > '~' }
 
-// SubmitOnce calls the function do to submit a job. If an earlier request with
-// the same Idempotency-Key has already submitted it, SubmitOnce returns the
-// answer to that request instead.
-func SubmitOnce(c *Call, do func() (*model.Submitted, error)) (*model.Submitted, error) {
-	if c.key == "" {
-		return do()
+// SubmitOnce is MakeChange for the submission of a job. If an earlier request
+// with the same Idempotency-Key has already submitted the job, SubmitOnce
+// returns the answer to that request instead. If another request with this key
+// is in progress, SubmitOnce waits for it, but at most for keyWait.
+func SubmitOnce(c *Call, do func() (*model.Submitted, error), describe func(*model.Submitted) Result) (*model.Submitted, error) {
+	describeKeyed := func(s *model.Submitted) Result {
+		result := describe(s)
+		if c.key != "" {
+			result.Answer = encodeAnswer(s)
+		}
+		return result
 	}
-	state, answer, settle, err := c.claim()
-	if err != nil {
-		return nil, err
+	for pause := keyWait / 64; ; pause *= 2 {
+		submitted, err := MakeChange(c, "", do, describeKeyed)
+		e, ok := errors.AsType[*KeyError](err)
+		switch {
+		case !ok:
+			return submitted, err
+		case e.State != keystate.Running || pause > keyWait/2:
+			return c.repeatAnswer(e)
+		}
+		select {
+		case <-time.After(pause):
+		case <-c.ctx.Done():
+			return nil, c.ctx.Err()
+		}
 	}
-	switch state {
-	case keystate.Fresh:
-		return submitAndSettle(settle, do)
+}
+
+// repeatAnswer returns the answer to the first request with the
+// Idempotency-Key, or an error if this answer can't be repeated.
+func (c *Call) repeatAnswer(e *KeyError) (*model.Submitted, error) {
+	switch e.State {
 	case keystate.Answered:
-		if submitted := decodeAnswer(answer); submitted != nil {
+		if submitted := decodeAnswer(e.Answer); submitted != nil {
 			c.w.Header().Set(api.HeaderReplayed, "true")
 			return submitted, nil
 		}
@@ -70,49 +90,27 @@ func SubmitOnce(c *Call, do func() (*model.Submitted, error)) (*model.Submitted,
 		e.Code = codeKeyReused
 		return nil, e
 	case keystate.Full:
-		return nil, errs.New(errs.Unavailable, "the Idempotency-Key can't be kept now; nothing was submitted")
+		full := errs.New(errs.Unavailable, "the Idempotency-Key can't be kept now; nothing was submitted")
+		full.Err = e.Cause
+		return nil, full
 	}
-	e := errs.New(errs.BadAnswer, "the first request with this Idempotency-Key may have submitted a job; nothing more was submitted").
+	unknown := errs.New(errs.BadAnswer, "the first request with this Idempotency-Key may have submitted a job; nothing more was submitted").
 		WithHint("look for the job; to submit another one use a new key")
-	e.Code = errs.OutcomeUnknown
-	return nil, e
+	unknown.Code = errs.OutcomeUnknown
+	return nil, unknown
 }
 
-// claim claims the request's key. If another request with this key is in
-// progress, claim waits for it, but at most for keyWait.
-func (c *Call) claim() (state keystate.State, answer []byte, settle func(keystate.State, []byte), err error) {
+// keyClaim returns the request's Idempotency-Key for the auditor, or nil if it
+// has none.
+func (c *Call) keyClaim() *KeyClaim {
+	if c.key == "" {
+		return nil
+	}
 	user := fmt.Sprintf("uid %d", c.client.UID)
 	if !c.client.Local {
 		user = fmt.Sprintf("user %q as %q", c.client.Claims.User, c.client.ActAs)
 	}
-	k := KeyClaim{Key: sha256.Sum256(fmt.Appendf(nil, "%s %s", user, c.key)), User: sha256.Sum256([]byte(user)),
-		Body: c.requestHash}
-	for pause := keyWait / 64; ; pause *= 2 {
-		state, answer, settle, err = c.server.Keys.Claim(c.ctx, k)
-		if err != nil || state != keystate.Running || pause > keyWait/2 {
-			return state, answer, settle, err
-		}
-		select {
-		case <-time.After(pause):
-		case <-c.ctx.Done():
-			return state, nil, nil, c.ctx.Err()
-		}
-	}
-}
-
-// submitAndSettle submits a job for a request whose key has been claimed, and
-// stores the result for the key.
-func submitAndSettle(settle func(keystate.State, []byte), do func() (*model.Submitted, error)) (submitted *model.Submitted, err error) {
-	state, answer := keystate.Unknown, []byte(nil) // stored if do panics
-	defer func() { settle(state, answer) }()
-	submitted, err = do()
-	switch {
-	case err == nil:
-		state, answer = keystate.Answered, encodeAnswer(submitted)
-	case FailureResult(err).Code != errs.OutcomeUnknown:
-		state = keystate.NotDone
-	}
-	return submitted, err
+	return &KeyClaim{Key: sha256.Sum256(fmt.Appendf(nil, "%s %s", user, c.key)), User: sha256.Sum256([]byte(user)), Body: c.requestHash}
 }
 
 // storedAnswer is the form in which answers are stored. It must stay readable

@@ -2,12 +2,14 @@ package rest
 
 import (
 	"context"
-	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"schedrestd/api"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/keystate"
 	"schedrestd/model"
@@ -16,14 +18,48 @@ import (
 // TestIdempotencyKeyPanics checks that the outcome of a submission that panics
 // is stored as unknown.
 func TestIdempotencyKeyPanics(t *testing.T) {
-	var got keystate.State
+	audit := new(granting)
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = submitAndSettle(func(s keystate.State, _ []byte) { got = s }, func() (*model.Submitted, error) { panic("x") })
+		_, _ = SubmitOnce(keyedCall(t, audit), func() (*model.Submitted, error) { panic("x") }, nil)
 	}()
-	if got != keystate.Unknown {
+	if got := audit.result.KeyState(); got != keystate.Unknown {
 		t.Errorf("state %d", got)
 	}
+}
+
+// TestKeyStates checks the state of a key after a submission.
+func TestKeyStates(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want keystate.State
+	}{
+		{nil, keystate.Answered},
+		{errs.New(errs.Denied, "no"), keystate.NotDone},
+		{&errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown}, keystate.Unknown},
+	} {
+		audit := new(granting)
+		_, err := SubmitOnce(keyedCall(t, audit), func() (*model.Submitted, error) { return &model.Submitted{StepID: model.StepID{JobID: 7}}, tt.err },
+			func(*model.Submitted) Result { return Result{Objects: "7"} })
+		if got := audit.result.KeyState(); err != tt.err || got != tt.want || (decodeAnswer(audit.result.Answer) != nil) != (err == nil) {
+			t.Errorf("%v: state %d, want %d", err, got, tt.want)
+		}
+	}
+}
+
+// keyedCall returns a submission with an Idempotency-Key.
+func keyedCall(t *testing.T, audit Audit) *Call {
+	t.Helper()
+	return &Call{key: "k", server: NewServer(Service{}, Config{Audit: audit, Keys: true}), r: httptest.NewRequest(http.MethodPost, "/", nil), ctx: t.Context(),
+		match: match{route: &Route{Endpoint: &api.Endpoint{Method: http.MethodPost}}}}
+}
+
+// granting implements Audit. It permits every change, and keeps the last
+// result.
+type granting struct{ result Result }
+
+func (g *granting) Intend(context.Context, Change) (func(Result), error) {
+	return func(r Result) { g.result = r }, nil
 }
 
 // TestRemember checks that decodeAnswer returns the answer that encodeAnswer
@@ -47,15 +83,15 @@ func TestRemember(t *testing.T) {
 			t.Errorf("%s is %+v", bad, s)
 		}
 	}
-	if _, err := SubmitOnce(&Call{key: "k", server: NewServer(Service{}, Config{Keys: answered{}})}, nil); FailureResult(err).Code != errs.OutcomeUnknown {
+	if _, err := SubmitOnce(keyedCall(t, answered{}), nil, nil); FailureResult(err).Code != errs.OutcomeUnknown {
 		t.Error(err)
 	}
 }
 
-// answered implements Keys. For every key, it returns a stored answer that
+// answered implements Audit. For every key, it returns a stored answer that
 // can't be decoded.
 type answered struct{}
 
-func (answered) Claim(context.Context, KeyClaim) (keystate.State, []byte, func(keystate.State, []byte), error) {
-	return keystate.Answered, []byte("?"), func(keystate.State, []byte) { panic(errors.New("settled")) }, nil
+func (answered) Intend(context.Context, Change) (func(Result), error) {
+	return nil, &KeyError{State: keystate.Answered, Answer: []byte("?")}
 }

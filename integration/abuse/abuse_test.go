@@ -246,7 +246,7 @@ var requestLine = regexp.MustCompile(`worker=\d+ .*msg=request .*\bid=([A-Z2-7]+
 func loggedPaths(g *harness.Gateway, list []*attempt) map[string]string {
 	g.T.Helper()
 	paths := map[string]string{}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		for _, m := range requestLine.FindAllStringSubmatch(g.Logged(), -1) {
 			paths[m[1]] = m[2]
 		}

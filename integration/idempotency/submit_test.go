@@ -275,6 +275,48 @@ func TestKilledWhileSubmitting(t *testing.T) {
 	}
 }
 
+// TestAuditorKilledWhileSubmitting kills the auditor before the controller
+// answers a submission. The first client gets the controller's answer. The
+// auditor could not store it, so a repeated submission must not be sent to the
+// controller again.
+func TestAuditorKilledWhileSubmitting(t *testing.T) {
+	t.Parallel()
+	var dir string
+	l := harness.NewLab(t, withKeyFile(&dir))
+	body := l.JobRequest("true", map[string]any{"hold": true})
+	l.Submit("true", map[string]any{"hold": true}) // a worker has verified the token
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	controller := l.Daemons["schedctld"].PID()
+	harness.Suspend(t, controller)
+	first := make(chan harness.Answer, 1)
+	go func() {
+		a, err := l.TryRequest(c, "POST", submitPath, body, keyHeader("k"))
+		if err != nil {
+			t.Error(err)
+		}
+		first <- a
+	}()
+	harness.Eventually(t, "the intent", func() bool { return countClaims(t, dir) == 1 && countIntents(t, dir) == 2 })
+	harness.Must(t, syscall.Kill(harness.DescendantNamed(t, l.Daemons["schedrestd"].PID(), "schedrestd-audi"), syscall.SIGKILL))
+	harness.Must(t, syscall.Kill(controller, syscall.SIGCONT))
+	(<-first).Want(t, 200)
+	for range 2 {
+		var a harness.Answer
+		harness.Eventually(t, "an answer by a worker that has an auditor", func() bool {
+			var err error
+			a, err = l.TryRequest(c, "POST", submitPath, body, keyHeader("k"))
+			harness.Must(t, err)
+			return a.Status != 503
+		})
+		if a.Want(t, 502); !strings.Contains(a.Text, "outcome_unknown") {
+			t.Errorf("%s", a.Text)
+		}
+	}
+	if n := countJobs(l); n != 2 {
+		t.Errorf("%d jobs", n)
+	}
+}
+
 // TestNoKeyFile checks that a gateway without a file for Idempotency-Keys
 // refuses a submission with such a key, and accepts a submission without one.
 func TestNoKeyFile(t *testing.T) {

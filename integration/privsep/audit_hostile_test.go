@@ -24,11 +24,11 @@ var auditor *ipc.Channel
 func playUnasked(part string, fd int) {
 	switch part {
 	case "intent, unknown connection":
-		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 36, 0)
+		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 38, 0)
 	case "outcome, unknown change":
-		sendRawTo(fd, ipc.KindOf(new(query.Outcome)), 18, 0)
+		sendRawTo(fd, ipc.KindOf(new(query.Outcome)), 21, 0)
 	case "decision":
-		sendRawTo(fd, ipc.KindOf(new(query.IntentDecision)), 9, 0)
+		sendRawTo(fd, ipc.KindOf(new(query.IntentDecision)), 12, 0)
 	case "forged facts":
 		sendRawTo(fd, ipc.KindOf(new(work.ConnectionFacts)), 31, 0)
 	case "forged log file":
@@ -36,13 +36,13 @@ func playUnasked(part string, fd int) {
 	case "exit of another worker":
 		sendRawTo(fd, ipc.KindOf(new(work.WorkerExited)), 6, 0)
 	case "truncated intent":
-		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 35, 0)
-	case "intent with trailing bytes":
 		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 37, 0)
+	case "intent with trailing bytes":
+		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 39, 0)
 	case "intent too long":
-		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 1694, 0)
+		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 1793, 0)
 	case "outcome too long":
-		sendRawTo(fd, ipc.KindOf(new(query.Outcome)), 338, 0)
+		sendRawTo(fd, ipc.KindOf(new(query.Outcome)), 1741, 0)
 	case "endless outcomes":
 		for auditor.Send(&query.Outcome{ID: 1}) == nil {
 		}

@@ -22,51 +22,44 @@ import (
 // announces a change on a connection.
 func intentFrame(connection uint64) func() []byte {
 	return func() []byte {
-		raw := append([]byte{byte(ipc.KindOf(new(query.Intent)))}, make([]byte, 36)...)
+		raw := append([]byte{byte(ipc.KindOf(new(query.Intent)))}, make([]byte, 38)...)
 		little.LittleEndian.PutUint64(raw[1:], 1)
 		little.LittleEndian.PutUint64(raw[9:], connection)
 		return raw
 	}
 }
 
-// claimFrame returns a function that encodes a Claim, the message that reserves
-// an Idempotency-Key. Each call to this function uses a new key.
-func claimFrame() func() []byte {
-	id := uint64(0)
+// keyedFrame returns a function that encodes an Intent with the given number of
+// Idempotency-Keys, on a connection that never existed.
+func keyedFrame(keys byte) func() []byte {
 	return func() []byte {
-		id++
-		raw := append([]byte{byte(ipc.KindOf(new(query.Claim)))}, make([]byte, 104)...)
-		little.LittleEndian.PutUint64(raw[1:], id)
-		little.LittleEndian.PutUint64(raw[9:], id)
+		raw := append(intentFrame(1<<40)(), make([]byte, int(keys)*97)...)
+		raw[1+36] = keys
 		return raw
 	}
 }
 
-// settleFrame returns a function that encodes a Settle, the message with the
-// result of a change whose Idempotency-Key was reserved.
-func settleFrame(claim uint64, state keystate.State) func() []byte {
+// outcomeFrame returns a function that encodes an Outcome with a state of an
+// Idempotency-Key.
+func outcomeFrame(state keystate.State) func() []byte {
 	return func() []byte {
-		raw := append([]byte{byte(ipc.KindOf(new(query.Settle)))}, make([]byte, 19)...)
-		little.LittleEndian.PutUint64(raw[9:], claim)
-		raw[17] = byte(state)
+		raw := zeroFrame(ipc.KindOf(new(query.Outcome)), 21)()
+		raw[1+18] = byte(state)
 		return raw
 	}
 }
 
 var auditorAttacks = []serviceAttack{
-	{name: "a claim of an Idempotency-Key, for an invented user", frame: claimFrame()},
-	{name: "the same claim twice", frame: zeroFrame(ipc.KindOf(new(query.Claim)), 104), times: 2, neverReads: true, breaksProtocol: true},
-	{name: "the end of a claim that the worker does not have", frame: settleFrame(7, keystate.Answered), breaksProtocol: true},
-	{name: "the end of a claim, with an invalid state", frame: settleFrame(7, keystate.Running), breaksProtocol: true},
-	{name: "Claim cut short", frame: zeroFrame(ipc.KindOf(new(query.Claim)), 103), breaksProtocol: true},
-	{name: "Claim with trailing bytes", frame: zeroFrame(ipc.KindOf(new(query.Claim)), 105), breaksProtocol: true},
-	{name: "Settle with more than the longest answer", frame: zeroFrame(ipc.KindOf(new(query.Settle)), 20+keystate.MaxAnswer), breaksProtocol: true},
-	{name: "a confirmation that it has a claim (Claimed)", frame: zeroFrame(ipc.KindOf(new(query.Claimed)), 11), breaksProtocol: true},
+	{name: "a claim of an Idempotency-Key, without a connection", frame: keyedFrame(1), breaksProtocol: true},
+	{name: "a claim of two keys for one change", frame: keyedFrame(2), breaksProtocol: true},
+	{name: "the end of a claim that the worker does not have", frame: outcomeFrame(keystate.Answered), breaksProtocol: true},
+	{name: "the end of a claim, with an invalid state", frame: outcomeFrame(keystate.NotDone + 1), breaksProtocol: true},
+	{name: "Outcome with more than the longest answer", frame: zeroFrame(ipc.KindOf(new(query.Outcome)), 1741), breaksProtocol: true},
 	{name: "a confirmation that the end of a claim was recorded (Settled)", frame: zeroFrame(ipc.KindOf(new(query.Settled)), 8), breaksProtocol: true},
 	{name: "a file of its own for Idempotency-Keys (ClaimsFD)", frame: zeroFrame(ipc.KindOf(new(ipc.ClaimsFD)), 1), breaksProtocol: true},
 
 	{name: "a change on a connection that never existed", frame: intentFrame(1 << 40), breaksProtocol: true},
-	{name: "the outcome of a change that was not permitted", frame: zeroFrame(ipc.KindOf(new(query.Outcome)), 18), breaksProtocol: true},
+	{name: "the outcome of a change that was not permitted", frame: zeroFrame(ipc.KindOf(new(query.Outcome)), 21), breaksProtocol: true},
 
 	// Messages that the protocol does not define, or that a worker may not
 	// send.
@@ -78,12 +71,12 @@ var auditorAttacks = []serviceAttack{
 	{name: "a log file of its own, with a descriptor", frame: zeroFrame(ipc.KindOf(new(ipc.LogFD)), 4), fds: 1, breaksProtocol: true},
 	{name: "a confirmation that the file can be written (LogFileResult)", frame: zeroFrame(ipc.KindOf(new(ipc.LogFileResult)), 2), breaksProtocol: true},
 	{name: "a second channel (WorkerChannel)", frame: zeroFrame(ipc.KindOf(new(work.WorkerChannel)), 16), breaksProtocol: true},
-	{name: "permission for a change (IntentDecision)", frame: zeroFrame(ipc.KindOf(new(query.IntentDecision)), 9), breaksProtocol: true},
+	{name: "permission for a change (IntentDecision)", frame: zeroFrame(ipc.KindOf(new(query.IntentDecision)), 12), breaksProtocol: true},
 	{name: "WorkerViolation, about another worker", frame: zeroFrame(ipc.KindOf(new(work.WorkerViolation)), 6), breaksProtocol: true},
 	{name: "Lookup, as if to the resolver", frame: zeroFrame(ipc.KindOf(new(work.Lookup)), 15), breaksProtocol: true},
-	{name: "Intent cut short", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 35), breaksProtocol: true},
-	{name: "Intent with trailing bytes", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 37), breaksProtocol: true},
-	{name: "Intent with more than the longest texts", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 1694), breaksProtocol: true},
+	{name: "Intent cut short", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 37), breaksProtocol: true},
+	{name: "Intent with trailing bytes", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 39), breaksProtocol: true},
+	{name: "Intent with more than the longest texts", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 1793), breaksProtocol: true},
 	{name: "an oversized message", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 60_000), breaksProtocol: true},
 	{name: "its side of the channel shut down", close: true},
 	{name: "an empty packet", frame: func() []byte { return nil }},

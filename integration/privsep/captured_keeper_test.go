@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/internal/keystate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
@@ -267,8 +266,6 @@ func receive(fd int, message []byte) string {
 				return "is answered: unknown"
 			}
 			return fmt.Sprintf("is answered: %q", raw[12:12+int(raw[10])])
-		case raw[0] == byte(ipc.KindOf(new(query.Claimed))):
-			return map[byte]string{byte(keystate.Fresh): "gets the key"}[raw[9]]
 		case raw[0] == byte(ipc.KindOf(new(query.Verified))):
 			return "is answered: " + map[byte]string{byte(query.Genuine): "genuine", byte(query.Forged): "forged"}[raw[9]]
 		}
@@ -280,7 +277,7 @@ func receive(fd int, message []byte) string {
 // isAnswer reports whether messages of this kind answer a request.
 func isAnswer(kind byte) bool {
 	switch ipc.Kind(kind) {
-	case ipc.KindOf(new(query.Signed)), ipc.KindOf(new(query.Claimed)), ipc.KindOf(new(query.Verified)), ipc.KindOf(new(work.LookupResult)):
+	case ipc.KindOf(new(query.Signed)), ipc.KindOf(new(query.Verified)), ipc.KindOf(new(work.LookupResult)):
 		return true
 	}
 	return false

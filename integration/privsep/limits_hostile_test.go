@@ -204,7 +204,7 @@ func threadsOfAWorker(t *testing.T, as user, c testConfig, bound int) {
 	g := serve(t, as, c)
 	pid, client := g.worker()
 	defer client.CloseIdleConnections()
-	highest := make(chan int, 1)
+	counting, highest := make(chan struct{}), make(chan int, 1)
 	go func() { // counts the kernel's threads, because Go's own count includes threads that it is about to create
 		most := 0
 		for {
@@ -216,10 +216,14 @@ func threadsOfAWorker(t *testing.T, as user, c testConfig, bound int) {
 			}
 			count, _, _ = strings.Cut(count, "\n")
 			n, _ := strconv.Atoi(count)
-			most = max(most, n)
+			if most == 0 {
+				close(counting)
+			}
+			most = max(most, n, 1)
 			time.Sleep(time.Millisecond) // the failing worker writes a trace of all its threads, which takes longer
 		}
 	}()
+	<-counting
 	if text, err := get(client, "/greed?of=threads&n="+strconv.Itoa(2*spawn.MaxUserTasks)); err == nil {
 		t.Fatalf("it got %s", text)
 	}

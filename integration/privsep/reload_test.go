@@ -222,19 +222,34 @@ func TestReloadWithoutDispatcher(t *testing.T) {
 func TestReloadWithDispatcherThatExits(t *testing.T) {
 	t.Parallel()
 	write := reloadWriter(t)
-	write(packed(work.Setup{Cluster: "two"}))
 	g := serve(t, plainUser(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
-	pid := g.dispatcherPID()
-	suspend(t, pid) // the dispatcher gets the configuration, but starts no workers for it
-	g.cmd.Process.Signal(syscall.SIGHUP)
-	time.Sleep(200 * time.Millisecond) // the parent reads the configuration
-	must(t, syscall.Kill(pid, syscall.SIGKILL))
-	r := g.await("new configuration rejected; keeping the old one", nil)
-	if text := fmt.Sprint(r["error"]); !strings.Contains(text, "the dispatcher exited") {
+	const reloaded, rejected = "configuration reloaded", "new configuration rejected; keeping the old one"
+	current := "one"
+	for pause := 200 * time.Millisecond; g.count(rejected) == 0; pause *= 2 {
+		next := current + "+"
+		write(packed(work.Setup{Cluster: next}))
+		pid := 0
+		await(t, "a dispatcher runs", func() bool {
+			if list := childrenNamed(t, g.cmd.Process.Pid, programs.Name(ipc.Dispatcher)); len(list) == 1 {
+				pid = list[0]
+			}
+			return pid != 0
+		})
+		reloads := g.count(reloaded)
+		suspend(t, pid) // the dispatcher gets the configuration, but starts no workers for it
+		g.cmd.Process.Signal(syscall.SIGHUP)
+		time.Sleep(pause) // if the parent takes longer to read the configuration, only the next dispatcher gets it
+		must(t, syscall.Kill(pid, syscall.SIGKILL))
+		g.eventually("the reload has ended", func() bool { return g.count(rejected) > 0 || g.count(reloaded) > reloads })
+		if g.count(rejected) == 0 {
+			current = next
+		}
+	}
+	if text := fmt.Sprint(g.await(rejected, nil)["error"]); !strings.Contains(text, "the dispatcher exited") {
 		t.Errorf("because %s", text)
 	}
-	if got := cluster(t, g.dial(t, "")); got != "one" {
-		t.Errorf("cluster %q", got)
+	if got := cluster(t, g.dial(t, "")); got != current {
+		t.Errorf("cluster %q, want %q", got, current)
 	}
 }
 

@@ -10,13 +10,14 @@ type State uint8
 // The states. The auditor's file contains these numbers, so a number must not
 // change its meaning.
 const (
-	Fresh    State = iota + 1 // the caller has claimed the key, and may carry out its request
-	Running                   // another request with the key is being carried out
-	Answered                  // the first request was answered
-	Unknown                   // the first request may have been carried out
-	Mismatch                  // the key was used before, for a different request
-	Full                      // no more keys can be stored at present
-	NotDone                   // the first request was not carried out, so the key is free
+	None     State = iota // the request has no key
+	Fresh                 // the caller has claimed the key, and may carry out its request
+	Running               // another request with the key is being carried out
+	Answered              // the first request was answered
+	Unknown               // the first request may have been carried out
+	Mismatch              // the key was used before, for a different request
+	Full                  // no more keys can be stored at present
+	NotDone               // the first request was not carried out, so the key is free
 )
 
 // MaxAnswer is the maximum length of an answer that is stored for a key, in

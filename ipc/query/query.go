@@ -22,22 +22,19 @@ var Rows = ipc.Register(
 	// the decision: the signature is valid, or it is forged, or the keeper
 	// can't tell because it has no key or an outdated key
 	ipc.Of[Verified](22, ipc.Keeper, ipc.Worker, ipc.In(ipc.Initial), 9, 9, 0, ipc.Initial),
-	// asks for permission to make a change for a connection of this worker
-	ipc.Of[Intent](47, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 36, 36+3*maxName+maxSource+maxMethod+maxRoute+maxObject+maxFields, 0, ipc.Initial),
+	// asks for permission to make a change for a connection of this worker, and
+	// claims the change's Idempotency-Key, if it has one; key, user and request
+	// are sent as hashes
+	ipc.Of[Intent](47, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 38, 38+3*maxName+maxSource+maxMethod+maxRoute+maxObject+maxFields+keySize, 0, ipc.Initial),
 	// the decision: the change is in the audit log and may be made, or it must
-	// not be made, or the worker may ask again later
-	ipc.Of[IntentDecision](48, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 9, 9, 0, ipc.Initial),
-	// the result of a permitted change, sent once
-	ipc.Of[Outcome](49, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 18, 18+maxCode+maxObject, 0, ipc.Initial),
-	// claims an Idempotency-Key for a request; key, user and request are sent
-	// as hashes
-	ipc.Of[Claim](23, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 104, 104, 0, ipc.Initial),
-	// whether the key is now claimed for this request; if an earlier request
-	// with the key was answered, also that answer
-	ipc.Of[Claimed](24, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 11, 11+keystate.MaxAnswer, 0, ipc.Initial),
-	// the result of the request for which a key was claimed, sent once
-	ipc.Of[Settle](25, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 19, 19+keystate.MaxAnswer, 0, ipc.Initial),
-	// the Settle was handled and, if possible, written to the disk
+	// not be made, or the worker may ask again later; if an earlier request with
+	// the key was answered, also that answer
+	ipc.Of[IntentDecision](48, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 12, 12+keystate.MaxAnswer, 0, ipc.Initial),
+	// the result of a permitted change, sent once; with an Idempotency-Key also
+	// the answer to later requests with the key
+	ipc.Of[Outcome](49, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 21, 21+maxCode+maxObject+keystate.MaxAnswer, 0, ipc.Initial),
+	// the Outcome of a change with an Idempotency-Key was handled and, if
+	// possible, written to the disk
 	ipc.Of[Settled](26, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 8, 8, 0, ipc.Initial),
 	// what a worker has counted since its previous Counts, and the numbers of
 	// requests, calls to daemons and so on that it has at present

@@ -21,7 +21,7 @@ import (
 // eventually waits until holds() returns true.
 func eventually(t testing.TB, msg string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal(msg)
 		}

@@ -134,23 +134,33 @@ func (s *Store) undo() {
 	}
 }
 
+// Lookup returns the state of a key for a request without claiming it: NotDone
+// if the key is free.
+func (s *Store) Lookup(key, body [32]byte) (keystate.State, []byte, error) {
+	c := s.byKey[key]
+	if c == nil {
+		return keystate.NotDone, nil, nil
+	}
+	state, answer, err := s.refresh(c)
+	switch {
+	case err != nil:
+		return keystate.Full, nil, err
+	case state != keystate.NotDone && c.body != body:
+		return keystate.Mismatch, nil, nil
+	}
+	return state, answer, nil
+}
+
 // Claim claims a key for a request. The share argument is the hash of the user
 // whose limit the claim counts against, and body is the hash of the request.
 // workerClaims is the number of claims that the worker has made so far.
 func (s *Store) Claim(key, share, body [32]byte, workerClaims int) (uint64, keystate.State, []byte, error) {
-	if c := s.byKey[key]; c != nil {
-		state, answer, err := s.refresh(c)
-		switch {
-		case err != nil:
-			return 0, keystate.Full, nil, err
-		case state == keystate.NotDone && s.now().Sub(c.placedAt) < renewal:
-			return s.renew(c, body)
-		case state == keystate.NotDone:
-		case c.body != body:
-			return 0, keystate.Mismatch, nil, nil
-		default:
-			return 0, state, answer, nil
-		}
+	state, answer, err := s.Lookup(key, body)
+	if err != nil || state != keystate.NotDone {
+		return 0, state, answer, err
+	}
+	if c := s.byKey[key]; c != nil && s.now().Sub(c.placedAt) < renewal {
+		return s.renew(c, body)
 	}
 	free := Slots
 	if len(s.live) > 0 {

@@ -20,7 +20,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-const long = time.Minute // longer than any test
+const long = time.Hour // longer than any test
 
 // newLog returns a Log without auditors.
 func newLog(t *testing.T) (*fakeparent.Parent, *auditlog.Log) {

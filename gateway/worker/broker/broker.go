@@ -102,11 +102,10 @@ func (b *Broker) Users() *Users {
 	return newUsers(b.resolver)
 }
 
-// Audit returns the client that asks for permission before each change.
-func (b *Broker) Audit() rest.Audit { return b.auditor }
+// Audit returns the client that asks for permission before each change. If
+// logged is false, there is no audit log, and the client asks only before
+// changes with an Idempotency-Key.
+func (b *Broker) Audit(logged bool) rest.Audit { return changes{b.auditor, logged} }
 
 // AuditCounts returns the counts of changes, which grow while the worker runs.
 func (b *Broker) AuditCounts() *AuditCounts { return &b.auditor.counts }
-
-// Keys returns the store of Idempotency-Keys.
-func (b *Broker) Keys() rest.Keys { return claims{b.auditor.service} }

@@ -19,10 +19,16 @@ type pending[T any] struct {
 // register adds a question. It returns the question's number and the channel
 // for its answer. The caller must receive the answer, or call forget.
 func (p *pending[T]) register() (id uint64, answer <-chan T) {
-	ch := make(chan T, 1)
 	id = p.last.Add(1)
+	return id, p.registerAs(id)
+}
+
+// registerAs adds a question with the number of an earlier question, which has
+// been answered.
+func (p *pending[T]) registerAs(id uint64) (answer <-chan T) {
+	ch := make(chan T, 1)
 	p.waiting.Store(id, ch)
-	return id, ch
+	return ch
 }
 
 // answer passes an answer to the goroutine that asked. If no goroutine waits

@@ -62,10 +62,6 @@ func (s *service) listen(l *link) {
 			if !l.pending.answer(answer.ID, answer) {
 				l.handleLate(answer)
 			}
-		case *query.Claimed:
-			if !l.pending.answer(answer.ID, answer) {
-				l.handleLate(answer)
-			}
 		case *query.Settled:
 			l.pending.answer(answer.ID, answer)
 		default:
@@ -109,7 +105,13 @@ func within(limit time.Duration) (context.Context, context.CancelFunc) {
 // other error comes from send, or is the cause for which ctx ended.
 func (l *link) ask(ctx context.Context, send sendFunc, question func(id uint64) ipc.Message) (ipc.Message, error) {
 	id, answer := l.pending.register()
-	err := send(question(id))
+	return l.exchange(ctx, send, id, question(id), answer)
+}
+
+// exchange sends a question with the number id, and waits for the answer like
+// ask.
+func (l *link) exchange(ctx context.Context, send sendFunc, id uint64, question ipc.Message, answer <-chan ipc.Message) (ipc.Message, error) {
+	err := send(question)
 	if _, isViolation := errors.AsType[*ipc.Violation](err); !isViolation && err != ipc.ErrFull {
 		select { // the function listen detects other failures, too
 		case m := <-answer:

@@ -23,7 +23,14 @@ func TestServiceGone(t *testing.T) {
 	}{
 		{"a change", ipc.Auditor, func() (*service, func() error) {
 			a := newAuditor()
-			return a.service, func() error { _, err := a.Intend(context.Background(), rest.Change{}); return err }
+			return a.service, func() error { _, err := changes{a, true}.Intend(context.Background(), rest.Change{}); return err }
+		}},
+		{"a change with a key", ipc.Auditor, func() (*service, func() error) {
+			a := newAuditor()
+			return a.service, func() error {
+				_, err := changes{a, false}.Intend(context.Background(), rest.Change{Key: new(rest.KeyClaim)})
+				return err
+			}
 		}},
 		{"a handshake", ipc.Keeper, func() (*service, func() error) {
 			k := NewKeeper()
