@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/gateway/service"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -327,15 +328,16 @@ func TestAuditCutOff(t *testing.T) {
 // gets the answer TryLater. If the worker continues, it must be reported.
 func TestAsksForLeaveOnAndOn(t *testing.T) {
 	a := newClient(new(journal), newTestClient(t, 1000), func(uint64) (*ipc.Connection, error) { return new(ipc.Connection), nil })
-	a.quota.Charge(time.Now(), 3600*changeRate)
+	a.quota.Charge(time.Now(), 3600*limit.Intents.PerSecond)
 	begun, intents := time.Now(), 0
 	var err error
 	for err == nil {
 		intents++
 		_, err = a.handle(&query.Intent{ID: uint64(intents)})
 	}
-	maxIntents := excessRate * (1 + time.Since(begun).Seconds())
-	if later := a.audit.counts.deferred.n.Load(); intents <= excessRate || float64(intents) > maxIntents+1 || int(later) != intents-1 {
+	excess := limit.IntentRetries.PerSecond
+	maxIntents := excess * (1 + time.Since(begun).Seconds())
+	if later := a.audit.counts.deferred.n.Load(); float64(intents) <= excess || float64(intents) > maxIntents+1 || int(later) != intents-1 {
 		t.Errorf("the worker was reported for Intent %d, after %d answers: %v", intents, later, err)
 	}
 }
@@ -363,7 +365,7 @@ func TestChangesNeverEnded(t *testing.T) {
 	}
 	connect := func(facts *ipc.Connection) *client {
 		a := newClient(shared, newTestClient(t, maxPending), func(uint64) (*ipc.Connection, error) { return facts, nil })
-		a.quota = rate.New(2*maxPending, 0, time.Now())
+		a.quota = rate.New(rate.Row{Burst: 2 * maxPending}, time.Now())
 		return a
 	}
 	for hog := range 5 {

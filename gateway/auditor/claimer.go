@@ -12,6 +12,7 @@ import (
 	"schedrestd/gateway/auditor/claims"
 	"schedrestd/gateway/service"
 	"schedrestd/internal/keystate"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -34,17 +35,10 @@ type claimer struct {
 	refusals   uint // number of claims refused because the file had no room for them; only the ledger's goroutine uses this field
 }
 
-// Limits on the Idempotency-Keys that a worker claims. They are higher than the
-// limits on its submissions, so an honest worker does not reach them.
-const (
-	claimBurst = 2000
-	claimRate  = 1000 // per second
-)
-
 func newClaimer(l *ledger, c *service.Client, perWorker bool) *claimer {
 	return &claimer{Client: c, ledger: l, perWorker: perWorker, maxOpen: 2*int(c.Requests) + 16,
-		quota:  rate.New(claimBurst, claimRate, time.Now()),
-		excess: rate.New(excessRate, excessRate, time.Now()), open: map[uint64]uint64{}}
+		quota:  rate.New(limit.Claims, time.Now()),
+		excess: rate.New(limit.ClaimRetries, time.Now()), open: map[uint64]uint64{}}
 }
 
 // handle handles messages about claims. It never waits for the file. handled is

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"schedrestd/gateway/service"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -41,20 +42,10 @@ type openChange struct {
 	granted bool
 }
 
-// Limits on the changes that a worker announces (Intent). An honest worker
-// stays below changeRate, because the daemons can't make changes that fast. A
-// worker that exceeds this rate gets the answer TryLater, so that a compromised
-// worker can't fill the disk with log lines.
-const (
-	changeBurst = 2000
-	changeRate  = 1000   // per second
-	excessRate  = 20_000 // per second; a worker that sends more intents is killed
-)
-
 func newClient(a *journal, c *service.Client, facts func(uint64) (*ipc.Connection, error)) *client {
 	return &client{Client: c, audit: a, maxOpen: 2*int(c.Requests) + 16, facts: facts, done: make(chan struct{}),
-		quota:  rate.New(changeBurst, changeRate, time.Now()),
-		excess: rate.New(excessRate, excessRate, time.Now()), open: map[uint64]*openChange{}}
+		quota:  rate.New(limit.Intents, time.Now()),
+		excess: rate.New(limit.IntentRetries, time.Now()), open: map[uint64]*openChange{}}
 }
 
 // handle handles messages about changes. It never waits for the log. handled is

@@ -254,7 +254,7 @@ func TestClaimsLiars(t *testing.T) {
 			return err
 		},
 		"too often": func(p peer) (err error) {
-			p.quota, p.excess = rate.New(1, 0, time.Now()), rate.New(2, 0, time.Now())
+			p.quota, p.excess = rate.New(rate.Row{Burst: 1}, time.Now()), rate.New(rate.Row{Burst: 2}, time.Now())
 			for id := uint64(0); err == nil && id < 9; id++ {
 				_, err = p.handle(claim(id))
 			}

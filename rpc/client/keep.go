@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"time"
 
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/model"
 	"schedrestd/rpc/fault"
@@ -66,7 +67,7 @@ func (all *rounds) recall(key roundKey, now time.Time, accepts func(age time.Dur
 // answers to all others.
 func (all *rounds) keepLocked(key roundKey, holder string, answer *reply, asked time.Time, lifetime time.Duration, budget *Budget) {
 	if all.kept.answers == nil {
-		all.kept.answers, all.kept.bytes = map[roundKey]*kept{}, semaphore.NewQueue[string, *kept](maxKept*budget.size, nil)
+		all.kept.answers, all.kept.bytes = map[roundKey]*kept{}, semaphore.NewQueue[string, *kept](limit.KeptAnswers.Of(maxKept*budget.size), nil)
 	}
 	one := &kept{key: key, holder: holder, answer: answer, size: len(answer.first) + answer.remaining + keptOverhead, asked: asked, memory: budget.allowance("")}
 	all.discardLocked(all.kept.answers[key])

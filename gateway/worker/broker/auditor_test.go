@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -97,7 +98,7 @@ func TestAuditShare(t *testing.T) {
 			}
 		}
 	}()
-	c.bytes = rate.NewBuckets[string](maxAuditUsers, 20_000, 1)
+	c.bytes = rate.NewBuckets[string](limit.AuditBytes.Of(20_000, 1))
 	submit := func(change rest.Change) error {
 		report, err := c.Intend(t.Context(), change)
 		if err == nil {

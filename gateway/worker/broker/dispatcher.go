@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -18,13 +19,8 @@ type dispatcher struct {
 	pending  pending[ipc.Received]
 }
 
-// maxRequests limits the pending requests to the dispatcher. The channel has
-// space for maxRequests messages, so that send waits only if the dispatcher
-// does not read.
-const maxRequests = 48
-
 func newDispatcher(send func(ipc.Message, ...int) error) *dispatcher {
-	return &dispatcher{send: send, requests: newSlots(maxRequests)}
+	return &dispatcher{send: send, requests: newSlots(limit.DispatcherQuestions)}
 }
 
 // ask sends one request to the dispatcher and waits for the answer. The

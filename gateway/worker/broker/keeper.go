@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"schedrestd/auth"
+	"schedrestd/internal/limit"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 )
@@ -20,7 +21,6 @@ type Keeper struct {
 }
 
 const (
-	maxQuestions  = 64               // limit on the pending questions of each kind; the channel has space for far more
 	signTimeout   = 10 * time.Second // far longer than a signature takes
 	verifyTimeout = time.Second      // far longer than the verification takes; after this time, a daemon is asked instead
 )
@@ -29,7 +29,7 @@ var errUnsigned = errors.New("the keeper refused to sign this handshake")
 
 // NewKeeper returns a Keeper without a channel.
 func NewKeeper() *Keeper {
-	return &Keeper{service: newService(ipc.Keeper), signing: newSlots(maxQuestions), verifying: newSlots(maxQuestions)}
+	return &Keeper{service: newService(ipc.Keeper), signing: newSlots(limit.Signatures), verifying: newSlots(limit.KeeperTokens)}
 }
 
 // Connect makes the descriptor fd the channel to the keeper.

@@ -11,9 +11,7 @@ import (
 // half of the slots.
 type slots struct{ *semaphore.Semaphore[string] }
 
-func newSlots(n int) slots {
-	return slots{semaphore.NewLending[string](n, max(1, n/2), semaphore.Forever)}
-}
+func newSlots(row semaphore.Row) slots { return slots{semaphore.New[string](row)} }
 
 // acquire waits for a free slot, or until ctx ends. The key is a user or a source.
 // The caller must call release.

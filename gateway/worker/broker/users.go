@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
 )
@@ -54,7 +55,7 @@ const (
 )
 
 func newUsers(r *resolver) *Users {
-	u := &Users{names: names{lookup: r.name, now: time.Now}, resolver: r, byName: newSlots(1)}
+	u := &Users{names: names{lookup: r.name, now: time.Now}, resolver: r, byName: newSlots(limit.NameLookups)}
 	u.accounts = newAccounts(func(ctx context.Context, name, turn string) (uint32, error) { return u.number(ctx, false, name, turn) })
 	return u
 }
