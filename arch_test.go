@@ -125,7 +125,7 @@ var allowedImports = map[string][]string{
 	"metric":                       {},
 	"metric/cluster":               {"internal/errs", "metric", "model"},
 	"metric/label":                 {"api", "api/schema", "rpc/message"},
-	"metric/table":                 {"metric"},
+	"metric/table":                 {"internal/limit", "metric"},
 	"privsep":                      {"become", "internal/errs", "internal/exitstatus", "internal/fdpass", "internal/guard", "internal/notify", "internal/printable", "internal/rate", "internal/socket", "internal/thread", "ipc", "privsep/auditlog", "privsep/identity", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/netns", "privsep/program", "privsep/spawn", "security"}, // runs as root
 	"privsep/auditlog":             {"become", "internal/errs", "internal/guard", "ipc"},
 	"privsep/identity":             {"become", "internal/errs", "ipc", "security"},

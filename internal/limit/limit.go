@@ -36,6 +36,17 @@ func AllPlaces(r semaphore.Row) string {
 	return fmt.Sprintf("each %s, but then others have their turn", r.Key)
 }
 
+// Counted returns the counts of all rows of workers that have some, in the order
+// of the table. The metrics show them.
+func Counted() (list []*semaphore.Counts) {
+	for _, r := range Places {
+		if r.Counts != nil {
+			list = append(list, r.Counts)
+		}
+	}
+	return list
+}
+
 // AllTokens returns who can use up a bucket of a row.
 func AllTokens(r rate.Row) string {
 	if r.Shared != "" {

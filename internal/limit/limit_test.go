@@ -319,7 +319,11 @@ func placesPage() string {
 		if r.Wait > 0 && r.Wait < semaphore.Forever {
 			refused = fmt.Sprintf("waits %s, then %s", r.Wait, refused)
 		}
-		row(&b, r.Process, r.Name, number, share, AllPlaces(r), refused, code(r.Metric))
+		metrics := code(r.Metric)
+		if r.Counts != nil {
+			metrics = strings.TrimPrefix(metrics+", "+code(`limit="`+r.Counts.Label+`"`), ", ")
+		}
+		row(&b, r.Process, r.Name, number, share, AllPlaces(r), refused, metrics)
 	}
 	return b.String()
 }

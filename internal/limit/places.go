@@ -33,7 +33,7 @@ var (
 var (
 	// A request whose user is not known yet waits like a user of its own.
 	Requests = semaphore.Row{Name: "requests in progress", Process: "worker", Key: "user", Setting: "--max-connections", Parts: 2, Lends: true,
-		Refused: "503; 429 for a user with half", Metric: "schedrestd_http_requests_in_flight"}
+		Refused: "503; 429 for a user with half", Metric: "schedrestd_http_requests_in_flight", Counts: semaphore.NewCounts("requests")}
 
 	// A user with few takes the place of a request of the user with the most,
 	// which must then answer. Otherwise, two users could keep all others from
@@ -59,10 +59,10 @@ var (
 	// Since one user never has all of them, another one does not wait for the
 	// end of a long pass.
 	Passes = semaphore.Row{Name: "lists that are being read to find changes", Process: "worker", Key: "user", Total: 3, Share: 2,
-		Wait: semaphore.Forever, Refused: "waits"}
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("passes")}
 
 	Parsing = semaphore.Row{Name: "large bodies that are being parsed", Process: "worker", Key: "user", Setting: "GOMAXPROCS", Parts: 2, Lends: true,
-		Wait: semaphore.Forever, Refused: "waits"}
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("parsing")}
 )
 
 // WholeList is the number of places in Feeds of a list that is not short.
@@ -93,30 +93,30 @@ var (
 	// for each long one. A submission that arrives after a hundred such requests
 	// of different users takes 0.36 s. Without the limit, it takes 9.9 s.
 	LongRequests = semaphore.Row{Name: "requests to the controller for long lists", Process: "worker", Key: "user", Total: 4,
-		Wait: semaphore.Forever, Refused: "503 after half a call's time"}
+		Wait: semaphore.Forever, Refused: "503 after half a call's time", Counts: semaphore.NewCounts("long_requests")}
 
 	// This also includes the answers that stay on their connections because
 	// memory is short. Each of them keeps a thread of the controller busy for as
 	// long as its client reads.
 	LongConns = semaphore.Row{Name: "connections to the controller with long lists", Process: "worker", Key: "user", Total: 12, Share: 6,
-		Wait: semaphore.Forever, Refused: "503 after half a call's time"}
+		Wait: semaphore.Forever, Refused: "503 after half a call's time", Counts: semaphore.NewCounts("long_connections")}
 
 	// A controller that has more requests than threads serves them in no
 	// particular order. If it runs on the same machine, its threads also keep the
 	// worker waiting for a processor. Without the limit, the slowest 1% of the
 	// pings of 16 clients took twice as long. A request counts only for 5 ms.
 	Bursts = semaphore.Row{Name: "new requests to a controller", Process: "worker", Key: "user", Total: 4,
-		Wait: semaphore.Forever, Refused: "waits"}
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("bursts")}
 
 	Probes = semaphore.Row{Name: "probes of a daemon's version", Process: "worker", Key: "user", Total: 1,
-		Wait: semaphore.Forever, Refused: "waits"}
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("probes")}
 
 	// Such a call may last for Config.LongTimeout, and slurmdbd up to 24.11
 	// serves at most a hundred connections at the same time, including those of
 	// slurmctld. Without the limits, one user with two hundred slow queries would
 	// take all of them. The total includes idle sessions.
 	AccountingCalls = semaphore.Row{Name: "calls to accounting daemons", Process: "worker", Key: "user", Total: 32, Share: 8,
-		Wait: semaphore.Forever, Refused: "503 after half a long call's time"}
+		Wait: semaphore.Forever, Refused: "503 after half a long call's time", Counts: semaphore.NewCounts("accounting_calls")}
 
 	// The numbers are low because slurmdbd up to 24.11 serves at most a hundred
 	// connections at the same time, including idle ones. All further connections
@@ -129,7 +129,7 @@ var (
 	// because the users are not known yet: a client that sends forged tokens must
 	// not delay other clients' tokens.
 	TokenQuestions = semaphore.Row{Name: "tokens that a daemon is asked about", Process: "worker", Key: "source", Total: 64, Share: 32, Lends: true,
-		Wait: semaphore.Forever, Refused: "waits"}
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("token_questions")}
 )
 
 // Places of each worker for questions to the gateway's other processes.
@@ -137,19 +137,19 @@ var (
 	// The channel has space for as many messages, so that sending one waits only
 	// if the dispatcher does not read.
 	DispatcherQuestions = semaphore.Row{Name: "requests to the dispatcher for connections to daemons", Process: "worker", Key: "user", Total: 48, Share: 24, Lends: true,
-		Wait: semaphore.Forever, Refused: "waits", Metric: "schedrestd_daemon_connections_total"}
+		Wait: semaphore.Forever, Refused: "waits", Metric: "schedrestd_daemon_connections_total", Counts: semaphore.NewCounts("dispatcher_questions")}
 
 	// The channel has space for far more questions of each kind. The kinds are
 	// separate, so that signatures do not delay tokens.
 	Signatures = semaphore.Row{Name: "TLS handshakes that the keeper signs", Process: "worker", Key: "source", Total: 64, Share: 32, Lends: true,
-		Wait: semaphore.Forever, Refused: "waits"}
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("signatures")}
 	KeeperTokens = semaphore.Row{Name: "tokens that the keeper verifies", Process: "worker", Key: "source", Total: 64, Share: 32, Lends: true,
-		Wait: semaphore.Forever, Refused: "waits"}
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("keeper_tokens")}
 
 	// The resolver does not run more look-ups for a worker, and there they would
 	// be served in the order of their arrival.
 	Lookups = semaphore.Row{Name: "look-ups of users and groups", Process: "worker", Key: "user or source", Total: 2, Share: 1, Lends: true,
-		Wait: semaphore.Forever, Refused: "waits"}
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("lookups")}
 
 	// Only this many wait in Lookups for one user of a token, or one client behind
 	// a trusted proxy.
@@ -157,7 +157,7 @@ var (
 
 	// So clients can't use up the look-ups that other answers need.
 	NameLookups = semaphore.Row{Name: "look-ups of names that clients sent", Process: "worker", Key: "user", Total: 1, Share: 1, Lends: true,
-		Wait: semaphore.Forever, Refused: "waits"}
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("name_lookups")}
 )
 
 // Places of the services.

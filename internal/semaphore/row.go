@@ -2,6 +2,7 @@ package semaphore
 
 import (
 	"math"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,7 +32,18 @@ type Row struct {
 	Refused string        // what happens to a caller that gets no place
 	Shared  string        // if there are no turns: why one caller may take all places
 	Metric  string        // the metric that shows the places that are held; "" for none
+	Counts  *Counts       // what to count for the metrics; nil: nothing
 }
+
+// Counts counts the callers of all semaphores of a row.
+type Counts struct {
+	Label   string        // the name of the row in metrics
+	Waited  atomic.Uint64 // callers that had to wait
+	Refused atomic.Uint64 // those of them that got no place
+}
+
+// NewCounts returns Counts of nothing.
+func NewCounts(label string) *Counts { return &Counts{Label: label} }
 
 // Forever is a time limit for callers whose contexts end each wait.
 const Forever = time.Duration(math.MaxInt64)

@@ -163,6 +163,9 @@ func (p *Place[K]) wait(ctx context.Context) error {
 	if held {
 		return nil
 	}
+	if s.row.Counts != nil {
+		s.row.Counts.Waited.Add(1)
+	}
 	timer := time.NewTimer(s.row.Wait)
 	defer timer.Stop()
 	if s.onSlow != nil {
@@ -181,6 +184,9 @@ func (p *Place[K]) wait(ctx context.Context) error {
 		return nil
 	}
 	s.queue.Remove(p.key, p)
+	if s.row.Counts != nil {
+		s.row.Counts.Refused.Add(1)
+	}
 	return errs.New(errs.TooMany, "too many concurrent queries")
 }
 

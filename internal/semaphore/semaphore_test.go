@@ -241,3 +241,26 @@ func TestGrow(t *testing.T) {
 		t.Errorf("%d places are free after more were released than were held", s.queue.Free())
 	}
 }
+
+// TestCounts checks that the callers that wait and those that get no place are
+// counted, and no others.
+func TestCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		row := Row{Total: 1, Wait: time.Second, Counts: NewCounts("test")}
+		s, ctx := New[string](row), t.Context()
+		p, err := s.Acquire(ctx, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Acquire(ctx, "b"); err == nil {
+			t.Error("there are two places")
+		}
+		time.AfterFunc(time.Millisecond, p.Release)
+		if _, err := s.Acquire(ctx, "b"); err != nil {
+			t.Error(err)
+		}
+		if waited, refused := row.Counts.Waited.Load(), row.Counts.Refused.Load(); waited != 2 || refused != 1 {
+			t.Errorf("%d waited, and %d got no place; want 2 and 1", waited, refused)
+		}
+	})
+}
