@@ -66,6 +66,17 @@ func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 	return p, p.wait(ctx)
 }
 
+// Enter works like Acquire, but returns the cause of ctx as the error, and a
+// function that releases the place. It is for a Semaphore whose callers
+// wait Forever.
+func (s *Semaphore[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
+	p, err := s.Acquire(ctx, key)
+	if err != nil {
+		return nil, context.Cause(ctx)
+	}
+	return p.Release, nil
+}
+
 // Force returns a Place that holds one place, even if none is free. Then as many
 // places must be released before others get one. It is for callers that had a
 // place before, and must go on.

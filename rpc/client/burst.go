@@ -21,13 +21,13 @@ func newBurstLimit() burstLimit { return burstLimit{semaphore.New[string](limit.
 // enter waits until the request may be sent. The caller must call leave when it
 // has the answer. If ctx ends first, enter returns the cause of ctx.
 func (l burstLimit) enter(ctx context.Context, holder string) (leave func(), err error) {
-	p, err := l.Acquire(ctx, holder)
+	release, err := l.Enter(ctx, holder)
 	if err != nil {
-		return nil, context.Cause(ctx)
+		return nil, err
 	}
-	timer := time.AfterFunc(burstTime, p.Release)
+	timer := time.AfterFunc(burstTime, release)
 	return func() {
 		timer.Stop()
-		p.Release()
+		release()
 	}, nil
 }

@@ -15,19 +15,19 @@ import (
 // requests descriptors.
 type dispatcher struct {
 	send     func(ipc.Message, ...int) error
-	requests slots
+	requests *semaphore.Semaphore[string] // keys are users
 	pending  pending[ipc.Received]
 }
 
 func newDispatcher(send func(ipc.Message, ...int) error) *dispatcher {
-	return &dispatcher{send: send, requests: newSlots(limit.DispatcherQuestions)}
+	return &dispatcher{send: send, requests: semaphore.New[string](limit.DispatcherQuestions)}
 }
 
 // ask sends one request to the dispatcher and waits for the answer. The
 // function question returns the message for the request with the number id. The
 // caller must close the descriptors in the answer.
 func (d *dispatcher) ask(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
-	release, err := d.requests.acquire(ctx, semaphore.KeyFrom(ctx))
+	release, err := d.requests.Enter(ctx, semaphore.KeyFrom(ctx))
 	if err != nil {
 		return ipc.Received{}, err
 	}
