@@ -80,16 +80,16 @@ func (h *handler) listenToJob(c *rest.Call, p *api.JobParams, matches func(*mode
 
 // jobSources returns the lists with the jobs that the filter selects.
 func (h *handler) jobSources(c *rest.Call, p *api.JobListParams) []feed.Source[model.Job] {
-	all := h.allJobs(c, p.Query)
+	source := h.allJobs(c, p.Query)
 	if id, ok := p.OneJob(); ok {
-		return []feed.Source[model.Job]{h.jobSource(c, p.Query, id), all}
+		return []feed.Source[model.Job]{h.jobSource(c, p.Query, id), source}
 	}
 	if user, ok := p.OneUser(); ok {
 		if uid := h.userID(c, user); uid.Set {
-			return []feed.Source[model.Job]{h.userJobs(c, p.Query, uid), all}
+			return []feed.Source[model.Job]{h.userJobs(c, p.Query, uid), source}
 		}
 	}
-	return []feed.Source[model.Job]{all}
+	return []feed.Source[model.Job]{source}
 }
 
 // allJobs is the list of all jobs.
@@ -140,7 +140,7 @@ func nodeQuery(c *rest.Call, q model.Query) (_ model.Query, unmixed bool) {
 func (h *handler) watchNodes(c *rest.Call, q model.Query, match func(*api.NodeRow) bool) (done bool, err error) {
 	cred := c.Credential()
 	q, unmixed := nodeQuery(c, q)
-	all := feed.Source[nodeRecord]{Name: fmt.Sprintf("all %d", q.Flags), Whole: true, Read: func(ctx context.Context, each func(*nodeRecord, uint64) error) error {
+	source := feed.Source[nodeRecord]{Name: fmt.Sprintf("all %d", q.Flags), Whole: true, Read: func(ctx context.Context, each func(*nodeRecord, uint64) error) error {
 		members, err := h.membership(ctx, cred, q.Flags, nil)
 		if err != nil {
 			return err
@@ -165,7 +165,7 @@ func (h *handler) watchNodes(c *rest.Call, q model.Query, match func(*api.NodeRo
 			show(e, &row)
 		},
 		Gone: goneByName,
-	}, all)
+	}, source)
 }
 
 var partitionSeed = maphash.MakeSeed()
@@ -174,26 +174,26 @@ var partitionSeed = maphash.MakeSeed()
 // or follow them.
 func (h *handler) watchPartitions(c *rest.Call, q model.Query, match func(*model.Partition) bool) (done bool, err error) {
 	cred := c.Credential()
-	all := feed.Source[model.Partition]{Name: fmt.Sprintf("all %d", q.Flags), Whole: true, Read: func(ctx context.Context, each func(*model.Partition, uint64) error) error {
+	source := feed.Source[model.Partition]{Name: fmt.Sprintf("all %d", q.Flags), Whole: true, Read: func(ctx context.Context, each func(*model.Partition, uint64) error) error {
 		var digest uint64
 		_, err := h.Controller.Partitions(ctx, cred, watchQuery(q, &digest), func(p *model.Partition) error { return each(p, digest) })
 		return err
 	}}
 	return rest.Watch(c, &h.feeds.partitions,
-		rest.Watched[model.Partition]{Match: match, Show: rest.Entries(c, "partitions", api.Partition.Type()), Gone: goneByName}, all)
+		rest.Watched[model.Partition]{Match: match, Show: rest.Entries(c, "partitions", api.Partition.Type()), Gone: goneByName}, source)
 }
 
 // watchReservations lets the request wait for changes of the reservations that
 // match, or follow them.
 func (h *handler) watchReservations(c *rest.Call, match func(*model.Reservation) bool) (done bool, err error) {
 	cred := c.Credential()
-	all := feed.Source[model.Reservation]{Name: "all", Whole: true, Read: func(ctx context.Context, each func(*model.Reservation, uint64) error) error {
+	source := feed.Source[model.Reservation]{Name: "all", Whole: true, Read: func(ctx context.Context, each func(*model.Reservation, uint64) error) error {
 		var digest uint64
 		_, err := h.Controller.Reservations(ctx, cred, watchQuery(model.Query{}, &digest), func(r *model.Reservation) error { return each(r, digest) })
 		return err
 	}}
 	return rest.Watch(c, &h.feeds.reservations,
-		rest.Watched[model.Reservation]{Match: match, Show: rest.Entries(c, "reservations", api.Reservation.Type()), Gone: goneByName}, all)
+		rest.Watched[model.Reservation]{Match: match, Show: rest.Entries(c, "reservations", api.Reservation.Type()), Gone: goneByName}, source)
 }
 
 // goneByName writes what names a record that is identified by its name.

@@ -267,8 +267,8 @@ func (f *feed[R]) compareRecord(r *R, digest uint64) error {
 // exist.
 func (f *feed[R]) endPass(asked time.Time, err error, complete bool) {
 	if complete {
-		for key, one := range f.records {
-			if one.pass == f.pass {
+		for key, remembered := range f.records {
+			if remembered.pass == f.pass {
 				continue
 			}
 			delete(f.records, key)

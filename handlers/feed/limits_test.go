@@ -294,7 +294,7 @@ func TestSlowStream(t *testing.T) {
 	}
 	changeAll(1)
 	v.feed.mu.Lock()
-	last := weak.Make(&v.log[len(v.log)-1].Events[records-1].Data[0])
+	last := weak.Make(&v.oldest.Events[records-1].Data[0])
 	v.feed.mu.Unlock()
 	_, got, err := stream.Next(t.Context())
 	if err != nil {

@@ -68,7 +68,8 @@ func (s *Set[R]) Join(ctx context.Context, owner Owner, i Interest[R], sources .
 	f.mu.Lock()
 	v := f.views[i.Key]
 	if v == nil {
-		v = &View[R]{Interest: i, feed: f, memory: i.Reserve(), ready: make(chan struct{}), news: make(chan struct{}), shown: map[string]sum{}, wanted: i.Snapshot}
+		v = &View[R]{Interest: i, feed: f, memory: i.Reserve(), ready: make(chan struct{}), news: make(chan struct{}), shown: map[string]sum{}, wanted: i.Snapshot, next: new(batch)}
+		v.oldest = v.next
 		if !v.reserve(viewSize) { // otherwise clients that do not wait for the first pass could add views without end
 			f.mu.Unlock()
 			s.mu.Unlock()

@@ -17,7 +17,6 @@ type Snapshot struct {
 	buffer []byte   // for compressing a piece
 	pieces [][]byte // compressed; each is records, separated by commas
 	state  string
-	number uint64
 
 	users atomic.Int32 // the view is one, as long as the snapshot is its latest
 	full  bool         // there was no memory for it
@@ -99,7 +98,7 @@ func (v *View[R]) finishSnapshotLocked(complete bool) {
 		s.Release()
 		return
 	}
-	s.piece, s.buffer, s.state, s.number = nil, nil, v.state.String(), v.number
+	s.piece, s.buffer, s.state = nil, nil, v.state.String()
 	v.wanted = false
 	v.dropSnapshotLocked()
 	v.snapshot = s

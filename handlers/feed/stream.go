@@ -9,9 +9,8 @@ import (
 // A Stream is a client that follows the changes of a view.
 type Stream[R any] struct {
 	view *View[R]
-	at   uint64 // number of the last batch of changes that the client has
+	next *batch // the changes that the client gets next; nil: it needs a snapshot first
 	part int    // number of events of the next batch that the client has
-	lost bool   // the client needs a snapshot first
 }
 
 // Follow returns a stream of the view's changes. If state identifies a state of
@@ -22,21 +21,17 @@ func (v *View[R]) Follow(state string) (s *Stream[R], resumed bool) {
 	v.feed.mu.Lock()
 	defer v.feed.mu.Unlock()
 	v.streams++
-	s = &Stream[R]{view: v, lost: true}
-	if state == "" {
-		return s, false
-	}
+	s = &Stream[R]{view: v}
 	if state == v.current.String() {
-		s.at, s.lost = v.number, false
+		s.next = v.next
 		return s, true
 	}
-	for i := len(v.log) - 1; i >= 0; i-- {
-		if v.log[i].State == state {
-			s.at, s.lost = v.log[i].number, false
-			return s, true
+	for b := v.oldest; b != v.next; b = b.next {
+		if b.State == state { // later changes may have led to the same state again
+			s.next = b.next
 		}
 	}
-	return s, false
+	return s, s.next != nil
 }
 
 // Close ends the stream.
@@ -74,10 +69,10 @@ func (s *Stream[R]) takeNews() (*Snapshot, []Batch, <-chan struct{}, error) {
 	if v.err != nil {
 		return nil, nil, nil, v.err
 	}
-	if !s.lost && s.at < v.number && (len(v.log) == 0 || v.log[0].number > s.at+1) {
-		s.lost = true
+	if s.next != nil && s.next.dropped {
+		s.next = nil
 	}
-	if !s.lost {
+	if s.next != nil {
 		return nil, s.takeChanges(), v.news, nil
 	}
 	if v.snapshot == nil {
@@ -91,10 +86,10 @@ func (s *Stream[R]) takeNews() (*Snapshot, []Batch, <-chan struct{}, error) {
 		v.dropSnapshotLocked()
 		return nil, nil, nil, errNoMemory
 	}
-	one := v.snapshot
-	one.users.Add(1)
-	s.at, s.part, s.lost = one.number, 0, false
-	return one, nil, v.news, nil
+	snapshot := v.snapshot
+	snapshot.users.Add(1)
+	s.next, s.part = v.next, 0
+	return snapshot, nil, v.news, nil
 }
 
 // maxTaken limits the changes that a client gets at a time, in bytes. A client may
@@ -105,17 +100,15 @@ const maxTaken = 32 << 10
 // takeChanges returns the next changes. They do not keep the rest of their batch
 // in memory.
 func (s *Stream[R]) takeChanges() (list []Batch) {
-	v := s.view
-	for size := 0; s.at < v.number && size < maxTaken; {
-		b := v.log[len(v.log)-int(v.number-s.at)]
-		n := s.part
+	for size := 0; s.next.isOver() && size < maxTaken; {
+		b, n := s.next, s.part
 		for ; n < len(b.Events) && size < maxTaken; n++ {
 			size += len(b.Events[n].Data) + eventSize
 		}
 		taken := Batch{Events: slices.Clone(b.Events[s.part:n])}
 		if s.part = n; n == len(b.Events) {
 			taken.State = b.State
-			s.at, s.part = s.at+1, 0
+			s.next, s.part = b.next, 0
 		}
 		list = append(list, taken)
 	}
@@ -135,5 +128,5 @@ func (s *Stream[R]) Lag() time.Duration {
 func (s *Stream[R]) Lost() bool {
 	s.view.feed.mu.Lock()
 	defer s.view.feed.mu.Unlock()
-	return s.lost
+	return s.next == nil
 }

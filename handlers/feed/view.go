@@ -47,18 +47,18 @@ type View[R any] struct {
 	left     time.Time     // when the last user left
 	streams  int           // users that want events
 	followed time.Time     // when the last of them left
-	snapshot *Snapshot     // of the state after the last batch; nil for none
+	snapshot *Snapshot     // of the current state; nil for none
 	wanted   bool          // the next pass makes a snapshot
 	ready    chan struct{} // closed when the view has its first state, or has failed
 	news     chan struct{} // closed at the next change, and replaced
 	err      error         // why the view has failed
-	number   uint64        // of changes so far
-	current  sum           // the state after the last one
+	current  sum           // the state after the last change
 	last     Change        // the last change
 	checked  time.Time     // when the controller was asked for the state
 	passed   chan struct{} // closed at the end of the next pass; nil if no client waits for it
-	log      []Batch       // the last changes that were recorded
-	logSize  int           // bytes in log
+	oldest   *batch        // the first of the changes that are kept
+	next     *batch        // the changes that are still to come
+	logSize  int           // bytes in the changes that are kept
 }
 
 // Event is the change of a record.
@@ -81,10 +81,21 @@ const (
 type Batch struct {
 	Events []Event
 	State  string // identifies the state of the view after the changes, in each worker
-
-	number uint64
-	size   int
 }
+
+// A batch is a Batch in the list of those that a view keeps. Each reader of the
+// list has the batch that it reads next. The view drops the oldest batches when
+// they take too much memory, or all of them if changes were not recorded. A
+// dropped batch holds no memory, and no other batch, however long a reader has it.
+type batch struct {
+	Batch
+	size    int
+	next    *batch // nil: the changes are still to come
+	dropped bool
+}
+
+// isOver reports whether the changes are no longer to come.
+func (b *batch) isOver() bool { return b.next != nil || b.dropped }
 
 // The memory for recorded changes of a view is limited, in bytes: at least, and
 // for each record of a long list. A client that is further behind begins again
@@ -255,18 +266,20 @@ func (v *View[R]) Refresh(ctx context.Context, after time.Time) error {
 
 // publish adds the changes of a pass to the log, and wakes the clients.
 func (v *View[R]) publish(pass Change) {
-	v.number++
 	v.last, v.current = pass, v.state
 	v.dropSnapshotLocked()
-	if v.recording {
-		v.log = append(v.log, Batch{Events: v.batch, State: v.state.String(), number: v.number, size: v.size})
-		v.logSize += v.size
-	} else {
-		v.log, v.logSize = nil, 0
+	limit := v.maxLog()
+	if !v.recording {
+		limit = -1 // nobody can go on from the changes before these
 	}
-	for limit := v.maxLog(); v.logSize > limit; {
-		v.logSize -= v.log[0].size
-		v.log = v.log[1:]
+	now := v.next
+	v.next = new(batch)
+	now.Batch, now.size, now.next = Batch{v.batch, v.state.String()}, v.size, v.next
+	for v.logSize += v.size; v.logSize > limit && v.oldest != v.next; {
+		gone := v.oldest
+		v.oldest = gone.next
+		v.logSize -= gone.size
+		*gone = batch{dropped: true}
 	}
 	v.wakeAllLocked()
 }
@@ -312,7 +325,7 @@ func (v *View[R]) endLocked(err error) {
 	}
 	v.dropSnapshotLocked()
 	v.memory.Shrink(v.memory.Size())
-	v.log, v.shown = nil, nil
+	v.oldest, v.shown = v.next, nil
 	v.wakePassedLocked()
 	v.wakeAllLocked()
 }
@@ -332,7 +345,7 @@ type Change struct {
 	Asked time.Time // what the Source reads contains the change, if it was requested after this time
 	Found time.Time // any data contains the change that was requested after this time
 
-	number uint64
+	next *batch // the first changes after the position
 }
 
 // Now returns the position after the last change.
@@ -344,7 +357,7 @@ func (v *View[R]) Now() Change {
 
 func (v *View[R]) position() Change {
 	at := v.last
-	at.number = v.number
+	at.next = v.next
 	return at
 }
 
@@ -352,9 +365,9 @@ func (v *View[R]) position() Change {
 func (v *View[R]) Wait(ctx context.Context, at Change) (Change, error) {
 	for {
 		v.feed.mu.Lock()
-		now, news, err := v.position(), v.news, v.err
+		now, news, err, changed := v.position(), v.news, v.err, at.next.isOver()
 		v.feed.mu.Unlock()
-		if err != nil || now.number > at.number {
+		if err != nil || changed {
 			return now, err
 		}
 		select {

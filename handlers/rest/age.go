@@ -58,8 +58,8 @@ func maxAge(lines []string) (age time.Duration, stated bool) {
 				if err != nil {
 					n = 0
 				}
-				if one := time.Duration(n) * time.Second; !stated || one < age {
-					age = one
+				if d := time.Duration(n) * time.Second; !stated || d < age {
+					age = d
 				}
 				stated = true
 			}

@@ -56,13 +56,13 @@ func (c *Call) readPage(doc *schema.Value) error {
 		}
 		return errs.New(errs.Invalid, "a stream of events sends the whole list").WithSource(InQuery+name).WithHint("omit %s, and select entries with filters", name)
 	}
-	one := &part{limit: api.MaxPage, query: c.hashQuery(doc)}
+	p := &part{limit: api.MaxPage, query: c.hashQuery(doc)}
 	if hasLimit {
 		n, err := strconv.ParseUint(limit, 10, 31)
 		if err != nil || n == 0 {
 			return errs.New(errs.Invalid, "expected a number of entries, at least 1, got %q", schema.Shorten(limit)).WithSource(InQuery + api.LimitParameter.Name)
 		}
-		one.limit = int(min(n, api.MaxPage))
+		p.limit = int(min(n, api.MaxPage))
 	}
 	if hasToken {
 		raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
@@ -70,13 +70,13 @@ func (c *Call) readPage(doc *schema.Value) error {
 		switch source := InQuery + api.ContinueParameter.Name; {
 		case err != nil || !ok || len(rest) <= hashSize:
 			return errs.New(errs.Malformed, "not a token from meta.continue of a page").WithSource(source).WithHint("omit the parameter to get the first page")
-		case !bytes.Equal(rest[:hashSize], one.query):
+		case !bytes.Equal(rest[:hashSize], p.query):
 			return errs.New(errs.Invalid, "the token belongs to a list with other parameters").WithSource(source).
 				WithHint("send the parameters of the first page again; only limit and fields may differ")
 		}
-		one.after = string(rest[hashSize:])
+		p.after = string(rest[hashSize:])
 	}
-	c.part = one
+	c.part = p
 	return nil
 }
 
@@ -174,8 +174,8 @@ func Paged[T any](c *Call, envelope *api.Envelope, key func(*T) string, list sch
 		if more {
 			c.setNext(&envelope.Meta, entries[len(entries)-1].key)
 		}
-		for _, one := range entries {
-			if err := each(&one.value); err != nil {
+		for _, e := range entries {
+			if err := each(&e.value); err != nil {
 				return err
 			}
 		}

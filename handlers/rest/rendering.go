@@ -78,17 +78,17 @@ var errShared = errors.New("records are rendered already")
 // get returns the rendering with this key. If there was none, build is true, and
 // the caller must create it and call publish. In any case, the caller must call
 // release.
-func (all *renderings) get(key renderingKey, coding, owner string, reserve func() feed.Reservation) (r *rendering, build bool) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if r = all.byKey[key]; r == nil || time.Since(r.created) > maxRenderingAge {
+func (rs *renderings) get(key renderingKey, coding, owner string, reserve func() feed.Reservation) (r *rendering, build bool) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if r = rs.byKey[key]; r == nil || time.Since(r.created) > maxRenderingAge {
 		if r != nil && r.users == 0 {
-			all.forgetLocked(r)
+			rs.forgetLocked(r)
 		}
 		r, build = &rendering{key: key, coding: coding, owner: owner, created: time.Now(), ready: make(chan struct{}), memory: reserve()}, true
-		all.byKey[key] = r
+		rs.byKey[key] = r
 	}
-	all.bytes.Remove(r.owner, r)
+	rs.bytes.Remove(r.owner, r)
 	if r.users++; r.expiry != nil {
 		r.expiry.Stop()
 	}
@@ -96,94 +96,94 @@ func (all *renderings) get(key renderingKey, coding, owner string, reserve func(
 }
 
 // release ends a use of r.
-func (all *renderings) release(r *rendering) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
+func (rs *renderings) release(r *rendering) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
 	if r.users--; r.users > 0 {
 		return
 	}
-	if all.byKey[r.key] != r {
-		all.freeLocked(r)
+	if rs.byKey[r.key] != r {
+		rs.freeLocked(r)
 		return
 	}
 	if len(r.pieces) > 0 {
-		all.bytes.Push(r.owner, r)
+		rs.bytes.Push(r.owner, r)
 	}
 	r.expiry = time.AfterFunc(unusedRendering, func() {
-		all.mu.Lock()
-		defer all.mu.Unlock()
-		all.forgetLocked(r)
+		rs.mu.Lock()
+		defer rs.mu.Unlock()
+		rs.forgetLocked(r)
 	})
 }
 
 // publish makes the rendering final. Unless it is whole, the caller then frees
 // its memory. If it is not worth a place in the map, because it failed or its
 // records are few, the next request creates another one.
-func (all *renderings) publish(r *rendering) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if !r.whole && (!r.alone || r.plain == 0) && all.byKey[r.key] == r {
-		delete(all.byKey, r.key)
+func (rs *renderings) publish(r *rendering) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if !r.whole && (!r.alone || r.plain == 0) && rs.byKey[r.key] == r {
+		delete(rs.byKey, r.key)
 	}
 	close(r.ready)
 }
 
 // discard frees the memory of a rendering that is not whole.
-func (all *renderings) discard(r *rendering) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	all.freeLocked(r)
+func (rs *renderings) discard(r *rendering) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.freeLocked(r)
 }
 
 // forgetLocked removes r unless it is in use.
-func (all *renderings) forgetLocked(r *rendering) {
-	if r.users == 0 && all.byKey[r.key] == r {
-		delete(all.byKey, r.key)
-		all.freeLocked(r)
+func (rs *renderings) forgetLocked(r *rendering) {
+	if r.users == 0 && rs.byKey[r.key] == r {
+		delete(rs.byKey, r.key)
+		rs.freeLocked(r)
 	}
 }
 
 // freeLocked frees the memory of a rendering whose pieces nothing uses any
 // more.
-func (all *renderings) freeLocked(r *rendering) {
+func (rs *renderings) freeLocked(r *rendering) {
 	if r.expiry != nil {
 		r.expiry.Stop()
 	}
-	all.bytes.Remove(r.owner, r)
-	all.bytes.Hold(r.owner, -len(r.pieces)*renderingPiece)
+	rs.bytes.Remove(r.owner, r)
+	rs.bytes.Hold(r.owner, -len(r.pieces)*renderingPiece)
 	r.pieces = nil
 	r.memory.Shrink(r.memory.Size())
 }
 
 // grow adds a piece to r. If there is no memory for it, grow removes renderings
 // that are not in use. It reports whether it succeeded.
-func (all *renderings) grow(r *rendering) bool {
-	all.mu.Lock()
-	defer all.mu.Unlock()
+func (rs *renderings) grow(r *rendering) bool {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
 	share := 2 // of the limit
 	if r.coding == "" {
 		share = 8
 	}
-	if (len(r.pieces)+1)*renderingPiece > all.limit/share {
+	if (len(r.pieces)+1)*renderingPiece > rs.limit/share {
 		return false
 	}
-	for all.bytes.Free() < renderingPiece {
-		other, ok := all.bytes.Most()
+	for rs.bytes.Free() < renderingPiece {
+		victim, ok := rs.bytes.Most()
 		if !ok {
 			return false
 		}
-		all.forgetLocked(other)
+		rs.forgetLocked(victim)
 	}
 	for !r.memory.Grow(renderingPiece) {
 		// Usually it is this user who may not have more memory. The renderings of
 		// others would not help.
-		other, ok := all.bytes.First(r.owner)
+		victim, ok := rs.bytes.First(r.owner)
 		if !ok {
 			return false
 		}
-		all.forgetLocked(other)
+		rs.forgetLocked(victim)
 	}
-	all.bytes.Hold(r.owner, renderingPiece)
+	rs.bytes.Hold(r.owner, renderingPiece)
 	r.pieces = append(r.pieces, make([]byte, 0, renderingPiece))
 	return true
 }

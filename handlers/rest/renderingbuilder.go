@@ -15,7 +15,7 @@ import (
 // A builder creates a rendering. If the rendering becomes too long, the builder
 // writes it and all that follows to out.
 type builder struct {
-	all   *renderings
+	in    *renderings
 	r     *rendering
 	coder flushCoder // nil without compression
 	hash  hash.Hash  // of the plain records
@@ -30,8 +30,8 @@ type flushCoder interface {
 	Flush() error
 }
 
-func newBuilder(all *renderings, r *rendering, out io.Writer, begin func() error) *builder {
-	b := &builder{all: all, r: r, hash: sha256.New(), out: out, begin: begin}
+func newBuilder(rs *renderings, r *rendering, out io.Writer, begin func() error) *builder {
+	b := &builder{in: rs, r: r, hash: sha256.New(), out: out, begin: begin}
 	if r.coding != "" {
 		b.coder = partCoders[r.coding].Get().(flushCoder)
 		b.coder.Reset((*builderStore)(b))
@@ -66,7 +66,7 @@ func (b *builder) finish() error {
 	}
 	if !b.over {
 		b.r.whole, b.r.tag = true, entityTag(b.hash.Sum(nil))
-		b.all.publish(b.r)
+		b.in.publish(b.r)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func (s *builderStore) Write(p []byte) (int, error) {
 	for rest := p; !s.over && len(rest) > 0; {
 		last := len(r.pieces) - 1
 		if last < 0 || len(r.pieces[last]) == renderingPiece {
-			if !s.all.grow(r) {
+			if !s.in.grow(r) {
 				return s.overflow(len(p), rest)
 			}
 			last++
@@ -131,8 +131,8 @@ func (s *builderStore) Write(p []byte) (int, error) {
 // client may read slowly, or have left.
 func (s *builderStore) overflow(n int, rest []byte) (int, error) {
 	s.over, s.r.alone = true, true
-	s.all.publish(s.r)
-	defer s.all.discard(s.r)
+	s.in.publish(s.r)
+	defer s.in.discard(s.r)
 	if err := s.begin(); err != nil {
 		return 0, err
 	}

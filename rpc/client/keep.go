@@ -48,15 +48,15 @@ func (a *reply) isKeepable() bool {
 
 // recall returns an answer that was kept, or nil if there is none of an age that
 // accepts allows.
-func (all *rounds) recall(key roundKey, now time.Time, accepts func(age time.Duration) bool) *reply {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	one := all.kept.answers[key]
-	if one == nil || !accepts(now.Sub(one.asked)) {
+func (rs *rounds) recall(key roundKey, now time.Time, accepts func(age time.Duration) bool) *reply {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	k := rs.kept.answers[key]
+	if k == nil || !accepts(now.Sub(k.asked)) {
 		return nil
 	}
-	answer := one.answer.another()
-	answer.age = now.Sub(one.asked)
+	answer := k.answer.another()
+	answer.age = now.Sub(k.asked)
 	return answer
 }
 
@@ -65,69 +65,69 @@ func (all *rounds) recall(key roundKey, now time.Time, accepts func(age time.Dur
 // memory for it in the budget. If others have to make room, these are answers
 // to the user who has most, so that one with many requests does not remove the
 // answers to all others.
-func (all *rounds) keepLocked(key roundKey, holder string, answer *reply, asked time.Time, lifetime time.Duration, budget *Budget) {
-	if all.kept.answers == nil {
-		all.kept.answers, all.kept.bytes = map[roundKey]*kept{}, semaphore.NewQueue[string, *kept](limit.KeptAnswers.Of(maxKept*budget.size), nil)
+func (rs *rounds) keepLocked(key roundKey, holder string, answer *reply, asked time.Time, lifetime time.Duration, budget *Budget) {
+	if rs.kept.answers == nil {
+		rs.kept.answers, rs.kept.bytes = map[roundKey]*kept{}, semaphore.NewQueue[string, *kept](limit.KeptAnswers.Of(maxKept*budget.size), nil)
 	}
-	one := &kept{key: key, holder: holder, answer: answer, size: len(answer.first) + answer.remaining + keptOverhead, asked: asked, memory: budget.allowance("")}
-	all.discardLocked(all.kept.answers[key])
+	k := &kept{key: key, holder: holder, answer: answer, size: len(answer.first) + answer.remaining + keptOverhead, asked: asked, memory: budget.allowance("")}
+	rs.discardLocked(rs.kept.answers[key])
 	hasMemory := func() bool { // acquire would lock rounds
-		ok, _ := one.memory.tryAcquire(cap(answer.first) + keptOverhead)
+		ok, _ := k.memory.tryAcquire(cap(answer.first) + keptOverhead)
 		return ok
 	}
-	for all.kept.bytes.Free() < one.size || !hasMemory() {
-		other, ok := all.kept.bytes.Most()
+	for rs.kept.bytes.Free() < k.size || !hasMemory() {
+		victim, ok := rs.kept.bytes.Most()
 		if !ok {
 			answer.release()
 			return
 		}
-		all.discardLocked(other)
+		rs.discardLocked(victim)
 	}
-	one.expiry = time.AfterFunc(time.Until(asked.Add(lifetime)), func() {
-		all.mu.Lock()
-		defer all.mu.Unlock()
-		all.discardLocked(one)
+	k.expiry = time.AfterFunc(time.Until(asked.Add(lifetime)), func() {
+		rs.mu.Lock()
+		defer rs.mu.Unlock()
+		rs.discardLocked(k)
 	})
-	all.kept.answers[key] = one
-	all.kept.bytes.Hold(holder, one.size)
-	all.kept.bytes.Push(holder, one)
+	rs.kept.answers[key] = k
+	rs.kept.bytes.Hold(holder, k.size)
+	rs.kept.bytes.Push(holder, k)
 }
 
 // discardLocked discards an answer that is kept, unless that has happened
 // already.
-func (all *rounds) discardLocked(one *kept) {
-	if one == nil || all.kept.answers[one.key] != one {
+func (rs *rounds) discardLocked(k *kept) {
+	if k == nil || rs.kept.answers[k.key] != k {
 		return
 	}
-	one.expiry.Stop()
-	delete(all.kept.answers, one.key)
-	all.kept.bytes.Remove(one.holder, one)
-	all.kept.bytes.Hold(one.holder, -one.size)
-	one.memory.memory.Release()
-	one.answer.release()
+	k.expiry.Stop()
+	delete(rs.kept.answers, k.key)
+	rs.kept.bytes.Remove(k.holder, k)
+	rs.kept.bytes.Hold(k.holder, -k.size)
+	k.memory.memory.Release()
+	k.answer.release()
 }
 
 // changed makes all answers that were requested so far useless for later calls,
 // because the Client has made a change.
-func (all *rounds) changed() {
-	all.mu.Lock()
-	all.kept.changes++
-	all.mu.Unlock()
-	all.free(anyHolder)
+func (rs *rounds) changed() {
+	rs.mu.Lock()
+	rs.kept.changes++
+	rs.mu.Unlock()
+	rs.free(anyHolder)
 }
 
 // free discards all answers to the holders for which the function of returns
 // true. It returns false if there are none.
-func (all *rounds) free(of reclaimable) (some bool) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	for _, one := range all.kept.answers {
-		if of(one.holder) {
-			all.discardLocked(one)
-			some = true
+func (rs *rounds) free(of reclaimable) (freed bool) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	for _, k := range rs.kept.answers {
+		if of(k.holder) {
+			rs.discardLocked(k)
+			freed = true
 		}
 	}
-	return some
+	return freed
 }
 
 // datedLifetime is how long the answer to a request with a dated body is used, from

@@ -73,8 +73,8 @@ type round struct {
 
 // isLimited reports whether the first call of the round had a time limit of its
 // own.
-func (one *round) isLimited() bool {
-	_, limited := one.ctx.Deadline()
+func (rd *round) isLimited() bool {
+	_, limited := rd.ctx.Deadline()
 	return limited
 }
 
@@ -97,23 +97,23 @@ func (c *Client) ask(ctx context.Context, cred model.Credential, r request) (*re
 		c.reused(true)
 		return answer, nil
 	}
-	one, first := c.join(ctx, key, cred, r, data.KeepFor())
+	rd, first := c.join(ctx, key, cred, r, data.KeepFor())
 	select {
-	case <-one.ended:
+	case <-rd.ended:
 	case <-ctx.Done():
-		if c.rounds.leave(one) {
+		if c.rounds.leave(rd) {
 			return nil, errs.Wrap(context.Cause(ctx), errs.Timeout, "the %s does not answer in time", c.kind)
 		}
-		<-one.ended
+		<-rd.ended
 	}
-	answer, err := c.rounds.take(one)
+	answer, err := c.rounds.take(rd)
 	switch {
 	case err == nil && answer == nil: // it stays on the connection, so one call got it
 		limited, cancel := c.limit(ctx)
 		defer cancel()
 		return c.ask(limited, cred, r)
-	case errs.KindOf(err) == errs.Timeout && !first && one.isLimited() && ctx.Err() == nil, // the first call had less time
-		err != nil && one.abandoned && ctx.Err() == nil:
+	case errs.KindOf(err) == errs.Timeout && !first && rd.isLimited() && ctx.Err() == nil, // the first call had less time
+		err != nil && rd.abandoned && ctx.Err() == nil:
 		return c.ask(ctx, cred, r)
 	case err == nil && !first:
 		c.reused(false)
@@ -129,18 +129,18 @@ func (c *Client) askAlone(ctx context.Context, cred model.Credential, r request)
 
 // join returns the round that a call shares. If the call is the first, join
 // starts the round. The argument keep says how long the answer is to be kept.
-func (c *Client) join(ctx context.Context, key roundKey, cred model.Credential, r request, keep time.Duration) (one *round, first bool) {
-	all := &c.rounds
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	s := all.series[key]
+func (c *Client) join(ctx context.Context, key roundKey, cred model.Credential, r request, keep time.Duration) (rd *round, first bool) {
+	rs := &c.rounds
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	s := rs.series[key]
 	if s == nil {
-		if all.series == nil {
-			all.series = map[roundKey]*series{}
+		if rs.series == nil {
+			rs.series = map[roundKey]*series{}
 		}
 		s = &series{key: key, idle: make(chan struct{})}
 		close(s.idle)
-		all.series[key] = s
+		rs.series[key] = s
 	}
 	if s.open == nil {
 		first = true
@@ -155,106 +155,106 @@ func (c *Client) join(ctx context.Context, key roundKey, cred model.Credential, 
 // newRound returns a round without calls. Its time limit is that of the first
 // call, whose end does not end it.
 func newRound(ctx context.Context, s *series, cred model.Credential, r request) *round {
-	one := &round{series: s, cred: cred, request: r, ended: make(chan struct{})}
+	rd := &round{series: s, cred: cred, request: r, ended: make(chan struct{})}
 	if r.dated != nil {
-		one.keep = datedLifetime
+		rd.keep = datedLifetime
 	}
 	base := context.WithoutCancel(ctx)
 	if deadline, ok := ctx.Deadline(); ok {
-		one.ctx, one.cancel = context.WithDeadline(base, deadline)
+		rd.ctx, rd.cancel = context.WithDeadline(base, deadline)
 	} else {
-		one.ctx, one.cancel = context.WithCancel(base)
+		rd.ctx, rd.cancel = context.WithCancel(base)
 	}
-	return one
+	return rd
 }
 
 // run waits until idle is closed, sends the request of a round, and hands out
 // the answer.
-func (c *Client) run(one *round, idle <-chan struct{}) {
-	defer one.cancel()
+func (c *Client) run(rd *round, idle <-chan struct{}) {
+	defer rd.cancel()
 	select {
 	case <-idle:
-		answer, err := c.send(one)
-		c.rounds.end(one, answer, err, c.cfg.Answers)
-	case <-one.ctx.Done():
-		c.rounds.giveUp(one, errs.Wrap(context.Cause(one.ctx), errs.Timeout, "the %s does not answer in time", c.kind))
+		answer, err := c.send(rd)
+		c.rounds.end(rd, answer, err, c.cfg.Answers)
+	case <-rd.ctx.Done():
+		c.rounds.giveUp(rd, errs.Wrap(context.Cause(rd.ctx), errs.Timeout, "the %s does not answer in time", c.kind))
 	}
 }
 
 // send sends the request of a round, and returns the answer. From the moment when
 // the request is sent, calls can no longer join the round.
-func (c *Client) send(one *round) (*reply, error) {
-	all, r := &c.rounds, one.request
+func (c *Client) send(rd *round) (*reply, error) {
+	rs, r := &c.rounds, rd.request
 	r.sending = sync.OnceFunc(func() {
-		all.mu.Lock()
-		defer all.mu.Unlock()
-		one.series.open, one.series.idle = nil, make(chan struct{})
-		one.asked, one.changes = c.now(), all.kept.changes
+		rs.mu.Lock()
+		defer rs.mu.Unlock()
+		rd.series.open, rd.series.idle = nil, make(chan struct{})
+		rd.asked, rd.changes = c.now(), rs.kept.changes
 	})
 	defer r.sending() // even if the request could not be sent
 	defer func() {
 		if p := recover(); p != nil { // each call panics with it, which ends a request; here it would end the process
-			one.panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
+			rd.panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
 		}
 	}()
 	if r.perform != nil {
-		return r.perform(one.ctx, r.sending)
+		return r.perform(rd.ctx, r.sending)
 	}
-	return c.askDated(one.ctx, one.series.key, one.cred, r)
+	return c.askDated(rd.ctx, rd.series.key, rd.cred, r)
 }
 
 // end hands out the answer of a round, and keeps it if a call wants that. If
 // several calls share a long answer, the next round begins when one has used it.
-func (all *rounds) end(one *round, answer *reply, err error, budget *Budget) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	defer close(one.ended)
-	one.err = err
+func (rs *rounds) end(rd *round, answer *reply, err error, budget *Budget) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	defer close(rd.ended)
+	rd.err = err
 	switch {
 	case answer == nil:
-	case one.keep > 0 && answer.isKeepable() && one.changes == all.kept.changes:
-		one.answers = answer.share(one.calls + 1)
-		all.keepLocked(one.series.key, holderOf(one.cred), one.answers[one.calls], one.asked, one.keep, budget)
-		one.answers = one.answers[:one.calls]
+	case rd.keep > 0 && answer.isKeepable() && rd.changes == rs.kept.changes:
+		rd.answers = answer.share(rd.calls + 1)
+		rs.keepLocked(rd.series.key, holderOf(rd.cred), rd.answers[rd.calls], rd.asked, rd.keep, budget)
+		rd.answers = rd.answers[:rd.calls]
 	default:
-		one.answers = answer.share(one.calls)
+		rd.answers = answer.share(rd.calls)
 	}
-	if len(one.answers) <= 1 || one.answers[0].pieces == nil {
-		all.beginNextLocked(one.series)
+	if len(rd.answers) <= 1 || rd.answers[0].pieces == nil {
+		rs.beginNextLocked(rd.series)
 		return
 	}
 	next := sync.OnceFunc(func() {
-		all.mu.Lock()
-		defer all.mu.Unlock()
-		all.beginNextLocked(one.series)
+		rs.mu.Lock()
+		defer rs.mu.Unlock()
+		rs.beginNextLocked(rd.series)
 	})
-	for _, answer := range one.answers {
+	for _, answer := range rd.answers {
 		answer.released = next
 	}
 	time.AfterFunc(maxPause, next)
 }
 
 // beginNextLocked lets the next round of a series send its request.
-func (all *rounds) beginNextLocked(s *series) {
+func (rs *rounds) beginNextLocked(s *series) {
 	close(s.idle)
-	all.forgetIdleLocked(s)
+	rs.forgetIdleLocked(s)
 }
 
 // giveUp ends a round whose request is not sent.
-func (all *rounds) giveUp(one *round, err error) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	one.series.open, one.err = nil, err
-	close(one.ended)
-	all.forgetIdleLocked(one.series)
+func (rs *rounds) giveUp(rd *round, err error) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rd.series.open, rd.err = nil, err
+	close(rd.ended)
+	rs.forgetIdleLocked(rd.series)
 }
 
 // forgetIdleLocked forgets a series that has no round.
-func (all *rounds) forgetIdleLocked(s *series) {
+func (rs *rounds) forgetIdleLocked(s *series) {
 	select {
 	case <-s.idle:
 		if s.open == nil {
-			delete(all.series, s.key)
+			delete(rs.series, s.key)
 		}
 	default: // the previous round has not ended
 	}
@@ -263,39 +263,39 @@ func (all *rounds) forgetIdleLocked(s *series) {
 // leave removes a call, which no longer waits, from a round. It returns false
 // if the call must wait for the end of the round after all: the round has ended
 // already, or ends now because the call is its last one.
-func (all *rounds) leave(one *round) bool {
-	all.mu.Lock()
-	defer all.mu.Unlock()
+func (rs *rounds) leave(rd *round) bool {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
 	select {
-	case <-one.ended:
+	case <-rd.ended:
 		return false
 	default:
 	}
-	if one.calls > 1 {
-		one.calls--
+	if rd.calls > 1 {
+		rd.calls--
 		return true
 	}
-	if deadline, ok := one.ctx.Deadline(); !ok || time.Now().Before(deadline) { // otherwise the controller is late, which is not the same as a client that has left
-		one.abandoned = true
-		one.cancel()
+	if deadline, ok := rd.ctx.Deadline(); !ok || time.Now().Before(deadline) { // otherwise the controller is late, which is not the same as a client that has left
+		rd.abandoned = true
+		rd.cancel()
 	}
 	return false
 }
 
 // take returns an answer of a round that has ended, or nil for none.
-func (all *rounds) take(one *round) (*reply, error) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
+func (rs *rounds) take(rd *round) (*reply, error) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
 	switch {
-	case one.panicked != "":
-		panic(one.panicked)
-	case len(one.answers) == 0:
-		return nil, copyError(one.err)
+	case rd.panicked != "":
+		panic(rd.panicked)
+	case len(rd.answers) == 0:
+		return nil, copyError(rd.err)
 	}
-	last := len(one.answers) - 1
-	answer := one.answers[last]
-	one.answers[last] = nil
-	one.answers = one.answers[:last]
+	last := len(rd.answers) - 1
+	answer := rd.answers[last]
+	rd.answers[last] = nil
+	rd.answers = rd.answers[:last]
 	return answer, nil
 }
 
@@ -303,8 +303,8 @@ func (all *rounds) take(one *round) (*reply, error) {
 // callers add to it.
 func copyError(err error) error {
 	if e, ok := err.(*errs.Error); ok {
-		one := *e
-		return &one
+		copied := *e
+		return &copied
 	}
 	return err
 }
@@ -336,9 +336,9 @@ func (a *reply) copy() *reply {
 
 // another returns a reply with the same content, which is used independently.
 func (a *reply) another() *reply {
-	one := a.copy()
+	r := a.copy()
 	if pieces, ok := a.pieces.(*wire.Pieces); ok {
-		one.pieces = pieces.Another()
+		r.pieces = pieces.Another()
 	}
-	return one
+	return r
 }
