@@ -38,7 +38,7 @@ const module = "schedrestd/"
 var floors = [][]string{
 	{"docs", "internal/asset", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/keystate", "internal/loglevel", "internal/origin", "internal/printable", "internal/release", "internal/sockaddr", "internal/typo", "metric", "model"},
 	{"api/schema", "become", "gateway/endpoint", "gateway/worker/count", "gateway/worker/logger", "gateway/worker/stdio", "internal/completion", "internal/feature", "internal/guard", "internal/hmackey", "internal/http1", "internal/notify", "internal/penalty", "internal/rate", "internal/semaphore", "internal/sockdiag", "internal/socket", "internal/thread", "internal/throttle", "internal/zone", "ipc", "metric/cluster", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/tlsconn", "rpc/wire", "security", "web"},
-	{"gateway/confinement", "security/self"},
+	{"gateway/confinement", "internal/limit", "security/self"},
 	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "gateway/worker/http1server", "gateway/worker/http2server", "metric/table", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message"},
 	{"auth", "gateway/dispatcher/dial", "gateway/dispatcher/process", "handlers", "metric/label", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},
 	{"gateway/dispatcher/inetd", "gateway/dispatcher/service", "gateway/worker/broker", "gateway/worker/clientconn", "gateway/worker/proxy", "rpc/confserver", "rpc/confserver/confservertest"},
@@ -66,37 +66,37 @@ var sameFloorImports = map[[2]string]string{
 // import. It contains only the packages for which the rules of floors are too
 // lenient.
 var allowedImports = map[string][]string{
-	"auth":                         {"internal/errs", "internal/guard", "internal/hmackey", "internal/penalty", "internal/semaphore"},
+	"auth":                         {"internal/errs", "internal/guard", "internal/hmackey", "internal/limit", "internal/penalty", "internal/semaphore"},
 	"become/subuid":                {"internal/errs", "internal/guard", "ipc"},
 	"conf":                         {"internal/errs", "internal/guard", "internal/typo"},
-	"gateway/auditor":              {"gateway/service", "internal/keystate", "internal/rate", "ipc", "security", "security/self"}, // writes reports of workers
+	"gateway/auditor":              {"gateway/service", "internal/keystate", "internal/limit", "internal/rate", "ipc", "security", "security/self"}, // writes reports of workers
 	"gateway/confinement":          {"ipc", "security"},
-	"gateway/dispatcher":           {"gateway/confinement", "gateway/dispatcher/auditlog", "gateway/dispatcher/dial", "gateway/dispatcher/dispatch", "gateway/dispatcher/inetd", "gateway/dispatcher/pool", "gateway/dispatcher/process", "gateway/dispatcher/relay", "gateway/dispatcher/service", "gateway/service", "internal/errs", "internal/loglevel", "internal/rate", "internal/sockdiag", "internal/thread", "ipc", "security", "security/self"},
-	"gateway/dispatcher/admission": {"internal/penalty", "internal/semaphore", "ipc"}, // makes decisions, and has no other effects
-	"gateway/dispatcher/auditlog":  {"gateway/dispatcher/process", "gateway/dispatcher/service", "internal/exitstatus", "internal/rate", "ipc"},
-	"gateway/dispatcher/dial":      {"become", "internal/rate", "internal/sockaddr", "internal/sockdiag", "ipc"},
-	"gateway/dispatcher/dispatch":  {"gateway/dispatcher/admission", "gateway/dispatcher/pool", "gateway/dispatcher/process", "internal/rate", "internal/semaphore", "internal/sockdiag", "ipc", "security"},
+	"gateway/dispatcher":           {"gateway/confinement", "gateway/dispatcher/auditlog", "gateway/dispatcher/dial", "gateway/dispatcher/dispatch", "gateway/dispatcher/inetd", "gateway/dispatcher/pool", "gateway/dispatcher/process", "gateway/dispatcher/relay", "gateway/dispatcher/service", "gateway/service", "internal/errs", "internal/limit", "internal/loglevel", "internal/rate", "internal/sockdiag", "internal/thread", "ipc", "security", "security/self"},
+	"gateway/dispatcher/admission": {"internal/limit", "internal/penalty", "internal/semaphore", "ipc"}, // makes decisions, and has no other effects
+	"gateway/dispatcher/auditlog":  {"gateway/dispatcher/process", "gateway/dispatcher/service", "internal/exitstatus", "internal/limit", "internal/rate", "ipc"},
+	"gateway/dispatcher/dial":      {"become", "internal/limit", "internal/rate", "internal/sockaddr", "internal/sockdiag", "ipc"},
+	"gateway/dispatcher/dispatch":  {"gateway/dispatcher/admission", "gateway/dispatcher/pool", "gateway/dispatcher/process", "internal/limit", "internal/rate", "internal/semaphore", "internal/sockdiag", "ipc", "security"},
 	"gateway/dispatcher/inetd":     {"gateway/dispatcher/dial", "gateway/dispatcher/process", "gateway/dispatcher/relay", "internal/errs", "internal/exitstatus", "internal/printable", "ipc"},
-	"gateway/dispatcher/pool":      {"gateway/dispatcher/admission", "gateway/dispatcher/dial", "gateway/dispatcher/process", "gateway/dispatcher/relay", "internal/errs", "internal/fdpass", "internal/penalty", "internal/printable", "internal/rate", "internal/sockdiag", "ipc", "metric", "security"},
+	"gateway/dispatcher/pool":      {"gateway/dispatcher/admission", "gateway/dispatcher/dial", "gateway/dispatcher/process", "gateway/dispatcher/relay", "internal/errs", "internal/fdpass", "internal/limit", "internal/penalty", "internal/printable", "internal/rate", "internal/sockdiag", "ipc", "metric", "security"},
 	"gateway/dispatcher/process":   {"gateway/dispatcher/relay", "internal/errs", "internal/exitstatus", "ipc", "security"},
-	"gateway/dispatcher/relay":     {"internal/printable", "internal/rate"},
-	"gateway/dispatcher/service":   {"gateway/dispatcher/process", "gateway/dispatcher/relay", "internal/errs", "internal/printable", "internal/rate", "ipc", "security"},
+	"gateway/dispatcher/relay":     {"internal/limit", "internal/printable", "internal/rate"},
+	"gateway/dispatcher/service":   {"gateway/dispatcher/process", "gateway/dispatcher/relay", "internal/errs", "internal/limit", "internal/printable", "internal/rate", "ipc", "security"},
 	"gateway/endpoint":             {"become", "internal/errs", "internal/guard", "internal/socket", "ipc"},
-	"gateway/exporter":             {"gateway/service", "internal/penalty", "internal/release", "internal/semaphore", "ipc", "metric", "metric/table", "security", "security/self"},
+	"gateway/exporter":             {"gateway/service", "internal/limit", "internal/penalty", "internal/release", "internal/semaphore", "ipc", "metric", "metric/table", "security", "security/self"},
 	"gateway/fetcher":              {"conf", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/printable", "model", "rpc/client", "rpc/confserver", "rpc/tlsconn", "security", "security/self"}, // parses answers of a controller
-	"gateway/keeper":               {"gateway/service", "internal/hmackey", "internal/rate", "ipc", "security", "security/self"},                                                                                                       // holds keys
+	"gateway/keeper":               {"gateway/service", "internal/hmackey", "internal/limit", "internal/rate", "ipc", "security", "security/self"},                                                                                     // holds keys
 	"gateway/plan":                 {"become", "become/subuid", "conf", "gateway/endpoint", "gateway/fetcher", "internal/completion", "internal/errs", "internal/excerpt", "internal/feature", "internal/guard", "internal/loglevel", "internal/release", "internal/typo", "internal/zone", "ipc", "rpc/confserver", "rpc/munge", "rpc/tlsconn", "security/self"},
-	"gateway/proof":                {"gateway/confinement", "internal/errs", "ipc", "security", "security/self"},                                              // runs with the rights of a worker
-	"gateway/resolver":             {"become", "gateway/service", "internal/errs", "internal/rate", "internal/semaphore", "ipc", "security", "security/self"}, // parses answers of a directory service
+	"gateway/proof":                {"gateway/confinement", "internal/errs", "internal/limit", "ipc", "security", "security/self"},                                              // runs with the rights of a worker
+	"gateway/resolver":             {"become", "gateway/service", "internal/errs", "internal/limit", "internal/rate", "internal/semaphore", "ipc", "security", "security/self"}, // parses answers of a directory service
 	"gateway/service":              {"ipc", "security", "security/self"},
-	"gateway/worker/broker":        {"api", "auth", "become", "gateway/worker/count", "handlers", "internal/errs", "internal/fdpass", "internal/keystate", "internal/rate", "internal/semaphore", "ipc", "rpc/client", "rpc/munge", "rpc/sack", "security"},
+	"gateway/worker/broker":        {"api", "auth", "become", "gateway/worker/count", "handlers", "internal/errs", "internal/fdpass", "internal/keystate", "internal/limit", "internal/rate", "internal/semaphore", "ipc", "rpc/client", "rpc/munge", "rpc/sack", "security"},
 	"gateway/worker/http1server":   {"internal/errs", "internal/http1"}, // can be reviewed without other packages
 	"gateway/worker/clientconn":    {"auth", "gateway/worker/count", "internal/fdpass", "ipc"},
-	"gateway/worker/conns":         {"gateway/worker/clientconn", "gateway/worker/count", "internal/penalty", "internal/rate", "ipc"},
+	"gateway/worker/conns":         {"gateway/worker/clientconn", "gateway/worker/count", "internal/limit", "internal/penalty", "internal/rate", "ipc"},
 	"gateway/worker/count":         {},
-	"gateway/worker/http2server":   {"internal/rate"},
+	"gateway/worker/http2server":   {"internal/limit", "internal/rate"},
 	"gateway/worker/keys":          {"auth", "gateway/worker/broker", "ipc"},
-	"gateway/worker/limiter":       {"auth", "gateway/worker/conns", "gateway/worker/count", "gateway/worker/proxy", "handlers", "internal/errs", "internal/rate", "internal/semaphore", "ipc"},
+	"gateway/worker/limiter":       {"auth", "gateway/worker/conns", "gateway/worker/count", "gateway/worker/proxy", "handlers", "internal/errs", "internal/limit", "internal/rate", "internal/semaphore", "ipc"},
 	"gateway/worker/logger":        {},
 	"gateway/worker/proxy":         {"auth", "internal/penalty", "ipc"},
 	"gateway/worker/stdio":         {},
@@ -110,6 +110,7 @@ var allowedImports = map[string][]string{
 	"internal/hmackey":             {},
 	"internal/http1":               {}, // can be reviewed without other packages
 	"internal/keystate":            {},
+	"internal/limit":               {"internal/penalty", "internal/rate", "internal/semaphore", "internal/throttle"},
 	"internal/loglevel":            {}, // linked into a program that runs as root
 	"internal/notify":              {}, // linked into a program that runs as root
 	"internal/penalty":             {},
@@ -124,7 +125,7 @@ var allowedImports = map[string][]string{
 	"metric":                       {},
 	"metric/cluster":               {"internal/errs", "metric", "model"},
 	"metric/label":                 {"api", "api/schema", "rpc/message"},
-	"metric/table":                 {"metric"},
+	"metric/table":                 {"internal/limit", "metric"},
 	"privsep":                      {"become", "internal/errs", "internal/exitstatus", "internal/fdpass", "internal/guard", "internal/notify", "internal/printable", "internal/rate", "internal/socket", "internal/thread", "ipc", "privsep/auditlog", "privsep/identity", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/netns", "privsep/program", "privsep/spawn", "security"}, // runs as root
 	"privsep/auditlog":             {"become", "internal/errs", "internal/guard", "ipc"},
 	"privsep/identity":             {"become", "internal/errs", "ipc", "security"},

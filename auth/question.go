@@ -5,15 +5,9 @@ import (
 	"sync"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 )
-
-// maxQuestions is the maximum number of concurrent questions to each daemon. While
-// others wait, half of them are for clients with the same source. Without this limit, a client that
-// sends many new tokens could make a worker open an unlimited number of
-// connections to a daemon. Sources take turns, because the users are not known
-// yet: a client that sends forged tokens must not delay other clients' tokens.
-const maxQuestions = 64
 
 // questions holds the pending questions to daemons. The zero value has no
 // questions.
@@ -65,7 +59,7 @@ func (q *questions) join(key acceptance) (pending *question, created bool) {
 		q.pending, q.places = map[acceptance]*question{}, map[string]*semaphore.Semaphore[string]{}
 	}
 	if q.places[key.daemon] == nil {
-		q.places[key.daemon] = semaphore.NewLending[string](maxQuestions, maxQuestions/2, semaphore.Forever)
+		q.places[key.daemon] = semaphore.New[string](limit.TokenQuestions)
 	}
 	pending = &question{done: make(chan struct{})}
 	q.pending[key] = pending

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 )
 
 // together starts n concurrent requests with the credential c, and waits until
@@ -191,13 +192,13 @@ func TestQuestionsAreBounded(t *testing.T) {
 		credential := func(i int) Credential {
 			return credentialOf(t, sign(fmt.Sprintf(`{"alg":"HS256","kid":"%d"}`, i), goodClaims), "")
 		}
-		const tokens = 3 * maxQuestions
+		tokens := 3 * limit.TokenQuestions.Total
 		errors := make(chan error, tokens)
 		for i := range tokens {
 			go func() { errors <- a.Authenticate(context.Background(), credential(i), controller, ask) }()
 		}
 		synctest.Wait()
-		if n := now.Load(); n != maxQuestions {
+		if n := now.Load(); n != int64(limit.TokenQuestions.Total) {
 			t.Errorf("%d questions are asked concurrently", n)
 		}
 		cancelled, cancel := context.WithCancel(context.Background())
@@ -215,7 +216,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if total.Load() != tokens {
+		if int(total.Load()) != tokens {
 			t.Errorf("%d of %d were asked", total.Load(), tokens)
 		}
 	})

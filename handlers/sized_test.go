@@ -19,7 +19,7 @@ import (
 // A pot is a limit on memory, in bytes.
 type pot struct{ *semaphore.Semaphore[string] }
 
-func newPot(n int) pot { return pot{semaphore.New[string](n, n, 0)} }
+func newPot(n int) pot { return pot{semaphore.New[string](semaphore.Row{Total: n})} }
 
 // reserve can be used as a rest.Memory. All credentials share the pot.
 func (p pot) reserve(model.Credential) feed.Reservation { return p.Empty("ann") }

@@ -77,7 +77,7 @@ func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 				m.passConn(l, fd, facts, err, c.Switches)
 			case now.Sub(warnedAt) > warnInterval:
 				warnedAt = now
-				c.Log.Warn("connections closed: too many from this user", "listener", l.Name, "uid", facts.UID, "limit", arrivalRate)
+				c.Log.Warn("connections closed: too many from this user", "listener", l.Name, "uid", facts.UID, "limit", arrivals.PerSecond)
 			}
 			fdpass.Close(fd) // a worker may have set the connection to linger
 			continue
@@ -105,19 +105,9 @@ func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 // before it checks which are open.
 const maxPeersInTransit = 10_000
 
-// Limits on the connections of each local user to UNIX sockets. Sending a
-// connection to the dispatcher takes this process much longer than connecting
-// takes the client. Without the limits, a single client could fill the kernel's
-// queue, and the kernel would refuse the connections of all others. For the same
-// reason, a TCP connection that its client has already closed is not passed on.
-// The parent does not know the user of a TCP connection. The dispatcher limits
-// those connections.
-const (
-	arrivalBurst = 2000
-	arrivalRate  = 2000 // per second
-	maxArrivals  = 4096 // users whose connections are counted
-	warnInterval = time.Minute
-)
+// warnInterval is the time between two warnings about a user whose connections are
+// closed.
+const warnInterval = time.Minute
 
 // passConn sends the dispatcher a connection with the facts about its peer. If
 // err is not nil, the kernel could not identify the peer. The dispatcher gets

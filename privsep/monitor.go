@@ -426,12 +426,21 @@ const (
 	// minRenewInterval is the minimum time between the starts of two
 	// generations, if the dispatcher asks for the second one.
 	minRenewInterval = 20 * time.Millisecond
-
-	// Limits on the starts of dispatchers. A dispatcher that crashes once is
-	// replaced at once. One that always crashes must not keep the machine busy.
-	restartBurst = 5
-	restartRate  = 1. / 10 // per second
 )
+
+// arrivals limits the connections of each local user to UNIX sockets. Sending a
+// connection to the dispatcher takes this process much longer than connecting
+// takes the client. Without the limit, a single client could fill the kernel's
+// queue, and the kernel would refuse the connections of all others. For the same
+// reason, a TCP connection that its client has already closed is not passed on.
+// The parent does not know the user of a TCP connection. The dispatcher limits
+// those connections. Like restarts, this is a row of the table of limits (package
+// limit), which the parent does not link.
+var arrivals = rate.Row{Burst: 2000, PerSecond: 2000, Max: 4096}
+
+// restarts limits the starts of dispatchers. A dispatcher that crashes once is
+// replaced at once. One that always crashes must not keep the machine busy.
+var restarts = rate.Row{Burst: 5, PerSecond: 1. / 10}
 
 // renewGeneration replaces generation id. If that generation has already been
 // replaced, or is being replaced, renewGeneration does nothing.

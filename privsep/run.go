@@ -102,7 +102,7 @@ func CheckStart() error {
 
 // newMonitor returns a monitor that has opened nothing yet.
 func newMonitor(c Config, service identity.Service) *monitor {
-	m := &monitor{service: service, restarts: rate.New(restartBurst, restartRate, time.Now()), arrivals: rate.NewBuckets[uint32](maxArrivals, arrivalBurst, arrivalRate), events: make(chan func()), done: make(chan struct{}),
+	m := &monitor{service: service, restarts: rate.New(restarts, time.Now()), arrivals: rate.NewBuckets[uint32](arrivals), events: make(chan func()), done: make(chan struct{}),
 		generations: map[uint32]*generation{}, result: make(chan error, 1)}
 	m.current.Store(&generation{config: c, keys: new(keys.Keys)})
 	return m

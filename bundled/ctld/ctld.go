@@ -45,6 +45,7 @@ import (
 	"schedrestd/bundled/ctld/step"
 	"schedrestd/bundled/daemon"
 	"schedrestd/conf"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/model"
 )
@@ -152,7 +153,7 @@ type Controller struct {
 func Open(ctx context.Context, cfg Config) (*Controller, error) {
 	c := &Controller{cfg: cfg, log: cfg.Log, startedAt: time.Now(), uid: uint32(os.Geteuid()),
 		jobs: make(map[uint32]*job), breakers: make(breakers), wake: make(chan struct{}, 1), nextID: 1, queries: daemon.NewQueries(),
-		large: semaphore.New[uint32](1, 1, semaphore.Forever)}
+		large: semaphore.New[uint32](limit.LargeJobs)}
 	c.setDefaults()
 	c.privacy = daemon.Privacy{Hidden: cfg.Private, Super: c.super}
 	c.privacy.Log(c.log, conf.PrivateJobs|conf.PrivateNodes|conf.PrivatePartitions)

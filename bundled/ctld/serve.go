@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/bundled/daemon"
 	"schedrestd/conf"
+	"schedrestd/internal/limit"
 	"schedrestd/rpc/server"
 )
 
@@ -52,20 +53,12 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 	defer controller.Close()
 	s := &server.Server{Handlers: controller.Handlers(), TLS: secure, Limit: controller.Limit, Verify: keys.Verify,
 		Super: daemon.Super(user.UID), Owner: daemon.Owners(log), Log: log, SpoolDir: controller.cfg.StateDir,
-		MaxBytes: maxRequestBytes, MaxUserBytes: maxUserRequestBytes}
+		MaxBytes: limit.ControllerRequestBytes.Total, MaxUserBytes: limit.ControllerRequestBytes.Share}
 	debug.SetGCPercent(gcPercent)
 	err = daemon.Serve(ctx, s, listeners, log, controller.Run)
 	log.Info("controller stopped", "jobs", len(controller.activeIDs()))
 	return err
 }
-
-// These constants limit the total size, in bytes, of the requests that are in
-// memory at the same time. The limit for one user is large enough for the
-// longest submission.
-const (
-	maxRequestBytes     = 64 << 20 // of all users
-	maxUserRequestBytes = 16 << 20 // of one user
-)
 
 // gcPercent is the value of GOGC. It is half of Go's default, so the garbage
 // collector runs about twice as often. This costs little, because most of the

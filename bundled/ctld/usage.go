@@ -7,6 +7,7 @@ import (
 
 	"schedrestd/bundled/ctld/journal"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/rpc/fault"
 )
@@ -28,9 +29,9 @@ type limits struct {
 }
 
 var defaultLimits = limits{
-	userBytes: 256 << 20, totalBytes: 1 << 30,
-	userRecordBytes: 16 << 20, totalRecordBytes: 64 << 20,
-	rate: 64 << 10, burst: 64 << 20,
+	userBytes: int64(limit.JobSpace.Share), totalBytes: int64(limit.JobSpace.Total),
+	userRecordBytes: int64(limit.JobRecords.Share), totalRecordBytes: int64(limit.JobRecords.Total),
+	rate: int64(limit.JobBytes.PerSecond), burst: int64(limit.JobBytes.Burst),
 }
 
 // A usage counts each user's jobs and the bytes of the jobs' records. The
@@ -161,7 +162,7 @@ func (c *Controller) chargeLocked(uid uint32, bytes int64, now time.Time) {
 	}
 	b := c.usage.rates[uid]
 	if b == nil {
-		b = rate.New(float64(c.cfg.limits.burst), float64(c.cfg.limits.rate), now)
+		b = rate.New(limit.JobBytes.Of(float64(c.cfg.limits.burst), float64(c.cfg.limits.rate)), now)
 		c.usage.rates[uid] = b
 	}
 	b.Charge(now, float64(bytes))

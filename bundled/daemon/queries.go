@@ -3,30 +3,22 @@ package daemon
 import (
 	"context"
 	"runtime"
-	"time"
 
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 )
 
-// MaxQueries limits how many long answers a daemon computes concurrently.
-// Further requests wait.
-const MaxQueries = 8
-
 // MaxUserQueries returns how many long answers a daemon may compute
 // concurrently for one user. The limit prevents one user's queries from
 // occupying all processors.
-func MaxUserQueries() int { return min(max(1, runtime.GOMAXPROCS(0)/2), MaxQueries/2) }
-
-// maxQueryWait limits how long a query waits for its turn.
-const maxQueryWait = 30 * time.Second
+func MaxUserQueries() int { return min(max(1, runtime.GOMAXPROCS(0)/2), limit.DaemonQueries.Share) }
 
 // NewQueries returns a semaphore that limits how many long answers are computed
-// concurrently, in total and for each user. The limits are necessary because
-// each answer takes memory.
+// concurrently, in total and for each user.
 func NewQueries() *semaphore.Semaphore[uint32] {
-	return semaphore.New[uint32](MaxQueries, MaxUserQueries(), maxQueryWait)
+	return semaphore.New[uint32](limit.DaemonQueries.WithShare(MaxUserQueries()))
 }
 
 // ListHandler returns a handler for a request whose answer grows with the

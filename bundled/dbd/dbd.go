@@ -32,6 +32,7 @@ import (
 
 	"schedrestd/bundled/daemon"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
@@ -56,7 +57,7 @@ type Daemon struct {
 // scheduler's user and the daemon's own user.
 func New(store *Store, privacy daemon.Privacy, log *slog.Logger) *Daemon {
 	return &Daemon{store: store, log: log, privacy: privacy, calls: newCalls(time.Now()),
-		editSlot: editSlot{maxIdle: defaultMaxIdle}, maxWait: defaultMaxWait, turns: semaphore.New[uint32](1, 1, semaphore.Forever), queries: daemon.NewQueries()}
+		editSlot: editSlot{maxIdle: defaultMaxIdle}, maxWait: defaultMaxWait, turns: semaphore.New[uint32](limit.Transactions), queries: daemon.NewQueries()}
 }
 
 // Handlers returns the handlers for all requests. The caller assigns the result

@@ -20,6 +20,7 @@ import (
 	"schedrestd/bundled/dbd/catalog"
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
@@ -373,7 +374,7 @@ func TestOneTransactionAtATime(t *testing.T) {
 func TestUsersTakeTurnsToChange(t *testing.T) {
 	d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyRoot}, quiet)
 	synctest.Test(t, func(t *testing.T) {
-		d.turns = semaphore.New[uint32](1, 1, semaphore.Forever)
+		d.turns = semaphore.New[uint32](limit.Transactions)
 		var order []uint32
 		var clients sync.WaitGroup
 		wait := func(uid uint32) {

@@ -18,10 +18,10 @@ import (
 	_ "modernc.org/sqlite" // registers the driver "sqlite", which is written in Go
 
 	"schedrestd/become/nss"
-	"schedrestd/bundled/daemon"
 	"schedrestd/bundled/dbd/catalog"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/guard"
+	"schedrestd/internal/limit"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
@@ -72,7 +72,7 @@ func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, erro
 		lock.Close()
 		return nil, errs.Wrap(err, errs.Internal, "database %s", path)
 	}
-	db.SetMaxIdleConns(daemon.MaxQueries + 1) // connections are kept, because opening one takes several statements
+	db.SetMaxIdleConns(limit.DaemonQueries.Total + 1) // connections are kept, because opening one takes several statements
 	s := &Store{db: db, lock: lock, maxJobs: maxJobs, queryTimeout: defaultQueryTimeout}
 	if err = s.migrate(ctx, log); err == nil {
 		err = s.loadCatalog(ctx)

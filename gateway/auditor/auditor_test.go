@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/gateway/service"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -328,7 +329,7 @@ func TestAuditCutOff(t *testing.T) {
 // gets the answer TryLater. If the worker continues, it must be reported.
 func TestAsksForLeaveOnAndOn(t *testing.T) {
 	a := newClient(new(journal), nil, newTestClient(t, 1000), false, held)
-	a.quota = rate.New(changeBurst, changeRate, time.Unix(0, 0))
+	a.quota = rate.New(limit.Intents, time.Unix(0, 0))
 	now, granted := time.Unix(1, 0), 0
 	take := func() (tooOften bool) {
 		within, tooOften := a.takeQuotaLocked(now)
@@ -338,12 +339,12 @@ func TestAsksForLeaveOnAndOn(t *testing.T) {
 		return tooOften
 	}
 	for intents := range 10 * excessRate { // twice the permitted rate
-		now = now.Add(time.Second / (2 * changeRate))
+		now = now.Add(time.Duration(float64(time.Second) / (2 * limit.Intents.PerSecond)))
 		if take() {
 			t.Fatalf("the worker is reported for Intent %d", intents)
 		}
 	}
-	if granted < 9*excessRate/2 || granted > 5*excessRate+changeBurst {
+	if granted < 9*excessRate/2 || granted > 5*excessRate+int(limit.Intents.Burst) {
 		t.Errorf("%d of %d intents were within the quota", granted, 10*excessRate)
 	}
 	deferred := 0
@@ -353,8 +354,8 @@ func TestAsksForLeaveOnAndOn(t *testing.T) {
 	if deferred < excessRate-20 || deferred > excessRate+20 {
 		t.Errorf("the worker is reported after %d intents at once", deferred)
 	}
-	a.quota = rate.New(0, 1, time.Now())
-	a.quota.Charge(time.Now(), changeRate-10)
+	a.quota = rate.New(rate.Row{PerSecond: 1}, time.Now())
+	a.quota.Charge(time.Now(), limit.Intents.PerSecond-10)
 	for _, want := range []string{"", "sent Intent too often"} {
 		if _, err := a.handle(&query.Intent{ID: 1}); fmt.Sprint(err) != cmp.Or(want, "<nil>") || a.audit.counts.deferred.n.Load() != 1 {
 			t.Errorf("%v, want %q; %d were deferred", err, want, a.audit.counts.deferred.n.Load())
@@ -386,7 +387,7 @@ func TestChangesNeverEnded(t *testing.T) {
 	}
 	connect := func(facts *ipc.Connection) *client {
 		a := newClient(shared, nil, newTestClient(t, maxPending), false, func(uint64) (*ipc.Connection, error) { return facts, nil })
-		a.quota = rate.New(2*maxPending, 0, time.Now())
+		a.quota = rate.New(rate.Row{Burst: 2 * maxPending}, time.Now())
 		return a
 	}
 	for hog := range 5 {

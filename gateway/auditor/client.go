@@ -11,6 +11,7 @@ import (
 
 	"schedrestd/gateway/service"
 	"schedrestd/internal/keystate"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -47,23 +48,17 @@ type openChange struct {
 	granted bool
 }
 
-// Limits on the changes that a worker announces (Intent). An honest worker
-// stays below changeRate, because the daemons can't make changes that fast. A
-// worker that exceeds this rate gets the answer TryLater, so that a compromised
-// worker can't fill the disk with log lines.
-const (
-	changeBurst = 2000
-	changeRate  = 1000   // per second
-	excessRate  = 20_000 // per second; a worker that sends more intents is killed
+// excessRate is the number of intents per second beyond limit.Intents for which
+// a worker is killed.
+const excessRate = 20_000
 
-	// excessPrice is the price of an intent that exceeds the quota. A worker
-	// that owes more than excessRate such intents is killed.
-	excessPrice = float64(changeRate) / excessRate
-)
+// excessPrice is the price of an intent that exceeds the quota. A worker that
+// owes more than excessRate such intents is killed.
+var excessPrice = limit.Intents.PerSecond / excessRate
 
 func newClient(a *journal, l *ledger, c *service.Client, perWorker bool, facts func(uint64) (*ipc.Connection, error)) *client {
 	return &client{Client: c, audit: a, ledger: l, perWorker: perWorker, maxOpen: 2*int(c.Requests) + 16, facts: facts,
-		done: make(chan struct{}), quota: rate.New(changeBurst, changeRate, time.Now()), open: map[uint64]*openChange{}}
+		done: make(chan struct{}), quota: rate.New(limit.Intents, time.Now()), open: map[uint64]*openChange{}}
 }
 
 // handle handles messages about changes. It never waits for a file. handled is

@@ -45,6 +45,7 @@ import (
 	"schedrestd/gateway/dispatcher/service"
 	servicemain "schedrestd/gateway/service"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/loglevel"
 	"schedrestd/internal/sockdiag"
 	"schedrestd/internal/thread"
@@ -76,10 +77,10 @@ type Limits struct {
 	DialRate    int           // connections to daemons that a worker may request per second
 }
 
-// Defaults are the limits of the gateway. LogBurst and LogRate permit one line
-// for each request that a worker can answer.
-var Defaults = Limits{RotateAfter: 200_000, Age: 12 * time.Hour, IdleLimit: time.Minute, RetireLimit: time.Hour, WaitLimit: 10 * time.Second,
-	LogBurst: 20_000, LogRate: 10_000, DialBurst: work.DialBurst, DialRate: work.DialRate}
+// Defaults are the limits of the gateway.
+var Defaults = Limits{RotateAfter: 200_000, Age: 12 * time.Hour, IdleLimit: time.Minute, RetireLimit: time.Hour, WaitLimit: limit.Slots.Wait,
+	LogBurst: int(limit.LogLines.Burst), LogRate: int(limit.LogLines.PerSecond),
+	DialBurst: int(limit.WorkerDials.Burst), DialRate: int(limit.WorkerDials.PerSecond)}
 
 // Run does the same as Main, with the given limits. If log is nil, the parent
 // chooses the format and destination of this process's log.

@@ -7,6 +7,7 @@ import (
 
 	"schedrestd/gateway/dispatcher/pool"
 	"schedrestd/gateway/dispatcher/service"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -21,13 +22,6 @@ type scraper struct {
 	busy    atomic.Bool   // samples are being sent
 	quota   *rate.Bucket
 }
-
-// Limits on the questions of an exporter: how many in one burst, and how many
-// per second. An honest exporter asks at most ten times a second.
-const (
-	scrapeBurst = 40
-	scrapeRate  = 20
-)
 
 // export runs an exporter until the gateway shuts down, and starts a new one
 // when the exporter exits. No other process depends on the exporter.
@@ -55,7 +49,7 @@ func (d *dispatcher) export() {
 
 // exportOnce runs an exporter, and returns the reason why it exited.
 func (d *dispatcher) exportOnce() error {
-	x := &scraper{dispatcher: d, ready: make(chan struct{}), quota: rate.New(scrapeBurst, scrapeRate, time.Now())}
+	x := &scraper{dispatcher: d, ready: make(chan struct{}), quota: rate.New(limit.Samples, time.Now())}
 	var g *generation
 	if err := d.Call(func() error { g = d.current; g.Hold(); return nil }); err != nil {
 		return err

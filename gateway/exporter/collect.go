@@ -28,10 +28,6 @@ const (
 	// Prometheus servers, or a client that scrapes continuously, could keep the
 	// dispatcher busy.
 	cacheTTL = 100 * time.Millisecond
-
-	// scrapeWait is how long a scrape waits for others of its source and of
-	// other sources.
-	scrapeWait = 5 * time.Second
 )
 
 // handler returns the handler of scrapes.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"sync"
 
+	"schedrestd/internal/limit"
 	"schedrestd/internal/penalty"
 	"schedrestd/internal/semaphore"
 )
@@ -25,17 +26,8 @@ type listener struct {
 	conns *semaphore.Queue[netip.Addr, *conn] // by source; the items are the connections that can be closed
 }
 
-// Limits on the connections, in total and of one source. The addresses of clients
-// on this machine are one source.
-const (
-	maxConnections    = 32
-	maxPerSource      = maxConnections / 2
-	maxScrapes        = 4 // concurrent ones
-	maxSourcedScrapes = maxScrapes / 2
-)
-
 func newListener(l net.Listener) *listener {
-	return &listener{Listener: l, conns: semaphore.NewQueue[netip.Addr, *conn](maxConnections, nil)}
+	return &listener{Listener: l, conns: semaphore.NewQueue[netip.Addr, *conn](limit.MetricsConns, nil)}
 }
 
 // conn is a connection of a listener. The listener's lock guards its fields.
@@ -74,9 +66,9 @@ func (l *listener) Accept() (net.Conn, error) {
 func (l *listener) admit(c *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.conns.Free() <= 0 || l.conns.Held(c.source) >= maxPerSource {
+	for l.conns.Free() <= 0 || l.conns.Held(c.source) >= limit.MetricsConns.Share {
 		other, ok := l.conns.First(c.source)
-		if l.conns.Held(c.source) < maxPerSource {
+		if l.conns.Held(c.source) < limit.MetricsConns.Share {
 			other, ok = l.conns.Most()
 		}
 		if !ok {

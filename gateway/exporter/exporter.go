@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"schedrestd/gateway/service"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -68,7 +69,7 @@ const (
 
 func newExporter(send func(ipc.Message, ...int) error) *exporter {
 	e := &exporter{send: send, parts: make(chan *query.Samples, 1),
-		places: semaphore.New[netip.Addr](maxScrapes, maxSourcedScrapes, scrapeWait)}
+		places: semaphore.New[netip.Addr](limit.Scrapes)}
 	e.http = &http.Server{
 		Handler:           e.handler(),
 		ConnContext:       withConn,

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"schedrestd/internal/limit"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/metric"
@@ -165,7 +166,7 @@ func TestIdleConnections(t *testing.T) {
 	e, _ := exporterWithValues(t, nil)
 	go e.http.Serve(newListener(l))
 	defer e.Close()
-	for i := range 3 * maxConnections {
+	for i := range 3 * limit.MetricsConns.Total {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -222,16 +223,16 @@ func TestConnectionsOfSources(t *testing.T) {
 	}
 	first, _ := admit("[2001:db8::1]:1")
 	first.begin()
-	for n := range maxPerSource { // the addresses of a /64 are one source
+	for n := range limit.MetricsConns.Share { // the addresses of a /64 are one source
 		if _, ok := admit(fmt.Sprintf("[2001:db8::%x]:1", n+2)); !ok {
 			t.Fatalf("connection %d refused", n)
 		}
 	}
-	if !all[1].closed || closed() != 1 || l.conns.Held(first.source) != maxPerSource {
+	if !all[1].closed || closed() != 1 || l.conns.Held(first.source) != limit.MetricsConns.Share {
 		t.Fatalf("%d closed, %d open of one source", closed(), l.conns.Held(first.source))
 	}
 	var scraper *conn
-	for range maxPerSource {
+	for range limit.MetricsConns.Share {
 		scraper, _ = admit("192.0.2.1:1")
 	}
 	if closed() != 1 {
@@ -293,7 +294,7 @@ func TestRequestsOfConnection(t *testing.T) {
 			}
 		}
 		c.Close()
-		if l.conns.Keys() != 0 || l.conns.Len() != 0 || l.conns.Free() != maxConnections {
+		if l.conns.Keys() != 0 || l.conns.Len() != 0 || l.conns.Free() != limit.MetricsConns.Total {
 			t.Fatalf("%s: a closed connection is left: %d of %d", request, l.conns.Len(), l.conns.Free())
 		}
 	}

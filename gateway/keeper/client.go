@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"schedrestd/gateway/service"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -20,7 +21,7 @@ type client struct {
 }
 
 func newClient(k *keeper, c *service.Client) *client {
-	return &client{Client: c, keeper: k, budget: rate.New(budgetPerSecond, budgetPerSecond, time.Now())}
+	return &client{Client: c, keeper: k, budget: rate.New(limit.KeeperWork, time.Now())}
 }
 
 // serve answers the worker's questions one by one. The kernel limits the number

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"schedrestd/gateway/service"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -23,7 +24,7 @@ func TestCost(t *testing.T) {
 		{(&pair{signer: p256()}).cost(), 5000, 200 * time.Microsecond}, {verifyCost, 25_000, 40 * time.Microsecond},
 		{(&pair{signer: rsa2()}).cost(), 1000, time.Millisecond}, {(&pair{signer: rsa4()}).cost(), 125, 8 * time.Millisecond},
 	} {
-		paid := rate.New(budgetPerSecond, budgetPerSecond, now)
+		paid := rate.New(limit.KeeperWork, now)
 		for i := range tt.count {
 			if wait := paid.Charge(now, tt.cost); wait != 0 {
 				t.Fatalf("question %d of a burst waits for %s", i, wait)
@@ -50,7 +51,7 @@ func TestQuestionsWait(t *testing.T) {
 		c := newClient(k, service.NewClient(work.WorkerChannel{}, must(ipc.Open(fd, ipc.Keeper, ipc.Worker))))
 		const owed = 200 * time.Millisecond
 		start := time.Now()
-		c.budget.Charge(start, budgetPerSecond+budgetPerSecond*owed.Seconds())
+		c.budget.Charge(start, limit.KeeperWork.Burst+limit.KeeperWork.PerSecond*owed.Seconds())
 		go c.serve()
 		if err := worker.Send(question); err != nil {
 			t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 
 	"schedrestd/gateway/confinement"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/ipc"
-	"schedrestd/ipc/work"
 	"schedrestd/security"
 	"schedrestd/security/sandbox"
 )
@@ -174,7 +174,7 @@ func (p *page) escapes() []string {
 	}
 	add(p.has(ipc.FactDial),
 		"connections to the configured daemons, and to no others: %d at once, then %d per second; its %s descriptors limit how many are open, and slurmctld has fewer threads than that",
-		work.DialBurst, work.DialRate, p.facts[ipc.FactDial])
+		int(limit.WorkerDials.Burst), int(limit.WorkerDials.PerSecond), p.facts[ipc.FactDial])
 	add(p.has(ipc.FactLocal), "everything that its user may ask of the daemons")
 	add(p.has(ipc.FactTLS), "signatures for TLS handshakes: while captured it can impersonate the gateway to clients whose traffic it can intercept")
 	add(p.has(ipc.FactTokens), "checks of token signatures; it cannot sign a token")

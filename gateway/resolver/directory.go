@@ -9,6 +9,7 @@ import (
 
 	"schedrestd/become/nss"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
@@ -25,7 +26,7 @@ type directory struct {
 	now           func() time.Time
 	lookups       atomic.Uint64                   // number of look-ups since the start
 	forWorkers    *semaphore.Semaphore[*inquirer] // a place is a look-up
-	forDispatcher chan struct{}                   // the same for the dispatcher, so that its look-ups never wait for those of workers
+	forDispatcher *semaphore.Semaphore[struct{}]  // the same for the dispatcher
 
 	mu    sync.Mutex // guards cache
 	cache map[question]answer
@@ -52,12 +53,11 @@ const (
 	nameTTL     = time.Minute
 	maxNames    = 10_000 // the cache is cleared when it has this many entries
 	maxNameSize = 255    // bytes; a longer name is treated as absent
-	maxLookups  = 4      // concurrent look-ups for workers, half of them for one worker, and as many for the dispatcher; each may start a process
 )
 
 func newDirectory() *directory {
 	return &directory{now: time.Now, cache: map[question]answer{}, accounts: newAccounts(),
-		forWorkers: semaphore.New[*inquirer](maxLookups, maxLookups/2, semaphore.Forever), forDispatcher: make(chan struct{}, maxLookups),
+		forWorkers: semaphore.New[*inquirer](limit.ResolverLookups), forDispatcher: semaphore.New[struct{}](limit.ResolverDispatcherLookups),
 		user: func(uid uint32) (string, error) {
 			u, err := nss.LookupUID(uid)
 			return u.Name, err
@@ -78,8 +78,11 @@ func (d *directory) resolve(q question) (answer, error) {
 	if hit, ok := d.cached(q); ok {
 		return hit, nil
 	}
-	d.forDispatcher <- struct{}{}
-	defer func() { <-d.forDispatcher }()
+	place, err := d.forDispatcher.Acquire(context.Background(), struct{}{})
+	if err != nil {
+		return answer{}, err
+	}
+	defer place.Release()
 	return d.lookup(q)
 }
 
@@ -94,19 +97,11 @@ type inquirer struct {
 	questions *rate.Bucket // limits all questions
 }
 
-const (
-	missBurst = 2000 // enough to look up each user of a cluster once
-	missRate  = 100  // per second
-
-	questionBurst = 20_000 // a worker remembers names itself, so it does not need more
-	questionRate  = 5000   // per second
-)
-
 func (d *directory) inquirer() *inquirer {
 	ctx, stop := context.WithCancel(context.Background())
 	return &inquirer{directory: d, ctx: ctx, stop: stop,
-		misses:    rate.New(missBurst, missRate, time.Now()),
-		questions: rate.New(questionBurst, questionRate, time.Now())}
+		misses:    rate.New(limit.ResolverMisses, time.Now()),
+		questions: rate.New(limit.ResolverQuestions, time.Now())}
 }
 
 var errWorkerExited = errors.New("the worker has exited")
@@ -138,7 +133,7 @@ func (i *inquirer) ask(q question) (answer, error) {
 		if i.allowMiss() {
 			return i.lookup(q)
 		}
-		time.Sleep(time.Second / missRate)
+		time.Sleep(time.Duration(float64(time.Second) / limit.ResolverMisses.PerSecond))
 	}
 	return answer{}, errWorkerExited
 }

@@ -8,6 +8,7 @@ import (
 
 	"schedrestd/become/nss"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/ipc"
 )
 
@@ -99,7 +100,7 @@ func TestNamesOfOthers(t *testing.T) {
 	for i := range uint32(maxPending) {
 		wg.Go(func() { captured.resolve(question{number: 1000 + i}) })
 	}
-	for d.forWorkers.Held(captured) < maxLookups/2 {
+	for d.forWorkers.Held(captured) < limit.ResolverLookups.Share {
 		time.Sleep(time.Millisecond)
 	}
 	if got, _ := d.resolve(question{number: 7}); got.text != "u7" {
@@ -111,7 +112,7 @@ func TestNamesOfOthers(t *testing.T) {
 	captured.stop() // the worker exits, so its waiting questions are dropped
 	close(slow)
 	wg.Wait()
-	if len(d.cache) > 2+maxLookups/2 {
+	if len(d.cache) > 2+limit.ResolverLookups.Share {
 		t.Errorf("%d names were looked up", len(d.cache))
 	}
 }
@@ -123,18 +124,18 @@ func TestNamesHaveARate(t *testing.T) {
 	d.user = func(uint32) (string, error) { return "u", nil }
 	i := d.inquirer()
 	began := time.Now()
-	for n := range uint32(missBurst + missRate/2) {
+	for n := range uint32(limit.ResolverMisses.Burst + limit.ResolverMisses.PerSecond/2) {
 		i.resolve(question{number: n})
 	}
 	if took := time.Since(began); took < 400*time.Millisecond {
-		t.Errorf("%d names within %s", missBurst+missRate/2, took)
+		t.Errorf("%d names within %s", int(limit.ResolverMisses.Burst+limit.ResolverMisses.PerSecond/2), took)
 	}
-	i.questions.Charge(began, questionBurst)
+	i.questions.Charge(began, limit.ResolverQuestions.Burst)
 	began = time.Now()
-	for range questionRate / 2 {
+	for range int(limit.ResolverQuestions.PerSecond / 2) {
 		i.resolve(question{number: 1}) // a known name
 	}
 	if took := time.Since(began); took < 400*time.Millisecond {
-		t.Errorf("%d known names within %s", questionRate/2, took)
+		t.Errorf("%d known names within %s", int(limit.ResolverQuestions.PerSecond/2), took)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/gateway/worker/limiter"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/ipc"
 )
 
@@ -40,12 +41,9 @@ func (s *server) refusedAnswer(c *clientconn.Conn, m *ipc.Connection) []byte {
 
 // If a connection is closed with an unread request, the kernel resets it, and
 // the client may get the reset instead of the answer. So a refused connection
-// stays open for a moment after the answer. While maxRefused of them are open,
-// further refused connections are closed without an answer.
-const (
-	refusedLinger = time.Second
-	maxRefused    = 64
-)
+// stays open for a moment after the answer. There is a limit on them
+// (limit.RefusedConns).
+const refusedLinger = time.Second
 
 // refuseConn answers and closes a connection that the dispatcher refuses. The
 // dispatcher does not count the connection, so nothing is reported about it.
@@ -54,7 +52,7 @@ func (s *server) refuseConn(fd int, m *ipc.Connection) {
 	if err != nil {
 		return
 	}
-	if s.refused.Add(1) > maxRefused {
+	if int(s.refused.Add(1)) > limit.RefusedConns.Total {
 		s.refused.Add(-1)
 		_ = c.Close()
 		return

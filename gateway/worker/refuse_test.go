@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/internal/limit"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -95,10 +96,10 @@ func TestRefuseConn(t *testing.T) {
 func TestRefuseConnLimit(t *testing.T) {
 	s := newTestServer(t, work.Setup{}, nil).server
 	var clients []net.Conn
-	for range 3 * maxRefused {
+	for range 3 * limit.RefusedConns.Total {
 		clients = append(clients, refusedConn(t, s, ipc.Connection{RefuseStatus: 503}, ""))
 	}
-	if n := s.refused.Load(); n > maxRefused {
+	if n := int(s.refused.Load()); n > limit.RefusedConns.Total {
 		t.Errorf("%d connections are open", n)
 	}
 	s.table.Wait()
@@ -110,7 +111,7 @@ func TestRefuseConnLimit(t *testing.T) {
 			answered++
 		}
 	}
-	if answered < maxRefused {
+	if answered < limit.RefusedConns.Total {
 		t.Errorf("%d of %d are answered", answered, len(clients))
 	}
 	for end := time.Now().Add(time.Minute); s.refused.Load() != 0; time.Sleep(10 * time.Millisecond) {

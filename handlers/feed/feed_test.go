@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/origin"
 	"schedrestd/internal/semaphore"
 )
@@ -81,7 +82,7 @@ func ownerNamed(user string) Owner { return Owner{"token of " + user, user} }
 func holdTurns(t *testing.T, set *Set[item]) (proceed func()) {
 	t.Helper()
 	var places []*semaphore.Place[string]
-	for n := range maxPasses {
+	for n := range limit.Passes.Total {
 		p, err := set.Shares.turns.Acquire(t.Context(), fmt.Sprint("test ", n))
 		if err != nil {
 			t.Fatal(err)
@@ -355,7 +356,7 @@ func TestRefused(t *testing.T) {
 // A budget is a limit on memory, in bytes.
 type budget struct{ *semaphore.Semaphore[string] }
 
-func newBudget(n int) budget { return budget{semaphore.New[string](n, n, 0)} }
+func newBudget(n int) budget { return budget{semaphore.New[string](semaphore.Row{Total: n})} }
 
 func (b budget) reserve() Reservation { return b.Empty("alice") }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 )
 
 // A Source is a list of records of the type R.
@@ -144,7 +145,7 @@ func (s *Set[R]) chooseLocked(owner Owner, reserve func() Reservation, sources [
 	place := s.Shares.feeds.Empty(owner.User)
 	weight := 1
 	if source.Whole {
-		weight = wholeWeight
+		weight = limit.WholeList
 	}
 	if !place.Grow(weight) {
 		return nil

@@ -1,9 +1,8 @@
 package feed
 
 import (
-	"math"
-
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 )
 
@@ -11,28 +10,14 @@ import (
 // not delay the passes of others.
 type Shares struct {
 	turns *semaphore.Semaphore[string] // a place is a pass; keys are users
-	feeds *semaphore.Semaphore[string] // a place is a narrow feed, wholeWeight of them a whole one
+	feeds *semaphore.Semaphore[string] // a place is a narrow feed, limit.WholeList of them a whole one
 }
-
-const (
-	// maxPasses bounds the processors that passes use, and the requests for long
-	// lists that others have to wait for, however many users wait for changes.
-	// When a pass ends, the user with the fewest comes next. Since one user never
-	// has all of them, another one does not wait for the end of a long pass.
-	maxPasses     = 3
-	maxUserPasses = 2
-
-	// maxWhole limits the whole lists that are read for one user. Each of them
-	// takes memory and its turn, and the controller sends it again and again.
-	maxWhole    = 32
-	wholeWeight = 8 // number of narrow feeds that cost as much as a whole one
-)
 
 // NewShares returns Shares of which nothing is used.
 func NewShares() *Shares {
 	return &Shares{
-		turns: semaphore.New[string](maxPasses, maxUserPasses, semaphore.Forever),
-		feeds: semaphore.New[string](math.MaxInt, maxWhole*wholeWeight, 0),
+		turns: semaphore.New[string](limit.Passes),
+		feeds: semaphore.New[string](limit.Feeds),
 	}
 }
 

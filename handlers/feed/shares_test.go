@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 )
 
 // slowList is a source that the test lets read. It records the order in which
@@ -101,12 +102,12 @@ func TestFeedsOfUser(t *testing.T) {
 			}
 			return err
 		}
-		for n := range maxWhole - 1 {
+		for n := range limit.Feeds.Share/limit.WholeList - 1 {
 			if err := join([]*Set[item]{set, other}[n%2], "mallory", n, true); err != nil {
 				t.Fatalf("feed %d: %v", n, err)
 			}
 		}
-		for n := range wholeWeight {
+		for n := range limit.WholeList {
 			if err := join(set, "mallory", 1000+n, false); err != nil {
 				t.Fatalf("narrow feed %d: %v", n, err)
 			}

@@ -5,36 +5,25 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"time"
 
+	"schedrestd/internal/limit"
 	"schedrestd/internal/throttle"
 )
 
-// Lines limits the log lines about requests. A client can send thousands of
-// requests a second, even without a token. Their lines could fill the disk, or
-// make journald drop lines, which then include those of other clients. A nil
-// Lines sets no limit.
+// Lines limits the log lines about requests. A nil Lines sets no limit.
 type Lines struct {
 	requests throttle.Throttle[string] // by the user or the client's address
 	refusals throttle.Throttle[string] // lines about refused credentials, so that other lines don't suppress these
 }
 
-// The limits of each worker. By default journald drops lines of a service that
-// logs more than 10,000 lines in 30 s. Two workers together stay below this
-// limit, even if each line about omitted lines follows a line about a request.
-var (
-	requestLines = throttle.Limits{Each: 50, All: 60, Sources: 60, Period: time.Second}
-	refusalLines = throttle.Limits{Each: 10, All: 20, Sources: 20, Period: time.Second}
-)
-
 // NewLines returns the limits for one worker. The lines about omitted lines are
 // written to log.
 func NewLines(log *slog.Logger) *Lines {
 	l := new(Lines)
-	for t, limits := range map[*throttle.Throttle[string]]throttle.Limits{&l.requests: requestLines, &l.refusals: refusalLines} {
-		t.Limits = limits
+	for t, row := range map[*throttle.Throttle[string]]throttle.Row{&l.requests: limit.RequestLines, &l.refusals: limit.RefusalLines} {
+		t.Row = row
 		t.Report = func(source string, n int) {
-			log.Warn("log lines left out", "lines", n, "period", limits.Period, "source", cmp.Or(source, "others"))
+			log.Warn("log lines left out", "lines", n, "period", row.Period, "source", cmp.Or(source, "others"))
 		}
 	}
 	return l

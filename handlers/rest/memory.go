@@ -1,9 +1,8 @@
 package rest
 
 import (
-	"math"
-
 	"schedrestd/handlers/feed"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/model"
 )
@@ -14,7 +13,7 @@ type Memory = func(model.Credential) feed.Reservation
 
 // noLimit is a Memory without a limit.
 func noLimit(model.Credential) feed.Reservation {
-	return semaphore.New[struct{}](math.MaxInt, math.MaxInt, 0).Empty(struct{}{})
+	return semaphore.New[struct{}](limit.NoMemoryLimit).Empty(struct{}{})
 }
 
 // reserve returns a reservation of no bytes for the client.

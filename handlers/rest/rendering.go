@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"schedrestd/handlers/feed"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/origin"
 	"schedrestd/internal/semaphore"
 )
@@ -61,8 +62,8 @@ type renderings struct {
 	bytes *semaphore.Queue[string, *rendering] // by user; the items are the renderings that are not in use
 }
 
-func newRenderings(limit int) *renderings {
-	return &renderings{limit: limit, byKey: map[renderingKey]*rendering{}, bytes: semaphore.NewQueue[string, *rendering](limit, nil)}
+func newRenderings(size int) *renderings {
+	return &renderings{limit: size, byKey: map[renderingKey]*rendering{}, bytes: semaphore.NewQueue[string, *rendering](limit.Renderings.Of(size), nil)}
 }
 
 const (

@@ -18,7 +18,7 @@ import (
 // A meter is a limit on memory, in bytes.
 type meter struct{ *semaphore.Semaphore[string] }
 
-func newMeter(n int) meter { return meter{semaphore.New[string](n, n, 0)} }
+func newMeter(n int) meter { return meter{semaphore.New[string](semaphore.Row{Total: n})} }
 
 func (m meter) reserve() feed.Reservation { return m.Empty("ann") }
 

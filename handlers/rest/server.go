@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/model"
 )
@@ -51,7 +52,6 @@ type Server struct {
 // defaults.
 func NewServer(service Service, cfg Config) *Server {
 	cfg.SetDefaults()
-	processors := runtime.GOMAXPROCS(0)
 	stopped, stop := context.WithCancelCause(context.Background())
 	return &Server{
 		stopped:     stopped,
@@ -62,6 +62,6 @@ func NewServer(service Service, cfg Config) *Server {
 		router:     newRouter(service.Routes, service.Pages, cfg.Names, cfg.Parsers),
 		formats:    newFormats(cfg.JSON, cfg.YAML),
 		renderings: newRenderings(cfg.Renderings),
-		parsing:    semaphore.NewLending[string](2*processors, processors, semaphore.Forever),
+		parsing:    semaphore.New[string](limit.Parsing.Of(2 * runtime.GOMAXPROCS(0))),
 	}
 }

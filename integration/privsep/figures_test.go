@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"schedrestd/gateway/dispatcher/dial"
-	"schedrestd/ipc/work"
+	"schedrestd/internal/limit"
 )
 
 // TestFigures checks that the documentation states the same numbers as the
@@ -20,7 +20,7 @@ func TestFigures(t *testing.T) {
 	for _, tt := range []struct{ page, figure string }{
 		{"design/TRUST.md", fmt.Sprintf("number of descriptors (%d by default; %d of them", files-watching+4096, files-watching)},
 		{"design/PRIVSEP.md", fmt.Sprintf("their ports from %s of this machine's range", parts[dial.PortShares])},
-		{"design/PRIVSEP.md", fmt.Sprintf("Each worker gets %d at once and %d a second", work.DialBurst, work.DialRate)},
+		{"design/PRIVSEP.md", fmt.Sprintf("Each worker gets %d at once and %d a second", int(limit.WorkerDials.Burst), int(limit.WorkerDials.PerSecond))},
 	} {
 		text, err := os.ReadFile("../../docs/" + tt.page)
 		must(t, err)

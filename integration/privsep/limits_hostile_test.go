@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"schedrestd/gateway/dispatcher"
-	"schedrestd/gateway/dispatcher/relay"
+	"schedrestd/internal/limit"
 	"strconv"
 	"strings"
 	"sync"
@@ -348,7 +348,7 @@ func TestLogWeighed(t *testing.T) {
 			bytes += len(counted)
 		}
 	}
-	if maxBytes := relay.LineSize * (burst + int(time.Since(start).Seconds()) + 1); bytes > maxBytes || bytes < maxBytes/3 {
+	if maxBytes := limit.LogLineSize * (burst + int(time.Since(start).Seconds()) + 1); bytes > maxBytes || bytes < maxBytes/3 {
 		t.Errorf("%d lines of %d bytes: at most %d", lines, bytes, maxBytes)
 	}
 }

@@ -57,7 +57,7 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 			offence.Credential++
 		}
 	case "offences": // no more offences than an honest worker may report
-		for range 200 { // pool.offenceBurst / 2
+		for range 200 { // half of limit.WorkerOffences
 			offence.Credential++
 			c.Send(offence)
 		}

@@ -17,9 +17,9 @@ type Memory struct {
 	hashes map[uint64]struct{}
 }
 
-// NewMemory returns an empty memory for at most size credentials.
-func NewMemory(size int) *Memory {
-	return &Memory{seed: maphash.MakeSeed(), size: size, hashes: map[uint64]struct{}{}}
+// NewMemory returns an empty memory with the size of a row.
+func NewMemory(row Row) *Memory {
+	return &Memory{seed: maphash.MakeSeed(), size: row.Size, hashes: map[uint64]struct{}{}}
 }
 
 // Add stores the hash of a credential, and reports whether it is new.

@@ -5,7 +5,7 @@ import "testing"
 // TestMemory checks that a credential counts once, even if it alternates with
 // other credentials, and that the size of the memory is limited.
 func TestMemory(t *testing.T) {
-	m := NewMemory(100)
+	m := NewMemory(Row{Size: 100})
 	fresh := 0
 	for i := range 1000 { // one client retries two credentials while another guesses
 		for _, credential := range []uint64{1, 2} {

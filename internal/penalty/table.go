@@ -45,6 +45,13 @@ type Rules struct {
 // the cost of the offence that caused the block.
 const MaxMultiple = 10
 
+// A Row describes a table of what is remembered about the sources of requests. All
+// rows of this program are in the table of package limit.
+type Row struct {
+	Name, Process, Key string // what is remembered, in each process of this kind, and about what
+	Size               int    // how many; a full table forgets one
+}
+
 // Table records the debts of each source of requests. A nil Table never blocks
 // a source.
 type Table[S comparable] struct {
@@ -68,13 +75,13 @@ type debt struct {
 	lastBlock    time.Duration // length of the last block
 }
 
-// New returns an empty table for at most size debts, or nil if the rules have
-// no threshold.
-func New[S comparable](rules Rules, size int) *Table[S] {
+// New returns an empty table with the size of a row, or nil if the rules have no
+// threshold.
+func New[S comparable](row Row, rules Rules) *Table[S] {
 	if rules.Threshold <= 0 {
 		return nil
 	}
-	return &Table[S]{rules: rules, size: size, debts: map[account[S]]*debt{}}
+	return &Table[S]{rules: rules, size: row.Size, debts: map[account[S]]*debt{}}
 }
 
 // Offend records an offence. It returns how long the source will be blocked for

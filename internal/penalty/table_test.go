@@ -12,7 +12,7 @@ var noon = time.Unix(1_700_000_000, 0)
 func at(d time.Duration) time.Time { return noon.Add(d) }
 
 func TestMistakesCostNothing(t *testing.T) {
-	table := New[string](rules, 100)
+	table := New[string](Row{Size: 100}, rules)
 	for i := range 30 {
 		if wait, _ := table.Offend(noon, "portal", Auth); wait != 0 {
 			t.Fatalf("offence %d blocks the source for %s", i, wait)
@@ -36,7 +36,7 @@ func TestMistakesCostNothing(t *testing.T) {
 // blocks must grow to ten seconds. When the requests stop, the debt must
 // expire.
 func TestPausesGrowAndEnd(t *testing.T) {
-	table := New[string](rules, 100)
+	table := New[string](Row{Size: 100}, rules)
 	var pauses []time.Duration
 	end := time.Minute
 	for d := time.Duration(0); d < end; d += 20 * time.Millisecond {
@@ -65,7 +65,7 @@ func TestPausesGrowAndEnd(t *testing.T) {
 }
 
 func TestOffencesDuringAPauseCostNothing(t *testing.T) {
-	table := New[string](rules, 100)
+	table := New[string](Row{Size: 100}, rules)
 	for range 31 {
 		table.Offend(noon, "portal", Auth)
 	}
@@ -77,7 +77,7 @@ func TestOffencesDuringAPauseCostNothing(t *testing.T) {
 }
 
 func TestCrashesCostMore(t *testing.T) {
-	table := New[string](rules, 100)
+	table := New[string](Row{Size: 100}, rules)
 	for range 2 {
 		if wait, _ := table.Offend(noon, "fuzzer", Crash); wait != 0 {
 			t.Fatalf("the source is blocked for %s", wait)
@@ -113,7 +113,7 @@ func TestKinds(t *testing.T) {
 		{"blocks do not lengthen each other", []step{{0, Crash, 3, 15 * time.Second}, {15 * time.Second, Auth, 31, time.Second}}},
 		{"the longest counts", []step{{0, Auth, 31, time.Second}, {0, Crash, 3, 15 * time.Second}, {2 * time.Second, Auth, 1, 13 * time.Second}}},
 	} {
-		table := New[string](rules, 100)
+		table := New[string](Row{Size: 100}, rules)
 		for i, s := range tt.steps {
 			for range s.times {
 				table.Offend(at(s.at), "portal", s.kind)
@@ -128,7 +128,7 @@ func TestKinds(t *testing.T) {
 // TestFull checks that an attacker with many addresses can't displace the debts
 // of blocked sources.
 func TestFull(t *testing.T) {
-	table := New[int](rules, 100)
+	table := New[int](Row{Size: 100}, rules)
 	for range 31 {
 		table.Offend(noon, -1, Auth)
 	}
@@ -148,7 +148,7 @@ func TestFull(t *testing.T) {
 }
 
 func TestOff(t *testing.T) {
-	table := New[string](Rules{}, 100)
+	table := New[string](Row{Size: 100}, Rules{})
 	for range 1000 {
 		if wait, _ := table.Offend(noon, "portal", Crash); wait != 0 {
 			t.Fatal(wait)

@@ -11,6 +11,19 @@ import (
 	"time"
 )
 
+// A Row describes a limit: what has a bucket, whose bucket it is, and what happens
+// if it is empty. A bucket holds at most Burst tokens, and gains PerSecond tokens
+// each second. Max limits the number of buckets in a Buckets. All rows of this
+// program are in the table of package limit.
+type Row struct {
+	Name, Process, Key, Setting, Refused, Shared, Metric string
+	Burst, PerSecond                                     float64
+	Max                                                  int
+}
+
+// Of returns the row with other numbers.
+func (r Row) Of(burst, perSecond float64) Row { r.Burst, r.PerSecond = burst, perSecond; return r }
+
 // Bucket is a token bucket.
 type Bucket struct {
 	burst, perSecond float64
@@ -18,10 +31,9 @@ type Bucket struct {
 	filledAt         time.Time
 }
 
-// New returns a full bucket. It holds at most burst tokens, and gains perSecond
-// tokens each second.
-func New(burst, perSecond float64, now time.Time) *Bucket {
-	return &Bucket{burst: burst, perSecond: perSecond, tokens: burst, filledAt: now}
+// New returns a full bucket.
+func New(row Row, now time.Time) *Bucket {
+	return &Bucket{burst: row.Burst, perSecond: row.PerSecond, tokens: row.Burst, filledAt: now}
 }
 
 // Take takes n tokens and returns true. If the bucket has fewer than n tokens,

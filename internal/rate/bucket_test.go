@@ -11,7 +11,7 @@ import (
 // all of its tokens or none. A long pause must permit only one burst.
 func TestTake(t *testing.T) {
 	begun := time.Unix(1_700_000_000, 0)
-	b := rate.New(3, 2, begun)
+	b := rate.New(rate.Row{Burst: 3, PerSecond: 2}, begun)
 	for _, step := range []struct {
 		ms   int
 		n    float64
@@ -32,7 +32,7 @@ func TestTake(t *testing.T) {
 func TestWait(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for _, perSecond := range []float64{.1, 2, 3, 7, 1000, 12345} {
-		b := rate.New(3, perSecond, now)
+		b := rate.New(rate.Row{Burst: 3, PerSecond: perSecond}, now)
 		if wait := b.Delay(now, 3); wait != 0 {
 			t.Errorf("with %v a second and a full bucket, the wait is %s", perSecond, wait)
 		}
@@ -48,7 +48,7 @@ func TestWait(t *testing.T) {
 // after the owed tokens have been refilled, too.
 func TestOwe(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	b := rate.New(3, 2, now)
+	b := rate.New(rate.Row{Burst: 3, PerSecond: 2}, now)
 	for i, want := range []time.Duration{0, 500 * time.Millisecond, 1500 * time.Millisecond} {
 		if got := b.Charge(now, 2); got != want {
 			t.Errorf("call %d: the debt is paid in %s, want %s", i+1, got, want)

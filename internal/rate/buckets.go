@@ -8,17 +8,15 @@ import (
 // Buckets holds a bucket for each key, such as a user. Its methods may be
 // called concurrently. A nil Buckets limits nothing.
 type Buckets[K comparable] struct {
-	burst, perSecond float64
-	max              int
+	row Row
 
 	mu   sync.Mutex // guards list, and the buckets in it
 	list map[K]*Bucket
 }
 
-// NewBuckets returns a Buckets with at most max buckets. Each bucket holds at
-// most burst tokens, and gains perSecond tokens each second.
-func NewBuckets[K comparable](max int, burst, perSecond float64) *Buckets[K] {
-	return &Buckets[K]{burst: burst, perSecond: perSecond, max: max, list: map[K]*Bucket{}}
+// NewBuckets returns a Buckets with at most row.Max buckets.
+func NewBuckets[K comparable](row Row) *Buckets[K] {
+	return &Buckets[K]{row: row, list: map[K]*Bucket{}}
 }
 
 // Take takes a token from the bucket of key, and returns 0. If the bucket is
@@ -34,10 +32,10 @@ func (b *Buckets[K]) TakeN(now time.Time, key K, n float64) time.Duration {
 	defer b.mu.Unlock()
 	bucket := b.list[key]
 	if bucket == nil {
-		if len(b.list) >= b.max {
+		if len(b.list) >= b.row.Max {
 			b.evictLocked(now)
 		}
-		bucket = New(b.burst, b.perSecond, now)
+		bucket = New(b.row, now)
 		b.list[key] = bucket
 	}
 	if bucket.Take(now, n) {
@@ -71,7 +69,7 @@ func (b *Buckets[K]) evictLocked(now time.Time) {
 			break
 		}
 	}
-	if len(b.list) >= b.max {
+	if len(b.list) >= b.row.Max {
 		delete(b.list, fullest)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // of buckets is limited.
 func TestBuckets(t *testing.T) {
 	const max = 100
-	b := rate.NewBuckets[int](max, 3, 2)
+	b := rate.NewBuckets[int](rate.Row{Max: max, Burst: 3, PerSecond: 2})
 	now := time.Unix(1_700_000_000, 0)
 	for i := range 3 {
 		if wait := b.Take(now, 1); wait != 0 {

@@ -23,12 +23,13 @@ type account struct {
 	turn  uint64 // orders keys of the same rank: the key that has waited for its turn longest has the lowest
 }
 
-// NewQueue returns a Queue with free places. The function rank gets a key, the
+// NewQueue returns a Queue with the places of a row. Of the row, it uses only the
+// number of places. The function rank gets a key, the
 // number of places that it holds, and its first waiting item. The key with the
 // lowest rank gets the next place; a negative rank means that it gets none. If
 // Next is never called, rank can be nil.
-func NewQueue[K, T comparable](free int, rank func(key K, held int, first T) int) *Queue[K, T] {
-	return &Queue[K, T]{free: free, rank: rank, keys: map[K]*account{}, waiting: map[K]*account{}, items: map[T]*list.Element{}}
+func NewQueue[K, T comparable](row Row, rank func(key K, held int, first T) int) *Queue[K, T] {
+	return &Queue[K, T]{free: row.Total, rank: rank, keys: map[K]*account{}, waiting: map[K]*account{}, items: map[T]*list.Element{}}
 }
 
 // Free returns the number of free places. It can be negative after AddFree or

@@ -17,7 +17,7 @@ func TestQueue(t *testing.T) {
 		{"not more than there are", "a a a a -a -a -a", "a1 a2 a3 a4"},
 		{"one key gets no place", "x x a x", "a1"},
 	} {
-		q := NewQueue(3, func(key string, held int, _ string) int {
+		q := NewQueue(Row{Total: 3}, func(key string, held int, _ string) int {
 			if key == "x" {
 				return -1
 			}
@@ -45,7 +45,7 @@ func TestQueue(t *testing.T) {
 // TestQueueIsEmptied checks that a Queue forgets keys that hold no place and
 // have no waiting item.
 func TestQueueIsEmptied(t *testing.T) {
-	q := NewQueue(1, func(_ string, held int, _ string) int { return held })
+	q := NewQueue(Row{Total: 1}, func(_ string, held int, _ string) int { return held })
 	for _, item := range []string{"a1", "a2", "b1"} {
 		q.Push(item[:1], item)
 	}
@@ -73,7 +73,7 @@ func TestMost(t *testing.T) {
 		{"of the key that holds most", "a1 10, b1 10, b2 10, b3 10, c1 25", "b1 c1 b2 a1 b3"},
 		{"of those that hold as much, the key that has had items longest", "a1 10, b1 10", "a1 b1"},
 	} {
-		q := NewQueue[string, string](100, nil)
+		q := NewQueue[string, string](Row{Total: 100}, nil)
 		size := map[string]int{}
 		for step := range strings.SplitSeq(tt.steps, ", ") {
 			var item string

@@ -3,10 +3,12 @@
 // does not delay the others.
 //
 // A Queue decides which key comes next. A Semaphore is a Queue whose callers
-// wait in their goroutines.
+// wait in their goroutines. The numbers of both are in a Row; those of this
+// program are in the table of package limit.
 package semaphore
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"sync"
@@ -19,9 +21,7 @@ import (
 // a place can stand for a byte. A caller that does not know its key yet passes
 // the zero key to Acquire, and sets the key later (Place.Claim).
 type Semaphore[K comparable] struct {
-	total, share int
-	lend         bool // a key can hold more than its share as long as no other key waits
-	maxWait      time.Duration
+	row Row
 
 	slowWait time.Duration
 	onSlow   func() // called when a caller has waited for slowWait; may be nil
@@ -30,25 +30,11 @@ type Semaphore[K comparable] struct {
 	queue *Queue[K, *Place[K]]
 }
 
-// Forever is a time limit for callers whose contexts end each wait.
-const Forever = time.Duration(math.MaxInt64)
-
-// New returns a Semaphore. The argument total is the number of its places, and
-// share is the number of places that one key can hold. No caller waits longer
-// than maxWait.
-func New[K comparable](total, share int, maxWait time.Duration) *Semaphore[K] {
-	s := &Semaphore[K]{total: total, share: share, maxWait: maxWait}
-	s.queue = NewQueue(total, s.rank)
-	return s
-}
-
-// NewLending works like New, but the Semaphore lends places. As long as all
-// waiting callers have the same key, that key can hold more than its share,
-// even every place. While a caller with another key, or without a key, waits,
-// the key gets no place beyond its share.
-func NewLending[K comparable](total, share int, maxWait time.Duration) *Semaphore[K] {
-	s := New[K](total, share, maxWait)
-	s.lend = true
+// New returns a Semaphore with the places of a row.
+func New[K comparable](row Row) *Semaphore[K] {
+	row.Share = cmp.Or(row.Share, row.Total)
+	s := &Semaphore[K]{row: row}
+	s.queue = NewQueue(row, s.rank)
 	return s
 }
 
@@ -78,6 +64,17 @@ func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 		return p, nil
 	}
 	return p, p.wait(ctx)
+}
+
+// Enter works like Acquire, but returns the cause of ctx as the error, and a
+// function that releases the place. It is for a Semaphore whose callers
+// wait Forever.
+func (s *Semaphore[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
+	p, err := s.Acquire(ctx, key)
+	if err != nil {
+		return nil, context.Cause(ctx)
+	}
+	return p.Release, nil
 }
 
 // Force returns a Place that holds one place, even if none is free. Then as many
@@ -110,7 +107,7 @@ func (p *Place[K]) GrowLeaving(spare, n int) (ok, overShare bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch held := s.queue.Held(p.key); {
-	case held+n > s.share && !(s.lend && held == p.weight):
+	case held+n > s.row.Share && !(s.row.Lends && held == p.weight):
 		return false, true
 	case n > s.queue.Free()-spare:
 		return false, false
@@ -156,7 +153,7 @@ func (p *Place[K]) Claim(ctx context.Context, key K) error {
 	}
 	s.queue.Hold(p.key, -1)
 	p.key = key
-	if s.queue.Held(key) < s.share || s.lend && s.queue.Waiting(key) == s.queue.Len() {
+	if s.queue.Held(key) < s.row.Share || s.row.Lends && s.queue.Waiting(key) == s.queue.Len() {
 		s.queue.Hold(key, 1)
 		s.mu.Unlock()
 		return nil
@@ -177,7 +174,10 @@ func (p *Place[K]) wait(ctx context.Context) error {
 	if held {
 		return nil
 	}
-	timer := time.NewTimer(s.maxWait)
+	if s.row.Counts != nil {
+		s.row.Counts.Waited.Add(1)
+	}
+	timer := time.NewTimer(s.row.Wait)
 	defer timer.Stop()
 	if s.onSlow != nil {
 		slow := time.AfterFunc(s.slowWait, s.onSlow)
@@ -195,6 +195,9 @@ func (p *Place[K]) wait(ctx context.Context) error {
 		return nil
 	}
 	s.queue.Remove(p.key, p)
+	if s.row.Counts != nil {
+		s.row.Counts.Refused.Add(1)
+	}
 	return errs.New(errs.TooMany, "too many concurrent queries")
 }
 
@@ -203,14 +206,14 @@ func (p *Place[K]) IsOverShare() bool {
 	var unknown K
 	p.sem.mu.Lock()
 	defer p.sem.mu.Unlock()
-	return p.key != unknown && p.sem.queue.Held(p.key) > p.sem.share
+	return p.key != unknown && p.sem.queue.Held(p.key) > p.sem.row.Share
 }
 
 // Counts returns the number of held places, and the number of waiting callers.
 func (s *Semaphore[K]) Counts() (inUse, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.total - s.queue.Free(), s.queue.Len()
+	return s.row.Total - s.queue.Free(), s.queue.Len()
 }
 
 // Held returns the number of places that the key holds.
@@ -238,12 +241,12 @@ func (s *Semaphore[K]) startNextLocked() {
 func (s *Semaphore[K]) rank(key K, held int, _ *Place[K]) int {
 	var unknown K
 	switch {
-	case key == unknown && s.lend:
-		return s.total
-	case held < s.share:
+	case key == unknown && s.row.Lends:
+		return s.row.Total
+	case held < s.row.Share:
 		return held
-	case s.lend:
-		return s.total + held
+	case s.row.Lends:
+		return s.row.Total + held
 	}
 	return -1
 }

@@ -16,7 +16,7 @@ import (
 // TestUsersTakeTurns checks that each user can hold only a limited number of
 // places, and that waiting users take turns.
 func TestUsersTakeTurns(t *testing.T) {
-	s, ctx := New[uint32](3, 2, time.Hour), context.Background()
+	s, ctx := New[uint32](Row{Total: 3, Share: 2, Wait: time.Hour}), context.Background()
 	acquire := func(uid uint32) func() {
 		t.Helper()
 		place, err := s.Acquire(ctx, uid)
@@ -63,7 +63,7 @@ func TestUsersTakeTurns(t *testing.T) {
 	}
 	releases[0]()
 	releases[1]()
-	if s.queue.Free() != s.total || s.queue.Keys() != 0 || s.queue.Len() != 0 {
+	if s.queue.Free() != s.row.Total || s.queue.Keys() != 0 || s.queue.Len() != 0 {
 		t.Errorf("left behind: %+v", s)
 	}
 }
@@ -71,7 +71,7 @@ func TestUsersTakeTurns(t *testing.T) {
 // TestWaitEnds checks that Acquire returns an error if no place becomes free
 // within the time limit.
 func TestWaitEnds(t *testing.T) {
-	s := New[uint32](1, 1, time.Millisecond)
+	s := New[uint32](Row{Total: 1, Share: 1, Wait: time.Millisecond})
 	place, err := s.Acquire(context.Background(), 1)
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestWaitEnds(t *testing.T) {
 // must get its place as soon as places are free.
 func TestShareIsLent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, ctx := NewLending[string](4, 2, time.Minute), context.Background()
+		s, ctx := New[string](Row{Total: 4, Share: 2, Lends: true, Wait: time.Minute}), context.Background()
 		var mu sync.Mutex
 		places := map[string][]*Place[string]{}
 		started := func(key string) int {
@@ -151,7 +151,7 @@ func TestShareIsLent(t *testing.T) {
 			release("alice")
 		}
 		wg.Wait()
-		if s.queue.Free() != s.total || s.queue.Keys() != 0 || s.queue.Len() != 0 {
+		if s.queue.Free() != s.row.Total || s.queue.Keys() != 0 || s.queue.Len() != 0 {
 			t.Errorf("left behind: %+v", s)
 		}
 	})
@@ -161,7 +161,7 @@ func TestShareIsLent(t *testing.T) {
 // or the caller's context ends. The caller must then hold no place.
 func TestClaimInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, ctx := NewLending[string](2, 1, time.Second), context.Background()
+		s, ctx := New[string](Row{Total: 2, Share: 1, Lends: true, Wait: time.Second}), context.Background()
 		acquire := func() *Place[string] {
 			p, err := s.Acquire(ctx, "")
 			if err != nil {
@@ -199,10 +199,10 @@ func TestGrow(t *testing.T) {
 		steps string // for each step: Place, number, spare places
 		want  string // whether each step succeeds, and if not, which limit is the reason
 	}{
-		{"up to the share", New[string](100, 40, 0), "a 30 0, a 20 0, a 10 0, b 40 0, c 30 0, c 20 0", "yes share yes yes full yes"},
-		{"two of one key", New[string](100, 40, 0), "a1 30 0, a2 20 0, a2 10 0", "yes share yes"},
-		{"an only one may exceed a lent share", NewLending[string](100, 40, 0), "a1 70 0, a2 1 0, b1 20 0, a1 -40 0, a2 10 0, a2 1 0, a1 1 0", "yes share yes yes yes share share"},
-		{"some are kept free", New[string](100, 100, 0), "a 80 20, b 1 20, b 1 0", "yes full yes"},
+		{"up to the share", New[string](Row{Total: 100, Share: 40}), "a 30 0, a 20 0, a 10 0, b 40 0, c 30 0, c 20 0", "yes share yes yes full yes"},
+		{"two of one key", New[string](Row{Total: 100, Share: 40}), "a1 30 0, a2 20 0, a2 10 0", "yes share yes"},
+		{"an only one may exceed a lent share", New[string](Row{Total: 100, Share: 40, Lends: true}), "a1 70 0, a2 1 0, b1 20 0, a1 -40 0, a2 10 0, a2 1 0, a1 1 0", "yes share yes yes yes share share"},
+		{"some are kept free", New[string](Row{Total: 100, Share: 100}), "a 80 20, b 1 20, b 1 0", "yes full yes"},
 	} {
 		places := map[string]*Place[string]{}
 		var got []string
@@ -231,7 +231,7 @@ func TestGrow(t *testing.T) {
 			t.Errorf("%s: left behind: %+v", tt.name, tt.sem.queue)
 		}
 	}
-	s := New[string](100, 40, 0)
+	s := New[string](Row{Total: 100, Share: 40})
 	p := s.Empty("a")
 	p.Grow(30)
 	if p.Shrink(20); p.Size() != 10 || s.Held("a") != 10 || s.queue.Free() != 90 {
@@ -240,4 +240,27 @@ func TestGrow(t *testing.T) {
 	if p.Shrink(20); p.Size() != 0 || s.queue.Free() != 100 {
 		t.Errorf("%d places are free after more were released than were held", s.queue.Free())
 	}
+}
+
+// TestCounts checks that the callers that wait and those that get no place are
+// counted, and no others.
+func TestCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		row := Row{Total: 1, Wait: time.Second, Counts: NewCounts("test")}
+		s, ctx := New[string](row), t.Context()
+		p, err := s.Acquire(ctx, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Acquire(ctx, "b"); err == nil {
+			t.Error("there are two places")
+		}
+		time.AfterFunc(time.Millisecond, p.Release)
+		if _, err := s.Acquire(ctx, "b"); err != nil {
+			t.Error(err)
+		}
+		if waited, refused := row.Counts.Waited.Load(), row.Counts.Refused.Load(); waited != 2 || refused != 1 {
+			t.Errorf("%d waited, and %d got no place; want 2 and 1", waited, refused)
+		}
+	})
 }

@@ -8,8 +8,11 @@ import (
 	"time"
 )
 
-// Limits are the limits of a Throttle.
-type Limits struct {
+// A Row describes a limit on log lines. All rows of this program are in the table
+// of package limit.
+type Row struct {
+	Name, Process, Key string // what is limited, in each process of this kind, and what a source is
+
 	Each    int           // lines about each source in a period
 	All     int           // lines about all sources together in a period; 0 for no limit
 	Sources int           // sources that have a limit of their own; all further sources share one limit
@@ -21,7 +24,7 @@ type Limits struct {
 // not suppress lines about another. The zero value of S stands for all sources
 // that share a limit.
 type Throttle[S comparable] struct {
-	Limits Limits
+	Row
 	Report func(src S, omitted int) // called at the end of a period in which lines were omitted; may be called concurrently
 
 	mu      sync.Mutex // guards the fields below, and each lines
@@ -41,28 +44,28 @@ func (t *Throttle[S]) Allow(src S) bool {
 	defer t.mu.Unlock()
 	if t.all == nil {
 		t.all = new(lines)
-		t.all.timer = time.AfterFunc(t.Limits.Period, func() {
+		t.all.timer = time.AfterFunc(t.Period, func() {
 			t.mu.Lock()
 			defer t.mu.Unlock()
 			t.all = nil
 		})
 	}
 	var shared S
-	full := t.Limits.All > 0 && t.all.written >= t.Limits.All
+	full := t.All > 0 && t.all.written >= t.All
 	l, ok := t.sources[src]
-	if !ok && (full || len(t.sources) >= t.Limits.Sources) {
+	if !ok && (full || len(t.sources) >= t.Sources) {
 		src = shared
 		l, ok = t.sources[src]
 	}
 	if !ok {
 		l = new(lines)
-		l.timer = time.AfterFunc(t.Limits.Period, func() { t.expire(src, l) })
+		l.timer = time.AfterFunc(t.Period, func() { t.expire(src, l) })
 		if t.sources == nil {
 			t.sources = map[S]*lines{}
 		}
 		t.sources[src] = l
 	}
-	if full || l.written >= t.Limits.Each {
+	if full || l.written >= t.Each {
 		l.omitted++
 		return false
 	}

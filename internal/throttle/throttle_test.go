@@ -14,21 +14,21 @@ func TestAllow(t *testing.T) {
 	type counts = map[string]int
 	for _, tt := range []struct {
 		name             string
-		limits           Limits
+		limits           Row
 		lines            counts // about each source
 		written, omitted counts
 	}{
-		{"below the limits", Limits{Each: 5, All: 20, Sources: 10}, counts{"a": 5, "b": 1}, counts{"a": 5, "b": 1}, counts{}},
-		{"one source", Limits{Each: 5, Sources: 10}, counts{"a": 100, "b": 1}, counts{"a": 5, "b": 1}, counts{"a": 95}},
-		{"all together", Limits{Each: 5, All: 7, Sources: 10}, counts{"a": 5, "b": 5}, counts{"a": 5, "b": 2}, counts{"b": 3}},
-		{"a source that comes too late", Limits{Each: 5, All: 5, Sources: 10}, counts{"a": 6, "b": 5}, counts{"a": 5}, counts{"a": 1, "": 5}},
-		{"too many sources", Limits{Each: 2, Sources: 2}, counts{"a": 2, "b": 3, "c": 3, "d": 3}, counts{"a": 2, "b": 2, "c": 2}, counts{"b": 1, "": 4}},
+		{"below the limits", Row{Each: 5, All: 20, Sources: 10}, counts{"a": 5, "b": 1}, counts{"a": 5, "b": 1}, counts{}},
+		{"one source", Row{Each: 5, Sources: 10}, counts{"a": 100, "b": 1}, counts{"a": 5, "b": 1}, counts{"a": 95}},
+		{"all together", Row{Each: 5, All: 7, Sources: 10}, counts{"a": 5, "b": 5}, counts{"a": 5, "b": 2}, counts{"b": 3}},
+		{"a source that comes too late", Row{Each: 5, All: 5, Sources: 10}, counts{"a": 6, "b": 5}, counts{"a": 5}, counts{"a": 1, "": 5}},
+		{"too many sources", Row{Each: 2, Sources: 2}, counts{"a": 2, "b": 3, "c": 3, "d": 3}, counts{"a": 2, "b": 2, "c": 2}, counts{"b": 1, "": 4}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			tt.limits.Period = time.Second
 			var written, omitted counts
 			var mu sync.Mutex // guards omitted
-			l := Throttle[string]{Limits: tt.limits, Report: func(src string, n int) {
+			l := Throttle[string]{Row: tt.limits, Report: func(src string, n int) {
 				mu.Lock()
 				defer mu.Unlock()
 				omitted[src] += n
@@ -57,7 +57,7 @@ func TestAllow(t *testing.T) {
 func TestFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reports := 0
-		l := Throttle[string]{Limits: Limits{Each: 1, Sources: 1, Period: time.Minute}, Report: func(_ string, n int) { reports += n }}
+		l := Throttle[string]{Row: Row{Each: 1, Sources: 1, Period: time.Minute}, Report: func(_ string, n int) { reports += n }}
 		for range 4 {
 			l.Allow("a")
 		}

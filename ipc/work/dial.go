@@ -17,13 +17,6 @@ const (
 	UpstreamSack                            // Setup.Sack[Index]
 )
 
-// Limits on the number of connections that a worker may request, in a burst and
-// per second. A worker opens one connection for each request to a daemon.
-const (
-	DialBurst = 4000
-	DialRate  = 5000
-)
-
 // Dial asks for a connection to a daemon. The worker itself has access to
 // neither the network nor files.
 type Dial struct {

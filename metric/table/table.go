@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 
+	"schedrestd/internal/limit"
 	"schedrestd/metric"
 )
 
@@ -101,6 +102,7 @@ type Table struct {
 	Reused                    *metric.Family
 	Waits, Wakes, Events      *metric.Family
 	Reads, Saved              *metric.Family
+	LimitWaits, LimitRefusals *metric.Family // by index in limit.Counted
 
 	operations map[[2]string]int // by route and method
 	versions   map[string]int
@@ -166,8 +168,18 @@ func New() *Table {
 		Labels: label("result", "changed", "unchanged", "failed")}
 	t.Saved = &metric.Family{Name: metric.Prefix + "watch_rpc_saved_total",
 		Help: "Requests to the controller that were saved: those that clients would have caused in addition, if each of them had polled as often as the reader that they share."}
+	var limits []string
+	for _, c := range limit.Counted() {
+		limits = append(limits, c.Label)
+	}
+	t.LimitWaits = &metric.Family{Name: metric.Prefix + "limit_waits_total",
+		Help:   "How often a worker had to wait for a place, by limit; see LIMITS.md.",
+		Labels: label("limit", limits...)}
+	t.LimitRefusals = &metric.Family{Name: metric.Prefix + "limit_refusals_total",
+		Help:   "How often a worker got no place in time, by limit; see LIMITS.md.",
+		Labels: label("limit", limits...)}
 	t.Add(t.Requests, t.Durations, t.Received, t.Sent, t.Denied, t.Malformed, t.Stalled, t.Changes, t.Unrecorded, t.CallDurations, t.CallErrors,
-		t.Reused, t.Waits, t.Wakes, t.Events, t.Reads, t.Saved)
+		t.Reused, t.Waits, t.Wakes, t.Events, t.Reads, t.Saved, t.LimitWaits, t.LimitRefusals)
 	return t
 }
 

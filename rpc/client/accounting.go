@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
@@ -27,7 +28,7 @@ const accountingDaemon = "accounting daemon"
 // does not connect to them.
 func NewAccounting(cfg Config) *Accounting {
 	return &Accounting{caller: newCaller(cfg, accountingDaemon, cfg.Accounting),
-		turns: semaphore.New[string](maxSessions, maxHolderCalls, semaphore.Forever)}
+		turns: semaphore.New[string](limit.AccountingCalls)}
 }
 
 // Verify asks the accounting daemon whether it accepts the credential. The

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/model"
 )
@@ -38,7 +39,7 @@ const (
 
 // NewBudget returns a Budget of size bytes.
 func NewBudget(size int) *Budget {
-	return &Budget{size: size, bytes: semaphore.NewLending[string](size, size/2, semaphore.Forever)}
+	return &Budget{size: size, bytes: semaphore.New[string](limit.AnswerMemory.Of(size))}
 }
 
 // shortReserve returns the number of bytes that long answers may not use.

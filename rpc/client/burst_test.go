@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"schedrestd/internal/limit"
 )
 
 // enterAll lets n requests enter l, and returns their leave functions. It fails
@@ -36,7 +38,7 @@ var ann, bob = "ann", "bob"
 func TestBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newBurstLimit()
-		leave := enterAll(t, l, burst)
+		leave := enterAll(t, l, limit.Bursts.Total)
 		var entered []int
 		for i, o := range []string{ann, ann, bob} {
 			go func() {
@@ -65,17 +67,17 @@ func TestBurst(t *testing.T) {
 func TestBurstOfSlowRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newBurstLimit()
-		slow := enterAll(t, l, burst)
+		slow := enterAll(t, l, limit.Bursts.Total)
 		start := time.Now()
 		if _, err := l.enter(t.Context(), ann); err != nil || time.Since(start) != burstTime {
-			t.Fatalf("request %d waited for %s: %v", burst+1, time.Since(start), err)
+			t.Fatalf("request %d waited for %s: %v", limit.Bursts.Total+1, time.Since(start), err)
 		}
 		for _, leave := range slow {
 			leave()
 		}
-		enterAll(t, l, burst-1)
-		if n, _ := l.Counts(); n != burst {
-			t.Errorf("%d requests count, not %d", n, burst)
+		enterAll(t, l, limit.Bursts.Total-1)
+		if n, _ := l.Counts(); n != limit.Bursts.Total {
+			t.Errorf("%d requests count, not %d", n, limit.Bursts.Total)
 		}
 	})
 }
@@ -85,7 +87,7 @@ func TestBurstOfSlowRequests(t *testing.T) {
 func TestBurstWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newBurstLimit()
-		leave := enterAll(t, l, burst)
+		leave := enterAll(t, l, limit.Bursts.Total)
 		cause := errors.New("the client is gone")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(cause)
@@ -95,6 +97,6 @@ func TestBurstWaitEnds(t *testing.T) {
 		for _, f := range leave {
 			f()
 		}
-		enterAll(t, l, burst)
+		enterAll(t, l, limit.Bursts.Total)
 	})
 }

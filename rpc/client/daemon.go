@@ -13,6 +13,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/become/peer"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/internal/sockdiag/portowner"
 	"schedrestd/model"
@@ -84,7 +85,7 @@ func group(kind string, addresses []Address) *daemons {
 			if i > 0 {
 				mode = fmt.Sprintf("backup%d", i)
 			}
-			g.list = append(g.list, &daemon{name: a.Name, mode: mode, probe: semaphore.New[string](1, 1, semaphore.Forever), burst: newBurstLimit()})
+			g.list = append(g.list, &daemon{name: a.Name, mode: mode, probe: semaphore.New[string](limit.Probes), burst: newBurstLimit()})
 		}
 		g.list[i].addresses = append(g.list[i].addresses, a)
 	}

@@ -1,18 +1,29 @@
 package client
 
-import "time"
+import (
+	"slices"
+	"time"
 
-// Limits of idle sessions, for tests.
-const (
-	MaxIdle         = maxIdle
-	MaxIdlePerOwner = maxIdlePerOwner
+	"schedrestd/internal/limit"
 )
 
-// Limits of concurrent calls to the accounting daemons, for tests.
+// Numbers of the table of limits, for tests. They are constants, so that tests can
+// compare them with integers of any type.
 const (
-	MaxSessions    = maxSessions
-	MaxHolderCalls = maxHolderCalls
+	MaxIdle         = 16
+	MaxIdlePerOwner = 4
+	MaxSessions     = 32
+	MaxHolderCalls  = 8
+	MaxLongRequests = 4
+	MaxLongConns    = 12
 )
+
+func init() {
+	table := []int{limit.IdleSessions.Total, limit.IdleSessions.Share, limit.AccountingCalls.Total, limit.AccountingCalls.Share, limit.LongRequests.Total, limit.LongConns.Total}
+	if !slices.Equal(table, []int{MaxIdle, MaxIdlePerOwner, MaxSessions, MaxHolderCalls, MaxLongRequests, MaxLongConns}) {
+		panic("the constants for tests are not those of the table of limits")
+	}
+}
 
 // Clock replaces c's clock.
 func (c *Client) Clock(now func() time.Time) { c.now = now }
@@ -51,12 +62,6 @@ const (
 	ReleaseWait  = releaseWait
 	ReleaseRetry = releaseRetry
 	ReleaseTTL   = releaseTTL
-)
-
-// Limits of the gate, for tests.
-const (
-	MaxLongRequests = maxLongRequests
-	MaxLongConns    = maxLongConns
 )
 
 // Remembered returns the number of requests that c has a record of because they

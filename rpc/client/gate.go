@@ -6,25 +6,9 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/rpc/message"
-)
-
-// Limits on the connections to the controllers for long answers.
-const (
-	// maxLongRequests is the maximum number of long answers that are requested
-	// at the same time. A controller writes one answer after another, and needs
-	// a tenth of a second for each long one. A submission that arrives after a
-	// hundred such requests of different users takes 0.36 s. Without the limit,
-	// it takes 9.9 s.
-	maxLongRequests = 4
-
-	// maxLongConns also includes the answers that stay on their connections
-	// because memory is short. Each of them keeps a thread of the controller
-	// busy for as long as its client reads.
-	maxLongConns = 12
-
-	maxHolderConns = maxLongConns / 2 // of one user
 )
 
 // A gate limits the connections for long answers. A request enters the gate
@@ -37,7 +21,7 @@ type gate struct {
 }
 
 func newGate() *gate {
-	return &gate{semaphore.New[string](maxLongConns, maxHolderConns, semaphore.Forever), semaphore.New[string](maxLongRequests, maxLongRequests, semaphore.Forever)}
+	return &gate{semaphore.New[string](limit.LongConns), semaphore.New[string](limit.LongRequests)}
 }
 
 // A place is the place of one request in the gate. A nil *place stands for a

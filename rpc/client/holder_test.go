@@ -5,6 +5,7 @@ import (
 	"net"
 	"testing"
 
+	"schedrestd/internal/limit"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
@@ -51,7 +52,7 @@ func TestIdleSessionsOfUsers(t *testing.T) {
 		p.put(&session{owner: ownerOf(nil, cred), holder: holderOf(cred), close: func() { closed = append(closed, name) }})
 	}
 	put(tokenOf("ann", 0, true))
-	for n := range maxIdle + 3 {
+	for n := range limit.IdleSessions.Total + 3 {
 		put(tokenOf("ben", n, true))
 	}
 	if s := p.get(ownerOf(nil, tokenOf("ann", 0, true))); s == nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"time"
 
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/model"
 	"schedrestd/rpc/fault"
@@ -66,7 +67,7 @@ func (rs *rounds) recall(key roundKey, now time.Time, accepts func(age time.Dura
 // answers to all others.
 func (rs *rounds) keepLocked(key roundKey, holder string, answer *reply, asked time.Time, lifetime time.Duration, budget *Budget) {
 	if rs.kept.answers == nil {
-		rs.kept.answers, rs.kept.bytes = map[roundKey]*kept{}, semaphore.NewQueue[string, *kept](maxKept*budget.size, nil)
+		rs.kept.answers, rs.kept.bytes = map[roundKey]*kept{}, semaphore.NewQueue[string, *kept](limit.KeptAnswers.Of(maxKept*budget.size), nil)
 	}
 	k := &kept{key: key, holder: holder, answer: answer, size: len(answer.first) + answer.remaining + keptOverhead, asked: asked, memory: budget.allowance("")}
 	rs.discardLocked(rs.kept.answers[key])

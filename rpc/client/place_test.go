@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/rpc/message"
 )
 
@@ -43,14 +44,14 @@ func TestGateIsShared(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		if len(admitted) != maxLongRequests {
+		if len(admitted) != limit.LongRequests.Total {
 			t.Fatalf("%d are in", len(admitted))
 		}
 		first := <-admitted
 		first.leave()
 		first.leave()
 		var places []*place
-		for range maxLongRequests {
+		for range limit.LongRequests.Total {
 			places = append(places, <-admitted)
 		}
 		if g.requests.Held(other) != 1 {
@@ -101,10 +102,10 @@ func TestGateLimitsConnections(t *testing.T) {
 				t.Errorf("%s got more than %d connections", user, n)
 			}
 		}
-		enter("ann", maxHolderConns)
-		enter("ben", maxLongConns-maxHolderConns)
+		enter("ann", limit.LongConns.Share)
+		enter("ben", limit.LongConns.Total-limit.LongConns.Share)
 		if tryEnter("eva", false) != nil {
-			t.Errorf("more than %d connections", maxLongConns)
+			t.Errorf("more than %d connections", limit.LongConns.Total)
 		}
 		places[0].leave()
 		if places = append(places, tryEnter("eva", false)); places[len(places)-1] == nil {

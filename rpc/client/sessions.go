@@ -16,19 +16,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/model"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/tlsconn"
 )
 
-// Limits on the idle sessions. They are low because slurmdbd up to 24.11 serves
-// at most a hundred connections at the same time, including idle ones. All
-// further connections have to wait.
 const (
-	maxIdle         = 16               // for the process
-	maxIdlePerOwner = 4                // for one daemon and one credential
-	idleTimeout     = 60 * time.Second // then an idle session is closed
-	staleAfter      = 5 * time.Second  // idle time after which the daemon must show that it still answers
+	idleTimeout = 60 * time.Second // then an idle session is closed
+	staleAfter  = 5 * time.Second  // idle time after which the daemon must show that it still answers
 )
 
 // An owner identifies the credential that a session belongs to. A daemon checks
@@ -116,9 +112,9 @@ func (p *sessions) put(s *session) {
 		}
 	}
 	switch {
-	case count > maxIdlePerOwner:
+	case count > limit.IdleSessions.Share:
 		p.removeLocked(first).close()
-	case len(p.idle) > maxIdle:
+	case len(p.idle) > limit.IdleSessions.Total:
 		most := slices.Max(slices.Collect(maps.Values(ofHolder)))
 		p.removeLocked(slices.IndexFunc(p.idle, func(s *session) bool { return ofHolder[s.holder] == most })).close()
 	}

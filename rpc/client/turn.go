@@ -10,17 +10,9 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/model"
-)
-
-// Limits on the calls to the accounting daemons. Such a call may last for
-// Config.LongTimeout, and slurmdbd up to 24.11 serves at most a hundred
-// connections at the same time, including those of slurmctld. Without the
-// limits, one user with two hundred slow queries would take all of them.
-const (
-	maxSessions    = 32              // of the process, with the idle ones
-	maxHolderCalls = maxSessions / 4 // of one user
 )
 
 const (
@@ -65,7 +57,7 @@ func (a *Accounting) takeTurn(ctx context.Context, cred model.Credential) (*turn
 		return nil, t.endedBy(errs.Wrap(context.Cause(limited), errs.Unavailable, "server busy: limit of concurrent requests to the %s reached", a.kind))
 	}
 	inUse, _ := a.turns.Counts()
-	a.sessions.trim(min(maxIdle, maxSessions-inUse))
+	a.sessions.trim(min(limit.IdleSessions.Total, limit.AccountingCalls.Total-inUse))
 	return t, nil
 }
 

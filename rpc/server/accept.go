@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/become/peer"
 	"schedrestd/internal/fdpass/unixconn"
+	"schedrestd/internal/limit"
 )
 
 // Serve accepts connections from ln until Shutdown is called or ln fails. Then
@@ -27,8 +28,8 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.mu.Unlock()
 
 	p := &pool{
-		maxConns:   cmp.Or(s.MaxConns, defaultMaxConns),
-		maxPerUser: cmp.Or(s.MaxPerUser, defaultMaxPerUser),
+		maxConns:   cmp.Or(s.MaxConns, limit.DaemonConns.Total),
+		maxPerUser: cmp.Or(s.MaxPerUser, limit.DaemonConns.Share),
 		retry:      make(chan struct{}, 1),
 	}
 	if ln.Addr().Network() == "unix" {

@@ -1,9 +1,8 @@
 package server
 
 import (
-	"math"
-
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 )
 
@@ -18,8 +17,9 @@ type budget struct {
 	resource   string // kind of bytes, for the error
 }
 
-func newBudget(total, perUser int, super func(uid uint32) bool, resource string) budget {
-	return budget{semaphore.New[uint32](total, perUser, 0), semaphore.New[uint32](math.MaxInt, math.MaxInt, 0), perUser, super, resource}
+// newBudget returns a budget with the bytes of a row.
+func newBudget(row semaphore.Row, super func(uid uint32) bool, resource string) budget {
+	return budget{semaphore.New[uint32](row), semaphore.New[uint32](limit.SuperBytes), row.Share, super, resource}
 }
 
 // A reservation is the part of a budget that a request or an answer uses.

@@ -4,10 +4,11 @@ import (
 	"testing"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/semaphore"
 )
 
 func TestBudget(t *testing.T) {
-	b := newBudget(100, 40, func(uid uint32) bool { return uid == 0 }, "bytes")
+	b := newBudget(semaphore.Row{Total: 100, Share: 40}, func(uid uint32) bool { return uid == 0 }, "bytes")
 	one := b.reservation(1)
 	if err := one.grow(30); err != nil {
 		t.Fatal(err)

@@ -250,7 +250,7 @@ func TestArrivals(t *testing.T) {
 				return 1000
 			}
 			s := &Server{Super: func(uint32) bool { return super }, Owner: owner, Handlers: map[message.Type]Handler{message.RequestPing: whoami},
-				arrivals: rate.NewBuckets[uint32](1, burst, 1e-6)}
+				arrivals: rate.NewBuckets[uint32](rate.Row{Max: 1, Burst: burst, PerSecond: 1e-6})}
 			f := start(t, s)
 			ping := encode(t, codec.V2411, message.RequestPing, &kernel, message.Empty{})
 			answered := func() bool {

@@ -29,7 +29,9 @@ import (
 	"sync"
 	"time"
 
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
+	"schedrestd/internal/semaphore"
 	"schedrestd/internal/throttle"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
@@ -103,13 +105,7 @@ type Server struct {
 
 // Default limits of Server.
 const (
-	defaultMaxConns     = 512
-	defaultMaxPerUser   = 128 // the gateway may send the requests of many clients as one user
 	defaultMaxRequest   = 64 << 20
-	defaultMaxBytes     = 128 << 20
-	defaultMaxUserBytes = 32 << 20
-	defaultMaxSpool     = 2 << 30
-	defaultMaxUserSpool = 512 << 20
 	defaultFrontTimeout = 5 * time.Second
 	defaultBodyTimeout  = 30 * time.Second
 	defaultWriteTimeout = 60 * time.Second
@@ -119,17 +115,6 @@ const (
 // reservedConns is how many connections to a UNIX socket are reserved for a
 // Super.
 const reservedConns = 32
-
-// Limits on the connections of each user to UNIX sockets, except those of a
-// Super. The daemon closes further connections before it does anything else
-// with them. Otherwise a client that connects as fast as possible could keep
-// the kernel's queue full, and the kernel would refuse other clients. A gateway
-// connects once for each request.
-const (
-	arrivalBurst = 5000
-	arrivalRate  = 5000 // per second
-	maxArrivals  = 4096 // users whose connections are counted
-)
 
 // MaxSmall is the maximum length in bytes of most requests.
 const MaxSmall = 64 << 10
@@ -163,7 +148,7 @@ func (s *Server) startLocked() {
 		s.listeners = map[net.Listener]struct{}{}
 		s.conns = map[*conn]struct{}{}
 		if s.arrivals == nil {
-			s.arrivals = rate.NewBuckets[uint32](maxArrivals, arrivalBurst, arrivalRate)
+			s.arrivals = rate.NewBuckets[uint32](limit.DaemonArrivals)
 		}
 		if s.Owner == nil {
 			s.Owner = func(uid uint32) uint32 { return uid }
@@ -171,9 +156,14 @@ func (s *Server) startLocked() {
 		if s.Super == nil {
 			s.Super = func(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 		}
-		s.requestBudget = newBudget(cmp.Or(s.MaxBytes, defaultMaxBytes), cmp.Or(s.MaxUserBytes, defaultMaxUserBytes), s.Super, "large requests")
-		s.spoolBudget = newBudget(cmp.Or(s.MaxSpool, defaultMaxSpool), cmp.Or(s.MaxUserSpool, defaultMaxUserSpool), s.Super, "unread long answers")
+		s.requestBudget = newBudget(sized(limit.DaemonRequestBytes, s.MaxBytes, s.MaxUserBytes), s.Super, "large requests")
+		s.spoolBudget = newBudget(sized(limit.DaemonSpoolBytes, s.MaxSpool, s.MaxUserSpool), s.Super, "unread long answers")
 	}
+}
+
+// sized returns a row with another total and another share, unless these are 0.
+func sized(row semaphore.Row, total, share int) semaphore.Row {
+	return row.Of(cmp.Or(total, row.Total)).WithShare(cmp.Or(share, row.Share))
 }
 
 // Shutdown stops accepting connections, answers the requests that have already

@@ -3,18 +3,15 @@ package server
 import (
 	"context"
 	"log/slog"
-	"time"
 
+	"schedrestd/internal/limit"
 	"schedrestd/internal/throttle"
 )
-
-// lineLimits limits the log lines about clients.
-var lineLimits = throttle.Limits{Each: 20, Sources: 256, Period: time.Minute}
 
 // throttle returns the Throttle of the log lines about clients.
 func (s *Server) throttle() *throttle.Throttle[source] {
 	s.throttleOnce.Do(func() {
-		s.logThrottle.Limits, s.logThrottle.Report = lineLimits, s.logOmitted
+		s.logThrottle.Row, s.logThrottle.Report = limit.ClientLines, s.logOmitted
 	})
 	return &s.logThrottle
 }
@@ -31,5 +28,5 @@ func (c *conn) logLimited(level slog.Level, message string, args ...any) {
 
 // logOmitted logs how many lines about a source were omitted.
 func (s *Server) logOmitted(src source, n int) {
-	s.log().Warn("log lines left out", "lines", n, "period", lineLimits.Period, "source", src.String())
+	s.log().Warn("log lines left out", "lines", n, "period", limit.ClientLines.Period, "source", src.String())
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"schedrestd/internal/limit"
 )
 
 func user(uid uint32) source { return source{user: true, uid: uid} }
@@ -32,15 +34,15 @@ func TestLogIsThrottledPerSource(t *testing.T) {
 				guesser.logLimited(slog.LevelInfo, "credential refused")
 			}
 		}
-		if n := strings.Count(log.String(), `source="uid 1000"`); n != lineLimits.Each {
+		if n := strings.Count(log.String(), `source="uid 1000"`); n != limit.ClientLines.Each {
 			t.Errorf("%d lines about the flood", n)
 		}
 		if n := strings.Count(log.String(), "source=192.0.2.7"); n != 1 {
 			t.Errorf("%d lines about the guesser", n)
 		}
-		time.Sleep(lineLimits.Period)
+		time.Sleep(limit.ClientLines.Period)
 		synctest.Wait()
-		if want := fmt.Sprintf(`msg="log lines left out" lines=%d period=1m0s source="uid 1000"`, 5000-lineLimits.Each); strings.Count(log.String(), want) != 1 {
+		if want := fmt.Sprintf(`msg="log lines left out" lines=%d period=1m0s source="uid 1000"`, 5000-limit.ClientLines.Each); strings.Count(log.String(), want) != 1 {
 			t.Errorf("no line %s", want)
 		}
 		if strings.Count(log.String(), "left out") != 1 {
@@ -61,15 +63,15 @@ func TestLogOfManySources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log buffer
 		s := &Server{Log: slog.New(slog.NewTextHandler(&log, nil))}
-		sources := 10 * lineLimits.Sources
+		sources := 10 * limit.ClientLines.Sources
 		for uid := range uint32(sources) {
 			connFrom(s, user(uid)).logLimited(slog.LevelInfo, "credential refused")
 		}
-		if n := strings.Count(log.String(), "\n"); n != lineLimits.Sources+lineLimits.Each {
+		if n := strings.Count(log.String(), "\n"); n != limit.ClientLines.Sources+limit.ClientLines.Each {
 			t.Errorf("%d lines", n)
 		}
 		s.throttle().Flush()
-		if want := fmt.Sprintf("lines=%d period=1m0s source=others", sources-lineLimits.Sources-lineLimits.Each); !strings.Contains(log.String(), want) {
+		if want := fmt.Sprintf("lines=%d period=1m0s source=others", sources-limit.ClientLines.Sources-limit.ClientLines.Each); !strings.Contains(log.String(), want) {
 			t.Errorf("no line with %s", want)
 		}
 	})

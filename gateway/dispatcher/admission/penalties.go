@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"time"
 
+	"schedrestd/internal/limit"
 	"schedrestd/internal/penalty"
 	"schedrestd/ipc/work"
 )
@@ -17,14 +18,8 @@ type penalties struct {
 	blocks   uint64
 }
 
-// Limits on the offences that are remembered.
-const (
-	maxDebts       = 10_000
-	maxCredentials = 16_384 // 20 bytes each
-)
-
 func newPenalties(rules penalty.Rules) penalties {
-	return penalties{debts: penalty.New[Source](rules, maxDebts), rejected: penalty.NewMemory(maxCredentials)}
+	return penalties{debts: penalty.New[Source](limit.SourceDebts, rules), rejected: penalty.NewMemory(limit.RejectedCredentials)}
 }
 
 // BlockedFor returns how much longer the source of c is blocked, or 0.
@@ -105,7 +100,7 @@ func (s *State) Stats() Stats {
 	debts, evicted := s.debts.Len()
 	return Stats{
 		Slots: s.size, Held: s.size - s.queue.Free() + s.excused, Waiting: s.queue.Len(), Sources: s.queue.Keys(), Waited: s.waited,
-		Watching: s.maxWatching - s.watchers.Free(), WatchingMax: s.maxWatching,
+		Watching: s.watching.Total - s.watchers.Free(), WatchingMax: s.watching.Total,
 		Offences: s.offences, Blocks: s.blocks, Debts: debts, Evicted: evicted,
 	}
 }

@@ -1,6 +1,9 @@
 package admission
 
-import "schedrestd/internal/semaphore"
+import (
+	"schedrestd/internal/limit"
+	"schedrestd/internal/semaphore"
+)
 
 // A holding is what a connection counts as.
 type holding uint8
@@ -15,23 +18,22 @@ const (
 // A shares divides slots fairly among sources. A free slot goes to the waiting
 // source that has the fewest. Sources with equally many take turns.
 type shares struct {
-	queue       *semaphore.Queue[Source, *Conn] // of slots
-	watchers    *semaphore.Queue[Source, *Conn] // of places for connections that have given up their slots; none waits
-	watchShare  int                             // maximum number of such places of one source
-	maxWatching int                             // number of places in watchers
-	size        int                             // number of slots
-	limit       int                             // maximum number of slots of one source, even if no other source waits; 0: no limit
-	maxWaiting  int                             // number of connections that can wait
-	excused     int                             // number of excused connections, whose slots were given to other connections
-	waited      uint64                          // number of connections that had to wait
+	queue      *semaphore.Queue[Source, *Conn] // of slots
+	watchers   *semaphore.Queue[Source, *Conn] // of places for connections that have given up their slots; none waits
+	watching   semaphore.Row                   // of watchers
+	size       int                             // number of slots
+	limit      int                             // maximum number of slots of one source, even if no other source waits; 0: no limit
+	maxWaiting int                             // number of connections that can wait
+	excused    int                             // number of excused connections, whose slots were given to other connections
+	waited     uint64                          // number of connections that had to wait
 
 	decisions
 }
 
 func newShares(c Config) *shares {
-	s := &shares{size: c.Slots, limit: c.PerSource, maxWaiting: c.Waiting, maxWatching: c.Watching, watchShare: (c.Watching + 1) / 2,
-		watchers: semaphore.NewQueue[Source, *Conn](c.Watching, nil)}
-	s.queue = semaphore.NewQueue(c.Slots, func(_ Source, _ int, first *Conn) int {
+	s := &shares{size: c.Slots, limit: c.PerSource, maxWaiting: limit.Waiting.Of(c.Waiting).Total, watching: limit.Watching.Of(c.Watching)}
+	s.watchers = semaphore.NewQueue[Source, *Conn](s.watching, nil)
+	s.queue = semaphore.NewQueue(limit.Slots.Of(c.Slots), func(_ Source, _ int, first *Conn) int {
 		if s.atLimit(first) {
 			return -1
 		}
@@ -69,7 +71,7 @@ func (s *shares) releaseSlot(c *Conn) {
 // beginWatch takes back the slot of c, which waits for a change, unless too many
 // connections do.
 func (s *shares) beginWatch(c *Conn) {
-	if c.holds != slot || s.watchers.Free() <= 0 || !c.Proxy && s.watchers.Held(c.Source) >= s.watchShare {
+	if c.holds != slot || s.watchers.Free() <= 0 || !c.Proxy && s.watchers.Held(c.Source) >= s.watching.Share {
 		return
 	}
 	c.holds = watchPlace

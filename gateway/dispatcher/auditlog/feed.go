@@ -7,6 +7,7 @@ import (
 
 	"schedrestd/gateway/dispatcher/service"
 	"schedrestd/internal/exitstatus"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -27,13 +28,6 @@ type Feed struct {
 	lost         atomic.Uint64    // messages that could not be sent
 }
 
-// Limits on how often an auditor may ask whether the log's path still leads to
-// the same file. An honest auditor asks once for each batch of lines.
-const (
-	checkBurst = 4000
-	checkRate  = 2000
-)
-
 // ExitLimit is how long an auditor may take to receive its remaining messages,
 // and again how long it may take to write its remaining lines and exit. An
 // auditor that does not read its channel is killed earlier (service.Spec).
@@ -47,7 +41,7 @@ const flushPause = time.Millisecond
 // worker broke the protocol, the Feed calls report(worker, why), which must
 // kill the worker.
 func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, error) {
-	f := &Feed{log: l, checkQuota: rate.New(checkBurst, checkRate, time.Now()),
+	f := &Feed{log: l, checkQuota: rate.New(limit.AuditLogChecks, time.Now()),
 		started: make(chan struct{}), messages: make(chan ipc.Message), ended: make(chan struct{})}
 	var err error
 	if f.Process, err = l.spec.Start(l.starter, generation, service.Hooks{Report: report, Handle: f.handle}); err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -49,19 +50,14 @@ type Dialer struct {
 	retries *rate.Bucket // limits the requests that are answered with "try again"
 }
 
-// Limits on a worker's requests. A worker that requests too many connections
-// could exhaust the daemons' threads, so the dispatcher tells it to wait. A
-// worker that repeats its requests without waiting is killed.
-const (
-	waitBurst  = 10_000
-	waitRate   = 1000 // per second; an honest worker has at most 48 pending requests, and waits for 50 ms before it repeats one
-	noPortCost = 100  // additional cost if no port is free, because the kernel then tries all ports
-)
+// noPortCost is the additional cost of a request if no port is free, because the
+// kernel then tries all ports.
+const noPortCost = 100
 
 // New returns a Dialer for the worker at the other end of channel.
 func New(o Options, channel *ipc.Channel) *Dialer {
 	return &Dialer{o: o, channel: channel,
-		dials: rate.New(float64(o.Burst), float64(o.Rate), time.Now()), retries: rate.New(waitBurst, waitRate, time.Now())}
+		dials: rate.New(limit.WorkerDials.Of(float64(o.Burst), float64(o.Rate)), time.Now()), retries: rate.New(limit.WorkerDialRetries, time.Now())}
 }
 
 // Handle handles a message from the worker, without waiting. The result handled

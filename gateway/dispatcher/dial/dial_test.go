@@ -322,14 +322,14 @@ func TestCost(t *testing.T) {
 	} {
 		const many = 1000
 		d := dialer(setup, parent)
-		d.dials = rate.New(many, math.SmallestNonzeroFloat64, time.Now())
+		d.dials = rate.New(rate.Row{Burst: many, PerSecond: math.SmallestNonzeroFloat64}, time.Now())
 		_, err := d.Handle(tt.request)
 		must(t, err)
 		if cost := many - d.dials.Tokens(time.Now()); cost != tt.cost {
 			t.Errorf("%s %+v costs %v, want %v", ipc.KindOf(tt.request), tt.request, cost, tt.cost)
 		}
 		d.dials.Charge(time.Now(), many)
-		d.retries = rate.New(1, math.SmallestNonzeroFloat64, time.Now())
+		d.retries = rate.New(rate.Row{Burst: 1, PerSecond: math.SmallestNonzeroFloat64}, time.Now())
 		for n, ends := range []bool{false, true} { // the first request beyond the quota is answered with "try again"; the second is a violation
 			if _, err := d.Handle(tt.request); (err != nil) != ends {
 				t.Errorf("%s %+v, %d times too often: %v", ipc.KindOf(tt.request), tt.request, n+1, err)

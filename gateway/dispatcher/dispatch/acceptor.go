@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/gateway/dispatcher/admission"
 	"schedrestd/gateway/dispatcher/pool"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/internal/sockdiag"
 	"schedrestd/ipc"
@@ -30,20 +31,11 @@ type Acceptor struct {
 	log    *slog.Logger
 }
 
-// Limits on the TCP connections of each source. A connection takes the gateway
-// longer than the client. Without these limits, the client that connects most
-// often would use most of this process's time.
-const (
-	recentBurst = 5000
-	recentRate  = 5000 // per second
-	maxRecent   = 10_000
-)
-
 // NewAcceptor returns an acceptor that submits connections to slots. It answers
 // Pings with the function pong.
 func NewAcceptor(o Options, slots *pool.Slots, pong func(ipc.Message)) *Acceptor {
 	return &Acceptor{slots: slots, owners: newOwners(o), rules: o.Admission, pong: pong, log: o.Log,
-		recent: rate.NewBuckets[admission.Source](maxRecent, recentBurst, recentRate)}
+		recent: rate.NewBuckets[admission.Source](limit.Arrivals)}
 }
 
 // Run submits the connections that the parent sends over a channel, until the

@@ -9,6 +9,7 @@ import (
 	"schedrestd/gateway/dispatcher/admission"
 	"schedrestd/gateway/dispatcher/pool"
 	"schedrestd/gateway/dispatcher/process"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/security"
 )
@@ -38,7 +39,7 @@ type identity struct{ uid, gid uint32 }
 
 func newIdentities(demand onDemand) *identities {
 	h := &identities{onDemand: demand, pools: map[identity]*pool.Pool{}, leaving: map[*pool.Pool]retirement{}, waiting: map[identity]*pool.Queue{}}
-	h.places = semaphore.NewQueue(h.Identities, func(uid uint32, held int, _ identity) int {
+	h.places = semaphore.NewQueue(limit.Identities.Of(h.Identities), func(uid uint32, held int, _ identity) int {
 		if h.atUserLimit(uid) {
 			return -1
 		}
@@ -117,15 +118,11 @@ type retirement struct {
 	at     time.Time
 }
 
-// userFraction limits each user to a quarter of all pools. Without this limit,
-// a user who is in many groups could have a pool for each group.
-const userFraction = 4
-
 // atUserLimit reports whether the user uid has the maximum number of workers.
 // The workers of a replaced configuration don't count. Otherwise, after a
 // reload, a user would be locked out while old workers finish long answers.
 func (h *identities) atUserLimit(uid uint32) bool {
-	return h.places.Held(uid) >= max(1, h.Identities/userFraction)
+	return h.places.Held(uid) >= limit.Identities.Of(h.Identities).Share
 }
 
 // updateExcess takes as many places as there are pools of replaced

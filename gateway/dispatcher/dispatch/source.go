@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"schedrestd/gateway/dispatcher/admission"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 )
@@ -18,17 +19,9 @@ type owners struct {
 	assumed *rate.Bucket        // limits the uids that are assumed to have a name
 }
 
-// Limits on the uids that are assumed to have a name until the user database
-// has answered: how many in one burst, and how many per second. Until the
-// answer arrives, all uids beyond these limits are one source.
-const (
-	assumedBurst = 256
-	assumedRate  = 10
-)
-
 func newOwners(o Options) *owners {
 	return &owners{ownerOf: o.OwnerOf, names: o.Names, named: map[uint32]struct{}{},
-		assumed: rate.New(assumedBurst, assumedRate, time.Now())}
+		assumed: rate.New(limit.AssumedUIDs, time.Now())}
 }
 
 // sourceOf returns the source of a connection. addr is the client's address; it

@@ -6,6 +6,7 @@ import (
 
 	"schedrestd/gateway/dispatcher/admission"
 	"schedrestd/gateway/dispatcher/pool"
+	"schedrestd/internal/limit"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -91,7 +92,7 @@ func TestExcess(t *testing.T) {
 			t.Errorf("%s: the first connection is closed", tt.name)
 		}
 		closed := false
-		for range 100 * recentBurst {
+		for range 100 * int(limit.Arrivals.Burst) {
 			if closed = attribute(tt.addr, tt.uid); closed {
 				break
 			}
@@ -111,7 +112,7 @@ func TestUnprovedUids(t *testing.T) {
 	for uid := range uint32(10_000) {
 		names.sync(func() { list[o.sourceOf(netip.Addr{}, uid)] = true })
 	}
-	if len(list) < assumedBurst || len(list) > 2*assumedBurst {
+	if n := int(limit.AssumedUIDs.Burst); len(list) < n || len(list) > 2*n {
 		t.Errorf("10000 uids are %d sources", len(list))
 	}
 }

@@ -3,6 +3,7 @@ package pool
 import (
 	"time"
 
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 )
 
@@ -14,7 +15,9 @@ type limitedCount struct {
 	lines *rate.Bucket
 }
 
-func newLimitedCount() *limitedCount { return &limitedCount{lines: rate.New(50, 5, time.Now())} }
+func newLimitedCount() *limitedCount {
+	return &limitedCount{lines: rate.New(limit.EventLines, time.Now())}
+}
 
 // add counts one more event, and reports whether a line about it may be logged.
 func (l *limitedCount) add() (n uint64, ok bool) {

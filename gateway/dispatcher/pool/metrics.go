@@ -27,14 +27,9 @@ func newTotals(enabled bool) (t totals) {
 	return t
 }
 
-// Limits on the counts that a worker reports: how many messages at once, how
-// many messages per second, and how many requests, streams and so on the worker
-// may have. An honest worker sends its counts once a second, in a few messages.
-const (
-	countBurst = 100
-	countRate  = 10
-	maxGauge   = 1 << 20
-)
+// maxGauge limits how many requests, streams and so on a worker may report that
+// it has.
+const maxGauge = 1 << 20
 
 // gauges are the families for what workers have at present.
 var gauges = []struct {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc/query"
 	"schedrestd/metric"
@@ -18,7 +19,7 @@ func counting(enabled bool) (s *Set, p *Pool, a, b *worker) {
 	s = p.Set
 	s.pools[p] = struct{}{}
 	worker := func(n uint32) *worker {
-		w := &worker{counts: rate.New(countBurst, countRate, time.Now())}
+		w := &worker{counts: rate.New(limit.WorkerCounts, time.Now())}
 		p.workers[n] = w
 		return w
 	}
@@ -87,7 +88,7 @@ func TestCompromisedCounts(t *testing.T) {
 		})
 	}
 	_, p, w, other := counting(true)
-	for range countBurst {
+	for range int(limit.WorkerCounts.Burst) {
 		if err := p.addCounts(w, new(query.Counts)); err != nil {
 			t.Fatal(err)
 		}

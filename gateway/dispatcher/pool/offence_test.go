@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/gateway/dispatcher/admission"
 	"schedrestd/gateway/dispatcher/process"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -29,7 +30,7 @@ func TestLyingOffences(t *testing.T) {
 	defer unix.Close(fd)
 	p := &Pool{Set: s}
 	taken, waiting := &Connection{FD: -1}, &Connection{FD: 99}
-	w := &worker{Process: &process.Process{Channel: channel}, held: map[uint64]*Connection{1: taken, 2: waiting}, offences: rate.New(offenceBurst, offenceRate, time.Now())}
+	w := &worker{Process: &process.Process{Channel: channel}, held: map[uint64]*Connection{1: taken, 2: waiting}, offences: rate.New(limit.WorkerOffences, time.Now())}
 	for i, c := range []*Connection{taken, waiting} {
 		c.Source, c.holder, c.Ref = admission.User(uint32(7+i)), channel, c
 	}
@@ -39,7 +40,7 @@ func TestLyingOffences(t *testing.T) {
 		}
 	}
 	var refused error
-	for i := range 100 * offenceBurst {
+	for i := range 100 * int(limit.WorkerOffences.Burst) {
 		if refused = p.offence(w, &work.Offence{ID: 1, Kind: work.BadCredential, Credential: uint64(i)}); refused != nil {
 			break
 		}

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/gateway/dispatcher/process"
+	"schedrestd/internal/limit"
 	"schedrestd/ipc"
 )
 
@@ -50,12 +51,12 @@ func TestRefusalsAreBounded(t *testing.T) {
 	refuse(false) // the worker is not ready
 	p.workers[1].ready = true
 	refuse(true) // the client expects TLS
-	for range 10 * answerBurst {
+	for range 10 * int(limit.RefusalAnswers.Burst) {
 		refuse(false)
 	}
 	parent.Close()
-	if n := <-passed; n < 1 || n > 9*answerBurst {
-		t.Errorf("%d of %d are passed to a worker", n, 10*answerBurst)
+	if n := <-passed; n < 1 || n > 9*int(limit.RefusalAnswers.Burst) {
+		t.Errorf("%d of %d are passed to a worker", n, 10*int(limit.RefusalAnswers.Burst))
 	}
 	if n := p.Slots.held(); n != 0 {
 		t.Errorf("%d slots are taken", n)

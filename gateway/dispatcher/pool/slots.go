@@ -7,6 +7,7 @@ import (
 
 	"schedrestd/gateway/dispatcher/admission"
 	"schedrestd/internal/fdpass"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/penalty"
 	"schedrestd/internal/rate"
 	"schedrestd/internal/sockdiag"
@@ -48,7 +49,7 @@ type Options struct {
 // the loop l.
 func newSlots(o Options, l *Loop) *Slots {
 	a := o.Admission
-	s := &Slots{Loop: l, log: o.Log, totals: newTotals(o.Metrics), answers: rate.New(answerBurst, answerRate, time.Now()),
+	s := &Slots{Loop: l, log: o.Log, totals: newTotals(o.Metrics), answers: rate.New(limit.RefusalAnswers, time.Now()),
 		turnedAway: newLimitedCount(), blocked: newLimitedCount(),
 		Answer: func(*Connection, int, time.Duration) {}, checkSilent: func() {},
 		State: admission.New(admission.Config{Slots: o.Connections, PerSource: o.PerSource, Waiting: o.Waiting, Watching: o.Watching, WaitLimit: o.WaitLimit,
@@ -143,14 +144,6 @@ const (
 )
 
 const defaultRetryAfter = 5 * time.Second // Retry-After of a 503
-
-// Limits on answers to connections that are turned away: how many at once, and
-// how many per second. Each answer costs a worker's time. Connections above
-// these limits are closed without an answer.
-const (
-	answerBurst = 256
-	answerRate  = 128
-)
 
 // turnAway closes a connection that will not be served, and logs why. If status
 // is not 0, a worker answers the client with this status, because the

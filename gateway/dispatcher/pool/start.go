@@ -5,6 +5,7 @@ import (
 
 	"schedrestd/gateway/dispatcher/dial"
 	"schedrestd/gateway/dispatcher/relay"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 )
@@ -32,11 +33,7 @@ func (s *Set) spawnWorker(g *Generation, spec workerSpec) (*worker, error) {
 	connections, watching := float64(c.Connections), float64(setup.Watching)
 	return &worker{Process: w, requests: spec.requests, dialer: dial.New(options, w.Channel),
 		held: map[uint64]*Connection{}, share: 1 / float64(c.Workers),
-		// An honest worker reports the stage of a connection only if the stage
-		// has lasted for a moment, or if the worker was asked to close the
-		// connection (gateway/worker/conns/stage.go). A connection that waits for
-		// a change goes on at most once a second.
-		reports:  rate.New(1000+4*connections+2*watching, 40*connections+2*watching, time.Now()),
-		offences: rate.New(offenceBurst, offenceRate, time.Now()),
-		counts:   rate.New(countBurst, countRate, time.Now())}, nil
+		reports:  rate.New(limit.WorkerStages.Of(1000+4*connections+2*watching, 40*connections+2*watching), time.Now()),
+		offences: rate.New(limit.WorkerOffences, time.Now()),
+		counts:   rate.New(limit.WorkerCounts, time.Now())}, nil
 }

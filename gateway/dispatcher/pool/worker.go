@@ -37,14 +37,6 @@ type worker struct {
 	gauges query.Gauges // what it has at present, as it reports it
 }
 
-// Limits on the offences that a worker may report: how many at once, and how
-// many per second. An honest worker reports at most half as many
-// (gateway/worker/conns/offence.go).
-const (
-	offenceBurst = 400
-	offenceRate  = 200
-)
-
 // heldConn returns the connection that a message from w is about. It returns an
 // error if w has not taken this connection.
 func (w *worker) heldConn(id uint64, message string) (*Connection, error) {

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"schedrestd/internal/limit"
 	"schedrestd/internal/printable"
 	"schedrestd/internal/rate"
 )
@@ -126,15 +127,12 @@ type Quota struct {
 	bytes *rate.Bucket
 }
 
-// LineSize is the average number of bytes that a quota permits for each line. A
-// line about a request has about this size.
-const LineSize = 200
-
 // NewQuota returns a Quota that permits the given number of lines at once, and
 // perSecond more each second.
 func NewQuota(lines, perSecond float64) *Quota {
 	now := time.Now()
-	return &Quota{lines: rate.New(lines, perSecond, now), bytes: rate.New(LineSize*lines, LineSize*perSecond, now)}
+	return &Quota{lines: rate.New(limit.LogLines.Of(lines, perSecond), now),
+		bytes: rate.New(limit.LogBytes.Of(limit.LogLineSize*lines, limit.LogLineSize*perSecond), now)}
 }
 
 // admit reports whether the quota permits a line of size bytes. If so, admit

@@ -6,18 +6,19 @@ import (
 	"time"
 
 	"schedrestd/gateway/dispatcher/process"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
 
 // TestReports checks that a compromised service is killed if it reports more
-// than reportedBurst workers. Starting the service again must not permit more
+// workers than it may at once. Starting the service again must not permit more
 // reports.
 func TestReports(t *testing.T) {
 	reported := 0
 	hooks := Hooks{Report: func(uint32, string) { reported++ }}
-	spec := &Spec{Options: Options{Role: ipc.Keeper, StartLimit: time.Hour, PingTimeout: time.Hour}, reports: rate.New(reportedBurst, 0, time.Now())}
+	spec := &Spec{Options: Options{Role: ipc.Keeper, StartLimit: time.Hour, PingTimeout: time.Hour}, reports: rate.New(limit.ServiceReports.Of(limit.ServiceReports.Burst, 0), time.Now())}
 	for life := range 2 {
 		parent, compromised := serving(t)
 		go func() {
@@ -25,7 +26,7 @@ func TestReports(t *testing.T) {
 			}
 		}()
 		p := &Process{Process: &process.Process{Channel: parent}, spec: spec, hooks: hooks, Done: make(chan struct{})}
-		if err := p.serve(); err == nil || !strings.Contains(err.Error(), "too many workers") || reported != reportedBurst {
+		if err := p.serve(); err == nil || !strings.Contains(err.Error(), "too many workers") || reported != int(limit.ServiceReports.Burst) {
 			t.Errorf("life %d: %d reported, %v", life, reported, err)
 		}
 		close(p.Done)

@@ -15,6 +15,7 @@ import (
 
 	"schedrestd/gateway/dispatcher/process"
 	"schedrestd/gateway/dispatcher/relay"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 )
@@ -35,18 +36,9 @@ type Spec struct {
 	reports *rate.Bucket // limits how many workers all processes of the service together may report
 }
 
-// Limits on the number of workers that a service may report for breaking the
-// protocol: reportedBurst at once, then reportedRate per second. The dispatcher
-// kills each reported worker. If a service is restarted, its new process may
-// use only the rest of these limits.
-const (
-	reportedBurst = 100
-	reportedRate  = .1
-)
-
 // New returns the Spec of a service.
 func New(o Options) *Spec {
-	return &Spec{Options: o, reports: rate.New(reportedBurst, reportedRate, time.Now())}
+	return &Spec{Options: o, reports: rate.New(limit.ServiceReports, time.Now())}
 }
 
 // spawn starts a process of the service for a generation.

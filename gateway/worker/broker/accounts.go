@@ -7,6 +7,7 @@ import (
 
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 )
 
 // The type accounts looks up the users of verified tokens. It remembers for a
@@ -55,10 +56,7 @@ const (
 	accountAge = time.Hour // a user is used no longer than this without an answer of the user database
 )
 
-const (
-	maxUnknown  = 1000 // a full cache is cleared
-	maxSearches = 32   // pending look-ups for one turn; more requests with new names are refused
-)
+const maxUnknown = 1000 // a full cache is cleared
 
 func newAccounts(lookup func(ctx context.Context, name, turn string) (uint32, error)) *accounts {
 	return &accounts{lookup: lookup, now: time.Now, known: map[string]account{}, unknown: map[string]time.Time{},
@@ -101,7 +99,7 @@ func (a *accounts) begin(key searchKey) (*search, account, error) {
 		return nil, account{}, errNoUser
 	case s != nil:
 		return s, account{}, nil
-	case a.pending[key.turn] < maxSearches:
+	case a.pending[key.turn] < limit.AccountSearches.Share:
 	case known && now.Before(last.until):
 		return nil, last, nil
 	default:

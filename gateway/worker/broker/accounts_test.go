@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 )
 
 // TestAccount checks how long a worker remembers who exists, and that a user that
@@ -102,7 +103,7 @@ func TestAccountTurns(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if refused != 1000-maxSearches {
+		if refused != 1000-limit.AccountSearches.Share {
 			t.Errorf("%d look-ups were refused", refused)
 		}
 		if uid, err := a.find(t.Context(), "bob", "portal"); uid != 1000 || err != nil {

@@ -12,6 +12,7 @@ import (
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/keystate"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -33,7 +34,7 @@ type AuditCounts struct {
 }
 
 func newAuditor() *auditor {
-	a := &auditor{service: newService(ipc.Auditor), bytes: rate.NewBuckets[string](maxAuditUsers, auditBurst, auditRate)}
+	a := &auditor{service: newService(ipc.Auditor), bytes: rate.NewBuckets[string](limit.AuditBytes)}
 	a.service.onLate = decline
 	return a
 }
@@ -51,15 +52,6 @@ const (
 	// settleTimeout is the maximum time for which the worker holds back a
 	// client's answer while it waits for the auditor to store that answer.
 	settleTimeout = 5 * time.Second
-)
-
-// Limits on the bytes that the changes of one user add to the audit log. When
-// the disk of the audit log is full, the gateway refuses changes of all users.
-// So a user who makes changes too fast is refused, long before that happens.
-const (
-	auditBurst    = 16 << 20 // about 18,000 changes
-	auditRate     = 32 << 10 // per second; about 35 changes
-	maxAuditUsers = 10_000   // only users who have sent a valid credential are counted
 )
 
 var errAuditShare = errs.New(errs.TooMany, "too many changes by this user: the limit on bytes in the audit log is reached")

@@ -11,6 +11,7 @@ import (
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/keystate"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -98,7 +99,7 @@ func TestAuditShare(t *testing.T) {
 			}
 		}
 	}()
-	c.bytes = rate.NewBuckets[string](maxAuditUsers, 20_000, 1)
+	c.bytes = rate.NewBuckets[string](limit.AuditBytes.Of(20_000, 1))
 	submit := func(change rest.Change) error {
 		report, err := c.Intend(t.Context(), change)
 		if err == nil {
@@ -181,7 +182,7 @@ func TestKeyed(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c, auditor := newAuditPair(t)
 			change := rest.Change{User: "alice", Key: key}
-			c.bytes = rate.NewBuckets[string](1, 1.5*auditSize(change), 0.01)
+			c.bytes = rate.NewBuckets[string](limit.AuditBytes.Of(1.5*auditSize(change), 0.01))
 			if tt.limited {
 				c.bytes.TakeN(time.Now(), "alice", auditSize(change))
 			}

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -14,24 +15,19 @@ import (
 // requests descriptors.
 type dispatcher struct {
 	send     func(ipc.Message, ...int) error
-	requests slots
+	requests *semaphore.Semaphore[string] // keys are users
 	pending  pending[ipc.Received]
 }
 
-// maxRequests limits the pending requests to the dispatcher. The channel has
-// space for maxRequests messages, so that send waits only if the dispatcher
-// does not read.
-const maxRequests = 48
-
 func newDispatcher(send func(ipc.Message, ...int) error) *dispatcher {
-	return &dispatcher{send: send, requests: newSlots(maxRequests)}
+	return &dispatcher{send: send, requests: semaphore.New[string](limit.DispatcherQuestions)}
 }
 
 // ask sends one request to the dispatcher and waits for the answer. The
 // function question returns the message for the request with the number id. The
 // caller must close the descriptors in the answer.
 func (d *dispatcher) ask(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
-	release, err := d.requests.acquire(ctx, semaphore.KeyFrom(ctx))
+	release, err := d.requests.Enter(ctx, semaphore.KeyFrom(ctx))
 	if err != nil {
 		return ipc.Received{}, err
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"schedrestd/auth"
+	"schedrestd/internal/limit"
+	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 )
@@ -15,12 +17,11 @@ import (
 // the keeper signs TLS handshakes and verifies tokens.
 type Keeper struct {
 	service            *service
-	signing, verifying slots       // separate, so that signatures do not delay tokens
-	outdated           atomic.Bool // see IsOutdated
+	signing, verifying *semaphore.Semaphore[string] // separate, so that signatures do not delay tokens; keys are sources
+	outdated           atomic.Bool                  // see IsOutdated
 }
 
 const (
-	maxQuestions  = 64               // limit on the pending questions of each kind; the channel has space for far more
 	signTimeout   = 10 * time.Second // far longer than a signature takes
 	verifyTimeout = time.Second      // far longer than the verification takes; after this time, a daemon is asked instead
 )
@@ -29,7 +30,7 @@ var errUnsigned = errors.New("the keeper refused to sign this handshake")
 
 // NewKeeper returns a Keeper without a channel.
 func NewKeeper() *Keeper {
-	return &Keeper{service: newService(ipc.Keeper), signing: newSlots(maxQuestions), verifying: newSlots(maxQuestions)}
+	return &Keeper{service: newService(ipc.Keeper), signing: semaphore.New[string](limit.Signatures), verifying: semaphore.New[string](limit.KeeperTokens)}
 }
 
 // Connect makes the descriptor fd the channel to the keeper.
@@ -59,7 +60,7 @@ func (k *Keeper) IsOutdated() bool { return k.outdated.Load() }
 func (k *Keeper) Sign(source string, scheme uint16, message []byte) ([]byte, error) {
 	ctx, cancel := within(signTimeout)
 	defer cancel()
-	release, err := k.signing.acquire(ctx, source)
+	release, err := k.signing.Enter(ctx, source)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +96,7 @@ func (k *Keeper) Verify(ctx context.Context, s auth.Signature) auth.Answer {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
 	peer, _ := auth.PeerFrom(ctx) // the token's user is not known yet
-	release, err := k.verifying.acquire(ctx, peer.Source())
+	release, err := k.verifying.Enter(ctx, peer.Source())
 	if err != nil {
 		return auth.Unknown
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/auth"
+	"schedrestd/internal/limit"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 )
@@ -108,7 +109,7 @@ func TestKeeperExits(t *testing.T) {
 func TestTokensWaitForNoHandshake(t *testing.T) {
 	keeper := NewKeeper()
 	c := keeperEnd(t, keeper)
-	for range 2 * maxQuestions {
+	for range 2 * limit.Signatures.Total {
 		go func() { _, _ = keeper.Sign("", 1, []byte("handshake")) }()
 	}
 	answer := make(chan auth.Answer, 1)
@@ -121,7 +122,7 @@ func TestTokensWaitForNoHandshake(t *testing.T) {
 			_ = c.Send(&query.Verified{ID: q.ID, Verdict: query.Genuine})
 			break
 		}
-		if handshakes == maxQuestions-1 { // no more handshakes can be pending
+		if handshakes == limit.Signatures.Total-1 { // no more handshakes can be pending
 			go func() {
 				answer <- keeper.Verify(t.Context(), auth.Signature{Signed: "a.b", Bytes: make([]byte, 32)})
 				c.Close()

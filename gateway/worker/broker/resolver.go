@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -17,11 +18,6 @@ type resolver struct {
 	places  *semaphore.Semaphore[string] // a place is a pending look-up
 }
 
-// maxLookups limits the pending look-ups, half of which one turn may have while
-// others wait. The resolver does not run more of them for a worker, and there
-// they would be served in the order of their arrival.
-const maxLookups = 2
-
 // lookupTimeout is how long a worker waits for the resolver. It is longer than
 // the time that the resolver waits for a directory service.
 const lookupTimeout = 10 * time.Second
@@ -29,7 +25,7 @@ const lookupTimeout = 10 * time.Second
 var errNoUserDatabase = errors.New("the user database is unavailable")
 
 func newResolver() *resolver {
-	return &resolver{service: newService(ipc.Resolver), places: semaphore.NewLending[string](maxLookups, maxLookups/2, semaphore.Forever)}
+	return &resolver{service: newService(ipc.Resolver), places: semaphore.New[string](limit.Lookups)}
 }
 
 // name returns the name of a user or group, or "" if it has none.

@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
 )
@@ -19,8 +20,8 @@ import (
 type Users struct {
 	names    names
 	resolver *resolver
-	accounts *accounts // users of tokens
-	byName   slots     // limits the look-ups of names that clients sent in filters
+	accounts *accounts                    // users of tokens
+	byName   *semaphore.Semaphore[string] // limits the look-ups of names that clients sent in filters
 }
 
 // The type names caches the names of users and groups, because the rows of a
@@ -54,7 +55,7 @@ const (
 )
 
 func newUsers(r *resolver) *Users {
-	u := &Users{names: names{lookup: r.name, now: time.Now}, resolver: r, byName: newSlots(1)}
+	u := &Users{names: names{lookup: r.name, now: time.Now}, resolver: r, byName: semaphore.New[string](limit.NameLookups)}
 	u.accounts = newAccounts(func(ctx context.Context, name, turn string) (uint32, error) { return u.number(ctx, false, name, turn) })
 	return u
 }
@@ -86,7 +87,7 @@ func (u *Users) resolve(ctx context.Context, group bool, name string) (uint32, e
 	if name == "" || len(name) > maxNameLength {
 		return 0, errs.New(errs.NotFound, "not a name")
 	}
-	release, err := u.byName.acquire(ctx, semaphore.KeyFrom(ctx))
+	release, err := u.byName.Enter(ctx, semaphore.KeyFrom(ctx))
 	if err != nil {
 		return 0, errs.Wrap(err, errs.Unavailable, "the user database is unavailable")
 	}

@@ -15,6 +15,7 @@ import (
 	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/gateway/worker/conntest"
 	"schedrestd/gateway/worker/count"
+	"schedrestd/internal/limit"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -140,12 +141,12 @@ func TestReports(t *testing.T) {
 		for range 10_000 {
 			c.ReportMalformed()
 		}
-		want("a burst", reportBurst-1)
+		want("a burst", maxReports-1)
 		time.Sleep(time.Second)
 		for range 10_000 {
 			c.ReportMalformed()
 		}
-		want("after a second", reportRate)
+		want("after a second", int(limit.OffenceReports.PerSecond))
 		silent := w.AddSilent(2)
 		silent.ReportMalformed()
 		want("the only client", 0)

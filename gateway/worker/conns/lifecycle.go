@@ -9,6 +9,7 @@ import (
 
 	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/gateway/worker/count"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/penalty"
 	"schedrestd/internal/rate"
 	"schedrestd/ipc"
@@ -25,10 +26,10 @@ func NewTable(a work.Admission, counts *count.Counters, send func(ipc.Message) e
 		conns:     map[uint64]*Conn{},
 		requests:  map[*Request]struct{}{},
 		admitted:  map[*Request]struct{}{},
-		forwarded: penalty.New[netip.Addr](rules, maxForwarded),
-		rejected:  penalty.NewMemory(maxRejected),
-		reports:   rate.New(reportBurst, reportRate, time.Now()),
-		lines:     rate.New(50, 5, time.Now()),
+		forwarded: penalty.New[netip.Addr](limit.ForwardedDebts, rules),
+		rejected:  penalty.NewMemory(limit.ForwardedCredentials),
+		reports:   rate.New(limit.OffenceReports, time.Now()),
+		lines:     rate.New(limit.OffenceLines, time.Now()),
 	}
 	t.outbox = outbox{send: send, sent: sync.NewCond(&t.mu)}
 	return t

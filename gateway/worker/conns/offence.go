@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"schedrestd/internal/limit"
 	"schedrestd/internal/penalty"
 	"schedrestd/ipc/work"
 )
@@ -15,20 +16,8 @@ import (
 // worker would have to name addresses, and an attacker who controls one worker
 // could block every client of the proxy.
 
-// Limits on this worker's reports of offences: how many at once, and how many
-// per second. The worker does not send more, because a source that causes so
-// many is already blocked. The dispatcher permits twice as many reports. A
-// worker that sends more than that violates the protocol.
-const (
-	reportBurst = 200
-	reportRate  = 100
-)
-
-// Limits on the stored offences.
-const (
-	maxForwarded = 10_000 // number of sources behind proxies
-	maxRejected  = 16_384 // number of credentials; 20 bytes each
-)
+// maxReports is the number of reports that wait until the dispatcher reads.
+var maxReports = int(limit.OffenceReports.Burst)
 
 // ReportMalformed reports that the client sent malformed input.
 func (c *Conn) ReportMalformed() { c.Report(work.BadRequest, 0) }
@@ -46,7 +35,7 @@ func (c *Conn) Report(kind work.OffenceKind, credential uint64) {
 func (t *Table) reportLocked(c *Conn, kind work.OffenceKind, credential uint64) {
 	switch {
 	case !t.penalties || !c.counted || c.silent:
-	case len(t.outbox.waiting) >= reportBurst || !t.reports.Take(time.Now(), 1):
+	case len(t.outbox.waiting) >= maxReports || !t.reports.Take(time.Now(), 1):
 		t.counts.Unreported.Add(1)
 	default:
 		t.counts.Reported.Add(1)

@@ -154,10 +154,10 @@ func TestOutbox(t *testing.T) {
 	second := table.Add(2)
 	second.ReportMalformed()
 	second.Closed()
-	for range 2 * reportBurst { // the rest is counted, and not kept
+	for range 2 * maxReports { // the rest is counted, and not kept
 		table.conns[1].ReportMalformed()
 	}
-	if n := len(table.outbox.waiting); n > reportBurst+1 {
+	if n := len(table.outbox.waiting); n > maxReports+1 {
 		t.Errorf("%d messages wait", n)
 	}
 	var kinds []ipc.Kind

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 )
 
@@ -19,13 +20,8 @@ import (
 // frames (nghttp sends five PRIORITY frames). It sends a keepalive PING at most
 // every 10 s (gRPC). For every 4 KiB of an answer, it sends at most two
 // WINDOW_UPDATE frames (Go sends one for the stream and one for the
-// connection). Go's client cancels a request with RST_STREAM and PING. The
-// burst of 1000 is nghttp2's default for cancelled requests. The rate permits
-// 33 cancelled requests a second, as in nghttp2.
+// connection). Go's client cancels a request with RST_STREAM and PING.
 const (
-	frameBurst = 1000
-	frameRate  = 100 // a second
-
 	frameCredit = 8       // for each completely sent answer
 	updateBytes = 2 << 10 // bytes of an answer that pay for one WINDOW_UPDATE
 	smallData   = 32      // in bytes; a DATA frame with fewer bytes of a body is paid at once
@@ -61,7 +57,7 @@ type unpaid struct {
 }
 
 func newBudget(now time.Time, mu *sync.Mutex) *budget {
-	return &budget{mu: mu, bucket: rate.New(frameBurst, frameRate, now), bodies: map[uint32]*unpaid{}}
+	return &budget{mu: mu, bucket: rate.New(limit.Frames, now), bodies: map[uint32]*unpaid{}}
 }
 
 // sent records a frame that the server sends.

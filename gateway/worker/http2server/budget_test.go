@@ -4,6 +4,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"schedrestd/internal/limit"
 )
 
 // TestFrameBudget checks that the frames of an honest client stay within the
@@ -103,7 +105,7 @@ func TestFrameBudget(t *testing.T) {
 			sends(c, headers)
 			answer(c, 1000, 16<<10)
 			sends(c, headers)
-			for range 2 * frameBurst {
+			for range 2 * int(limit.Frames.Burst) {
 				sends(c, ping)
 			}
 		}, false},

@@ -7,6 +7,7 @@ import (
 
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/ipc/work"
 )
@@ -18,8 +19,7 @@ import (
 type parking struct {
 	mu    sync.Mutex                              // guards queue and the field gone of its items
 	queue *semaphore.Queue[string, *parkingPlace] // its items are the requests that can be stopped
-	share int                                     // maximum number of requests of one user
-	total int
+	row   semaphore.Row
 }
 
 // A parkingPlace is the place of a request in a parking.
@@ -31,8 +31,8 @@ type parkingPlace struct {
 }
 
 func newParking(s *work.Setup) *parking {
-	n := max(1, int(s.Watching), int(s.Requests)/2)
-	return &parking{queue: semaphore.NewQueue[string, *parkingPlace](n, nil), share: (n + 1) / 2, total: n}
+	row := limit.Parked.Of(max(1, int(s.Watching), int(s.Requests)/2))
+	return &parking{queue: semaphore.NewQueue[string, *parkingPlace](row, nil), row: row}
 }
 
 // acquire takes a place, or returns nil. It may call the function stop of another
@@ -44,7 +44,7 @@ func (k *parking) acquire(user string, stop func()) *parkingPlace {
 	if k.queue.Free() <= 0 {
 		other, _ = k.queue.Most()
 	}
-	if held >= k.share || k.queue.Free() <= 0 && (other == nil || k.queue.Held(other.user) < held+2) {
+	if held >= k.row.Share || k.queue.Free() <= 0 && (other == nil || k.queue.Held(other.user) < held+2) {
 		k.mu.Unlock()
 		return nil
 	}
@@ -82,7 +82,7 @@ func (k *parking) removeLocked(p *parkingPlace) {
 func (k *parking) count() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.total - k.queue.Free()
+	return k.row.Total - k.queue.Free()
 }
 
 // release takes the place of p back.

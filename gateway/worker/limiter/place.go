@@ -7,6 +7,7 @@ import (
 	"schedrestd/gateway/worker/conns"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 )
 
@@ -19,7 +20,9 @@ func newPlaces(requests uint32, patience time.Duration) *semaphore.Semaphore[str
 	if n == 0 {
 		n = 1 << 30 // no limit
 	}
-	return semaphore.NewLending[string](n, max(1, n/2), patience)
+	row := limit.Requests.Of(n)
+	row.Wait = patience
+	return semaphore.New[string](row)
 }
 
 // A place is a request's place in the semaphore that newPlaces returns.

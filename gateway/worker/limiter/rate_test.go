@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/internal/limit"
 	"schedrestd/ipc/work"
 )
 
@@ -29,10 +30,10 @@ func TestRates(t *testing.T) {
 	if r := newRates(work.Admission{}); r.Take(now, "alice") != 0 {
 		t.Error("there is a limit that was not set")
 	}
-	for i := range 3 * maxIdentities {
+	for i := range 3 * limit.UserRequests.Max {
 		r.Take(now.Add(time.Second), string(rune(i)))
 	}
-	if r.Len() > maxIdentities {
+	if r.Len() > limit.UserRequests.Max {
 		t.Errorf("%d are remembered", r.Len())
 	}
 }

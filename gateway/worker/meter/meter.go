@@ -12,6 +12,7 @@ import (
 	"schedrestd/gateway/worker/count"
 	"schedrestd/handlers/feed"
 	"schedrestd/handlers/rest"
+	"schedrestd/internal/limit"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/metric"
@@ -107,6 +108,10 @@ func (m *Meter) Flush() {
 	m.flushScheduled.Store(false)
 	for _, s := range m.counters {
 		m.cells[s.cell].Add(s.counter.Take())
+	}
+	for i, c := range limit.Counted() {
+		m.cells[m.LimitWaits.Cell(i)].Add(c.Waited.Swap(0))
+		m.cells[m.LimitRefusals.Cell(i)].Add(c.Refused.Swap(0))
 	}
 	var list []query.Count
 	for i := metric.FromWorkers; i < len(m.cells); i++ {

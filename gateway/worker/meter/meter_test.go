@@ -1,9 +1,11 @@
 package meter
 
 import (
+	"context"
 	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +15,8 @@ import (
 	"schedrestd/handlers"
 	"schedrestd/handlers/feed"
 	"schedrestd/handlers/rest"
+	"schedrestd/internal/limit"
+	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/metric"
@@ -162,5 +166,28 @@ func TestLabels(t *testing.T) {
 		if all.Operation("/"+page, http.MethodGet) == none {
 			t.Errorf("the page %s has no label", page)
 		}
+	}
+}
+
+// TestLimits checks that callers that wait for a place of a limit, and those that
+// get none, are counted in the cells of that limit.
+func TestLimits(t *testing.T) {
+	m, sums, _ := collectingMeter(t)
+	m.Flush() // what other tests have counted
+	clear(sums)
+	row := limit.LongRequests.Of(1)
+	places := semaphore.New[string](row)
+	if _, err := places.Acquire(t.Context(), "ann"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := places.Acquire(ctx, "ben"); err == nil {
+		t.Fatal("there are two places")
+	}
+	m.Flush()
+	i := slices.Index(limit.Counted(), row.Counts)
+	if want := map[int]uint64{m.LimitWaits.Cell(i): 1, m.LimitRefusals.Cell(i): 1}; !maps.Equal(sums, want) {
+		t.Errorf("the cells are %v, want %v", sums, want)
 	}
 }

@@ -1,0 +1,386 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"schedrestd/internal/semaphore"
+	"schedrestd/tools/lint/section"
+)
+
+// root is the top folder of the module.
+const root = "../.."
+
+// TestPlacesAreFair takes the places of each row for one key, and checks that
+// the answer of AllPlaces to the question who can take all of them is true. In
+// any case, another key that waits must get one of the next two places.
+func TestPlacesAreFair(t *testing.T) {
+	for _, row := range Places {
+		switch {
+		case row.Setting != "":
+			row = row.Of(10)
+		case row.Total > 100: // bytes, for which no caller waits
+			row = row.Of(100).WithShare(max(1, min(100, int(float64(row.Share)/float64(row.Total)*100))))
+		}
+		if row.Displaces || row.Shared != "" || AllPlaces(row) == "no limit" || row.Name == Slots.Name || row.Name == Watching.Name || row.Name == Identities.Name {
+			continue // a Queue whose user decides; package admission and the user have tests
+		}
+		t.Run(row.Process+"/"+row.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				row.Wait = semaphore.Forever
+				s := semaphore.New[string](row)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				type place = *semaphore.Place[string]
+				var held []place
+				got := map[string]int{}
+				begin := func(key string) {
+					p, err := s.Acquire(ctx, key)
+					if err == nil {
+						held = append(held, p)
+						got[key]++
+					}
+				}
+				for range 2 * row.Total {
+					go begin("greedy")
+					synctest.Wait()
+				}
+				takesAll := got["greedy"] == row.Total
+				if says := AllPlaces(row) != "none"; says != takesAll {
+					t.Errorf("one %s holds %d of %d places, but the page says: %s", row.Key, got["greedy"], row.Total, AllPlaces(row))
+				}
+				go begin("modest")
+				synctest.Wait()
+				for i := 0; i < 2 && got["modest"] == 0; i++ {
+					held[i].Release()
+					synctest.Wait()
+				}
+				if got["modest"] != 1 {
+					t.Errorf("another %s gets none of the next places", row.Key)
+				}
+			})
+		})
+	}
+}
+
+// TestRowsAnswer checks that each row says what a reader needs to know, and that
+// every bucket that several users share has a reason.
+func TestRowsAnswer(t *testing.T) {
+	names := map[string]bool{}
+	check := func(process, name, key string, complete bool) {
+		if process == "" || name == "" || key == "" || !complete {
+			t.Errorf("%s, %s: the row is incomplete", process, name)
+		}
+		if names[process+name] {
+			t.Errorf("%s, %s: two rows have this name", process, name)
+		}
+		names[process+name] = true
+	}
+	for _, r := range Places {
+		check(r.Process, r.Name, r.Key, (r.Setting != "") != (r.Total > 0))
+		unlimited := r.Name == NoMemoryLimit.Name || r.Name == SuperBytes.Name
+		if (r.Refused == "") != unlimited {
+			t.Errorf("%s: the row does not say what happens without a place", r.Name)
+		}
+	}
+	own := []string{"user", "source", "connection", "worker", "worker or service", "service", "dispatcher", "auditor", "exporter"}
+	for _, r := range Rates {
+		check(r.Process, r.Name, r.Key, (r.Setting != "") != (r.Burst > 0 && r.PerSecond > 0) && r.Refused != "")
+		if shared := r.Key == "process"; shared != (r.Shared != "") || !shared && !slices.Contains(own, r.Key) {
+			t.Errorf("%s, %s: whose bucket is it, and why may all share it?", r.Process, r.Name)
+		}
+		if perUser := r.Key == "user" || r.Key == "source"; perUser && r.Max == 0 && r.Name != JobBytes.Name { // schedctld removes full ones itself
+			t.Errorf("%s, %s: the number of buckets has no limit", r.Process, r.Name)
+		}
+	}
+	for _, r := range Lines {
+		check(r.Process, r.Name, r.Key, r.Each > 0 && r.Sources > 0 && r.Period >= time.Second)
+		if r.All > 0 && 2*r.Each > 2*r.All {
+			t.Errorf("%s: one %s can take all lines", r.Name, r.Key)
+		}
+	}
+	for _, r := range Penalties {
+		check(r.Process, r.Name, r.Key, r.Size > 0)
+	}
+}
+
+// TestLimitsAreRows checks that all limits of the program are rows of the table,
+// and that each row is in use: no other package makes a row, an engine without
+// its constructor, or a channel that is used as a semaphore.
+func TestLimitsAreRows(t *testing.T) {
+	rows := rowNames(t)
+	for _, f := range sources(t) {
+		folder := filepath.Dir(f.name)
+		ast.Inspect(f.file, func(n ast.Node) bool {
+			at := func() string { return f.files.Position(n.Pos()).String() }
+			switch n := n.(type) {
+			case *ast.CompositeLit:
+				made := typeName(n.Type)
+				if slices.Contains(engines, made) && folder != "internal/limit" && f.name != "privsep/monitor.go" {
+					t.Errorf("%s makes a %s: add a row to package limit", at(), made)
+				}
+			case *ast.ValueSpec: // a zero value
+				if made := typeName(n.Type); slices.Contains(engines, made) && made != "throttle.Throttle" {
+					t.Errorf("%s declares a %s", at(), made)
+				}
+			case *ast.CallExpr:
+				if name, ok := n.Fun.(*ast.Ident); ok && name.Name == "make" && isSemaphore(n) && f.name != "cli/await.go" { // schedctl has one user
+					t.Errorf("%s makes a channel with several places, which has no turns: use package semaphore", at())
+				}
+			case *ast.SelectorExpr:
+				if x, ok := n.X.(*ast.Ident); ok && x.Name == "limit" && folder != "internal/limit" {
+					delete(rows, n.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+	delete(rows, "ParentArrivals") // see TestParentRows in package privsep
+	delete(rows, "ParentRestarts")
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		t.Errorf("nothing uses the row %s", name)
+	}
+}
+
+// engines are the types of which only package limit makes values.
+var engines = []string{"semaphore.Row", "rate.Row", "throttle.Row", "penalty.Row", "semaphore.Semaphore", "semaphore.Queue", "rate.Bucket", "rate.Buckets", "throttle.Throttle", "penalty.Table", "penalty.Memory"}
+
+// typeName returns the name of a type of another package, without its
+// parameters, or "".
+func typeName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.IndexExpr:
+		return typeName(e.X)
+	case *ast.IndexListExpr:
+		return typeName(e.X)
+	case *ast.SelectorExpr:
+		if x, ok := e.X.(*ast.Ident); ok {
+			return x.Name + "." + e.Sel.Name
+		}
+	}
+	return ""
+}
+
+// isSemaphore reports whether a call of make makes a channel of empty structs
+// that holds more than one.
+func isSemaphore(call *ast.CallExpr) bool {
+	channel, ok := call.Args[0].(*ast.ChanType)
+	if !ok || len(call.Args) < 2 {
+		return false
+	}
+	element, ok := channel.Value.(*ast.StructType)
+	size, constant := call.Args[1].(*ast.BasicLit)
+	return ok && len(element.Fields.List) == 0 && !(constant && size.Value == "1")
+}
+
+type source struct {
+	name  string
+	file  *ast.File
+	files *token.FileSet
+}
+
+// sources parses all Go files of the module, without tests and the engines.
+func sources(t *testing.T) (list []source) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(root, path)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (name == ".git" || name == "web" || name == "dist" || d.Name() == "testdata" || d.Name() == "node_modules"):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		case slices.Contains([]string{"internal/semaphore", "internal/rate", "internal/throttle", "internal/penalty"}, filepath.Dir(name)):
+			return nil
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		list = append(list, source{name, file, files})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) < 500 {
+		t.Fatal(errors.New("most sources are missing"))
+	}
+	return list
+}
+
+// rowNames returns the names of all rows, and checks that the lists contain
+// them.
+func rowNames(t *testing.T) map[string]bool {
+	t.Helper()
+	names, listed := map[string]bool{}, 0
+	for _, f := range sources(t) {
+		if filepath.Dir(f.name) != "internal/limit" {
+			continue
+		}
+		for _, d := range f.file.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.VAR {
+				continue
+			}
+			for _, spec := range g.Specs {
+				v := spec.(*ast.ValueSpec)
+				literal := v.Values[0].(*ast.CompositeLit)
+				if array, ok := literal.Type.(*ast.ArrayType); ok && strings.HasSuffix(typeName(array.Elt), ".Row") {
+					listed += len(literal.Elts)
+				} else {
+					names[v.Names[0].Name] = true
+				}
+			}
+		}
+	}
+	if len(names) != listed {
+		t.Errorf("the table has %d rows, but its lists have %d", len(names), listed)
+	}
+	return names
+}
+
+// TestFigures checks that the pages and manuals state the numbers of the table.
+func TestFigures(t *testing.T) {
+	pages := map[string]string{}
+	for _, tt := range []struct {
+		page, figure string
+		numbers      []any
+	}{
+		{"LIMITS.md", "(`--max-per-source`) | all; half with `become_user` | wait %.0f s, then 503", []any{Slots.Wait.Seconds()}},
+		{"LIMITS.md", "to the metrics listener (`--metrics`) | %d; half for one source", []any{2 * MetricsConns.Share}},
+		{"LIMITS.md", "(`--max-identities`) | 64; a quarter for one user | wait %.0f s, then 503", []any{Identities.Wait.Seconds()}},
+		{"LIMITS.md", "new ones of a source in a second | %.0f; %.0f on UNIX sockets", []any{Arrivals.PerSecond, ParentArrivals.PerSecond}},
+		{"LIMITS.md", "for all tokens of a user, in each worker | %d; a list of one job", []any{Feeds.Share / WholeList}},
+		{"LIMITS.md", "at a time read for these, in each worker | %d; %d for one user", []any{Passes.Total, Passes.Share}},
+		{"LIMITS.md", "long calls, in each worker | %d; %d for one user", []any{AccountingCalls.Total, AccountingCalls.Share}},
+		{"LIMITS.md", "for long lists, in each worker | %d, or %d with lists for which memory is short; %d for one user", []any{LongRequests.Total, LongConns.Total, LongConns.Share}},
+		{"LIMITS.md", "changes of a user in the audit log | %.0f MiB, then %.0f KiB", []any{AuditBytes.Burst / (1 << 20), AuditBytes.PerSecond / (1 << 10)}},
+		{"LIMITS.md", "HTTP/2 frames without progress | %.0f, then %.0f a second", []any{Frames.Burst, Frames.PerSecond}},
+		{"LIMITS.md", "%.0f at once, then %.0f a second", []any{RefusalAnswers.Burst, RefusalAnswers.PerSecond}},
+		{"design/TRUST.md", "who opens more than %.0f a second to UNIX sockets (at a daemon, %.0f), and the dispatcher permits each source %.0f a second on TCP", []any{ParentArrivals.PerSecond, DaemonArrivals.PerSecond, Arrivals.PerSecond}},
+		{"man/schedctld.8", "%.0f MiB at once, and %.0f KiB a second", []any{JobBytes.Burst / (1 << 20), JobBytes.PerSecond / (1 << 10)}},
+		{"man/scheddbd.8", "at most %d MiB for each", []any{DaemonSpoolBytes.Share >> 20}},
+	} {
+		if pages[tt.page] == "" {
+			text, err := os.ReadFile(root + "/docs/" + tt.page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pages[tt.page] = strings.Join(strings.Fields(string(text)), " ")
+		}
+		if want := fmt.Sprintf(tt.figure, tt.numbers...); !strings.Contains(pages[tt.page], want) {
+			t.Errorf("%s does not say: %s", tt.page, want)
+		}
+	}
+}
+
+var update = flag.Bool("update", false, "rewrite docs/generated/LIMITS.md")
+
+// TestPageShowsTheTable checks that docs/generated/LIMITS.md has the same rows as
+// the table.
+func TestPageShowsTheTable(t *testing.T) {
+	const page = root + "/docs/generated/LIMITS.md"
+	for _, part := range []struct{ name, text string }{{"places", placesPage()}, {"rates", ratesPage()}, {"lines", linesPage()}, {"penalties", penaltiesPage()}} {
+		section.Check(t, page, "<!-- "+part.name+": generated by go test ./internal/limit -update -->\n", "<!-- end of "+part.name+" -->\n", part.text, *update)
+	}
+}
+
+func placesPage() string {
+	var b strings.Builder
+	b.WriteString("| process | places | number | of one | who can take all | if none is free | metric |\n|---|---|---|---|---|---|---|\n")
+	for _, r := range Places {
+		number, share := count(r.Total), ""
+		switch {
+		case r.Setting != "":
+			number = code(r.Setting)
+			share = map[int]string{2: "half", 4: "a quarter"}[r.Parts]
+		case r.Share > 0:
+			share = count(r.Share)
+		}
+		if share != "" {
+			share = r.Key + ": " + share
+		}
+		refused := r.Refused
+		if r.Wait > 0 && r.Wait < semaphore.Forever {
+			refused = fmt.Sprintf("waits %s, then %s", r.Wait, refused)
+		}
+		metrics := code(r.Metric)
+		if r.Counts != nil {
+			metrics = strings.TrimPrefix(metrics+", "+code(`limit="`+r.Counts.Label+`"`), ", ")
+		}
+		row(&b, r.Process, r.Name, number, share, AllPlaces(r), refused, metrics)
+	}
+	return b.String()
+}
+
+func ratesPage() string {
+	var b strings.Builder
+	b.WriteString("| process | what is limited | of each | at once | a second | if exceeded | who can use up that of others | metric |\n|---|---|---|---|---|---|---|---|\n")
+	for _, r := range Rates {
+		burst, perSecond := count(int(r.Burst)), fmt.Sprint(r.PerSecond)
+		if r.Setting != "" {
+			burst, perSecond = code(r.Setting), code(r.Setting)
+		}
+		row(&b, r.Process, r.Name, r.Key, burst, perSecond, r.Refused, AllTokens(r), code(r.Metric))
+	}
+	return b.String()
+}
+
+func linesPage() string {
+	var b strings.Builder
+	b.WriteString("| process | what is limited | of each | lines of one | of all | in |\n|---|---|---|---|---|---|\n")
+	for _, r := range Lines {
+		all := fmt.Sprint(r.All)
+		if r.All == 0 {
+			all = fmt.Sprintf("%d (more than %d share the lines of one)", r.Each*(r.Sources+1), r.Sources)
+		}
+		row(&b, r.Process, r.Name, r.Key, fmt.Sprint(r.Each), all, r.Period.String())
+	}
+	return b.String()
+}
+
+func penaltiesPage() string {
+	var b strings.Builder
+	b.WriteString("| process | what is remembered | of each | how many |\n|---|---|---|---|\n")
+	for _, r := range Penalties {
+		row(&b, r.Process, r.Name, r.Key, count(r.Size))
+	}
+	return b.String()
+}
+
+func row(b *strings.Builder, cells ...string) {
+	fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
+}
+
+// count returns a number as a reader expects it.
+func count(n int) string {
+	switch {
+	case n == math.MaxInt:
+		return "no limit"
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprint(n)
+}
+
+func code(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "`" + s + "`"
+}

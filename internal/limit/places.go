@@ -1,0 +1,220 @@
+package limit
+
+import (
+	"math"
+	"time"
+
+	"schedrestd/internal/semaphore"
+)
+
+// Places of the dispatcher.
+var (
+	// A source gets a free slot if it has the fewest of those that wait
+	// (gateway/dispatcher/admission).
+	Slots = semaphore.Row{Name: "connections that are served", Process: "dispatcher", Key: "source", Setting: "--max-connections",
+		Lends: true, Wait: 10 * time.Second, Refused: "503", Metric: "schedrestd_slots_used"}
+
+	// The newest connection of the source with the most is refused. If the newest
+	// of all were refused, a source with 4600 connections would make 142 of 147
+	// connections of another one fail.
+	Waiting = semaphore.Row{Name: "connections that wait for a slot", Process: "dispatcher", Key: "source", Setting: "LimitNOFILE=",
+		Displaces: true, Refused: "503 for the source with the most", Metric: "schedrestd_slots_waiting"}
+
+	Watching = semaphore.Row{Name: "connections without a slot", Process: "dispatcher", Key: "source", Setting: "LimitNOFILE=", Parts: 2,
+		Refused: "keeps its slot", Metric: "schedrestd_watch_connections"}
+
+	// Without the limit on each user, a user who is in many groups could have a
+	// worker for each group.
+	Identities = semaphore.Row{Name: "workers of users (become_user)", Process: "dispatcher", Key: "user", Setting: "--max-identities", Parts: 4,
+		Wait: 10 * time.Second, Refused: "503", Metric: "schedrestd_workers"}
+)
+
+// Places of each worker for requests.
+var (
+	// A request whose user is not known yet waits like a user of its own.
+	Requests = semaphore.Row{Name: "requests in progress", Process: "worker", Key: "user", Setting: "--max-connections", Parts: 2, Lends: true,
+		Refused: "503; 429 for a user with half", Metric: "schedrestd_http_requests_in_flight", Counts: semaphore.NewCounts("requests")}
+
+	// A user with few takes the place of a request of the user with the most,
+	// which must then answer. Otherwise, two users could keep all others from
+	// waiting.
+	Parked = semaphore.Row{Name: "requests that wait for changes or for an accounting daemon", Process: "worker", Key: "user", Setting: "LimitNOFILE=", Parts: 2,
+		Displaces: true, Refused: "429; 503 for calls to the accounting daemon", Metric: "schedrestd_watch_requests"}
+
+	// Each takes memory and its turn, and the controller sends the list again
+	// and again. A list of one job or one user's jobs takes one place, any other
+	// list WholeList places. There is no limit on all users together, because the
+	// requests that wait have one.
+	Feeds = semaphore.Row{Name: "lists that are read to find changes, in eighths", Process: "worker", Key: "user", Total: math.MaxInt, Share: 32 * WholeList,
+		Refused: "429", Metric: "schedrestd_watch_readers"}
+
+	// A refused connection stays open for a moment after the answer
+	// (gateway/worker/refuse.go).
+	RefusedConns = semaphore.Row{Name: "refused connections that are answered", Process: "worker", Key: "process", Total: 64,
+		Refused: "closed without an answer", Shared: "other refused connections are closed without an answer"}
+
+	// Passes bounds the processors that reading these lists takes, and the
+	// requests for long lists that others have to wait for, however many users
+	// wait for changes. When a pass ends, the user with the fewest comes next.
+	// Since one user never has all of them, another one does not wait for the
+	// end of a long pass.
+	Passes = semaphore.Row{Name: "lists that are being read to find changes", Process: "worker", Key: "user", Total: 3, Share: 2,
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("passes")}
+
+	Parsing = semaphore.Row{Name: "large bodies that are being parsed", Process: "worker", Key: "user", Setting: "GOMAXPROCS", Parts: 2, Lends: true,
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("parsing")}
+)
+
+// WholeList is the number of places in Feeds of a list that is not short.
+const WholeList = 8
+
+// Places of each worker for memory, in bytes.
+var (
+	// A user with only one answer may exceed the share. The rules of package
+	// rpc/client leave an eighth to short answers.
+	AnswerMemory = semaphore.Row{Name: "bytes of answers and large bodies", Process: "worker", Key: "user", Setting: "SCHEDRESTD_ANSWER_MEMORY", Parts: 2, Lends: true,
+		Refused: "read as slowly as the client reads; 503 for bodies"}
+
+	// Answers that are kept take memory only until other answers need it. If
+	// some have to make room, these are answers to the user who has most.
+	KeptAnswers = semaphore.Row{Name: "bytes of answers that are kept for later requests, before compression", Process: "worker", Key: "user", Setting: "SCHEDRESTD_ANSWER_MEMORY",
+		Displaces: true, Refused: "is not kept"}
+
+	Renderings = semaphore.Row{Name: "bytes of rendered lists that requests share", Process: "worker", Key: "user", Setting: "SCHEDRESTD_ANSWER_MEMORY",
+		Displaces: true, Refused: "has no ETag"}
+
+	// NoMemoryLimit is for servers without a limit, such as those in schedctl.
+	NoMemoryLimit = semaphore.Row{Name: "bytes without a limit", Process: "schedctl", Key: "process", Total: math.MaxInt}
+)
+
+// Places of each worker for requests to daemons.
+var (
+	// A controller writes one answer after another, and needs a tenth of a second
+	// for each long one. A submission that arrives after a hundred such requests
+	// of different users takes 0.36 s. Without the limit, it takes 9.9 s.
+	LongRequests = semaphore.Row{Name: "requests to the controller for long lists", Process: "worker", Key: "user", Total: 4,
+		Wait: semaphore.Forever, Refused: "503 after half a call's time", Counts: semaphore.NewCounts("long_requests")}
+
+	// This also includes the answers that stay on their connections because
+	// memory is short. Each of them keeps a thread of the controller busy for as
+	// long as its client reads.
+	LongConns = semaphore.Row{Name: "connections to the controller with long lists", Process: "worker", Key: "user", Total: 12, Share: 6,
+		Wait: semaphore.Forever, Refused: "503 after half a call's time", Counts: semaphore.NewCounts("long_connections")}
+
+	// A controller that has more requests than threads serves them in no
+	// particular order. If it runs on the same machine, its threads also keep the
+	// worker waiting for a processor. Without the limit, the slowest 1% of the
+	// pings of 16 clients took twice as long. A request counts only for 5 ms.
+	Bursts = semaphore.Row{Name: "new requests to a controller", Process: "worker", Key: "user", Total: 4,
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("bursts")}
+
+	Probes = semaphore.Row{Name: "probes of a daemon's version", Process: "worker", Key: "user", Total: 1,
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("probes")}
+
+	// Such a call may last for Config.LongTimeout, and slurmdbd up to 24.11
+	// serves at most a hundred connections at the same time, including those of
+	// slurmctld. Without the limits, one user with two hundred slow queries would
+	// take all of them. The total includes idle sessions.
+	AccountingCalls = semaphore.Row{Name: "calls to accounting daemons", Process: "worker", Key: "user", Total: 32, Share: 8,
+		Wait: semaphore.Forever, Refused: "503 after half a long call's time", Counts: semaphore.NewCounts("accounting_calls")}
+
+	// The numbers are low because slurmdbd up to 24.11 serves at most a hundred
+	// connections at the same time, including idle ones. All further connections
+	// have to wait.
+	IdleSessions = semaphore.Row{Name: "idle sessions with accounting daemons", Process: "worker", Key: "token", Total: 16, Share: 4,
+		Displaces: true, Refused: "closes the one that has been idle longest"}
+
+	// Without this limit, a client that sends many new tokens could make a worker
+	// open an unlimited number of connections to a daemon. Sources take turns,
+	// because the users are not known yet: a client that sends forged tokens must
+	// not delay other clients' tokens.
+	TokenQuestions = semaphore.Row{Name: "tokens that a daemon is asked about", Process: "worker", Key: "source", Total: 64, Share: 32, Lends: true,
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("token_questions")}
+)
+
+// Places of each worker for questions to the gateway's other processes.
+var (
+	// The channel has space for as many messages, so that sending one waits only
+	// if the dispatcher does not read.
+	DispatcherQuestions = semaphore.Row{Name: "requests to the dispatcher for connections to daemons", Process: "worker", Key: "user", Total: 48, Share: 24, Lends: true,
+		Wait: semaphore.Forever, Refused: "waits", Metric: "schedrestd_daemon_connections_total", Counts: semaphore.NewCounts("dispatcher_questions")}
+
+	// The channel has space for far more questions of each kind. The kinds are
+	// separate, so that signatures do not delay tokens.
+	Signatures = semaphore.Row{Name: "TLS handshakes that the keeper signs", Process: "worker", Key: "source", Total: 64, Share: 32, Lends: true,
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("signatures")}
+	KeeperTokens = semaphore.Row{Name: "tokens that the keeper verifies", Process: "worker", Key: "source", Total: 64, Share: 32, Lends: true,
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("keeper_tokens")}
+
+	// The resolver does not run more look-ups for a worker, and there they would
+	// be served in the order of their arrival.
+	Lookups = semaphore.Row{Name: "look-ups of users and groups", Process: "worker", Key: "user or source", Total: 2, Share: 1, Lends: true,
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("lookups")}
+
+	// Only this many wait in Lookups for one user of a token, or one client behind
+	// a trusted proxy.
+	AccountSearches = semaphore.Row{Name: "look-ups of users of tokens that wait", Process: "worker", Key: "user or source", Total: math.MaxInt, Share: 32, Refused: "429"}
+
+	// So clients can't use up the look-ups that other answers need.
+	NameLookups = semaphore.Row{Name: "look-ups of names that clients sent", Process: "worker", Key: "user", Total: 1, Share: 1, Lends: true,
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("name_lookups")}
+)
+
+// Places of the services.
+var (
+	// Each look-up may start a process.
+	ResolverLookups = semaphore.Row{Name: "look-ups for workers", Process: "resolver", Key: "worker", Total: 4, Share: 2,
+		Wait: semaphore.Forever, Refused: "waits"}
+	// These are separate, so that they never wait for those of workers.
+	ResolverDispatcherLookups = semaphore.Row{Name: "look-ups for the dispatcher", Process: "resolver", Key: "dispatcher", Total: 4,
+		Wait: semaphore.Forever, Refused: "waits"}
+
+	// The addresses of clients on this machine are one source.
+	MetricsConns = semaphore.Row{Name: "connections to the metrics listener", Process: "exporter", Key: "source", Total: 32, Share: 16,
+		Displaces: true, Refused: "closes an idle connection"}
+	Scrapes = semaphore.Row{Name: "scrapes", Process: "exporter", Key: "source", Total: 4, Share: 2, Wait: 5 * time.Second, Refused: "503"}
+)
+
+// Places of the bundled daemons.
+var (
+	// The numbers are for each listener. The gateway may send the requests of many
+	// clients as one user. To make room, the server closes a silent connection of
+	// the user or machine with the most (rpc/server/pool.go).
+	DaemonConns = semaphore.Row{Name: "connections", Process: "schedctld, scheddbd", Key: "user", Total: 512, Share: 128,
+		Displaces: true, Refused: "closed"}
+
+	// Each long answer takes memory. The share is smaller on a machine with few
+	// processors, so that one user's queries don't occupy all of them.
+	DaemonQueries = semaphore.Row{Name: "long answers that are computed", Process: "schedctld, scheddbd", Key: "user", Total: 8, Share: 4,
+		Wait: 30 * time.Second, Refused: "an error"}
+
+	// So only one encoding of a large job is in memory.
+	LargeJobs = semaphore.Row{Name: "large jobs that are encoded and written", Process: "schedctld", Key: "user", Total: 1,
+		Wait: semaphore.Forever, Refused: "waits"}
+
+	Transactions = semaphore.Row{Name: "requests that begin the next transaction", Process: "scheddbd", Key: "user", Total: 1,
+		Wait: semaphore.Forever, Refused: "waits"}
+
+	// The limit for one user is large enough for the longest submission.
+	ControllerRequestBytes = semaphore.Row{Name: "bytes of large requests", Process: "schedctld", Key: "user", Total: 64 << 20, Share: 16 << 20, Refused: "an error"}
+	DaemonRequestBytes     = semaphore.Row{Name: "bytes of large requests", Process: "scheddbd", Key: "user", Total: 128 << 20, Share: 32 << 20, Refused: "an error"}
+	DaemonSpoolBytes       = semaphore.Row{Name: "bytes on disk of unread long answers", Process: "schedctld, scheddbd", Key: "user", Total: 2 << 30, Share: 512 << 20, Refused: "an error"}
+
+	JobSpace   = semaphore.Row{Name: "bytes of scripts, environments and records of jobs on disk", Process: "schedctld", Key: "user", Total: 1 << 30, Share: 256 << 20, Refused: "an error"}
+	JobRecords = semaphore.Row{Name: "bytes of records of jobs in memory", Process: "schedctld", Key: "user", Total: 64 << 20, Share: 16 << 20, Refused: "an error"}
+
+	// SuperBytes counts those of root, the scheduler's user and the daemon's own
+	// user, who must be able to work however much others use.
+	SuperBytes = semaphore.Row{Name: "bytes of the daemon's administrators, without a limit", Process: "schedctld, scheddbd", Key: "user", Total: math.MaxInt}
+)
+
+// Places lists all rows of places, in the order of the page.
+var Places = []semaphore.Row{
+	Slots, Waiting, Watching, Identities,
+	Requests, RefusedConns, Parked, Feeds, Passes, Parsing,
+	AnswerMemory, KeptAnswers, Renderings, NoMemoryLimit,
+	LongRequests, LongConns, Bursts, Probes, AccountingCalls, IdleSessions, TokenQuestions,
+	DispatcherQuestions, Signatures, KeeperTokens, Lookups, AccountSearches, NameLookups,
+	ResolverLookups, ResolverDispatcherLookups, MetricsConns, Scrapes,
+	DaemonConns, DaemonQueries, LargeJobs, Transactions, ControllerRequestBytes, DaemonRequestBytes, DaemonSpoolBytes, JobSpace, JobRecords, SuperBytes,
+}
