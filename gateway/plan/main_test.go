@@ -13,6 +13,7 @@ import (
 
 	"schedrestd/conf"
 	"schedrestd/internal/feature"
+	"schedrestd/internal/setting"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -252,9 +253,9 @@ func TestSetup(t *testing.T) {
 			{Name: "two", Host: "127.0.0.2", Network: "tcp", Address: "127.0.0.2:7001"},
 		},
 		Accounting: []work.Address{{Name: "127.0.0.3", Network: "tcp", Address: "127.0.0.3:6819"}},
-		AuthSocket: "/run/sched/ctld.sock", Docs: true, Status: true, Names: work.NamesSched,
-		Content:  work.ContentController | work.ContentAccounting | work.ContentUtil,
-		Statuses: []string{"200", "default"}, YAML: work.NoTag,
+		AuthSocket: "/run/sched/ctld.sock", Names: work.NamesSched,
+		Pages:   setting.Pages{Docs: true, Status: true, Statuses: []string{"200", "default"}},
+		Content: work.ContentController | work.ContentAccounting | work.ContentUtil, YAML: work.NoTag,
 		Limits: o.limits(cluster),
 		Hosts:  o.fixedHosts(), // they differ between machines
 	}

@@ -16,6 +16,7 @@ import (
 	"schedrestd/gateway/endpoint"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/feature"
+	"schedrestd/internal/setting"
 	"schedrestd/internal/zone"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -155,25 +156,20 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, 
 	s := work.Setup{
 		Cluster:         c.ClusterName,
 		RequireUserName: o.switches.RequireUserName,
-		StrictBodies:    o.switches.StrictBodies,
-		Docs:            !o.noDocs,
-		Status:          !o.noStatus,
-		Deprecated:      o.deprecated,
-		Origins:         o.origins,
-		Hosts:           o.fixedHosts(),
-		MaxAge:          o.maxAge,
-		MaxWait:         o.maxWait,
-		WatchInterval:   o.watchInterval,
-		UserClaim:       c.UserClaimField,
-		ClientIDs:       c.ClientIDs,
-		ClientIDsOnly:   c.ClientIDsOnly,
-		PassUnknown:     o.passUnknown,
-		Statuses:        o.statuses,
-		JSON:            o.jsonLayout(c),
-		YAML:            o.yamlLayout(c),
-		TLS:             work.TLS{CheckNames: o.tlsNames},
-		Limits:          o.limits(c),
-		Admission:       o.admission,
+		REST: setting.REST{Strict: o.switches.StrictBodies, Origins: o.origins, MaxAge: o.maxAge, MaxWait: o.maxWait,
+			WatchInterval: o.watchInterval},
+		Pages:         setting.Pages{Docs: !o.noDocs, Status: !o.noStatus, Statuses: o.statuses},
+		Deprecated:    o.deprecated,
+		Hosts:         o.fixedHosts(),
+		UserClaim:     c.UserClaimField,
+		ClientIDs:     c.ClientIDs,
+		ClientIDsOnly: c.ClientIDsOnly,
+		PassUnknown:   o.passUnknown,
+		JSON:          o.jsonLayout(c),
+		YAML:          o.yamlLayout(c),
+		TLS:           work.TLS{CheckNames: o.tlsNames},
+		Limits:        o.limits(c),
+		Admission:     o.admission,
 	}
 	if len(s.Statuses) == 0 {
 		s.Statuses = feature.DefaultStatuses
