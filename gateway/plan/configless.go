@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -30,65 +29,29 @@ type origin struct {
 // slurmd, this program also has an option for the controllers, which precedes
 // the files at the usual places.
 func (o *options) findConfiguration() (origin, error) {
-	if o.confServer != nil && o.conf != "" {
+	if o.ConfServer != nil && o.Conf != "" {
 		return origin{}, errs.New(errs.Invalid, "-f and --conf-server exclude each other")
 	}
-	if o.confServer != nil {
-		return o.fromServers(o.confServer)
+	if o.ConfServer != nil {
+		return o.fromServers(o.ConfServer)
 	}
-	path, err := o.reader().Find(o.conf)
-	if errs.KindOf(err) == errs.NotFound && o.fallbackServer != nil {
-		return o.fromServers(o.fallbackServer)
+	path, err := o.reader().Find(o.Conf)
+	if errs.KindOf(err) == errs.NotFound && o.FallbackServer != nil {
+		return o.fromServers(o.FallbackServer)
 	}
 	return origin{path: path}, err
 }
 
 func (o *options) fromServers(servers confserver.Servers) (origin, error) {
-	if o.controllerNetns != "" {
+	if o.Run.ControllerNetns != "" {
 		return origin{}, errs.New(errs.Invalid, "SCHEDRESTD_CONTROLLER_NETNS: the configuration can't be fetched from another network namespace").
 			WithHint("start sackd in that namespace, which stores the file in /run/slurm/conf, or copy slurm.conf to this machine")
 	}
-	if o.confCA == "" {
+	if o.ConfCA == "" {
 		return origin{servers: servers}, nil
 	}
-	text, err := o.reader().ReadAuthorities(o.confCA)
+	text, err := o.reader().ReadAuthorities(o.ConfCA)
 	return origin{servers: servers, ca: text}, errs.Wrap(err, errs.KindOf(err), "environment: SCHEDRESTD_CONF_CA")
-}
-
-// A serverList is the value of --conf-server.
-type serverList struct{ to *confserver.Servers }
-
-func (l serverList) Set(v string) (err error) {
-	*l.to, err = confserver.Parse(v)
-	return err
-}
-
-func (l serverList) String() string {
-	if l.to == nil || *l.to == nil {
-		return ""
-	}
-	return l.to.String()
-}
-
-func (serverList) Type() string { return "SERVERS" }
-
-func setConfServer(o *options, v string) (err error) {
-	if o.fallbackServer, err = confserver.Parse(v); err != nil {
-		return errs.New(errs.Invalid, "environment: SCHED_CONF_SERVER: %v", err).WithHint("%s", errs.HintOf(err))
-	}
-	return nil
-}
-
-// setPath returns a function that sets an absolute path from the value of the
-// variable called name.
-func setPath(field func(*options) *string, name string) func(*options, string) error {
-	return func(o *options, v string) error {
-		if !filepath.IsAbs(v) {
-			return errs.New(errs.Invalid, "environment: %s=%s is not an absolute path", name, v)
-		}
-		*field(o) = filepath.Clean(v)
-		return nil
-	}
 }
 
 // Time limits of fetching the configuration.
@@ -106,7 +69,7 @@ func (p *planner) readConfiguration() (*conf.Cluster, []conf.Warning, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	sent.CA = p.o.confCA
+	sent.CA = p.o.ConfCA
 	p.path = sent.Path(conf.MainFile)
 	c, warnings, err := conf.ReadSent(sent)
 	if err == nil && !isCopy {
@@ -117,7 +80,7 @@ func (p *planner) readConfiguration() (*conf.Cluster, []conf.Warning, error) {
 
 // cache returns the directory for copies of a configuration from a given origin.
 func (o *options) cache(from origin) confserver.Cache {
-	return confserver.Cache{Dir: cmp.Or(o.confCache, become.ConfigCache), CA: from.ca}
+	return confserver.Cache{Dir: cmp.Or(o.ConfCache, become.ConfigCache), CA: from.ca}
 }
 
 // fetch fetches the configuration from the controllers. If none of them answers
@@ -136,8 +99,8 @@ func (p *planner) fetch() (sent conf.Sent, isCopy bool, err error) {
 	}
 	sent, err = fetcher.Fetch(fetchLimit, fetcher.Options{
 		Options: confserver.Options{Servers: p.from.servers, Token: token, Munge: munge.DefaultSocket, Sack: p.o.anySackSockets(), Log: p.log},
-		CAFile:  p.o.confCA, CA: p.from.ca, CheckNames: p.o.tlsNames,
-		Audit: p.o.switches.AuditConfinement, Require: p.o.switches.RequireConfinement})
+		CAFile:  p.o.ConfCA, CA: p.from.ca, CheckNames: p.o.Setup.TLS.CheckNames,
+		Audit: p.o.Run.Switches.AuditConfinement, Require: p.o.Run.Switches.RequireConfinement})
 	if err == nil {
 		p.log.Info("configuration fetched", "from", sent.Origin)
 		return sent, false, nil
@@ -186,10 +149,10 @@ const maxToken = 64 << 10
 // confToken reads the token for fetching the configuration. It returns "" if no
 // file is named. The file may contain the output of "scontrol token".
 func (o *options) confToken() (string, error) {
-	if o.confTokenFile == "" {
+	if o.ConfToken == "" {
 		return "", nil
 	}
-	f, err := o.host.Open(o.confTokenFile)
+	f, err := o.host.Open(o.ConfToken)
 	if err != nil {
 		return "", err
 	}
@@ -199,7 +162,7 @@ func (o *options) confToken() (string, error) {
 		return "", err
 	}
 	if info.Mode().Perm()&0o037 != 0 {
-		return "", errs.New(errs.Denied, "%s: others can read the token", o.confTokenFile).WithHint("chmod 0600 %s", o.confTokenFile)
+		return "", errs.New(errs.Denied, "%s: others can read the token", o.ConfToken).WithHint("chmod 0600 %s", o.ConfToken)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxToken))
 	if err != nil {
@@ -210,7 +173,7 @@ func (o *options) confToken() (string, error) {
 		token = strings.TrimPrefix(token, name)
 	}
 	if token == "" || strings.ContainsAny(token, " \t\n") {
-		return "", errs.New(errs.Invalid, "%s contains no token", o.confTokenFile).WithHint("scontrol token >%s", o.confTokenFile)
+		return "", errs.New(errs.Invalid, "%s contains no token", o.ConfToken).WithHint("scontrol token >%s", o.ConfToken)
 	}
 	return token, nil
 }

@@ -16,7 +16,6 @@ import (
 	"schedrestd/gateway/endpoint"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/feature"
-	"schedrestd/internal/setting"
 	"schedrestd/internal/zone"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -80,12 +79,12 @@ func existingUser(c *conf.Cluster) string {
 
 // plan returns all data that the parent needs to serve this cluster.
 func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logger) (*query.WholePlan, error) {
-	socketMode, err := o.parseSocketMode()
+	socketMode, err := o.ParseSocketMode()
 	if err != nil {
 		return nil, err
 	}
 	setup, err := o.setup(c, m, log)
-	setup.LogLevel, setup.Log = int8(level), o.log
+	setup.LogLevel = int8(level)
 	if err != nil {
 		return nil, err
 	}
@@ -101,39 +100,33 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	listen, err := o.parseListen(o.listen)
+	listen, err := o.parseListen(o.Listen)
 	if err != nil {
 		return nil, err
 	}
-	needsAddress := m == listening && !o.checkConfinement && !(o.check && len(listen) == 0)
-	if o.netns != "" && needsAddress && !hasNetwork(listen, ipc.TCP) {
-		return nil, errs.New(errs.Invalid, "SCHEDRESTD_NETNS=%s needs a TCP address to listen on", o.netns).
+	needsAddress := m == listening && !o.CheckConfinement && !(o.Check && len(listen) == 0)
+	if o.Run.Netns != "" && needsAddress && !hasNetwork(listen, ipc.TCP) {
+		return nil, errs.New(errs.Invalid, "SCHEDRESTD_NETNS=%s needs a TCP address to listen on", o.Run.Netns).
 			WithHint("add a TCP address; for sockets of the service manager use NetworkNamespacePath= in their unit; " +
 				"UNIX sockets belong to no network namespace")
 	}
 	var metrics []ipc.Listen
-	if o.metrics != "" && m == listening {
-		if metrics, err = o.parseListen([]string{o.metrics}); err != nil {
+	if o.Metrics != "" && m == listening {
+		if metrics, err = o.parseListen([]string{o.Metrics}); err != nil {
 			return nil, err
 		}
 		metrics[0].Metrics, setup.Metrics = true, true
 	}
-	if err := checkDistinct(listen, metrics, o.netns != ""); err != nil {
+	if err := checkDistinct(listen, metrics, o.Run.Netns != ""); err != nil {
 		return nil, err
 	}
+	run := o.Run
+	run.Connections, run.Threads, run.LogLevel = o.maxConnections(c), o.maxThreads(c), int8(level)
 	plan := &query.WholePlan{Listen: listen, Metrics: metrics, Setup: setup, Plan: ipc.Plan{
-		Mode: m.plan(),
-		Run: ipc.Run{
-			Switches: o.switches.Switches,
-			Numbers: ipc.Numbers{Connections: o.maxConnections(c), PerSource: uint32(o.perSource),
-				Identities: uint32(o.identities), Threads: o.maxThreads(c)},
-			LogLevel:        int8(level),
-			Audit:           o.audit,
-			Netns:           o.netns,
-			ControllerNetns: o.controllerNetns,
-		},
+		Mode:       m.plan(),
+		Run:        run,
 		Service:    service,
-		SocketMode: uint16(cmp.Or(socketMode, o.defaultSocketMode(setup.JWT))),
+		SocketMode: uint16(cmp.Or(socketMode, o.DefaultSocketMode(setup.JWT))),
 		SocketGID:  gid,
 		Secrets: ipc.Secrets{
 			TLS:    ipc.TLS{Certificate: tls.Certificate, Key: tls.Key, ClientCA: tls.ClientCA, TLS12: tls.TLS12},
@@ -142,9 +135,9 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 	}}
 	plan.HasSocketGroup = hasGroup
 	switch {
-	case o.check:
+	case o.Check:
 		plan.Mode = ipc.ModeRead
-	case o.checkConfinement:
+	case o.CheckConfinement:
 		plan.Mode = ipc.ModeCheck
 	}
 	return plan, Complete(&plan.Plan, &plan.Setup.Setup, &plan.Listen)
@@ -153,38 +146,24 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 // setup returns the part of the configuration that workers get. It contains no
 // secret and no path to a secret.
 func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, error) {
-	s := work.Setup{
-		Cluster:         c.ClusterName,
-		RequireUserName: o.switches.RequireUserName,
-		REST: setting.REST{Strict: o.switches.StrictBodies, Origins: o.origins, MaxAge: o.maxAge, MaxWait: o.maxWait,
-			WatchInterval: o.watchInterval},
-		Pages:         setting.Pages{Docs: !o.noDocs, Status: !o.noStatus, Statuses: o.statuses},
-		Deprecated:    o.deprecated,
-		Hosts:         o.fixedHosts(),
-		UserClaim:     c.UserClaimField,
-		ClientIDs:     c.ClientIDs,
-		ClientIDsOnly: c.ClientIDsOnly,
-		PassUnknown:   o.passUnknown,
-		JSON:          o.jsonLayout(c),
-		YAML:          o.yamlLayout(c),
-		TLS:           work.TLS{CheckNames: o.tlsNames},
-		Limits:        o.limits(c),
-		Admission:     o.admission,
-	}
+	s := o.Setup
+	s.Cluster, s.Hosts, s.Limits = c.ClusterName, o.fixedHosts(), o.limits(c)
+	s.UserClaim, s.ClientIDs, s.ClientIDsOnly = c.UserClaimField, c.ClientIDs, c.ClientIDsOnly
+	s.JSON, s.YAML = o.jsonLayout(c), o.yamlLayout(c)
 	if len(s.Statuses) == 0 {
 		s.Statuses = feature.DefaultStatuses
 	}
-	versions, err := o.requestedVersions()
+	versions, err := o.RequestedVersions()
 	if err != nil {
 		return s, err
 	}
 	for _, p := range versions {
 		s.Parsers = append(s.Parsers, work.Parser{Version: p.Version, Flags: uint8(p.Flags)})
 	}
-	if s.Names, err = o.spelling(c); err != nil {
+	if s.Names, err = o.Spelling(c); err != nil {
 		return s, err
 	}
-	if _, err := schedUser(c); err != nil && o.switches.RequireUserName {
+	if _, err := schedUser(c); err != nil && o.Setup.RequireUserName {
 		return s, errs.New(errs.KindOf(err), "require_user_name needs every name of the cluster user: %v", err).
 			WithHint("%s", missingUserHint(c))
 	}
@@ -254,19 +233,16 @@ func displayedControllers(c *conf.Cluster) []conf.Host {
 
 // limits returns the limits for each client.
 func (o *options) limits(c *conf.Cluster) work.Limits {
-	return work.Limits{
-		ReadHeader: 10 * time.Second,
-		ReadBody:   20 * time.Second,
-		Idle:       60 * time.Second,
-		Stall:      60 * time.Second,
-		Call:       c.MessageTimeout,
-		Accounting: cmp.Or(o.accountingTimeout, 900*time.Second), // as Slurm's own clients
-		Connect:    cmp.Or(c.ConnectTimeout, 2*time.Second),      // Slurm's own default
-		Drain:      60 * time.Second,
-		Header:     32 << 10,
-		Body:       cmp.Or(uint32(o.body), 50<<20),          // a heterogeneous job may have several scripts of up to 4 MB
-		Answers:    cmp.Or(uint32(o.answerMemory), 256<<20), // twenty lists of 20 000 jobs
-	}
+	l := o.Setup.Limits
+	l.ReadHeader, l.ReadBody = 10*time.Second, 20*time.Second
+	l.Idle, l.Stall, l.Drain = 60*time.Second, 60*time.Second, 60*time.Second
+	l.Call = c.MessageTimeout
+	l.Accounting = cmp.Or(l.Accounting, 900*time.Second) // as Slurm's own clients
+	l.Connect = cmp.Or(c.ConnectTimeout, 2*time.Second)  // Slurm's own default
+	l.Header = 32 << 10
+	l.Body = cmp.Or(l.Body, 50<<20)        // a heterogeneous job may have several scripts of up to 4 MB
+	l.Answers = cmp.Or(l.Answers, 256<<20) // twenty lists of 20 000 jobs
+	return l
 }
 
 // resolveDaemons returns the addresses of daemons. This process, which has no
@@ -311,7 +287,7 @@ func (o *options) parseListen(texts []string) (list []ipc.Listen, err error) {
 			return nil, err
 		}
 		l := ipc.Listen{Text: text, Network: e.Network, TLS: e.TLS, Path: e.Path}
-		if e.Network == ipc.TCP && !o.checkConfinement && !o.start.Reload {
+		if e.Network == ipc.TCP && !o.CheckConfinement && !o.start.Reload {
 			if l.Addresses, err = e.Addresses(); err != nil {
 				return nil, err
 			}
