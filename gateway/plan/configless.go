@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -60,20 +61,29 @@ const (
 	recentCopy = time.Minute // in inetd mode, a copy of at most this age is used, so that not every client causes a request
 )
 
+// A source reads the configuration for the options o.
+type source struct {
+	o    options
+	from origin
+	path string // of the configuration, for messages
+	mode mode
+	log  *slog.Logger
+}
+
 // readConfiguration reads the configuration from a file or from the controllers.
-func (p *planner) readConfiguration() (*conf.Cluster, []conf.Warning, error) {
-	if p.from.servers == nil {
-		return p.o.reader().Read(p.path)
+func (s *source) readConfiguration() (*conf.Cluster, []conf.Warning, error) {
+	if s.from.servers == nil {
+		return s.o.reader().Read(s.path)
 	}
-	sent, isCopy, err := p.fetch()
+	sent, isCopy, err := s.fetch()
 	if err != nil {
 		return nil, nil, err
 	}
-	sent.CA = p.o.ConfCA
-	p.path = sent.Path(conf.MainFile)
+	sent.CA = s.o.ConfCA
+	s.path = sent.Path(conf.MainFile)
 	c, warnings, err := conf.ReadSent(sent)
 	if err == nil && !isCopy {
-		p.keep(sent, c.Sent)
+		s.keep(sent, c.Sent)
 	}
 	return c, warnings, err
 }
@@ -87,22 +97,22 @@ func (o *options) cache(from origin) confserver.Cache {
 // when the gateway starts, fetch returns the copy of the last answer. At a
 // reload, it returns an error instead: the gateway already has a configuration.
 // If a controller answers, but with a refusal, this is an error, too.
-func (p *planner) fetch() (sent conf.Sent, isCopy bool, err error) {
-	if p.mode != listening {
-		if sent, age, err := p.o.cache(p.from).Load(p.from.servers); err == nil && age <= recentCopy {
+func (s *source) fetch() (sent conf.Sent, isCopy bool, err error) {
+	if s.mode != listening {
+		if sent, age, err := s.o.cache(s.from).Load(s.from.servers); err == nil && age <= recentCopy {
 			return copyOf(sent), true, nil
 		}
 	}
-	token, err := p.o.confToken()
+	token, err := s.o.confToken()
 	if err != nil {
 		return conf.Sent{}, false, err
 	}
 	sent, err = fetcher.Fetch(fetchLimit, fetcher.Options{
-		Options: confserver.Options{Servers: p.from.servers, Token: token, Munge: munge.DefaultSocket, Sack: p.o.anySackSockets(), Log: p.log},
-		CAFile:  p.o.ConfCA, CA: p.from.ca, CheckNames: p.o.Setup.TLS.CheckNames,
-		Audit: p.o.Run.Switches.AuditConfinement, Require: p.o.Run.Switches.RequireConfinement})
+		Options: confserver.Options{Servers: s.from.servers, Token: token, Munge: munge.DefaultSocket, Sack: s.o.anySackSockets(), Log: s.log},
+		CAFile:  s.o.ConfCA, CA: s.from.ca, CheckNames: s.o.Setup.TLS.CheckNames,
+		Audit: s.o.Run.Switches.AuditConfinement, Require: s.o.Run.Switches.RequireConfinement})
 	if err == nil {
-		p.log.Info("configuration fetched", "from", sent.Origin)
+		s.log.Info("configuration fetched", "from", sent.Origin)
 		return sent, false, nil
 	}
 	switch errs.KindOf(err) {
@@ -110,17 +120,17 @@ func (p *planner) fetch() (sent conf.Sent, isCopy bool, err error) {
 	default:
 		return conf.Sent{}, false, err
 	}
-	if p.o.start.Reload {
+	if s.o.start.Reload {
 		return conf.Sent{}, false, err
 	}
-	sent, age, copyErr := p.o.cache(p.from).Load(p.from.servers)
+	sent, age, copyErr := s.o.cache(s.from).Load(s.from.servers)
 	if copyErr != nil {
 		if !errors.Is(copyErr, fs.ErrNotExist) {
-			p.log.Warn("copy of the configuration not usable", "error", copyErr)
+			s.log.Warn("copy of the configuration not usable", "error", copyErr)
 		}
 		return conf.Sent{}, false, err
 	}
-	p.log.Warn("no controller sends the configuration; using the copy of an earlier start", "from", sent.Origin, "age", age.Round(time.Second), "error", err)
+	s.log.Warn("no controller sends the configuration; using the copy of an earlier start", "from", sent.Origin, "age", age.Round(time.Second), "error", err)
 	return copyOf(sent), true, nil
 }
 
@@ -133,13 +143,13 @@ func copyOf(sent conf.Sent) conf.Sent {
 
 // keep stores a copy of the configuration for a start without a controller. The
 // gateway can also run without a copy.
-func (p *planner) keep(sent conf.Sent, used []string) {
-	switch err := p.o.cache(p.from).Store(p.from.servers, sent, used); {
+func (s *source) keep(sent conf.Sent, used []string) {
+	switch err := s.o.cache(s.from).Store(s.from.servers, sent, used); {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist):
-		p.log.Info("no copy of the configuration is kept: the directory does not exist", "directory", p.o.cache(p.from).Dir)
+		s.log.Info("no copy of the configuration is kept: the directory does not exist", "directory", s.o.cache(s.from).Dir)
 	default:
-		p.log.Warn("no copy of the configuration is kept", "error", err)
+		s.log.Warn("no copy of the configuration is kept", "error", err)
 	}
 }
 

@@ -73,7 +73,7 @@ func optionsHere() options {
 
 // readConfiguration reads the configuration at path.
 func readConfiguration(path string, log *slog.Logger) (*conf.Cluster, error) {
-	p := planner{o: optionsHere(), path: path, log: log}
+	p := planner{source: source{o: optionsHere(), path: path, log: log}}
 	return p.configuration()
 }
 

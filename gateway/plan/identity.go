@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"schedrestd/become/nss"
+	"schedrestd/conf"
 	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 )
@@ -106,4 +107,45 @@ func (o *options) socketGID() (gid uint32, ok bool, err error) {
 		return 0, true, lookupError(err, "--socket-group "+o.SocketGroup, "groupadd --system "+o.SocketGroup)
 	}
 	return g.GID, true, nil
+}
+
+// schedUser looks up SchedUser. It returns root if the configuration does not
+// set SchedUser.
+func schedUser(c *conf.Cluster) (nss.User, error) {
+	if c.User == "" {
+		return nss.User{}, nil
+	}
+	u, _, err := nss.ParseUser(c.User)
+	return u, errs.Wrap(err, errs.KindOf(err), "%s=%s", keySpelling(c, "SchedUser"), c.User)
+}
+
+// userAbsent reports whether err means that a site's SlurmUser does not exist
+// on this machine. This is normal on a machine without a Slurm daemon: no
+// process on it runs as SlurmUser, and no file belongs to SlurmUser.
+func userAbsent(c *conf.Cluster, err error) bool {
+	return c.SlurmKeys && errs.KindOf(err) == errs.NotFound
+}
+
+// missingUserHint returns the hint for a configuration that can't be used
+// because SlurmUser does not exist on this machine.
+func missingUserHint(c *conf.Cluster) string {
+	return "create the user " + c.User + " here with the uid that it has on the controller's machine, " +
+		"or set that uid in " + c.Path
+}
+
+// existingUser returns the name of SchedUser. If a site's SlurmUser does not
+// exist on this machine, existingUser returns "", which means root.
+func existingUser(c *conf.Cluster) string {
+	if _, err := schedUser(c); userAbsent(c, err) {
+		return ""
+	}
+	return c.User
+}
+
+// keySpelling returns a key in the spelling that the configuration file uses.
+func keySpelling(c *conf.Cluster, key string) string {
+	if c.SlurmKeys {
+		return strings.Replace(key, "Sched", "Slurm", 1)
+	}
+	return key
 }

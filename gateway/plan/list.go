@@ -120,7 +120,3 @@ func (o *options) listParsers(page *entries) error {
 	}
 	return nil
 }
-
-// latest returns the newest API version that is not a preview, as it appears in
-// paths.
-func latest() string { return feature.LatestOf(feature.Parsers).Name() }

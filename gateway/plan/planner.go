@@ -20,19 +20,15 @@ import (
 
 // A planner makes a Plan from the options and the configuration.
 type planner struct {
-	o            options
-	from         origin
-	path         string // of the configuration, for messages
-	mode         mode
+	source
 	defaultLevel slog.Level // default log level
 	level        slog.LevelVar
-	log          *slog.Logger
 	cluster      *conf.Cluster // read by read
 	ca           []byte        // the CAs of its daemons; nil without TLS
 }
 
 func newPlanner(o options, from origin, errOut io.Writer) *planner {
-	p := &planner{o: o, from: from, path: from.path, defaultLevel: slog.LevelInfo}
+	p := &planner{source: source{o: o, from: from, path: from.path}, defaultLevel: slog.LevelInfo}
 	if from.servers == nil && !filepath.IsAbs(p.path) {
 		p.path = filepath.Join(o.start.Directory, p.path)
 	}

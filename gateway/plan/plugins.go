@@ -110,29 +110,6 @@ func (o *options) checkAuth(method feature.Auth, c *conf.Cluster) error {
 	return nil
 }
 
-// sackSockets returns the sockets on which workers can request auth/slurm
-// credentials. If the environment names a socket, sackSockets returns only that
-// one. Otherwise it returns the sockets that Slurm's commands try, in the same
-// order.
-func (o *options) sackSockets(c *conf.Cluster) []string {
-	if o.SackSocket != "" {
-		return []string{o.SackSocket}
-	}
-	return append([]string{"/run/slurm-" + c.ClusterName + "/sack.socket"}, o.anySackSockets()...)
-}
-
-// anySackSockets returns the sockets whose paths do not contain the cluster's
-// name.
-func (o *options) anySackSockets() (list []string) {
-	if o.SackSocket != "" {
-		return []string{o.SackSocket}
-	}
-	for _, dir := range []string{"slurm", "slurmctld", "slurmdbd"} {
-		list = append(list, "/run/"+dir+"/sack.socket")
-	}
-	return list
-}
-
 // checkLocalAuth returns the reason why the daemons can't identify a client
 // that connects to a UNIX socket of the gateway, or nil if they can. A
 // controller on this machine learns the client's user from the kernel. Any

@@ -3,15 +3,8 @@ package plan
 import (
 	"cmp"
 	"log/slog"
-	"net"
-	"net/netip"
-	"os"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
-	"schedrestd/become/nss"
 	"schedrestd/conf"
 	"schedrestd/gateway/endpoint"
 	"schedrestd/internal/errs"
@@ -42,39 +35,6 @@ func (o *options) checkTrust(c *conf.Cluster) error {
 		return nil
 	}
 	return o.host.CheckTrust(owners, groups)
-}
-
-// schedUser looks up SchedUser. It returns root if the configuration does not
-// set SchedUser.
-func schedUser(c *conf.Cluster) (nss.User, error) {
-	if c.User == "" {
-		return nss.User{}, nil
-	}
-	u, _, err := nss.ParseUser(c.User)
-	return u, errs.Wrap(err, errs.KindOf(err), "%s=%s", keySpelling(c, "SchedUser"), c.User)
-}
-
-// userAbsent reports whether err means that a site's SlurmUser does not exist
-// on this machine. This is normal on a machine without a Slurm daemon: no
-// process on it runs as SlurmUser, and no file belongs to SlurmUser.
-func userAbsent(c *conf.Cluster, err error) bool {
-	return c.SlurmKeys && errs.KindOf(err) == errs.NotFound
-}
-
-// missingUserHint returns the hint for a configuration that can't be used
-// because SlurmUser does not exist on this machine.
-func missingUserHint(c *conf.Cluster) string {
-	return "create the user " + c.User + " here with the uid that it has on the controller's machine, " +
-		"or set that uid in " + c.Path
-}
-
-// existingUser returns the name of SchedUser. If a site's SlurmUser does not
-// exist on this machine, existingUser returns "", which means root.
-func existingUser(c *conf.Cluster) string {
-	if _, err := schedUser(c); userAbsent(c, err) {
-		return ""
-	}
-	return c.User
 }
 
 // plan returns all data that the parent needs to serve this cluster.
@@ -120,11 +80,11 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 	if err := checkDistinct(listen, metrics, o.Run.Netns != ""); err != nil {
 		return nil, err
 	}
-	run := o.Run
-	run.Connections, run.Threads, run.LogLevel = o.maxConnections(c), o.maxThreads(c), int8(level)
+	r := o.Run
+	r.Connections, r.Threads, r.LogLevel = o.maxConnections(c), o.maxThreads(c), int8(level)
 	plan := &query.WholePlan{Listen: listen, Metrics: metrics, Setup: setup, Plan: ipc.Plan{
 		Mode:       m.plan(),
-		Run:        run,
+		Run:        r,
 		Service:    service,
 		SocketMode: uint16(cmp.Or(socketMode, o.DefaultSocketMode(setup.JWT))),
 		SocketGID:  gid,
@@ -179,58 +139,6 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, 
 	return s, addDaemons(c, &s, log)
 }
 
-// addDaemons adds the addresses of the site's controllers and accounting
-// daemons to s. In each list, the addresses are in the order in which workers
-// should try them.
-func addDaemons(c *conf.Cluster, s *work.Setup, log *slog.Logger) (err error) {
-	s.Controllers, err = resolveDaemons(keySpelling(c, "SchedctldHost"), displayedControllers(c), c.ControllerPort, log)
-	if err == nil && c.SharedAddress != "" {
-		var sharedErr error
-		shared := []conf.Host{{Name: c.SharedAddress, Address: c.SharedAddress}}
-		if s.Front, sharedErr = resolveDaemons(keySpelling(c, "SchedctldAddr"), shared, c.ControllerPort, log); sharedErr != nil {
-			log.Warn("shared address of the controllers not usable; using their own addresses until the next reload",
-				"error", sharedErr)
-		}
-	}
-	s.MorePorts = uint16(c.MorePorts)
-	if err != nil || s.Content&work.ContentAccounting == 0 {
-		return err
-	}
-	accounting := []conf.Host{{Name: c.Accounting.Host, Address: c.Accounting.Host}}
-	if backup := c.Accounting.BackupHost; backup != "" {
-		accounting = append(accounting, conf.Host{Name: backup, Address: backup})
-	}
-	if s.Accounting, err = resolveDaemons("AccountingStorageHost", accounting, c.Accounting.Port, log); err != nil {
-		return err
-	}
-	if c.Accounting.Socket != "" { // a request without a token can use only this address
-		s.Accounting = append(s.Accounting, work.Address{Name: c.Accounting.Host, Network: "unix", Address: c.Accounting.Socket})
-	}
-	return nil
-}
-
-// keySpelling returns a key in the spelling that the configuration file uses.
-func keySpelling(c *conf.Cluster, key string) string {
-	if c.SlurmKeys {
-		return strings.Replace(key, "Sched", "Slurm", 1)
-	}
-	return key
-}
-
-// displayedControllers returns the controllers with the names that users see.
-// With Slurm's keys, a controller named "localhost" gets the machine's own
-// name, as in Slurm.
-func displayedControllers(c *conf.Cluster) []conf.Host {
-	list := slices.Clone(c.Controllers)
-	hostname, err := os.Hostname()
-	for i := range list {
-		if c.SlurmKeys && err == nil && strings.EqualFold(list[i].Name, "localhost") {
-			list[i].Name, _, _ = strings.Cut(hostname, ".")
-		}
-	}
-	return list
-}
-
 // limits returns the limits for each client.
 func (o *options) limits(c *conf.Cluster) work.Limits {
 	l := o.Setup.Limits
@@ -243,39 +151,6 @@ func (o *options) limits(c *conf.Cluster) work.Limits {
 	l.Body = cmp.Or(l.Body, 50<<20)        // a heterogeneous job may have several scripts of up to 4 MB
 	l.Answers = cmp.Or(l.Answers, 256<<20) // twenty lists of 20 000 jobs
 	return l
-}
-
-// resolveDaemons returns the addresses of daemons. This process, which has no
-// privileges, resolves each name once, so that workers get only addresses. It
-// omits a host that can't be resolved, such as a backup that is being replaced.
-// The gateway then uses the other hosts. If no host is left, resolveDaemons
-// returns an error.
-func resolveDaemons(key string, hosts []conf.Host, port int, log *slog.Logger) (list []work.Address, err error) {
-	var failures []error
-	for _, h := range hosts {
-		addrs, err := nss.Host(h.Address)
-		if err != nil {
-			failures = append(failures, errs.Wrap(err, errs.KindOf(err), "%s=%s", key, h.Address))
-		}
-		host := h.Address
-		if host == h.Name {
-			host = ""
-		}
-		for _, a := range addrs {
-			list = append(list, work.Address{Name: h.Name, Host: host, Network: "tcp", Address: hostPort(a, port)})
-		}
-	}
-	if len(list) == 0 && len(failures) > 0 {
-		return nil, failures[0]
-	}
-	for _, err := range failures {
-		log.Warn("daemon left out until the next reload", "error", err)
-	}
-	return list, nil
-}
-
-func hostPort(a netip.Addr, port int) string {
-	return net.JoinHostPort(a.String(), strconv.Itoa(port))
 }
 
 // parseListen returns the addresses to listen on. Names are resolved only at
