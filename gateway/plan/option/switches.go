@@ -11,18 +11,53 @@ type securitySwitch struct {
 	on   *bool
 }
 
-// switches lists the switches. Some are for the parent, and some for workers.
+// switches lists the switches. Some are for the parent, and some for workers. The
+// comment above a row is the switch's entry in schedrestd(8).
 func (o *Options) switches() []securitySwitch {
 	run := &o.Run.Switches
 	return []securitySwitch{
+		// Let the kernel log forbidden system calls instead of killing the process.
+		// Use it only to test the gateway with a new kernel.
 		{"audit_confinement", &run.AuditConfinement},
+
+		// Serve each local user in a process with the user's uid and gid.
+		// This needs a start as root,
+		// .Fl a Cm rest_auth/local ,
+		// and local sockets only.
 		{"become_user", &run.BecomeUser},
+
+		// Let a worker share the descriptor table of its creator until it executes its
+		// program.
 		{"disable_unshare_files", &run.DisableUnshareFiles},
+
+		// Start workers without semaphore undo lists and an IPC namespace of their own.
 		{"disable_unshare_sysv", &run.DisableUnshareSysV},
+
+		// Permit the gateway to serve as root or SchedUser.
+		// Anyone who can reach the gateway may then be able to act as root on the cluster.
 		{"disable_user_check", &run.DisableUserCheck},
+
+		// Refuse to start if a part of the workers' sandbox is unavailable.
+		// It can't be combined with
+		// .Cm audit_confinement , disable_unshare_files , disable_unshare_sysv
+		// or
+		// .Cm disable_user_check .
+		// In inetd mode as root it also gives the worker a PID namespace.
 		{"require_confinement", &run.RequireConfinement},
+
+		// Refuse requests with the authority of root or SchedUser.
+		// These are requests that name root or SchedUser as the user, and requests that
+		// name no user and have a token of root or SchedUser.
 		{"require_user_name", &o.Setup.RequireUserName},
+
+		// Answer 422 to a request whose body has an unknown field, and refuse the request.
+		// Without this switch the gateway ignores such a field and sends a warning with
+		// the most similar known field.
+		// The switch takes precedence over
+		// .Cm +fast .
 		{"strict_bodies", &o.Setup.Strict},
+
+		// Give each connection a worker of its own, which exits when the connection ends.
 		{"worker_per_connection", &run.WorkerPerConnection},
 	}
 }
