@@ -14,9 +14,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the entries of variables in schedrestd(8)")
+var update = flag.Bool("update", false, "write the entries of variables in schedrestd(8), and the example of an environment file")
 
-const manual = "../../../docs/man/schedrestd.8"
+const (
+	manual  = "../../../docs/man/schedrestd.8"
+	example = "../../../deploy/examples/schedrestd.env"
+)
 
 // TestManual checks that the entries of the variables and of the switches in the
 // manual are the comments on their rows.
@@ -38,21 +41,65 @@ func TestManual(t *testing.T) {
 		variables[i].text += startOfList + "\n" + printEntries("Cm", rows(t, "switches.go", "switches"), nested) + ".El\n"
 	}
 	want := before + "\n.Sh ENVIRONMENT\n" + intro + "\n" + startOfList + "\n" + printEntries("Ev", variables, list) + ".El\n.Sh " + after
+	compare(t, manual, page, want)
+}
+
+// compare fails if a generated file differs from the tables, or updates it.
+func compare(t *testing.T, file, got, want string) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(manual, []byte(want), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
-	} else if d := cmp.Diff(page, want); d != "" {
-		t.Errorf("run go test ./gateway/plan/option -update (-manual +comments):\n%s", d)
+	} else if d := cmp.Diff(got, want); d != "" {
+		t.Errorf("run go test ./gateway/plan/option -update (-%s +comments):\n%s", file, d)
 	}
+}
+
+// TestExample checks that the example of an environment file contains the example
+// of each row that has one. The blocks keep the order that they have in the file.
+// A new one follows the block of the row above.
+func TestExample(t *testing.T) {
+	data, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var examples []string
+	for _, e := range slices.Concat(rows(t, "variables.go", "variables"), rows(t, "switches.go", "switches")) {
+		if e.example != "" {
+			examples = append(examples, strings.TrimSuffix(e.example, "\n"))
+		}
+	}
+	// A block without a row stays: the introduction, and what other programs read.
+	blocks := slices.DeleteFunc(strings.Split(strings.TrimSuffix(string(data), "\n"), "\n\n"), func(block string) bool {
+		_, setting, _ := strings.Cut(block, "\n#S")
+		return len(SetVariables([]string{"S" + setting})) > 0 && place(examples, block) < 0
+	})
+	for i, e := range examples {
+		if at := place(blocks, e); at >= 0 {
+			blocks[at] = e
+		} else if i > 0 {
+			blocks = slices.Insert(blocks, place(blocks, examples[i-1])+1, e)
+		} else {
+			blocks = append(blocks, e)
+		}
+	}
+	compare(t, example, string(data), strings.Join(blocks, "\n\n")+"\n")
 }
 
 const startOfList = ".Bl -tag -width Ds"
 
+// place returns the index of the block whose last line is that of block, or -1.
+func place(blocks []string, block string) int {
+	last := func(b string) string { return b[strings.LastIndex(b, "\n#")+1:] }
+	return slices.IndexFunc(blocks, func(b string) bool { return last(b) == last(block) })
+}
+
 // An entry is the manual's text about rows that follow each other.
 type entry struct {
-	names []string
-	text  string
+	names   []string
+	text    string
+	example string // a block of the example of an environment file; "" for none
 }
 
 // rows returns the entries of the table that a function returns, from the comments
@@ -64,13 +111,18 @@ func rows(t *testing.T, file, function string) (list []entry) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	texts := map[int]string{} // by the line of the row below
+	entries := map[int]entry{} // by the line of the row below
 	for _, group := range code.Comments {
-		var text strings.Builder
+		var e entry
 		for _, c := range group.List {
-			text.WriteString(strings.TrimPrefix(strings.TrimPrefix(c.Text, "//"), " ") + "\n")
+			line := strings.TrimPrefix(strings.TrimPrefix(c.Text, "//"), " ") + "\n"
+			if line[0] == '#' {
+				e.example += line
+			} else {
+				e.text += line
+			}
 		}
-		texts[positions.Position(group.End()).Line+1] = text.String()
+		entries[positions.Position(group.End()).Line+1] = e
 	}
 	ast.Inspect(code, func(n ast.Node) bool {
 		if f, ok := n.(*ast.FuncDecl); ok {
@@ -88,8 +140,9 @@ func rows(t *testing.T, file, function string) (list []entry) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text, ok := texts[positions.Position(row.Pos()).Line]; ok {
-			list = append(list, entry{[]string{name}, text})
+		if e, ok := entries[positions.Position(row.Pos()).Line]; ok {
+			e.names = []string{name}
+			list = append(list, e)
 		} else if len(list) > 0 {
 			list[len(list)-1].names = append(list[len(list)-1].names, name)
 		}

@@ -48,6 +48,9 @@ func (o *Options) switches() []securitySwitch {
 		// Refuse requests with the authority of root or SchedUser.
 		// These are requests that name root or SchedUser as the user, and requests that
 		// name no user and have a token of root or SchedUser.
+		// # The tokens of root and SchedUser may act for every user. Accept them only if the request names a
+		// # user.
+		// #SCHEDRESTD_SECURITY=require_user_name
 		{"require_user_name", &o.Setup.RequireUserName},
 
 		// Answer 422 to a request whose body has an unknown field, and refuse the request.
@@ -55,6 +58,9 @@ func (o *Options) switches() []securitySwitch {
 		// the most similar known field.
 		// The switch takes precedence over
 		// .Cm +fast .
+		// # Refuse a request whose body has an unknown field. Otherwise the answer only contains a warning.
+		// # Switches are separated by commas.
+		// #SCHEDRESTD_SECURITY=require_user_name,strict_bodies
 		{"strict_bodies", &o.Setup.Strict},
 
 		// Give each connection a worker of its own, which exits when the connection ends.

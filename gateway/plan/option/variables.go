@@ -17,7 +17,8 @@ type variable struct {
 // two variables set the same option, the one later in this list has precedence.
 //
 // The comment above a row is the variable's entry in schedrestd(8). A row without
-// one shares the entry of the row above. After a change, run go test -update.
+// one shares the entry of the row above. Lines that begin with # are for the
+// example deploy/examples/schedrestd.env. After a change, run go test -update.
 func (o *Options) variables() []variable {
 	run, s := &o.Run, &o.Setup
 	return []variable{
@@ -29,6 +30,10 @@ func (o *Options) variables() []variable {
 		// The configuration, if
 		// .Fl f
 		// is not given.
+		// # Configuration of the cluster. Without this setting, the gateway reads the first of these files
+		// # that exists: /etc/sched/sched.conf, /etc/slurm/slurm.conf, or the copy that slurmd or sackd has
+		// # fetched (/run/slurm/conf/slurm.conf).
+		// #SCHED_CONF=/etc/slurm/slurm.conf
 		{"SCHED_CONF", ignore}, // conf.Reader.Find reads it
 
 		// As
@@ -38,6 +43,8 @@ func (o *Options) variables() []variable {
 		// or
 		// .Ev SCHED_CONF
 		// names, or that exists at one of the usual places.
+		// # Without a file, fetch slurm.conf from these controllers.
+		// #SLURM_CONF_SERVER=ctl1:6817,ctl2:6817
 		{"SCHED_CONF_SERVER", o.setConfServer},
 
 		// The file of the CAs that sign the certificates of the controllers, in PEM.
@@ -243,6 +250,8 @@ func (o *Options) variables() []variable {
 		// 403 to their requests that would change something.
 		// Behind a proxy that authenticates users, a page of these origins can cause
 		// changes as the user of the browser.
+		// # Let web pages of this portal use the API with the token of their user.
+		// #SCHEDRESTD_CORS_ORIGINS=https://portal.example.org
 		{"SCHEDRESTD_CORS_ORIGINS", o.setOrigins},
 
 		// As
@@ -280,6 +289,9 @@ func (o *Options) variables() []variable {
 		// .Fl d
 		// leaves it out.
 		// By default no version is deprecated.
+		// # Tell clients that v0.0.40 is deprecated from the first of these days, and that it will no longer
+		// # be served from the second. The gateway serves it until you leave it out of the option -d.
+		// #SCHEDRESTD_DEPRECATED=v0.0.40:2026-12-01:2027-06-01
 		{"SCHEDRESTD_DEPRECATED", o.setDeprecated},
 
 		// With
@@ -319,6 +331,8 @@ func (o *Options) variables() []variable {
 		// names without a dot.
 		// It answers 403 to requests with any other name, as a web page can make its own
 		// name stand for another machine (DNS rebinding).
+		// # Host names with which browsers reach a UNIX socket through a proxy that adds no token.
+		// #SCHEDRESTD_HOSTS=portal.example.org
 		{"SCHEDRESTD_HOSTS", o.setHosts},
 
 		// The absolute path of the file in which the auditor stores hashes of the
@@ -332,6 +346,9 @@ func (o *Options) variables() []variable {
 		// Several gateways on one machine may share it.
 		// Without this variable the gateway answers 501 to a submission with an
 		// .Li Idempotency-Key .
+		// # Store Idempotency-Keys in this file. With such a key a client can safely repeat a submission.
+		// # Without the file, a submission with a key gets the status 501.
+		// #SCHEDRESTD_IDEMPOTENCY_FILE=/var/log/schedrestd/idempotency
 		{"SCHEDRESTD_IDEMPOTENCY_FILE", o.setClaims},
 
 		// The listeners, separated by commas, if there is no
@@ -355,6 +372,9 @@ func (o *Options) variables() []variable {
 		// as in
 		// .Ql syslog:/run/log .
 		// The parent process always logs on standard error.
+		// # Write the log as JSON on standard error. Other values send it to journald with fields, or to
+		// # syslog.
+		// #SCHEDRESTD_LOG=json
 		{"SCHEDRESTD_LOG", o.setLog},
 
 		// As
@@ -523,6 +543,9 @@ func (o *Options) variables() []variable {
 		// .Pa /status .
 		// The default is
 		// .Cm on .
+		// # Don't serve the pages for browsers: the status page at /status, and the API page at /docs.
+		// #SCHEDRESTD_STATUS=off
+		// #SCHEDRESTD_DOCS=off
 		{"SCHEDRESTD_STATUS", word(&s.Status, "on", "on", "off")},
 
 		// With
