@@ -47,7 +47,7 @@ func start(isReload bool, args ...string) (*fakeHost, string) {
 	host, setup := new(fakeHost), startHere()
 	setup.Reload = isReload
 	var out, errOut bytes.Buffer
-	run(host, setup, args, &out, &errOut)
+	runCommand(host, setup, args, &out, &errOut)
 	if host.failure != nil {
 		errOut.WriteString("error: " + host.failure.Error())
 	}

@@ -61,7 +61,7 @@ func startHere() ipc.ConfigSetup {
 
 // runHere runs the command on this machine.
 func runHere(args []string, out, errOut io.Writer) int {
-	return run(new(fakeHost), startHere(), args, out, errOut)
+	return runCommand(new(fakeHost), startHere(), args, out, errOut)
 }
 
 // optionsHere returns the options if nothing is set.

@@ -59,11 +59,11 @@ func Main() int {
 		printError(os.Stderr, err)
 		return 1
 	}
-	return run(&p, p.start, os.Args[1:], os.Stdout, os.Stderr)
+	return runCommand(&p, p.start, os.Args[1:], os.Stdout, os.Stderr)
 }
 
-// run runs the command with args and returns its exit status.
-func run(h host, start ipc.ConfigSetup, args []string, out, errOut io.Writer) int {
+// runCommand runs the command with args and returns its exit status.
+func runCommand(h host, start ipc.ConfigSetup, args []string, out, errOut io.Writer) int {
 	cmd := newCommand(h, start, errOut)
 	cmd.SetArgs(args)
 	cmd.SetOut(out)

@@ -63,7 +63,7 @@ func TestNetworkNamespaceWithoutTCP(t *testing.T) {
 	t.Setenv("SCHEDRESTD_NETNS", "mgmt")
 	for address, want := range map[string]int{"unix:/s": 1, "127.0.0.1:1": 0} {
 		var log bytes.Buffer
-		status := run(new(fakeHost), startHere(), []string{"-f", path, address}, io.Discard, &log)
+		status := runCommand(new(fakeHost), startHere(), []string{"-f", path, address}, io.Discard, &log)
 		if logged := strings.Contains(log.String(), "SCHEDRESTD_NETNS=mgmt needs a TCP address"); status != want || logged != (want == 1) {
 			t.Errorf("%s: exit status %d, log:\n%s", address, status, &log)
 		}

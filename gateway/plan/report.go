@@ -39,8 +39,8 @@ func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *con
 	}
 	row("variables", "%s", cmp.Or(strings.Join(option.SetVariables(os.Environ()), ", "), "none"))
 	row("cluster", "%s", cmp.Or(s.Cluster, "without a name"))
-	row("controllers", "%s", addresses(slices.Concat(s.Front, s.Controllers)))
-	row("accounting", "%s", addresses(s.Accounting))
+	row("controllers", "%s", describeAddresses(slices.Concat(s.Front, s.Controllers)))
+	row("accounting", "%s", describeAddresses(s.Accounting))
 	row("daemons", "%s", describeDaemonTLS(s.TLS))
 	row("API", "%s", o.describeAPI(s))
 	row("deprecated", "%s", cmp.Or(describeDeprecated(s.Deprecated), "no version"))
@@ -122,8 +122,8 @@ func filesOr(files []string, path string) []string {
 	return files
 }
 
-// addresses returns the addresses of daemons, each with the host's name.
-func addresses(list []work.Address) string {
+// describeAddresses returns the addresses of daemons, each with the host's name.
+func describeAddresses(list []work.Address) string {
 	var texts []string
 	for _, a := range list {
 		text := a.Address

@@ -1,7 +1,6 @@
 package option
 
 import (
-	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -46,12 +45,6 @@ func (o *Options) ReadEnvironment() error {
 		}
 	}
 	return nil
-}
-
-// invalid returns the error about a variable with an invalid value. The format
-// continues the sentence that begins with the variable.
-func invalid(name, value, format string, args ...any) *errs.Error {
-	return errs.New(errs.Invalid, "environment: %s=%s%s", name, value, fmt.Sprintf(format, args...))
 }
 
 // variableName matches the name of a variable that may have Slurm's spelling.

@@ -56,6 +56,6 @@ func (o *Options) setDebugFor(socket bool) func(name, v string) error {
 
 // The destinations of the log, for setDebugFor.
 const (
-	stderr = false
-	socket = true
+	toStderr = false
+	toSocket = true
 )

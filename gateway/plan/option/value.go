@@ -9,7 +9,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"schedrestd/gateway/endpoint"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/feature"
 	"schedrestd/ipc/work"
+	"schedrestd/rpc/confserver"
 )
 
 // The functions in this file return functions that parse the value of a variable
@@ -131,14 +134,26 @@ func (o *Options) layout(to **work.Layout, allowed ...string) func(name, v strin
 	}
 }
 
-// splitList splits a value at commas. It drops empty words, and the spaces
-// around words.
-func splitList(v string) []string {
-	words := []string{}
-	for w := range strings.SplitSeq(v, ",") {
-		if w = strings.TrimSpace(w); w != "" {
-			words = append(words, w)
-		}
+func (o *Options) setConfServer(name, v string) (err error) {
+	if o.FallbackServer, err = confserver.Parse(v); err != nil {
+		return errs.New(errs.Invalid, "environment: %s: %v", name, err).WithHint("%s", errs.HintOf(err))
 	}
-	return words
+	return nil
+}
+
+func (o *Options) setListen(name, v string) error {
+	if len(o.Listen) > 0 {
+		return nil
+	}
+	if o.Listen = splitList(v); len(o.Listen) == 0 {
+		return invalid(name, v, " names no address")
+	}
+	return nil
+}
+
+// setStatuses sets the responses that the OpenAPI document lists for each
+// operation.
+func (o *Options) setStatuses(name, v string) (err error) {
+	o.Setup.Statuses, err = feature.ParseStatuses("environment: "+name, v)
+	return err
 }

@@ -383,8 +383,8 @@ func (o *Options) variables() []variable {
 		// .Ev SCHEDRESTD_LOG
 		// sends to syslog or journald.
 		// A variable for the other destination causes a warning.
-		{"SCHEDRESTD_DEBUG_STDERR", o.setDebugFor(stderr)},
-		{"SCHEDRESTD_DEBUG_SYSLOG", o.setDebugFor(socket)},
+		{"SCHEDRESTD_DEBUG_STDERR", o.setDebugFor(toStderr)},
+		{"SCHEDRESTD_DEBUG_SYSLOG", o.setDebugFor(toSocket)},
 
 		// How old the data in a list from the controller may be, such as
 		// .Cm 2s ;
