@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"schedrestd/handlers/apipage"
+	"schedrestd/internal/setting"
 )
 
 // TestAPIPage checks that the page's files are served without a token, and with
@@ -25,7 +26,7 @@ func TestAPIPage(t *testing.T) {
 		h.ServeHTTP(w, r)
 		return w
 	}
-	enabled, disabled := New(Config{Docs: true}), New(Config{})
+	enabled, disabled := New(Config{Pages: setting.Pages{Docs: true}}), New(Config{})
 	for path, file := range apipage.Files() {
 		for _, coding := range []string{"", "gzip", "zstd, gzip;q=0.5", "br, *", "gzip;q=0", "identity"} {
 			w := get(enabled, "GET", "/"+path, coding)
@@ -94,12 +95,12 @@ func TestRoot(t *testing.T) {
 			if tt.accept != "" {
 				r.Header.Set("Accept", tt.accept)
 			}
-			w := serveRoot(Config{Docs: tt.docs}, r)
+			w := serveRoot(Config{Pages: setting.Pages{Docs: tt.docs}}, r)
 			if w.Code != tt.status || w.Header().Get("Location") != tt.location {
 				t.Errorf("status %d to %q, want %d to %q", w.Code, w.Header().Get("Location"), tt.status, tt.location)
 			}
 			location := strings.Replace(tt.location, "docs", "status", 1)
-			if status := serveRoot(Config{Docs: tt.docs, Status: true}, r); tt.docs && (status.Code != tt.status || status.Header().Get("Location") != location) {
+			if status := serveRoot(Config{Pages: setting.Pages{Docs: tt.docs, Status: true}}, r); tt.docs && (status.Code != tt.status || status.Header().Get("Location") != location) {
 				t.Errorf("with the status page: status %d to %q, want %d to %q", status.Code, status.Header().Get("Location"), tt.status, location)
 			}
 		})

@@ -17,19 +17,18 @@ import (
 	"schedrestd/auth"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/feature"
+	"schedrestd/internal/setting"
 )
 
 // Config configures the handlers, and by its embedded Config the server.
 type Config struct {
 	rest.Config
+	setting.Pages
 
 	Controller Controller
 	Accounting Accounting      // if nil, accounting is not in use, and the accounting paths do not exist
 	Resolver   Resolver        // looks up the ids of users and groups; nil if no name can be resolved
 	Content    feature.Content // served paths; 0 for all
-	Statuses   []string        // responses in the OpenAPI document; nil for feature.DefaultStatuses
-	Docs       bool            // the page at /docs is served
-	Status     bool            // the page at /status is served
 
 	// Ready returns the results of the checks behind /readyz. If one has a
 	// problem, new requests should go to another gateway. A gateway without this

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/internal/setting"
 	"schedrestd/web"
 )
 
@@ -28,7 +29,7 @@ func TestStatusPage(t *testing.T) {
 		h.ServeHTTP(w, r)
 		return w
 	}
-	enabled, disabled := New(Config{Status: true}), New(Config{Docs: true})
+	enabled, disabled := New(Config{Pages: setting.Pages{Status: true}}), New(Config{Pages: setting.Pages{Docs: true}})
 	for path, file := range web.Files() {
 		plain, gzipped := get(enabled, "/"+path), get(enabled, "/"+path, "Accept-Encoding", "gzip, br")
 		if plain.Code != 200 || plain.Body.String() != file.Plain() || plain.Header().Get("Content-Encoding") != "" {
@@ -69,7 +70,7 @@ func TestZone(t *testing.T) {
 			t.Skip(err)
 		}
 		w := httptest.NewRecorder()
-		New(Config{Status: true}).ServeHTTP(w, httptest.NewRequest("GET", "/status/zone.json", nil))
+		New(Config{Pages: setting.Pages{Status: true}}).ServeHTTP(w, httptest.NewRequest("GET", "/status/zone.json", nil))
 		var offsets []offset
 		if err := json.Unmarshal(w.Body.Bytes(), &offsets); err != nil || w.Code != 200 || len(offsets) == 0 {
 			t.Fatalf("%s: status %d, %s", name, w.Code, w.Body)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"schedrestd/internal/setting"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -44,9 +45,9 @@ func fullSetup() work.Setup {
 		Front:       []work.Address{{Name: "f", Network: "tcp", Address: "192.0.2.9:6817"}}, MorePorts: 3,
 		Accounting: []work.Address{{Name: "dbd", Network: "tcp", Address: "[2001:db8::1]:6819"}},
 		AuthSocket: "/run/sched/ctld.sock", TLS: work.TLS{CA: []byte{0x30, 0}, CheckNames: true}, Munge: work.Munge{Socket: "/run/munge.socket", Accounting: "/run/other", TTL: time.Minute},
-		RequireUserName: true, StrictBodies: true, MaxAge: 2 * time.Second,
+		RequireUserName: true, REST: setting.REST{Strict: true, MaxAge: 2 * time.Second},
 		UserClaim: "preferred_username", ClientIDs: true, Zone: []byte("TZif"), Names: work.NamesSched | work.NamesSlurm,
-		Parsers: []work.Parser{{Version: 40, Flags: 1}, {Version: 43}}, Content: work.ContentController | work.ContentAccounting | work.ContentUtil, Statuses: []string{"200", "default"},
+		Parsers: []work.Parser{{Version: 40, Flags: 1}, {Version: 43}}, Content: work.ContentController | work.ContentAccounting | work.ContentUtil, Pages: setting.Pages{Statuses: []string{"200", "default"}},
 		JSON: work.Pretty, YAML: work.NoTag,
 		Limits: work.Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: 30 * time.Second,
 			Call: 1500 * time.Millisecond, Accounting: 900 * time.Second, Connect: 2500 * time.Millisecond, Drain: time.Second, Header: 32 << 10, Body: 50 << 20, Answers: 256 << 20},

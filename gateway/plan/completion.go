@@ -25,24 +25,24 @@ func addCompletion(cmd *cobra.Command) {
 		complete := func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 			return completeList(values(), toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 		}
-		must(cmd.RegisterFlagCompletionFunc(flag, complete))
+		mustRegister(cmd.RegisterFlagCompletionFunc(flag, complete))
 	}
 	for flag, database := range map[string]string{"user": "/etc/passwd", "group": "/etc/group", "socket-group": "/etc/group"} {
 		complete := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return firstFields(database), cobra.ShellCompDirectiveNoFileComp
 		}
-		must(cmd.RegisterFlagCompletionFunc(flag, complete))
+		mustRegister(cmd.RegisterFlagCompletionFunc(flag, complete))
 	}
 	for _, flag := range []string{"threads", "max-connections", "max-per-source", "max-identities", "max-body"} {
-		must(cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions))
+		mustRegister(cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions))
 	}
 	modes := cobra.FixedCompletions([]string{"0600", "0660", "0666"}, cobra.ShellCompDirectiveNoFileComp)
-	must(cmd.RegisterFlagCompletionFunc("socket-mode", modes))
+	mustRegister(cmd.RegisterFlagCompletionFunc("socket-mode", modes))
 }
 
-// must panics on an error. The only causes of an error are a flag that does not
+// mustRegister panics on an error. The only causes of an error are a flag that does not
 // exist and a flag that already has completions.
-func must(err error) {
+func mustRegister(err error) {
 	if err != nil {
 		panic(err)
 	}

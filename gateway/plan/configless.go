@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"path/filepath"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -30,65 +30,29 @@ type origin struct {
 // slurmd, this program also has an option for the controllers, which precedes
 // the files at the usual places.
 func (o *options) findConfiguration() (origin, error) {
-	if o.confServer != nil && o.conf != "" {
+	if o.ConfServer != nil && o.Conf != "" {
 		return origin{}, errs.New(errs.Invalid, "-f and --conf-server exclude each other")
 	}
-	if o.confServer != nil {
-		return o.fromServers(o.confServer)
+	if o.ConfServer != nil {
+		return o.fromServers(o.ConfServer)
 	}
-	path, err := o.reader().Find(o.conf)
-	if errs.KindOf(err) == errs.NotFound && o.fallbackServer != nil {
-		return o.fromServers(o.fallbackServer)
+	path, err := o.reader().Find(o.Conf)
+	if errs.KindOf(err) == errs.NotFound && o.FallbackServer != nil {
+		return o.fromServers(o.FallbackServer)
 	}
 	return origin{path: path}, err
 }
 
 func (o *options) fromServers(servers confserver.Servers) (origin, error) {
-	if o.controllerNetns != "" {
+	if o.Run.ControllerNetns != "" {
 		return origin{}, errs.New(errs.Invalid, "SCHEDRESTD_CONTROLLER_NETNS: the configuration can't be fetched from another network namespace").
 			WithHint("start sackd in that namespace, which stores the file in /run/slurm/conf, or copy slurm.conf to this machine")
 	}
-	if o.confCA == "" {
+	if o.ConfCA == "" {
 		return origin{servers: servers}, nil
 	}
-	text, err := o.reader().ReadAuthorities(o.confCA)
+	text, err := o.reader().ReadAuthorities(o.ConfCA)
 	return origin{servers: servers, ca: text}, errs.Wrap(err, errs.KindOf(err), "environment: SCHEDRESTD_CONF_CA")
-}
-
-// A serverList is the value of --conf-server.
-type serverList struct{ to *confserver.Servers }
-
-func (l serverList) Set(v string) (err error) {
-	*l.to, err = confserver.Parse(v)
-	return err
-}
-
-func (l serverList) String() string {
-	if l.to == nil || *l.to == nil {
-		return ""
-	}
-	return l.to.String()
-}
-
-func (serverList) Type() string { return "SERVERS" }
-
-func setConfServer(o *options, v string) (err error) {
-	if o.fallbackServer, err = confserver.Parse(v); err != nil {
-		return errs.New(errs.Invalid, "environment: SCHED_CONF_SERVER: %v", err).WithHint("%s", errs.HintOf(err))
-	}
-	return nil
-}
-
-// setPath returns a function that sets an absolute path from the value of the
-// variable called name.
-func setPath(field func(*options) *string, name string) func(*options, string) error {
-	return func(o *options, v string) error {
-		if !filepath.IsAbs(v) {
-			return errs.New(errs.Invalid, "environment: %s=%s is not an absolute path", name, v)
-		}
-		*field(o) = filepath.Clean(v)
-		return nil
-	}
 }
 
 // Time limits of fetching the configuration.
@@ -97,49 +61,58 @@ const (
 	recentCopy = time.Minute // in inetd mode, a copy of at most this age is used, so that not every client causes a request
 )
 
+// A source reads the configuration for the options o.
+type source struct {
+	o    options
+	from origin
+	path string // of the configuration, for messages
+	mode mode
+	log  *slog.Logger
+}
+
 // readConfiguration reads the configuration from a file or from the controllers.
-func (p *planner) readConfiguration() (*conf.Cluster, []conf.Warning, error) {
-	if p.from.servers == nil {
-		return p.o.reader().Read(p.path)
+func (s *source) readConfiguration() (*conf.Cluster, []conf.Warning, error) {
+	if s.from.servers == nil {
+		return s.o.reader().Read(s.path)
 	}
-	sent, isCopy, err := p.fetch()
+	sent, isCopy, err := s.fetch()
 	if err != nil {
 		return nil, nil, err
 	}
-	sent.CA = p.o.confCA
-	p.path = sent.Path(conf.MainFile)
+	sent.CA = s.o.ConfCA
+	s.path = sent.Path(conf.MainFile)
 	c, warnings, err := conf.ReadSent(sent)
 	if err == nil && !isCopy {
-		p.keep(sent, c.Sent)
+		s.keep(sent, c.Sent)
 	}
 	return c, warnings, err
 }
 
 // cache returns the directory for copies of a configuration from a given origin.
 func (o *options) cache(from origin) confserver.Cache {
-	return confserver.Cache{Dir: cmp.Or(o.confCache, become.ConfigCache), CA: from.ca}
+	return confserver.Cache{Dir: cmp.Or(o.ConfCache, become.ConfigCache), CA: from.ca}
 }
 
 // fetch fetches the configuration from the controllers. If none of them answers
 // when the gateway starts, fetch returns the copy of the last answer. At a
 // reload, it returns an error instead: the gateway already has a configuration.
 // If a controller answers, but with a refusal, this is an error, too.
-func (p *planner) fetch() (sent conf.Sent, isCopy bool, err error) {
-	if p.mode != listening {
-		if sent, age, err := p.o.cache(p.from).Load(p.from.servers); err == nil && age <= recentCopy {
+func (s *source) fetch() (sent conf.Sent, isCopy bool, err error) {
+	if s.mode != listening {
+		if sent, age, err := s.o.cache(s.from).Load(s.from.servers); err == nil && age <= recentCopy {
 			return copyOf(sent), true, nil
 		}
 	}
-	token, err := p.o.confToken()
+	token, err := s.o.confToken()
 	if err != nil {
 		return conf.Sent{}, false, err
 	}
 	sent, err = fetcher.Fetch(fetchLimit, fetcher.Options{
-		Options: confserver.Options{Servers: p.from.servers, Token: token, Munge: munge.DefaultSocket, Sack: p.o.anySackSockets(), Log: p.log},
-		CAFile:  p.o.confCA, CA: p.from.ca, CheckNames: p.o.tlsNames,
-		Audit: p.o.switches.AuditConfinement, Require: p.o.switches.RequireConfinement})
+		Options: confserver.Options{Servers: s.from.servers, Token: token, Munge: munge.DefaultSocket, Sack: s.o.anySackSockets(), Log: s.log},
+		CAFile:  s.o.ConfCA, CA: s.from.ca, CheckNames: s.o.Setup.TLS.CheckNames,
+		Audit: s.o.Run.Switches.AuditConfinement, Require: s.o.Run.Switches.RequireConfinement})
 	if err == nil {
-		p.log.Info("configuration fetched", "from", sent.Origin)
+		s.log.Info("configuration fetched", "from", sent.Origin)
 		return sent, false, nil
 	}
 	switch errs.KindOf(err) {
@@ -147,17 +120,17 @@ func (p *planner) fetch() (sent conf.Sent, isCopy bool, err error) {
 	default:
 		return conf.Sent{}, false, err
 	}
-	if p.o.start.Reload {
+	if s.o.start.Reload {
 		return conf.Sent{}, false, err
 	}
-	sent, age, copyErr := p.o.cache(p.from).Load(p.from.servers)
+	sent, age, copyErr := s.o.cache(s.from).Load(s.from.servers)
 	if copyErr != nil {
 		if !errors.Is(copyErr, fs.ErrNotExist) {
-			p.log.Warn("copy of the configuration not usable", "error", copyErr)
+			s.log.Warn("copy of the configuration not usable", "error", copyErr)
 		}
 		return conf.Sent{}, false, err
 	}
-	p.log.Warn("no controller sends the configuration; using the copy of an earlier start", "from", sent.Origin, "age", age.Round(time.Second), "error", err)
+	s.log.Warn("no controller sends the configuration; using the copy of an earlier start", "from", sent.Origin, "age", age.Round(time.Second), "error", err)
 	return copyOf(sent), true, nil
 }
 
@@ -170,13 +143,13 @@ func copyOf(sent conf.Sent) conf.Sent {
 
 // keep stores a copy of the configuration for a start without a controller. The
 // gateway can also run without a copy.
-func (p *planner) keep(sent conf.Sent, used []string) {
-	switch err := p.o.cache(p.from).Store(p.from.servers, sent, used); {
+func (s *source) keep(sent conf.Sent, used []string) {
+	switch err := s.o.cache(s.from).Store(s.from.servers, sent, used); {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist):
-		p.log.Info("no copy of the configuration is kept: the directory does not exist", "directory", p.o.cache(p.from).Dir)
+		s.log.Info("no copy of the configuration is kept: the directory does not exist", "directory", s.o.cache(s.from).Dir)
 	default:
-		p.log.Warn("no copy of the configuration is kept", "error", err)
+		s.log.Warn("no copy of the configuration is kept", "error", err)
 	}
 }
 
@@ -186,10 +159,10 @@ const maxToken = 64 << 10
 // confToken reads the token for fetching the configuration. It returns "" if no
 // file is named. The file may contain the output of "scontrol token".
 func (o *options) confToken() (string, error) {
-	if o.confTokenFile == "" {
+	if o.ConfToken == "" {
 		return "", nil
 	}
-	f, err := o.host.Open(o.confTokenFile)
+	f, err := o.host.Open(o.ConfToken)
 	if err != nil {
 		return "", err
 	}
@@ -199,7 +172,7 @@ func (o *options) confToken() (string, error) {
 		return "", err
 	}
 	if info.Mode().Perm()&0o037 != 0 {
-		return "", errs.New(errs.Denied, "%s: others can read the token", o.confTokenFile).WithHint("chmod 0600 %s", o.confTokenFile)
+		return "", errs.New(errs.Denied, "%s: others can read the token", o.ConfToken).WithHint("chmod 0600 %s", o.ConfToken)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxToken))
 	if err != nil {
@@ -210,7 +183,7 @@ func (o *options) confToken() (string, error) {
 		token = strings.TrimPrefix(token, name)
 	}
 	if token == "" || strings.ContainsAny(token, " \t\n") {
-		return "", errs.New(errs.Invalid, "%s contains no token", o.confTokenFile).WithHint("scontrol token >%s", o.confTokenFile)
+		return "", errs.New(errs.Invalid, "%s contains no token", o.ConfToken).WithHint("scontrol token >%s", o.ConfToken)
 	}
 	return token, nil
 }

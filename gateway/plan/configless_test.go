@@ -47,7 +47,7 @@ func start(isReload bool, args ...string) (*fakeHost, string) {
 	host, setup := new(fakeHost), startHere()
 	setup.Reload = isReload
 	var out, errOut bytes.Buffer
-	run(host, setup, args, &out, &errOut)
+	runCommand(host, setup, args, &out, &errOut)
 	if host.failure != nil {
 		errOut.WriteString("error: " + host.failure.Error())
 	}
@@ -232,10 +232,10 @@ func TestConfToken(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := optionsHere()
-			o.confTokenFile = filepath.Join(t.TempDir(), "token")
-			err := os.WriteFile(o.confTokenFile, []byte(tt.text), 0o600)
+			o.ConfToken = filepath.Join(t.TempDir(), "token")
+			err := os.WriteFile(o.ConfToken, []byte(tt.text), 0o600)
 			if err == nil {
-				err = os.Chmod(o.confTokenFile, tt.mode) // whatever the umask is
+				err = os.Chmod(o.ConfToken, tt.mode) // whatever the umask is
 			}
 			if err != nil {
 				t.Fatal(err)

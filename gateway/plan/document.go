@@ -48,16 +48,16 @@ func (o *options) documentCluster() (*conf.Cluster, error) {
 // there is no configuration, the document contains everything that the options
 // permit.
 func (o *options) tablesArgs(c *conf.Cluster) ([]string, error) {
-	versions, err1 := o.requestedVersions()
-	methods, err2 := o.requestedAuth()
-	content, err3 := o.requestedContent()
+	versions, err1 := o.RequestedVersions()
+	methods, err2 := o.RequestedAuth()
+	content, err3 := o.RequestedContent()
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
 	names := work.NamesSched | work.NamesSlurm
-	if c != nil || o.names != "" {
+	if c != nil || o.Names != "" {
 		var err error
-		if names, err = o.spelling(c); err != nil {
+		if names, err = o.Spelling(c); err != nil {
 			return nil, err
 		}
 	}
@@ -92,8 +92,8 @@ func (o *options) tablesArgs(c *conf.Cluster) ([]string, error) {
 	if names == work.NamesSched|work.NamesSlurm {
 		args[4] = "names=both"
 	}
-	if len(o.statuses) > 0 {
-		args = append(args, "statuses="+strings.Join(o.statuses, ","))
+	if len(o.Setup.Statuses) > 0 {
+		args = append(args, "statuses="+strings.Join(o.Setup.Statuses, ","))
 	}
 	return args, nil
 }

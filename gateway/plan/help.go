@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"schedrestd/internal/feature"
 )
 
 const usage = `Usage: schedrestd [options] LISTEN...
@@ -46,3 +48,7 @@ func setHelp(cmd *cobra.Command) {
 	})
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 }
+
+// latest returns the newest API version that is not a preview, as it appears in
+// paths.
+func latest() string { return feature.LatestOf(feature.Parsers).Name() }

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/spf13/pflag"
+
 	"schedrestd/become"
 	"schedrestd/conf"
 	"schedrestd/internal/guard"
@@ -59,15 +61,19 @@ func startHere() ipc.ConfigSetup {
 
 // runHere runs the command on this machine.
 func runHere(args []string, out, errOut io.Writer) int {
-	return run(new(fakeHost), startHere(), args, out, errOut)
+	return runCommand(new(fakeHost), startHere(), args, out, errOut)
 }
 
-// optionsHere returns options without any settings.
-func optionsHere() options { return options{host: new(fakeHost), start: startHere()} }
+// optionsHere returns the options if nothing is set.
+func optionsHere() options {
+	o := options{host: new(fakeHost), start: startHere()}
+	o.AddFlags(pflag.NewFlagSet("schedrestd", pflag.ContinueOnError))
+	return o
+}
 
 // readConfiguration reads the configuration at path.
 func readConfiguration(path string, log *slog.Logger) (*conf.Cluster, error) {
-	p := planner{o: optionsHere(), path: path, log: log}
+	p := planner{source: source{o: optionsHere(), path: path, log: log}}
 	return p.configuration()
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"schedrestd/become/nss"
+	"schedrestd/conf"
 	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 )
@@ -13,21 +14,21 @@ import (
 // the group of the service. It also looks up root and SchedUser. The parent
 // checks the result.
 func (o *options) resolveService(schedUser string) (s ipc.Service, err error) {
-	if o.user != "" {
-		u, hasEntry, err := nss.ParseUser(o.user)
+	if o.User != "" {
+		u, hasEntry, err := nss.ParseUser(o.User)
 		if err != nil {
-			return s, lookupError(err, "-u "+o.user, "useradd --system --no-create-home --shell /usr/sbin/nologin "+o.user)
+			return s, lookupError(err, "-u "+o.User, "useradd --system --no-create-home --shell /usr/sbin/nologin "+o.User)
 		}
-		if !hasEntry && o.group == "" {
-			return s, errs.New(errs.Invalid, "-u %s has no entry in the user database, so its group isn't known", o.user).
+		if !hasEntry && o.Group == "" {
+			return s, errs.New(errs.Invalid, "-u %s has no entry in the user database, so its group isn't known", o.User).
 				WithHint("set the group with -g")
 		}
 		s.HasUser, s.HasGroup, s.Name, s.UID, s.GID = true, true, u.String(), u.UID, u.GID
 	}
-	if o.group != "" {
-		g, err := nss.ParseGroup(o.group)
+	if o.Group != "" {
+		g, err := nss.ParseGroup(o.Group)
 		if err != nil {
-			return s, lookupError(err, "-g "+o.group, "groupadd --system "+o.group)
+			return s, lookupError(err, "-g "+o.Group, "groupadd --system "+o.Group)
 		}
 		s.HasGroup, s.GID = true, g.GID
 	}
@@ -88,7 +89,7 @@ func lookupError(err error, option, remedy string) error {
 // identityFlags returns the -u and -g options that were used.
 func (o *options) identityFlags() string {
 	var list []string
-	for _, opt := range []struct{ flag, value string }{{"-u", o.user}, {"-g", o.group}} {
+	for _, opt := range []struct{ flag, value string }{{"-u", o.User}, {"-g", o.Group}} {
 		if opt.value != "" {
 			list = append(list, opt.flag+" "+opt.value)
 		}
@@ -98,12 +99,53 @@ func (o *options) identityFlags() string {
 
 // socketGID returns the gid of --socket-group.
 func (o *options) socketGID() (gid uint32, ok bool, err error) {
-	if o.socketGroup == "" {
+	if o.SocketGroup == "" {
 		return 0, false, nil
 	}
-	g, err := nss.ParseGroup(o.socketGroup)
+	g, err := nss.ParseGroup(o.SocketGroup)
 	if err != nil {
-		return 0, true, lookupError(err, "--socket-group "+o.socketGroup, "groupadd --system "+o.socketGroup)
+		return 0, true, lookupError(err, "--socket-group "+o.SocketGroup, "groupadd --system "+o.SocketGroup)
 	}
 	return g.GID, true, nil
+}
+
+// schedUser looks up SchedUser. It returns root if the configuration does not
+// set SchedUser.
+func schedUser(c *conf.Cluster) (nss.User, error) {
+	if c.User == "" {
+		return nss.User{}, nil
+	}
+	u, _, err := nss.ParseUser(c.User)
+	return u, errs.Wrap(err, errs.KindOf(err), "%s=%s", keySpelling(c, "SchedUser"), c.User)
+}
+
+// userAbsent reports whether err means that a site's SlurmUser does not exist
+// on this machine. This is normal on a machine without a Slurm daemon: no
+// process on it runs as SlurmUser, and no file belongs to SlurmUser.
+func userAbsent(c *conf.Cluster, err error) bool {
+	return c.SlurmKeys && errs.KindOf(err) == errs.NotFound
+}
+
+// missingUserHint returns the hint for a configuration that can't be used
+// because SlurmUser does not exist on this machine.
+func missingUserHint(c *conf.Cluster) string {
+	return "create the user " + c.User + " here with the uid that it has on the controller's machine, " +
+		"or set that uid in " + c.Path
+}
+
+// existingUser returns the name of SchedUser. If a site's SlurmUser does not
+// exist on this machine, existingUser returns "", which means root.
+func existingUser(c *conf.Cluster) string {
+	if _, err := schedUser(c); userAbsent(c, err) {
+		return ""
+	}
+	return c.User
+}
+
+// keySpelling returns a key in the spelling that the configuration file uses.
+func keySpelling(c *conf.Cluster, key string) string {
+	if c.SlurmKeys {
+		return strings.Replace(key, "Sched", "Slurm", 1)
+	}
+	return key
 }

@@ -15,7 +15,7 @@ const listWord = "list"
 
 // wantsList reports whether the value of -a, -d or -s requests a list.
 func (o *options) wantsList() bool {
-	return o.auth.value == listWord || o.content.value == listWord || isParserList(o.parsers.value)
+	return o.Auth.Value == listWord || o.Content.Value == listWord || isParserList(o.Parsers.Value)
 }
 
 // isParserList reports whether v is the word "list", alone or with flags.
@@ -32,7 +32,7 @@ func (o *options) printList(out io.Writer) error {
 		}
 	}
 	var page entries
-	if o.auth.value == listWord {
+	if o.Auth.Value == listWord {
 		for _, e := range feature.Auths {
 			var reason error
 			if c != nil {
@@ -41,12 +41,12 @@ func (o *options) printList(out io.Writer) error {
 			page.add(e.Entry, reason)
 		}
 	}
-	if isParserList(o.parsers.value) {
+	if isParserList(o.Parsers.Value) {
 		if err := o.listParsers(&page); err != nil {
 			return err
 		}
 	}
-	if o.content.value == listWord {
+	if o.Content.Value == listWord {
 		for _, e := range feature.Contents {
 			var reason error
 			if c != nil && c.Accounting == nil && e.Content == feature.Accounting {
@@ -83,7 +83,7 @@ func (l entries) print(out io.Writer) {
 // that each version supports, with explanations. For list+FLAG, it prints only
 // the versions that support that flag.
 func (o *options) listParsers(page *entries) error {
-	_, flag, hasFlag := strings.Cut(o.parsers.value, "+")
+	_, flag, hasFlag := strings.Cut(o.Parsers.Value, "+")
 	allFlags := flag == "flags"
 	var required feature.Flags
 	if hasFlag && !allFlags {
@@ -93,7 +93,7 @@ func (o *options) listParsers(page *entries) error {
 			}
 		}
 		if required == 0 {
-			return errs.New(errs.Invalid, "%s: no data parser has the flag %q", o.parsers.origin, "+"+flag).
+			return errs.New(errs.Invalid, "%s: no data parser has the flag %q", o.Parsers.Origin, "+"+flag).
 				WithHint("list+flags shows the flags of each")
 		}
 	}
@@ -120,7 +120,3 @@ func (o *options) listParsers(page *entries) error {
 	}
 	return nil
 }
-
-// latest returns the newest API version that is not a preview, as it appears in
-// paths.
-func latest() string { return feature.LatestOf(feature.Parsers).Name() }

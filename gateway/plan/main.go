@@ -10,10 +10,9 @@
 // the help text, the version, lists, the OpenAPI document and scripts for shell
 // completion.
 //
-// The function Main is in this file. options.go and environment.go parse the
-// input; planner.go, setup.go and plugins.go combine it with the configuration;
-// help.go, list.go and completion.go print text for people; parent.go
-// communicates with schedrestd.
+// The function Main is in this file. Package option parses the input; planner.go,
+// setup.go and plugins.go combine it with the configuration; help.go, list.go and
+// completion.go print text for people; parent.go communicates with schedrestd.
 package plan
 
 import (
@@ -26,9 +25,9 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"schedrestd/gateway/fetcher"
+	"schedrestd/gateway/plan/option"
 	"schedrestd/internal/completion"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/release"
@@ -60,11 +59,11 @@ func Main() int {
 		printError(os.Stderr, err)
 		return 1
 	}
-	return run(&p, p.start, os.Args[1:], os.Stdout, os.Stderr)
+	return runCommand(&p, p.start, os.Args[1:], os.Stdout, os.Stderr)
 }
 
-// run runs the command with args and returns its exit status.
-func run(h host, start ipc.ConfigSetup, args []string, out, errOut io.Writer) int {
+// runCommand runs the command with args and returns its exit status.
+func runCommand(h host, start ipc.ConfigSetup, args []string, out, errOut io.Writer) int {
 	cmd := newCommand(h, start, errOut)
 	cmd.SetArgs(args)
 	cmd.SetOut(out)
@@ -72,7 +71,7 @@ func run(h host, start ipc.ConfigSetup, args []string, out, errOut io.Writer) in
 	completion.WithoutPackage(cmd, args)
 	err := cmd.Execute()
 	if err != nil {
-		err = spelledAsSet(err)
+		err = option.SpelledAsSet(err)
 	}
 	if err != nil && start.Reload {
 		err = h.SendFailure(err)
@@ -103,38 +102,25 @@ func newCommand(h host, start ipc.ConfigSetup, errOut io.Writer) *cobra.Command 
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.read(cmd.Flags(), args); err != nil {
+			if err := o.Read(cmd.Flags(), args); err != nil {
 				return err
 			}
 			switch {
 			case o.wantsList():
 				return o.printList(cmd.OutOrStdout())
-			case o.generateSpec:
+			case o.GenerateSpec:
 				return o.printDocument(cmd.OutOrStdout())
 			}
 			return o.sendPlan(cmd.OutOrStdout(), errOut)
 		},
 	}
-	o.addFlags(cmd.Flags())
+	o.AddFlags(cmd.Flags())
 	setHelp(cmd)
 	addCompletion(cmd)
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return errs.New(errs.Invalid, "%v", err).WithHint("schedrestd --help lists the options")
 	})
 	return cmd
-}
-
-// read parses the command line. Options that the command line does not set are
-// set from the environment.
-func (o *options) read(f *pflag.FlagSet, args []string) error {
-	o.listen = args
-	o.auth.setOrigin(f.Lookup("auth"))
-	o.parsers.setOrigin(f.Lookup("data-parser"))
-	o.content.setOrigin(f.Lookup("openapi"))
-	if err := o.checkEmpty(f); err != nil {
-		return err
-	}
-	return o.applyEnvironment()
 }
 
 // sendPlan checks the options against the configuration and sends the Plan to
@@ -149,12 +135,12 @@ func (o *options) sendPlan(out, errOut io.Writer) error {
 		return err
 	}
 	logTo := ""
-	if o.check {
+	if o.Check {
 		logTo = o.describeLog()
-		o.log = "text" // for the person who checks
+		o.Setup.Log = "text" // for the person who checks
 	}
 	p := newPlanner(*o, from, errOut)
-	if o.check || o.checkConfinement {
+	if o.Check || o.CheckConfinement {
 		p.defaultLevel = slog.LevelWarn // this process should not log a normal start
 	} else if p.mode = o.runMode(); p.mode != listening {
 		p.defaultLevel = p.mode.level()
@@ -163,9 +149,9 @@ func (o *options) sendPlan(out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if o.check {
+	if o.Check {
 		o.printReport(out, plan, p.cluster, p.from, logTo)
-		if o.netns == "" {
+		if o.Run.Netns == "" {
 			if err := o.checkAddresses(append(plan.Metrics, plan.Listen...)); err != nil {
 				return err
 			}

@@ -2,17 +2,19 @@ package plan
 
 import (
 	"bytes"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/conf"
+	"schedrestd/gateway/plan/option"
 	"schedrestd/internal/feature"
+	"schedrestd/internal/setting"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -187,16 +189,15 @@ func TestFlagsBeforeEnvironment(t *testing.T) {
 	t.Setenv("SLURMRESTD_SECURITY", "require_user_name")
 	for _, tt := range []struct {
 		name        string
-		opts        options
+		opts        option.Options
 		listen      []string
 		connections int
 	}{
-		{"environment", options{}, []string{":1", "unix:/run/s"}, 9},
-		{"flags", options{listen: []string{":2"}, connections: 5}, []string{":2"}, 5},
+		{"environment", option.Options{}, []string{":1", "unix:/run/s"}, 9},
+		{"flags", option.Options{Listen: []string{":2"}, Run: ipc.Run{Numbers: ipc.Numbers{Connections: 5}}}, []string{":2"}, 5},
 	} {
-		o := tt.opts
-		o.host, o.start = new(fakeHost), startHere()
-		if err := o.applyEnvironment(); err != nil {
+		o := options{Options: tt.opts, host: new(fakeHost), start: startHere()}
+		if err := o.ReadEnvironment(); err != nil {
 			t.Fatal(err)
 		}
 		cluster, _, err := conf.Read(path)
@@ -216,24 +217,12 @@ func TestFlagsBeforeEnvironment(t *testing.T) {
 	}
 }
 
-// TestNetworks checks that an IPv4 network and the same network in IPv6
-// notation have the same effect.
-func TestNetworks(t *testing.T) {
-	var o options
-	if err := setExempt(&o, "::ffff:10.0.0.0/104,192.0.2.7"); err != nil {
-		t.Fatal(err)
-	}
-	if got := fmt.Sprint(o.admission.Exempt); got != "[10.0.0.0/8 192.0.2.7/32]" {
-		t.Error(got)
-	}
-}
-
 // TestSetup checks the Setup that a worker gets from a configuration.
 func TestSetup(t *testing.T) {
 	path := writeConfig(t, sample)
 	t.Setenv("SCHED_JWT", "daemon")
 	o := optionsHere()
-	if err := o.applyEnvironment(); err != nil {
+	if err := o.ReadEnvironment(); err != nil {
 		t.Fatal(err)
 	}
 	cluster, _, err := conf.Read(path)
@@ -252,11 +241,13 @@ func TestSetup(t *testing.T) {
 			{Name: "two", Host: "127.0.0.2", Network: "tcp", Address: "127.0.0.2:7001"},
 		},
 		Accounting: []work.Address{{Name: "127.0.0.3", Network: "tcp", Address: "127.0.0.3:6819"}},
-		AuthSocket: "/run/sched/ctld.sock", Docs: true, Status: true, Names: work.NamesSched,
-		Content:  work.ContentController | work.ContentAccounting | work.ContentUtil,
-		Statuses: []string{"200", "default"}, YAML: work.NoTag,
-		Limits: o.limits(cluster),
-		Hosts:  o.fixedHosts(), // they differ between machines
+		AuthSocket: "/run/sched/ctld.sock", Names: work.NamesSched,
+		REST:    setting.REST{MaxWait: time.Minute, WatchInterval: time.Second},
+		Pages:   setting.Pages{Docs: true, Status: true, Statuses: []string{"200", "default"}},
+		Content: work.ContentController | work.ContentAccounting | work.ContentUtil, YAML: work.NoTag,
+		Limits:    o.limits(cluster),
+		Admission: work.Admission{Auth: time.Second, Malformed: time.Second, Crash: 15 * time.Second, Threshold: 30 * time.Second},
+		Hosts:     o.fixedHosts(), // they differ between machines
 	}
 	for _, p := range feature.Parsers {
 		want.Parsers = append(want.Parsers, work.Parser{Version: p.Version})

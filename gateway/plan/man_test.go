@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"schedrestd/gateway/plan/option"
 	"schedrestd/internal/feature"
 )
 
@@ -40,8 +41,8 @@ func TestManual(t *testing.T) {
 			want["Fl "+f.Shorthand] = true
 		}
 	})
-	for _, v := range variables {
-		want["Ev "+v.name] = true
+	for _, v := range option.Variables() {
+		want["Ev "+v] = true
 	}
 	for name := range want {
 		if !entries[name] {
@@ -53,8 +54,8 @@ func TestManual(t *testing.T) {
 			t.Errorf("%s has an entry, and the command does not know it", name)
 		}
 	}
-	words := switchNames()
-	for _, l := range levels {
+	words := option.SwitchNames()
+	for _, l := range option.Levels {
 		words = append(words, l.Name)
 	}
 	for _, f := range feature.AllFlags {
@@ -71,7 +72,7 @@ func TestManual(t *testing.T) {
 			t.Errorf("%s is not explained", w)
 		}
 	}
-	for _, f := range gatewayFlags {
+	for _, f := range option.GatewayFlags {
 		if !strings.Contains(strings.ToLower(page), f) {
 			t.Errorf("the debug flag %s is not there", f)
 		}

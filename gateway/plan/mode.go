@@ -21,7 +21,7 @@ const (
 // input and output.
 func (o *options) runMode() mode {
 	switch {
-	case len(o.listen) > 0 || o.start.PassedSockets:
+	case len(o.Listen) > 0 || o.start.PassedSockets:
 		return listening
 	case o.start.Terminal:
 		return interactive
@@ -53,10 +53,10 @@ func (m mode) level() slog.Level {
 // announce logs which options have no effect in this mode. If the client is a
 // person at a terminal, it also prints instructions.
 func (m mode) announce(o options, log *slog.Logger) {
-	if o.threads != 0 {
+	if o.Run.Threads != 0 {
 		log.Warn("option -t ignored: inetd mode has one worker")
 	}
-	if o.netns != "" {
+	if o.Run.Netns != "" {
 		log.Warn("SCHEDRESTD_NETNS ignored: the client of inetd mode is already connected")
 	}
 	if m == interactive {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"schedrestd/gateway/plan/option"
 	"schedrestd/internal/loglevel"
 	"schedrestd/ipc"
 )
@@ -26,7 +27,7 @@ func TestModes(t *testing.T) {
 		{"neither, and no terminal", nil, ipc.ConfigSetup{}, inetd},
 		{"neither, at a terminal", nil, ipc.ConfigSetup{Terminal: true}, interactive},
 	} {
-		o := options{listen: tt.listen, start: tt.start}
+		o := options{Options: option.Options{Listen: tt.listen}, start: tt.start}
 		if got := o.runMode(); got != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
 		}
@@ -43,7 +44,7 @@ func TestAnnounce(t *testing.T) {
 	if out.Len() > 0 {
 		t.Errorf("logged without a reason:\n%s", &out)
 	}
-	inetd.announce(options{threads: 2}, log)
+	inetd.announce(options{Options: option.Options{Run: ipc.Run{Numbers: ipc.Numbers{Threads: 2}}}}, log)
 	if !strings.Contains(out.String(), "option -t ignored") || !strings.Contains(out.String(), "level=WARN") {
 		t.Errorf("-t is not logged as ignored:\n%s", &out)
 	}
@@ -62,7 +63,7 @@ func TestNetworkNamespaceWithoutTCP(t *testing.T) {
 	t.Setenv("SCHEDRESTD_NETNS", "mgmt")
 	for address, want := range map[string]int{"unix:/s": 1, "127.0.0.1:1": 0} {
 		var log bytes.Buffer
-		status := run(new(fakeHost), startHere(), []string{"-f", path, address}, io.Discard, &log)
+		status := runCommand(new(fakeHost), startHere(), []string{"-f", path, address}, io.Discard, &log)
 		if logged := strings.Contains(log.String(), "SCHEDRESTD_NETNS=mgmt needs a TCP address"); status != want || logged != (want == 1) {
 			t.Errorf("%s: exit status %d, log:\n%s", address, status, &log)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"schedrestd/conf"
+	"schedrestd/gateway/plan/option"
 	"schedrestd/internal/loglevel"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -24,11 +25,11 @@ func parseOptions(t *testing.T, args ...string) options {
 	t.Helper()
 	o := optionsHere()
 	f := pflag.NewFlagSet("schedrestd", pflag.ContinueOnError)
-	o.addFlags(f)
+	o.AddFlags(f)
 	if err := f.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.read(f, f.Args()); err != nil {
+	if err := o.Read(f, f.Args()); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -209,7 +210,7 @@ func TestLevels(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			o := parseOptions(t, strings.Fields(tt.args)...)
-			if got := o.level(slog.LevelInfo, &conf.Cluster{DebugFlags: tt.conf}); got != tt.want {
+			if got := o.Level(slog.LevelInfo, &conf.Cluster{DebugFlags: tt.conf}); got != tt.want {
 				t.Errorf("%d, want %d", got, tt.want)
 			}
 		})
@@ -223,7 +224,7 @@ func TestLevelNames(t *testing.T) {
 	var minLevel slog.LevelVar
 	minLevel.Set(-8)
 	log := loglevel.New("", &out, &minLevel)
-	for _, l := range levels[2:] {
+	for _, l := range option.Levels[2:] {
 		if l.Level < slog.LevelDebug {
 			continue
 		}

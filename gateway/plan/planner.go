@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/become/subuid"
 	"schedrestd/conf"
+	"schedrestd/gateway/plan/option"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/loglevel"
 	"schedrestd/ipc"
@@ -19,40 +20,36 @@ import (
 
 // A planner makes a Plan from the options and the configuration.
 type planner struct {
-	o            options
-	from         origin
-	path         string // of the configuration, for messages
-	mode         mode
+	source
 	defaultLevel slog.Level // default log level
 	level        slog.LevelVar
-	log          *slog.Logger
 	cluster      *conf.Cluster // read by read
 	ca           []byte        // the CAs of its daemons; nil without TLS
 }
 
 func newPlanner(o options, from origin, errOut io.Writer) *planner {
-	p := &planner{o: o, from: from, path: from.path, defaultLevel: slog.LevelInfo}
+	p := &planner{source: source{o: o, from: from, path: from.path}, defaultLevel: slog.LevelInfo}
 	if from.servers == nil && !filepath.IsAbs(p.path) {
 		p.path = filepath.Join(o.start.Directory, p.path)
 	}
-	p.level.Set(o.level(p.defaultLevel, nil))
-	p.log = loglevel.New(o.log, errOut, &p.level)
+	p.level.Set(o.Level(p.defaultLevel, nil))
+	p.log = loglevel.New(o.Setup.Log, errOut, &p.level)
 	return p
 }
 
 // plan reads the configuration and returns a Plan for it.
 func (p *planner) plan() (*query.WholePlan, error) {
-	p.level.Set(p.o.level(p.defaultLevel, nil))
+	p.level.Set(p.o.Level(p.defaultLevel, nil))
 	if !p.o.start.Reload {
-		if p.o.verbose > maxVerbosity {
-			p.log.Warn("option -v repeated more than six times", "given", int(p.o.verbose))
+		if p.o.Verbose > option.MaxVerbosity {
+			p.log.Warn("option -v repeated more than six times", "given", int(p.o.Verbose))
 		}
-		warnUnknown(os.Environ(), p.log)
-		for _, setting := range p.o.withoutEffect {
-			p.log.Warn("environment setting without effect", "setting", asSet(setting))
+		option.WarnUnknown(os.Environ(), p.log)
+		for _, setting := range p.o.WithoutEffect {
+			p.log.Warn("environment setting without effect", "setting", option.AsSet(setting))
 		}
-		if p.o.fallbackServer != nil && p.from.servers == nil {
-			p.log.Info(asSet("SCHED_CONF_SERVER")+" has no effect, because there is a configuration file", "path", p.path)
+		if p.o.FallbackServer != nil && p.from.servers == nil {
+			p.log.Info(option.AsSet("SCHED_CONF_SERVER")+" has no effect, because there is a configuration file", "path", p.path)
 		}
 	}
 	plan, ineffective, err := p.read()
@@ -113,13 +110,13 @@ func (p *planner) read() (plan *query.WholePlan, ineffective []string, err error
 		return nil, nil, err
 	}
 	p.cluster = cluster
-	plan, err = p.o.plan(cluster, p.o.level(p.defaultLevel, cluster), p.mode, p.log)
+	plan, err = p.o.plan(cluster, p.o.Level(p.defaultLevel, cluster), p.mode, p.log)
 	if err != nil {
 		return nil, nil, err
 	}
 	plan.Path = p.path
 	plan.Setup.TLS.CA = p.ca
-	return plan, ineffectiveFlags(p.o.effectiveDebugFlags(cluster)), nil
+	return plan, option.IneffectiveFlags(p.o.EffectiveDebugFlags(cluster)), nil
 }
 
 // configuration reads the cluster's configuration and logs its warnings.

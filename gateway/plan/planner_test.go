@@ -29,7 +29,7 @@ func TestAgain(t *testing.T) {
 		m, start := new(fakeHost), startHere()
 		start.Reload, start.SchedUID, start.SocketMode = true, running.SchedUID, running.SocketMode
 		var out, log bytes.Buffer
-		status := run(m, start, []string{"-f", path, "-d", "v0.0.42", "unix:/s", ":1"}, &out, &log)
+		status := runCommand(m, start, []string{"-f", path, "-d", "v0.0.42", "unix:/s", ":1"}, &out, &log)
 		if status != 0 || out.Len() > 0 || strings.Contains(log.String(), "error: ") {
 			t.Errorf("exit status %d, printed %s%s", status, &out, &log)
 		}

@@ -16,50 +16,23 @@ import (
 
 // validate checks the options that do not depend on the configuration.
 func (o *options) validate() error {
-	if err := endpoint.Check(o.listen); err != nil {
+	if err := endpoint.Check(o.Listen); err != nil {
 		return err
 	}
-	if err := o.checkMetrics(); err != nil {
+	if err := o.CheckMetrics(); err != nil {
 		return err
 	}
-	if err := o.checkAudit(); err != nil {
+	if err := o.CheckAudit(); err != nil {
 		return err
 	}
-	if _, err := o.requestedAuth(); err != nil {
+	if _, err := o.RequestedAuth(); err != nil {
 		return err
 	}
-	if _, err := o.requestedVersions(); err != nil {
+	if _, err := o.RequestedVersions(); err != nil {
 		return err
 	}
-	_, err := o.requestedContent()
+	_, err := o.RequestedContent()
 	return err
-}
-
-// requestedAuth returns the requested authentication methods: those that -a
-// lists, or all.
-func (o *options) requestedAuth() (feature.Auth, error) {
-	if o.auth.origin == "" {
-		return feature.Local | feature.JWT, nil
-	}
-	return feature.ParseAuth(o.auth.origin, o.auth.value)
-}
-
-// requestedVersions returns the requested API versions: those that -d lists, or
-// all.
-func (o *options) requestedVersions() ([]feature.Parser, error) {
-	if o.parsers.origin == "" {
-		return feature.AllParsers(), nil
-	}
-	return feature.ParseParsers(o.parsers.origin, o.parsers.value)
-}
-
-// requestedContent returns the requested content plugins: those that -s lists,
-// or all.
-func (o *options) requestedContent() (feature.Content, error) {
-	if o.content.origin == "" {
-		return feature.AllContent, nil
-	}
-	return feature.ParseContent(o.content.origin, o.content.value)
 }
 
 // configureAuth determines how clients can authenticate. If -a lists an
@@ -67,7 +40,7 @@ func (o *options) requestedContent() (feature.Content, error) {
 // unavailable methods and logs the reasons. But even without -a, it returns an
 // error if SCHED_JWT is set and is not "daemon".
 func (o *options) configureAuth(c *conf.Cluster, s *work.Setup, m mode, log *slog.Logger) error {
-	requested, err := o.requestedAuth()
+	requested, err := o.RequestedAuth()
 	if err != nil {
 		return err
 	}
@@ -75,11 +48,11 @@ func (o *options) configureAuth(c *conf.Cluster, s *work.Setup, m mode, log *slo
 		err := o.checkAuth(e.Auth, c)
 		switch {
 		case !requested.Has(e.Auth):
-			log.Info(e.Name+" is not loaded: it is not in the list", "by", o.auth.origin)
+			log.Info(e.Name+" is not loaded: it is not in the list", "by", o.Auth.Origin)
 		case err == nil:
 			s.JWT = s.JWT || e.Auth == feature.JWT
 			s.Local = s.Local || e.Auth == feature.Local
-		case o.auth.origin != "" || o.jwt != "" && o.jwt != jwtDaemon && e.Auth == feature.JWT:
+		case o.Auth.Origin != "" || o.JWT != "" && o.JWT != jwtDaemon && e.Auth == feature.JWT:
 			return errs.New(errs.Invalid, "%s can't be loaded: %v", e.Name, err).WithHint("%s", errs.HintOf(err))
 		default:
 			log.Log(context.Background(), o.omissionLevel(e.Auth, c), e.Name+" is not loaded: "+err.Error())
@@ -103,7 +76,7 @@ func (o *options) configureAuth(c *conf.Cluster, s *work.Setup, m mode, log *slo
 // omitted, the level is a warning. Clients will then send tokens, and the
 // gateway will refuse every token.
 func (o *options) omissionLevel(method feature.Auth, c *conf.Cluster) slog.Level {
-	if method == feature.JWT && o.jwt == jwtDaemon && !c.JWT {
+	if method == feature.JWT && o.JWT == jwtDaemon && !c.JWT {
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo
@@ -119,14 +92,14 @@ func (o *options) checkAuth(method feature.Auth, c *conf.Cluster) error {
 	switch {
 	case method == feature.Local:
 		return checkLocalAuth(c)
-	case o.jwt != "" && o.jwt != jwtDaemon:
+	case o.JWT != "" && o.JWT != jwtDaemon:
 		// Any other value is probably a token that a user exported for client
 		// commands.
 		return errs.New(errs.Invalid, "SCHED_JWT is not %q", jwtDaemon).
 			WithHint("a token in SCHED_JWT is for commands; for the gateway set SCHED_JWT=daemon")
 	case !c.JWT:
 		return errs.New(errs.Invalid, "the configuration has no AuthAltTypes=auth/jwt").WithHint("set AuthAltTypes=auth/jwt in %s", configFile(c))
-	case o.jwt == "":
+	case o.JWT == "":
 		for _, name := range []string{"SCHED_JWT", "SLURM_JWT"} {
 			if _, isSet := os.LookupEnv(name); isSet { // slurmrestd starts with any value, also an empty one
 				return errs.New(errs.Invalid, "%s is set to \"\"", name).WithHint("set %s=daemon", name)
@@ -135,29 +108,6 @@ func (o *options) checkAuth(method feature.Auth, c *conf.Cluster) error {
 		return errs.New(errs.Invalid, "SCHED_JWT=daemon is not set").WithHint("export SCHED_JWT=daemon")
 	}
 	return nil
-}
-
-// sackSockets returns the sockets on which workers can request auth/slurm
-// credentials. If the environment names a socket, sackSockets returns only that
-// one. Otherwise it returns the sockets that Slurm's commands try, in the same
-// order.
-func (o *options) sackSockets(c *conf.Cluster) []string {
-	if o.sackSocket != "" {
-		return []string{o.sackSocket}
-	}
-	return append([]string{"/run/slurm-" + c.ClusterName + "/sack.socket"}, o.anySackSockets()...)
-}
-
-// anySackSockets returns the sockets whose paths do not contain the cluster's
-// name.
-func (o *options) anySackSockets() (list []string) {
-	if o.sackSocket != "" {
-		return []string{o.sackSocket}
-	}
-	for _, dir := range []string{"slurm", "slurmctld", "slurmdbd"} {
-		list = append(list, "/run/"+dir+"/sack.socket")
-	}
-	return list
 }
 
 // checkLocalAuth returns the reason why the daemons can't identify a client
@@ -197,7 +147,7 @@ func configFile(c *conf.Cluster) string {
 // checkAuthMethods refuses authentication methods that exclude each other, and
 // options that leave clients no way to authenticate.
 func (o *options) checkAuthMethods(c *conf.Cluster, s *work.Setup, m mode) error {
-	if o.switches.BecomeUser {
+	if o.Run.Switches.BecomeUser {
 		if err := o.checkBecomeUser(m); err != nil {
 			return err
 		}
@@ -208,8 +158,8 @@ func (o *options) checkAuthMethods(c *conf.Cluster, s *work.Setup, m mode) error
 	}
 	// With become_user, the hint below would be wrong, and checkBecomeUser has
 	// already checked the addresses.
-	if m == listening && len(o.listen) > 0 && !s.JWT && !hasUnix(o.listen) && !o.switches.BecomeUser {
-		reason, remedy := "it is not in the list of "+o.auth.origin, "add it to this list"
+	if m == listening && len(o.Listen) > 0 && !s.JWT && !hasUnix(o.Listen) && !o.Run.Switches.BecomeUser {
+		reason, remedy := "it is not in the list of "+o.Auth.Origin, "add it to this list"
 		if err := o.checkAuth(feature.JWT, c); err != nil {
 			reason, remedy = err.Error(), errs.HintOf(err)
 		}
@@ -227,15 +177,15 @@ func (o *options) checkBecomeUser(m mode) error {
 		return errs.New(errs.Denied, "become_user: only root can run workers as the connecting users").
 			WithHint("start as root, or remove become_user from SCHEDRESTD_SECURITY")
 	}
-	if requested, err := o.requestedAuth(); err != nil || requested != feature.Local {
+	if requested, err := o.RequestedAuth(); err != nil || requested != feature.Local {
 		return errs.New(errs.Invalid, "become_user can't be combined with rest_auth/jwt").
 			WithHint("start with -a rest_auth/local, and listen only on UNIX sockets")
 	}
-	if m == listening && (o.user != "" || o.group != "") {
+	if m == listening && (o.User != "" || o.Group != "") {
 		return errs.New(errs.Invalid, "become_user runs workers as the connecting users, not as -u or -g").
 			WithHint("leave out -u and -g, or remove become_user from SCHEDRESTD_SECURITY")
 	}
-	for _, l := range o.listen {
+	for _, l := range o.Listen {
 		if !strings.HasPrefix(l, "unix:") {
 			return errs.New(errs.Invalid, "become_user cannot listen on %s: the kernel does not report the user of a TCP connection", l).
 				WithHint("listen on unix:/path/to/socket alone")
@@ -252,7 +202,7 @@ func hasUnix(listen []string) bool {
 // is unavailable, this is an error. Without -s, unavailable plugins are
 // omitted.
 func (o *options) servedContent(c *conf.Cluster, log *slog.Logger) (work.Content, error) {
-	requested, err := o.requestedContent()
+	requested, err := o.RequestedContent()
 	if err != nil {
 		return 0, err
 	}
@@ -267,7 +217,7 @@ func (o *options) servedContent(c *conf.Cluster, log *slog.Logger) (work.Content
 	case !requested.Has(feature.Accounting):
 	case c.Accounting != nil:
 		content |= work.ContentAccounting
-	case o.content.origin != "":
+	case o.Content.Origin != "":
 		return 0, errs.New(errs.Invalid, "openapi/scheddb can't be loaded: %s", noAccounting).
 			WithHint("set AccountingStorageType=accounting_storage/%s in %s, or leave openapi/scheddb out of the list", accountingDaemon(c), configFile(c))
 	default:

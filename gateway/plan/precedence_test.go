@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/conf"
+	"schedrestd/gateway/plan/option"
 	"schedrestd/internal/zone"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -36,7 +37,7 @@ type precedenceCase struct {
 // variable must have the same effect in both spellings, and there must be an
 // error if both are set to different values.
 func TestPrecedence(t *testing.T) {
-	level := func(o options, _ *query.WholePlan, c *conf.Cluster) any { return o.level(slog.LevelInfo, c) }
+	level := func(o options, _ *query.WholePlan, c *conf.Cluster) any { return o.Level(slog.LevelInfo, c) }
 	setup := func(get func(work.Setup) any) func(options, *query.WholePlan, *conf.Cluster) any {
 		return func(_ options, c *query.WholePlan, _ *conf.Cluster) any { return get(c.Setup) }
 	}
@@ -46,13 +47,13 @@ func TestPrecedence(t *testing.T) {
 	tests := map[string]precedenceCase{
 		"SCHED_CONF": {value: "/one", want: "/one", otherValue: "/two", args: "-f /three", flagWant: "/three",
 			got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any {
-				path, err := conf.Find(o.conf)
+				path, err := conf.Find(o.Conf)
 				if err != nil {
 					return err
 				}
 				return path
 			}},
-		"SCHED_SACK_SOCKET": {value: "/run/a/s", want: "/run/a/s", otherValue: "/run/b/s", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.sackSocket }},
+		"SCHED_SACK_SOCKET": {value: "/run/a/s", want: "/run/a/s", otherValue: "/run/b/s", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.SackSocket }},
 		"SCHED_CONF_SERVER": {value: "one:7", want: "one:7", otherValue: "two", args: "--conf-server three", flagWant: "three:6817",
 			got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any {
 				defer func(paths []string) { defaultPaths(paths) }(defaultPaths(nil))
@@ -62,14 +63,14 @@ func TestPrecedence(t *testing.T) {
 				}
 				return from.servers.String()
 			}},
-		"SCHEDRESTD_CONF_CA":      {value: "/a", want: "/a", otherValue: "/b", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.confCA }},
+		"SCHEDRESTD_CONF_CA":      {value: "/a", want: "/a", otherValue: "/b", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.ConfCA }},
 		"SCHEDRESTD_CONF_CACHE":   {value: "/a", want: "/a", otherValue: "/b", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.cache(origin{}).Dir }},
-		"SCHEDRESTD_CONF_TOKEN":   {value: "/a", want: "/a", otherValue: "/b", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.confTokenFile }},
+		"SCHEDRESTD_CONF_TOKEN":   {value: "/a", want: "/a", otherValue: "/b", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.ConfToken }},
 		"SCHED_DEBUG_FLAGS":       {value: "Backfill", want: slog.LevelInfo, otherValue: "Data", args: "-v", flagWant: slog.Level(-2), configLine: "DebugFlags=Network", got: level},
 		"SCHEDRESTD_DEBUG":        {value: "quiet", want: slog.Level(127), otherValue: "3", args: "-vv", flagWant: slog.LevelDebug, configLine: "DebugFlags=Network", got: level},
 		"SCHED_DEBUG":             {value: "quiet", want: slog.Level(127), otherValue: "3", args: "-vv", flagWant: slog.LevelDebug, configLine: "DebugFlags=Network", got: level},
 		"SCHEDRESTD_DEBUG_STDERR": {value: "quiet", want: slog.Level(127), otherValue: "3", args: "-vv", flagWant: slog.LevelDebug, configLine: "DebugFlags=Network", got: level},
-		"SCHEDRESTD_DEBUG_SYSLOG": {value: "quiet", want: []string{"SCHEDRESTD_DEBUG_SYSLOG: SCHEDRESTD_LOG sends the log elsewhere"}, otherValue: "3", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.withoutEffect }},
+		"SCHEDRESTD_DEBUG_SYSLOG": {value: "quiet", want: []string{"SCHEDRESTD_DEBUG_SYSLOG: SCHEDRESTD_LOG sends the log elsewhere"}, otherValue: "3", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.WithoutEffect }},
 		"SCHED_JWT":               {value: "daemon", want: true, otherValue: "a.b.c", got: setup(func(s work.Setup) any { return s.JWT })},
 		"SCHED_JSON":              {configLine: "SerializerParameters=compact", value: "pretty", want: work.Pretty, otherValue: "compact", got: setup(func(s work.Setup) any { return s.JSON })},
 		"SCHEDRESTD_JSON":         {value: "pretty", want: work.Pretty, otherValue: "compact", got: setup(func(s work.Setup) any { return s.JSON })},
@@ -118,29 +119,29 @@ func TestPrecedence(t *testing.T) {
 		"SCHEDRESTD_RATE":  {value: "50", want: [2]uint32{50, 100}, otherValue: "50:60", got: setup(func(s work.Setup) any { return [2]uint32{s.Admission.Rate, s.Admission.Burst} })},
 		"SCHEDRESTD_NAMES": {value: "sched", want: work.NamesSched, otherValue: "slurm", configLine: "SlurmctldTimeout=30", got: setup(func(s work.Setup) any { return s.Names })},
 	}
-	for _, v := range variables {
-		if v.name == "ABORT_ON_FATAL" { // schedrestd reads it; cmd/schedrestd.TestCommand/abort tests it
+	for _, v := range option.Variables() {
+		if v == "ABORT_ON_FATAL" { // schedrestd reads it; cmd/schedrestd.TestCommand/abort tests it
 			continue
 		}
-		test, ok := tests[v.name]
+		test, ok := tests[v]
 		if !ok {
-			t.Errorf("%s is not tested", v.name)
+			t.Errorf("%s is not tested", v)
 			continue
 		}
-		spellings := []string{v.name}
-		if rest, ok := strings.CutPrefix(v.name, "SCHED"); ok {
+		spellings := []string{v}
+		if rest, ok := strings.CutPrefix(v, "SCHED"); ok {
 			spellings = append(spellings, "SLURM"+rest)
 		}
 		outcome := func(t *testing.T, name string, args string) any {
 			t.Helper()
 			path := writeConfig(t, sample+test.configLine+"\n")
-			if v.name != "SCHED_JWT" {
+			if v != "SCHED_JWT" {
 				t.Setenv("SCHED_JWT", "daemon")
 			}
 			t.Setenv(name, test.value)
 			o := parseOptions(t, strings.Fields(args)...)
-			if len(o.listen) == 0 {
-				o.listen = []string{":1", "unix:/s"}
+			if len(o.Listen) == 0 {
+				o.Listen = []string{":1", "unix:/s"}
 			}
 			cluster, _, err := conf.Read(path)
 			if err != nil {
@@ -168,13 +169,13 @@ func TestPrecedence(t *testing.T) {
 		if len(spellings) == 1 {
 			continue
 		}
-		t.Run(v.name+" in two spellings that differ", func(t *testing.T) {
+		t.Run(v+" in two spellings that differ", func(t *testing.T) {
 			writeConfig(t, "")
 			t.Setenv(spellings[0], test.value)
 			t.Setenv(spellings[1], test.otherValue)
 			var out, errOut bytes.Buffer
 			status := runHere([]string{"-f", "/nowhere/x", "unix:/nowhere/s"}, &out, &errOut)
-			if v.name == "SCHED_CONF" { // has no effect if -f is given
+			if v == "SCHED_CONF" { // has no effect if -f is given
 				status = runHere([]string{"unix:/nowhere/s"}, &out, &errOut)
 			}
 			if status != 1 || !strings.Contains(errOut.String(), spellings[0]+" and "+spellings[1]+" are both set and differ") {

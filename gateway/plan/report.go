@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/conf"
+	"schedrestd/gateway/plan/option"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/feature"
 	"schedrestd/ipc"
@@ -36,10 +37,10 @@ func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *con
 	if from.servers != nil {
 		row("copy", "%s", o.describeCopy(from))
 	}
-	row("variables", "%s", cmp.Or(strings.Join(setVariables(os.Environ()), ", "), "none"))
+	row("variables", "%s", cmp.Or(strings.Join(option.SetVariables(os.Environ()), ", "), "none"))
 	row("cluster", "%s", cmp.Or(s.Cluster, "without a name"))
-	row("controllers", "%s", addresses(slices.Concat(s.Front, s.Controllers)))
-	row("accounting", "%s", addresses(s.Accounting))
+	row("controllers", "%s", describeAddresses(slices.Concat(s.Front, s.Controllers)))
+	row("accounting", "%s", describeAddresses(s.Accounting))
 	row("daemons", "%s", describeDaemonTLS(s.TLS))
 	row("API", "%s", o.describeAPI(s))
 	row("deprecated", "%s", cmp.Or(describeDeprecated(s.Deprecated), "no version"))
@@ -47,17 +48,17 @@ func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *con
 	row("lifespan", "%s", describeLifespan(&cluster.Auth, s.JWT))
 	row("unknown users", "%s", describeUnknown(plan))
 	row("local users", "%s", describeLocal(plan))
-	row("addresses", "%s", cmp.Or(strings.Join(o.listen, ", "), "those that the service manager opens"))
+	row("addresses", "%s", cmp.Or(strings.Join(o.Listen, ", "), "those that the service manager opens"))
 	row("web pages", "%s", cmp.Or(strings.Join(s.Origins, ", "), "only the gateway's own"))
 	if s.Local {
 		row("host names", "%s", strings.Join(append([]string{"localhost"}, s.Hosts...), ", "))
 	}
 	row("TLS", "%s", describeTLS(plan.Secrets.TLS))
-	row("metrics", "%s", cmp.Or(o.metrics, "off"))
+	row("metrics", "%s", cmp.Or(o.Metrics, "off"))
 	row("runs as", "%s", describeService(plan))
 	row("limits", "connections=%d workers=%d threads=%d body=%d", plan.Numbers.Connections, plan.Numbers.Workers, plan.Numbers.Threads, s.Limits.Body)
 	row("rate", "%s", describeRate(s.Admission))
-	row("security", "%s", cmp.Or(strings.Join(o.switches.names(), ", "), "no switches"))
+	row("security", "%s", cmp.Or(strings.Join(o.SetSwitches(), ", "), "no switches"))
 	row("log", "%s", logTo)
 	row("audit log", "%s", cmp.Or(plan.Audit.Path, "off"))
 	row("idempotency", "%s", cmp.Or(plan.Audit.Claims, "off"))
@@ -66,7 +67,7 @@ func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *con
 
 // describeLog returns where the log is written, and whether the socket exists.
 func (o *options) describeLog() string {
-	format, path, _ := strings.Cut(o.log, ":")
+	format, path, _ := strings.Cut(o.Setup.Log, ":")
 	switch {
 	case path == "":
 		return cmp.Or(format, "text") + ", to standard error"
@@ -121,8 +122,8 @@ func filesOr(files []string, path string) []string {
 	return files
 }
 
-// addresses returns the addresses of daemons, each with the host's name.
-func addresses(list []work.Address) string {
+// describeAddresses returns the addresses of daemons, each with the host's name.
+func describeAddresses(list []work.Address) string {
 	var texts []string
 	for _, a := range list {
 		text := a.Address
@@ -277,19 +278,4 @@ func describeRate(a work.Admission) string {
 		return "no limit"
 	}
 	return fmt.Sprintf("%d requests per second of one user, %d at once", a.Rate, a.Burst)
-}
-
-// setVariables returns the names of the variables in environ that have an
-// effect on the gateway.
-func setVariables(environ []string) (names []string) {
-	for _, entry := range environ {
-		name, value, _ := strings.Cut(entry, "=")
-		for _, v := range variables {
-			if value != "" && v.name == strings.Replace(name, "SLURM", "SCHED", 1) {
-				names = append(names, name)
-			}
-		}
-	}
-	slices.Sort(names)
-	return names
 }

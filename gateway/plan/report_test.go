@@ -32,7 +32,7 @@ func TestReport(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			host := new(fakeHost)
 			var out, errOut bytes.Buffer
-			if status := run(host, startHere(), append([]string{"--check", "-f", path, "-v", "--max-connections", "7"}, tt.listen...), &out, &errOut); status != 0 {
+			if status := runCommand(host, startHere(), append([]string{"--check", "-f", path, "-v", "--max-connections", "7"}, tt.listen...), &out, &errOut); status != 0 {
 				t.Fatalf("exit status %d: %s", status, &errOut)
 			}
 			rows := map[string]string{}
@@ -79,7 +79,7 @@ func TestDescribeTokens(t *testing.T) {
 		var out, errOut bytes.Buffer
 		path := writeConfig(t, "ClusterName=c\nSlurmctldHost=localhost\nAuthType=auth/munge\n"+tt.conf)
 		t.Setenv("SCHED_JWT", "daemon") // writeConfig has unset it
-		if status := run(new(fakeHost), startHere(), []string{"--check", "-f", path, "unix:/s"}, &out, &errOut); status != 0 {
+		if status := runCommand(new(fakeHost), startHere(), []string{"--check", "-f", path, "unix:/s"}, &out, &errOut); status != 0 {
 			t.Fatalf("%s: exit status %d: %s", tt.name, status, &errOut)
 		}
 		_, text, _ := strings.Cut(out.String(), "\ntokens ")
@@ -104,14 +104,14 @@ func TestDescribeLifespan(t *testing.T) {
 		var out, errOut bytes.Buffer
 		path := writeConfig(t, "ClusterName=c\nSlurmctldHost=localhost\nAuthType=auth/munge\n"+tt.conf)
 		t.Setenv("SCHED_JWT", "daemon") // writeConfig has unset it
-		if status := run(new(fakeHost), startHere(), []string{"--check", "-f", path, "unix:/s"}, &out, &errOut); status != 0 {
+		if status := runCommand(new(fakeHost), startHere(), []string{"--check", "-f", path, "unix:/s"}, &out, &errOut); status != 0 {
 			t.Fatalf("%q: exit status %d: %s", tt.conf, status, &errOut)
 		}
 		if !strings.Contains(out.String(), "\nlifespan ") || !strings.Contains(out.String(), tt.want+"\n") {
 			t.Errorf("%q: no %q in\n%s", tt.conf, tt.want, &out)
 		}
 		errOut.Reset()
-		if status := run(new(fakeHost), startHere(), []string{"-f", path, "unix:/s"}, &out, &errOut); status != 0 {
+		if status := runCommand(new(fakeHost), startHere(), []string{"-f", path, "unix:/s"}, &out, &errOut); status != 0 {
 			t.Fatalf("%q: exit status %d: %s", tt.conf, status, &errOut)
 		}
 		const line = "tokens can be exchanged for others that expire later"

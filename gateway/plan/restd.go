@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"schedrestd/conf"
+	"schedrestd/gateway/plan/option"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -13,24 +14,24 @@ import (
 // precedence over the configuration.
 
 func (o *options) maxConnections(c *conf.Cluster) uint32 {
-	return uint32(min(cmp.Or(o.connections, c.Restd.Connections), ipc.MaxConnections))
+	return min(cmp.Or(o.Run.Connections, uint32(c.Restd.Connections)), ipc.MaxConnections)
 }
 
 func (o *options) maxThreads(c *conf.Cluster) uint32 {
-	return uint32(min(cmp.Or(o.threads, c.Restd.Threads), maxThreads))
+	return min(cmp.Or(o.Run.Threads, uint32(c.Restd.Threads)), option.MaxThreads)
 }
 
 // jsonLayout returns the layout of JSON, which is compact by default. no_tag is
 // a word for YAML.
 func (o *options) jsonLayout(c *conf.Cluster) work.Layout {
-	if o.json != nil {
-		return *o.json
+	if o.JSON != nil {
+		return *o.JSON
 	}
 	layout := work.Compact
 	if c != nil {
 		for _, word := range c.Restd.Layout {
 			if word != "no_tag" {
-				layout = layouts[word]
+				layout = option.Layouts[word]
 			}
 		}
 	}
@@ -40,8 +41,8 @@ func (o *options) jsonLayout(c *conf.Cluster) work.Layout {
 // yamlLayout returns the layout of YAML. The default is no_tag, which users of
 // YAML expect.
 func (o *options) yamlLayout(c *conf.Cluster) work.Layout {
-	if o.yaml != nil {
-		return *o.yaml
+	if o.YAML != nil {
+		return *o.YAML
 	}
 	if len(c.Restd.Layout) == 0 {
 		return work.NoTag
@@ -49,7 +50,7 @@ func (o *options) yamlLayout(c *conf.Cluster) work.Layout {
 	layout := work.Pretty // Slurm's default
 	for _, word := range c.Restd.Layout {
 		if layout != work.NoTag {
-			layout = layouts[word]
+			layout = option.Layouts[word]
 		}
 	}
 	return layout

@@ -39,7 +39,7 @@ func slurmSetup(t *testing.T, text string) (work.Setup, string, error) {
 	path := writeConfig(t, text)
 	t.Setenv("SLURM_JWT", "daemon")
 	o := optionsHere()
-	if err := o.applyEnvironment(); err != nil {
+	if err := o.ReadEnvironment(); err != nil {
 		t.Fatal(err)
 	}
 	cluster, warnings, err := conf.Read(path)
@@ -109,7 +109,7 @@ func TestSackSocket(t *testing.T) {
 	t.Setenv("SCHED_SACK_SOCKET", "")
 	t.Setenv("SLURM_SACK_SOCKET", "/run//other/sack.socket")
 	o := optionsHere()
-	if err := o.applyEnvironment(); err != nil {
+	if err := o.ReadEnvironment(); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"/run/other/sack.socket"}, o.sackSockets(&conf.Cluster{ClusterName: "c"})); diff != "" {
@@ -161,8 +161,8 @@ func TestNoSuchUser(t *testing.T) {
 		t.Errorf("jwt %t, local %t, %v, logged %s", s.JWT, s.Local, err, log)
 	}
 	o := optionsHere()
-	o.jwt = jwtDaemon
-	o.switches.RequireUserName = true
+	o.JWT = jwtDaemon
+	o.Setup.RequireUserName = true
 	if _, err = o.setup(c, listening, discard); err == nil || !strings.Contains(err.Error(), "require_user_name") || !strings.Contains(errs.HintOf(err), "create the user nobody-has-this-name") {
 		t.Errorf("with require_user_name: %v (%s)", err, errs.HintOf(err))
 	}

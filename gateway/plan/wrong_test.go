@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/gateway/plan/option"
 )
 
 // TestWrongValues checks variables that configure a protection. A misspelled or
@@ -94,7 +96,7 @@ func TestWrongValues(t *testing.T) {
 		},
 	}
 	for name, list := range tests {
-		if !slices.ContainsFunc(variables, func(v variable) bool { return v.name == name }) {
+		if !slices.Contains(option.Variables(), name) {
 			t.Errorf("%s is no variable", name)
 		}
 		for _, tt := range list {
@@ -160,7 +162,7 @@ func TestNamesAsSet(t *testing.T) {
 // must suggest that variable.
 func TestUnread(t *testing.T) {
 	var log bytes.Buffer
-	warnUnknown([]string{
+	option.WarnUnknown([]string{
 		"SCHEDRESTD_AUDIT_LOGG=stderr", "SCHEDRESTD_FOO=1", "SLURMRESTD_PENALTY=off", "SCHEDRESTD_SECRET_SAUCE=a value that must not be logged",
 		"SCHEDRESTD_OPTIONS=-v", "SLURMRESTD_OPTIONS=-v", "SCHEDRESTD_RATE=5", "SLURMRESTD_SECURITY=become_user", // read by the gateway, or not meant for it
 		"SCHEDRESTD_RAT=", "SCHED_CONFF=/x", "SLURM_JOB_ID=7", "PATH=/bin", "SCHEDRESTDX=1",

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/gateway/worker/keys"
+	"schedrestd/internal/setting"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 	"schedrestd/model"
@@ -220,7 +221,7 @@ const sixFields = "job_id,job_state,name,user_name,partition,time_limit.number"
 func listHandler(b testing.TB, controller work.Address) http.Handler {
 	setup := work.Setup{Setup: ipc.Setup{JWT: true},
 		Controllers: []work.Address{controller}, Names: work.NamesSched, Parsers: []work.Parser{{Version: 43}},
-		Content: work.ContentController, MaxWait: time.Minute, WatchInterval: time.Second, Limits: work.Limits{Call: time.Minute, Accounting: time.Minute, Connect: time.Minute, Stall: time.Minute, Body: 1 << 20, Answers: 256 << 20},
+		Content: work.ContentController, REST: setting.REST{MaxWait: time.Minute, WatchInterval: time.Second}, Limits: work.Limits{Call: time.Minute, Accounting: time.Minute, Connect: time.Minute, Stall: time.Minute, Body: 1 << 20, Answers: 256 << 20},
 	}
 	h, err := NewHandler(setup, keys.New(), nil)
 	must(b, err)

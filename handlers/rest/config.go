@@ -12,17 +12,19 @@ import (
 	"schedrestd/auth"
 	"schedrestd/handlers/feed"
 	"schedrestd/internal/feature"
+	"schedrestd/internal/setting"
 )
 
 // Config configures a Server. MaxBody and ReadBody must be set if any route reads
 // a body.
 type Config struct {
+	setting.REST
+
 	Auth          auth.Options
 	Authenticator *auth.Authenticator            // verifies credentials; nil if only the daemons verify them
 	Names         api.Names                      // served spellings
 	Parsers       []feature.Parser               // served API versions and their options; nil for all
 	Deprecated    map[schema.Version]Deprecation // by version; nil for none
-	Origins       []string                       // origins whose web pages may read the answers; nil for none
 	JSON, YAML    schema.Layout                  // layout of bodies
 	Cluster       string                         // name of the cluster
 	Release       string                         // release of this program, "1.2.3"
@@ -31,14 +33,10 @@ type Config struct {
 	SendLength    bool                           // every answer announces its length; if false, only answers to HTTP/1.0 requests do
 	Memory        Memory                         // limits the memory for large bodies and stored answers; nil for no limit
 	Renderings    int                            // memory for records that several requests share, in bytes; 0 for none
-	MaxAge        time.Duration                  // age of lists that is accepted if a request does not say; 0 for none
-	MaxWait       time.Duration                  // maximum time for which a request waits for a change; 0 if none waits
-	WatchInterval time.Duration                  // minimum time between two requests to the controller for all that wait; 0 for a second
 	CallTime      time.Duration                  // maximum time for which a daemon is asked; 0 for no limit
 	MaxBody       int64                          // maximum length of a request's body; 0 if no body is allowed
 	MaxParsed     int64                          // maximum memory for a body with the values that are parsed from it; 0 for no limit
 	ReadBody      time.Duration                  // maximum time to wait for the next bytes of a body
-	Strict        bool                           // bodies with unknown fields are refused, even with +fast
 	Audit         Audit                          // records changes and stores Idempotency-Keys; nil if it does neither
 	Keys          bool                           // Audit stores Idempotency-Keys; otherwise they are refused
 	Log           *slog.Logger                   // nil for no log

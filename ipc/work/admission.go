@@ -4,8 +4,6 @@ import (
 	"net/netip"
 	"slices"
 	"time"
-
-	"schedrestd/ipc"
 )
 
 // Admission contains the settings for penalties and rate limits. The dispatcher
@@ -25,14 +23,6 @@ type Admission struct {
 // MaxPrefixes is the maximum number of elements in each of the lists Exempt,
 // Proxies and ProxyUIDs.
 const MaxPrefixes = 32
-
-func (a *Admission) Walk(w *ipc.Walker) {
-	w.Fields(&a.Auth, &a.Malformed, &a.Crash, &a.Threshold)
-	ipc.List(w, &a.Exempt, MaxPrefixes, 2, func(p *netip.Prefix) { w.Fields(p) })
-	ipc.List(w, &a.Proxies, MaxPrefixes, 2, func(p *netip.Prefix) { w.Fields(p) })
-	ipc.List(w, &a.ProxyUIDs, MaxPrefixes, 4, func(uid *uint32) { w.Fields(uid) })
-	w.Fields(&a.Rate, &a.Burst)
-}
 
 // IsProxy reports whether the peer with this address and uid is a trusted
 // proxy. If addr is invalid, the peer has connected to a UNIX socket, and the

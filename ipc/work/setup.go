@@ -2,22 +2,19 @@ package work
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
+	"schedrestd/internal/setting"
 	"schedrestd/ipc"
 )
 
-// Limits on the number of elements in Setup's lists. A Setup that reached all
-// limits would exceed ipc.MaxMessage, so Pack would refuse it.
+// Limits on the numbers of origins and host names that the administrator lists.
+// The machine's own host names may be as many again as MaxHosts.
 const (
-	maxAddresses = 32
-	maxParsers   = 16
-	maxStatuses  = 64
-	MaxOrigins   = 32
-	MaxHosts     = 32      // that are configured; as many again may be the machine's own
-	maxZone      = 8 << 10 // bytes; the same as zone.MaxSize
-	maxCA        = 6 << 10 // bytes; the same as tlsconn.MaxCA
+	MaxOrigins = 32
+	MaxHosts   = 32
 )
 
 // Setup is the part of the options and the configuration that a worker gets. It
@@ -26,6 +23,8 @@ const (
 // passes on the rest, which is encoded in ipc.Setup.Settings.
 type Setup struct {
 	ipc.Setup
+	setting.REST
+	setting.Pages
 
 	Cluster     string
 	Controllers []Address // the primary controller first
@@ -37,27 +36,19 @@ type Setup struct {
 	TLS         TLS
 	Sack        []string // sockets that issue auth/slurm credentials, which replace MUNGE credentials; in order of preference
 
-	RequireUserName bool          // refuse the token of root or SchedUser if the request names no user
-	StrictBodies    bool          // refuse a body with an unknown field
-	Docs            bool          // the page at /docs is served
-	Status          bool          // the page at /status is served
-	Origins         []string      // origins whose web pages may read answers
-	Hosts           []string      // host names of the gateway, in lower case
-	Metrics         bool          // events are counted for the exporter
-	MaxAge          time.Duration // age that a list's data may have if the request does not say; 0 for none
-	MaxWait         time.Duration // maximum time for which a request waits for a change; 0 if none waits
-	WatchInterval   time.Duration // minimum time between two requests to the controller for all that wait for the same list
-	Zone            []byte        // the local time zone, in the format TZif; empty: UTC
-	UserClaim       string        // additional claim that may contain the user's name; "": only the standard claims
-	ClientIDs       bool          // the daemons take the identity from a token's claims uid, gid and id (use_jwt_client_ids)
-	ClientIDsOnly   bool          // they refuse a token without these claims
-	PassUnknown     bool          // the daemons decide about users that this machine does not know
+	RequireUserName bool     // refuse the token of root or SchedUser if the request names no user
+	Hosts           []string // host names of the gateway, in lower case
+	Metrics         bool     // events are counted for the exporter
+	Zone            []byte   // the local time zone, in the format TZif; empty: UTC
+	UserClaim       string   // additional claim that may contain the user's name; "": only the standard claims
+	ClientIDs       bool     // the daemons take the identity from a token's claims uid, gid and id (use_jwt_client_ids)
+	ClientIDsOnly   bool     // they refuse a token without these claims
+	PassUnknown     bool     // the daemons decide about users that this machine does not know
 	Names           Names
 
 	Parsers    []Parser      // API versions that are served, oldest first
 	Deprecated []Deprecation // API versions that clients should no longer use
 	Content    Content       // which paths are served
-	Statuses   []string      // responses that the OpenAPI document lists, such as "200" or "default"
 	JSON       Layout
 	YAML       Layout
 
@@ -69,31 +60,7 @@ type Setup struct {
 // parent does not decode.
 type settings Setup
 
-func (s *settings) Walk(w *ipc.Walker) {
-	w.Text(maxName, &s.Cluster)
-	ipc.List(w, &s.Controllers, maxAddresses, 8, func(a *Address) { a.Walk(w) })
-	ipc.List(w, &s.Front, maxAddresses, 8, func(a *Address) { a.Walk(w) })
-	w.Fields(&s.MorePorts)
-	ipc.List(w, &s.Accounting, maxAddresses, 8, func(a *Address) { a.Walk(w) })
-	w.Text(ipc.MaxAddress, &s.AuthSocket)
-	s.Munge.Walk(w)
-	s.TLS.Walk(w)
-	ipc.List(w, &s.Sack, maxAddresses, 2, func(t *string) { w.Text(ipc.MaxAddress, t) })
-	w.Fields(&s.RequireUserName, &s.StrictBodies, &s.Docs, &s.Status, &s.Metrics, &s.MaxAge, &s.MaxWait, &s.WatchInterval)
-	ipc.List(w, &s.Origins, MaxOrigins, 2, func(t *string) { w.Text(maxName, t) })
-	ipc.List(w, &s.Hosts, 2*MaxHosts, 2, func(t *string) { w.Text(maxName, t) })
-	w.Blob(&s.Zone, maxZone)
-	w.Text(maxName, &s.UserClaim)
-	w.Fields(&s.ClientIDs, &s.ClientIDsOnly, &s.PassUnknown)
-	ipc.Enum(w, &s.Names, "spelling", 0, NamesSched|NamesSlurm)
-	ipc.List(w, &s.Parsers, maxParsers, 2, func(p *Parser) { w.Fields(&p.Version, &p.Flags) })
-	ipc.List(w, &s.Deprecated, maxParsers, 17, func(d *Deprecation) { w.Fields(&d.Version, &d.Since, &d.Sunset) })
-	ipc.Enum(w, &s.Content, "content", 0, ContentController|ContentAccounting|ContentUtil)
-	ipc.List(w, &s.Statuses, maxStatuses, 2, func(t *string) { w.Text(8, t) })
-	ipc.Enum(w, &s.JSON, "layout", Compact, NoTag)
-	ipc.Enum(w, &s.YAML, "layout", Compact, NoTag)
-	w.Fields(&s.Limits, &s.Admission)
-}
+func (s *settings) Walk(w *ipc.Walker) { walk(w, reflect.ValueOf(s).Elem()) }
 
 // Opaque returns the part of s that the parent does not decode, as a message.
 func (s *Setup) Opaque() ipc.Message { return (*settings)(s) }
@@ -177,6 +144,8 @@ const (
 	NamesSlurm                   // /slurm/…, X-SLURM-USER-TOKEN
 )
 
+func (n *Names) Walk(w *ipc.Walker) { ipc.Enum(w, n, "spelling", 0, NamesSched|NamesSlurm) }
+
 // Parser describes one API version that is served: v0.0.42 if Version is 42.
 // Package feature defines the bits of Flags.
 type Parser struct {
@@ -202,6 +171,10 @@ const (
 	ContentUtil                           // openapi/util
 )
 
+func (c *Content) Walk(w *ipc.Walker) {
+	ipc.Enum(w, c, "content", 0, ContentController|ContentAccounting|ContentUtil)
+}
+
 // Layout is the formatting of a body.
 type Layout uint8
 
@@ -211,6 +184,8 @@ const (
 	Pretty
 	NoTag // YAML without the types' tags
 )
+
+func (l *Layout) Walk(w *ipc.Walker) { ipc.Enum(w, l, "layout", Compact, NoTag) }
 
 // Limits bounds the time and the memory that one client can take. Every field
 // must be set.
@@ -230,33 +205,10 @@ type Limits struct {
 
 // Check returns an error if a limit is not set.
 func (l Limits) Check() error {
-	for name, set := range map[string]bool{
-		"ReadHeader": l.ReadHeader > 0, "ReadBody": l.ReadBody > 0, "Idle": l.Idle > 0, "Stall": l.Stall > 0, "Call": l.Call > 0, "Accounting": l.Accounting > 0,
-		"Connect": l.Connect > 0, "Drain": l.Drain > 0, "Header": l.Header > 0, "Body": l.Body > 0, "Answers": l.Answers > 0,
-	} {
-		if !set {
-			return fmt.Errorf("the limit %s is not set", name)
+	for v, i := reflect.ValueOf(l), 0; i < v.NumField(); i++ {
+		if v.Field(i).IsZero() {
+			return fmt.Errorf("the limit %s is not set", v.Type().Field(i).Name)
 		}
 	}
 	return nil
-}
-
-func (a *Address) Walk(w *ipc.Walker) {
-	w.Text(maxName, &a.Name, &a.Host)
-	w.Text(8, &a.Network)
-	w.Text(ipc.MaxAddress, &a.Address)
-}
-
-func (t *TLS) Walk(w *ipc.Walker) {
-	w.Blob(&t.CA, maxCA)
-	w.Fields(&t.CheckNames)
-}
-
-func (m *Munge) Walk(w *ipc.Walker) {
-	w.Text(ipc.MaxAddress, &m.Socket, &m.Accounting)
-	w.Fields(&m.TTL)
-}
-
-func (l *Limits) Walk(w *ipc.Walker) {
-	w.Fields(&l.ReadHeader, &l.ReadBody, &l.Idle, &l.Stall, &l.Call, &l.Accounting, &l.Connect, &l.Drain, &l.Header, &l.Body, &l.Answers)
 }

@@ -1,4 +1,4 @@
-package plan
+package option
 
 import (
 	"fmt"
@@ -60,15 +60,15 @@ func TestOrigins(t *testing.T) {
 		{value: "https://a:https", error: "has no valid port"},
 	}
 	for _, tt := range tests {
-		var o options
-		err := setOrigins(&o, tt.value)
+		var o Options
+		err := o.setOrigins("SCHEDRESTD_CORS_ORIGINS", tt.value)
 		if tt.error != "" {
 			if err == nil || !strings.Contains(err.Error(), tt.error) || errs.HintOf(err) == "" {
 				t.Errorf("%s: %v", tt.value, err)
 			}
 			continue
 		}
-		if d := cmp.Diff(tt.want, o.origins); d != "" || err != nil {
+		if d := cmp.Diff(tt.want, o.Setup.Origins); d != "" || err != nil {
 			t.Errorf("%s: %v\n%s", tt.value, err, d)
 		}
 	}

@@ -1,36 +1,35 @@
-package plan
+package option
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 
-	"schedrestd/internal/errs"
 	"schedrestd/ipc/work"
 )
 
 // setOrigins parses the origins whose web pages may read the gateway's answers.
 // Browsers write an origin in only one form, and the gateway compares it as a
 // text. So setOrigins refuses all other forms, which would never match.
-func setOrigins(o *options, v string) error {
+func (o *Options) setOrigins(name, v string) error {
 	bad := func(format string, args ...any) error {
-		return errs.New(errs.Invalid, "environment: SCHEDRESTD_CORS_ORIGINS=%s: %s", v, fmt.Sprintf(format, args...)).
+		return invalid(name, v, ": "+format, args...).
 			WithHint("list origins as browsers send them, such as https://portal.example.org,http://127.0.0.1:8080")
 	}
-	o.origins = splitList(v)
-	if n := len(o.origins); n == 0 || n > work.MaxOrigins {
+	origins := splitList(v)
+	if n := len(origins); n == 0 || n > work.MaxOrigins {
 		return bad("not 1 to %d origins", work.MaxOrigins)
 	}
-	for i, origin := range o.origins {
+	for i, origin := range origins {
 		if why := checkOrigin(origin); why != "" {
 			return bad("%q %s", origin, why)
 		}
-		if slices.Contains(o.origins[:i], origin) {
+		if slices.Contains(origins[:i], origin) {
 			return bad("%s is given twice", origin)
 		}
 	}
+	o.Setup.Origins = origins
 	return nil
 }
 
@@ -54,14 +53,14 @@ func checkOrigin(origin string) string {
 		return "has no valid port"
 	case port == defaultPort:
 		return "names the default port, which browsers leave out"
-	case !isOriginHost(host):
+	case !IsHost(host):
 		return "has no host in the form that browsers send (lower case, xn-- for other letters)"
 	}
 	return ""
 }
 
-// isOriginHost reports whether host is written as in a browser's Origin header.
-func isOriginHost(host string) bool {
+// IsHost reports whether host is written as in a browser's Origin header.
+func IsHost(host string) bool {
 	if inner, ok := strings.CutPrefix(host, "["); ok {
 		inner, ok = strings.CutSuffix(inner, "]")
 		addr, err := netip.ParseAddr(inner)

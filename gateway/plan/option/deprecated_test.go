@@ -1,4 +1,4 @@
-package plan
+package option
 
 import (
 	"strings"
@@ -34,15 +34,15 @@ func TestDeprecated(t *testing.T) {
 		{value: "v0.0.40:2027-06-01:2026-12-01", error: "v0.0.40 would end before it is deprecated"},
 	}
 	for _, tt := range tests {
-		var o options
-		err := setDeprecated(&o, tt.value)
+		var o Options
+		err := o.setDeprecated("SCHEDRESTD_DEPRECATED", tt.value)
 		if tt.error != "" {
 			if err == nil || !strings.Contains(err.Error(), tt.error) || errs.HintOf(err) == "" {
 				t.Errorf("%s: %v", tt.value, err)
 			}
 			continue
 		}
-		if d := cmp.Diff(tt.want, o.deprecated); d != "" || err != nil {
+		if d := cmp.Diff(tt.want, o.Setup.Deprecated); d != "" || err != nil {
 			t.Errorf("%s: %v\n%s", tt.value, err, d)
 		}
 	}

@@ -1,4 +1,4 @@
-package plan
+package option
 
 import (
 	"log/slog"
@@ -7,16 +7,15 @@ import (
 	"strings"
 
 	"schedrestd/conf"
-	"schedrestd/internal/errs"
 	"schedrestd/internal/loglevel"
 )
 
-// levels lists the log levels, with the numbers and names that Slurm's
+// Levels lists the log levels, with the numbers and names that Slurm's
 // configuration and SCHEDRESTD_DEBUG use. The messages of a level include those
 // of all earlier levels in the list. One -v selects the level after info.
 // Slurm's levels after debug are accepted, but have the effect of debug,
 // because the gateway has no messages for them.
-var levels = []struct {
+var Levels = []struct {
 	Name  string
 	Level slog.Level
 }{
@@ -32,7 +31,7 @@ var levels = []struct {
 	{"debug5", -8},
 }
 
-// infoLevel is the index of info in levels.
+// infoLevel is the index of info in Levels.
 const infoLevel = 3
 
 // A level is a log level. The isSet field is false if the administrator has not
@@ -44,41 +43,41 @@ type level struct {
 
 // parseLevel parses the value of the environment variable called name.
 func parseLevel(name, v string) (level, error) {
-	for i, l := range levels {
+	for i, l := range Levels {
 		if v == strconv.Itoa(i) || strings.EqualFold(v, l.Name) {
 			return level{l.Level, true}, nil
 		}
 	}
-	names := make([]string, len(levels))
-	for i, l := range levels {
+	names := make([]string, len(Levels))
+	for i, l := range Levels {
 		names[i] = l.Name
 	}
-	return level{}, errs.New(errs.Invalid, "environment: %s=%s is not a log level", name, v).
-		WithHint("allowed values: 0 to %d, %s", len(levels)-1, strings.Join(names, ", "))
+	return level{}, invalid(name, v, " is not a log level").
+		WithHint("allowed values: 0 to %d, %s", len(Levels)-1, strings.Join(names, ", "))
 }
 
-// level returns the log level that -v sets. Without -v, it returns the level
+// Level returns the log level that -v sets. Without -v, it returns the level
 // that the environment sets. If neither is set, it returns defaultLevel, or
 // debug if a debug flag concerns the gateway.
-func (o *options) level(defaultLevel slog.Level, c *conf.Cluster) slog.Level {
+func (o *Options) Level(defaultLevel slog.Level, c *conf.Cluster) slog.Level {
 	switch {
-	case o.verbose > 0:
-		return levels[infoLevel+min(int(o.verbose), maxVerbosity)].Level
+	case o.Verbose > 0:
+		return Levels[infoLevel+min(int(o.Verbose), MaxVerbosity)].Level
 	case o.debug.isSet:
 		return o.debug.Level
-	case hasGatewayFlag(o.effectiveDebugFlags(c)):
+	case hasGatewayFlag(o.EffectiveDebugFlags(c)):
 		return min(defaultLevel, slog.LevelDebug)
 	}
 	return defaultLevel
 }
 
-// gatewayFlags lists Slurm's debug flags that concern a gateway.
-var gatewayFlags = []string{"auditrpcs", "audittls", "conmgr", "data", "network", "networkraw", "protocol", "tls"}
+// GatewayFlags lists Slurm's debug flags that concern a gateway.
+var GatewayFlags = []string{"auditrpcs", "audittls", "conmgr", "data", "network", "networkraw", "protocol", "tls"}
 
-// effectiveDebugFlags returns the debug flags that the environment sets. If the
-// environment sets none, effectiveDebugFlags returns the flags that the
+// EffectiveDebugFlags returns the debug flags that the environment sets. If the
+// environment sets none, EffectiveDebugFlags returns the flags that the
 // configuration sets.
-func (o *options) effectiveDebugFlags(c *conf.Cluster) []string {
+func (o *Options) EffectiveDebugFlags(c *conf.Cluster) []string {
 	if o.debugFlags != nil || c == nil {
 		return o.debugFlags
 	}
@@ -86,10 +85,10 @@ func (o *options) effectiveDebugFlags(c *conf.Cluster) []string {
 }
 
 func hasGatewayFlag(flags []string) bool {
-	return slices.ContainsFunc(flags, func(f string) bool { return slices.Contains(gatewayFlags, strings.ToLower(f)) })
+	return slices.ContainsFunc(flags, func(f string) bool { return slices.Contains(GatewayFlags, strings.ToLower(f)) })
 }
 
-// ineffectiveFlags returns the flags that have no effect in a gateway.
-func ineffectiveFlags(flags []string) []string {
+// IneffectiveFlags returns the flags that have no effect in a gateway.
+func IneffectiveFlags(flags []string) []string {
 	return slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return hasGatewayFlag([]string{f}) })
 }

@@ -1,7 +1,6 @@
-package plan
+package option
 
 import (
-	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -29,8 +28,8 @@ const maxPenalty = time.Hour
 
 // setPenalties parses the penalties for offences: "off", or words such as
 // auth:1s. A penalty that the value does not name keeps its default.
-func setPenalties(o *options, v string) error {
-	a := &o.admission
+func (o *Options) setPenalties(name, v string) error {
+	a := &o.Setup.Admission
 	if v == "off" {
 		a.Auth, a.Malformed, a.Crash, a.Threshold = 0, 0, 0, 0
 		return nil
@@ -39,7 +38,7 @@ func setPenalties(o *options, v string) error {
 		"auth": &a.Auth, "malformed": &a.Malformed, "crash": &a.Crash, "threshold": &a.Threshold,
 	}
 	bad := func(format string, args ...any) error {
-		return errs.New(errs.Invalid, "environment: SCHEDRESTD_PENALTIES=%s: %s", v, fmt.Sprintf(format, args...)).
+		return invalid(name, v, ": "+format, args...).
 			WithHint("use off, or a list of auth, malformed, crash and threshold, "+
 				"each at most once with a time up to %s, such as auth:1s,threshold:30s", maxPenalty)
 	}
@@ -49,19 +48,19 @@ func setPenalties(o *options, v string) error {
 	}
 	seen := map[string]bool{}
 	for _, word := range words {
-		name, value, _ := strings.Cut(word, ":")
+		kind, value, _ := strings.Cut(word, ":")
 		d, err := time.ParseDuration(value)
 		switch {
-		case durations[name] == nil:
-			return bad("unknown penalty %q", name)
-		case seen[name]:
-			return bad("%s is given twice", name)
+		case durations[kind] == nil:
+			return bad("unknown penalty %q", kind)
+		case seen[kind]:
+			return bad("%s is given twice", kind)
 		case err != nil || d < 0 || d > maxPenalty || d%time.Millisecond != 0:
 			return bad("%q has no valid time", word)
-		case d == 0 && name == "threshold":
+		case d == 0 && kind == "threshold":
 			return bad("a threshold of 0 would block every client")
 		}
-		*durations[name], seen[name] = d, true
+		*durations[kind], seen[kind] = d, true
 	}
 	return nil
 }
@@ -69,21 +68,21 @@ func setPenalties(o *options, v string) error {
 // setProxies parses the trusted proxies. For a proxy that connects to a UNIX
 // socket, the value must name the user that the proxy runs as. Otherwise every
 // local user who can connect to the socket would be trusted.
-func setProxies(o *options, v string) (err error) {
+func (o *Options) setProxies(name, v string) (err error) {
 	words, netWords := splitList(v), []string{}
 	for _, word := range words {
-		name, isUnix := strings.CutPrefix(word, "unix")
-		if !isUnix || name != "" && name[0] != ':' {
+		user, isUnix := strings.CutPrefix(word, "unix")
+		if !isUnix || user != "" && user[0] != ':' {
 			netWords = append(netWords, word)
 			continue
 		}
-		uid, err := peerUID(strings.TrimPrefix(name, ":"))
+		uid, err := peerUID(strings.TrimPrefix(user, ":"))
 		if err != nil {
-			return errs.Wrap(err, errs.KindOf(err), "environment: SCHEDRESTD_TRUSTED_PROXIES=%s: %s", v, word)
+			return errs.Wrap(err, errs.KindOf(err), "environment: %s=%s: %s", name, v, word)
 		}
-		o.admission.ProxyUIDs = append(o.admission.ProxyUIDs, uid)
+		o.Setup.Admission.ProxyUIDs = append(o.Setup.Admission.ProxyUIDs, uid)
 	}
-	o.admission.Proxies, err = parseNetworks("SCHEDRESTD_TRUSTED_PROXIES", v, netWords, len(words), ", or unix:USER")
+	o.Setup.Admission.Proxies, err = parseNetworks(name, v, netWords, len(words), ", or unix:USER")
 	return err
 }
 
@@ -105,9 +104,9 @@ func peerUID(name string) (uint32, error) {
 }
 
 // setExempt parses the addresses and networks that get no penalties.
-func setExempt(o *options, v string) (err error) {
+func (o *Options) setExempt(name, v string) (err error) {
 	words := splitList(v)
-	o.admission.Exempt, err = parseNetworks("SCHEDRESTD_EXEMPT", v, words, len(words), "")
+	o.Setup.Admission.Exempt, err = parseNetworks(name, v, words, len(words), "")
 	return err
 }
 
@@ -118,7 +117,7 @@ func setExempt(o *options, v string) (err error) {
 // which describes that form.
 func parseNetworks(name, value string, words []string, n int, otherForm string) (list []netip.Prefix, err error) {
 	bad := func(format string, args ...any) error {
-		return errs.New(errs.Invalid, "environment: %s=%s: %s", name, value, fmt.Sprintf(format, args...)).
+		return invalid(name, value, ": "+format, args...).
 			WithHint("list addresses, and networks with zero host bits, such as 192.0.2.7,10.0.0.0/8,2001:db8::/32%s", otherForm)
 	}
 	for _, word := range words {
@@ -145,7 +144,7 @@ const maxRate = 1_000_000
 
 // setRate parses the rate limit of an identity: requests per second, optionally
 // followed by a colon and the burst.
-func setRate(o *options, v string) error {
+func (o *Options) setRate(name, v string) error {
 	rate, burst, hasBurst := strings.Cut(v, ":")
 	r, err := strconv.ParseUint(rate, 10, 32)
 	b := 2 * r
@@ -153,10 +152,10 @@ func setRate(o *options, v string) error {
 		b, err = strconv.ParseUint(burst, 10, 32)
 	}
 	if err != nil || r < 1 || r > maxRate || b < 1 || b > 2*maxRate {
-		return errs.New(errs.Invalid, "environment: SCHEDRESTD_RATE=%s is not a rate", v).
+		return invalid(name, v, " is not a rate").
 			WithHint("give requests per second, from 1 to %d, and optionally a burst (default: twice the rate), "+
 				"such as 50 or 50:200", maxRate)
 	}
-	o.admission.Rate, o.admission.Burst = uint32(r), uint32(b)
+	o.Setup.Admission.Rate, o.Setup.Admission.Burst = uint32(r), uint32(b)
 	return nil
 }

@@ -1,4 +1,4 @@
-package plan
+package option
 
 import (
 	"log/slog"
@@ -13,9 +13,9 @@ import (
 // gateway's command line.
 var externalVariables = []string{"SCHEDRESTD_OPTIONS"}
 
-// warnUnknown logs unknown variables that have the gateway's prefix. An
+// WarnUnknown logs unknown variables that have the gateway's prefix. An
 // administrator who misspells a variable expects it to have an effect.
-func warnUnknown(environment []string, log *slog.Logger) {
+func WarnUnknown(environment []string, log *slog.Logger) {
 	slices.Sort(environment)
 	for _, v := range environment {
 		name, value, _ := strings.Cut(v, "=")
@@ -37,8 +37,7 @@ func isUnknown(name string) bool {
 		return false
 	}
 	canonical := "SCHED" + name[len("SCHED"):] // both prefixes have the same length
-	return !slices.Contains(externalVariables, canonical) &&
-		!slices.ContainsFunc(variables, func(v variable) bool { return v.name == canonical })
+	return !slices.Contains(externalVariables, canonical) && !slices.Contains(Variables(), canonical)
 }
 
 // nearestVariable returns the known variable that is most similar to the
@@ -46,8 +45,8 @@ func isUnknown(name string) bool {
 // similar, the result is "".
 func nearestVariable(name string) string {
 	var suffixes []string
-	for _, v := range variables {
-		if suffix, ok := strings.CutPrefix(v.name, prefix); ok {
+	for _, v := range Variables() {
+		if suffix, ok := strings.CutPrefix(v, prefix); ok {
 			suffixes = append(suffixes, suffix)
 		}
 	}

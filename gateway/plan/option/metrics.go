@@ -1,31 +1,24 @@
-package plan
+package option
 
 import (
 	"schedrestd/gateway/endpoint"
 	"schedrestd/internal/errs"
 )
 
-func setMetrics(o *options, v string) error {
-	if o.metrics == "" {
-		o.metrics = v
-	}
-	return nil
-}
-
-// checkMetrics refuses an invalid address for metrics. An https:// address is
+// CheckMetrics refuses an invalid address for metrics. An https:// address is
 // invalid: with TLS, the exporter would also need the private key.
-func (o *options) checkMetrics() error {
-	if o.metrics == "" {
+func (o *Options) CheckMetrics() error {
+	if o.Metrics == "" {
 		return nil
 	}
 	const hint = "use --metrics=127.0.0.1:9820, or --metrics=unix:/run/schedrestd/metrics; " +
 		"put a proxy with TLS in front of it for other machines"
-	e, err := endpoint.Parse(o.metrics)
+	e, err := endpoint.Parse(o.Metrics)
 	if err != nil {
 		return errs.New(errs.Invalid, "metrics: %v", err).WithHint("%s", hint)
 	}
 	if e.TLS {
-		return errs.New(errs.Invalid, "metrics are served without TLS: %s", o.metrics).WithHint("%s", hint)
+		return errs.New(errs.Invalid, "metrics are served without TLS: %s", o.Metrics).WithHint("%s", hint)
 	}
 	return nil
 }

@@ -1,12 +1,10 @@
-package plan
+package option
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"schedrestd/internal/errs"
 	"schedrestd/internal/feature"
 	"schedrestd/ipc/work"
 )
@@ -14,12 +12,12 @@ import (
 // setDeprecated parses the versions of the API that clients should leave. Each
 // has the day from which it is deprecated, and may have the day from which it is
 // no longer served.
-func setDeprecated(o *options, v string) error {
+func (o *Options) setDeprecated(name, v string) error {
 	bad := func(format string, args ...any) error {
-		return errs.New(errs.Invalid, "environment: SCHEDRESTD_DEPRECATED=%s: %s", v, fmt.Sprintf(format, args...)).
+		return invalid(name, v, ": "+format, args...).
 			WithHint("use a list of versions, each with one or two days, such as v0.0.40:2026-12-01:2027-06-01")
 	}
-	o.deprecated = nil
+	o.Setup.Deprecated = nil
 	for _, word := range splitList(v) {
 		fields := strings.Split(word, ":")
 		i := slices.IndexFunc(feature.Parsers, func(p feature.Parser) bool { return p.Name() == fields[0] })
@@ -27,7 +25,7 @@ func setDeprecated(o *options, v string) error {
 			return bad("unknown version %q", fields[0])
 		}
 		d := work.Deprecation{Version: feature.Parsers[i].Version}
-		if slices.ContainsFunc(o.deprecated, func(other work.Deprecation) bool { return other.Version == d.Version }) {
+		if slices.ContainsFunc(o.Setup.Deprecated, func(other work.Deprecation) bool { return other.Version == d.Version }) {
 			return bad("%s is given twice", fields[0])
 		}
 		if len(fields) < 2 || len(fields) > 3 {
@@ -43,9 +41,9 @@ func setDeprecated(o *options, v string) error {
 		if d.Sunset != 0 && d.Sunset < d.Since { // RFC 9745, 4
 			return bad("%s would end before it is deprecated", fields[0])
 		}
-		o.deprecated = append(o.deprecated, d)
+		o.Setup.Deprecated = append(o.Setup.Deprecated, d)
 	}
-	if len(o.deprecated) == 0 {
+	if len(o.Setup.Deprecated) == 0 {
 		return bad("no version is named")
 	}
 	return nil
