@@ -59,9 +59,9 @@ var accountsParams = schema.Object("", func() schema.Fields[AccountsParams] {
 		accountFlag("with_assocs", model.AccountWithAssocs, "Include the associations", schema.Until(V41)),
 		accountFlag("with_coords", model.AccountWithCoordinators, "Include the coordinators, which the answer always does", schema.Until(V41)),
 		accountFlag("with_deleted", model.AccountWithDeleted, "Include deleted records", schema.Until(V41)),
+		accountFlag("DELETED", model.AccountWithDeleted, "Include deleted records", schema.Since(V41)),
 		accountFlag("WithAssociations", model.AccountWithAssocs, "Include the associations", schema.Since(V41)),
 		accountFlag("WithCoordinators", model.AccountWithCoordinators, "Include the coordinators, which the answer always does", schema.Since(V41)),
-		accountFlag("DELETED", model.AccountWithDeleted, "Include deleted records", schema.Since(V41)),
 		schema.Ignore[AccountsParams]("NoUsersAreCoords", boolText, "Ignored in lists", schema.Since(V41)),
 		schema.Ignore[AccountsParams]("UsersAreCoords", boolText, "Ignored in lists", schema.Since(V41)),
 	}

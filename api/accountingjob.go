@@ -294,15 +294,15 @@ var accountingJobsParams = schema.Object("", func() schema.Fields[AccountingJobs
 		numberTexts("reservation_id", "Numbers of reservations", func(p *AccountingJobsParams) *[]string { return &p.ReservationIDs }),
 		schema.F("state", stateNumbers, func(p *AccountingJobsParams) *[]string { return &p.States }, "States of the jobs; words separated by commas"),
 		schema.F("step", selectedSteps, func(p *AccountingJobsParams) *[]model.SelectedStep { return &p.Steps }, "Jobs, tasks or steps, such as 12, 12_3 or 12.batch, separated by commas"),
+		schema.F("timelimit_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.TimeLimitMax }, "Longest time limit", schema.Unit("min"), schema.Undocumented(V41)),
+		schema.F("timelimit_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.TimeLimitMin }, "Shortest time limit", schema.Unit("min"), schema.Undocumented(V41)),
+		schema.F("end_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageEnd }, "Jobs that existed before this time", schema.Unit(TimeText)),
+		schema.F("start_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageStart }, "Jobs that existed after this time; default: no limit", schema.Unit(TimeText)),
 		schema.Set("submit_time", instant, func(p *AccountingJobsParams, t model.Time) error {
 			p.UsageStart = t
 			p.AccountingJobFilter.Flags |= model.JobFilterNoDefaultUsage
 			return nil
 		}, "Jobs submitted after this time", schema.Unit(TimeText), schema.Undocumented(V41)),
-		schema.F("timelimit_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.TimeLimitMax }, "Longest time limit", schema.Unit("min"), schema.Undocumented(V41)),
-		schema.F("timelimit_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.TimeLimitMin }, "Shortest time limit", schema.Unit("min"), schema.Undocumented(V41)),
-		schema.F("end_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageEnd }, "Jobs that existed before this time", schema.Unit(TimeText)),
-		schema.F("start_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageStart }, "Jobs that existed after this time; default: no limit", schema.Unit(TimeText)),
 		schema.F("node", hostList, func(p *AccountingJobsParams) *string { return &p.UsedNodes }, "Nodes, as a host list; matches jobs that used at least one of them"),
 		texts("users", "Users, by name or number", func(p *AccountingJobsParams) *[]string { return &p.UserIDs }),
 		texts("wckey", "Workload keys", func(p *AccountingJobsParams) *[]string { return &p.WCKeys }),

@@ -127,6 +127,9 @@ func nodeList() schema.Type[string] {
 		})
 }
 
+// powerFlags is the type of a list of flags that no longer exist.
+var powerFlags = schema.NamedUntil(V41, "power_flags", anyArray)
+
 // anyArray returns the type of an array whose contents are ignored. It is shown
 // as an empty array.
 func anyArray() schema.Type[struct{}] {

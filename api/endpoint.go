@@ -139,22 +139,31 @@ func (e *Endpoint) HasFields() bool {
 	return e.Method == http.MethodGet && !e.ChangingGET && !e.NoFields
 }
 
-// Parameters returns the parameters of the endpoint in v.
+// Parameters returns the parameters of the endpoint in v. Those in slurmrestd's
+// document come first and in its order, because generated clients may pass them
+// by position.
 func (e *Endpoint) Parameters(v schema.View) []schema.Property {
-	list := e.Params.Shape(v).Fields
+	var documented, more []schema.Property
+	for _, p := range e.Params.Shape(v).Fields {
+		if p.Undocumented {
+			more = append(more, p)
+		} else {
+			documented = append(documented, p)
+		}
+	}
 	if e.HasFields() {
-		list = append(slices.Clip(list), FieldsParameter)
+		more = append(more, FieldsParameter)
 	}
 	if e.Paged {
-		list = append(slices.Clip(list), LimitParameter, ContinueParameter)
+		more = append(more, LimitParameter, ContinueParameter)
 	}
 	if e.Waits() {
-		list = append(slices.Clip(list), WaitParameter)
+		more = append(more, WaitParameter)
 	}
 	if e.Ending {
-		list = append(slices.Clip(list), UntilParameter)
+		more = append(more, UntilParameter)
 	}
-	return list
+	return append(documented, more...)
 }
 
 // InPath reports whether the parameter with this name is in the path.

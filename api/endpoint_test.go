@@ -59,17 +59,15 @@ var differingAnswers = map[string]string{
 }
 
 // TestEndpoints compares the method, path, name, parameters and bodies of every
-// endpoint with those in slurmrestd's documents. If the documents for a version
-// lack the operation, the test checks only that SlurmSince agrees with this.
+// endpoint with those in slurmrestd's documents, and the order of the
+// parameters. If the documents for a version lack the operation, the test checks
+// only that SlurmSince agrees with this.
 func TestEndpoints(t *testing.T) {
 	ops := operations(t)
-	params := map[[3]string]map[string]string{}
+	params := map[[3]string][]string{}
 	for _, c := range rows(t, "params.tsv") {
 		key := [3]string{c[0], c[1], c[2]}
-		if params[key] == nil {
-			params[key] = map[string]string{}
-		}
-		params[key][c[3]+" "+c[4]] = strings.TrimSpace(c[5] + " " + c[8])
+		params[key] = append(params[key], strings.TrimSpace(c[3]+" "+c[4]+": "+c[5]+" "+c[8]))
 	}
 	differ := map[string]bool{}
 	for _, e := range Endpoints {
@@ -84,24 +82,22 @@ func TestEndpoints(t *testing.T) {
 				if documented == (v < e.SlurmSince) {
 					t.Fatalf("Slurm's gateway has it: %v; declared as ours: %v", documented, v < e.SlurmSince)
 				}
-				got := map[string]string{}
-				for _, p := range e.Params.Shape(view).Fields {
-					if p.Undocumented {
-						continue
-					}
-					got[place(e, p.Name)+" "+p.Name] = describeParam(p)
-				}
 				if !documented {
 					return
+				}
+				var got []string
+				for i, p := range e.Parameters(view) {
+					if !p.Undocumented {
+						got = append(got, place(e, p.Name)+" "+p.Name+": "+describeParam(p))
+						if len(got) <= i {
+							t.Errorf("parameter %s comes after one that slurmrestd's document lacks", p.Name)
+						}
+					}
 				}
 				if op.id != e.OperationID(view) {
 					t.Errorf("documented as %s", op.id)
 				}
-				want := params[key]
-				if want == nil {
-					want = map[string]string{}
-				}
-				if d := gocmp.Diff(want, got); d != "" {
+				if d := gocmp.Diff(params[key], got); d != "" {
 					t.Errorf("parameters documented (-), declared (+):\n%s", d)
 				}
 				if want := schemaName(v, op.answer, e.Answer, view); op.answer != want && differingAnswers[e.ID] != "" {

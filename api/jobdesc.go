@@ -86,7 +86,7 @@ func descFields() schema.Fields[model.JobDesc] {
 		schema.F("partition", text, func(d *model.JobDesc) *model.Text { return &d.Partition }, "Partition, or several separated by commas"),
 		schema.Set("distribution_plane_size", plain, setPlaneSize, "Number of tasks in each block of a plane distribution", schema.Count, schema.Until(V41)),
 		schema.Set("distribution_plane_size", number, setPlaneSize, "Number of tasks in each block of a plane distribution", schema.Count, schema.Since(V41)),
-		schema.Ignore[model.JobDesc]("power_flags", anyArray, "No longer used", schema.Deprecated(V41), schema.Until(V45)),
+		schema.Ignore[model.JobDesc]("power_flags", powerFlags, "No longer used", schema.Deprecated(V41), schema.Until(V45)),
 		schema.F("prefer", text, func(d *model.JobDesc) *model.Text { return &d.Prefer }, "Preferred features of the nodes"),
 		schema.Set("hold", schema.Boolean, setHold, "Whether to hold the job"),
 		schema.Set("priority", number, setPriority, "Priority; 0 holds the job", schema.Bare),

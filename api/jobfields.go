@@ -95,7 +95,7 @@ func jobFields() schema.Fields[JobRow] {
 		schema.F("minimum_cpus_per_node", rawNumber, func(j *JobRow) *uint16 { return &j.MinCPUsPerNode }, "Minimum number of processors per node", schema.Count),
 		schema.F("minimum_tmp_disk_per_node", rawNumber, func(j *JobRow) *uint32 { return &j.MinTmpDisk }, "Minimum temporary disk space of each node", schema.Unit("MiB")),
 		schema.Group("power", "No longer used", schema.Fields[JobRow]{
-			schema.Show("flags", anyArray, func(*JobRow) (none struct{}) { return }, "No longer used", schema.Deprecated(V41)),
+			schema.Show("flags", powerFlags, func(*JobRow) (none struct{}) { return }, "No longer used", schema.Deprecated(V41)),
 		}, schema.Until(V45)),
 		schema.F("preempt_time", moment, func(j *JobRow) *model.Time { return &j.PreemptTime }, "Time when the job was notified of its preemption", schema.Unit(UnixTime)),
 		schema.F("preemptable_time", moment, func(j *JobRow) *model.Time { return &j.PreemptableTime }, "Time from which the job may be preempted", schema.Unit(UnixTime)),

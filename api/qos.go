@@ -164,12 +164,12 @@ type QOSListParams struct{ model.QOSFilter }
 var qosListParams = schema.Object("", func() schema.Fields[QOSListParams] {
 	return schema.Fields[QOSListParams]{
 		texts("description", "Descriptions of QOS", func(p *QOSListParams) *[]string { return &p.Descriptions }),
-		flagText("with_deleted", "Include deleted records", func(p *QOSListParams) *model.QOSFilterFlags { return &p.Flags }, model.QOSWithDeleted, schema.Undocumented(V42)),
 		flagText("Include deleted QOS", "Include deleted records", func(p *QOSListParams) *model.QOSFilterFlags { return &p.Flags }, model.QOSWithDeleted, schema.Since(V42)),
-		ignoredParam[QOSListParams]("format", schema.Until(V45)),
 		texts("id", "Numbers or names of QOS", func(p *QOSListParams) *[]string { return &p.IDs }),
+		ignoredParam[QOSListParams]("format", schema.Until(V45)),
 		texts("name", "Names of QOS", func(p *QOSListParams) *[]string { return &p.Names }),
 		schema.F("preempt_mode", joined(qosPreemptModes), func(p *QOSListParams) *uint16 { return &p.PreemptMode }, "Action when a job of the QOS is preempted"),
+		flagText("with_deleted", "Include deleted records", func(p *QOSListParams) *model.QOSFilterFlags { return &p.Flags }, model.QOSWithDeleted, schema.Undocumented(V42)),
 	}
 })
 

@@ -21,11 +21,13 @@ type PostQOSParams struct{}
 
 var postQOSParams = schema.Object("", func() schema.Fields[PostQOSParams] {
 	return schema.Fields[PostQOSParams]{
-		unused[PostQOSParams]("description"), unused[PostQOSParams]("id"), unused[PostQOSParams]("name"),
-		unused[PostQOSParams]("format", schema.Until(V45)),
-		unused[PostQOSParams]("with_deleted", schema.Until(V42)),
+		unused[PostQOSParams]("description"),
 		unused[PostQOSParams]("Include deleted QOS", schema.Since(V42)),
+		unused[PostQOSParams]("id"),
+		unused[PostQOSParams]("format", schema.Until(V45)),
+		unused[PostQOSParams]("name"),
 		schema.Ignore[PostQOSParams]("preempt_mode", joined(qosPreemptModes), "Ignored: the body has the changes"),
+		unused[PostQOSParams]("with_deleted", schema.Until(V42)),
 	}
 })
 

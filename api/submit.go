@@ -94,16 +94,20 @@ type SubmitAnswer struct {
 
 // Submit declares the fields of a SubmitAnswer.
 var Submit = enveloped("openapi_job_submit_response", func(a *SubmitAnswer) *Envelope { return &a.Envelope },
-	schema.Group("result", "Result of the submission, with the same values as the other fields", schema.Fields[SubmitAnswer]{
-		submittedID, submittedStep,
-		schema.F("error_code", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.ErrorCode }, "Slurm's error number of a remark about the submission; 0 if there is none", schema.Bare),
-		schema.F("error", schema.String, func(a *SubmitAnswer) *string { return &a.ErrorName }, "Name of this error"),
-		submittedMessage,
-	}, schema.Until(V42), schema.Deprecated(V41)),
+	schema.F("result", submitResult.Type, func(a *SubmitAnswer) *SubmitAnswer { return a }, "Result of the submission, with the same values as the other fields", schema.Until(V42), schema.Deprecated(V41)),
 	submittedID, submittedStep, submittedMessage,
 	schema.F("jobs", schema.StreamOf(Job.Type), func(a *SubmitAnswer) *schema.Stream[JobRow] { return &a.Jobs }, "The job as it was at the end of the wait; absent without the parameter wait", schema.Extension).
 		OmitIf(func(a *SubmitAnswer) bool { return a.Jobs == nil }),
 )
+
+var submitResult = schema.Object("job_submit_response_msg", func() schema.Fields[SubmitAnswer] {
+	return schema.Fields[SubmitAnswer]{
+		submittedID, submittedStep,
+		schema.F("error_code", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.ErrorCode }, "Slurm's error number of a remark about the submission; 0 if there is none", schema.Bare),
+		schema.F("error", schema.String, func(a *SubmitAnswer) *string { return &a.ErrorName }, "Name of this error"),
+		submittedMessage,
+	}
+})
 
 var (
 	submittedID = schema.F("job_id", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.StepID.JobID }, "Number of the job", schema.Bare)

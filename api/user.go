@@ -69,24 +69,23 @@ type UsersParams struct {
 	model.UserFilter
 }
 
-// userDetailParams returns the parameters that select which details of a user
-// are shown.
-func userDetailParams() schema.Fields[UsersParams] {
-	return schema.Fields[UsersParams]{
-		schema.F("with_assocs", boolText, func(p *UsersParams) *bool { return &p.WithAssocs }, "Include associations"),
-		schema.F("with_coords", boolText, func(p *UsersParams) *bool { return &p.WithCoordinates }, "Include the accounts that the user coordinates"),
-		schema.F("with_deleted", boolText, func(p *UsersParams) *bool { return &p.WithDeleted }, "Include deleted users"),
-		schema.F("with_wckeys", boolText, func(p *UsersParams) *bool { return &p.WithWCKeys }, "Include workload keys"),
-	}
-}
+// The parameters that select which details of a user are shown. slurmrestd's
+// documents list them in different orders.
+var (
+	withAssocs  = schema.F("with_assocs", boolText, func(p *UsersParams) *bool { return &p.WithAssocs }, "Include associations")
+	withCoords  = schema.F("with_coords", boolText, func(p *UsersParams) *bool { return &p.WithCoordinates }, "Include the accounts that the user coordinates")
+	withDeleted = schema.F("with_deleted", boolText, func(p *UsersParams) *bool { return &p.WithDeleted }, "Include deleted users")
+	withWCKeys  = schema.F("with_wckeys", boolText, func(p *UsersParams) *bool { return &p.WithWCKeys }, "Include workload keys")
+)
 
 var usersParams = schema.Object("", func() schema.Fields[UsersParams] {
-	return append(schema.Fields[UsersParams]{
+	return schema.Fields[UsersParams]{
 		schema.F("admin_level", joined(adminLevels), func(p *UsersParams) *uint16 { return &p.AdminLevel }, "Rights that the users have in accounting"),
 		texts("default_account", "Default accounts", func(p *UsersParams) *[]string { return &p.DefaultAccounts }),
 		texts("default_wckey", "Default workload keys", func(p *UsersParams) *[]string { return &p.DefaultWCKeys }),
+		withAssocs, withCoords, withDeleted, withWCKeys,
 		schema.F("without_defaults", boolText, func(p *UsersParams) *bool { return &p.WithoutDefaults }, "Omit the default account and workload key"),
-	}, userDetailParams()...)
+	}
 })
 
 var GetUsers = declare(usersParams, Endpoint{
@@ -97,9 +96,10 @@ var GetUsers = declare(usersParams, Endpoint{
 })
 
 var userParams = schema.Object("", func() schema.Fields[UsersParams] {
-	return append(schema.Fields[UsersParams]{
+	return schema.Fields[UsersParams]{
 		schema.F("name", objectName("user"), func(p *UsersParams) *string { return &p.Name }, "Name of the user", schema.Required(0)),
-	}, userDetailParams()...)
+		withDeleted, withAssocs, withCoords, withWCKeys,
+	}
 })
 
 var GetUser = declare(userParams, Endpoint{

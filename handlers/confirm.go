@@ -225,6 +225,9 @@ func (tx *transaction) confirm() error {
 			return err
 		}
 	}
+	if err := tx.clustersRemain(); err != nil {
+		return err
+	}
 	if tx.effect == nil || tx.sent == 1 {
 		return nil
 	}

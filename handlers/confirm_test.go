@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +19,7 @@ type careless struct {
 	forgets int  // number of transactions whose first change is lost after the second one
 	drops   int  // number of commits that are acknowledged, but not made
 	other   bool // before the first change, another client adds the same account
+	removes bool // before the second change, another client removes the cluster other
 	edits   int
 }
 
@@ -52,6 +54,9 @@ func (e *carelessEditor) Change(change any) ([]string, error) {
 	case e.calls == 2 && e.d.forgets > 0:
 		e.d.forgets--
 		e.recorded.lists = *e.recorded.saved
+	}
+	if e.calls == 2 && e.d.removes {
+		e.recorded.saved.clusters = slices.DeleteFunc(slices.Clone(e.recorded.saved.clusters), func(c model.Cluster) bool { return c.Name == "other" })
 	}
 	names, err := e.editor.Change(change)
 	if m, ok := change.(model.Modify[model.Account]); ok && err == nil {
@@ -110,6 +115,24 @@ func TestLostChanges(t *testing.T) {
 				t.Error("the transaction did not start again")
 			}
 		})
+	}
+}
+
+// TestRemovedCluster checks that no record is made in a cluster that another
+// client removes during the transaction, although the transaction still sees it.
+func TestRemovedCluster(t *testing.T) {
+	for _, removes := range []bool{false, true} {
+		f := demo()
+		f.recorded.associations = append(f.recorded.associations, model.Association{Account: "lab", Cluster: "other"})
+		cfg := config(f)
+		d := careless{accounts: cfg.Accounting.(accounts), removes: removes}
+		cfg.Accounting = &d
+		w := serve(t, cfg, request(http.MethodPost, "/scheddb/v0.0.45/associations/",
+			`{"associations": [{"account": "lab", "cluster": "other", "user": "alice"}, {"account": "lab", "cluster": "other", "user": "bob"}]}`))
+		made := slices.ContainsFunc(f.recorded.associations, func(a model.Association) bool { return a.Cluster == "other" && a.User != "" })
+		if want := map[bool]int{false: 200, true: 404}[removes]; w.Code != want || made == removes {
+			t.Errorf("removed %v: status %d, made %v: %s", removes, w.Code, made, w.Body)
+		}
 	}
 }
 

@@ -145,8 +145,8 @@ func checkEnvelope(t *testing.T, doc *openapi3.T, v schema.View, media string, b
 		t.Fatal(err)
 	}
 	name := api.SchemaName("openapi_resp", v)
-	if doc.Components.Schemas["slurm_"+name] != nil && v.Spelling == schema.Slurm {
-		name = "slurm_" + name
+	if doc.Components.Schemas["sched_"+name] != nil && v.Spelling == schema.Sched {
+		name = "sched_" + name
 	}
 	if err := doc.Components.Schemas[name].Value.VisitJSON(value); err != nil {
 		t.Errorf("not as documented: %v", err)

@@ -91,12 +91,37 @@ func existingUser(e model.Editor, name, source string) (string, error) {
 // existingCluster returns the name of an existing cluster, as it is stored. When
 // slurmdbd lists clusters, it ignores case. When it lists or changes the records
 // of a cluster, it does not, so it would find nothing and report success.
+//
+// It makes one request for each cluster. Another client can remove the cluster
+// while the transaction has records in it, but further requests would not show
+// this: what a transaction reads is as it was at its first request. So
+// clustersRemain asks in another session at the end.
 func existingCluster(tx *transaction, name, source string) (string, error) {
 	if tx.isPlanned(name) {
 		return name, nil
 	}
-	stored, err := storedName[model.Cluster](tx, clustersNamed(name), clusterRecordName, name)
-	return onlyExisting(stored, err, slurmerror.InvalidCluster, "cluster", name, source)
+	return tx.remember("existing cluster/"+name, name, func() (string, error) {
+		stored, err := storedName[model.Cluster](tx, clustersNamed(name), clusterRecordName, name)
+		if stored != "" {
+			tx.clusters = append(tx.clusters, stored)
+		}
+		return onlyExisting(stored, err, slurmerror.InvalidCluster, "cluster", name, source)
+	})
+}
+
+// clustersRemain returns model.ErrRestart if another client has removed a cluster
+// in which the transaction has made records. slurmdbd would keep the records.
+func (tx *transaction) clustersRemain() error {
+	for _, name := range tx.clusters {
+		stored, err := storedName[model.Cluster](lister(tx.others), clustersNamed(name), clusterRecordName, name)
+		if err == nil && stored == "" {
+			err = model.ErrRestart
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func clusterRecordName(l *model.Cluster) string { return l.Name }

@@ -172,3 +172,43 @@ func describeNames(change any) []string {
 	}
 	return []string{describeChange(change)}
 }
+
+// TestClusterRequests checks that the number of requests for clusters does not
+// depend on the number of new records in a cluster.
+func TestClusterRequests(t *testing.T) {
+	for _, path := range []string{"config", "associations", "wckeys"} {
+		requests := func(numUsers int) (n int) {
+			f := demo()
+			f.recorded.associations = append(f.recorded.associations, model.Association{Account: "lab", Cluster: "other"})
+			var users, associations, keys []string
+			for i := range numUsers {
+				user := fmt.Sprintf("user%d", i)
+				f.recorded.users = append(f.recorded.users, model.User{Name: user})
+				users = append(users, fmt.Sprintf(`{"name": %q}`, user))
+				associations = append(associations, fmt.Sprintf(`{"account": "lab", "cluster": "other", "user": %q}`, user))
+				keys = append(keys, fmt.Sprintf(`{"name": "key", "cluster": "other", "user": %q}`, user))
+			}
+			list := func(name string, records []string) string {
+				return fmt.Sprintf(`%q: [%s]`, name, strings.Join(records, ", "))
+			}
+			body := map[string]string{
+				"config":       list("users", users) + ", " + list("associations", associations) + ", " + list("wckeys", keys),
+				"associations": list("associations", associations),
+				"wckeys":       list("wckeys", keys),
+			}[path]
+			w := serve(t, config(f), request(http.MethodPost, "/slurmdb/v0.0.45/"+path, "{"+body+"}"))
+			if w.Code != http.StatusOK || len(f.recorded.changes) < numUsers {
+				t.Errorf("%s: status %d, %d changes: %s", path, w.Code, len(f.recorded.changes), w.Body)
+			}
+			for _, filter := range f.recorded.filters {
+				if _, isCluster := filter.(model.ClusterFilter); isCluster {
+					n++
+				}
+			}
+			return n
+		}
+		if few, many := requests(1), requests(5); few != many || few == 0 {
+			t.Errorf("%s: %d requests for clusters with one user, %d with five", path, few, many)
+		}
+	}
+}

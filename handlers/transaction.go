@@ -33,6 +33,7 @@ type transaction struct {
 	copies   bool              // new records are copies of others: what they inherit is not to become their own
 	planned  map[string]bool   // in a transaction that is rolled back: the accounts in clusters that do not exist yet, as plannedKey returns them; nil otherwise
 	names    map[string]string // the names that remember has found
+	clusters []string          // the clusters that existingCluster has found
 	sent     int               // number of changes
 	records  []*putRecord      // the records that were changed
 	current  *putRecord        // the record that is being changed; nil for none

@@ -1,7 +1,9 @@
 package openapi
 
 import (
+	"cmp"
 	"reflect"
+	"slices"
 	"strings"
 
 	"schedrestd/api"
@@ -91,21 +93,23 @@ func (u *schemaUse) mergeDoc(doc string) {
 
 // assignNames assigns names to the schemas.
 //
-// A schema that is the same in both spellings is listed once, under its name in
-// the first spelling.
+// Slurm's schemas have the names that slurmrestd gives them, because the code of
+// clients generated from its document contains these names.
 //
-// A schema that differs between the spellings is listed twice. In this
-// project's spelling it keeps its name. If its name in Slurm's spelling is the
-// same, that name gets the prefix "slurm_". If the document has only Slurm's
-// spelling, no name gets the prefix: Slurm's clients find the names that they
-// know.
+// A schema that is the same in both spellings is listed once, under Slurm's
+// name. A schema that differs between the spellings is listed twice. If it has
+// the same name in both, the name in this project's spelling gets the prefix
+// "sched_". If the document has only one spelling, no name gets the prefix.
 func (s *schemas) assignNames() {
 	type inner struct {
 		version schema.Version
 		name    string // name in the tables
 	}
 	assigned, seen := map[string]*schemaUse{}, map[inner]*schemaUse{}
-	for _, u := range s.order {
+	slurmFirst := slices.SortedStableFunc(slices.Values(s.order), func(a, b *schemaUse) int {
+		return cmp.Compare(b.view.Spelling, a.view.Spelling)
+	})
+	for _, u := range slurmFirst {
 		if !u.isBody && !s.policies[u.view.Version].names(u.shape) {
 			continue
 		}
@@ -118,7 +122,7 @@ func (s *schemas) assignNames() {
 		u.refName = api.SchemaName(u.name, u.view)
 		existing := assigned[u.refName]
 		if existing != nil && !reflect.DeepEqual(existing.shape, u.shape) {
-			u.refName = "slurm_" + u.refName
+			u.refName = "sched_" + u.refName
 			existing = nil
 		}
 		if u.isFirst = existing == nil; !u.isFirst {

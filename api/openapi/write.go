@@ -236,10 +236,10 @@ func (d *writer) security(spelling schema.Spelling) {
 
 // schemeNames returns the names of the security schemes for the headers with
 // the user and the token. If the document has both spellings, the names for
-// Slurm's spelling have a prefix, like the names of Slurm's schemas.
+// this project's spelling have a prefix, like the names of its schemas.
 func (d *writer) schemeNames(spelling schema.Spelling) (user, token string) {
-	if spelling == schema.Slurm && d.Names == api.NamesBoth {
-		return "slurm_user", "slurm_token"
+	if spelling == schema.Sched && d.Names == api.NamesBoth {
+		return "sched_user", "sched_token"
 	}
 	return "user", "token"
 }

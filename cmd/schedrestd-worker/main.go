@@ -3,7 +3,8 @@
 // and exits with status 2. With -V it prints its version.
 //
 // If its first argument is "openapi", it prints the OpenAPI document and exits
-// (see worker.Tables).
+// (see worker.Tables). If it is "answer-waiting", it answers the clients that
+// wait while the gateway can't start (see worker.AnswerWaiting).
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"schedrestd/gateway/proof"
 	"schedrestd/gateway/worker"
 	"schedrestd/internal/feature"
+	"schedrestd/internal/notify"
 	"schedrestd/internal/release"
 	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
@@ -34,6 +36,9 @@ func main() {
 	}
 	if len(os.Args) > 1 && os.Args[1] == feature.TablesMode {
 		os.Exit(tables(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == worker.WaitingMode {
+		os.Exit(answerWaiting())
 	}
 	if arg, ok := worker.NamespaceInitArg(os.Args); ok {
 		os.Exit(worker.NamespaceInit(arg))
@@ -58,6 +63,23 @@ func tables(args []string) int {
 		if err = worker.Tables(args, out); err == nil {
 			err = out.Flush()
 		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// answerWaiting answers the clients that wait at the sockets of the service
+// manager.
+func answerWaiting() int {
+	sockets, err := notify.Sockets()
+	if err == nil {
+		err = self.Confine(worker.WaitingFiles, false)
+	}
+	if err == nil {
+		err = worker.AnswerWaiting(sockets)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

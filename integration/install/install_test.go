@@ -45,6 +45,7 @@ var installedFiles = map[string]fs.FileMode{
 	"lib/systemd/system/schedrestd-inetd.socket":      0o644,
 	"lib/systemd/system/schedrestd-inetd@.service":    0o644,
 	"lib/systemd/system/schedrestd-relisten@.service": 0o644,
+	"lib/systemd/system/schedrestd-waiting@.service":  0o644,
 	"lib/systemd/system/schedctld-relisten@.service":  0o644,
 	"lib/systemd/system/schedrestd-users.service":     0o644,
 	"lib/systemd/system/schedrestd-users.socket":      0o644,
@@ -283,8 +284,11 @@ func TestUnitsVerify(t *testing.T) {
 	harness.Must(t, err)
 	arguments := []string{"verify", "--man=no"}
 	for _, n := range names {
-		name := strings.Replace(n.Name(), "-relisten@.", "-relisten@schedrestd.socket.", 1)
-		arguments = append(arguments, strings.Replace(name, "@.", "@1.", 1))
+		instance := "@1."
+		if strings.Contains(n.Name(), "-relisten@") || strings.Contains(n.Name(), "-waiting@") {
+			instance = "@schedrestd.socket."
+		}
+		arguments = append(arguments, strings.Replace(n.Name(), "@.", instance, 1))
 	}
 	cmd := exec.Command(program, arguments...)
 	cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":") // in addition to the machine's own units

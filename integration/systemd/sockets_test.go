@@ -72,3 +72,41 @@ systemctl start `+unit)
 		})
 	}
 }
+
+// TestFailedStart checks that clients get 503 while the gateway can't start, and
+// that the gateway serves as soon as the mistake is corrected. The sockets must
+// stay open all the time.
+func TestFailedStart(t *testing.T) {
+	m := bootedMachine(t)
+	for _, tt := range []struct{ unit, client, ask string }{
+		{"schedrestd", "curl -sS -o /dev/null -w '%{http_code}' -m 60 http://127.0.0.1:6820/sched/v0.0.43/ping", pingCommand},
+		{"schedrestd-users", "curl -sS -o /dev/null -w '%{http_code}' -m 60 --unix-socket /run/schedrestd-users/socket http://x/sched/v0.0.43/ping", usersPing},
+	} {
+		t.Run(tt.unit, func(t *testing.T) {
+			m.reset(t)
+			sockets := func() string {
+				return m.Run(t, "systemctl show -P ActiveEnterTimestampMonotonic "+tt.unit+".socket; systemctl show -P ActiveState "+tt.unit+".socket")
+			}
+			m.Run(t, "systemctl start "+tt.unit+".socket "+tt.unit+".service\n"+tt.ask)
+			before := sockets()
+			m.Write(t, "/etc/sched/"+tt.unit+".env", "SCHEDRESTD_MAX_CONNECTIONS=many\n")
+			if out, err := m.Try("systemctl restart " + tt.unit); err == nil {
+				t.Errorf("started: %s", out)
+			}
+			for range 3 {
+				if status := m.Run(t, tt.client); status != "503" {
+					t.Errorf("status %s", status)
+				}
+			}
+			if after := sockets(); after != before {
+				t.Errorf("the socket unit was stopped: %q, before %q", after, before)
+			}
+			m.Run(t, "rm /etc/sched/"+tt.unit+".env")
+			harness.Eventually(t, "the gateway serves", func() bool { _, err := m.Try(tt.ask); return err == nil })
+			m.Run(t, tt.ask)
+			if failed := m.Run(t, "systemctl list-units --no-legend --plain --state=failed 'schedrestd*'"); failed != "" {
+				t.Errorf("failed units: %s", failed)
+			}
+		})
+	}
+}

@@ -316,7 +316,7 @@ func TestUnitsVerify(t *testing.T) {
 	m.reset(t)
 	for _, before := range []string{"", withRoot} {
 		out := m.Run(t, before+`
-			cd /usr/local/lib/systemd/system; systemd-analyze verify --man=no $(ls | sed 's/-relisten@\./-relisten@schedrestd.socket./; s/@\./@1./') 2>&1`)
+			cd /usr/local/lib/systemd/system; systemd-analyze verify --man=no $(ls | sed -E 's/-(relisten|waiting)@\./-\1@schedrestd.socket./; s/@\./@1./') 2>&1`)
 		if out != "" {
 			t.Error(out)
 		}

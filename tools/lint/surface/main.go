@@ -12,6 +12,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -87,12 +88,21 @@ func main() {
 		{"params", "version\tmethod\tpath\tin\tname\ttype\tstyle\texplode\trequired", t.params},
 		{"schemas", "version\tschema\tfield\ttype\trequired\tdeprecated", t.schemas},
 	} {
-		slices.Sort(f.rows)
+		if f.name == "params" { // in the document's order, within an operation
+			slices.SortStableFunc(f.rows, func(a, b string) int { return cmp.Compare(operationOf(a), operationOf(b)) })
+		} else {
+			slices.Sort(f.rows)
+		}
 		text := f.header + "\n" + strings.Join(slices.Compact(f.rows), "\n") + "\n"
 		if err := os.WriteFile(filepath.Join("api", "testdata", f.name+".tsv"), []byte(text), 0o644); err != nil {
 			fail("%v", err)
 		}
 	}
+}
+
+// operationOf returns the version, method and path of a row.
+func operationOf(row string) string {
+	return strings.Join(strings.SplitN(row, "\t", 4)[:3], "\t")
 }
 
 func fail(format string, args ...any) {
