@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -332,7 +333,7 @@ func ratesPage() string {
 	var b strings.Builder
 	b.WriteString("| process | what is limited | of each | at once | a second | if exceeded | who can use up that of others | metric |\n|---|---|---|---|---|---|---|---|\n")
 	for _, r := range Rates {
-		burst, perSecond := count(int(r.Burst)), fmt.Sprint(r.PerSecond)
+		burst, perSecond := count(int(r.Burst)), strconv.FormatFloat(r.PerSecond, 'f', -1, 64)
 		if r.Setting != "" {
 			burst, perSecond = code(r.Setting), code(r.Setting)
 		}
