@@ -354,7 +354,7 @@ func TestLongAnswersAreShared(t *testing.T) {
 		nc.Write(list)
 	})
 	budget := client.NewBudget(4 * len(list))
-	c := client.New(client.Config{Controllers: []client.Address{ctl.Address}, Answers: budget})
+	c := client.New(client.Config{Controllers: []client.Address{ctl.Address}, Answers: budget, Timeout: time.Minute, ConnectTimeout: time.Minute})
 	var wait sync.WaitGroup
 	for i := range 20 {
 		wait.Go(func() {
