@@ -71,7 +71,7 @@ demo: build ## start a cluster of one machine with the gateway at LISTEN (127.0.
 # Tests mostly wait, for processes and for limits, so more of them run at once than there are processors. The packages
 # whose tests take longest come first.
 CONCURRENT = $(shell expr $$(nproc) + 2)
-LONGEST = $(addprefix ./,integration/jobs integration/privsep integration/chaos integration/auth integration/gateway integration/attack)
+LONGEST = $(addprefix ./,integration/jobs integration/privsep integration/chaos integration/auth integration/status integration/gateway handlers integration/attack integration/install integration/proxy)
 
 # Without the debugger's tables and the symbols (-s) the test programs are linked in half the time. "make lint" runs vet.
 TESTFLAGS = -ldflags=-s -vet=off -timeout 20m -p $(CONCURRENT) -parallel $(CONCURRENT)
