@@ -235,11 +235,18 @@ func keepInherited(change, old, inherited *model.Association) (kept []string) {
 		change.DefaultQOSID = model.NoVal32
 		kept = append(kept, "default/qos")
 	}
-	if change.QOSIDs != nil && !slices.ContainsFunc(old.QOSIDs, isPlain) && sameIDs(change.QOSIDs, inherited.QOSIDs) {
-		change.QOSIDs = nil
-		kept = append(kept, "qos")
-	}
 	return kept
+}
+
+// keepInheritedQOS removes from a change the QOS if the record old inherits
+// them, perhaps with some of its own added and removed, and shows those of the
+// change already. It returns the name of the field if it did.
+func keepInheritedQOS(change, old, shown *model.Association) (kept []string) {
+	if change.QOSIDs != nil && !slices.ContainsFunc(old.QOSIDs, isPlain) && sameIDs(change.QOSIDs, shown.QOSIDs) {
+		change.QOSIDs = nil
+		return []string{"qos"}
+	}
+	return nil
 }
 
 // sameIDs reports whether two lists contain the same ids, in any order. An
@@ -271,7 +278,7 @@ func keepInheritedOf(tx *transaction, change, old *model.Association, filter mod
 		if err != nil || shown == nil {
 			return err
 		}
-		kept = append(kept, keepInherited(change, old, shown)...)
+		kept = slices.Concat(kept, keepInherited(change, old, shown), keepInheritedQOS(change, old, shown))
 	}
 	warnInherited(tx.call, kept, at)
 	return keepInheritedFrom(tx, change, old, at) // the account may have been changed by the same request
@@ -299,7 +306,11 @@ func keepInheritedFrom(tx *transaction, change, old *model.Association, at strin
 	if err != nil || shown == nil {
 		return err
 	}
-	warnInherited(tx.call, keepInherited(change, old, shown), at)
+	kept := keepInherited(change, old, shown)
+	if len(old.QOSIDs) == 0 { // otherwise the record has other QOS than the account
+		kept = append(kept, keepInheritedQOS(change, old, shown)...)
+	}
+	warnInherited(tx.call, kept, at)
 	return nil
 }
 

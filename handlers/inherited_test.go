@@ -23,10 +23,13 @@ func TestInherited(t *testing.T) {
 	own := model.Association{Account: "lab", Cluster: "demo", User: "carol", ID: 9, Shares: 3, MaxTRESPJ: "1=4", MaxSubmitJobs: number(7), GrpTRES: "4=2", IsDefault: model.Some[uint16](1)}
 	shown := own
 	shown.MaxTRESPJ, shown.MaxJobs, shown.Priority, shown.QOSIDs, shown.DefaultQOSID = "1=4,2=500", number(40), number(5), []string{"1", "2"}, 2
+	account := model.Association{Account: "lab", Cluster: "demo", ID: 3, MaxTRESPJ: "2=500", MaxJobs: number(40), Priority: number(5), QOSIDs: []string{"1", "2"}, DefaultQOSID: 2}
 	delta := own
 	delta.QOSIDs = []string{"-2"}
 	shownDelta := shown
 	shownDelta.QOSIDs = []string{"1"}
+	more, shownMore := own, shown
+	more.QOSIDs, shownMore.QOSIDs = []string{"+3"}, []string{"1", "2", "3"}
 	for _, tt := range []struct {
 		name, fields string
 		old, shown   *model.Association // own and shown if nil
@@ -48,13 +51,14 @@ func TestInherited(t *testing.T) {
 		{name: "QOS of which one is removed from the inherited ones", warned: true, old: &delta, shown: &shownDelta, fields: `"qos": ["normal"]`},
 		{name: "QOS as they are stored", old: &delta, shown: &shownDelta, fields: `"qos": ["-fast"]`},
 		{name: "all QOS in spite of that", old: &delta, shown: &shownDelta, fields: `"qos": ["normal", "fast"]`, want: with(func(a *model.Association) { a.QOSIDs = []string{"1", "2"} })},
+		{name: "the account's QOS instead of one more", old: &more, shown: &shownMore, fields: `"qos": ["normal", "fast"]`, want: with(func(a *model.Association) { a.QOSIDs = []string{"1", "2"} })},
 		{name: "inherited QOS in spite of that", old: &delta, shown: &shownDelta, fields: `"qos": []`, want: with(func(a *model.Association) { a.QOSIDs = []string{""} })},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := demo()
-			f.recorded.associations, f.recorded.shown = []model.Association{own}, []model.Association{shown}
+			f.recorded.associations, f.recorded.shown = []model.Association{account, own}, []model.Association{account, shown}
 			if tt.old != nil {
-				f.recorded.associations, f.recorded.shown = []model.Association{*tt.old}, []model.Association{*tt.shown}
+				f.recorded.associations, f.recorded.shown = []model.Association{account, *tt.old}, []model.Association{account, *tt.shown}
 			}
 			w := serve(t, config(f), request(http.MethodPost, "/slurmdb/v0.0.45/associations", `{"associations": [{"account": "lab", "cluster": "demo", "user": "carol", `+tt.fields+`}]}`))
 			body := envelope(t, w.Body.Bytes())
