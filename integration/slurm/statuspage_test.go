@@ -32,7 +32,7 @@ func TestStatusPage(t *testing.T) {
 	p.Await("changes arrive as a stream", `document.querySelector(".fresh.live") !== null`)
 	p.Screenshot("slurm-overview")
 	for _, view := range []struct{ name, want string }{
-		{"nodes", nodes[0]}, {"node/" + nodes[0], "Jobs on this node"}, {"partitions", "For"}, {"reservations", ""}, {"shares", ""}, {"qos", "normal"}, {"overview", "Why jobs wait"},
+		{"nodes", nodes[0]}, {"node/" + nodes[0], "Jobs on this node"}, {"partitions", "Open to"}, {"reservations", ""}, {"shares", ""}, {"qos", "normal"}, {"overview", "Why jobs wait"},
 	} {
 		p.Show(view.name)
 		p.AwaitText(view.want)
