@@ -23,11 +23,10 @@ type account struct {
 	turn  uint64 // orders keys of the same rank: the key that has waited for its turn longest has the lowest
 }
 
-// NewQueue returns a Queue with the places of a row. Of the row, it uses only the
-// number of places. The function rank gets a key, the
-// number of places that it holds, and its first waiting item. The key with the
-// lowest rank gets the next place; a negative rank means that it gets none. If
-// Next is never called, rank can be nil.
+// NewQueue returns a Queue with as many places as a row has. It uses nothing else
+// of the row. The function rank gets a key, the number of places that it holds, and
+// its first waiting item. The key with the lowest rank gets the next place; a
+// negative rank means that it gets none. If Next is never called, rank can be nil.
 func NewQueue[K, T comparable](row Row, rank func(key K, held int, first T) int) *Queue[K, T] {
 	return &Queue[K, T]{free: row.Total, rank: rank, keys: map[K]*account{}, waiting: map[K]*account{}, items: map[T]*list.Element{}}
 }
