@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/bundled/demo/sysctl"
+	"schedrestd/internal/programtest"
 )
 
 // user is an ordinary uid that has no name.
@@ -140,11 +141,7 @@ func startStuck(t *testing.T) (cmd *exec.Cmd, file *os.File) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	_ = os.Chmod(dir, 0o755)
 	path := filepath.Join(dir, "target")
-	from, err := os.ReadFile(Program)
-	if err == nil {
-		err = os.WriteFile(path, from, 0o755)
-	}
-	if err == nil {
+	if err = programtest.Copy(Program, path, 0o755); err == nil {
 		file, err = os.Open(path)
 	}
 	if err != nil {
@@ -277,11 +274,7 @@ func TestSetUserIDIsRefused(t *testing.T) {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "setuid")
-	text, err := os.ReadFile(Program)
-	if err == nil {
-		err = os.WriteFile(path, text, 0o755)
-	}
-	if err != nil {
+	if err := programtest.Copy(Program, path, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = os.Chmod(dir, 0o755), os.Chmod(path, 0o755|os.ModeSetuid)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"schedrestd/integration/harness"
+	"schedrestd/internal/programtest"
 )
 
 // kindOf returns the type of a JSON value in the terms of the specification's
@@ -218,7 +219,7 @@ func TestNoFilters(t *testing.T) {
 	l := harness.NewLab(t)
 	marker := filepath.Join(l.Work, "ran")
 	filter := filepath.Join(l.Dir, "etc", "filter")
-	harness.Must(t, os.WriteFile(filter, []byte("#!/bin/sh\necho $0 >>"+marker+"\n"), 0o755))
+	harness.Must(t, programtest.Write(filter, []byte("#!/bin/sh\necho $0 >>"+marker+"\n"), 0o755))
 	for _, name := range []string{"cli_filter.lua", "job_submit.lua", "plugstack.conf"} {
 		harness.Must(t, os.WriteFile(filepath.Join(l.Dir, "etc", name), []byte("required /nowhere/plugin.so\n"), 0o644))
 	}

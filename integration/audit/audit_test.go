@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/integration/harness"
+	"schedrestd/internal/programtest"
 )
 
 // auditLine holds the parts of an audit log line that are checked.
@@ -325,14 +326,10 @@ func TestAuditInetd(t *testing.T) {
 
 	// A start that fails because the worker's program is missing creates no
 	// log.
-	program, err := os.ReadFile(filepath.Join(harness.Bin, "schedrestd"))
-	harness.Must(t, err)
 	cmd = l.InetdCommand("-a", "rest_auth/jwt")
 	cmd.Path = filepath.Join(l.Dir, "schedrestd")
-	harness.Must(t, os.WriteFile(cmd.Path, program, 0o755))
-	program, err = os.ReadFile(filepath.Join(harness.Bin, "schedrestd-config"))
-	harness.Must(t, err)
-	harness.Must(t, os.WriteFile(cmd.Path+"-config", program, 0o711))
+	harness.Must(t, programtest.Copy(filepath.Join(harness.Bin, "schedrestd"), cmd.Path, 0o755))
+	harness.Must(t, programtest.Copy(filepath.Join(harness.Bin, "schedrestd-config"), cmd.Path+"-config", 0o711))
 	cmd.Env = append(cmd.Env, "SCHEDRESTD_AUDIT_LOG="+log+".none")
 	_, stderr, status = harness.RunCommand(t, cmd)
 	if _, err := os.Stat(log + ".none"); status == 0 || !strings.Contains(stderr, "schedrestd-worker") || err == nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"schedrestd/integration/harness"
+	"schedrestd/internal/programtest"
 )
 
 // schedctl runs schedctl with the gateway at url or, if url is empty, with the
@@ -222,10 +223,7 @@ func TestSchedctlLocal(t *testing.T) {
 		}
 		l.Restd.Args = append(l.Restd.Args, "unix:"+socket)
 	})
-	text, err := os.ReadFile(filepath.Join(harness.Bin, "schedctl"))
-	harness.Must(t, err)
-	harness.Must(t, os.WriteFile(program, text, 0o755))
-	harness.Must(t, os.Chmod(program, 0o755))
+	harness.Must(t, programtest.Copy(filepath.Join(harness.Bin, "schedctl"), program, 0o755))
 	run := func(input string, args ...string) string {
 		t.Helper()
 		cmd := exec.Command(program, args...)

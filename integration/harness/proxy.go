@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"schedrestd/bundled/demo/site"
+	"schedrestd/internal/programtest"
 	"strings"
 	"testing"
 	"time"
@@ -212,7 +213,7 @@ func (f *ProxyLab) runTokenScript(t *testing.T, script, path, testPath string) {
 func (l *Lab) runScript(t *testing.T, script string, variables ...string) error {
 	t.Helper()
 	stubs := t.TempDir()
-	Must(t, os.WriteFile(filepath.Join(stubs, "systemctl"), []byte("#!/bin/sh\n"), 0o755))
+	Must(t, programtest.Write(filepath.Join(stubs, "systemctl"), []byte("#!/bin/sh\n"), 0o755))
 	cmd := exec.Command("sh", "-c", script)
 	cmd.Env = append([]string{"PATH=" + stubs + ":" + Bin + ":/usr/bin:/bin", "SCHED_CONF=" + l.Conf()}, variables...)
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"schedrestd/bundled/ctld/process"
 	"schedrestd/integration/harness"
+	"schedrestd/internal/programtest"
 	"schedrestd/internal/socket/sockettest"
 )
 
@@ -228,10 +229,8 @@ func copyPrograms(t *testing.T, home string, owner *syscall.Credential) (schedct
 	programs, err := filepath.Glob(filepath.Join(harness.Bin, "sched*"))
 	harness.Must(t, err)
 	for _, path := range programs {
-		data, err := os.ReadFile(path)
-		harness.Must(t, err)
 		program := filepath.Join(dir, filepath.Base(path))
-		harness.Must(t, os.WriteFile(program, data, 0o700))
+		harness.Must(t, programtest.Copy(path, program, 0o700))
 		harness.Must(t, os.Chown(program, int(owner.Uid), int(owner.Gid)))
 	}
 	harness.Must(t, os.Chown(dir, int(owner.Uid), int(owner.Gid)))

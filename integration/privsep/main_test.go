@@ -27,6 +27,7 @@ import (
 	"schedrestd/gateway/proof"
 	program "schedrestd/gateway/worker"
 	"schedrestd/integration/privsep/parent"
+	"schedrestd/internal/programtest"
 	"schedrestd/internal/socket/sockettest"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -175,7 +176,7 @@ const binaryName, parentName = "privsep.test", "parent"
 // program. It returns the path of the latter.
 func install(dir string, mode os.FileMode) (string, error) {
 	path, worker, parent := filepath.Join(dir, binaryName), filepath.Join(dir, programs.Name(ipc.Worker)), filepath.Join(dir, parentName)
-	err := errors.Join(copyFile("/proc/self/exe", path, 0o755), copyFile(path, worker, mode))
+	err := errors.Join(programtest.Copy("/proc/self/exe", path, 0o755), programtest.Copy(path, worker, mode))
 	for _, role := range started {
 		if err == nil && role != ipc.Worker {
 			err = os.Link(worker, filepath.Join(dir, programs.Name(role)))
@@ -184,7 +185,7 @@ func install(dir string, mode os.FileMode) (string, error) {
 	switch {
 	case err != nil:
 	case parentProgram != "":
-		err = copyFile(parentProgram, parent, 0o755)
+		err = programtest.Copy(parentProgram, parent, 0o755)
 	case !buildParent(parent):
 		err = os.Link(path, parent)
 	}
@@ -230,17 +231,6 @@ func replace(t *testing.T, role ipc.Role, change func(path string)) string {
 
 // remove leaves the program's path empty.
 func remove(string) {}
-
-func copyFile(from, to string, mode os.FileMode) error {
-	raw, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(to, raw, mode); err != nil {
-		return err
-	}
-	return os.Chmod(to, mode)
-}
 
 // reloadFile returns the path of the file that the parents of a test reread.
 // All subtests of a test share this file.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"schedrestd/internal/programtest"
 	"schedrestd/ipc"
 	"schedrestd/privsep/spawn"
 )
@@ -189,7 +190,7 @@ func TestStartsFrom0700(t *testing.T) {
 			if err := os.Rename(program, program+".old"); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(program, []byte("#!/bin/false"), 0o755); err != nil {
+			if err := programtest.Write(program, []byte("#!/bin/false"), 0o755); err != nil {
 				t.Fatal(err)
 			}
 			old := g.workerPID()
@@ -207,14 +208,14 @@ func TestStartIsRefused(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
 	open := func(path string) {
-		must(t, copyFile(binary, path, 0o711))
+		must(t, programtest.Copy(binary, path, 0o711))
 		must(t, os.Chmod(filepath.Dir(path), 0o777))
 	}
 	ownedByWorker := func(path string) {
-		must(t, copyFile(binary, path, 0o755))
+		must(t, programtest.Copy(binary, path, 0o755))
 		must(t, os.Chown(path, 65534, 65534))
 	}
-	junk := func(path string) { must(t, os.WriteFile(path, []byte("\x7fELF"), 0o711)) }
+	junk := func(path string) { must(t, programtest.Write(path, []byte("\x7fELF"), 0o711)) }
 	tests := []struct {
 		name       string
 		as         user

@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/bundled/demo/sysctl"
 	"schedrestd/bundled/demo/thread"
+	"schedrestd/internal/programtest"
 	"schedrestd/ipc"
 )
 
@@ -65,7 +66,7 @@ func TestStuckStartHoldsUpNobodyElse(t *testing.T) {
 	var path string
 	installed := replace(t, ipc.Worker, func(worker string) {
 		path = worker
-		must(t, copyFile(binary, path, 0o711))
+		must(t, programtest.Copy(binary, path, 0o711))
 	})
 	_, socket := serveBecomeUser(t, testConfig{Binary: installed})
 	_, _, body := askAs(t, socket, 31002, 31101, "/pid")

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"schedrestd/integration/harness"
+	"schedrestd/internal/programtest"
 )
 
 // machine is the machine with the cluster.
@@ -184,13 +185,9 @@ func (m *machine) install(patterns ...string) error {
 			return err
 		}
 		for _, path := range programs {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
 			file := filepath.Join(dir, filepath.Base(path))
 			os.Remove(file)
-			if err := os.WriteFile(file, text, 0o755); err != nil {
+			if err := programtest.Copy(path, file, 0o755); err != nil {
 				return err
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	demo "schedrestd/bundled/demo/site"
+	"schedrestd/internal/programtest"
 )
 
 // withS2N is set if Slurm's daemons speak TLS (SLURM_TLS=s2n). Debian's Slurm is
@@ -64,12 +65,11 @@ func (m *machine) secure() error {
 // lines that lead the gateway to it.
 func (m *machine) startForwarder(name, conf, lines string) error {
 	program := filepath.Join(m.root, "opt/gateway", name)
-	text, err := os.ReadFile("/proc/self/exe")
-	if err = errors.Join(err, os.MkdirAll(filepath.Dir(program), 0o755)); err != nil {
+	if err := os.MkdirAll(filepath.Dir(program), 0o755); err != nil {
 		return err
 	}
 	os.Remove(program)
-	err = errors.Join(os.WriteFile(program, text, 0o755),
+	err := errors.Join(programtest.Copy("/proc/self/exe", program, 0o755),
 		os.WriteFile(filepath.Join(m.root, conf), []byte("Include /etc/slurm/slurm.conf\n"+lines), 0o644))
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/programtest"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 )
@@ -112,13 +113,9 @@ func TestMain(m *testing.M) {
 	if err == nil {
 		err = os.Chmod(dir, 0o755)
 	}
-	var raw []byte
-	if err == nil {
-		raw, err = os.ReadFile("/proc/self/exe")
-	}
 	if err == nil {
 		binary = filepath.Join(dir, "planner.test")
-		err = os.WriteFile(binary, raw, 0o755)
+		err = programtest.Copy("/proc/self/exe", binary, 0o755)
 	}
 	if err != nil {
 		panic(err)
