@@ -23,6 +23,7 @@ type Config struct {
 	Parsers       []feature.Parser               // served API versions and their options; nil for all
 	Deprecated    map[schema.Version]Deprecation // by version; nil for none
 	Origins       []string                       // origins whose web pages may read the answers; nil for none
+	Scopes        map[string]api.Scopes          // what the clients of a listener may do, by its address; a listener without an entry permits everything
 	JSON, YAML    schema.Layout                  // layout of bodies
 	Cluster       string                         // name of the cluster
 	Release       string                         // release of this program, "1.2.3"
