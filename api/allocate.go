@@ -35,7 +35,7 @@ var Allocated = enveloped("openapi_job_alloc_resp", func(a *SubmitAnswer) *Envel
 )
 
 // PostJobAllocate requests resources without a batch script.
-var PostJobAllocate = declare(noParams, Endpoint{
+var PostJobAllocate = declare(ComputeCreate, noParams, Endpoint{
 	Method: http.MethodPost, Path: "job/allocate", ID: "post_job_allocate",
 	Doc: "Allocate resources", Request: AllocationBody, Answer: Allocated, Since: V41,
 	Example:     `{"job": {"name": "hello", "time_limit": {"set": true, "number": 5}}}`,

@@ -66,7 +66,7 @@ func ignoredUpdateTime[P any]() schema.Field[P] {
 	return schema.Ignore[P]("update_time", instant, "Ignored: clusters have no time of last change", schema.Unit(TimeText))
 }
 
-var GetClusters = declare(clustersParams, Endpoint{
+var GetClusters = declare(SlurmdbRead, clustersParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "clusters/", ID: "get_clusters", Paged: true,
 	Doc: "List the clusters", Answer: Clusters,
 	Description: "Returns all clusters for which the accounting daemon has records.",
@@ -110,7 +110,7 @@ func clusterFilter[P any](of func(*P) *model.ClusterFilter, opts ...schema.Optio
 	}
 }
 
-var GetCluster = declare(clusterParams, Endpoint{
+var GetCluster = declare(SlurmdbRead, clusterParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "cluster/{cluster_name}", ID: "get_cluster",
 	Doc: "Show one cluster", Answer: Clusters,
 	Description: "Returns the cluster with this name.",

@@ -131,7 +131,7 @@ var Diag = enveloped("openapi_diag_resp", func(a *DiagAnswer) *Envelope { return
 )
 
 // GetDiag shows the controller's statistics.
-var GetDiag = declare(noParams, Endpoint{
+var GetDiag = declare(ComputeRead, noParams, Endpoint{
 	Method: http.MethodGet, Path: "diag/", ID: "get_diag", NoFields: true,
 	Doc: "Show statistics of the controller", Answer: Diag,
 	Description: "Returns statistics since the controller last reset them: runs and durations of the schedulers, numbers of jobs by result, and numbers of requests by type and by user.",

@@ -22,6 +22,7 @@ type Endpoint struct {
 	Description string // longer description, in sentences
 	RequestDoc  string // description of the request's body, in one line
 	AnswerDoc   string // description of a successful answer, in one line
+	Scope       Scopes // what a client needs; declare sets it
 	Params      Table
 	Request     Table  // table of the request's body; nil for no body
 	Example     string // a body, as JSON, that is valid in all versions and both spellings; "" for none
@@ -55,9 +56,10 @@ type Operation[P any] struct {
 	Params *schema.ObjectType[P]
 }
 
-// declare returns an Operation, and adds its endpoint to Endpoints.
-func declare[P any](params *schema.ObjectType[P], e Endpoint) Operation[P] {
-	e.Params = params
+// declare returns an Operation, which needs the given scope, and adds its
+// endpoint to Endpoints.
+func declare[P any](scope Scopes, params *schema.ObjectType[P], e Endpoint) Operation[P] {
+	e.Scope, e.Params = scope, params
 	Endpoints = append(Endpoints, &e)
 	return Operation[P]{&e, params}
 }

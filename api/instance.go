@@ -50,7 +50,7 @@ var instancesParams = schema.Object("", func() schema.Fields[InstancesParams] {
 	}
 })
 
-var GetInstances = declare(instancesParams, Endpoint{
+var GetInstances = declare(SlurmdbRead, instancesParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "instances/", ID: "get_instances", Paged: true,
 	Doc: "List the instances of nodes in a cloud", Answer: Instances,
 	Description: "Returns which cloud machine each node ran on, and when. Each parameter narrows the list.",
@@ -59,7 +59,7 @@ var GetInstances = declare(instancesParams, Endpoint{
 
 // GetInstance returns all instances that match the parameters, not only one. It
 // differs from GetInstances only in its path.
-var GetInstance = declare(instancesParams, Endpoint{
+var GetInstance = declare(SlurmdbRead, instancesParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "instance/", ID: "get_instance",
 	Doc: "Show instances of nodes in a cloud", Answer: Instances,
 	Description: "Returns all instances that match the parameters, like GET instances/.",

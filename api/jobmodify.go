@@ -101,7 +101,7 @@ var namedAccountingJobParams = schema.Object("", func() schema.Fields[NamedAccou
 })
 
 // PostAccountingJob changes a recorded job.
-var PostAccountingJob = declare(namedAccountingJobParams, Endpoint{
+var PostAccountingJob = declare(SlurmdbWrite, namedAccountingJobParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "job/{job_id}", ID: "post_job",
 	Doc: "Change a recorded job", Request: JobModifyBody, Answer: JobModified, Since: V44,
 	Example:     `{"comment": {"job": "converged after 12 steps"}}`,
@@ -139,7 +139,7 @@ func (j *JobsChange) Selections() ([]model.JobSelection, error) {
 }
 
 // PostAccountingJobs changes recorded jobs.
-var PostAccountingJobs = declare(noParams, Endpoint{
+var PostAccountingJobs = declare(SlurmdbWrite, noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "jobs/", ID: "post_jobs",
 	Doc: "Change recorded jobs", Request: JobsModifyBody, Answer: JobModified, Since: V44,
 	Example:     `{"job_id_list": ["12", "13"], "job_rec": {"comment": {"job": "converged after 12 steps"}}}`,

@@ -103,7 +103,7 @@ var JobsKilled = enveloped("openapi_kill_jobs_resp", func(a *KilledAnswer) *Enve
 )
 
 // DeleteJobs cancels several jobs.
-var DeleteJobs = declare(noParams, Endpoint{
+var DeleteJobs = declare(ComputeCancel, noParams, Endpoint{
 	Method: http.MethodDelete, Path: "jobs/", ID: "delete_jobs",
 	Doc: "Cancel several jobs", Request: KillJobsBody, Answer: JobsKilled,
 	Example:     `{"jobs": ["12", "13"]}`,

@@ -151,7 +151,7 @@ var nodeListParams = schema.Object("", func() schema.Fields[NodeListParams] {
 })
 
 // GetNodes lists the nodes.
-var GetNodes = declare(nodeListParams, Endpoint{
+var GetNodes = declare(ComputeRead, nodeListParams, Endpoint{
 	Method: http.MethodGet, Path: "nodes/", ID: "get_nodes", Paged: true, Collection: "nodes",
 	Doc: "List the nodes", Answer: Nodes,
 	Description: "Returns all nodes that the user may see, in the controller's order. A client that polls can send update_time and gets an empty answer if nothing has changed.",
@@ -171,7 +171,7 @@ var nodeParams = schema.Object("", func() schema.Fields[NodeParams] {
 	}
 })
 
-var GetNode = declare(nodeParams, Endpoint{
+var GetNode = declare(ComputeRead, nodeParams, Endpoint{
 	Method: http.MethodGet, Path: "node/{node_name}", ID: "get_node",
 	Doc: "Show one node", Answer: Nodes,
 	Description: "Returns the node with this name, in a list.",

@@ -127,6 +127,9 @@ func (d *writer) operation(op operation) {
 	}
 	d.Key("security")
 	d.security(op.view.Spelling)
+	if op.Scope != api.NoScope {
+		d.pair("x-scope", op.Scope.String())
+	}
 	if headers := headers(op.Endpoint); len(op.params)+len(headers) > 0 {
 		d.Key("parameters")
 		d.BeginArray()

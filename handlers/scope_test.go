@@ -1,0 +1,76 @@
+package handlers
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/auth"
+)
+
+// TestScopes sends a request for each operation, in the first and the last version and both spellings, to
+// listeners with each scope. Exactly those whose operation has the scope, or needs
+// none, must pass. The others must be refused before a daemon is asked for
+// anything but the user.
+func TestScopes(t *testing.T) {
+	f := demo()
+	cfg := config(f)
+	cfg.Scopes = map[string]api.Scopes{}
+	all := []api.Scopes{api.ComputeRead, api.ComputeCreate, api.ComputeModify, api.ComputeCancel, api.SlurmdbRead, api.SlurmdbWrite, api.ClusterAdmin,
+		api.ComputeRead | api.SlurmdbRead}
+	for _, s := range all {
+		cfg.Scopes[s.String()] = s
+	}
+	server := newTestServer(cfg)
+	send := func(listener, method, url string) (status int, header http.Header, body string) {
+		r := request(method, url, "")
+		r = r.WithContext(auth.WithPeer(r.Context(), auth.Peer{Network: "tcp", Addr: "192.0.2.7:40000", Listener: listener}))
+		w := httptest.NewRecorder()
+		server.ServeHTTP(w, r)
+		return w.Code, w.Header(), w.Body.String()
+	}
+	refused := 0
+	for _, e := range api.Endpoints {
+		for _, version := range []schema.Version{api.Versions[0], api.Versions[len(api.Versions)-1]} {
+			for _, spelling := range []schema.Spelling{schema.Sched, schema.Slurm} {
+				v := schema.View{Version: version, Spelling: spelling}
+				if !e.In(version) {
+					continue
+				}
+				url := strings.NewReplacer("{", "", "}", "").Replace(e.URL(v))
+				for _, s := range all {
+					status, header, body := send(s.String(), e.Method, url)
+					if permitted := s&e.Scope == e.Scope; permitted == (status == http.StatusForbidden) {
+						t.Errorf("%s %s with %s: %d", e.Method, url, s, status)
+					}
+					if status != http.StatusForbidden {
+						continue
+					}
+					refused++
+					if want := `scope="` + e.Scope.String() + `"`; !strings.Contains(header.Get("WWW-Authenticate"), want) || !strings.Contains(body, s.String()) {
+						t.Errorf("%s %s with %s: %q, %s", e.Method, url, s, header.Get("WWW-Authenticate"), body)
+					}
+				}
+				if status, _, body := send("other", e.Method, url); status == http.StatusForbidden {
+					t.Errorf("%s %s, of a listener without a scope: %s", e.Method, url, body)
+				}
+			}
+		}
+	}
+	if refused < 1000 {
+		t.Errorf("only %d requests were refused", refused)
+	}
+}
+
+// TestScopeOfEach checks that the scope of an operation agrees with what it does.
+func TestScopeOfEach(t *testing.T) {
+	const reading = api.ComputeRead | api.SlurmdbRead
+	for _, e := range api.Endpoints {
+		if e.Util != (e.Scope == api.NoScope) || !e.Util && e.Changing() == (e.Scope&reading != 0) || e.Accounting != (e.Scope&(api.SlurmdbRead|api.SlurmdbWrite) != 0) {
+			t.Errorf("%s %s needs %q", e.Method, e.Path, e.Scope)
+		}
+	}
+}
