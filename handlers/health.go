@@ -19,7 +19,8 @@ const unready = "unready\n"
 // getReadiness answers with 503 while new requests should go to another
 // gateway. Only authenticated clients get the reasons, because the reasons
 // reveal details of the site. With the parameter verbose, root and SchedUser
-// also get the results of the other checks, as in Slurm 26.11.
+// also get the results of the other checks, as in Slurm 26.11, and the scopes of
+// the listeners.
 func (h *handler) getReadiness(c *rest.Call) error {
 	if c.Request().URL.Query().Has("verbose") {
 		return h.getChecks(c)
@@ -50,6 +51,9 @@ func (h *handler) getChecks(c *rest.Call) error {
 		return errs.New(errs.Denied, "only root and SlurmUser may see the checks of the gateway")
 	}
 	all, problems := h.checks(c)
+	for _, scopes := range h.Scopes {
+		all += "scopes: " + scopes + "\n"
+	}
 	if problems == "" {
 		return c.SendText(http.StatusOK, "ok\n"+all)
 	}

@@ -18,11 +18,11 @@ import (
 func TestScopes(t *testing.T) {
 	f := demo()
 	cfg := config(f)
-	cfg.Scopes = map[string]api.Scopes{}
+	cfg.Scopes = nil
 	all := []api.Scopes{api.ComputeRead, api.ComputeCreate, api.ComputeModify, api.ComputeCancel, api.SlurmdbRead, api.SlurmdbWrite, api.ClusterAdmin,
 		api.ComputeRead | api.SlurmdbRead}
 	for _, s := range all {
-		cfg.Scopes[s.String()] = s
+		cfg.Scopes = append(cfg.Scopes, s.String()+"="+s.String())
 	}
 	server := newTestServer(cfg)
 	send := func(listener, method, url string) (status int, header http.Header, body string) {

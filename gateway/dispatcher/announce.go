@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"schedrestd/gateway/confinement"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/setting"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 	"schedrestd/security"
@@ -30,6 +32,19 @@ func (d *dispatcher) announceStart() {
 				"hint", "anyone who can read the traffic can use its tokens; listen on 127.0.0.1 behind a proxy with TLS, or on https://")
 		}
 	}
+}
+
+// checkScopes returns an error if the address in an entry is not that of a
+// listener. Otherwise a typing error would permit everything.
+func checkScopes(entries []string, listeners []ipc.Listening) error {
+	for _, entry := range entries {
+		_, address, _ := strings.Cut(entry, "=")
+		if !slices.ContainsFunc(listeners, func(l ipc.Listening) bool { return setting.Covers(address, l.Name) }) {
+			return errs.New(errs.Invalid, "the gateway does not listen on %s, which has scopes", address).
+				WithHint("it listens on %s: correct SCHEDRESTD_SCOPES", cmp.Or(strings.Join(listenerNames(listeners), ", "), "no address"))
+		}
+	}
+	return nil
 }
 
 // exposesTokens reports whether l accepts plain HTTP from other machines. It
@@ -69,10 +84,10 @@ func (d *dispatcher) announceConfinement(a announced, enforced ipc.Ready) {
 
 // announceRules logs the effective settings, so that administrators notice a
 // setting that is misspelled or that another file overrides.
-func (d *dispatcher) announceRules(a work.Admission) {
-	c := d.config
+func (d *dispatcher) announceRules(setup work.Setup) {
+	c, a := d.config, setup.Admission
 	d.log.Info("rules in force", "audit_log", describeAudit(c.Audit), "idempotency_file", cmp.Or(c.Audit.Claims, "none"),
-		"penalties", penaltyCosts(a), "exempt", prefixes(a.Exempt), "trusted_proxies", trustedProxies(a),
+		"penalties", penaltyCosts(a), "exempt", prefixes(a.Exempt), "trusted_proxies", trustedProxies(a), "scopes", cmp.Or(strings.Join(setup.Scopes, ","), "none"),
 		"rate", cmp.Or(textIf(a.Rate > 0, fmt.Sprintf("%d:%d", a.Rate, a.Burst)), "none"),
 		"netns", cmp.Or(c.Netns, "own"), "controller_netns", cmp.Or(c.ControllerNetns, "own"))
 	matchesAll := func(list []netip.Prefix) bool {

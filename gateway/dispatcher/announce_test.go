@@ -28,3 +28,17 @@ func TestExposesTokens(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckScopes checks that an address with scopes must be that of a listener.
+func TestCheckScopes(t *testing.T) {
+	listeners := []ipc.Listening{{Name: "127.0.0.1:6822"}, {Name: "unix:/run/s"}, {Name: "0.0.0.0:6820"}}
+	for entry, ok := range map[string]bool{
+		"compute.read=127.0.0.1:6822": true, "compute.read=unix:/run/s": true, "compute.read=0.0.0.0:6820": true,
+		"compute.read=[::]:6820": true, // this machine has no IPv6
+		"compute.read=[::]:6822": false, "compute.read=127.0.0.1:6820": false, "compute.read=unix:/run/": false, "compute.read=": false,
+	} {
+		if err := checkScopes([]string{"compute.read=unix:/run/s", entry}, listeners); (err == nil) != ok {
+			t.Errorf("%s: %v", entry, err)
+		}
+	}
+}

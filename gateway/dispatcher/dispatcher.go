@@ -172,7 +172,9 @@ func (d *dispatcher) Handle(m ipc.Received) (handled bool, err error) {
 	case *ipc.SubuidRanges:
 		d.incoming.ranges = append(d.incoming.ranges, msg.Ranges...)
 	case *ipc.GenerationSetup:
-		d.incoming.setup, d.incoming.invalid = work.Unpack(msg.Setup)
+		if d.incoming.setup, d.incoming.invalid = work.Unpack(msg.Setup); d.incoming.invalid == nil {
+			d.incoming.invalid = checkScopes(d.incoming.setup.Scopes, d.listeners)
+		}
 		if !msg.Setup.Inetd {
 			d.createPools(d.incoming)
 			go d.replace(d.incoming)
@@ -246,7 +248,7 @@ func (d *dispatcher) createPools(a announced) {
 	d.subuids = a.ranges
 	d.announceStart()
 	d.announceConfinement(a, c.Sandbox)
-	d.announceRules(a.setup.Admission)
+	d.announceRules(a.setup)
 	d.announceUncheckedIdentity()
 	d.Do(func() { d.Watch(c.PingTimeout / 4) })
 }
@@ -510,7 +512,7 @@ func (d *dispatcher) runInetd(a announced, client *inetd.Client) error {
 		Ready: func(enforced ipc.Ready) {
 			d.parent.Send(&ipc.GenerationResult{ID: a.ID, Result: ipc.ResultOf(nil)})
 			d.announceConfinement(a, enforced)
-			d.announceRules(a.setup.Admission)
+			d.announceRules(a.setup)
 		},
 	})
 }

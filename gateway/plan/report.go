@@ -49,6 +49,7 @@ func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *con
 	row("unknown users", "%s", describeUnknown(plan))
 	row("local users", "%s", describeLocal(plan))
 	row("addresses", "%s", cmp.Or(strings.Join(o.Listen, ", "), "those that the service manager opens"))
+	row("scopes", "%s", cmp.Or(strings.Join(s.Scopes, ", "), "every address permits everything"))
 	row("web pages", "%s", cmp.Or(strings.Join(s.Origins, ", "), "only the gateway's own"))
 	if s.Local {
 		row("host names", "%s", strings.Join(append([]string{"localhost"}, s.Hosts...), ", "))

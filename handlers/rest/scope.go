@@ -3,20 +3,35 @@ package rest
 import (
 	"fmt"
 
+	"schedrestd/api"
 	"schedrestd/auth"
 	"schedrestd/internal/errs"
 )
+
+// scopesOf returns the scopes of a listener. It panics if the setting is wrong,
+// which must not permit everything; package plan checks it.
+func (s *Server) scopesOf(listener string) api.Scopes {
+	text, limited := s.Config.ScopesOf(listener)
+	if !limited {
+		return api.AllScopes
+	}
+	scopes, err := api.ParseScopes(text)
+	if err != nil {
+		panic(err)
+	}
+	return scopes
+}
 
 // checkScope returns an error if the listener of the connection does not permit
 // the operation. The answer names the scope that the operation needs (RFC 6750,
 // 3.1).
 func (c *Call) checkScope() error {
 	peer, _ := auth.PeerFrom(c.ctx)
-	permitted, limited := c.server.Scopes[peer.Listener]
-	if !limited || permitted.Permit(c.route.Scope) {
+	permitted, needed := c.server.scopesOf(peer.Listener), c.route.Scope
+	if permitted.Permit(needed) {
 		return nil
 	}
-	c.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer error="insufficient_scope", scope="%s"`, c.route.Scope))
-	return errs.New(errs.Denied, "this address of the gateway permits only %s, and the operation needs %s", permitted, c.route.Scope).
+	c.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer error="insufficient_scope", scope="%s"`, needed))
+	return errs.New(errs.Denied, "this address of the gateway permits only %s, and the operation needs %s", permitted, needed).
 		WithHint("send the request to another address of the gateway")
 }

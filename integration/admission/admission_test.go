@@ -44,7 +44,7 @@ func newSource(t *testing.T, uid uint32, keep bool) *http.Client {
 	tr := &http.Transport{DialContext: dialerAs(t, uid), DisableKeepAlives: !keep, MaxConnsPerHost: 1,
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
 	t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, Timeout: 30 * time.Second}
+	return &http.Client{Transport: tr, Timeout: time.Minute}
 }
 
 // Uids that exist on every Debian system. The tests use them in addition to the
@@ -197,7 +197,7 @@ func TestPenaltiesOfLoopback(t *testing.T) {
 	from := func() *http.Client {
 		n++
 		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 1, byte(n>>8), byte(n))}}
-		return &http.Client{Transport: &http.Transport{DialContext: d.DialContext, DisableKeepAlives: true}, Timeout: 30 * time.Second}
+		return &http.Client{Transport: &http.Transport{DialContext: d.DialContext, DisableKeepAlives: true}, Timeout: time.Minute}
 	}
 	harness.Eventually(t, "guesses from all addresses are blocked", func() bool {
 		status, _ := a.ping(from(), guessPlaceholder)

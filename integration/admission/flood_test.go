@@ -107,7 +107,7 @@ func TestFlood(t *testing.T) {
 		return func() (net.Conn, error) { return thread.DialAs(bob.UID, bob.GID, path) }
 	}
 	overTCP := func() (c net.Conn, err error) {
-		err = thread.RunAs(bob.UID, bob.GID, func() error { c, err = net.DialTimeout("tcp", port, 20*time.Second); return err })
+		err = thread.RunAs(bob.UID, bob.GID, func() error { c, err = net.DialTimeout("tcp", port, time.Minute); return err })
 		return c, err
 	}
 	for name, tt := range map[string]struct {

@@ -318,7 +318,7 @@ func TestAccountingByTCPNeedsAKey(t *testing.T) {
 // If the daemon does start, it is stopped after a while.
 func failedStart(t *testing.T, name, conf string) (output string, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, filepath.Join(harness.Bin, name), "-f", conf).CombinedOutput()
 	return string(out), err

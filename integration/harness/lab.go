@@ -189,7 +189,7 @@ func (l *Lab) cancelAll() {
 // "".
 func (l *Lab) UserToken(user string) string {
 	l.T.Helper()
-	ctx, cancel := context.WithTimeout(l.T.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(l.T.Context(), time.Minute)
 	defer cancel()
 	token, err := l.Token(ctx, user, time.Hour)
 	Must(l.T, err)

@@ -105,7 +105,7 @@ func checkLeaving(t *testing.T, f *harness.ProxyLab, frontend harness.Frontend) 
 		harness.Must(t, err)
 		time.Sleep(pause)
 		c.Close()
-		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 			if noticed() > before {
 				return
 			}

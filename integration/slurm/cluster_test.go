@@ -291,7 +291,7 @@ func (d *daemon) stop(t *testing.T) {
 	}
 	select {
 	case <-d.ended:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Errorf("%v did not exit", d.cmd.Args)
 		d.m.try("root", "kill", "-KILL", d.pid)
 	}

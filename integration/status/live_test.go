@@ -221,9 +221,9 @@ func TestExpiry(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
 	p := harness.OpenStatus(t, l.URL)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	token, err := l.Token(ctx, "", 30*time.Second) // on a busy machine, signing in takes seconds
+	token, err := l.Token(ctx, "", 50*time.Second) // on a busy machine, signing in takes seconds
 	harness.Must(t, err)
 	p.SignIn(token)
 	p.AwaitText("token: 0:")

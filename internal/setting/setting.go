@@ -8,15 +8,38 @@
 // encodes the structs by the types of their fields.
 package setting
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // REST holds the settings of the REST server.
 type REST struct {
 	Strict        bool          // a body with an unknown field is refused, even with +fast
 	Origins       []string      // origins whose web pages may read the answers; nil for none
+	Scopes        []string      // what clients of a listener may do, such as "compute.read=127.0.0.1:6822"; a listener that is not in the list permits everything
 	MaxAge        time.Duration // age of lists that is accepted if a request does not say; 0 for none
 	MaxWait       time.Duration // maximum time for which a request waits for a change; 0 if none waits
 	WatchInterval time.Duration // minimum time between two requests to the controller for all that wait; 0 for a second
+}
+
+// ScopesOf returns the text of the scopes of a listener, and whether it has an
+// entry in Scopes. If the machine has no IPv6, a listener on [::] listens on
+// 0.0.0.0.
+func (r *REST) ScopesOf(listener string) (scopes string, limited bool) {
+	for _, entry := range r.Scopes {
+		if scopes, at, _ := strings.Cut(entry, "="); Covers(at, listener) {
+			return scopes, true
+		}
+	}
+	return "", false
+}
+
+// Covers reports whether the address in an entry of REST.Scopes is that of a
+// listener.
+func Covers(address, listener string) bool {
+	port, isIPv4 := strings.CutPrefix(listener, "0.0.0.0:")
+	return address == listener || isIPv4 && address == "[::]:"+port
 }
 
 // Pages holds the settings of what is served besides the endpoints.

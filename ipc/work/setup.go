@@ -10,10 +10,12 @@ import (
 	"schedrestd/ipc"
 )
 
-// Limits on the numbers of origins and host names that the administrator lists.
-// The machine's own host names may be as many again as MaxHosts.
+// Limits on the numbers of origins, host names and listeners with scopes that the
+// administrator lists. The machine's own host names may be as many again as
+// MaxHosts.
 const (
 	MaxOrigins = 32
+	MaxScopes  = 32
 	MaxHosts   = 32
 )
 

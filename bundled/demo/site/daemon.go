@@ -15,8 +15,8 @@ import (
 
 const (
 	startTimeout   = time.Minute           // until a daemon answers for the first time
-	stopTimeout    = 10 * time.Second      // until a daemon exits after SIGTERM
-	attemptTimeout = 2 * time.Second       // for one attempt
+	stopTimeout    = 30 * time.Second      // until a daemon exits after SIGTERM
+	attemptTimeout = 20 * time.Second      // for one attempt, which a busy machine delays
 	retryInterval  = 10 * time.Millisecond // between two attempts
 )
 

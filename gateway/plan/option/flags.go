@@ -43,11 +43,13 @@ func (o *Options) AddFlags(f *pflag.FlagSet) {
 // Read reads the arguments and the flags of a command line that has been parsed.
 // Options that it does not set are set from the environment.
 func (o *Options) Read(f *pflag.FlagSet, args []string) error {
-	o.Listen = args
 	o.Auth.setOrigin(f.Lookup("auth"))
 	o.Parsers.setOrigin(f.Lookup("data-parser"))
 	o.Content.setOrigin(f.Lookup("openapi"))
 	if err := o.checkEmpty(f); err != nil {
+		return err
+	}
+	if err := o.listenOn(args); err != nil {
 		return err
 	}
 	return o.ReadEnvironment()

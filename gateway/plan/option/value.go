@@ -145,10 +145,11 @@ func (o *Options) setListen(name, v string) error {
 	if len(o.Listen) > 0 {
 		return nil
 	}
-	if o.Listen = splitList(v); len(o.Listen) == 0 {
+	list := splitList(v)
+	if len(list) == 0 {
 		return invalid(name, v, " names no address")
 	}
-	return nil
+	return o.listenOn(list)
 }
 
 // setStatuses sets the responses that the OpenAPI document lists for each

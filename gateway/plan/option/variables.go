@@ -354,6 +354,7 @@ func (o *Options) variables() []variable {
 		// The listeners, separated by commas, if there is no
 		// .Ar listen
 		// argument.
+		// As in an argument, scopes may precede an address.
 		{"SCHEDRESTD_LISTEN", o.setListen},
 
 		// Where and how to log:
@@ -533,6 +534,17 @@ func (o *Options) variables() []variable {
 		// The statuses of responses that the OpenAPI document lists, by default
 		// .Cm 200,default .
 		{"SCHEDRESTD_RESPONSE_STATUS_CODES", o.setStatuses},
+
+		// What the clients of an address that the service manager opens may do,
+		// separated by commas, as in
+		// .Ql compute.read+slurmdb.read=127.0.0.1:6822 .
+		// With this variable the gateway does not start unless it listens on each of the
+		// addresses.
+		// .Sx SCOPES
+		// describes scopes.
+		// # Programs that use this socket can only read: exporters, monitors, agents.
+		// #SCHEDRESTD_SCOPES=compute.read+slurmdb.read=127.0.0.1:6822
+		{"SCHEDRESTD_SCOPES", o.setScopes},
 
 		// Switches, separated by commas:
 		{"SCHEDRESTD_SECURITY", o.setSwitches},
