@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -67,7 +68,7 @@ var accountsParams = schema.Object("", func() schema.Fields[AccountsParams] {
 	}
 })
 
-var GetAccounts = declare(SlurmdbRead, accountsParams, Endpoint{
+var GetAccounts = declare(scope.SlurmdbRead, accountsParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "accounts/", ID: "get_accounts", Paged: true,
 	Doc: "List the accounts", Answer: Accounts,
 	Description: "Returns the accounts in the accounting records. Each parameter narrows the list or adds details.",
@@ -88,7 +89,7 @@ var accountParams = schema.Object("", func() schema.Fields[AccountParams] {
 	}
 })
 
-var GetAccount = declare(SlurmdbRead, accountParams, Endpoint{
+var GetAccount = declare(scope.SlurmdbRead, accountParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "account/{account_name}", ID: "get_account",
 	Doc: "Show one account", Answer: Accounts,
 	Description: "Returns the account with this name.",

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -11,7 +12,7 @@ import (
 var AccountsBody = changes("openapi_accounts_resp", "accounts", "account_list", Account.Type, "The accounts")
 
 // PostAccounts creates and changes accounts.
-var PostAccounts = declare(SlurmdbWrite, noParams, Endpoint{
+var PostAccounts = declare(scope.SlurmdbWrite, noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "accounts/", ID: "post_accounts",
 	Doc: "Create or change accounts", Request: AccountsBody, Answer: Empty,
 	Example:     `{"accounts": [{"name": "lab", "description": "Physics laboratory", "organization": "physics"}]}`,
@@ -27,7 +28,7 @@ var namedAccountParams = nameParams("account_name", "account", "Name of the acco
 
 var AccountsRemoved = removed("openapi_accounts_removed_resp", "removed_accounts", "The accounts that were removed")
 
-var DeleteAccount = declare(SlurmdbWrite, namedAccountParams, Endpoint{
+var DeleteAccount = declare(scope.SlurmdbWrite, namedAccountParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "account/{account_name}", ID: "delete_account",
 	Doc: "Remove an account", Answer: AccountsRemoved,
 	Description: "Removes the named account and its associations. Returns 409 if the account has running jobs or is the default account of a user.",
@@ -72,7 +73,7 @@ var AccountsAdded = added("openapi_accounts_add_cond_resp_str", "added_accounts"
 	"The accounting daemon's text about the added records; empty if nothing was added")
 
 // PostAccountsAssociation creates accounts with associations.
-var PostAccountsAssociation = declare(SlurmdbWrite, noParams, Endpoint{
+var PostAccountsAssociation = declare(scope.SlurmdbWrite, noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "accounts_association/", ID: "post_accounts_association",
 	Doc: "Create accounts with associations", Request: AccountsWithAssocsBody, Answer: AccountsAdded,
 	Example:     `{"association_condition": {"accounts": ["new"]}, "account": {"description": "Physics laboratory", "organization": "physics"}}`,

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -150,7 +151,7 @@ var AccountingDiag = enveloped("openapi_slurmdbd_stats_resp", func(a *StatsAnswe
 )
 
 // GetAccountingDiag shows the accounting daemon's statistics.
-var GetAccountingDiag = declare(SlurmdbRead, noParams, Endpoint{
+var GetAccountingDiag = declare(scope.SlurmdbRead, noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "diag/", ID: "get_diag", NoFields: true,
 	Doc: "Show statistics of the accounting daemon", Answer: AccountingDiag,
 	Description: "Returns statistics since the accounting daemon last reset them: numbers and durations of requests by type and by user, and durations of usage roll-ups.",

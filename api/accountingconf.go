@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -108,7 +109,7 @@ var AccountingConf = enveloped("openapi_slurmdbd_conf_resp", func(a *AccountingC
 )
 
 // GetAccountingConf shows the accounting daemon's configuration.
-var GetAccountingConf = declare(SlurmdbRead, noParams, Endpoint{
+var GetAccountingConf = declare(scope.SlurmdbRead, noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "conf", ID: "get_conf", NoFields: true,
 	Doc: "Show the accounting daemon's configuration", Answer: AccountingConf, Since: V45,
 	Description: "Returns the configuration of the accounting daemon. Daemons before Slurm 26.05 do not support this request; the answer is then 501.",

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -33,7 +34,7 @@ var Config = enveloped("openapi_slurmdbd_config_resp", func(a *ConfigAnswer) *En
 
 var instanceList = schema.Named("instance_list", schema.List(Instance.Type))
 
-var GetConfig = declare(SlurmdbRead, noParams, Endpoint{
+var GetConfig = declare(scope.SlurmdbRead, noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "config", ID: "get_config", NoFields: true,
 	Doc: "Show all accounting records", Answer: Config,
 	Description: "Returns all clusters, trackable resources, accounts, users, qualities of service, workload keys and associations, including deleted ones. POST config accepts the answer as its body.",
@@ -66,7 +67,7 @@ var ConfigRequest = schema.Object("openapi_slurmdbd_config_resp", func() schema.
 	}, unusedEnvelope[ConfigBody]()...)
 })
 
-var PostConfig = declare(SlurmdbWrite, noParams, Endpoint{
+var PostConfig = declare(scope.SlurmdbWrite, noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "config", ID: "post_config",
 	Doc: "Load accounting records", Request: ConfigRequest, Answer: Empty,
 	Example:     `{"accounts": [{"name": "lab", "description": "Physics laboratory", "organization": "physics"}]}`,

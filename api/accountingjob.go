@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -360,7 +361,7 @@ func reasonNumbers() schema.Type[[]string] {
 	})
 }
 
-var GetAccountingJobs = declare(SlurmdbRead, accountingJobsParams, Endpoint{
+var GetAccountingJobs = declare(scope.SlurmdbRead, accountingJobsParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "jobs/", ID: "get_jobs", Paged: true,
 	Doc: "List jobs from accounting", Answer: AccountingJobs,
 	Description: "Returns jobs from the accounting records, which the daemon keeps long after the controller has dropped the jobs. Each parameter narrows the list or adds details. The accounting daemon decides whose jobs the user may see.",
@@ -374,7 +375,7 @@ var accountingJobParams = schema.Object("", func() schema.Fields[AccountingJobPa
 		schema.F("job_id", selectedStep, func(p *AccountingJobParams) *model.SelectedStep { return &p.Job }, "Number of the job", schema.Required(0))}
 })
 
-var GetAccountingJob = declare(SlurmdbRead, accountingJobParams, Endpoint{
+var GetAccountingJob = declare(scope.SlurmdbRead, accountingJobParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "job/{job_id}", ID: "get_job",
 	Doc: "Show one job from accounting", Answer: AccountingJobs,
 	Description: "Returns the job with this number, or a task of a job array, such as 12_3. It returns several records if the number was reused or belongs to an array.",

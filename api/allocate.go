@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -35,7 +36,7 @@ var Allocated = enveloped("openapi_job_alloc_resp", func(a *SubmitAnswer) *Envel
 )
 
 // PostJobAllocate requests resources without a batch script.
-var PostJobAllocate = declare(ComputeCreate, noParams, Endpoint{
+var PostJobAllocate = declare(scope.ComputeCreate, noParams, Endpoint{
 	Method: http.MethodPost, Path: "job/allocate", ID: "post_job_allocate",
 	Doc: "Allocate resources", Request: AllocationBody, Answer: Allocated, Since: V41,
 	Example:     `{"job": {"name": "hello", "time_limit": {"set": true, "number": 5}}}`,

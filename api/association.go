@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -185,7 +186,7 @@ var associationParams = schema.Object("", func() schema.Fields[AssociationParams
 	}
 })
 
-var GetAssociations = declare(SlurmdbRead, associationParams, Endpoint{
+var GetAssociations = declare(scope.SlurmdbRead, associationParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "associations/", ID: "get_associations", Paged: true,
 	Doc: "List the associations", Answer: Associations,
 	Description: "Returns the associations: the settings and limits of each user in each account and cluster, and those of the accounts themselves. Each parameter narrows the list or changes what it includes.",
@@ -194,7 +195,7 @@ var GetAssociations = declare(SlurmdbRead, associationParams, Endpoint{
 
 // GetAssociation returns all associations that match the parameters, not only
 // one. It differs from GetAssociations only in its path.
-var GetAssociation = declare(SlurmdbRead, associationParams, Endpoint{
+var GetAssociation = declare(scope.SlurmdbRead, associationParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "association/", ID: "get_association",
 	Doc: "Show associations", Answer: Associations,
 	Description: "Returns all associations that match the parameters, like GET associations/.",

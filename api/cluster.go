@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -66,7 +67,7 @@ func ignoredUpdateTime[P any]() schema.Field[P] {
 	return schema.Ignore[P]("update_time", instant, "Ignored: clusters have no time of last change", schema.Unit(TimeText))
 }
 
-var GetClusters = declare(SlurmdbRead, clustersParams, Endpoint{
+var GetClusters = declare(scope.SlurmdbRead, clustersParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "clusters/", ID: "get_clusters", Paged: true,
 	Doc: "List the clusters", Answer: Clusters,
 	Description: "Returns all clusters for which the accounting daemon has records.",
@@ -110,7 +111,7 @@ func clusterFilter[P any](of func(*P) *model.ClusterFilter, opts ...schema.Optio
 	}
 }
 
-var GetCluster = declare(SlurmdbRead, clusterParams, Endpoint{
+var GetCluster = declare(scope.SlurmdbRead, clusterParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "cluster/{cluster_name}", ID: "get_cluster",
 	Doc: "Show one cluster", Answer: Clusters,
 	Description: "Returns the cluster with this name.",

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -23,7 +24,7 @@ var postClustersParams = schema.Object("", func() schema.Fields[PostClustersPara
 	return schema.Fields[PostClustersParams]{ignoredUpdateTime[PostClustersParams]()}
 })
 
-var PostClusters = declare(SlurmdbWrite, postClustersParams, Endpoint{
+var PostClusters = declare(scope.SlurmdbWrite, postClustersParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "clusters/", ID: "post_clusters",
 	Doc: "Create clusters", Request: ClustersBody, Answer: Empty,
 	Example:     `{"clusters": [{"name": "west"}]}`,
@@ -34,7 +35,7 @@ var PostClusters = declare(SlurmdbWrite, postClustersParams, Endpoint{
 
 var ClustersRemoved = removed("openapi_clusters_removed_resp", "deleted_clusters", "The clusters that were removed")
 
-var DeleteCluster = declare(SlurmdbWrite, clusterParams, Endpoint{
+var DeleteCluster = declare(scope.SlurmdbWrite, clusterParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "cluster/{cluster_name}", ID: "delete_cluster",
 	Doc: "Remove a cluster", Answer: ClustersRemoved,
 	Description: "Removes the named cluster from accounting, if it also matches the parameters. A cluster with running jobs can't be removed (409). Requires administrator rights.",

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -407,7 +408,7 @@ var Conf = enveloped("openapi_conf_resp", func(a *ConfAnswer) *Envelope { return
 )
 
 // GetConf shows the controller's configuration.
-var GetConf = declare(ComputeRead, sinceParams, Endpoint{
+var GetConf = declare(scope.ComputeRead, sinceParams, Endpoint{
 	Method: http.MethodGet, Path: "conf", ID: "get_conf", NoFields: true,
 	Doc: "Show the configuration", Answer: Conf, Since: V45,
 	Description: "Returns the part of the controller's configuration that all users may read. Fields that an older controller lacks are empty.",

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -131,7 +132,7 @@ var Diag = enveloped("openapi_diag_resp", func(a *DiagAnswer) *Envelope { return
 )
 
 // GetDiag shows the controller's statistics.
-var GetDiag = declare(ComputeRead, noParams, Endpoint{
+var GetDiag = declare(scope.ComputeRead, noParams, Endpoint{
 	Method: http.MethodGet, Path: "diag/", ID: "get_diag", NoFields: true,
 	Doc: "Show statistics of the controller", Answer: Diag,
 	Description: "Returns statistics since the controller last reset them: runs and durations of the schedulers, numbers of jobs by result, and numbers of requests by type and by user.",

@@ -8,21 +8,22 @@ import (
 	"strings"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 )
 
 // Endpoint declares an operation: its request and its answers. The code that
 // serves the operation is in package handlers.
 type Endpoint struct {
 	Method      string
-	Accounting  bool   // the path begins with the accounting daemon's segment
-	Util        bool   // the path begins with the segment for operations that need no daemon
-	Path        string // path after the version, such as "node/{node_name}"; a trailing "/" is part of it only in documents
-	ID          string // last part of the operation's name in documents, such as "get_node"
-	Doc         string // summary, in one line
-	Description string // longer description, in sentences
-	RequestDoc  string // description of the request's body, in one line
-	AnswerDoc   string // description of a successful answer, in one line
-	Scope       Scopes // what a client needs; declare sets it
+	Accounting  bool      // the path begins with the accounting daemon's segment
+	Util        bool      // the path begins with the segment for operations that need no daemon
+	Path        string    // path after the version, such as "node/{node_name}"; a trailing "/" is part of it only in documents
+	ID          string    // last part of the operation's name in documents, such as "get_node"
+	Doc         string    // summary, in one line
+	Description string    // longer description, in sentences
+	RequestDoc  string    // description of the request's body, in one line
+	AnswerDoc   string    // description of a successful answer, in one line
+	Scope       scope.Set // what a client needs; declare sets it
 	Params      Table
 	Request     Table  // table of the request's body; nil for no body
 	Example     string // a body, as JSON, that is valid in all versions and both spellings; "" for none
@@ -58,8 +59,8 @@ type Operation[P any] struct {
 
 // declare returns an Operation, which needs the given scope, and adds its
 // endpoint to Endpoints.
-func declare[P any](scope Scopes, params *schema.ObjectType[P], e Endpoint) Operation[P] {
-	e.Scope, e.Params = scope, params
+func declare[P any](needed scope.Set, params *schema.ObjectType[P], e Endpoint) Operation[P] {
+	e.Scope, e.Params = needed, params
 	Endpoints = append(Endpoints, &e)
 	return Operation[P]{&e, params}
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -103,7 +104,7 @@ func expandHosts(r *schema.Report, doc *schema.Value, allowEmpty bool, into *[]s
 }
 
 // PostHostnames expands a host list.
-var PostHostnames = declare(NoScope, noParams, Endpoint{
+var PostHostnames = declare(scope.None, noParams, Endpoint{
 	Method: http.MethodPost, Util: true, Path: "hostnames", ID: "post_hostnames",
 	Doc: "Expand a host list", Request: Hostlist, Answer: Hostnames, Since: V44,
 	Example:     `{"hostlist": "n[01-03],login"}`,
@@ -113,7 +114,7 @@ var PostHostnames = declare(NoScope, noParams, Endpoint{
 })
 
 // PostHostlist folds names into a host list.
-var PostHostlist = declare(NoScope, noParams, Endpoint{
+var PostHostlist = declare(scope.None, noParams, Endpoint{
 	Method: http.MethodPost, Util: true, Path: "hostlist", ID: "post_hostlist",
 	Doc: "Create a host list from names", Request: Hostnames, Answer: Hostlist, Since: V44,
 	Example:     `{"hostnames": ["n01", "n02", "login"]}`,

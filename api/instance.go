@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -50,7 +51,7 @@ var instancesParams = schema.Object("", func() schema.Fields[InstancesParams] {
 	}
 })
 
-var GetInstances = declare(SlurmdbRead, instancesParams, Endpoint{
+var GetInstances = declare(scope.SlurmdbRead, instancesParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "instances/", ID: "get_instances", Paged: true,
 	Doc: "List the instances of nodes in a cloud", Answer: Instances,
 	Description: "Returns which cloud machine each node ran on, and when. Each parameter narrows the list.",
@@ -59,7 +60,7 @@ var GetInstances = declare(SlurmdbRead, instancesParams, Endpoint{
 
 // GetInstance returns all instances that match the parameters, not only one. It
 // differs from GetInstances only in its path.
-var GetInstance = declare(SlurmdbRead, instancesParams, Endpoint{
+var GetInstance = declare(scope.SlurmdbRead, instancesParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "instance/", ID: "get_instance",
 	Doc: "Show instances of nodes in a cloud", Answer: Instances,
 	Description: "Returns all instances that match the parameters, like GET instances/.",

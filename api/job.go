@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -279,7 +280,7 @@ var jobListParams = schema.Object("", func() schema.Fields[JobListParams] {
 })
 
 // GetJobs lists the jobs.
-var GetJobs = declare(ComputeRead, jobListParams, Endpoint{
+var GetJobs = declare(scope.ComputeRead, jobListParams, Endpoint{
 	Method: http.MethodGet, Path: "jobs/", ID: "get_jobs", Paged: true, Collection: "jobs",
 	Doc: "List the jobs", Answer: Jobs,
 	Description: "Returns all jobs that the controller still holds and the user may see: pending jobs, running jobs, and jobs that ended recently. Older jobs are available only from accounting. Filters select some of the jobs; the controller is asked for less if the filter is one user or one job.",
@@ -304,7 +305,7 @@ var jobParams = schema.Object("", func() schema.Fields[JobParams] {
 	}
 })
 
-var GetJob = declare(ComputeRead, jobParams, Endpoint{
+var GetJob = declare(scope.ComputeRead, jobParams, Endpoint{
 	Method: http.MethodGet, Path: "job/{job_id}", ID: "get_job", Ending: true,
 	Doc: "Show one job", Answer: Jobs,
 	Description: "Returns the job with this number, or the tasks of the job array with this number. The pending tasks of an array are shown together as one job. Returns 404 if the number is unknown.",

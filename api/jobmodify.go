@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -101,7 +102,7 @@ var namedAccountingJobParams = schema.Object("", func() schema.Fields[NamedAccou
 })
 
 // PostAccountingJob changes a recorded job.
-var PostAccountingJob = declare(SlurmdbWrite, namedAccountingJobParams, Endpoint{
+var PostAccountingJob = declare(scope.SlurmdbWrite, namedAccountingJobParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "job/{job_id}", ID: "post_job",
 	Doc: "Change a recorded job", Request: JobModifyBody, Answer: JobModified, Since: V44,
 	Example:     `{"comment": {"job": "converged after 12 steps"}}`,
@@ -139,7 +140,7 @@ func (j *JobsChange) Selections() ([]model.JobSelection, error) {
 }
 
 // PostAccountingJobs changes recorded jobs.
-var PostAccountingJobs = declare(SlurmdbWrite, noParams, Endpoint{
+var PostAccountingJobs = declare(scope.SlurmdbWrite, noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "jobs/", ID: "post_jobs",
 	Doc: "Change recorded jobs", Request: JobsModifyBody, Answer: JobModified, Since: V44,
 	Example:     `{"job_id_list": ["12", "13"], "job_rec": {"comment": {"job": "converged after 12 steps"}}}`,

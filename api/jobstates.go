@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -107,7 +108,7 @@ func jobSelection(s string) (sel model.JobSelection, err error) {
 	return sel, nil
 }
 
-var GetJobStates = declare(ComputeRead, jobStatesParams, Endpoint{
+var GetJobStates = declare(scope.ComputeRead, jobStatesParams, Endpoint{
 	Method: http.MethodGet, Path: "jobs/state/", ID: "get_jobs_state", Paged: true,
 	Doc: "Show only the states of jobs", Answer: JobStates,
 	Description: "Returns only the states of jobs, for clients that poll often. Pending tasks of an array are listed one by one. Unknown jobs are omitted.",

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -109,7 +110,7 @@ var namedJobParams = schema.Object("", func() schema.Fields[NamedJobParams] {
 		schema.F("job_id", jobName, func(p *NamedJobParams) *string { return &p.Job }, "Job id; \"12_3\" for a task, \"12+1\" for a component", schema.Required(0))}
 })
 
-var PostJob = declare(ComputeModify, namedJobParams, Endpoint{
+var PostJob = declare(scope.ComputeModify, namedJobParams, Endpoint{
 	Method: http.MethodPost, Path: "job/{job_id}", ID: "post_job",
 	Doc: "Change a job", Request: JobUpdate, Answer: Updated,
 	Example:     `{"comment": "rerun with more memory"}`,

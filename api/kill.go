@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -79,7 +80,7 @@ var killParams = schema.Object("", func() schema.Fields[KillParams] {
 
 // DeleteJob cancels a job. In versions before v0.0.42, OldDeleteJob takes its
 // place.
-var DeleteJob = declare(ComputeCancel, killParams, Endpoint{
+var DeleteJob = declare(scope.ComputeCancel, killParams, Endpoint{
 	Method: http.MethodDelete, Path: "job/{job_id}", ID: "delete_job",
 	Doc: "Cancel a job", Answer: Killed, Since: V42,
 	Description: "Cancels a job, a whole job array, or one task of it. With signal, only sends that signal. The answer is sent when the controller has accepted the request, not when the job has ended. If a single job can't be signalled, the request fails. If there are several jobs, the answer lists those that could not be signalled.",
@@ -87,7 +88,7 @@ var DeleteJob = declare(ComputeCancel, killParams, Endpoint{
 })
 
 // OldDeleteJob cancels a job. Its answer lists no results.
-var OldDeleteJob = declare(ComputeCancel, killParams, Endpoint{
+var OldDeleteJob = declare(scope.ComputeCancel, killParams, Endpoint{
 	Method: http.MethodDelete, Path: "job/{job_id}", ID: "delete_job",
 	Doc: "Cancel a job", Answer: Empty, Until: V42,
 	Description: "Cancels a job, a whole job array, or one task of it. With signal, only sends that signal. The answer is sent when the controller has accepted the request, not when the job has ended.",

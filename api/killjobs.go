@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -103,7 +104,7 @@ var JobsKilled = enveloped("openapi_kill_jobs_resp", func(a *KilledAnswer) *Enve
 )
 
 // DeleteJobs cancels several jobs.
-var DeleteJobs = declare(ComputeCancel, noParams, Endpoint{
+var DeleteJobs = declare(scope.ComputeCancel, noParams, Endpoint{
 	Method: http.MethodDelete, Path: "jobs/", ID: "delete_jobs",
 	Doc: "Cancel several jobs", Request: KillJobsBody, Answer: JobsKilled,
 	Example:     `{"jobs": ["12", "13"]}`,

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -44,7 +45,7 @@ var Licenses = enveloped("openapi_licenses_resp", func(a *LicensesAnswer) *Envel
 	schema.F("last_update", moment, func(a *LicensesAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any object in the list", schema.Unit(UnixTime), schema.Required(0)),
 )
 
-var GetLicenses = declare(ComputeRead, noParams, Endpoint{
+var GetLicenses = declare(scope.ComputeRead, noParams, Endpoint{
 	Method: http.MethodGet, Path: "licenses/", ID: "get_licenses", Paged: true,
 	Doc: "List the licenses", Answer: Licenses,
 	Description: "Returns all licenses that the controller counts, and how many of each are free.",

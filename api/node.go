@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -151,7 +152,7 @@ var nodeListParams = schema.Object("", func() schema.Fields[NodeListParams] {
 })
 
 // GetNodes lists the nodes.
-var GetNodes = declare(ComputeRead, nodeListParams, Endpoint{
+var GetNodes = declare(scope.ComputeRead, nodeListParams, Endpoint{
 	Method: http.MethodGet, Path: "nodes/", ID: "get_nodes", Paged: true, Collection: "nodes",
 	Doc: "List the nodes", Answer: Nodes,
 	Description: "Returns all nodes that the user may see, in the controller's order. A client that polls can send update_time and gets an empty answer if nothing has changed.",
@@ -171,7 +172,7 @@ var nodeParams = schema.Object("", func() schema.Fields[NodeParams] {
 	}
 })
 
-var GetNode = declare(ComputeRead, nodeParams, Endpoint{
+var GetNode = declare(scope.ComputeRead, nodeParams, Endpoint{
 	Method: http.MethodGet, Path: "node/{node_name}", ID: "get_node",
 	Doc: "Show one node", Answer: Nodes,
 	Description: "Returns the node with this name, in a list.",

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -84,7 +85,7 @@ func nodeName() schema.Type[string] {
 }
 
 // PostNode changes the nodes in its path.
-var PostNode = declare(ClusterAdmin, namedNodeParams, Endpoint{
+var PostNode = declare(scope.ClusterAdmin, namedNodeParams, Endpoint{
 	Method: http.MethodPost, Path: "node/{node_name}", ID: "post_node",
 	Doc: "Change a node", Request: NodeUpdateBody, Answer: Empty,
 	Example:     `{"comment": "fan replaced"}`,
@@ -94,7 +95,7 @@ var PostNode = declare(ClusterAdmin, namedNodeParams, Endpoint{
 })
 
 // PostNodes changes the nodes in its body.
-var PostNodes = declare(ClusterAdmin, noParams, Endpoint{
+var PostNodes = declare(scope.ClusterAdmin, noParams, Endpoint{
 	Method: http.MethodPost, Path: "nodes/", ID: "post_nodes",
 	Doc: "Change several nodes", Request: NodeUpdateBody, Answer: Empty,
 	Example:     `{"name": ["n1", "n2"], "comment": "fan replaced"}`,
@@ -103,7 +104,7 @@ var PostNodes = declare(ClusterAdmin, noParams, Endpoint{
 	AnswerDoc:   "The nodes were changed",
 })
 
-var DeleteNode = declare(ClusterAdmin, namedNodeParams, Endpoint{
+var DeleteNode = declare(scope.ClusterAdmin, namedNodeParams, Endpoint{
 	Method: http.MethodDelete, Path: "node/{node_name}", ID: "delete_node",
 	Doc: "Delete a node", Answer: Empty,
 	Description: "Deletes one or more dynamic nodes. Requires administrator rights.",
@@ -121,7 +122,7 @@ var NewNodeBody = schema.Object("openapi_create_node_req", func() schema.Fields[
 })
 
 // PostNewNode creates a dynamic node.
-var PostNewNode = declare(ClusterAdmin, noParams, Endpoint{
+var PostNewNode = declare(scope.ClusterAdmin, noParams, Endpoint{
 	Method: http.MethodPost, Path: "new/node/", ID: "post_new_node",
 	Doc: "Create a node", Request: NewNodeBody, Answer: Empty, Since: V44,
 	Example:     `{"node_conf": "NodeName=n3 State=CLOUD"}`,
@@ -131,7 +132,7 @@ var PostNewNode = declare(ClusterAdmin, noParams, Endpoint{
 })
 
 // GetReconfigure makes the controllers read their configuration again.
-var GetReconfigure = declare(ClusterAdmin, noParams, Endpoint{
+var GetReconfigure = declare(scope.ClusterAdmin, noParams, Endpoint{
 	Method: http.MethodGet, Path: "reconfigure/", ID: "get_reconfigure", ChangingGET: true,
 	Doc: "Read the cluster's configuration again", Answer: Empty,
 	Description: "Makes the controller and the nodes reload their configuration. This is a change although the method is GET. Requires administrator rights. The answer is sent when the new configuration is active or has been rejected.",

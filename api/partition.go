@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -243,7 +244,7 @@ var partitionListParams = schema.Object("", func() schema.Fields[PartitionListPa
 })
 
 // GetPartitions lists the partitions.
-var GetPartitions = declare(ComputeRead, partitionListParams, Endpoint{
+var GetPartitions = declare(scope.ComputeRead, partitionListParams, Endpoint{
 	Method: http.MethodGet, Path: "partitions/", ID: "get_partitions", Paged: true, Collection: "partitions",
 	Doc: "List the partitions", Answer: Partitions,
 	Description: "Returns the partitions that the user may use, in the controller's order. The flag ALL adds hidden partitions and those of other users.",
@@ -263,7 +264,7 @@ var partitionParams = schema.Object("", func() schema.Fields[PartitionParams] {
 	}
 })
 
-var GetPartition = declare(ComputeRead, partitionParams, Endpoint{
+var GetPartition = declare(scope.ComputeRead, partitionParams, Endpoint{
 	Method: http.MethodGet, Path: "partition/{partition_name}", ID: "get_partition",
 	Doc: "Show one partition", Answer: Partitions,
 	Description: "Returns the partition with this name, even a hidden one, in a list. The name is not case-sensitive unless two names differ only in case.",

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -287,7 +288,7 @@ var PartitionChangesBody = schema.Object("openapi_partitions_mod_req", func() sc
 })
 
 // PostPartitions creates or changes partitions.
-var PostPartitions = declare(ClusterAdmin, noParams, Endpoint{
+var PostPartitions = declare(scope.ClusterAdmin, noParams, Endpoint{
 	Method: http.MethodPost, Path: "partitions/", ID: "post_partitions",
 	Doc: "Create or change partitions", Request: PartitionChangesBody, Answer: Empty, Since: V45,
 	Example:     `{"partitions": [{"name": "debug", "partition": {"state": ["UP"]}}]}`,
@@ -301,7 +302,7 @@ type NamedPartitionParams struct{ Name string }
 var namedPartitionParams = nameParams("partition_name", "partition", "Name of the partition",
 	func(p *NamedPartitionParams) *string { return &p.Name })
 
-var DeletePartition = declare(ClusterAdmin, namedPartitionParams, Endpoint{
+var DeletePartition = declare(scope.ClusterAdmin, namedPartitionParams, Endpoint{
 	Method: http.MethodDelete, Path: "partition/{partition_name}", ID: "delete_partition",
 	Doc: "Delete a partition", Answer: Empty, Since: V45,
 	Description: "Deletes the named partition until the controller reads its configuration again. A partition with jobs can't be deleted (409). Requires administrator rights. If the partition does not exist, the answer is 404.",

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -68,7 +69,7 @@ var Pings = enveloped("openapi_ping_array_resp", (*PingsAnswer).envelope,
 	schema.F("pings", schema.Named("controller_ping_array", schema.List(Ping.Type)), (*PingsAnswer).pings, "The controllers, the primary one first", schema.Required(0)),
 )
 
-var GetPing = declare(ComputeRead, noParams, Endpoint{
+var GetPing = declare(scope.ComputeRead, noParams, Endpoint{
 	Method: http.MethodGet, Path: "ping/", ID: "get_ping", NoFields: true,
 	Doc: "Ping all controllers", Answer: Pings,
 	Description: "Pings each of the cluster's controllers. A controller that does not answer is listed as down; the request itself still succeeds.",
@@ -81,7 +82,7 @@ var AccountingPings = enveloped("openapi_slurmdbd_ping_resp", (*PingsAnswer).env
 	schema.F("pings", schema.Named("slurmdbd_ping_array", schema.List(AccountingPing.Type)), (*PingsAnswer).pings, "The accounting daemon, and its backup, if there is one", schema.Required(0)),
 )
 
-var GetAccountingPing = declare(SlurmdbRead, noParams, Endpoint{
+var GetAccountingPing = declare(scope.SlurmdbRead, noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "ping/", ID: "get_ping", NoFields: true,
 	Doc: "Ping the accounting daemon", Answer: AccountingPings,
 	Description: "Pings the accounting daemon and, if there is one, its backup. A daemon that does not answer is listed as down; the request itself still succeeds.",

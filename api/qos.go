@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -173,7 +174,7 @@ var qosListParams = schema.Object("", func() schema.Fields[QOSListParams] {
 	}
 })
 
-var GetQOSList = declare(SlurmdbRead, qosListParams, Endpoint{
+var GetQOSList = declare(scope.SlurmdbRead, qosListParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "qos/", ID: "get_qos", Paged: true,
 	Doc: "List the qualities of service", Answer: QOSList,
 	Description: "Returns the qualities of service (QOS), which set limits and priorities of jobs in addition to associations. Each parameter narrows the selection.",
@@ -192,7 +193,7 @@ var qosParams = schema.Object("", func() schema.Fields[QOSParams] {
 	}
 })
 
-var GetQOS = declare(SlurmdbRead, qosParams, Endpoint{
+var GetQOS = declare(scope.SlurmdbRead, qosParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "qos/{qos}", ID: "get_single_qos",
 	Doc: "Show one quality of service", Answer: QOSList,
 	Description: "Returns the quality of service (QOS) with this name.",

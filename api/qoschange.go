@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -37,7 +38,7 @@ func unused[P any](name string, opts ...schema.Option) schema.Field[P] {
 }
 
 // PostQOS creates and changes qualities of service.
-var PostQOS = declare(SlurmdbWrite, postQOSParams, Endpoint{
+var PostQOS = declare(scope.SlurmdbWrite, postQOSParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "qos/", ID: "post_qos",
 	Doc: "Create or change qualities of service", Request: QOSBody, Answer: Empty,
 	Example:     `{"qos": [{"name": "fast", "priority": {"set": true, "number": 5}}]}`,
@@ -53,7 +54,7 @@ var namedQOSParams = nameParams("qos", "quality of service", "Name of the qualit
 
 var QOSRemoved = removed("openapi_slurmdbd_qos_removed_resp", "removed_qos", "Names of the removed QOS")
 
-var DeleteQOS = declare(SlurmdbWrite, namedQOSParams, Endpoint{
+var DeleteQOS = declare(scope.SlurmdbWrite, namedQOSParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "qos/{qos}", ID: "delete_single_qos",
 	Doc: "Remove a quality of service", Answer: QOSRemoved,
 	Description: "Removes the quality of service with this name or number.",

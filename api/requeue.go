@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -43,7 +44,7 @@ var Requeued = enveloped("openapi_job_requeue_resp", func(a *RequeuedAnswer) *En
 	schema.F("status", taskResults, func(a *RequeuedAnswer) *[]model.TaskResult { return &a.Results }, "Result for each task of a job array; empty for other jobs", schema.Required(0)),
 )
 
-var GetJobRequeue = declare(ComputeModify, requeueParams, Endpoint{
+var GetJobRequeue = declare(scope.ComputeModify, requeueParams, Endpoint{
 	Method: http.MethodGet, Path: "job/{job_id}/requeue", ID: "get_job_requeue", ChangingGET: true,
 	Doc: "Queue a job again", Answer: Requeued, Since: V45,
 	Description: "Puts a batch job back into the queue; a running job is ended first. This changes the job although the method is GET. For a job array the answer lists the result for each task.",
@@ -127,7 +128,7 @@ var RequeuedJobs = enveloped("openapi_jobs_requeue_resp", func(a *RequeuesAnswer
 )
 
 // PostJobsRequeue requeues several jobs.
-var PostJobsRequeue = declare(ComputeModify, noParams, Endpoint{
+var PostJobsRequeue = declare(scope.ComputeModify, noParams, Endpoint{
 	Method: http.MethodPost, Path: "jobs/requeue", ID: "post_jobs_requeue",
 	Doc: "Queue several jobs again", Request: RequeueBody, Answer: RequeuedJobs, Since: V45,
 	Example:     `{"jobs": ["12", "13"]}`,

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -131,7 +132,7 @@ var reservationListParams = schema.Object("", func() schema.Fields[ReservationLi
 })
 
 // GetReservations lists the reservations.
-var GetReservations = declare(ComputeRead, reservationListParams, Endpoint{
+var GetReservations = declare(scope.ComputeRead, reservationListParams, Endpoint{
 	Method: http.MethodGet, Path: "reservations/", ID: "get_reservations", Paged: true, Collection: "reservations",
 	Doc: "List the reservations", Answer: Reservations,
 	Description: "Returns all current and future reservations that the user may see, in the controller's order.",
@@ -150,7 +151,7 @@ var reservationParams = schema.Object("", func() schema.Fields[ReservationParams
 	}
 })
 
-var GetReservation = declare(ComputeRead, reservationParams, Endpoint{
+var GetReservation = declare(scope.ComputeRead, reservationParams, Endpoint{
 	Method: http.MethodGet, Path: "reservation/{reservation_name}", ID: "get_reservation",
 	Doc: "Show one reservation", Answer: Reservations,
 	Description: "Returns the reservation with this name, in a list. The name is not case-sensitive unless two names differ only in case.",

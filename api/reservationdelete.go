@@ -1,13 +1,17 @@
 package api
 
-import "net/http"
+import (
+	"net/http"
+
+	"schedrestd/api/scope"
+)
 
 type NamedReservationParams struct{ Name string }
 
 var namedReservationParams = nameParams("reservation_name", "reservation", "Name of the reservation",
 	func(p *NamedReservationParams) *string { return &p.Name })
 
-var DeleteReservation = declare(ClusterAdmin, namedReservationParams, Endpoint{
+var DeleteReservation = declare(scope.ClusterAdmin, namedReservationParams, Endpoint{
 	Method: http.MethodDelete, Path: "reservation/{reservation_name}", ID: "delete_reservation",
 	Doc: "Delete a reservation", Answer: Empty,
 	Description: "Deletes the reservation with this name. Requires operator rights, unless the reservation allows its users to delete it. Returns 409 while jobs run in the reservation and 404 if the name is unknown.",

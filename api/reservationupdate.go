@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -288,7 +289,7 @@ var ReservationsChanged = enveloped("openapi_reservation_mod_resp", func(a *Rese
 )
 
 // PostReservation creates or changes a reservation.
-var PostReservation = declare(ClusterAdmin, noParams, Endpoint{
+var PostReservation = declare(scope.ClusterAdmin, noParams, Endpoint{
 	Method: http.MethodPost, Path: "reservation", ID: "post_reservation",
 	Doc: "Create or change a reservation", Request: ReservationUpdate, Answer: ReservationsChanged, Since: V43,
 	Example:     `{"name": "maintenance", "start_time": {"set": true, "number": 4102444800}, "duration": {"set": true, "number": 60}, "partition": "debug", "users": ["root"], "flags": ["MAINT"]}`,
@@ -298,7 +299,7 @@ var PostReservation = declare(ClusterAdmin, noParams, Endpoint{
 })
 
 // PostReservations creates or changes reservations.
-var PostReservations = declare(ClusterAdmin, noParams, Endpoint{
+var PostReservations = declare(scope.ClusterAdmin, noParams, Endpoint{
 	Method: http.MethodPost, Path: "reservations/", ID: "post_reservations",
 	Doc: "Create or change reservations", Request: ReservationUpdatesBody, Answer: ReservationsChanged, Since: V43,
 	Example:     `{"reservations": [{"name": "maintenance", "start_time": {"set": true, "number": 4102444800}, "duration": {"set": true, "number": 60}, "partition": "debug", "users": ["root"], "flags": ["MAINT"]}]}`,

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -47,7 +48,7 @@ var resourcesParams = schema.Object("", func() schema.Fields[ResourcesParams] {
 })
 
 // GetResources shows the resources of a job on each of its nodes.
-var GetResources = declare(ComputeRead, resourcesParams, Endpoint{
+var GetResources = declare(scope.ComputeRead, resourcesParams, Endpoint{
 	Method: http.MethodGet, Path: "resources/{job_id}", ID: "get_resources",
 	Doc: "Show the resources of a job", Answer: Resources, Since: V44,
 	Description: "Returns the cores, memory and generic resources of a job on each of its nodes. Only the user of the job and operators may request this. Returns 422 for a pending job and 404 for an unknown one. Controllers before Slurm 25.11 do not support the request (501).",

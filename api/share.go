@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -172,7 +173,7 @@ var sharesParams = schema.Object("", func() schema.Fields[SharesParams] {
 	}
 })
 
-var GetShares = declare(ComputeRead, sharesParams, Endpoint{
+var GetShares = declare(scope.ComputeRead, sharesParams, Endpoint{
 	Method: http.MethodGet, Path: "shares", ID: "get_shares",
 	Doc: "Show fair shares", Answer: Shares,
 	Description: "Returns, for each association of an account or user, its share of the cluster, its usage, and the resulting fair-share factor of its jobs. The list is empty if the cluster does not use fair share.",

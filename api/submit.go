@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -138,7 +139,7 @@ func stepName(o model.Opt[uint32]) string {
 	return strconv.FormatUint(uint64(o.Number), 10)
 }
 
-var PostJobSubmit = declare(ComputeCreate, noParams, Endpoint{
+var PostJobSubmit = declare(scope.ComputeCreate, noParams, Endpoint{
 	Method: http.MethodPost, Path: "job/submit", ID: "post_job_submit",
 	Doc: "Submit a batch job", Request: SubmissionBody, Answer: Submit,
 	Example:     `{"job": {"name": "hello", "script": "#!/bin/sh\necho Hello from job $SLURM_JOB_ID\n", "current_working_directory": "/tmp", "standard_output": "/tmp/hello-%u-%j.out", "environment": ["PATH=/usr/bin:/bin"], "time_limit": {"set": true, "number": 5}}}`,

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -54,7 +55,7 @@ var TRESList = enveloped("openapi_tres_resp", func(a *TRESAnswer) *Envelope { re
 	schema.F("TRES", schema.Named("tres_list", schema.StreamOf(TRES.Type)), func(a *TRESAnswer) *schema.Stream[model.TRES] { return &a.TRES }, "The trackable resources", schema.Required(0)),
 )
 
-var GetTRES = declare(SlurmdbRead, noParams, Endpoint{
+var GetTRES = declare(scope.SlurmdbRead, noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "tres/", ID: "get_tres", Paged: true,
 	Doc: "List the trackable resources", Answer: TRESList,
 	Description: "Returns all trackable resources (TRES), whose use is counted and can be limited. Each has the id by which other records refer to it.",

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -88,7 +89,7 @@ var usersParams = schema.Object("", func() schema.Fields[UsersParams] {
 	}
 })
 
-var GetUsers = declare(SlurmdbRead, usersParams, Endpoint{
+var GetUsers = declare(scope.SlurmdbRead, usersParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "users/", ID: "get_users", Paged: true,
 	Doc: "List the users", Answer: UserList,
 	Description: "Returns the users that the accounting daemon knows. Each parameter selects fewer users or adds details. Default accounts and workload keys are shown only together with associations.",
@@ -102,7 +103,7 @@ var userParams = schema.Object("", func() schema.Fields[UsersParams] {
 	}
 })
 
-var GetUser = declare(SlurmdbRead, userParams, Endpoint{
+var GetUser = declare(scope.SlurmdbRead, userParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "user/{name}", ID: "get_user",
 	Doc: "Show one user", Answer: UserList,
 	Description: "Returns the user with this name.",

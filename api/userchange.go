@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -11,7 +12,7 @@ import (
 var UsersBody = changes("openapi_users_resp", "users", "user_list", withInitial(User.Type, model.BlankUser), "The users")
 
 // PostUsers creates and changes users.
-var PostUsers = declare(SlurmdbWrite, noParams, Endpoint{
+var PostUsers = declare(scope.SlurmdbWrite, noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "users/", ID: "post_users",
 	Doc: "Create or change users", Request: UsersBody, Answer: Empty,
 	Example:     `{"users": [{"name": "alice", "default": {"account": "lab"}}]}`,
@@ -29,7 +30,7 @@ var namedUserParams = nameParams("name", "user", "Name of the user",
 // the removed users, but does not document them.
 var UsersRemoved = removed("openapi_resp", "removed_users", "The users that were removed", schema.Undocumented(0))
 
-var DeleteUser = declare(SlurmdbWrite, namedUserParams, Endpoint{
+var DeleteUser = declare(scope.SlurmdbWrite, namedUserParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "user/{name}", ID: "delete_user",
 	Doc: "Remove a user", Answer: UsersRemoved,
 	Description: "Removes the user with this name and all associations of the user. Returns 409 if the user has running jobs.",
@@ -86,7 +87,7 @@ var usersWithAssocsParams = schema.Object("", func() schema.Fields[UsersWithAsso
 })
 
 // PostUsersAssociation creates users with associations.
-var PostUsersAssociation = declare(SlurmdbWrite, usersWithAssocsParams, Endpoint{
+var PostUsersAssociation = declare(scope.SlurmdbWrite, usersWithAssocsParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "users_association/", ID: "post_users_association",
 	Doc: "Create users with associations", Request: UsersWithAssocsBody, Answer: UsersAdded,
 	Example:     `{"association_condition": {"users": ["alice"], "accounts": ["lab"]}, "user": {"adminlevel": ["None"]}}`,

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/model"
 )
 
@@ -35,7 +36,7 @@ var wckeysParams = schema.Object("", func() schema.Fields[WCKeysParams] {
 	}
 })
 
-var GetWCKeys = declare(SlurmdbRead, wckeysParams, Endpoint{
+var GetWCKeys = declare(scope.SlurmdbRead, wckeysParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "wckeys/", ID: "get_wckeys", Paged: true,
 	Doc: "List the workload keys", Answer: WCKeys,
 	Description: "Returns the workload keys, with which users mark their work: one record for each user and cluster. Each parameter selects fewer records.",
@@ -47,7 +48,7 @@ type WCKeyParams struct{ Name string }
 var wckeyParams = nameParams("id", "workload key", "Name of the workload key, or its number",
 	func(p *WCKeyParams) *string { return &p.Name })
 
-var GetWCKey = declare(SlurmdbRead, wckeyParams, Endpoint{
+var GetWCKey = declare(scope.SlurmdbRead, wckeyParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "wckey/{id}", ID: "get_wckey",
 	Doc: "Show one workload key", Answer: WCKeys,
 	Description: "Returns the workload key with this number, or the keys with this name, one for each user and cluster.",
@@ -70,7 +71,7 @@ var postWCKeysParams = schema.Object("", func() schema.Fields[PostWCKeysParams] 
 	}
 })
 
-var PostWCKeys = declare(SlurmdbWrite, postWCKeysParams, Endpoint{
+var PostWCKeys = declare(scope.SlurmdbWrite, postWCKeysParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "wckeys/", ID: "post_wckeys",
 	Doc: "Create workload keys", Request: WCKeysBody, Answer: Empty,
 	Example:     `{"wckeys": [{"name": "w", "cluster": "demo", "user": "alice"}]}`,
@@ -81,7 +82,7 @@ var PostWCKeys = declare(SlurmdbWrite, postWCKeysParams, Endpoint{
 
 var WCKeysRemoved = removed("openapi_wckey_removed_resp", "deleted_wckeys", "The workload keys that were removed")
 
-var DeleteWCKey = declare(SlurmdbWrite, wckeyParams, Endpoint{
+var DeleteWCKey = declare(scope.SlurmdbWrite, wckeyParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "wckey/{id}", ID: "delete_wckey",
 	Doc: "Remove a workload key", Answer: WCKeysRemoved,
 	Description: "Removes the workload key with this number or name.",

@@ -8,6 +8,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/auth"
 )
 
@@ -19,8 +20,8 @@ func TestScopes(t *testing.T) {
 	f := demo()
 	cfg := config(f)
 	cfg.Scopes = nil
-	all := []api.Scopes{api.ComputeRead, api.ComputeCreate, api.ComputeModify, api.ComputeCancel, api.SlurmdbRead, api.SlurmdbWrite, api.ClusterAdmin,
-		api.ComputeRead | api.SlurmdbRead}
+	all := []scope.Set{scope.ComputeRead, scope.ComputeCreate, scope.ComputeModify, scope.ComputeCancel, scope.SlurmdbRead, scope.SlurmdbWrite, scope.ClusterAdmin,
+		scope.ComputeRead | scope.SlurmdbRead}
 	for _, s := range all {
 		cfg.Scopes = append(cfg.Scopes, s.String()+"="+s.String())
 	}
@@ -67,9 +68,9 @@ func TestScopes(t *testing.T) {
 
 // TestScopeOfEach checks that the scope of an operation agrees with what it does.
 func TestScopeOfEach(t *testing.T) {
-	const reading = api.ComputeRead | api.SlurmdbRead
+	const reading = scope.ComputeRead | scope.SlurmdbRead
 	for _, e := range api.Endpoints {
-		if e.Util != (e.Scope == api.NoScope) || !e.Util && e.Changing() == (e.Scope&reading != 0) || e.Accounting != (e.Scope&(api.SlurmdbRead|api.SlurmdbWrite) != 0) {
+		if e.Util != (e.Scope == scope.None) || !e.Util && e.Changing() == (e.Scope&reading != 0) || e.Accounting != (e.Scope&(scope.SlurmdbRead|scope.SlurmdbWrite) != 0) {
 			t.Errorf("%s %s needs %q", e.Method, e.Path, e.Scope)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/internal/feature"
 )
 
@@ -127,7 +128,7 @@ func (d *writer) operation(op operation) {
 	}
 	d.Key("security")
 	d.security(op.view.Spelling)
-	if op.Scope != api.NoScope {
+	if op.Scope != scope.None {
 		d.pair("x-scope", op.Scope.String())
 	}
 	if headers := headers(op.Endpoint); len(op.params)+len(headers) > 0 {

@@ -3,19 +3,19 @@ package rest
 import (
 	"fmt"
 
-	"schedrestd/api"
+	"schedrestd/api/scope"
 	"schedrestd/auth"
 	"schedrestd/internal/errs"
 )
 
 // scopesOf returns the scopes of a listener. It panics if the setting is wrong,
 // which must not permit everything; package plan checks it.
-func (s *Server) scopesOf(listener string) api.Scopes {
+func (s *Server) scopesOf(listener string) scope.Set {
 	text, limited := s.Config.ScopesOf(listener)
 	if !limited {
-		return api.AllScopes
+		return scope.All
 	}
-	scopes, err := api.ParseScopes(text)
+	scopes, err := scope.Parse(text)
 	if err != nil {
 		panic(err)
 	}

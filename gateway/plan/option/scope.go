@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"schedrestd/api"
+	"schedrestd/api/scope"
 	"schedrestd/gateway/endpoint"
 	"schedrestd/internal/errs"
 	"schedrestd/ipc"
@@ -49,7 +49,7 @@ func (o *Options) setScopes(name, v string) error {
 // addScopes limits what the clients of a listener may do. It returns what is wrong
 // with the entry, or "".
 func (o *Options) addScopes(scopes, address string) string {
-	parsed, err := api.ParseScopes(scopes)
+	parsed, err := scope.Parse(scopes)
 	if err != nil {
 		return err.Error()
 	}
