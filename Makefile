@@ -73,11 +73,14 @@ demo: build ## start a cluster of one machine with the gateway at LISTEN (127.0.
 CONCURRENT = $(shell expr $$(nproc) + 2)
 LONGEST = $(addprefix ./,integration/jobs integration/privsep integration/chaos integration/auth integration/status integration/gateway handlers integration/attack integration/install integration/proxy)
 
+# With AGAIN=3, if at most three tests fail, each of them runs once more, alone, and the run may still pass.
+AGAIN =
+
 # Without the debugger's tables and the symbols (-s) the test programs are linked in half the time. "make lint" runs vet.
 TESTFLAGS = -ldflags=-s -vet=off -timeout 20m -p $(CONCURRENT) -parallel $(CONCURRENT)
 
 test: build ## all tests that need no other software; lists the skipped tests and the reasons at the end
-	INTEGRATION_BIN=$(CURDIR)/bin $(GO) run ./tools/lint/skipped $(TESTFLAGS) $(LONGEST) $$($(GO) list ./...) -- -ldflags=-s -vet=off -tags failpoint -run Failpoint ./bundled/ctld
+	INTEGRATION_BIN=$(CURDIR)/bin $(GO) run ./tools/lint/skipped $(AGAIN:%=-again %) $(TESTFLAGS) $(LONGEST) $$($(GO) list ./...) -- -ldflags=-s -vet=off -tags failpoint -run Failpoint ./bundled/ctld
 
 race: need-go ## run the tests under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo 'error: the race detector needs a C compiler' >&2; echo 'hint: apt-get install gcc libc6-dev' >&2; exit 1; }

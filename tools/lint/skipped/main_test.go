@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,6 +36,12 @@ func TestBad(t *testing.T) {
 	t.Run("skipped", func(t *testing.T) { t.Skip("needs root") })
 }`,
 	"panics/panics_test.go": "package panics\nimport \"testing\"\nfunc TestPanics(t *testing.T) { panic(\"boom\") }",
+	"busy/busy_test.go": `package busy
+import ("os"; "testing")
+func TestOther(t *testing.T) { os.WriteFile("ran", nil, 0o600) }
+func TestBusy(t *testing.T) {
+	if os.Remove("ran") == nil { t.Error("beside others") }
+}`,
 	"broken/broken_test.go": "package broken\nvar x int = \"\"",
 }
 
@@ -63,7 +71,10 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			status := run([]string{"-count=1", tt.pkg}, &out, skips{})
+			status, failed := run([]string{"-count=1", tt.pkg}, &out, skips{})
+			if want := []failure{{"m/bad", "TestBad"}}; name == "bad" && !slices.Equal(failed, want) || name != "bad" && failed != nil {
+				t.Errorf("failed: %v", failed)
+			}
 			got := regexp.MustCompile(`\d+\.\d+s`).ReplaceAllString(out.String(), "T")
 			if status != tt.status || strings.Contains(got, "quiet") {
 				t.Errorf("status %d\n%s", status, got)
@@ -82,6 +93,30 @@ func TestRun(t *testing.T) {
 	got := regexp.MustCompile(`(good\.TestSkipped|bad\.TestBad/skipped), (good\.TestSkipped|bad\.TestBad/skipped)`).ReplaceAllString(out.String(), "NAMES")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestAgain checks that tests that have failed run once more, alone, and that
+// those that fail again are failures.
+func TestAgain(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"go.mod", "busy/busy_test.go", "bad/bad_test.go"} {
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(module[name]), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	for pkg, want := range map[string]int{"./busy": 0, "./bad": 1} {
+		arguments := []string{"-count=1", "-vet=off", pkg}
+		var out bytes.Buffer
+		status, failed := run(arguments, &out, skips{})
+		if status != 1 || len(failed) != 1 {
+			t.Fatalf("%s: status %d, failed %v\n%s", pkg, status, failed, &out)
+		}
+		if status := runAlone(arguments, failed, &out); status != want {
+			t.Errorf("%s alone: status %d\n%s", pkg, status, &out)
+		}
 	}
 }
 

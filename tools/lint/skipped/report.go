@@ -24,7 +24,14 @@ type report struct {
 	out      io.Writer
 	skips    skips
 	packages map[string]*packageRun
+	failed   []failure // the top-level tests that failed
+	aborted  bool      // a package was not built, or ended before all of its tests had run
 }
+
+// A failure is a test that failed.
+type failure struct{ pkg, test string }
+
+func (f failure) String() string { return f.pkg[strings.LastIndexByte(f.pkg, '/')+1:] + "." + f.test }
 
 // packageRun is the state of a package whose tests are running.
 type packageRun struct {
@@ -36,7 +43,7 @@ type packageRun struct {
 type line struct{ test, text string }
 
 func newReport(out io.Writer, skips skips) *report {
-	return &report{out, skips, map[string]*packageRun{}}
+	return &report{out: out, skips: skips, packages: map[string]*packageRun{}}
 }
 
 // processLine processes a line that go test printed. If the line is not an
@@ -52,6 +59,7 @@ func (r *report) processLine(text []byte) {
 		fmt.Fprint(r.out, e.Output)
 		return
 	case "build-fail":
+		r.aborted = true
 		return
 	}
 	p := r.packages[e.Package]
@@ -67,9 +75,27 @@ func (r *report) processLine(text []byte) {
 		p.recordResult(e, r.skips)
 	default:
 		p.failed = e.Action == "fail"
+		r.addFailures(e.Package, p)
 		p.print(r.out)
 		delete(r.packages, e.Package)
 	}
+}
+
+// addFailures adds the tests of a package that has ended.
+func (r *report) addFailures(pkg string, p *packageRun) {
+	if !p.failed {
+		return
+	}
+	n := len(r.failed)
+	for test, result := range p.results {
+		if result == "fail" && !strings.Contains(test, "/") {
+			r.failed = append(r.failed, failure{pkg, test})
+		}
+	}
+	crashed := slices.ContainsFunc(p.lines, func(l line) bool {
+		return strings.HasPrefix(l.text, "panic: ") || strings.HasPrefix(l.text, "fatal error: ") || strings.HasPrefix(l.text, "signal: ")
+	})
+	r.aborted = r.aborted || crashed || len(r.failed) == n
 }
 
 // recordResult records the result of a test. If a top-level test passed or was
