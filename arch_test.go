@@ -66,7 +66,7 @@ var sameFloorImports = map[[2]string]string{
 // import. It contains only the packages for which the rules of floors are too
 // lenient.
 var allowedImports = map[string][]string{
-	"auth":                         {"internal/errs", "internal/guard", "internal/hmackey", "internal/limit", "internal/penalty", "internal/semaphore"},
+	"auth":                         {"api/scope", "internal/errs", "internal/guard", "internal/hmackey", "internal/limit", "internal/penalty", "internal/semaphore", "internal/setting"},
 	"become/subuid":                {"internal/errs", "internal/guard", "ipc"},
 	"conf":                         {"internal/errs", "internal/guard", "internal/typo"},
 	"gateway/auditor":              {"gateway/service", "internal/keystate", "internal/limit", "internal/rate", "ipc", "security", "security/self"}, // writes reports of workers

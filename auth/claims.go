@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"schedrestd/api/scope"
 )
 
 // Leeway is the tolerated difference between this machine's clock and the clock
@@ -21,6 +23,7 @@ type Claims struct {
 	NotBefore time.Time // zero if the token has none
 	Algorithm string    // "HS256" or "RS256", from the token's header
 	KeyID     string    // kid of the token's header; "" if it has none
+	Withheld  scope.Set // what the token does not permit, because of Rules.ScopeClaim
 }
 
 // readDates reads the dates into c.

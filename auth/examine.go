@@ -39,6 +39,7 @@ var (
 		{"payload", (*examination).readPayload},
 		{"dates", (*examination).checkDates},
 		{"user", (*examination).findUser},
+		{"provider", (*examination).checkProvider},
 	}
 )
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"schedrestd/api/scope"
 )
 
 // A Step is one check of a token, with its result. The texts contain parts of
@@ -72,7 +74,9 @@ func (x *explanation) add(name string, err error) bool {
 		x.steps = append(x.steps, Step{name, Refuses, err.Error()})
 		return false
 	}
-	x.steps = append(x.steps, Step{name, Passed, x.describe(name)})
+	if text := x.describe(name); text != "" {
+		x.steps = append(x.steps, Step{name, Passed, text})
+	}
 	return true
 }
 
@@ -93,7 +97,7 @@ func (x *explanation) explainClaims() {
 	}
 }
 
-// describe says what a check has found.
+// describe says what a check has found; "" if it has nothing to do with the token.
 func (e *examination) describe(check string) string {
 	switch check {
 	case "size":
@@ -119,8 +123,29 @@ func (e *examination) describe(check string) string {
 			return fmt.Sprintf("%s with uid %d, from the claims uid, gid and id", e.claims.User, *e.claims.UID)
 		}
 		return e.claims.User + ", from the claim " + e.nameClaim()
+	case "provider":
+		return e.describeProvider()
 	}
 	return ""
+}
+
+// describeProvider says which rules the token obeys, and what it permits. It
+// returns "" for a token of the cluster's own.
+func (e *examination) describeProvider() string {
+	r, texts := e.rules, []string(nil)
+	switch {
+	case e.alg != rs256:
+		return ""
+	case r.Issuer != "":
+		texts = append(texts, "iss "+r.Issuer)
+	}
+	if r.Audience != "" {
+		texts = append(texts, "aud "+r.Audience)
+	}
+	if r.ScopeClaim != "" {
+		texts = append(texts, "permits "+cmp.Or((scope.All&^e.claims.Withheld).String(), "nothing"))
+	}
+	return cmp.Or(strings.Join(texts, ", "), "any iss and aud, permits everything")
 }
 
 // nameClaim returns the name of the claim that names the user.

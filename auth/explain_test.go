@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"schedrestd/internal/setting"
 )
 
 // firstRefusal returns the text of the first step that refuses, or "".
@@ -69,6 +71,14 @@ func TestExplain(t *testing.T) {
 		{"no source", good, Rules{}, KeySource{}, KeySource{}, "signature 2 there is no key for HS256 here"},
 		{"RS256", signRSA(t, providerKey(), `{"alg":"RS256","kid":"a"}`, goodClaims), Rules{}, KeySource{}, KeySetFile("jwks=/j", keySet),
 			`header 0 alg RS256, kid a|`},
+		{"a provider's, without rules", signRSA(t, providerKey(), `{"alg":"RS256","kid":"a"}`, goodClaims), Rules{}, KeySource{}, KeySetFile("jwks=/j", keySet),
+			`|provider 0 any iss and aud, permits everything|`},
+		{"a provider's, with rules", signRSA(t, providerKey(), `{"alg":"RS256","kid":"a"}`, claim(`"sun":"alice","iss":"https://id","aud":"x","scope":"openid compute.read"`)),
+			Rules{Tokens: setting.Tokens{Issuer: "https://id", Audience: "x", ScopeClaim: "scope"}}, KeySource{}, KeySetFile("jwks=/j", keySet),
+			`|provider 0 iss https://id, aud x, permits compute.read|`},
+		{"a provider's, of another realm", signRSA(t, providerKey(), `{"alg":"RS256","kid":"a"}`, claim(`"sun":"alice","iss":"https://id/2"`)),
+			Rules{Tokens: setting.Tokens{Issuer: "https://id"}}, KeySource{}, KeySetFile("jwks=/j", keySet),
+			`|provider 1 the claim iss is not that of SCHEDRESTD_TOKEN_ISSUER|`},
 		{"RS256 with an unknown kid", signRSA(t, providerKey(), `{"alg":"RS256","kid":"b"}`, goodClaims), Rules{}, KeySource{}, KeySetFile("jwks=/j", keySet),
 			`signature 1 no key matches its kid: jwks=/j, kid "a"`},
 		{"expired, and with another key", sign(goodHeader, `{"iat":1699990000,"exp":1699993600,"sun":"alice"}`), Rules{}, KeyFile("jwt_key=/k", other), KeySource{},

@@ -7,11 +7,15 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"schedrestd/internal/setting"
 )
 
 // Rules says which claims of a token the daemons use, as configured in
-// AuthAltParameters=. The zero Rules are the default of the daemons.
+// AuthAltParameters=, and what the gateway demands of them. The zero Rules are the
+// default of the daemons.
 type Rules struct {
+	setting.Tokens
 	UserField     string // userclaimfield=: a third claim, after sun and username, that may contain the user's name
 	ClientIDs     bool   // use_jwt_client_ids: the identity claims replace a look-up of the user
 	ClientIDsOnly bool   // use_jwt_client_ids_only: a token must have the identity claims

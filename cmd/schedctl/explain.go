@@ -101,8 +101,15 @@ func explainToken(w io.Writer, token string, c *conf.Cluster) error {
 	if stray := credential.StrayCharacters(token); stray != "" {
 		steps = append(steps, auth.Step{Name: "text", Outcome: auth.Refuses, Text: "not only a token: it has " + stray})
 	}
+	rules := direct.Rules(&c.Auth)
+	for name, to := range map[string]*string{"SCHEDRESTD_TOKEN_ISSUER": &rules.Issuer, "SCHEDRESTD_TOKEN_AUDIENCE": &rules.Audience, "SCHEDRESTD_TOKEN_SCOPE_CLAIM": &rules.ScopeClaim} {
+		var err error
+		if *to, err = conf.Env(name); err != nil {
+			return err
+		}
+	}
 	hs256, rs256 := keySources(c)
-	checks, claims := auth.Explain(token, auth.Options{Rules: direct.Rules(&c.Auth)}, hs256, rs256)
+	checks, claims := auth.Explain(token, auth.Options{Rules: rules}, hs256, rs256)
 	steps = append(steps, checks...)
 	if claims.User != "" {
 		steps = append(steps, explainUser(claims, c))
@@ -142,6 +149,7 @@ var refusalRemedies = map[string]string{
 	"payload":   "KEYS.md has the rules for tokens",
 	"dates":     "get a new token; if its dates are right, compare the clocks of this machine and of the token's issuer",
 	"user":      "AuthAltParameters= names the claim of the user (userclaimfield=); IDENTITY-PROVIDER.md",
+	"provider":  "get the token from the provider, and for the client, that the gateway's variables SCHEDRESTD_TOKEN_… name",
 	"signature": "the token was made with another key, or changed; restart slurmctld and slurmdbd after a change of their keys",
 	"account": "the user must exist on the gateway's machine, with the uid of the account in the cluster; if only the daemons know the users, " +
 		"SCHEDRESTD_UNKNOWN_USERS=controller leaves unknown ones to them. Always: " + refusedUsersHint,

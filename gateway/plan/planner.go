@@ -82,6 +82,14 @@ func (p *planner) plan() (*query.WholePlan, error) {
 		p.log.Info("tokens can be exchanged for others that expire later", "max_token_lifespan", p.cluster.MaxTokenLifespan,
 			"hint", "AuthAltParameters=disable_token_creation in the controller's configuration prevents this")
 	}
+	if s.JWT && p.cluster.JWKS != "" && (s.Issuer == "" || s.Audience == "") {
+		p.log.Warn("tokens of the identity provider are accepted even if they were made for other applications",
+			"hint", "set SCHEDRESTD_TOKEN_ISSUER and SCHEDRESTD_TOKEN_AUDIENCE")
+	}
+	if s.JWT && s.UserClaim != "" && !s.OneUser {
+		p.log.Warn("the claims sun and username of a token precede that of userclaimfield=", "userclaimfield", s.UserClaim,
+			"hint", "users must not be able to choose their values; SCHEDRESTD_SECURITY=one_user_claim refuses tokens in which they differ")
+	}
 	p.log.Log(context.Background(), loglevel.Verbose, "configuration", "path", p.path, "cluster", s.Cluster,
 		"jwt", s.JWT, "local", s.Local, "data_parsers", s.Parsers, "controllers", s.Controllers, "accounting", s.Accounting)
 	if len(ineffective) > 0 {

@@ -209,6 +209,9 @@ func describeTokens(plan *query.WholePlan) string {
 	if t.JWKS != "" {
 		texts = append(texts, "public keys "+t.JWKS)
 	}
+	if t.JWKS != "" {
+		texts = append(texts, "of iss "+cmp.Or(s.Issuer, "any")+", aud "+cmp.Or(s.Audience, "any")+", scopes "+cmp.Or(s.ScopeClaim, "all"))
+	}
 	return "accepted; " + strings.Join(texts, "; ")
 }
 

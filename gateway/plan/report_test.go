@@ -71,9 +71,9 @@ func TestDescribeTokens(t *testing.T) {
 		name, conf, want string
 	}{
 		{"no tokens", "", "not accepted"},
-		{"a key set", "AuthAltTypes=auth/jwt\nAuthAltParameters=jwks=/j\n", "accepted; public keys /j"},
-		{"identities", "AuthAltTypes=auth/jwt\nAuthAltParameters=jwks=/j,use_jwt_client_ids\n", "accepted; they may have the claims of an identity; public keys /j"},
-		{"only identities", "AuthAltTypes=auth/jwt\nAuthAltParameters=jwks=/j,use_jwt_client_ids_only\n", "accepted; they need the claims of an identity; public keys /j"},
+		{"a key set", "AuthAltTypes=auth/jwt\nAuthAltParameters=jwks=/j\n", "accepted; public keys /j; of iss any, aud any, scopes all"},
+		{"identities", "AuthAltTypes=auth/jwt\nAuthAltParameters=jwks=/j,use_jwt_client_ids\n", "accepted; they may have the claims of an identity; public keys /j; of iss any, aud any, scopes all"},
+		{"only identities", "AuthAltTypes=auth/jwt\nAuthAltParameters=jwks=/j,use_jwt_client_ids_only\n", "accepted; they need the claims of an identity; public keys /j; of iss any, aud any, scopes all"},
 	}
 	for _, tt := range tests {
 		var out, errOut bytes.Buffer

@@ -128,9 +128,10 @@ func accountingConfig(setup work.Setup, cfg client.Config, b *broker.Broker) cli
 	return cfg
 }
 
-// tokenRules returns the claims of a token that the daemons use.
+// tokenRules returns the claims of a token that the daemons use, and the gateway's
+// own rules.
 func tokenRules(setup work.Setup) auth.Rules {
-	return auth.Rules{UserField: setup.UserClaim, ClientIDs: setup.ClientIDs, ClientIDsOnly: setup.ClientIDsOnly}
+	return auth.Rules{Tokens: setup.Tokens, UserField: setup.UserClaim, ClientIDs: setup.ClientIDs, ClientIDsOnly: setup.ClientIDsOnly}
 }
 
 // handlerConfig returns the settings that do not depend on a daemon. NewHandler

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"fmt"
 
 	"schedrestd/api/scope"
@@ -22,16 +23,21 @@ func (s *Server) scopesOf(listener string) scope.Set {
 	return scopes
 }
 
-// checkScope returns an error if the listener of the connection does not permit
-// the operation. The answer names the scope that the operation needs (RFC 6750,
-// 3.1).
+// checkScope returns an error if the listener of the connection, or the token,
+// does not permit the operation. The answer names the scope that the operation
+// needs (RFC 6750, 3.1).
 func (c *Call) checkScope() error {
 	peer, _ := auth.PeerFrom(c.ctx)
-	permitted, needed := c.server.scopesOf(peer.Listener), c.route.Scope
-	if permitted.Permit(needed) {
+	needed := c.route.Scope
+	listener, token := c.server.scopesOf(peer.Listener), scope.All&^c.client.Claims.Withheld
+	if (listener & token).Permit(needed) {
 		return nil
 	}
 	c.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer error="insufficient_scope", scope="%s"`, needed))
-	return errs.New(errs.Denied, "this address of the gateway permits only %s, and the operation needs %s", permitted, needed).
+	if !token.Permit(needed) {
+		return errs.New(errs.Denied, "the token permits %s, and the operation needs %s", cmp.Or(token.String(), "nothing"), needed).
+			WithHint("ask the identity provider for a token with the scope %s", needed)
+	}
+	return errs.New(errs.Denied, "this address of the gateway permits only %s, and the operation needs %s", listener, needed).
 		WithHint("send the request to another address of the gateway")
 }

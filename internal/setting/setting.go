@@ -42,6 +42,15 @@ func Covers(address, listener string) bool {
 	return address == listener || isIPv4 && address == "[::]:"+port
 }
 
+// Tokens holds the rules for tokens that the daemons do not have. All but OneUser
+// are about the tokens that a key of the key set signs.
+type Tokens struct {
+	Issuer     string // the claim iss of a token; "" for any
+	Audience   string // a value of the claim aud of a token; "" for any
+	ScopeClaim string // the claim with the scopes that a token permits; "": it permits everything
+	OneUser    bool   // the claims that name the user must name the same one
+}
+
 // Pages holds the settings of what is served besides the endpoints.
 type Pages struct {
 	Docs     bool     // the page at /docs is served

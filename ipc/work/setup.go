@@ -27,6 +27,7 @@ type Setup struct {
 	ipc.Setup
 	setting.REST
 	setting.Pages
+	setting.Tokens
 
 	Cluster     string
 	Controllers []Address // the primary controller first

@@ -37,6 +37,14 @@ func (o *Options) switches() []securitySwitch {
 		// Anyone who can reach the gateway may then be able to act as root on the cluster.
 		{"disable_user_check", &run.DisableUserCheck},
 
+		// Refuse a token if two of its claims
+		// .Li sun , username
+		// and the one of
+		// .Li userclaimfield=
+		// name different users.
+		// Without this switch the first of these decides, as for Slurm.
+		{"one_user_claim", &o.Setup.OneUser},
+
 		// Refuse to start if a part of the workers' sandbox is unavailable.
 		// It can't be combined with
 		// .Cm audit_confinement , disable_unshare_files , disable_unshare_sysv

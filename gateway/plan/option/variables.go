@@ -572,6 +572,36 @@ func (o *Options) variables() []variable {
 		// .Cm ignore .
 		{"SCHEDRESTD_TLS_NAMES", word(&s.TLS.CheckNames, "check", "check", "ignore")},
 
+		// A value that the claim
+		// .Li aud
+		// of the tokens of an identity provider
+		// .Pq Li jwks=
+		// must have.
+		// Other tokens get 401.
+		// Without this variable the gateway accepts those that the provider made for other
+		// applications.
+		// # Tokens of the identity provider must be from this realm, and for this client.
+		// #SCHEDRESTD_TOKEN_ISSUER=https://id.example.org/realms/hpc
+		// #SCHEDRESTD_TOKEN_AUDIENCE=sched
+		{"SCHEDRESTD_TOKEN_AUDIENCE", text(&s.Audience)},
+
+		// The claim
+		// .Li iss
+		// that the tokens of an identity provider must have.
+		{"SCHEDRESTD_TOKEN_ISSUER", text(&s.Issuer)},
+
+		// The claim of an identity provider's token that lists its scopes, such as
+		// .Li scope
+		// or
+		// .Li scp .
+		// The token then permits only the operations of these
+		// .Sx SCOPES ,
+		// and without the claim none; others get 403.
+		// Words that are not scopes of the gateway have no meaning.
+		// The controller and slurmdbd do not know scopes: whoever can reach them can use the
+		// token for everything.
+		{"SCHEDRESTD_TOKEN_SCOPE_CLAIM", text(&s.ScopeClaim)},
+
 		// Addresses and networks of proxies that forward requests of other clients,
 		// separated by commas.
 		// .Cm unix: Ns Ar user
