@@ -20,7 +20,7 @@ func TestLargeBodies(t *testing.T) {
 	cfg.MaxBody = 2 * stepBody
 	const fewBodies = 4
 	memory := newPot(fewBodies * 2 * stepBody)
-	cfg.Memory = memory.reserve
+	cfg.Worker = memory
 	handler := New(cfg)
 	post := func(body io.Reader, length int64) *httptest.ResponseRecorder {
 		r := request(http.MethodPost, "/sched/v0.0.43/job/submit", "")
@@ -80,7 +80,7 @@ func TestBodiesOfManyValues(t *testing.T) {
 		cfg := config(demo())
 		cfg.MaxBody, cfg.MaxParsed = 2*stepBody, tt.maxParsed
 		memory := newPot(tt.memory)
-		cfg.Memory = memory.reserve
+		cfg.Worker = memory
 		r := request(http.MethodPost, "/sched/v0.0.43/job/submit", tt.body)
 		r.Header.Set("Content-Type", tt.media)
 		w := httptest.NewRecorder()

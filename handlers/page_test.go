@@ -237,7 +237,7 @@ func TestMemoryOfPages(t *testing.T) {
 	const free = 16 << 20
 	memory := newPot(free)
 	cfg := config(f)
-	cfg.Memory = memory.reserve
+	cfg.Worker = memory
 	h := New(cfg)
 	for limit, want := range map[int]int{200: http.StatusServiceUnavailable, 100: http.StatusOK} {
 		w := httptest.NewRecorder()

@@ -56,11 +56,8 @@ func TestAdmit(t *testing.T) {
 	cfg := config(f)
 	var log bytes.Buffer
 	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
-	var admitted []string
-	cfg.Admit = func(_ context.Context, user string) error {
-		admitted = append(admitted, user)
-		return &rest.RetryAfterError{Err: errs.New(errs.TooMany, "too fast"), After: 1500 * time.Millisecond}
-	}
+	worker := new(refusal)
+	cfg.Worker = worker
 	w := serve(t, cfg, request(http.MethodGet, "/sched/v0.0.42/jobs", ""))
 	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "2" {
 		t.Errorf("status %d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
@@ -77,7 +74,18 @@ func TestAdmit(t *testing.T) {
 			r.Header.Del(name)
 		}
 	}
-	if w := serve(t, cfg, r); w.Code != http.StatusUnauthorized || len(admitted) != 1 || admitted[0] == "" {
-		t.Errorf("no user: status %d; asked for %q", w.Code, admitted)
+	if w := serve(t, cfg, r); w.Code != http.StatusUnauthorized || len(worker.asked) != 1 || worker.asked[0] == "" {
+		t.Errorf("no user: status %d; asked for %q", w.Code, worker.asked)
 	}
+}
+
+// refusal is a worker that admits no request.
+type refusal struct {
+	rest.NoWorker
+	asked []string // the users of the requests
+}
+
+func (w *refusal) Admit(_ context.Context, user string) error {
+	w.asked = append(w.asked, user)
+	return &rest.RetryAfterError{Err: errs.New(errs.TooMany, "too fast"), After: 1500 * time.Millisecond}
 }

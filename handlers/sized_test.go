@@ -16,13 +16,16 @@ import (
 	"schedrestd/model"
 )
 
-// A pot is a limit on memory, in bytes.
-type pot struct{ *semaphore.Semaphore[string] }
+// A pot is a worker with a limit on memory, in bytes.
+type pot struct {
+	rest.NoWorker
+	*semaphore.Semaphore[string]
+}
 
-func newPot(n int) pot { return pot{semaphore.New[string](semaphore.Row{Total: n})} }
+func newPot(n int) pot { return pot{Semaphore: semaphore.New[string](semaphore.Row{Total: n})} }
 
-// reserve can be used as a rest.Memory. All credentials share the pot.
-func (p pot) reserve(model.Credential) feed.Reservation { return p.Empty("ann") }
+// Memory implements rest.Worker. All credentials share the pot.
+func (p pot) Memory(model.Credential) feed.Reservation { return p.Empty("ann") }
 
 // used returns the number of reserved bytes.
 func (p pot) used() int { return p.Held("ann") }
@@ -64,7 +67,7 @@ func TestSized(t *testing.T) {
 					want, plain := get(config(f), false)
 					for i, n := range []int{1 << 20, 1 << 20, spoolPiece, 0} {
 						cfg, memory := config(f), newPot(n)
-						cfg.Memory, cfg.SendLength = memory.reserve, i == 0
+						cfg.Worker, cfg.SendLength = memory, i == 0
 						w, got := get(cfg, i > 0)
 						if !bytes.Equal(got, plain) || w.Code != want.Code || w.Header().Get("Content-Encoding") != want.Header().Get("Content-Encoding") {
 							t.Errorf("room for %d: status %d, %d bytes instead of %d, %v", n, w.Code, len(got), len(plain), w.Header())
@@ -114,7 +117,7 @@ func TestSizedListThatBreaksOff(t *testing.T) {
 	for _, coding := range []string{"", "gzip"} {
 		for _, n := range []int{1 << 20, 0} {
 			cfg, memory := config(f), newPot(n)
-			cfg.Memory = memory.reserve
+			cfg.Worker = memory
 			r := asHTTP10(request(http.MethodGet, "/sched/v0.0.43/jobs", ""))
 			r.Header.Set("Accept-Encoding", coding)
 			w := httptest.NewRecorder()

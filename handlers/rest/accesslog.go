@@ -86,9 +86,6 @@ func (c *Call) source() string {
 }
 
 func (c *Call) observe(a Access) {
-	if c.server.Observe == nil {
-		return
-	}
 	o := Observation{Method: a.Method, Status: a.Status, Duration: a.Duration - c.idle}
 	switch {
 	case c.route != nil:
@@ -96,7 +93,7 @@ func (c *Call) observe(a Access) {
 	case c.page != nil:
 		o.Page = c.page.ID
 	}
-	c.server.Observe(o)
+	c.server.Worker.Observe(o)
 }
 
 // logFailure logs the complete error with the request's id. Clients never see

@@ -37,11 +37,9 @@ func (c *Call) Authenticate() error {
 	c.client, c.cred.Holder = client, client.User()
 	c.r = c.r.WithContext(semaphore.WithKey(c.r.Context(), c.cred.Holder))
 	c.ctx = c.r.Context()
-	if h := c.server; h.Admit != nil {
-		if err := h.Admit(c.ctx, client.User()); err != nil {
-			c.reason = err.Error()
-			return err
-		}
+	if err := c.server.Worker.Admit(c.ctx, client.User()); err != nil {
+		c.reason = err.Error()
+		return err
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 
+	"schedrestd/handlers/feed"
 	"schedrestd/internal/errs"
 )
 
@@ -20,6 +21,9 @@ const (
 // number of bytes. One client may use half of the budget (client.Budget), and a
 // body reserves memory in steps.
 func MaxBody(memory int64) int64 { return max(freeBody, memory/2-stepBody) }
+
+// reserve returns a reservation of no bytes for the client.
+func (c *Call) reserve() feed.Reservation { return c.server.Worker.Memory(c.cred) }
 
 // growBody reserves memory for a body of n bytes, or fails at once if there is not
 // enough. It does not wait, because two bodies that each have half of the

@@ -25,10 +25,7 @@ func MakeChange[T any](c *Call, object string, do func() (T, error), describe fu
 	if err := c.precondition(object != ""); err != nil {
 		return done, err
 	}
-	if c.server.Audit == nil {
-		return do()
-	}
-	report, err := c.server.Audit.Intend(c.ctx, c.auditChange(object))
+	report, err := c.server.Worker.Intend(c.ctx, c.auditChange(object))
 	if err != nil {
 		return done, err
 	}

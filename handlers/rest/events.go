@@ -75,9 +75,9 @@ func follow[R any](c *Call, view *feed.View[R]) error {
 	if c.r.Method == http.MethodHead {
 		return nil
 	}
-	c.server.CountWatch.Add(feed.Streams, 1)
+	c.server.Worker.CountWatch(feed.Streams, 1)
 	defer func(begun time.Time) {
-		c.server.CountWatch.Add(feed.Streams, -1)
+		c.server.Worker.CountWatch(feed.Streams, -1)
 		c.idle += time.Since(begun)
 	}(time.Now())
 	out := &eventWriter{c: c, flush: http.NewResponseController(c.w).Flush}
@@ -189,7 +189,7 @@ var eventCounts = map[string]feed.Count{
 // because an event without data is ignored.
 func (w *eventWriter) event(name, id string, data []byte) {
 	if w.err == nil {
-		w.c.server.CountWatch.Add(eventCounts[name], 1)
+		w.c.server.Worker.CountWatch(eventCounts[name], 1)
 	}
 	w.text("event: " + name + "\n")
 	if id != "" {

@@ -31,7 +31,7 @@ func (c *Call) ReadKey() error {
 	case values[0] == "" || len(values[0]) > api.MaxKey || strings.ContainsFunc(values[0], isUnprintable):
 		return errs.New(errs.Malformed, "the Idempotency-Key header is invalid").
 			WithHint("a key has 1 to %d printable ASCII characters", api.MaxKey)
-	case !c.server.Keys || c.server.Audit == nil:
+	case !c.server.Worker.KeepsKeys():
 		return errs.New(errs.Unsupported, "this gateway keeps no Idempotency-Key; nothing was submitted").
 			WithHint("send the request without this header, or set SCHEDRESTD_IDEMPOTENCY_FILE for the gateway")
 	}

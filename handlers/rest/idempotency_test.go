@@ -48,15 +48,17 @@ func TestKeyStates(t *testing.T) {
 }
 
 // keyedCall returns a submission with an Idempotency-Key.
-func keyedCall(t *testing.T, audit Audit) *Call {
+func keyedCall(t *testing.T, worker Worker) *Call {
 	t.Helper()
-	return &Call{key: "k", server: NewServer(Service{}, Config{Audit: audit, Keys: true}), r: httptest.NewRequest(http.MethodPost, "/", nil), ctx: t.Context(),
+	return &Call{key: "k", server: NewServer(Service{}, Config{Worker: worker}), r: httptest.NewRequest(http.MethodPost, "/", nil), ctx: t.Context(),
 		match: match{route: &Route{Endpoint: &api.Endpoint{Method: http.MethodPost}}}}
 }
 
-// granting implements Audit. It permits every change, and keeps the last
-// result.
-type granting struct{ result Result }
+// granting is a worker that permits every change, and keeps the last result.
+type granting struct {
+	NoWorker
+	result Result
+}
 
 func (g *granting) Intend(context.Context, Change) (func(Result), error) {
 	return func(r Result) { g.result = r }, nil
@@ -88,9 +90,9 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// answered implements Audit. For every key, it returns a stored answer that
-// can't be decoded.
-type answered struct{}
+// answered is a worker that returns for every key a stored answer that can't be
+// decoded.
+type answered struct{ NoWorker }
 
 func (answered) Intend(context.Context, Change) (func(Result), error) {
 	return nil, &KeyError{State: keystate.Answered, Answer: []byte("?")}

@@ -96,7 +96,7 @@ func (c *Call) answer(do func() error) error {
 // waits for changes.
 func (c *Call) Await(attempt func() error) error {
 	w := c.waiting
-	defer w.finish(c.server.CountWatch)
+	defer w.finish(c.server.Worker)
 	for {
 		c.setOrigin()
 		err := attempt()
@@ -160,37 +160,30 @@ func (c *Call) wait() error {
 	default:
 		w.newer(after)
 		if changed {
-			c.server.CountWatch.Add(feed.Wakes, 1)
+			c.server.Worker.CountWatch(feed.Wakes, 1)
 		}
 	}
-	if parked != nil {
-		if err := parked.Resume(c.r.Context()); err != nil {
-			w.end = feed.WaitFailed
-			return err
-		}
+	if err := parked.Resume(c.r.Context()); err != nil {
+		w.end = feed.WaitFailed
+		return err
 	}
 	return nil
 }
 
 // park gives up what other requests need while this one waits for changes or
-// follows them (Config.Park). The context that it returns ends when the client
-// has left, or when the server ends the wait. The result parked is nil if the
-// request has given up nothing. The caller must call end.
+// follows them (Worker.Park). The context that it returns ends when the client
+// has left, or when the server ends the wait. The caller must call end.
 func (c *Call) park() (ctx context.Context, parked Parked, end func(), err error) {
 	ctx, cancel := context.WithCancelCause(c.r.Context())
-	if c.server.Park != nil {
-		if parked, err = c.server.Park(c.r.Context(), c.client.User(), func() { cancel(errNeeded) }); err != nil {
-			cancel(nil)
-			return nil, nil, nil, err
-		}
+	if parked, err = c.server.Worker.Park(c.r.Context(), c.client.User(), func() { cancel(errNeeded) }); err != nil {
+		cancel(nil)
+		return nil, nil, nil, err
 	}
 	forget := context.AfterFunc(c.server.stopped, func() { cancel(context.Cause(c.server.stopped)) })
 	return ctx, parked, func() {
 		forget()
 		cancel(nil)
-		if parked != nil {
-			parked.Leave()
-		}
+		parked.Leave()
 	}, nil
 }
 
@@ -198,9 +191,9 @@ func (c *Call) park() (ctx context.Context, parked Parked, end func(), err error
 func (c *Call) listen(ctx context.Context) (after time.Time, changed bool, err error) {
 	begun := time.Now()
 	c.waiting.waited, c.waiting.end = true, feed.WaitFailed
-	c.server.CountWatch.Add(feed.Waits, 1)
+	c.server.Worker.CountWatch(feed.Waits, 1)
 	defer func() {
-		c.server.CountWatch.Add(feed.Waits, -1)
+		c.server.Worker.CountWatch(feed.Waits, -1)
 		c.idle += time.Since(begun)
 	}()
 	return c.waiting.next(ctx, c.server)
@@ -243,9 +236,9 @@ func (w *waiting) next(ctx context.Context, s *Server) (after time.Time, changed
 }
 
 // finish releases what the wait has used, and counts how the wait has ended.
-func (w *waiting) finish(count feed.Counter) {
+func (w *waiting) finish(worker Worker) {
 	if w.waited {
-		count.Add(w.end, 1)
+		worker.CountWatch(w.end, 1)
 	}
 	if w.changes != nil {
 		w.changes.leave()

@@ -40,13 +40,13 @@ func Watch[R any](c *Call, set *feed.Set[R], w Watched[R], sources ...feed.Sourc
 	if !c.follows && !c.waiting.listens {
 		return false, waitWithOthers(c, set.JoinExisting(ownerOf(c.cred), c.interestKey()+w.Name, &sources[0]))
 	}
-	memory, cred := c.server.Memory, c.cred // not c, which the view would keep
+	worker, cred := c.server.Worker, c.cred // not c, which the view would keep
 	interest := feed.Interest[R]{
 		Key:      c.interestKey() + w.Name,
 		Match:    w.Match,
 		Render:   func(to []byte, r *R) []byte { return renderRecord(to, func(e schema.Encoder) { w.Show(e, r) }) },
 		Gone:     func(key string) []byte { return renderRecord(nil, func(e schema.Encoder) { w.Gone(e, key) }) },
-		Reserve:  func() feed.Reservation { return memory(cred) },
+		Reserve:  func() feed.Reservation { return worker.Memory(cred) },
 		Snapshot: c.follows && c.r.Header.Get("Last-Event-ID") == "",
 	}
 	view, err := set.Join(c.r.Context(), ownerOf(c.cred), interest, sources...)
