@@ -45,7 +45,7 @@ func BenchmarkMemoryOf(b *testing.B) {
 func TestHashOfQuery(t *testing.T) {
 	seen := map[string]string{}
 	for _, query := range []string{"", "a=", "a=b", "a=b&a=c", "a=&b=c", "a=b&b=c", "a=&a=b&a=c", "a=&b=&c=", "a=&a=b&c=", "a=%22b", "a=%22&b=%22", "b=a"} {
-		c := &Call{match: match{route: &Route{Endpoint: &api.Endpoint{ID: "get_jobs"}}}, r: httptest.NewRequest(http.MethodGet, "/jobs?"+query, nil)}
+		c := &Call{request: request{match: match{route: &Route{Endpoint: &api.Endpoint{ID: "get_jobs"}}}, r: httptest.NewRequest(http.MethodGet, "/jobs?"+query, nil)}}
 		doc, err := c.paramsAsDocument()
 		if err != nil {
 			t.Fatal(err)

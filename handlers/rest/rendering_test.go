@@ -59,7 +59,7 @@ func TestRenderingsFreeMemory(t *testing.T) {
 				}
 				return nil
 			}
-			s := &sink{c: &Call{server: server}, shared: r, build: newBuilder(all, r, io.Discard, client)}
+			s := &sink{c: &Call{request: request{server: server}}, shared: r, build: newBuilder(all, r, io.Discard, client)}
 			defer s.releaseShared()
 			if r.alone = len(content) == 0; r.alone {
 				return
