@@ -193,16 +193,24 @@ func eachOf[T any](list []T, each func(*T) error) error {
 	return nil
 }
 
+// A waitCounter is a worker that counts the requests that wait for a change.
+type waitCounter struct {
+	rest.NoWorker
+	waiting *atomic.Int32
+}
+
+func (w waitCounter) CountWatch(what feed.Count, n int) {
+	if what == feed.Waits {
+		w.waiting.Add(int32(n))
+	}
+}
+
 // handler returns the gateway.
 func (s *site) handler() http.Handler {
 	cfg := rest.Config{Auth: auth.Options{JWT: true}, Names: api.NamesBoth, Users: names{}, Release: "1"}
 	if s.support == waits {
 		cfg.MaxWait, cfg.WatchInterval = time.Minute, 10*time.Millisecond
-		cfg.CountWatch = func(what feed.Count, n int) {
-			if what == feed.Waits {
-				s.waiting.Add(int32(n))
-			}
-		}
+		cfg.Worker = waitCounter{waiting: &s.waiting}
 	}
 	h := handlers.New(handlers.Config{Controller: s, Resolver: names{}, Config: cfg})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -20,6 +20,7 @@ import (
 // recorder is an audit log that keeps its lines for a test. It can also be made
 // to fail.
 type recorder struct {
+	rest.NoWorker
 	err     error
 	changes []rest.Change
 	results []rest.Result
@@ -54,7 +55,7 @@ func TestNoChangeWithoutRecord(t *testing.T) {
 			tested[endpoint] = true
 			f := demo()
 			cfg := config(f)
-			cfg.Audit = &recorder{err: errs.New(errs.Unavailable, "no room")}
+			cfg.Worker = &recorder{err: errs.New(errs.Unavailable, "no room")}
 			w := serve(t, cfg, request(g.method, g.path(v), g.body))
 			calls := slices.DeleteFunc(f.calls, func(call string) bool {
 				return slices.Contains([]string{"verify", "nodes", "reservations", "partitions"}, call)
@@ -101,7 +102,7 @@ func TestChanges(t *testing.T) {
 				tt.make(f)
 			}
 			cfg := config(f)
-			cfg.Audit = log
+			cfg.Worker = log
 			serve(t, cfg, request(tt.method, "/sched/v0.0.43"+tt.path, tt.body))
 			for i := range log.results {
 				if log.results[i].Code == "ok" && tt.method == "POST" {

@@ -19,7 +19,7 @@ func TestAuditFields(t *testing.T) {
 		f := demo()
 		cfg := config(f)
 		r := &recorder{}
-		cfg.Audit = r
+		cfg.Worker = r
 		if w := serve(t, cfg, request(tt.method, "/slurm/v0.0.45/"+tt.path, tt.body)); w.Code != http.StatusOK || len(r.changes) != 1 {
 			t.Errorf("%s: status %d, %d changes: %s", tt.path, w.Code, len(r.changes), w.Body)
 			continue

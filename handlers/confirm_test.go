@@ -189,7 +189,7 @@ func TestNewClusters(t *testing.T) {
 			cfg := config(f)
 			cfg.Accounting = refusingClusters{cfg.Accounting.(accounts), tt.refuse}
 			log := new(recorder)
-			cfg.Audit = log
+			cfg.Worker = log
 			w := serve(t, cfg, request(http.MethodPost, "/scheddb/v0.0.45/"+tt.path, tt.body))
 			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.says) {
 				t.Errorf("status %d, want %d and %q: %s", w.Code, tt.status, tt.says, w.Body)

@@ -292,3 +292,25 @@ func BenchmarkDocument(b *testing.B) {
 		h.ServeHTTP(httptest.NewRecorder(), newRequest(http.MethodGet, "/openapi", ""))
 	}
 }
+
+// TestRefusalsAreDocumented checks that the document has the statuses with which
+// package rest refuses requests (serve compares the answer with the document).
+func TestRefusalsAreDocumented(t *testing.T) {
+	for _, tt := range []struct {
+		method, path string
+		change       func(*http.Request)
+		status       int
+	}{
+		{"GET", "ping", func(r *http.Request) { r.Header.Set("Accept", "text/html") }, 406},
+		{"DELETE", "job/12", func(r *http.Request) { r.Header.Set("If-Match", `"x"`) }, 412},
+		{"POST", "job/submit", func(r *http.Request) { r.Body, r.ContentLength = untouched{t}, 50<<20+1 }, 413},
+		{"GET", "jobs?" + strings.Repeat("&", maxParams), func(*http.Request) {}, 414},
+		{"POST", "job/submit", func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, 415},
+	} {
+		r := request(tt.method, "/sched/v0.0.45/"+tt.path, "")
+		tt.change(r)
+		if w := serve(t, config(demo()), r); w.Code != tt.status {
+			t.Errorf("%s: status %d, want %d: %s", tt.path, w.Code, tt.status, w.Body)
+		}
+	}
+}

@@ -336,14 +336,8 @@ func serve(t *testing.T, cfg Config, r *http.Request) *httptest.ResponseRecorder
 	return w
 }
 
-// Limits that package rest sets.
-const (
-	maxURI     = 8 << 10  // length of the path and query
-	maxParams  = 100      // parameters in the query
-	freeBody   = 1 << 20  // bytes of a body that are not counted
-	stepBody   = 4 << 20  // bytes that are reserved at a time for a body
-	spoolPiece = 64 << 10 // length of the pieces in which an answer is stored
-)
+// maxParams is the number of parameters in a query that package rest accepts.
+const maxParams = 100
 
 // testServer is a server with its handlers.
 type testServer struct {

@@ -135,7 +135,7 @@ func TestChangesAreDeclared(t *testing.T) {
 	calls := func(g golden, audit *recorder) (calls []string, endpoint *api.Endpoint) {
 		f := demo()
 		cfg := config(f)
-		cfg.Audit = audit
+		cfg.Worker = audit
 		s := newTestServer(cfg)
 		r := request(g.method, g.path(api.V43), g.body)
 		endpoint, _, _ = s.Find(r)

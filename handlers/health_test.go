@@ -113,7 +113,7 @@ func TestProxyRequestID(t *testing.T) {
 			var log strings.Builder
 			var audit intended
 			cfg := config(demo())
-			cfg.Log, cfg.Audit = slog.New(slog.NewTextHandler(&log, nil)), &audit
+			cfg.Log, cfg.Worker = slog.New(slog.NewTextHandler(&log, nil)), &audit
 			r := request("DELETE", "/sched/v0.0.43/job/7", "")
 			w := serve(t, cfg, r.WithContext(auth.WithPeer(r.Context(), auth.Peer{Network: "tcp", Addr: "192.0.2.1:5", RequestID: tt.id})))
 			id := w.Header().Get("X-Request-Id")
@@ -135,7 +135,10 @@ func TestProxyRequestID(t *testing.T) {
 }
 
 // intended is an audit log that keeps only the request id of a change.
-type intended struct{ request string }
+type intended struct {
+	rest.NoWorker
+	request string
+}
 
 func (a *intended) Intend(_ context.Context, c rest.Change) (func(rest.Result), error) {
 	a.request = c.Request

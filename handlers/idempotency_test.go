@@ -17,11 +17,14 @@ import (
 
 // keyMemory stores keys like the auditor.
 type keyMemory struct {
+	rest.NoWorker
 	log    rest.Audit // nil for none
 	states map[[32]byte]*keyEntry
 	claims []rest.KeyClaim
 	err    error
 }
+
+func (*keyMemory) KeepsKeys() bool { return true }
 
 type keyEntry struct {
 	body   [32]byte
@@ -90,7 +93,7 @@ func TestIdempotencyKey(t *testing.T) {
 			f := demo()
 			cfg := config(f)
 			log := new(recorder)
-			cfg.Keys, cfg.Audit = true, &keyMemory{log: log}
+			cfg.Worker = &keyMemory{log: log}
 			f.submitErr = tt.err
 			first := serve(t, cfg, keyed(tt.first, "k"))
 			f.submitErr = nil
@@ -125,7 +128,7 @@ func TestIdempotencyKeyOfOthers(t *testing.T) {
 	f := demo()
 	cfg := config(f)
 	m := new(keyMemory)
-	cfg.Keys, cfg.Audit = true, m
+	cfg.Worker = m
 	requests := []*http.Request{keyed(keyedBody, "k"), keyed(keyedBody, "another"), keyed(keyedBody, "k"), keyed(keyedBody, "k"), keyed(keyedBody, "k")}
 	requests[2].Header.Set("X-SCHED-USER-NAME", "bob")
 	requests[3].Header.Set("Content-Type", "application/yaml")
@@ -146,7 +149,7 @@ func TestIdempotencyKeyRefused(t *testing.T) {
 	tests := []struct {
 		name   string
 		keys   []string
-		store  rest.Audit
+		store  rest.Worker
 		status int
 	}{
 		{"empty", []string{""}, new(keyMemory), 400},
@@ -157,13 +160,13 @@ func TestIdempotencyKeyRefused(t *testing.T) {
 		{"two", []string{"a", "a"}, new(keyMemory), 400},
 		{"none are kept", []string{"a"}, nil, 501},
 		{"none can be kept now", []string{"a"}, &keyMemory{err: errs.New(errs.Unavailable, "gone")}, 503},
-		{"no room", []string{"a"}, full{}, 503},
+		{"no room", []string{"a"}, new(full), 503},
 		{"no line in the audit log", []string{"a"}, &keyMemory{log: &recorder{err: errs.New(errs.Unavailable, "no room")}}, 503},
 	}
 	for _, tt := range tests {
 		f := demo()
 		cfg := config(f)
-		cfg.Keys, cfg.Audit = tt.store != nil, tt.store
+		cfg.Worker = tt.store
 		w := serve(t, cfg, keyed(keyedBody, tt.keys...))
 		if w.Code != tt.status || (len(f.submitted) > 0) != (tt.status == 200) || (w.Header().Get("Retry-After") != "") != (tt.status == 503) {
 			t.Errorf("%s: %d %v %s", tt.name, w.Code, w.Header(), w.Body)
@@ -177,13 +180,13 @@ func TestIdempotencyKeyRefused(t *testing.T) {
 }
 
 // full can't store any key.
-type full struct{}
+type full struct{ keyMemory }
 
-func (full) Intend(context.Context, rest.Change) (func(rest.Result), error) {
+func (*full) Intend(context.Context, rest.Change) (func(rest.Result), error) {
 	return nil, &rest.KeyError{State: keystate.Full}
 }
 
-// busy implements Audit. A key is Running as many times as the field
+// busy is a keyMemory. A key is Running as many times as the field
 // remaining says. After that busy behaves like keyMemory.
 type busy struct {
 	remaining int
@@ -204,7 +207,7 @@ func TestIdempotencyKeyInProgress(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := demo()
 			cfg := config(f)
-			cfg.Keys, cfg.Audit = true, &busy{remaining: busyClaims}
+			cfg.Worker = &busy{remaining: busyClaims}
 			w := serve(t, cfg, keyed(keyedBody, "k"))
 			if w.Code != want || want == 409 && (w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "in_progress")) {
 				t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)

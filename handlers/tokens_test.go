@@ -130,20 +130,6 @@ func TestTokenIsNotEchoed(t *testing.T) {
 	}
 }
 
-// TestMethodIsNoPlace checks that a token is not logged if a client sends it as
-// the method.
-func TestMethodIsNoPlace(t *testing.T) {
-	var log bytes.Buffer
-	cfg := config(demo())
-	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
-	if w := serve(t, cfg, request(token, "/sched/v0.0.42/nodes", "")); w.Code != http.StatusMethodNotAllowed {
-		t.Errorf("status %d", w.Code)
-	}
-	if text := log.String(); strings.Contains(text, token[:20]) || !strings.Contains(text, `method="(a token)"`) {
-		t.Error(text)
-	}
-}
-
 // TestTokenStaysOutOfTheJob checks that the request's token is removed from the
 // job's environment, whatever the name of the variable.
 func TestTokenStaysOutOfTheJob(t *testing.T) {

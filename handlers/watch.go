@@ -31,10 +31,10 @@ type nodeRecord struct {
 
 func (h *handler) newFeeds() *feeds {
 	f, shares, limit := new(feeds), feed.NewShares(), 2*h.CallTime // for its turn, and for the answer
-	f.jobs = feed.Set[model.Job]{Key: jobKey, Interval: h.WatchInterval, Limit: limit, Count: h.CountWatch, Shares: shares}
-	f.nodes = feed.Set[nodeRecord]{Key: func(n *nodeRecord) string { return n.node.Name }, Interval: h.WatchInterval, Limit: limit, Count: h.CountWatch, Shares: shares}
-	f.partitions = feed.Set[model.Partition]{Key: func(p *model.Partition) string { return p.Name }, Interval: h.WatchInterval, Limit: limit, Count: h.CountWatch, Shares: shares}
-	f.reservations = feed.Set[model.Reservation]{Key: func(r *model.Reservation) string { return r.Name }, Interval: h.WatchInterval, Limit: limit, Count: h.CountWatch, Shares: shares}
+	f.jobs = feed.Set[model.Job]{Key: jobKey, Interval: h.WatchInterval, Limit: limit, Count: h.Worker.CountWatch, Shares: shares}
+	f.nodes = feed.Set[nodeRecord]{Key: func(n *nodeRecord) string { return n.node.Name }, Interval: h.WatchInterval, Limit: limit, Count: h.Worker.CountWatch, Shares: shares}
+	f.partitions = feed.Set[model.Partition]{Key: func(p *model.Partition) string { return p.Name }, Interval: h.WatchInterval, Limit: limit, Count: h.Worker.CountWatch, Shares: shares}
+	f.reservations = feed.Set[model.Reservation]{Key: func(r *model.Reservation) string { return r.Name }, Interval: h.WatchInterval, Limit: limit, Count: h.Worker.CountWatch, Shares: shares}
 	return f
 }
 

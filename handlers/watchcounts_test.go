@@ -14,9 +14,12 @@ import (
 	"schedrestd/model"
 )
 
-// tally is a feed.Counter that can be read, and the observations of all requests.
-// It is safe for concurrent use.
+// tally is a worker whose counts can be read, and which keeps the observations of
+// all requests. It is safe for concurrent use.
 type tally struct {
+	rest.NoWorker
+	park func(stop func()) error // called for each request that waits; nil for none
+
 	mu       sync.Mutex
 	counts   map[feed.Count]int
 	waits    int // requests that have begun to wait
@@ -26,21 +29,31 @@ type tally struct {
 // counted returns a tally, and the option that makes a server use it.
 func counted() (*tally, func(*Config)) {
 	n := &tally{counts: map[feed.Count]int{}}
-	return n, func(cfg *Config) {
-		cfg.CountWatch = func(what feed.Count, by int) {
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			n.counts[what] += by
-			if what == feed.Waits && by > 0 {
-				n.waits++
-			}
-		}
-		cfg.Observe = func(o rest.Observation) {
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			n.observed = append(n.observed, o)
+	return n, func(cfg *Config) { cfg.Worker = n }
+}
+
+func (n *tally) CountWatch(what feed.Count, by int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.counts[what] += by
+	if what == feed.Waits && by > 0 {
+		n.waits++
+	}
+}
+
+func (n *tally) Observe(o rest.Observation) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.observed = append(n.observed, o)
+}
+
+func (n *tally) Park(ctx context.Context, user string, stop func()) (rest.Parked, error) {
+	if n.park != nil {
+		if err := n.park(stop); err != nil {
+			return nil, err
 		}
 	}
+	return n.NoWorker.Park(ctx, user, stop)
 }
 
 func (n *tally) of(what feed.Count) int {
@@ -98,7 +111,7 @@ func TestWaitCounts(t *testing.T) {
 	var stopOne func() // of the last request that waits
 	for _, tt := range []struct {
 		name, path string
-		park       func(context.Context, string, func()) (rest.Parked, error)
+		park       func(stop func()) error
 		do         func(l *living, h *rest.Server, leave func())
 		want       feed.Count
 		wakes      int
@@ -111,9 +124,9 @@ func TestWaitCounts(t *testing.T) {
 		}, feed.WaitChanged, 1},
 		{"the time is over", "jobs?wait=200ms", nil, func(*living, *rest.Server, func()) {}, feed.WaitTimeout, 0},
 		{"the server stops", "jobs?wait=60s", nil, func(_ *living, h *rest.Server, _ func()) { h.StopWaiting("the gateway stops") }, feed.WaitStopped, 0},
-		{"another client needs the connection", "jobs?wait=60s", func(_ context.Context, _ string, stop func()) (rest.Parked, error) {
+		{"another client needs the connection", "jobs?wait=60s", func(stop func()) error {
 			stopOne = stop
-			return nil, nil
+			return nil
 		}, func(*living, *rest.Server, func()) { stopOne() }, feed.WaitStopped, 0},
 		{"the client leaves", "jobs?wait=60s", nil, func(_ *living, _ *rest.Server, leave func()) { leave() }, feed.WaitLeft, 0},
 		{"the credential is refused", "jobs?wait=60s", nil, func(l *living, _ *rest.Server, _ func()) {
@@ -124,7 +137,8 @@ func TestWaitCounts(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n, option := counted()
-			l, h, url := newLiving(t, option, func(cfg *Config) { cfg.Park = tt.park })
+			n.park = tt.park
+			l, h, url := newLiving(t, option)
 			url += "/sched/v0.0.43/"
 			current, _ := get(t, url+"jobs")
 			ctx, leave := context.WithCancel(t.Context())
@@ -168,11 +182,8 @@ func TestWaitCounts(t *testing.T) {
 	}
 	t.Run("no place", func(t *testing.T) {
 		n, option := counted()
-		_, _, url := newLiving(t, option, func(cfg *Config) {
-			cfg.Park = func(context.Context, string, func()) (rest.Parked, error) {
-				return nil, errs.New(errs.TooMany, "too many")
-			}
-		})
+		n.park = func(func()) error { return errs.New(errs.TooMany, "too many") }
+		_, _, url := newLiving(t, option)
 		current, _ := get(t, url+"/sched/v0.0.43/jobs")
 		if answer, body := get(t, url+"/sched/v0.0.43/jobs?wait=60s", "If-None-Match", current.Header.Get("ETag")); answer.StatusCode != http.StatusTooManyRequests {
 			t.Errorf("status %d: %s", answer.StatusCode, body)

@@ -58,22 +58,22 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 			return slices.Contains(setup.Privileged, user) || uid != nil && (*uid == 0 || *uid == setup.SchedUID)
 		}
 	}
-	cfg.Memory = func(cred model.Credential) feed.Reservation { return daemons.Answers.Reserve(cred) }
+	cfg.Worker = process{
+		Audit:  b.Audit(setup.Audit, setup.Claims),
+		memory: func(cred model.Credential) feed.Reservation { return daemons.Answers.Reserve(cred) },
+	}
 	cfg.MaxBody = min(cfg.MaxBody, rest.MaxBody(int64(setup.Limits.Answers)))
 	cfg.MaxParsed = int64(setup.Limits.Answers) / 2 // a user's share of the budget
 	cfg.Authenticator, k.SingleClient = k.Authenticator(), setup.Inetd
 	if b != nil {
 		cfg.Authenticator.UserID, cfg.Authenticator.PassUnknown, cfg.Authenticator.Excuse = findUser(users), setup.PassUnknown, limiter.Excuse
 	}
-	cfg.Admit, cfg.Park, cfg.HalfClosed = limiter.Admit, limiter.Park, conns.HasHalfClosed
+	cfg.HalfClosed = conns.HasHalfClosed
 	cfg.Ready, cfg.Administers = readiness(k, ctl.Reachable), administers(setup)
 	if cfg.Content != 0 && cfg.Content&feature.Controller == 0 {
 		cfg.Ready = readiness(k, nil)
 	}
 	cfg.Users, cfg.Resolver = users, users
-	if (setup.Audit || setup.Claims) && b != nil {
-		cfg.Audit, cfg.Keys = b.Audit(setup.Audit), setup.Claims
-	}
 	return handlers.New(cfg), nil
 }
 
@@ -135,8 +135,8 @@ func tokenRules(setup work.Setup) auth.Rules {
 }
 
 // handlerConfig returns the settings that do not depend on a daemon. NewHandler
-// adds the clients of the daemons. If an accounting daemon is configured,
-// noAccounting stands in for its client.
+// adds the clients of the daemons, the limit on memory and the audit log. If an
+// accounting daemon is configured, noAccounting stands in for its client.
 func handlerConfig(setup work.Setup) handlers.Config {
 	cfg := handlers.Config{
 		Pages:   setup.Pages,
@@ -158,8 +158,7 @@ func handlerConfig(setup work.Setup) handlers.Config {
 			ReadBody:   setup.Limits.ReadBody,
 			Log:        slog.Default(),
 			Lines:      requestLines(),
-			Observe:    meter.ObserveRequest,
-			CountWatch: meter.CountWatch,
+			Worker:     process{rest.NoWorker{}, rest.NoWorker{}.Memory},
 		},
 	}
 	if len(setup.Accounting) > 0 {

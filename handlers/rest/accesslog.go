@@ -72,41 +72,40 @@ func (c *Call) logAccess() {
 	if c.server.Lines.allow(c.ctx, c.server.Log, c.source(), isRefused(a.Status)) {
 		a.Log(c.ctx, c.server.Log, level)
 	}
-	c.observe(a)
+	c.observe(a, c.idle)
 }
 
 // source returns the user of the verified credential, or otherwise the client's
 // address without its port. A user who acts as others is one source.
-func (c *Call) source() string {
-	if user := c.client.User(); user != "" {
-		return cmp.Or(c.client.Claims.User, user)
+func (q *request) source() string {
+	if user := q.client.User(); user != "" {
+		return cmp.Or(q.client.Claims.User, user)
 	}
-	peer, _ := auth.PeerFrom(c.ctx)
+	peer, _ := auth.PeerFrom(q.r.Context())
 	return peer.Source()
 }
 
-func (c *Call) observe(a Access) {
-	if c.server.Observe == nil {
-		return
-	}
-	o := Observation{Method: a.Method, Status: a.Status, Duration: a.Duration - c.idle}
+// observe reports the request to the worker. The request has waited for changes,
+// or followed them, for the time idle.
+func (q *request) observe(a Access, idle time.Duration) {
+	o := Observation{Method: a.Method, Status: a.Status, Duration: a.Duration - idle}
 	switch {
-	case c.route != nil:
-		o.Endpoint, o.Version = c.route.Endpoint, c.view.Version
-	case c.page != nil:
-		o.Page = c.page.ID
+	case q.route != nil:
+		o.Endpoint, o.Version = q.route.Endpoint, q.view.Version
+	case q.page != nil:
+		o.Page = q.page.ID
 	}
-	c.server.Observe(o)
+	q.server.Worker.Observe(o)
 }
 
 // logFailure logs the complete error with the request's id. Clients never see
 // this text.
-func (c *Call) logFailure(err error) {
-	if c.ctx.Err() != nil {
+func (q *request) logFailure(err error) {
+	if q.r.Context().Err() != nil {
 		return // the client has closed the connection
 	}
-	if !c.server.Lines.allow(c.ctx, c.server.Log, c.source(), isRefused(Status(err))) {
+	if !q.server.Lines.allow(q.r.Context(), q.server.Log, q.source(), isRefused(Status(err))) {
 		return
 	}
-	c.server.Log.LogAttrs(c.ctx, slog.LevelWarn, "request failed", slog.String("id", c.id), slog.String("error", Redact(err.Error())))
+	q.server.Log.LogAttrs(q.r.Context(), slog.LevelWarn, "request failed", slog.String("id", q.id), slog.String("error", Redact(err.Error())))
 }

@@ -19,7 +19,7 @@ const (
 // configuration says. A page may contain data that was requested for the page
 // before it.
 func (c *Call) setOrigin() {
-	if c.waiting == nil && (c.route.Accounting || c.route.Util || c.r.Method != http.MethodGet && c.r.Method != http.MethodHead || c.route.Changing()) {
+	if c.waits == nil && (c.route.Accounting || c.route.Util || c.r.Method != http.MethodGet && c.r.Method != http.MethodHead || c.route.Changing()) {
 		return
 	}
 	limit := &origin.Origin{Digest: c.route.Paged}
@@ -32,7 +32,7 @@ func (c *Call) setOrigin() {
 	case c.route.Paged:
 		limit.Accept = c.server.MaxAge
 	}
-	if c.Waits() && c.waiting.listens {
+	if c.waiting.listens() {
 		limit.Accept = time.Since(c.waiting.after)
 	}
 	switch limit.Keep = min(limit.Accept, maxLifetime); {
@@ -70,8 +70,8 @@ func maxAge(lines []string) (age time.Duration, stated bool) {
 
 // setAge sets the header Age if the answer contains data that is older than the
 // request.
-func (c *Call) setAge() {
-	if age := origin.From(c.ctx).Age(); age > 0 {
-		c.w.Header().Set("Age", strconv.Itoa(int((age+time.Second-1)/time.Second)))
+func (a *answer) setAge() {
+	if age := origin.From(a.ctx).Age(); age > 0 {
+		a.w.Header().Set("Age", strconv.Itoa(int((age+time.Second-1)/time.Second)))
 	}
 }

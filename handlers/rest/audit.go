@@ -17,6 +17,10 @@ type Audit interface {
 	// make the change. Otherwise the caller must make the change, and then call
 	// report once.
 	Intend(context.Context, Change) (report func(Result), err error)
+
+	// KeepsKeys reports whether Idempotency-Keys are kept. Otherwise, they are
+	// refused.
+	KeepsKeys() bool
 }
 
 // Change describes a change for the audit log before it is made.

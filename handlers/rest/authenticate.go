@@ -37,34 +37,32 @@ func (c *Call) Authenticate() error {
 	c.client, c.cred.Holder = client, client.User()
 	c.r = c.r.WithContext(semaphore.WithKey(c.r.Context(), c.cred.Holder))
 	c.ctx = c.r.Context()
-	if h := c.server; h.Admit != nil {
-		if err := h.Admit(c.ctx, client.User()); err != nil {
-			c.reason = err.Error()
-			return err
-		}
+	if err := c.server.Worker.Admit(c.ctx, client.User()); err != nil {
+		c.reason = err.Error()
+		return err
 	}
 	return nil
 }
 
 // daemon returns the name of the daemon that serves the request, and the
 // function with which this daemon verifies a credential.
-func (c *Call) daemon() (name string, verify func(context.Context, model.Credential) error) {
-	if c.route != nil && c.route.Accounting {
-		return "accounting", c.server.service.Accounting.Verify
+func (q *request) daemon() (name string, verify func(context.Context, model.Credential) error) {
+	if q.route != nil && q.route.Accounting {
+		return "accounting", q.server.service.Accounting.Verify
 	}
-	return "controller", c.server.service.Controller.Verify
+	return "controller", q.server.service.Controller.Verify
 }
 
 // forgetIfRefused returns err, the result of the request. If the daemon has
 // refused the credential, forgetIfRefused removes the cached verification. A
 // daemon may refuse a credential that it has verified before, for example
 // because the daemon's key was replaced.
-func (c *Call) forgetIfRefused(err error) error {
+func (q *request) forgetIfRefused(err error) error {
 	if errs.KindOf(err) == errs.Unauthenticated {
-		daemon, _ := c.daemon()
-		c.server.Authenticator.Forget(c.client, daemon)
-		if !c.client.Local {
-			c.client = auth.Credential{}
+		daemon, _ := q.daemon()
+		q.server.Authenticator.Forget(q.client, daemon)
+		if !q.client.Local {
+			q.client = auth.Credential{}
 		}
 	}
 	return err

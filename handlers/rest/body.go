@@ -172,8 +172,8 @@ func (c *Call) requestFormat() (bodyFormat, error) {
 // unsupported returns the error for a body with an unsupported encoding or
 // format. The header argument is the name of the header field that declares the
 // encoding or format.
-func (c *Call) unsupported(header string) *errs.Error {
-	value := strings.Join(c.r.Header.Values(header), ", ")
+func (q *request) unsupported(header string) *errs.Error {
+	value := strings.Join(q.r.Header.Values(header), ", ")
 	return errs.New(errs.UnsupportedMedia, "%s %s is not supported", header, schema.Shorten(value))
 }
 

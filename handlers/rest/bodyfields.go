@@ -12,13 +12,13 @@ import (
 // that a body may have. It keeps the shape for later requests. Creating the
 // shape of a large body, such as a submission, takes as long as parsing the
 // body.
-func (c *Call) bodyShape() *schema.Shape {
-	key := routeView{c.route.Endpoint, c.view}
-	if shape, ok := c.server.shapes.Load(key); ok {
+func (q *request) bodyShape() *schema.Shape {
+	key := routeView{q.route.Endpoint, q.view}
+	if shape, ok := q.server.shapes.Load(key); ok {
 		return shape.(*schema.Shape)
 	}
-	shape := c.route.Request.Shape(c.view)
-	c.server.shapes.Store(key, shape)
+	shape := q.route.Request.Shape(q.view)
+	q.server.shapes.Store(key, shape)
 	return shape
 }
 

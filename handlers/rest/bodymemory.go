@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 
+	"schedrestd/handlers/feed"
 	"schedrestd/internal/errs"
 )
 
@@ -21,18 +22,21 @@ const (
 // body reserves memory in steps.
 func MaxBody(memory int64) int64 { return max(freeBody, memory/2-stepBody) }
 
+// reserve returns a reservation of no bytes for the client.
+func (q *request) reserve() feed.Reservation { return q.server.Worker.Memory(q.cred) }
+
 // growBody reserves memory for a body of n bytes, or fails at once if there is not
 // enough. It does not wait, because two bodies that each have half of the
 // memory would wait for each other.
-func (c *Call) growBody(n int64) error {
+func (q *request) growBody(n int64) error {
 	if n <= freeBody {
 		return nil
 	}
-	if c.memory == nil {
-		c.memory = c.reserve()
+	if q.memory == nil {
+		q.memory = q.reserve()
 	}
-	for n > freeBody+int64(c.memory.Size()) {
-		if !c.memory.Grow(stepBody) {
+	for n > freeBody+int64(q.memory.Size()) {
+		if !q.memory.Grow(stepBody) {
 			return errs.New(errs.Unavailable, "server busy: too many large request bodies are being read")
 		}
 	}
@@ -42,29 +46,29 @@ func (c *Call) growBody(n int64) error {
 // reserveParsed reserves memory for a body together with the values that are
 // parsed from it, n bytes in all. A short text can contain so many values that
 // they take a hundred times its length.
-func (c *Call) reserveParsed(n int64) error {
-	if c.server.MaxParsed > 0 && n > c.server.MaxParsed+freeBody {
+func (q *request) reserveParsed(n int64) error {
+	if q.server.MaxParsed > 0 && n > q.server.MaxParsed+freeBody {
 		return errs.New(errs.TooLarge, "the body contains too many values").
 			WithHint("send several requests, or increase SCHEDRESTD_ANSWER_MEMORY")
 	}
-	return c.growBody(n)
+	return q.growBody(n)
 }
 
 // releaseBody returns the memory of the body.
-func (c *Call) releaseBody() {
-	if c.memory != nil {
-		c.memory.Shrink(c.memory.Size())
+func (q *request) releaseBody() {
+	if q.memory != nil {
+		q.memory.Shrink(q.memory.Size())
 	}
 }
 
 // parse calls the function f to parse a body of n bytes. A long body first
 // waits for its turn, because only a few long bodies are parsed at a time, and
 // users take turns.
-func (c *Call) parse(n int, f func() error) error {
+func (q *request) parse(n int, f func() error) error {
 	if n >= largeBody {
-		place, err := c.server.parsing.Acquire(c.ctx, c.client.User())
+		place, err := q.server.parsing.Acquire(q.r.Context(), q.client.User())
 		if err != nil {
-			return cancelled(context.Cause(c.ctx))
+			return cancelled(context.Cause(q.r.Context()))
 		}
 		defer place.Release()
 	}

@@ -25,10 +25,7 @@ func MakeChange[T any](c *Call, object string, do func() (T, error), describe fu
 	if err := c.precondition(object != ""); err != nil {
 		return done, err
 	}
-	if c.server.Audit == nil {
-		return do()
-	}
-	report, err := c.server.Audit.Intend(c.ctx, c.auditChange(object))
+	report, err := c.server.Worker.Intend(c.ctx, c.auditChange(object))
 	if err != nil {
 		return done, err
 	}
@@ -52,18 +49,14 @@ func MakeChange[T any](c *Call, object string, do func() (T, error), describe fu
 // another site may have caused it. A credential does not matter: a browser or a
 // proxy may have added it. So the check is made before the credential is
 // verified, and costs the user no part of a limit.
-func (c *Call) checkCause() error {
-	if !c.route.Changing() {
+func (q *request) checkCause() error {
+	if !q.route.Changing() {
 		return nil
 	}
-	err := auth.CheckChange(c.r, c.origin != "")
-	if err == nil && isFromPage(c.r.Header) && c.r.ContentLength != 0 && c.r.Header["Content-Type"] == nil {
+	err := auth.CheckChange(q.r, q.origin != "")
+	if err == nil && isFromPage(q.r.Header) && q.r.ContentLength != 0 && q.r.Header["Content-Type"] == nil {
 		// A page of another site may send such a body without asking first.
 		err = errs.New(errs.UnsupportedMedia, "a body from a browser needs a Content-Type").WithHint("send %s", strings.Join(BodyMedia, " or "))
-	}
-	if err != nil {
-		c.claimedUser = auth.NewRejection(c.r, c.server.Auth).User
-		c.reason = err.Error()
 	}
 	return err
 }
@@ -73,20 +66,20 @@ func (c *Call) checkCause() error {
 func isFromPage(h http.Header) bool { return h["Sec-Fetch-Site"] != nil || h["Origin"] != nil }
 
 // auditChange returns the Change for the audit log.
-func (c *Call) auditChange(object string) Change {
-	a := Change{Request: c.id, Local: c.client.Local, UID: c.client.UID, ActAs: c.client.ActAs,
-		Object: Redact(object), Fields: strings.Join(c.fields, " "), Key: c.keyClaim()}
-	if peer, ok := auth.PeerFrom(c.ctx); ok {
+func (q *request) auditChange(object string) Change {
+	a := Change{Request: q.id, Local: q.client.Local, UID: q.client.UID, ActAs: q.client.ActAs,
+		Object: Redact(object), Fields: strings.Join(q.fields, " "), Key: q.keyClaim()}
+	if peer, ok := auth.PeerFrom(q.r.Context()); ok {
 		a.Forwarded = peer.Forwarded
 	}
-	if c.fromProxy { // the gateway's own ids contain no colon, so a client can't imitate them
-		a.Request = "proxy:" + c.id
+	if q.fromProxy { // the gateway's own ids contain no colon, so a client can't imitate them
+		a.Request = "proxy:" + q.id
 	}
-	if c.route != nil {
-		a.Method, a.Route = c.route.Method, c.route.Path
+	if q.route != nil {
+		a.Method, a.Route = q.route.Method, q.route.Path
 	}
-	if !c.client.Local {
-		a.User = c.client.Claims.User
+	if !q.client.Local {
+		a.User = q.client.Claims.User
 	}
 	return a
 }

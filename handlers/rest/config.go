@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"context"
 	"io"
 	"log/slog"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/auth"
-	"schedrestd/handlers/feed"
 	"schedrestd/internal/feature"
 	"schedrestd/internal/setting"
 )
@@ -31,43 +29,14 @@ type Config struct {
 	Users         api.Users                      // nil if users are shown by number
 	ErrorText     func(int) string               // returns Slurm's text for an error number; if nil, the number is the text
 	SendLength    bool                           // every answer announces its length; if false, only answers to HTTP/1.0 requests do
-	Memory        Memory                         // limits the memory for large bodies and stored answers; nil for no limit
+	Worker        Worker                         // the worker process; nil for NoWorker
 	Renderings    int                            // memory for records that several requests share, in bytes; 0 for none
 	CallTime      time.Duration                  // maximum time for which a daemon is asked; 0 for no limit
 	MaxBody       int64                          // maximum length of a request's body; 0 if no body is allowed
 	MaxParsed     int64                          // maximum memory for a body with the values that are parsed from it; 0 for no limit
 	ReadBody      time.Duration                  // maximum time to wait for the next bytes of a body
-	Audit         Audit                          // records changes and stores Idempotency-Keys; nil if it does neither
-	Keys          bool                           // Audit stores Idempotency-Keys; otherwise they are refused
 	Log           *slog.Logger                   // nil for no log
 	Lines         *Lines                         // limits the log lines about requests; nil for no limit
-
-	// Observe, if not nil, is called after each request has been answered.
-	Observe func(Observation)
-
-	// CountWatch, if not nil, counts requests that wait for changes or follow
-	// them, and what is done for them.
-	CountWatch feed.Counter
-
-	// Park is called before a request waits for a change. It may refuse that with
-	// an error. It may call the function stop later, to end the wait. If Park is
-	// nil, all requests may wait.
-	Park func(ctx context.Context, who string, stop func()) (parked Parked, err error)
-
-	// Admit returns an error if a request from an authenticated user must be
-	// refused. If Admit is nil, all requests are admitted.
-	Admit func(ctx context.Context, who string) error
-}
-
-// Parked is a request that waits for a change. While it waits, it holds nothing
-// that other requests need.
-type Parked interface {
-	// Resume is called before the request goes on. It returns an error if the
-	// request can't go on.
-	Resume(ctx context.Context) error
-
-	// Leave ends the wait. It may be called instead of Resume, or after it.
-	Leave()
 }
 
 // SetDefaults replaces nil values by their defaults.
@@ -84,8 +53,8 @@ func (cfg *Config) SetDefaults() {
 	if cfg.Authenticator == nil {
 		cfg.Authenticator = new(auth.Authenticator)
 	}
-	if cfg.Memory == nil {
-		cfg.Memory = noLimit
+	if cfg.Worker == nil {
+		cfg.Worker = NoWorker{}
 	}
 	if cfg.WatchInterval == 0 {
 		cfg.WatchInterval = time.Second
@@ -93,14 +62,4 @@ func (cfg *Config) SetDefaults() {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-}
-
-// Observation describes a request and its answer for the metrics.
-type Observation struct {
-	Endpoint *api.Endpoint // nil for none
-	Page     string        // id of a page outside the API; "" for none
-	Version  schema.Version
-	Method   string
-	Status   int
-	Duration time.Duration // without the time for which the request waited for changes, or followed them
 }

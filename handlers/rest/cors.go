@@ -52,8 +52,8 @@ func (c *Call) shareWithOrigin() {
 // isPreflight reports whether an OPTIONS request is the question of a browser
 // whether it may send the request of a page of an allowed origin. Browsers send no
 // credential with this question.
-func (c *Call) isPreflight() bool {
-	return c.origin != "" && c.r.Header.Get("Access-Control-Request-Method") != ""
+func (q *request) isPreflight() bool {
+	return q.origin != "" && q.r.Header.Get("Access-Control-Request-Method") != ""
 }
 
 // permitRequest adds the fields of the answer to a preflight request. If the path

@@ -46,8 +46,8 @@ var errNeeded = stopReason{errors.New("too many connections are open")}
 func (s *Server) StopWaiting(reason string) { s.stopWaiting(stopReason{errors.New(reason)}) }
 
 // offers returns the media types that the answer can have.
-func (c *Call) offers() []string {
-	if c.route != nil && c.route.Collection != "" {
+func (q *request) offers() []string {
+	if q.route != nil && q.route.Collection != "" {
 		return append(BodyMedia[:len(BodyMedia):len(BodyMedia)], MediaEvents)
 	}
 	return BodyMedia
@@ -75,9 +75,9 @@ func follow[R any](c *Call, view *feed.View[R]) error {
 	if c.r.Method == http.MethodHead {
 		return nil
 	}
-	c.server.CountWatch.Add(feed.Streams, 1)
+	c.server.Worker.CountWatch(feed.Streams, 1)
 	defer func(begun time.Time) {
-		c.server.CountWatch.Add(feed.Streams, -1)
+		c.server.Worker.CountWatch(feed.Streams, -1)
 		c.idle += time.Since(begun)
 	}(time.Now())
 	out := &eventWriter{c: c, flush: http.NewResponseController(c.w).Flush}
@@ -139,12 +139,12 @@ func sendEvents[R any](ctx context.Context, out *eventWriter, stream *feed.Strea
 }
 
 // untilExpiry returns the time until the token of the request expires.
-func (c *Call) untilExpiry() (left time.Duration, ok bool) {
+func (q *request) untilExpiry() (left time.Duration, ok bool) {
 	now := time.Now
-	if c.server.Auth.Now != nil {
-		now = c.server.Auth.Now
+	if q.server.Auth.Now != nil {
+		now = q.server.Auth.Now
 	}
-	expires := c.client.Claims.Expires
+	expires := q.client.Claims.Expires
 	return expires.Sub(now()), !expires.IsZero()
 }
 
@@ -189,7 +189,7 @@ var eventCounts = map[string]feed.Count{
 // because an event without data is ignored.
 func (w *eventWriter) event(name, id string, data []byte) {
 	if w.err == nil {
-		w.c.server.CountWatch.Add(eventCounts[name], 1)
+		w.c.server.Worker.CountWatch(eventCounts[name], 1)
 	}
 	w.text("event: " + name + "\n")
 	if id != "" {

@@ -80,7 +80,7 @@ func (c *Call) sendFailure(code int, problems []api.Error, warnings []api.Warnin
 // the auth.Peer.
 func (s *Server) RefuseUnread(ctx context.Context, err error) (id string, body []byte) {
 	r := (&http.Request{Method: http.MethodGet, URL: new(url.URL)}).WithContext(ctx)
-	c := &Call{server: s, r: r, ctx: ctx, match: s.router.find(r)}
+	c := &Call{request: request{server: s, r: r, match: s.router.find(r)}, answer: answer{ctx: ctx}}
 	answer := c.Envelope()
 	answer.Errors = c.problems(err, Status(err))
 	var text bytes.Buffer
@@ -124,21 +124,21 @@ func (c *Call) answerLeniently(err error) error {
 func (c *Call) setAllow() { c.w.Header().Set("Allow", strings.Join(c.allow, ", ")) }
 
 // Problems returns the entries of an answer's list of errors for err.
-func (c *Call) Problems(err error) []api.Error { return c.problems(err, Status(err)) }
+func (q *request) Problems(err error) []api.Error { return q.problems(err, Status(err)) }
 
 // problems returns the error entries for err. An entry with one of Slurm's
 // error numbers gets Slurm's text for this number as its name, because clients
 // of slurmrestd compare the name. If code is 401, problems adds a hint on how
 // to authenticate.
-func (c *Call) problems(err error, code int) []api.Error {
+func (q *request) problems(err error, code int) []api.Error {
 	list := problems(err, code)
 	for i, p := range list {
 		if p.Number != 0 {
-			list[i].Name = c.server.ErrorText(p.Number)
+			list[i].Name = q.server.ErrorText(p.Number)
 		}
 	}
 	if code == http.StatusUnauthorized {
-		list[0].Description += "; " + c.authHint()
+		list[0].Description += "; " + q.authHint()
 	}
 	return list
 }
@@ -146,10 +146,10 @@ func (c *Call) problems(err error, code int) []api.Error {
 // authHint returns the hint for a 401. The hint depends only on the path and
 // the configuration. A client that guesses credentials must not learn why one
 // was refused.
-func (c *Call) authHint() string {
+func (q *request) authHint() string {
 	hint := "this socket accepts local users without a token"
-	if c.server.Auth.JWT {
-		hint = fmt.Sprintf("send a token in %s or in Authorization: Bearer", api.HeaderToken(c.view.Spelling))
+	if q.server.Auth.JWT {
+		hint = fmt.Sprintf("send a token in %s or in Authorization: Bearer", api.HeaderToken(q.view.Spelling))
 	}
 	return hint + "; the gateway's log has the reason under X-Request-Id"
 }

@@ -21,8 +21,8 @@ const keyWait = 2 * time.Second
 // ReadKey reads the request's Idempotency-Key, before the body is read. It
 // returns an error if the key is invalid or can't be stored, because ignoring
 // the key could submit a job twice.
-func (c *Call) ReadKey() error {
-	values := c.r.Header.Values(api.HeaderKey)
+func (q *request) ReadKey() error {
+	values := q.r.Header.Values(api.HeaderKey)
 	switch {
 	case len(values) == 0:
 		return nil
@@ -31,11 +31,11 @@ func (c *Call) ReadKey() error {
 	case values[0] == "" || len(values[0]) > api.MaxKey || strings.ContainsFunc(values[0], isUnprintable):
 		return errs.New(errs.Malformed, "the Idempotency-Key header is invalid").
 			WithHint("a key has 1 to %d printable ASCII characters", api.MaxKey)
-	case !c.server.Keys || c.server.Audit == nil:
+	case !q.server.Worker.KeepsKeys():
 		return errs.New(errs.Unsupported, "this gateway keeps no Idempotency-Key; nothing was submitted").
 			WithHint("send the request without this header, or set SCHEDRESTD_IDEMPOTENCY_FILE for the gateway")
 	}
-	c.key = values[0]
+	q.key = values[0]
 	return nil
 }
 
@@ -72,11 +72,11 @@ func SubmitOnce(c *Call, do func() (*model.Submitted, error), describe func(*mod
 
 // repeatAnswer returns the answer to the first request with the
 // Idempotency-Key, or an error if this answer can't be repeated.
-func (c *Call) repeatAnswer(e *KeyError) (*model.Submitted, error) {
+func (a *answer) repeatAnswer(e *KeyError) (*model.Submitted, error) {
 	switch e.State {
 	case keystate.Answered:
 		if submitted := decodeAnswer(e.Answer); submitted != nil {
-			c.w.Header().Set(api.HeaderReplayed, "true")
+			a.w.Header().Set(api.HeaderReplayed, "true")
 			return submitted, nil
 		}
 	case keystate.Running:
@@ -102,15 +102,15 @@ func (c *Call) repeatAnswer(e *KeyError) (*model.Submitted, error) {
 
 // keyClaim returns the request's Idempotency-Key for the auditor, or nil if it
 // has none.
-func (c *Call) keyClaim() *KeyClaim {
-	if c.key == "" {
+func (q *request) keyClaim() *KeyClaim {
+	if q.key == "" {
 		return nil
 	}
-	user := fmt.Sprintf("uid %d", c.client.UID)
-	if !c.client.Local {
-		user = fmt.Sprintf("user %q as %q", c.client.Claims.User, c.client.ActAs)
+	user := fmt.Sprintf("uid %d", q.client.UID)
+	if !q.client.Local {
+		user = fmt.Sprintf("user %q as %q", q.client.Claims.User, q.client.ActAs)
 	}
-	return &KeyClaim{Key: sha256.Sum256(fmt.Appendf(nil, "%s %s", user, c.key)), User: sha256.Sum256([]byte(user)), Body: c.requestHash}
+	return &KeyClaim{Key: sha256.Sum256(fmt.Appendf(nil, "%s %s", user, q.key)), User: sha256.Sum256([]byte(user)), Body: q.requestHash}
 }
 
 // storedAnswer is the form in which answers are stored. It must stay readable

@@ -21,7 +21,7 @@ func TestIdempotencyKeyPanics(t *testing.T) {
 	audit := new(granting)
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = SubmitOnce(keyedCall(t, audit), func() (*model.Submitted, error) { panic("x") }, nil)
+		_, _ = SubmitOnce(keyedCall(audit), func() (*model.Submitted, error) { panic("x") }, nil)
 	}()
 	if got := audit.result.KeyState(); got != keystate.Unknown {
 		t.Errorf("state %d", got)
@@ -39,7 +39,7 @@ func TestKeyStates(t *testing.T) {
 		{&errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown}, keystate.Unknown},
 	} {
 		audit := new(granting)
-		_, err := SubmitOnce(keyedCall(t, audit), func() (*model.Submitted, error) { return &model.Submitted{StepID: model.StepID{JobID: 7}}, tt.err },
+		_, err := SubmitOnce(keyedCall(audit), func() (*model.Submitted, error) { return &model.Submitted{StepID: model.StepID{JobID: 7}}, tt.err },
 			func(*model.Submitted) Result { return Result{Objects: "7"} })
 		if got := audit.result.KeyState(); err != tt.err || got != tt.want || (decodeAnswer(audit.result.Answer) != nil) != (err == nil) {
 			t.Errorf("%v: state %d, want %d", err, got, tt.want)
@@ -48,15 +48,17 @@ func TestKeyStates(t *testing.T) {
 }
 
 // keyedCall returns a submission with an Idempotency-Key.
-func keyedCall(t *testing.T, audit Audit) *Call {
-	t.Helper()
-	return &Call{key: "k", server: NewServer(Service{}, Config{Audit: audit, Keys: true}), r: httptest.NewRequest(http.MethodPost, "/", nil), ctx: t.Context(),
-		match: match{route: &Route{Endpoint: &api.Endpoint{Method: http.MethodPost}}}}
+func keyedCall(worker Worker) *Call {
+	c := NewServer(Service{}, Config{Worker: worker}).newCall(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil))
+	c.route, c.key = &Route{Endpoint: &api.Endpoint{Method: http.MethodPost}}, "k"
+	return c
 }
 
-// granting implements Audit. It permits every change, and keeps the last
-// result.
-type granting struct{ result Result }
+// granting is a worker that permits every change, and keeps the last result.
+type granting struct {
+	NoWorker
+	result Result
+}
 
 func (g *granting) Intend(context.Context, Change) (func(Result), error) {
 	return func(r Result) { g.result = r }, nil
@@ -83,14 +85,14 @@ func TestRemember(t *testing.T) {
 			t.Errorf("%s is %+v", bad, s)
 		}
 	}
-	if _, err := SubmitOnce(keyedCall(t, answered{}), nil, nil); FailureResult(err).Code != errs.OutcomeUnknown {
+	if _, err := SubmitOnce(keyedCall(answered{}), nil, nil); FailureResult(err).Code != errs.OutcomeUnknown {
 		t.Error(err)
 	}
 }
 
-// answered implements Audit. For every key, it returns a stored answer that
-// can't be decoded.
-type answered struct{}
+// answered is a worker that returns for every key a stored answer that can't be
+// decoded.
+type answered struct{ NoWorker }
 
 func (answered) Intend(context.Context, Change) (func(Result), error) {
 	return nil, &KeyError{State: keystate.Answered, Answer: []byte("?")}

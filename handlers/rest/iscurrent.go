@@ -11,10 +11,10 @@ import (
 // CheckTags makes the caller responsible for the entity tags in If-Match: it must
 // call IsCurrent with the path of the object before it changes the object. If
 // there are no tags, CheckTags returns false.
-func (c *Call) CheckTags() bool {
-	lines := c.r.Header.Values("If-Match")
-	c.checksTags = len(lines) > 0 && !isAny(lines)
-	return c.checksTags
+func (q *request) CheckTags() bool {
+	lines := q.r.Header.Values("If-Match")
+	q.checksTags = len(lines) > 0 && !isAny(lines)
+	return q.checksTags
 }
 
 // IsCurrent reports whether If-Match contains the entity tag of the answer to a
@@ -59,7 +59,7 @@ func (c *Call) IsCurrent(ctx context.Context, path string, query url.Values) (bo
 	if err != nil {
 		return false, err
 	}
-	err = inner.answer(do)
+	err = inner.carryOut(do)
 	if errs.KindOf(err) == errs.NotFound {
 		return false, nil
 	}

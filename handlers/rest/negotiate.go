@@ -8,9 +8,9 @@ import (
 )
 
 // AcceptsCoding reports whether the client's Accept-Encoding allows a coding.
-func (c *Call) AcceptsCoding(name string) bool {
-	q, listed := codingQuality(preferences(c.r.Header.Values("Accept-Encoding")), name)
-	return listed && q > 0
+func (q *request) AcceptsCoding(name string) bool {
+	weight, listed := codingQuality(preferences(q.r.Header.Values("Accept-Encoding")), name)
+	return listed && weight > 0
 }
 
 // Negotiate selects the media type and the content coding of the answer. The

@@ -36,9 +36,9 @@ const (
 )
 
 // readPage removes the parameters of a page from the other parameters, and sets
-// c.part.
-func (c *Call) readPage(doc *schema.Value) error {
-	if !c.route.Paged {
+// q.part.
+func (q *request) readPage(doc *schema.Value) error {
+	if !q.route.Paged {
 		return nil
 	}
 	limit, hasLimit, err := takeText(doc, api.LimitParameter.Name)
@@ -49,14 +49,14 @@ func (c *Call) readPage(doc *schema.Value) error {
 	if err != nil || !hasLimit && !hasToken {
 		return err
 	}
-	if c.follows {
+	if q.follows {
 		name := api.LimitParameter.Name
 		if !hasLimit {
 			name = api.ContinueParameter.Name
 		}
 		return errs.New(errs.Invalid, "a stream of events sends the whole list").WithSource(InQuery+name).WithHint("omit %s, and select entries with filters", name)
 	}
-	p := &part{limit: api.MaxPage, query: c.hashQuery(doc)}
+	p := &part{limit: api.MaxPage, query: q.hashQuery(doc)}
 	if hasLimit {
 		n, err := strconv.ParseUint(limit, 10, 31)
 		if err != nil || n == 0 {
@@ -76,18 +76,18 @@ func (c *Call) readPage(doc *schema.Value) error {
 		}
 		p.after = string(rest[hashSize:])
 	}
-	c.part = p
+	q.part = p
 	return nil
 }
 
 // Page returns the key after which the page that the request asks for begins, and
 // the maximum number of its entries. If the request asks for no page, the limit
 // is 0.
-func (c *Call) Page() (after string, limit int) {
-	if c.part == nil {
+func (q *request) Page() (after string, limit int) {
+	if q.part == nil {
 		return "", 0
 	}
-	return c.part.after, c.part.limit
+	return q.part.after, q.part.limit
 }
 
 // takeText removes a parameter from the others and returns its value. It
@@ -107,9 +107,9 @@ func takeText(doc *schema.Value, name string) (text string, ok bool, err error) 
 
 // hashQuery returns a hash of the operation and of the parameters that select
 // the entries of the list.
-func (c *Call) hashQuery(doc *schema.Value) []byte {
+func (q *request) hashQuery(doc *schema.Value) []byte {
 	h := sha256.New()
-	fmt.Fprintf(h, "%t%q", c.route.Accounting, c.route.ID)
+	fmt.Fprintf(h, "%t%q", q.route.Accounting, q.route.ID)
 	for i := range doc.Items {
 		v := &doc.Items[i]
 		if v.Key == "update_time" { // a client may send the time of each page's answer

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -45,7 +46,7 @@ func BenchmarkMemoryOf(b *testing.B) {
 func TestHashOfQuery(t *testing.T) {
 	seen := map[string]string{}
 	for _, query := range []string{"", "a=", "a=b", "a=b&a=c", "a=&b=c", "a=b&b=c", "a=&a=b&a=c", "a=&b=&c=", "a=&a=b&c=", "a=%22b", "a=%22&b=%22", "b=a"} {
-		c := &Call{match: match{route: &Route{Endpoint: &api.Endpoint{ID: "get_jobs"}}}, r: httptest.NewRequest(http.MethodGet, "/jobs?"+query, nil)}
+		c := &Call{request: request{match: match{route: &Route{Endpoint: &api.Endpoint{ID: "get_jobs"}}}, r: httptest.NewRequest(http.MethodGet, "/jobs?"+query, nil)}}
 		doc, err := c.paramsAsDocument()
 		if err != nil {
 			t.Fatal(err)
@@ -55,5 +56,53 @@ func TestHashOfQuery(t *testing.T) {
 			t.Errorf("%s has the hash of %s", query, other)
 		}
 		seen[hash] = query
+	}
+}
+
+// TestMemoryOfPages checks that the entries of a page reserve what they take: a
+// page of jobs with long texts may be too long, and a shorter one is not. In the
+// end, nothing is reserved.
+func TestMemoryOfPages(t *testing.T) {
+	site := newSite(0)
+	site.jobs = nil
+	for i := range uint32(300) { // the last ones come first, so entries are also removed from the page
+		site.jobs = append(site.jobs, model.Job{StepID: model.StepID{JobID: 1000 - i}, Dependency: strings.Repeat("x", 128<<10)})
+	}
+	const free = 16 << 20
+	memory := newMeter(free)
+	site.Worker = memory
+	h := site.server()
+	for limit, want := range map[int]int{200: http.StatusServiceUnavailable, 100: http.StatusOK} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, newRequest(http.MethodGet, fmt.Sprintf("/sched/v0.0.45/jobs?fields=job_id&limit=%d", limit), ""))
+		if w.Code != want {
+			t.Errorf("limit %d: status %d: %.300s", limit, w.Code, w.Body)
+		}
+		if memory.Held("ann") != 0 {
+			t.Errorf("limit %d: %d bytes are still reserved", limit, memory.Held("ann"))
+		}
+	}
+}
+
+// TestNextPageKeepsTheQuery checks that the URL of the next page contains the
+// other parameters as the client has written them, and nothing that ends it.
+func TestNextPageKeepsTheQuery(t *testing.T) {
+	site := newSite(1)
+	for query, want := range map[string]string{
+		"limit=1":                                "<?limit=1&continue=TOKEN>; rel=\"next\"",
+		"fields=job_id,name&limit=1":             "<?fields=job_id,name&limit=1&continue=TOKEN>; rel=\"next\"",
+		"limit=1&flags=ALL&&%66ields=job_id":     "<?flags=ALL&%66ields=job_id&limit=1&continue=TOKEN>; rel=\"next\"",
+		"%6cimit=1&color=a>,rel=\"x\"&flags=ALL": "<?color=a%3E,rel=%22x%22&flags=ALL&limit=1&continue=TOKEN>; rel=\"next\"",
+	} {
+		r := newRequest(http.MethodGet, "/sched/v0.0.45/jobs", "")
+		r.URL.RawQuery = query
+		w := site.serve(r)
+		got := w.Header().Get("Link")
+		if i := strings.Index(got, "continue="); i >= 0 {
+			got = got[:i] + "continue=TOKEN" + got[strings.LastIndex(got, ">"):]
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s (status %d)", query, got, want, w.Code)
+		}
 	}
 }

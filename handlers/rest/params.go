@@ -70,9 +70,9 @@ func readParams[P any](c *Call, table *schema.ObjectType[P]) (*P, error) {
 
 // selectFields removes the parameter with the fields to show from the other
 // parameters, and makes the answer show only these fields.
-func (c *Call) selectFields(doc *schema.Value) error {
+func (q *request) selectFields(doc *schema.Value) error {
 	at := slices.IndexFunc(doc.Items, func(v schema.Value) bool { return v.Key == api.FieldsParameter.Name })
-	if at < 0 || !c.route.HasFields() {
+	if at < 0 || !q.route.HasFields() {
 		return nil
 	}
 	names := []string{doc.Items[at].Text}
@@ -85,19 +85,19 @@ func (c *Call) selectFields(doc *schema.Value) error {
 	if len(names) == 0 {
 		return errs.New(errs.Invalid, "no field is named").WithSource(source).WithHint("omit the parameter to get all fields")
 	}
-	only, err := c.route.Answer.Select(c.view, names)
+	only, err := q.route.Answer.Select(q.view, names)
 	if err != nil {
 		return errs.New(errs.Invalid, "%s", err).WithSource(source)
 	}
-	c.only = only
+	q.only = only
 	return nil
 }
 
 // Shows reports whether the answer shows a field, whose place in the answer is
 // given by the names of the objects that contain it, and its own name.
-func (c *Call) Shows(path ...string) bool {
-	view := c.view
-	view.Only = c.only
+func (q *request) Shows(path ...string) bool {
+	view := q.view
+	view.Only = q.only
 	for _, name := range path {
 		if !view.Shows(name) {
 			return false
@@ -110,8 +110,8 @@ func (c *Call) Shows(path ...string) bool {
 // removesRecords reports whether the request removes accounting records. Its
 // parameters are then conditions. If the gateway ignored a condition that is
 // misspelt, empty or invalid, it would remove more than the request says.
-func (c *Call) removesRecords() bool {
-	return c.r.Method == http.MethodDelete && c.route.Accounting
+func (q *request) removesRecords() bool {
+	return q.r.Method == http.MethodDelete && q.route.Accounting
 }
 
 // isEmpty reports whether no value contains a name.
@@ -120,10 +120,10 @@ func isEmpty(values []string) bool {
 }
 
 // paramsHint returns a hint with the names of the operation's query parameters.
-func (c *Call) paramsHint() string {
+func (q *request) paramsHint() string {
 	var names []string
-	for _, p := range c.route.Parameters(c.view) {
-		if !c.route.InPath(p.Name) {
+	for _, p := range q.route.Parameters(q.view) {
+		if !q.route.InPath(p.Name) {
 			names = append(names, p.Name)
 		}
 	}
@@ -138,9 +138,9 @@ var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
 // paramSource returns the name of the parameter that caused the note n, with
 // its prefix.
-func (c *Call) paramSource(n schema.Note) string {
+func (q *request) paramSource(n schema.Note) string {
 	name := pointerUnescaper.Replace(strings.TrimPrefix(n.Source, "#/"))
-	if c.route.InPath(name) {
+	if q.route.InPath(name) {
 		return InPath + name
 	}
 	return InQuery + name

@@ -50,8 +50,8 @@ func (c *Call) matchTag(tag string) (unchanged bool) {
 }
 
 // hasTag reports whether the client has an answer with this entity tag.
-func (c *Call) hasTag(tag string) bool {
-	lines := c.r.Header.Values("If-None-Match")
+func (q *request) hasTag(tag string) bool {
+	lines := q.r.Header.Values("If-None-Match")
 	if isAny(lines) {
 		return true
 	}
@@ -73,12 +73,12 @@ func (c *Call) hasTag(tag string) bool {
 //
 // precondition treats an invalid condition as false, because the client did not
 // want an unconditional change.
-func (c *Call) precondition(named bool) error {
-	if lines := c.r.Header.Values("If-Match"); len(lines) > 0 && !(named && isAny(lines)) && !(c.checksTags && areTags(lines)) {
+func (q *request) precondition(named bool) error {
+	if lines := q.r.Header.Values("If-Match"); len(lines) > 0 && !(named && isAny(lines)) && !(q.checksTags && areTags(lines)) {
 		return errs.New(errs.PreconditionFailed, "the If-Match condition is false; nothing was changed").
 			WithHint("entity tags are compared only before a change of one account, association, QOS or user; otherwise only If-Match: * can be true, and only if the resource exists")
 	}
-	lines := c.r.Header.Values("If-None-Match")
+	lines := q.r.Header.Values("If-None-Match")
 	if len(lines) == 0 || isAny(lines) && !named || areTags(lines) {
 		return nil
 	}

@@ -13,12 +13,19 @@ import (
 
 	"schedrestd/handlers/feed"
 	"schedrestd/internal/semaphore"
+	"schedrestd/model"
 )
 
-// A meter is a limit on memory, in bytes.
-type meter struct{ *semaphore.Semaphore[string] }
+// A meter is a worker with a limit on memory, in bytes.
+type meter struct {
+	NoWorker
+	*semaphore.Semaphore[string]
+}
 
-func newMeter(n int) meter { return meter{semaphore.New[string](semaphore.Row{Total: n})} }
+func newMeter(n int) meter { return meter{Semaphore: semaphore.New[string](semaphore.Row{Total: n})} }
+
+// Memory implements Worker. All credentials share the limit.
+func (m meter) Memory(model.Credential) feed.Reservation { return m.reserve() }
 
 func (m meter) reserve() feed.Reservation { return m.Empty("ann") }
 
@@ -59,7 +66,7 @@ func TestRenderingsFreeMemory(t *testing.T) {
 				}
 				return nil
 			}
-			s := &sink{c: &Call{server: server}, shared: r, build: newBuilder(all, r, io.Discard, client)}
+			s := &sink{c: &Call{request: request{server: server}}, shared: r, build: newBuilder(all, r, io.Discard, client)}
 			defer s.releaseShared()
 			if r.alone = len(content) == 0; r.alone {
 				return

@@ -59,7 +59,7 @@ func (c *Call) render(status int, tagged bool, write func(schema.Encoder)) error
 // sendUnchanged answers a client that has the current answer already, unless the
 // request waits for a change.
 func (c *Call) sendUnchanged() error {
-	if c.holds() {
+	if c.waiting.holds {
 		return errHeld
 	}
 	c.setAge()
@@ -70,30 +70,6 @@ func (c *Call) sendUnchanged() error {
 func (c *Call) abort(err error) {
 	c.logFailure(err)
 	panic(http.ErrAbortHandler)
-}
-
-// SendText answers with a short text.
-func (c *Call) SendText(status int, text string) error {
-	c.SetContentType("text/plain; charset=utf-8")
-	c.Header().Set("Content-Length", strconv.Itoa(len(text)))
-	c.w.WriteHeader(status)
-	_, err := io.WriteString(c.w, text)
-	return err
-}
-
-// Header returns the header of the answer.
-func (c *Call) Header() http.Header { return c.w.Header() }
-
-// SetContentType sets the header fields of an answer whose body has the given
-// media type.
-func (c *Call) SetContentType(media string) {
-	c.setAge()
-	h := c.w.Header()
-	h.Set("Content-Type", media)
-	h.Set("X-Content-Type-Options", "nosniff")
-	if h.Get("ETag") == "" {
-		h.Set("Cache-Control", "no-store")
-	}
 }
 
 // SendString answers with body, in small pieces. The caller has called
@@ -169,7 +145,7 @@ func (s *sink) Write(b []byte) (int, error) {
 
 // needsLength reports whether the answer must announce its length. Without the
 // length, some clients can't recognize a truncated answer.
-func (c *Call) needsLength() bool { return c.server.SendLength || !c.r.ProtoAtLeast(1, 1) }
+func (q *request) needsLength() bool { return q.server.SendLength || !q.r.ProtoAtLeast(1, 1) }
 
 // store stores a part of the body. If there is not enough memory, it sends the
 // whole body without a length instead. The end of the connection then marks the

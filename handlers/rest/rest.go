@@ -5,8 +5,8 @@
 // these steps in order.
 //
 // Package handlers contains the functions that do the work. Such a function gets
-// a Call, which is one request with its answer. A function that only reads
-// answers with Send:
+// a Call, which is one request (request.go) with its answer (answer.go). A
+// function that only reads answers with Send:
 //
 //	func (h *handler) getDiag(c *rest.Call, _ *api.NoParams) error {
 //		stats, err := h.Controller.Stats(c.Context(), c.Credential())

@@ -6,6 +6,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/auth"
 	"schedrestd/internal/errs"
 )
 
@@ -82,6 +83,7 @@ func (c *Call) serve() error {
 		return err
 	}
 	if err := c.checkCause(); err != nil {
+		c.claimedUser, c.reason = auth.NewRejection(c.r, c.server.Auth).User, err.Error()
 		return err
 	}
 	if err := c.Authenticate(); err != nil {
@@ -97,18 +99,18 @@ func (c *Call) serve() error {
 	if err != nil {
 		return err
 	}
-	return c.answerLeniently(c.forgetIfRefused(c.answer(do)))
+	return c.answerLeniently(c.forgetIfRefused(c.carryOut(do)))
 }
 
 // contentLocation returns the reference to this answer with the name of its
 // version (RFC 9110, 8.7). It begins at the directory of the path of the request,
 // which a proxy may have changed.
-func (c *Call) contentLocation() string {
-	_, rest, _ := strings.Cut(strings.TrimLeft(c.r.URL.EscapedPath(), "/"), "/")
+func (q *request) contentLocation() string {
+	_, rest, _ := strings.Cut(strings.TrimLeft(q.r.URL.EscapedPath(), "/"), "/")
 	_, rest, _ = strings.Cut(strings.TrimLeft(rest, "/"), "/")
-	location := strings.Repeat("../", strings.Count(rest, "/")+1) + c.view.Version.String() + "/" + rest
-	if c.r.URL.RawQuery != "" {
-		location += "?" + noDelimiters.Replace(c.r.URL.RawQuery)
+	location := strings.Repeat("../", strings.Count(rest, "/")+1) + q.view.Version.String() + "/" + rest
+	if q.r.URL.RawQuery != "" {
+		location += "?" + noDelimiters.Replace(q.r.URL.RawQuery)
 	}
 	return location
 }

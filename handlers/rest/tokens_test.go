@@ -1,7 +1,10 @@
 package rest
 
 import (
+	"bytes"
 	"encoding/base64"
+	"log/slog"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -91,5 +94,19 @@ func TestRefusedText(t *testing.T) {
 	err := checkURLToken(&url.URL{Path: "/sched/v0.0.42/nodes", RawQuery: "token=" + token})
 	if err == nil || err.Error() != auth.Refused+": a token in the query" {
 		t.Error(err)
+	}
+}
+
+// TestMethodIsNoPlace checks that a token is not logged if a client sends it as
+// the method.
+func TestMethodIsNoPlace(t *testing.T) {
+	var log bytes.Buffer
+	site := newSite(0)
+	site.Log = slog.New(slog.NewTextHandler(&log, nil))
+	if w := site.serve(newRequest(token, "/sched/v0.0.42/jobs", "")); w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("status %d", w.Code)
+	}
+	if text := log.String(); strings.Contains(text, token[:20]) || !strings.Contains(text, `method="(a token)"`) {
+		t.Error(text)
 	}
 }

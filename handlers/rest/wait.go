@@ -20,18 +20,16 @@ import (
 // Most operations tell the request what to wait for (Watch). The others are
 // carried out again at intervals.
 
-// waiting is how a request waits.
+// waiting is the state of a request that waits.
 type waiting struct {
-	deadline  time.Time
-	until     string // api.UntilEnded, api.UntilRunning, or "" for any change
-	last      bool   // the time is over: the request is answered in any case
-	listens   bool   // the request listens for changes from now on
-	hasAnswer bool   // the client has an answer to this request already (If-None-Match)
-	changes   listener
-	after     time.Time  // data that was requested after this time is new enough
-	waited    bool       // the request has begun to wait
-	end       feed.Count // what has ended the last wait
+	holds   bool       // an answer that the client has already is not sent yet; false when the time is over
+	after   time.Time  // data that was requested after this time is new enough; zero before the request listens for changes
+	changes listener   // nil for none
+	end     feed.Count // what has ended the last wait; feed.Waits before the first one
 }
+
+// listens reports whether the request listens for changes from now on.
+func (w *waiting) listens() bool { return !w.after.IsZero() }
 
 // A listener waits for changes of what a request shows.
 type listener interface {
@@ -47,18 +45,18 @@ var errHeld = errors.New("the answer has not changed")
 
 // Until returns the state of the job for which the request waits:
 // api.UntilEnded, api.UntilRunning, or "" for none.
-func (c *Call) Until() string {
-	if c.waiting == nil {
+func (q *request) Until() string {
+	if q.waits == nil {
 		return ""
 	}
-	return c.waiting.until
+	return q.waits.until
 }
 
 // Hold returns an error if the request waits, because what it waits for has not
 // happened. The operation must return this error. If the time is over, Hold
 // returns nil, and the operation answers.
-func (c *Call) Hold() error {
-	if c.holds() {
+func (a *answer) Hold() error {
+	if a.waiting.holds {
 		return errHeld
 	}
 	return nil
@@ -67,20 +65,17 @@ func (c *Call) Hold() error {
 // Reached ends the wait, because the controller has sent what the request waits
 // for, after the given time. The rest of the request uses this data.
 func (c *Call) Reached(asked time.Time) {
-	if c.waiting != nil {
-		c.waiting.last = true
+	if c.waits != nil {
+		c.waiting.holds = false
 		c.ctx = origin.With(c.r.Context(), &origin.Origin{Digest: c.route.Paged, Accept: time.Since(asked)})
 	}
 }
 
-// holds reports whether an answer that the client has already is not sent yet.
-func (c *Call) holds() bool { return c.waiting != nil && !c.waiting.last }
-
-// answer carries out the request. If the request waits, answer carries it out
-// again until there is something to answer. A request that changes something is
-// carried out once, and waits itself.
-func (c *Call) answer(do func() error) error {
-	if c.waiting == nil || c.r.Method == http.MethodPost {
+// carryOut carries out the request. If the request waits, carryOut does so again
+// until there is something to answer. A request that changes something is carried
+// out once, and waits itself.
+func (c *Call) carryOut(do func() error) error {
+	if c.waits == nil || c.r.Method == http.MethodPost {
 		c.setOrigin()
 		return do()
 	}
@@ -95,16 +90,16 @@ func (c *Call) answer(do func() error) error {
 // Await calls attempt until its result is not that of Hold. Between the calls, it
 // waits for changes.
 func (c *Call) Await(attempt func() error) error {
-	w := c.waiting
-	defer w.finish(c.server.CountWatch)
+	w := &c.waiting
+	defer w.finish(c.server.Worker)
 	for {
 		c.setOrigin()
 		err := attempt()
-		if !c.holds() || err != errHeld && errs.KindOf(err) != errs.Unchanged {
+		if !w.holds || err != errHeld && errs.KindOf(err) != errs.Unchanged {
 			return err
 		}
-		if !w.listens { // a change before the request listens must not be missed
-			w.listens, w.after = true, c.startedAt
+		if !w.listens() { // a change before the request listens must not be missed
+			w.after = c.startedAt
 		} else if err := c.wait(); err != nil {
 			return err
 		}
@@ -114,35 +109,18 @@ func (c *Call) Await(attempt func() error) error {
 // Waits reports whether the request waits for a change. Such a request does not
 // need the time of a list, so that it can use what others have read
 // (model.Query.Undated).
-func (c *Call) Waits() bool { return c.waiting != nil }
-
-// SendHeader sends the header of an answer whose body follows later. The body is
-// then not compressed, and its length is not announced.
-func (c *Call) SendHeader(status int) error {
-	c.SetContentType(c.media)
-	c.w.WriteHeader(status)
-	return http.NewResponseController(c.w).Flush()
-}
-
-// resetHeader undoes changes of the header of the answer.
-func (c *Call) resetHeader(to http.Header) {
-	h := c.Header()
-	clear(h)
-	for name, values := range to {
-		h[name] = values
-	}
-}
+func (q *request) Waits() bool { return q.waits != nil }
 
 // wait waits until something may have changed, or the time is over.
 func (c *Call) wait() error {
-	w := c.waiting
+	w := &c.waiting
 	ctx, parked, end, err := c.park()
 	if err != nil {
-		w.end = feed.WaitFailed
+		w.fail()
 		return err
 	}
 	defer end()
-	ctx, cancel := context.WithDeadline(ctx, w.deadline)
+	ctx, cancel := context.WithDeadline(ctx, c.waits.deadline)
 	defer cancel()
 	after, changed, err := c.listen(ctx)
 	switch w.end = c.endOf(err); {
@@ -153,64 +131,57 @@ func (c *Call) wait() error {
 	case err != nil && w.changes != nil:
 		// The time is over, or the wait was stopped. If the last pass is not much
 		// older, it has found no change, and the last attempt uses what it has read.
-		w.last = true
+		w.holds = false
 		w.newer(time.Now().Add(-2 * c.server.WatchInterval))
 	case err != nil:
-		w.last, w.after = true, time.Now()
+		w.holds, w.after = false, time.Now()
 	default:
 		w.newer(after)
 		if changed {
-			c.server.CountWatch.Add(feed.Wakes, 1)
+			c.server.Worker.CountWatch(feed.Wakes, 1)
 		}
 	}
-	if parked != nil {
-		if err := parked.Resume(c.r.Context()); err != nil {
-			w.end = feed.WaitFailed
-			return err
-		}
+	if err := parked.Resume(c.r.Context()); err != nil {
+		w.fail()
+		return err
 	}
 	return nil
 }
 
 // park gives up what other requests need while this one waits for changes or
-// follows them (Config.Park). The context that it returns ends when the client
-// has left, or when the server ends the wait. The result parked is nil if the
-// request has given up nothing. The caller must call end.
-func (c *Call) park() (ctx context.Context, parked Parked, end func(), err error) {
-	ctx, cancel := context.WithCancelCause(c.r.Context())
-	if c.server.Park != nil {
-		if parked, err = c.server.Park(c.r.Context(), c.client.User(), func() { cancel(errNeeded) }); err != nil {
-			cancel(nil)
-			return nil, nil, nil, err
-		}
+// follows them (Worker.Park). The context that it returns ends when the client
+// has left, or when the server ends the wait. The caller must call end.
+func (q *request) park() (ctx context.Context, parked Parked, end func(), err error) {
+	ctx, cancel := context.WithCancelCause(q.r.Context())
+	if parked, err = q.server.Worker.Park(q.r.Context(), q.client.User(), func() { cancel(errNeeded) }); err != nil {
+		cancel(nil)
+		return nil, nil, nil, err
 	}
-	forget := context.AfterFunc(c.server.stopped, func() { cancel(context.Cause(c.server.stopped)) })
+	forget := context.AfterFunc(q.server.stopped, func() { cancel(context.Cause(q.server.stopped)) })
 	return ctx, parked, func() {
 		forget()
 		cancel(nil)
-		if parked != nil {
-			parked.Leave()
-		}
+		parked.Leave()
 	}, nil
 }
 
 // listen waits for the next change, and counts the time.
 func (c *Call) listen(ctx context.Context) (after time.Time, changed bool, err error) {
 	begun := time.Now()
-	c.waiting.waited, c.waiting.end = true, feed.WaitFailed
-	c.server.CountWatch.Add(feed.Waits, 1)
+	c.waiting.end = feed.WaitFailed
+	c.server.Worker.CountWatch(feed.Waits, 1)
 	defer func() {
-		c.server.CountWatch.Add(feed.Waits, -1)
+		c.server.Worker.CountWatch(feed.Waits, -1)
 		c.idle += time.Since(begun)
 	}()
 	return c.waiting.next(ctx, c.server)
 }
 
 // endOf returns what has ended a wait with this error.
-func (c *Call) endOf(err error) feed.Count {
+func (q *request) endOf(err error) feed.Count {
 	_, stopped := errors.AsType[stopReason](err)
 	switch {
-	case c.r.Context().Err() != nil:
+	case q.r.Context().Err() != nil:
 		return feed.WaitLeft
 	case err == nil:
 		return feed.WaitChanged
@@ -220,6 +191,14 @@ func (c *Call) endOf(err error) feed.Count {
 		return feed.WaitTimeout
 	}
 	return feed.WaitFailed
+}
+
+// fail notes that a request that has waited can't go on. Without a place to wait,
+// a request does not begin to wait.
+func (w *waiting) fail() {
+	if w.end != feed.Waits {
+		w.end = feed.WaitFailed
+	}
 }
 
 // newer says that data must have been requested after this time.
@@ -243,9 +222,9 @@ func (w *waiting) next(ctx context.Context, s *Server) (after time.Time, changed
 }
 
 // finish releases what the wait has used, and counts how the wait has ended.
-func (w *waiting) finish(count feed.Counter) {
-	if w.waited {
-		count.Add(w.end, 1)
+func (w *waiting) finish(worker Worker) {
+	if w.end != feed.Waits {
+		worker.CountWatch(w.end, 1)
 	}
 	if w.changes != nil {
 		w.changes.leave()

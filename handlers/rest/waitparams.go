@@ -11,8 +11,15 @@ import (
 	"schedrestd/internal/errs"
 )
 
+// waitParams is for what a request waits, and how long.
+type waitParams struct {
+	until     string    // api.UntilEnded, api.UntilRunning, or "" for any change
+	deadline  time.Time // zero if it may not wait
+	hasAnswer bool      // the client has an answer to this request already (If-None-Match)
+}
+
 // readWait removes the parameters for waiting from the other parameters, and sets
-// c.waiting.
+// c.waits.
 func (c *Call) readWait(doc *schema.Value) error {
 	if !c.route.Waits() {
 		return nil
@@ -48,7 +55,7 @@ func (c *Call) readWait(doc *schema.Value) error {
 		return nil
 	}
 	if limit = min(limit, c.server.MaxWait); limit <= 0 {
-		c.waiting = &waiting{until: until, last: true}
+		c.waits = &waitParams{until: until}
 		return nil
 	}
 	// Clients that have begun to wait together do not all come back together.
@@ -56,8 +63,11 @@ func (c *Call) readWait(doc *schema.Value) error {
 	if left, ok := c.untilExpiry(); ok {
 		limit = min(limit, left) // then the controller refuses the token
 	}
-	c.waiting = &waiting{until: until, deadline: c.startedAt.Add(limit), hasAnswer: c.r.Header.Get("If-None-Match") != "" && until == ""}
-	c.dropFutureTime(doc)
+	c.waiting.holds = true
+	c.waits = &waitParams{until: until, deadline: c.startedAt.Add(limit), hasAnswer: c.r.Header.Get("If-None-Match") != "" && until == ""}
+	if c.dropFutureTime(doc) {
+		c.Warn(InQuery+"update_time", "ignored: the time is in the future")
+	}
 	return nil
 }
 
@@ -90,15 +100,16 @@ func preferredWait(lines []string) (limit time.Duration, ok bool) {
 // clockMargin is how far the controller's clock may be ahead of this one.
 const clockMargin = time.Minute
 
-// dropFutureTime removes the parameter update_time if it is in the future. To the
-// controller, nothing has changed after this time until the time has passed.
-func (c *Call) dropFutureTime(doc *schema.Value) {
+// dropFutureTime removes the parameter update_time if it is in the future, and
+// reports whether it was. To the controller, nothing has changed after this time
+// until the time has passed.
+func (q *request) dropFutureTime(doc *schema.Value) bool {
 	for i, v := range doc.Items {
 		n, err := strconv.ParseInt(v.Text, 10, 64)
-		if v.Key == "update_time" && err == nil && time.Unix(n, 0).After(c.startedAt.Add(clockMargin)) {
+		if v.Key == "update_time" && err == nil && time.Unix(n, 0).After(q.startedAt.Add(clockMargin)) {
 			doc.Items = append(doc.Items[:i:i], doc.Items[i+1:]...)
-			c.Warn(InQuery+"update_time", "ignored: the time is in the future")
-			return
+			return true
 		}
 	}
+	return false
 }

@@ -29,7 +29,7 @@ type Watched[R any] struct {
 // Watches reports whether the request waits for changes, or follows them. Only
 // then must the operation call Watch.
 func (c *Call) Watches() bool {
-	return c.follows || c.waiting != nil && (c.waiting.listens || c.waiting.hasAnswer) && c.waiting.changes == nil
+	return c.follows || c.waits != nil && (c.waiting.listens() || c.waits.hasAnswer) && c.waiting.changes == nil
 }
 
 // Watch lets the request find out about changes of a list, before it reads the
@@ -37,16 +37,16 @@ func (c *Call) Watches() bool {
 // that the operation reads, last a whole list. If the client follows the changes,
 // Watch answers the request, and done is true.
 func Watch[R any](c *Call, set *feed.Set[R], w Watched[R], sources ...feed.Source[R]) (done bool, err error) {
-	if !c.follows && !c.waiting.listens {
+	if !c.follows && !c.waiting.listens() {
 		return false, waitWithOthers(c, set.JoinExisting(ownerOf(c.cred), c.interestKey()+w.Name, &sources[0]))
 	}
-	memory, cred := c.server.Memory, c.cred // not c, which the view would keep
+	worker, cred := c.server.Worker, c.cred // not c, which the view would keep
 	interest := feed.Interest[R]{
 		Key:      c.interestKey() + w.Name,
 		Match:    w.Match,
 		Render:   func(to []byte, r *R) []byte { return renderRecord(to, func(e schema.Encoder) { w.Show(e, r) }) },
 		Gone:     func(key string) []byte { return renderRecord(nil, func(e schema.Encoder) { w.Gone(e, key) }) },
-		Reserve:  func() feed.Reservation { return memory(cred) },
+		Reserve:  func() feed.Reservation { return worker.Memory(cred) },
 		Snapshot: c.follows && c.r.Header.Get("Last-Event-ID") == "",
 	}
 	view, err := set.Join(c.r.Context(), ownerOf(c.cred), interest, sources...)
@@ -72,7 +72,7 @@ func waitWithOthers[R any](c *Call, view *feed.View[R]) error {
 	if view == nil {
 		return nil
 	}
-	c.waiting.listens, c.waiting.after = true, c.startedAt
+	c.waiting.after = c.startedAt
 	c.waiting.changes = &viewListener[R]{view: view, at: view.Now(), exact: true, interval: c.server.WatchInterval, refreshAfter: c.startedAt}
 	return errHeld
 }
@@ -94,13 +94,13 @@ func ownerOf(cred model.Credential) feed.Owner {
 // interestKey identifies what the answer shows. The parameter flags is not in it:
 // the flags that make a difference are in the name of the source, or in
 // Watched.Name.
-func (c *Call) interestKey() string {
-	query, _ := url.ParseQuery(c.r.URL.RawQuery)
+func (q *request) interestKey() string {
+	query, _ := url.ParseQuery(q.r.URL.RawQuery)
 	for _, name := range []string{api.WaitParameter.Name, api.UntilParameter.Name, api.LimitParameter.Name, api.ContinueParameter.Name, "update_time", "flags"} {
 		query.Del(name)
 	}
-	return fmt.Sprintf("%s %q %q", c.route.ID, c.view.Version.String()+strings.Join(slices.Sorted(maps.Values(c.params)), "/"), query.Encode()) +
-		fmt.Sprint(c.view.Spelling)
+	return fmt.Sprintf("%s %q %q", q.route.ID, q.view.Version.String()+strings.Join(slices.Sorted(maps.Values(q.params)), "/"), query.Encode()) +
+		fmt.Sprint(q.view.Spelling)
 }
 
 // viewListener is a listener for the changes of a view.

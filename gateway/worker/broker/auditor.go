@@ -62,7 +62,11 @@ var errUnrecorded = errs.New(errs.Unavailable, "change refused: the audit log is
 type changes struct {
 	*auditor
 	logged bool // there is an audit log; otherwise the auditor keeps only Idempotency-Keys
+	keys   bool // the auditor keeps Idempotency-Keys
 }
+
+// KeepsKeys implements rest.Audit.
+func (a changes) KeepsKeys() bool { return a.keys }
 
 // Intend implements rest.Audit. It waits for the auditor's answer even if
 // the client disconnects, because the worker must report the outcome of every

@@ -34,7 +34,7 @@ func newAuditPair(t *testing.T) (changes, *ipc.Channel) {
 	t.Cleanup(func() { channel.Close() })
 	c := newAuditor()
 	must(t, c.service.connect(fd))
-	return changes{c, true}, channel
+	return changes{c, true, false}, channel
 }
 
 // TestChangesWait checks that a worker that gets the answer TryLater asks again

@@ -104,8 +104,13 @@ func (b *Broker) Users() *Users {
 
 // Audit returns the client that asks for permission before each change. If
 // logged is false, there is no audit log, and the client asks only before
-// changes with an Idempotency-Key.
-func (b *Broker) Audit(logged bool) rest.Audit { return changes{b.auditor, logged} }
+// changes with an Idempotency-Key, which it refuses if keys is false.
+func (b *Broker) Audit(logged, keys bool) rest.Audit {
+	if b == nil || !logged && !keys {
+		return rest.NoWorker{}
+	}
+	return changes{b.auditor, logged, keys}
+}
 
 // AuditCounts returns the counts of changes, which grow while the worker runs.
 func (b *Broker) AuditCounts() *AuditCounts { return &b.auditor.counts }

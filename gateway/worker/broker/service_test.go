@@ -23,12 +23,15 @@ func TestServiceGone(t *testing.T) {
 	}{
 		{"a change", ipc.Auditor, func() (*service, func() error) {
 			a := newAuditor()
-			return a.service, func() error { _, err := changes{a, true}.Intend(context.Background(), rest.Change{}); return err }
+			return a.service, func() error {
+				_, err := changes{a, true, false}.Intend(context.Background(), rest.Change{})
+				return err
+			}
 		}},
 		{"a change with a key", ipc.Auditor, func() (*service, func() error) {
 			a := newAuditor()
 			return a.service, func() error {
-				_, err := changes{a, false}.Intend(context.Background(), rest.Change{Key: new(rest.KeyClaim)})
+				_, err := changes{a, false, true}.Intend(context.Background(), rest.Change{Key: new(rest.KeyClaim)})
 				return err
 			}
 		}},

@@ -102,11 +102,11 @@ type parkedRequest struct {
 var errParked = errs.New(errs.TooMany, "server busy: too many requests wait for changes").
 	WithHint("send the request without wait, or follow fewer lists")
 
-// Park implements rest.Config.Park.
+// Park implements rest.Worker.Park.
 func Park(ctx context.Context, user string, stop func()) (rest.Parked, error) {
 	one, ok := ctx.Value(placeKey{}).(*place)
 	if !ok { // a test
-		return nil, nil
+		return rest.NoWorker{}.Park(ctx, user, stop)
 	}
 	waiting := one.limiter.parked.acquire(user, stop)
 	if waiting == nil {

@@ -47,7 +47,7 @@ var (
 	errShare = errs.New(errs.TooMany, "server busy: concurrency limit of this user reached")
 )
 
-// Admit implements rest.Config.Admit. It admits an authenticated request
+// Admit implements rest.Worker.Admit. It admits an authenticated request
 // unless its user exceeds the rate limit or the concurrency limit.
 func Admit(ctx context.Context, user string) error {
 	p, ok := ctx.Value(placeKey{}).(*place)

@@ -158,7 +158,7 @@ func (m *Meter) Include(c *count.Counters, audit *broker.AuditCounts) {
 	c.Changed = m.ScheduleFlush
 }
 
-// ObserveRequest implements rest.Config.Observe.
+// ObserveRequest implements rest.Worker.Observe.
 func ObserveRequest(o rest.Observation) {
 	m := process.Load()
 	if m == nil {
@@ -176,7 +176,7 @@ func ObserveRequest(o rest.Observation) {
 	m.observe(m.Durations.Cell(i), o.Duration)
 }
 
-// CountWatch implements rest.Config.CountWatch.
+// CountWatch implements rest.Worker.CountWatch.
 func CountWatch(what feed.Count, n int) {
 	m := process.Load()
 	if m == nil {

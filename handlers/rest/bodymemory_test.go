@@ -1,4 +1,4 @@
-package handlers
+package rest
 
 import (
 	"io"
@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"schedrestd/handlers/rest"
 )
 
 // TestLargeBodies checks that only a few large bodies are accepted
@@ -16,14 +14,14 @@ import (
 // but small bodies must be accepted. When the requests with large bodies have
 // ended, a large body must be accepted again.
 func TestLargeBodies(t *testing.T) {
-	cfg := config(demo())
-	cfg.MaxBody = 2 * stepBody
-	const fewBodies = 4
-	memory := newPot(fewBodies * 2 * stepBody)
-	cfg.Memory = memory.reserve
-	handler := New(cfg)
+	site := newSite(0)
+	site.MaxBody = 2 * stepBody
+	const fewBodies, submission = 4, `{"script": "x", "job": {"name": "t"}}`
+	memory := newMeter(fewBodies * 2 * stepBody)
+	site.Worker = memory
+	handler := site.server()
 	post := func(body io.Reader, length int64) *httptest.ResponseRecorder {
-		r := request(http.MethodPost, "/sched/v0.0.43/job/submit", "")
+		r := newRequest(http.MethodPost, "/sched/v0.0.43/job/submit", "")
 		r.Body, r.ContentLength = io.NopCloser(body), length
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, r)
@@ -51,8 +49,8 @@ func TestLargeBodies(t *testing.T) {
 		out.Close()
 	}
 	running.Wait()
-	if memory.used() != 0 {
-		t.Errorf("%d bytes are still reserved", memory.used())
+	if memory.Held("ann") != 0 {
+		t.Errorf("%d bytes are still reserved", memory.Held("ann"))
 	}
 	large := submission + strings.Repeat(" ", 2*stepBody-len(submission))
 	if w := post(strings.NewReader(large), -1); w.Code != http.StatusOK {
@@ -71,25 +69,24 @@ func TestBodiesOfManyValues(t *testing.T) {
 		maxParsed         int64
 		refused           int // status; 0 if the body is parsed
 	}{
-		{"enough memory", rest.MediaJSON, values, 32 << 20, 0, 0},
-		{"a few values of the same length", rest.MediaJSON, long, 0, freeBody, 0},
-		{"memory for the text alone", rest.MediaJSON, values, stepBody, 0, http.StatusServiceUnavailable},
-		{"more than a user may ever use", rest.MediaJSON, values, 32 << 20, 4 << 20, http.StatusRequestEntityTooLarge},
-		{"YAML", rest.MediaYAML, values, 4 * stepBody, 0, http.StatusServiceUnavailable},
+		{"enough memory", MediaJSON, values, 32 << 20, 0, 0},
+		{"a few values of the same length", MediaJSON, long, 0, freeBody, 0},
+		{"memory for the text alone", MediaJSON, values, stepBody, 0, http.StatusServiceUnavailable},
+		{"more than a user may ever use", MediaJSON, values, 32 << 20, 4 << 20, http.StatusRequestEntityTooLarge},
+		{"YAML", MediaYAML, values, 4 * stepBody, 0, http.StatusServiceUnavailable},
 	} {
-		cfg := config(demo())
-		cfg.MaxBody, cfg.MaxParsed = 2*stepBody, tt.maxParsed
-		memory := newPot(tt.memory)
-		cfg.Memory = memory.reserve
-		r := request(http.MethodPost, "/sched/v0.0.43/job/submit", tt.body)
+		site := newSite(0)
+		site.MaxBody, site.MaxParsed = 2*stepBody, tt.maxParsed
+		memory := newMeter(tt.memory)
+		site.Worker = memory
+		r := newRequest(http.MethodPost, "/sched/v0.0.43/job/submit", tt.body)
 		r.Header.Set("Content-Type", tt.media)
-		w := httptest.NewRecorder()
-		New(cfg).ServeHTTP(w, r)
+		w := site.serve(r)
 		if refused := w.Code == http.StatusServiceUnavailable || w.Code == http.StatusRequestEntityTooLarge; refused != (tt.refused != 0) || refused && w.Code != tt.refused {
 			t.Errorf("%s: status %d: %.200s", tt.name, w.Code, w.Body)
 		}
-		if memory.used() != 0 {
-			t.Errorf("%s: %d of %d bytes are still reserved", tt.name, memory.used(), tt.memory)
+		if memory.Held("ann") != 0 {
+			t.Errorf("%s: %d of %d bytes are still reserved", tt.name, memory.Held("ann"), tt.memory)
 		}
 	}
 }

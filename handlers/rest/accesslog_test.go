@@ -1,4 +1,4 @@
-package handlers
+package rest
 
 import (
 	"bytes"
@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"schedrestd/auth"
-	"schedrestd/handlers/rest"
 )
 
 // TestRequestLines checks that a flood of requests from one address is logged
@@ -21,10 +20,10 @@ import (
 func TestRequestLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		cfg := config(demo())
-		cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
-		cfg.Lines = rest.NewLines(cfg.Log)
-		h := New(cfg)
+		site := newSite(0)
+		site.Log = slog.New(slog.NewTextHandler(&log, nil))
+		site.Lines = NewLines(site.Log)
+		h := site.server()
 		send := func(addr, path, token string) {
 			r := httptest.NewRequest(http.MethodGet, path, nil)
 			if token != "" {

@@ -1,4 +1,4 @@
-package handlers
+package rest
 
 import (
 	"bytes"
@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 )
 
@@ -20,16 +19,16 @@ import (
 // that of any other request.
 func TestRefusing(t *testing.T) {
 	var log bytes.Buffer
-	cfg := config(demo())
-	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
-	refuse := New(cfg).ServeError
+	site := newSite(0)
+	site.Log = slog.New(slog.NewTextHandler(&log, nil))
+	refuse := site.server().ServeError
 	for _, tt := range []struct{ accept, media, text string }{
-		{"", rest.MediaJSON, `"description":"no room"`},
-		{"application/yaml", rest.MediaYAML, "description: no room"},
-		{"text/html", rest.MediaJSON, `"code":"unavailable"`},
+		{"", MediaJSON, `"description":"no room"`},
+		{"application/yaml", MediaYAML, "description: no room"},
+		{"text/html", MediaJSON, `"code":"unavailable"`},
 	} {
 		log.Reset()
-		r := request(http.MethodPost, "/sched/v0.0.42/job/submit?token=secret", `{"job":{}}`)
+		r := newRequest(http.MethodPost, "/sched/v0.0.42/job/submit?token=secret", `{"job":{}}`)
 		if tt.accept != "" {
 			r.Header.Set("Accept", tt.accept)
 		}
@@ -52,16 +51,12 @@ func TestRefusing(t *testing.T) {
 // TestAdmit checks that Admit can refuse a request from an authenticated user.
 // The answer must say when to retry, and no daemon may be called.
 func TestAdmit(t *testing.T) {
-	f := demo()
-	cfg := config(f)
+	site := newSite(0)
 	var log bytes.Buffer
-	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
-	var admitted []string
-	cfg.Admit = func(_ context.Context, user string) error {
-		admitted = append(admitted, user)
-		return &rest.RetryAfterError{Err: errs.New(errs.TooMany, "too fast"), After: 1500 * time.Millisecond}
-	}
-	w := serve(t, cfg, request(http.MethodGet, "/sched/v0.0.42/jobs", ""))
+	site.Log = slog.New(slog.NewTextHandler(&log, nil))
+	worker := new(refusal)
+	site.Worker = worker
+	w := site.serve(newRequest(http.MethodGet, "/sched/v0.0.42/jobs", ""))
 	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "2" {
 		t.Errorf("status %d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
 	}
@@ -71,13 +66,24 @@ func TestAdmit(t *testing.T) {
 	if !strings.Contains(log.String(), `status=429 `) || !strings.Contains(log.String(), `because="too fast"`) {
 		t.Errorf("the log does not say why: %s", &log)
 	}
-	r := request(http.MethodGet, "/sched/v0.0.42/jobs", "")
+	r := newRequest(http.MethodGet, "/sched/v0.0.42/jobs", "")
 	for name := range r.Header {
 		if strings.Contains(strings.ToLower(name), "token") || name == "Authorization" {
 			r.Header.Del(name)
 		}
 	}
-	if w := serve(t, cfg, r); w.Code != http.StatusUnauthorized || len(admitted) != 1 || admitted[0] == "" {
-		t.Errorf("no user: status %d; asked for %q", w.Code, admitted)
+	if w := site.serve(r); w.Code != http.StatusUnauthorized || len(worker.asked) != 1 || worker.asked[0] == "" {
+		t.Errorf("no user: status %d; asked for %q", w.Code, worker.asked)
 	}
+}
+
+// refusal is a worker that admits no request.
+type refusal struct {
+	NoWorker
+	asked []string // the users of the requests
+}
+
+func (w *refusal) Admit(_ context.Context, user string) error {
+	w.asked = append(w.asked, user)
+	return &RetryAfterError{Err: errs.New(errs.TooMany, "too fast"), After: 1500 * time.Millisecond}
 }

@@ -1,31 +1,41 @@
-package handlers
+package rest
 
 import (
 	"bytes"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
 
-	"schedrestd/handlers/feed"
-	"schedrestd/handlers/rest"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
 	"schedrestd/internal/errs"
-	"schedrestd/internal/semaphore"
-	"schedrestd/model"
 )
 
-// A pot is a limit on memory, in bytes.
-type pot struct{ *semaphore.Semaphore[string] }
-
-func newPot(n int) pot { return pot{semaphore.New[string](semaphore.Row{Total: n})} }
-
-// reserve can be used as a rest.Memory. All credentials share the pot.
-func (p pot) reserve(model.Credential) feed.Reservation { return p.Empty("ann") }
-
-// used returns the number of reserved bytes.
-func (p pot) used() int { return p.Held("ann") }
+// decompress returns the decompressed body of an answer.
+func decompress(t *testing.T, coding string, body io.Reader) ([]byte, error) {
+	t.Helper()
+	switch coding {
+	case "gzip":
+		z, err := gzip.NewReader(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body = z
+	case "zstd":
+		z, err := zstd.NewReader(body, zstd.WithDecoderMaxWindow(1<<20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer z.Close()
+		body = z
+	}
+	return io.ReadAll(body)
+}
 
 // asHTTP10 turns r into an HTTP/1.0 request.
 func asHTTP10(r *http.Request) *http.Request {
@@ -38,19 +48,18 @@ func asHTTP10(r *http.Request) *http.Request {
 // other answers. If there is not enough memory to store an answer, it has no
 // Content-Length.
 func TestSized(t *testing.T) {
-	f := big()
-	for _, path := range []string{"/sched/v0.0.43/jobs", "/sched/v0.0.43/job/12", "/sched/v0.0.43/nodes?flags=NOPE"} {
-		for _, media := range []string{rest.MediaJSON, rest.MediaYAML} {
+	for _, path := range []string{"/sched/v0.0.43/jobs", "/sched/v0.0.43/job/12", "/sched/v0.0.43/job/9"} {
+		for _, media := range []string{MediaJSON, MediaYAML} {
 			for _, coding := range []string{"", "gzip", "zstd"} {
 				t.Run(strings.Join([]string{path, media, coding}, " "), func(t *testing.T) {
-					get := func(cfg Config, old bool) (*httptest.ResponseRecorder, []byte) {
-						r := request(http.MethodGet, path, "")
+					get := func(site *site, old bool) (*httptest.ResponseRecorder, []byte) {
+						r := newRequest(http.MethodGet, path, "")
 						r.Header.Set("Accept", media)
 						r.Header.Set("Accept-Encoding", coding)
 						if old {
 							asHTTP10(r)
 						}
-						w := serve(t, cfg, r)
+						w := site.serve(r)
 						size := strconv.Itoa(w.Body.Len())
 						if length := w.Header().Get("Content-Length"); length != "" && length != size {
 							t.Errorf("Content-Length %s of %s bytes", length, size)
@@ -61,19 +70,19 @@ func TestSized(t *testing.T) {
 						}
 						return w, plain
 					}
-					want, plain := get(config(f), false)
+					want, plain := get(newSite(500), false)
 					for i, n := range []int{1 << 20, 1 << 20, spoolPiece, 0} {
-						cfg, memory := config(f), newPot(n)
-						cfg.Memory, cfg.SendLength = memory.reserve, i == 0
-						w, got := get(cfg, i > 0)
+						site, memory := newSite(500), newMeter(n)
+						site.Worker, site.SendLength = memory, i == 0
+						w, got := get(site, i > 0)
 						if !bytes.Equal(got, plain) || w.Code != want.Code || w.Header().Get("Content-Encoding") != want.Header().Get("Content-Encoding") {
 							t.Errorf("room for %d: status %d, %d bytes instead of %d, %v", n, w.Code, len(got), len(plain), w.Header())
 						}
 						if w.Header().Get("Content-Length") == "" && n > spoolPiece {
 							t.Error("no Content-Length")
 						}
-						if memory.used() != 0 {
-							t.Errorf("%d bytes were not given back", memory.used())
+						if memory.Held("ann") != 0 {
+							t.Errorf("%d bytes were not given back", memory.Held("ann"))
 						}
 					}
 				})
@@ -85,12 +94,13 @@ func TestSized(t *testing.T) {
 // TestSizedOverTheWire checks the Content-Length with http.Server, which aborts
 // the connection if the length is wrong.
 func TestSizedOverTheWire(t *testing.T) {
-	cfg := config(big())
-	cfg.SendLength = true
-	server := httptest.NewServer(New(cfg))
+	site := newSite(500)
+	site.SendLength = true
+	server := httptest.NewServer(site.server())
 	defer server.Close()
 	for _, coding := range []string{"identity", "gzip", "zstd"} {
-		r := requestTo(server, "/sched/v0.0.43/jobs")
+		r := newRequest(http.MethodGet, "/", "")
+		r.URL.Host, r.URL.Path = server.Listener.Addr().String(), "/sched/v0.0.43/jobs"
 		r.Header.Set("Accept-Encoding", coding)
 		answer, err := http.DefaultTransport.RoundTrip(r)
 		if err != nil {
@@ -109,13 +119,12 @@ func TestSizedOverTheWire(t *testing.T) {
 // instead. If the answer was sent early because memory was short, the
 // connection must be aborted.
 func TestSizedListThatBreaksOff(t *testing.T) {
-	f := big()
-	f.midwayErr = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
+	broken := errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
 	for _, coding := range []string{"", "gzip"} {
 		for _, n := range []int{1 << 20, 0} {
-			cfg, memory := config(f), newPot(n)
-			cfg.Memory = memory.reserve
-			r := asHTTP10(request(http.MethodGet, "/sched/v0.0.43/jobs", ""))
+			site, memory := newSite(500), newMeter(n)
+			site.Worker, site.midway = memory, broken
+			r := asHTTP10(newRequest(http.MethodGet, "/sched/v0.0.43/jobs", ""))
 			r.Header.Set("Accept-Encoding", coding)
 			w := httptest.NewRecorder()
 			func() {
@@ -126,13 +135,13 @@ func TestSizedListThatBreaksOff(t *testing.T) {
 						t.Errorf("coding %q, room for %d: it looks whole", coding, n)
 					}
 				}()
-				New(cfg).ServeHTTP(w, r)
+				site.server().ServeHTTP(w, r)
 			}()
 			if n > 0 && (w.Code != http.StatusBadGateway || w.Header().Get("Content-Length") != strconv.Itoa(w.Body.Len())) {
 				t.Errorf("coding %q: status %d, Content-Length %q of %d bytes", coding, w.Code, w.Header().Get("Content-Length"), w.Body.Len())
 			}
-			if memory.used() != 0 {
-				t.Errorf("%d bytes were not given back", memory.used())
+			if memory.Held("ann") != 0 {
+				t.Errorf("%d bytes were not given back", memory.Held("ann"))
 			}
 		}
 	}
