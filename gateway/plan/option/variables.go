@@ -598,7 +598,7 @@ func (o *Options) variables() []variable {
 		// .Sx SCOPES ,
 		// and without the claim none; others get 403.
 		// Words that are not scopes of the gateway have no meaning.
-		// The controller and slurmdbd do not know scopes: whoever can reach them can use the
+		// The controller and slurmdbd do not know scopes: a client that reaches them can use the
 		// token for everything.
 		{"SCHEDRESTD_TOKEN_SCOPE_CLAIM", text(&s.ScopeClaim)},
 
