@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/feature"
@@ -26,7 +27,7 @@ func (h *handler) clusterPages() map[string]rest.Page {
 	if !h.Content.Has(feature.Controller) {
 		return nil
 	}
-	return map[string]rest.Page{clusterMetrics: {ID: clusterMetrics, Do: h.getClusterMetrics}}
+	return map[string]rest.Page{clusterMetrics: {ID: clusterMetrics, Scope: scope.ComputeRead, Do: h.getClusterMetrics}}
 }
 
 // getClusterMetrics answers with metrics that it computes from the controller's

@@ -61,6 +61,14 @@ func TestScopes(t *testing.T) {
 			}
 		}
 	}
+	for _, s := range all {
+		if status, _, body := send(s.String(), "GET", "/metrics/cluster"); (status == http.StatusForbidden) == s.Permit(scope.ComputeRead) {
+			t.Errorf("/metrics/cluster with %s: %d, %s", s, status, body)
+		}
+		if status, _, body := send(s.String(), "GET", "/openapi.json"); status != http.StatusOK {
+			t.Errorf("/openapi.json with %s: %d, %s", s, status, body)
+		}
+	}
 	if refused < 1000 {
 		t.Errorf("only %d requests were refused", refused)
 	}

@@ -9,7 +9,8 @@ import (
 	"schedrestd/model"
 )
 
-// Authenticate verifies the credential of the request, and that its user exists.
+// Authenticate verifies the credential of the request, that its user exists, and
+// that the token and the listener permit the operation.
 // Only the request line and the Accept header are checked earlier, and what may
 // show that a page of another site has caused the request. A client without a
 // valid credential must not make the gateway read a body, and learns only that
@@ -41,7 +42,7 @@ func (c *Call) Authenticate() error {
 		c.reason = err.Error()
 		return err
 	}
-	return nil
+	return c.checkScope()
 }
 
 // daemon returns the name of the daemon that serves the request, and the

@@ -1,6 +1,9 @@
 package rest
 
-import "schedrestd/api"
+import (
+	"schedrestd/api"
+	"schedrestd/api/scope"
+)
 
 // Route combines the declaration of an endpoint with the function that answers
 // its requests.
@@ -22,9 +25,10 @@ func Bind[P any](op api.Operation[P], do func(*Call, *P) error) Route {
 // Page is a path that does not belong to the API. It has no version, and
 // supports only reading.
 type Page struct {
-	ID       string   // name in the log
-	Quiet    bool     // requests for this page are logged only at level debug
-	Media    []string // available media types, preferred one first; nil if any Accept header is ignored
-	OnlyHTML bool     // whether the path exists only for clients that ask for HTML by name, as browsers do
+	ID       string    // name in the log
+	Scope    scope.Set // what an authenticated client needs
+	Quiet    bool      // requests for this page are logged only at level debug
+	Media    []string  // available media types, preferred one first; nil if any Accept header is ignored
+	OnlyHTML bool      // whether the path exists only for clients that ask for HTML by name, as browsers do
 	Do       func(*Call) error
 }

@@ -23,12 +23,23 @@ func (s *Server) scopesOf(listener string) scope.Set {
 	return scopes
 }
 
+// neededScope returns the scope of what the request is for.
+func (q *request) neededScope() scope.Set {
+	switch {
+	case q.page != nil:
+		return q.page.Scope
+	case q.route != nil:
+		return q.route.Scope
+	}
+	return scope.None
+}
+
 // checkScope returns an error if the listener of the connection, or the token,
 // does not permit the operation. The answer names the scope that the operation
 // needs (RFC 6750, 3.1).
 func (c *Call) checkScope() error {
 	peer, _ := auth.PeerFrom(c.ctx)
-	needed := c.route.Scope
+	needed := c.neededScope()
 	listener, token := c.server.scopesOf(peer.Listener), scope.All&^c.client.Claims.Withheld
 	if (listener & token).Permit(needed) {
 		return nil

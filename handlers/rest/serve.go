@@ -89,9 +89,6 @@ func (c *Call) serve() error {
 	if err := c.Authenticate(); err != nil {
 		return err
 	}
-	if err := c.checkScope(); err != nil {
-		return err
-	}
 	if c.latest && (c.r.Method == http.MethodGet || c.r.Method == http.MethodHead) {
 		c.Header().Set("Content-Location", c.contentLocation())
 	}
