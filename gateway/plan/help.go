@@ -14,6 +14,7 @@ const usage = `Usage: schedrestd [options] LISTEN...
 Serve the scheduler over REST from separate, confined processes. LISTEN is:
   [https://][host]:port   TCP; no host means all addresses; IPv6 goes in [ ]
   unix:/path/to/socket    a UNIX socket
+  compute.read=LISTEN     one of these, at which clients can only read
 Without LISTEN it uses SCHEDRESTD_LISTEN, sockets from the service manager, or
 standard input and output as its only connection (inetd).
 
