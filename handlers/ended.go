@@ -7,6 +7,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
@@ -82,9 +83,10 @@ func hasStarted(s model.JobState) bool {
 }
 
 // recordedJob returns the records of a job in accounting, as far as they have the
-// fields of a job of the controller.
+// fields of a job of the controller. It returns none if the client may not read
+// accounting records.
 func (h *handler) recordedJob(c *rest.Call, job model.JobSelection) (jobs []model.Job, err error) {
-	if h.Accounting == nil || h.Cluster == "" {
+	if h.Accounting == nil || h.Cluster == "" || !c.Permits(scope.SlurmdbRead) {
 		return nil, nil
 	}
 	r, err := h.records(c)

@@ -10,6 +10,7 @@ import (
 	"schedrestd/api/schema"
 	"schedrestd/api/scope"
 	"schedrestd/auth"
+	"schedrestd/model"
 )
 
 // TestScopes sends a request for each operation, in the first and the last version and both spellings, to
@@ -80,6 +81,33 @@ func TestScopeOfEach(t *testing.T) {
 	for _, e := range api.Endpoints {
 		if e.Util != (e.Scope == scope.None) || !e.Util && e.Changing() == (e.Scope&reading != 0) || e.Accounting != (e.Scope&(scope.SlurmdbRead|scope.SlurmdbWrite) != 0) {
 			t.Errorf("%s %s needs %q", e.Method, e.Path, e.Scope)
+		}
+	}
+}
+
+// TestScopesOfWait checks that a request that waits for the end of a job reads the
+// job in accounting only if the client may read accounting records.
+func TestScopesOfWait(t *testing.T) {
+	l, server, _ := newLiving(t, func(c *Config) {
+		c.Scopes = []string{"compute.read=jobs", "compute.read+slurmdb.read=records"}
+	})
+	l.change(func(f *fake) { f.jobs[2].State = model.JobComplete })
+	for _, tt := range []struct {
+		listener, job string
+		status        int
+		recorded      bool // the answer has a record from accounting
+	}{
+		{"jobs", "11", http.StatusNotFound, false},
+		{"records", "11", http.StatusOK, true},
+		{"jobs", "9", http.StatusOK, false},
+		{"records", "9", http.StatusOK, true},
+	} {
+		r := request("GET", "/sched/v0.0.43/job/"+tt.job+"?wait=60s&until=ended", "")
+		r = r.WithContext(auth.WithPeer(r.Context(), auth.Peer{Network: "tcp", Addr: "192.0.2.7:40000", Listener: tt.listener}))
+		w := httptest.NewRecorder()
+		server.ServeHTTP(w, r)
+		if recorded := strings.Contains(w.Body.String(), "TIMEOUT"); w.Code != tt.status || recorded != tt.recorded {
+			t.Errorf("job %s with %s: %d, %s", tt.job, tt.listener, w.Code, w.Body)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,7 +37,8 @@ input or from a file.
 It uses the configuration in -f or SCHED_CONF, which must be that of the gateway, and the files
 of its jwt_key= and jwks=, if it can read them. Without them only the daemons can verify the
 signature. It looks the user up on this machine. Of the settings in the environment of the gateway
-it knows only SCHEDRESTD_UNKNOWN_USERS, and only if you set it in its own environment, too.
+it knows only SCHEDRESTD_UNKNOWN_USERS, SCHEDRESTD_TOKEN_... and the one_user_claim of
+SCHEDRESTD_SECURITY, and only if you set them in its own environment, too.
 
 The exit status is 0 if nothing is wrong with the token, and otherwise 4.`,
 		Example: `  schedctl token explain <token.txt
@@ -108,6 +110,11 @@ func explainToken(w io.Writer, token string, c *conf.Cluster) error {
 			return err
 		}
 	}
+	switches, err := conf.Env("SCHEDRESTD_SECURITY")
+	if err != nil {
+		return err
+	}
+	rules.OneUser = slices.Contains(strings.FieldsFunc(switches, func(r rune) bool { return r == ',' || r == ' ' }), "one_user_claim")
 	hs256, rs256 := keySources(c)
 	checks, claims := auth.Explain(token, auth.Options{Rules: rules}, hs256, rs256)
 	steps = append(steps, checks...)

@@ -70,12 +70,18 @@ func TestExplainToken(t *testing.T) {
 		{"no key here", jwt + "AuthAltParameters=jwt_key=/nowhere/key", good, 0, []string{"signature  unknown  jwt_key=/nowhere/key", "Nothing is wrong with the token, if its signature is genuine"}, "", ""},
 		{"tokens are not accepted", withKey, good, 4, []string{"setting    REFUSED  no token is accepted: ", "signature  good"}, "error: the token is refused: no token is accepted", "add AuthAltTypes=auth/jwt"},
 		{"a scheme", jwt + withKey, "Bearer " + good, 4, []string{`text       REFUSED  not only a token: it has "Bearer" before it`}, "error: the token is refused: not only a token", "two dots"},
+		{"claims of two users", jwt + withKey, signed(key, dated(0, 300, `"sun":"root","username":"daemon"`)), 0, []string{"user       good     root, from the claim sun"}, "", ""},
+		{"one_user_claim and claims of two users", jwt + withKey, signed(key, dated(0, 300, `"sun":"root","username":"daemon"`)), 4,
+			[]string{"provider   REFUSED  two claims name different users"}, "error: the token is refused: two claims name different users", ""},
 		{"a control character", jwt + withKey, signed(key, dated(0, 300, `"sun":"root","\u001b[2J":1`)), 0, []string{`claims \x1b[2J, exp`}, "", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if strings.Contains(tt.name, "only the daemons know") {
 				t.Setenv("SCHEDRESTD_UNKNOWN_USERS", "controller")
+			}
+			if strings.HasPrefix(tt.name, "one_user_claim") {
+				t.Setenv("SCHEDRESTD_SECURITY", "disable_user_check, one_user_claim")
 			}
 			keyPath := filepath.Join(dir, "key")
 			write(keyPath, string(key))

@@ -34,12 +34,15 @@ func (d *dispatcher) announceStart() {
 	}
 }
 
-// checkScopes returns an error if the address in an entry is not that of a
-// listener. Otherwise a typing error would permit everything.
-func checkScopes(entries []string, listeners []ipc.Listening) error {
-	for _, entry := range entries {
+// checkScopes returns an error if an address that has scopes is not that of a
+// listener. Otherwise a typing error would permit everything. A check opens no
+// listener, so it can't know their names.
+func checkScopes(setup work.Setup, listeners []ipc.Listening) error {
+	opened := slices.ContainsFunc(listeners, func(l ipc.Listening) bool { return l.Name != "" })
+	for _, entry := range setup.Scopes {
 		_, address, _ := strings.Cut(entry, "=")
-		if !slices.ContainsFunc(listeners, func(l ipc.Listening) bool { return setting.Covers(address, l.Name) }) {
+		found := slices.ContainsFunc(listeners, func(l ipc.Listening) bool { return setting.Covers(address, l.Name) })
+		if !found && (opened || setup.Inetd) {
 			return errs.New(errs.Invalid, "the gateway does not listen on %s, which has scopes", address).
 				WithHint("it listens on %s: correct SCHEDRESTD_SCOPES", cmp.Or(strings.Join(listenerNames(listeners), ", "), "no address"))
 		}

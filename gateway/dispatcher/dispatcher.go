@@ -173,7 +173,7 @@ func (d *dispatcher) Handle(m ipc.Received) (handled bool, err error) {
 		d.incoming.ranges = append(d.incoming.ranges, msg.Ranges...)
 	case *ipc.GenerationSetup:
 		if d.incoming.setup, d.incoming.invalid = work.Unpack(msg.Setup); d.incoming.invalid == nil {
-			d.incoming.invalid = checkScopes(d.incoming.setup.Scopes, d.listeners)
+			d.incoming.invalid = checkScopes(d.incoming.setup, d.listeners)
 		}
 		if !msg.Setup.Inetd {
 			d.createPools(d.incoming)

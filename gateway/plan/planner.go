@@ -86,6 +86,10 @@ func (p *planner) plan() (*query.WholePlan, error) {
 		p.log.Warn("tokens of the identity provider are accepted even if they were made for other applications",
 			"hint", "set SCHEDRESTD_TOKEN_ISSUER and SCHEDRESTD_TOKEN_AUDIENCE")
 	}
+	if s.JWT && p.cluster.JWKS == "" && s.Issuer+s.Audience+s.ScopeClaim != "" {
+		p.log.Warn("the rules for tokens of an identity provider do not apply to those of jwt_key=, which permit everything",
+			"hint", "there is no jwks= in the configuration; remove the variables SCHEDRESTD_TOKEN_, or add it to AuthAltParameters=")
+	}
 	if s.JWT && s.UserClaim != "" && !s.OneUser {
 		p.log.Warn("the claims sun and username of a token precede that of userclaimfield=", "userclaimfield", s.UserClaim,
 			"hint", "users must not be able to choose their values; SCHEDRESTD_SECURITY=one_user_claim refuses tokens in which they differ")

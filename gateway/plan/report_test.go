@@ -121,6 +121,23 @@ func TestDescribeLifespan(t *testing.T) {
 	}
 }
 
+// TestRulesWithoutProvider checks that a start warns if there are rules for tokens
+// of an identity provider, and no keys of one: nothing is then limited.
+func TestRulesWithoutProvider(t *testing.T) {
+	for parameters, want := range map[string]bool{"jwt_key=/k": true, "jwt_key=/k,jwks=/j": false} {
+		var out, errOut bytes.Buffer
+		path := writeConfig(t, "ClusterName=c\nSlurmctldHost=localhost\nAuthType=auth/munge\nAuthAltTypes=auth/jwt\nAuthAltParameters="+parameters+"\n")
+		t.Setenv("SCHED_JWT", "daemon") // writeConfig has unset it
+		t.Setenv("SCHEDRESTD_TOKEN_SCOPE_CLAIM", "scope")
+		if status := runCommand(new(fakeHost), startHere(), []string{"-f", path, "unix:/s"}, &out, &errOut); status != 0 {
+			t.Fatalf("%s: exit status %d: %s", parameters, status, &errOut)
+		}
+		if logged := strings.Contains(errOut.String(), "do not apply to those of jwt_key="); logged != want {
+			t.Errorf("%s: the log has the warning: %t\n%s", parameters, logged, &errOut)
+		}
+	}
+}
+
 // TestDescribeTLS checks that the report says why TLS is off, if a setting is
 // missing.
 func TestDescribeTLS(t *testing.T) {

@@ -34,14 +34,27 @@ func (q *request) neededScope() scope.Set {
 	return scope.None
 }
 
+// permitted returns what the listener of the connection permits, and what the
+// token does.
+func (q *request) permitted() (listener, token scope.Set) {
+	peer, _ := auth.PeerFrom(q.r.Context())
+	return q.server.scopesOf(peer.Listener), scope.All &^ q.client.Claims.Withheld
+}
+
+// Permits reports whether the client may also do something else than the operation
+// of the request.
+func (q *request) Permits(needed scope.Set) bool {
+	listener, token := q.permitted()
+	return (listener & token).Permit(needed)
+}
+
 // checkScope returns an error if the listener of the connection, or the token,
 // does not permit the operation. The answer names the scope that the operation
 // needs (RFC 6750, 3.1).
 func (c *Call) checkScope() error {
-	peer, _ := auth.PeerFrom(c.ctx)
+	listener, token := c.permitted()
 	needed := c.neededScope()
-	listener, token := c.server.scopesOf(peer.Listener), scope.All&^c.client.Claims.Withheld
-	if (listener & token).Permit(needed) {
+	if c.Permits(needed) {
 		return nil
 	}
 	c.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer error="insufficient_scope", scope="%s"`, needed))

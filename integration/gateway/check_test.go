@@ -42,6 +42,9 @@ func TestCheck(t *testing.T) {
 		fails      bool
 	}{
 		{name: "good", conf: conf, args: []string{busy.Addr().String()}, want: "The gateway can start with these settings.\n"},
+		{name: "scopes", conf: conf, args: []string{"compute.read=127.0.0.1:6822"}, want: "scopes         compute.read=127.0.0.1:6822\n"},
+		{name: "scopes of passed sockets", conf: conf, env: []string{"SCHEDRESTD_SCOPES=compute.read=127.0.0.1:6822"}, want: "can start"},
+		{name: "scopes that an argument replaces", conf: conf, env: []string{"SCHEDRESTD_LISTEN=compute.read=127.0.0.1:6822"}, args: []string{"127.0.0.1:6822"}, want: "environment setting without effect"},
 		{name: "without an address", conf: conf, want: "addresses      those that the service manager opens\n"},
 		{name: "audit log", conf: conf, env: []string{"SCHEDRESTD_AUDIT_LOG=" + audit}, want: "audit log      " + audit + "\n"},
 		{name: "audit log without its directory", conf: conf, env: []string{"SCHEDRESTD_AUDIT_LOG=/nowhere/audit.log"}, want: "error: audit log /nowhere/audit.log: /nowhere: no such file or directory\nhint: mkdir ", fails: true},

@@ -25,14 +25,17 @@ type REST struct {
 
 // ScopesOf returns the text of the scopes of a listener, and whether it has an
 // entry in Scopes. If the machine has no IPv6, a listener on [::] listens on
-// 0.0.0.0.
+// 0.0.0.0. An entry with the listener's own address precedes.
 func (r *REST) ScopesOf(listener string) (scopes string, limited bool) {
 	for _, entry := range r.Scopes {
-		if scopes, at, _ := strings.Cut(entry, "="); Covers(at, listener) {
-			return scopes, true
+		switch text, at, _ := strings.Cut(entry, "="); {
+		case at == listener:
+			return text, true
+		case Covers(at, listener):
+			scopes, limited = text, true
 		}
 	}
-	return "", false
+	return scopes, limited
 }
 
 // Covers reports whether the address in an entry of REST.Scopes is that of a

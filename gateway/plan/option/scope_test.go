@@ -55,3 +55,14 @@ func TestScopes(t *testing.T) {
 		}
 	}
 }
+
+// TestScopesWithoutEffect checks that scopes in a variable that arguments replace
+// do not vanish silently.
+func TestScopesWithoutEffect(t *testing.T) {
+	for v, want := range map[string]int{"compute.read=127.0.0.1:6822": 1, "127.0.0.1:6822": 0} {
+		o := Options{Listen: []string{"127.0.0.1:6822"}}
+		if err := o.setListen("SCHEDRESTD_LISTEN", v); err != nil || len(o.WithoutEffect) != want || o.Setup.Scopes != nil {
+			t.Errorf("%s: %v, %q, %q", v, err, o.WithoutEffect, o.Setup.Scopes)
+		}
+	}
+}
