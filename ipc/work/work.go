@@ -14,6 +14,9 @@ var (
 // maxName is the maximum length of a name, such as a user's, in bytes.
 const maxName = 255
 
+// MaxText is the maximum length of a setting that is a text, in bytes.
+const MaxText = maxName
+
 // The rows of this package's messages in the protocol table. The comment above
 // each row becomes the description of its message in docs/generated/MESSAGES.md.
 var _ = ipc.Register(

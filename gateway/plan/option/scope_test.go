@@ -66,3 +66,16 @@ func TestScopesWithoutEffect(t *testing.T) {
 		}
 	}
 }
+
+// TestLongClaim checks that an issuer too long for the worker's setup is refused
+// by its name.
+func TestLongClaim(t *testing.T) {
+	var o Options
+	set := claim(&o.Setup.Issuer)
+	if err := set("SCHEDRESTD_TOKEN_ISSUER", strings.Repeat("x", 255)); err != nil || len(o.Setup.Issuer) != 255 {
+		t.Errorf("%v", err)
+	}
+	if err := set("SCHEDRESTD_TOKEN_ISSUER", strings.Repeat("x", 256)); err == nil || !strings.Contains(err.Error(), "SCHEDRESTD_TOKEN_ISSUER") {
+		t.Errorf("%v", err)
+	}
+}

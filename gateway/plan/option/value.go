@@ -25,6 +25,17 @@ func text(to *string) func(name, v string) error {
 	return func(_, v string) error { *to = v; return nil }
 }
 
+// claim stores the name or the value of a token's claim.
+func claim(to *string) func(name, v string) error {
+	return func(name, v string) error {
+		if len(v) > work.MaxText {
+			return invalid(name, v, " is longer than %d bytes", work.MaxText)
+		}
+		*to = v
+		return nil
+	}
+}
+
 // list stores words that are separated by commas.
 func list(to *[]string) func(name, v string) error {
 	return func(_, v string) error { *to = splitList(v); return nil }

@@ -583,12 +583,12 @@ func (o *Options) variables() []variable {
 		// # Tokens of the identity provider must be from this realm, and for this client.
 		// #SCHEDRESTD_TOKEN_ISSUER=https://id.example.org/realms/hpc
 		// #SCHEDRESTD_TOKEN_AUDIENCE=sched
-		{"SCHEDRESTD_TOKEN_AUDIENCE", text(&s.Audience)},
+		{"SCHEDRESTD_TOKEN_AUDIENCE", claim(&s.Audience)},
 
 		// The claim
 		// .Li iss
 		// that the tokens of an identity provider must have.
-		{"SCHEDRESTD_TOKEN_ISSUER", text(&s.Issuer)},
+		{"SCHEDRESTD_TOKEN_ISSUER", claim(&s.Issuer)},
 
 		// The claim of an identity provider's token that lists its scopes, such as
 		// .Li scope
@@ -600,7 +600,7 @@ func (o *Options) variables() []variable {
 		// Words that are not scopes of the gateway have no meaning.
 		// The controller and slurmdbd do not know scopes: a client that reaches them can use the
 		// token for everything.
-		{"SCHEDRESTD_TOKEN_SCOPE_CLAIM", text(&s.ScopeClaim)},
+		{"SCHEDRESTD_TOKEN_SCOPE_CLAIM", claim(&s.ScopeClaim)},
 
 		// Addresses and networks of proxies that forward requests of other clients,
 		// separated by commas.
