@@ -122,7 +122,7 @@ integration: build ## test the real binaries as a user would use them
 
 integration-slurm: build ## test with a real Slurm of SLURM_RELEASES (24.11), installed from Debian's packages; needs root
 	@set -e; for release in $(SLURM_RELEASES); do \
-		echo "== Slurm $$release"; SLURM_CHANGES_SEED=$(SLURM_CHANGES_SEED) SLURM_RELEASE=$$release $(GO) test -count=1 -v -timeout 30m ./integration/slurm/...; \
+		echo "== Slurm $$release"; SLURM_CHANGES_SEED=$(SLURM_CHANGES_SEED) SLURM_RELEASE=$$release $(GO) test -count=1 -v -timeout 60m ./integration/slurm/...; \
 	done
 
 integration-changes: build ## compare the effects of all changes with those of slurmrestd, for SLURM_RELEASES (24.11); takes hours; SLURM_CHANGES=0.1 runs a tenth
@@ -132,7 +132,7 @@ integration-changes: build ## compare the effects of all changes with those of s
 
 integration-systemd: need-go ## test the units with systemd of SYSTEMD_SUITES (bookworm trixie), in machines made of Debian's packages; needs root
 	@set -e; for suite in $(SYSTEMD_SUITES); do \
-		echo "== Debian $$suite"; SYSTEMD_SUITE=$$suite $(GO) test -count=1 -v -timeout 15m ./integration/systemd; \
+		echo "== Debian $$suite"; SYSTEMD_SUITE=$$suite $(GO) test -count=1 -v -timeout 30m ./integration/systemd; \
 	done
 
 integration-kernels: need-go ## test the sandbox on Debian's KERNELS (5.10 and later, two architectures) in emulated machines; takes an hour
