@@ -24,8 +24,7 @@ const (
 	ClusterAdmin                  // change nodes, partitions, reservations and the controller
 )
 
-// None is the scope of an operation that asks no daemon, and is always
-// permitted.
+// None is the scope of an operation that asks no daemon. Every Set permits it.
 const None Set = 0
 
 // All are all scopes.
@@ -53,7 +52,7 @@ func Parse(text string) (s Set, err error) {
 			i++
 		}
 		if i == len(names) {
-			return 0, fmt.Errorf("%q is no scope; expected some of %s, separated by +", name, strings.Join(names[:], ", "))
+			return 0, fmt.Errorf("%q is not a scope; expected some of %s, separated by +", name, strings.Join(names[:], ", "))
 		}
 		s |= 1 << i
 	}

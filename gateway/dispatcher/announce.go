@@ -44,7 +44,7 @@ func checkScopes(setup work.Setup, listeners []ipc.Listening) error {
 		found := slices.ContainsFunc(listeners, func(l ipc.Listening) bool { return setting.Covers(address, l.Name) })
 		if !found && (opened || setup.Inetd) {
 			return errs.New(errs.Invalid, "the gateway does not listen on %s, which has scopes", address).
-				WithHint("it listens on %s: correct SCHEDRESTD_SCOPES", cmp.Or(strings.Join(listenerNames(listeners), ", "), "no address"))
+				WithHint("it listens on %s: correct SCHEDRESTD_SCOPES, SCHEDRESTD_LISTEN or the argument", cmp.Or(strings.Join(listenerNames(listeners), ", "), "no address"))
 		}
 	}
 	return nil

@@ -10,8 +10,8 @@ import (
 // Write writes a program or a script to path, and gives it exactly this mode.
 //
 // A process that another test starts at the same time inherits the open file
-// until it executes its own program, and nobody can execute a file that is open
-// for writing (ETXTBSY). So no process is started meanwhile.
+// until it executes its own program, and a file can't be executed while it is open
+// for writing (ETXTBSY). So Write lets no process be started meanwhile.
 func Write(path string, text []byte, mode os.FileMode) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
