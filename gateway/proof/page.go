@@ -164,6 +164,7 @@ var escapesByPart = map[string]string{
 func (p *page) escapes() []string {
 	list := []string{
 		"what the worker holds: its clients' connections, the tokens in their requests, connections to the daemons",
+		"scopes and the rules for tokens, which the worker itself checks: it can use the tokens that it sees for all that the daemons permit their users",
 		"bugs in the kernel, in a system call that the filter allows",
 		"attacks on the dispatcher and the resolver, which have the machine's file system and network, through fixed formats",
 	}

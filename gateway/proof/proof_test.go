@@ -91,6 +91,7 @@ func TestEscapesOfThePage(t *testing.T) {
 		{"- connections to a daemon: only a worker's number of descriptors", "its 3 descriptors limit how many are open"},
 		{"- before Linux 6.14", "4096 threads per user"},
 		{"- timing: ", "timing side channels: "},
+		{"- [scopes]", "scopes and the rules for tokens"},
 		{"- `audit_confinement`", "(audit_confinement)"},
 	}
 	if n := strings.Count("\n"+list, "\n- "); n != len(rows) {
