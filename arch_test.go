@@ -38,10 +38,10 @@ const module = "schedrestd/"
 var floors = [][]string{
 	{"docs", "internal/asset", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/keystate", "internal/loglevel", "internal/origin", "internal/printable", "internal/programtest", "internal/release", "internal/setting", "internal/sockaddr", "internal/typo", "metric", "model"},
 	{"api/schema", "api/scope", "become", "gateway/endpoint", "gateway/worker/count", "gateway/worker/logger", "gateway/worker/stdio", "internal/completion", "internal/feature", "internal/guard", "internal/hmackey", "internal/http1", "internal/notify", "internal/penalty", "internal/rate", "internal/semaphore", "internal/sockdiag", "internal/socket", "internal/thread", "internal/throttle", "internal/zone", "ipc", "metric/cluster", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/tlsconn", "rpc/wire", "security", "web"},
-	{"gateway/confinement", "internal/limit", "security/self"},
+	{"auth/gatewaytoken", "gateway/confinement", "internal/limit", "security/self"},
 	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "gateway/worker/http1server", "gateway/worker/http2server", "metric/table", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message"},
 	{"auth", "gateway/dispatcher/dial", "gateway/dispatcher/process", "handlers", "metric/label", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},
-	{"gateway/dispatcher/inetd", "gateway/dispatcher/service", "gateway/worker/broker", "gateway/worker/clientconn", "gateway/worker/proxy", "rpc/confserver", "rpc/confserver/confservertest"},
+	{"gateway/dispatcher/inetd", "gateway/dispatcher/service", "gateway/dispatcher/tokenfile", "gateway/worker/broker", "gateway/worker/clientconn", "gateway/worker/proxy", "rpc/confserver", "rpc/confserver/confservertest"},
 	{"gateway/dispatcher/pool", "gateway/fetcher", "gateway/worker/conns", "gateway/worker/keys", "gateway/worker/meter"},
 	{"bundled/daemon", "gateway/dispatcher/auditlog", "gateway/dispatcher/dispatch", "gateway/worker/limiter"}, // daemon contains the code that ctld and dbd share, so that neither has a copy
 	{"bundled/ctld", "bundled/dbd", "gateway/auditor", "gateway/dispatcher", "gateway/exporter", "gateway/keeper", "gateway/plan", "gateway/resolver", "gateway/worker", "privsep"},
@@ -66,12 +66,13 @@ var sameFloorImports = map[[2]string]string{
 // import. It contains only the packages for which the rules of floors are too
 // lenient.
 var allowedImports = map[string][]string{
-	"auth":                         {"api/scope", "internal/errs", "internal/guard", "internal/hmackey", "internal/limit", "internal/penalty", "internal/semaphore", "internal/setting"},
+	"auth":                         {"api/scope", "auth/gatewaytoken", "internal/errs", "internal/guard", "internal/hmackey", "internal/limit", "internal/penalty", "internal/semaphore", "internal/setting"},
+	"auth/gatewaytoken":            {"api/scope"}, // linked into the keeper
 	"become/subuid":                {"internal/errs", "internal/guard", "ipc"},
 	"conf":                         {"internal/errs", "internal/guard", "internal/typo"},
 	"gateway/auditor":              {"gateway/service", "internal/keystate", "internal/limit", "internal/rate", "ipc", "security", "security/self"}, // writes reports of workers
 	"gateway/confinement":          {"ipc", "security"},
-	"gateway/dispatcher":           {"gateway/confinement", "gateway/dispatcher/auditlog", "gateway/dispatcher/dial", "gateway/dispatcher/dispatch", "gateway/dispatcher/inetd", "gateway/dispatcher/pool", "gateway/dispatcher/process", "gateway/dispatcher/relay", "gateway/dispatcher/service", "gateway/service", "internal/errs", "internal/limit", "internal/loglevel", "internal/rate", "internal/setting", "internal/sockdiag", "internal/thread", "ipc", "security", "security/self"},
+	"gateway/dispatcher":           {"gateway/confinement", "gateway/dispatcher/auditlog", "gateway/dispatcher/dial", "gateway/dispatcher/dispatch", "gateway/dispatcher/inetd", "gateway/dispatcher/pool", "gateway/dispatcher/process", "gateway/dispatcher/relay", "gateway/dispatcher/service", "gateway/dispatcher/tokenfile", "gateway/service", "internal/errs", "internal/limit", "internal/loglevel", "internal/rate", "internal/setting", "internal/sockdiag", "internal/thread", "ipc", "security", "security/self"},
 	"gateway/dispatcher/admission": {"internal/limit", "internal/penalty", "internal/semaphore", "ipc"}, // makes decisions, and has no other effects
 	"gateway/dispatcher/auditlog":  {"gateway/dispatcher/process", "gateway/dispatcher/service", "internal/exitstatus", "internal/limit", "internal/rate", "ipc"},
 	"gateway/dispatcher/dial":      {"become", "internal/limit", "internal/rate", "internal/sockaddr", "internal/sockdiag", "ipc"},
@@ -81,10 +82,11 @@ var allowedImports = map[string][]string{
 	"gateway/dispatcher/process":   {"gateway/dispatcher/relay", "internal/errs", "internal/exitstatus", "ipc", "security"},
 	"gateway/dispatcher/relay":     {"internal/limit", "internal/printable", "internal/rate"},
 	"gateway/dispatcher/service":   {"gateway/dispatcher/process", "gateway/dispatcher/relay", "internal/errs", "internal/limit", "internal/printable", "internal/rate", "ipc", "security"},
+	"gateway/dispatcher/tokenfile": {"auth/gatewaytoken", "internal/errs", "internal/guard", "ipc"},
 	"gateway/endpoint":             {"become", "internal/errs", "internal/guard", "internal/socket", "ipc"},
 	"gateway/exporter":             {"gateway/service", "internal/limit", "internal/penalty", "internal/release", "internal/semaphore", "ipc", "metric", "metric/table", "security", "security/self"},
 	"gateway/fetcher":              {"conf", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/printable", "model", "rpc/client", "rpc/confserver", "rpc/tlsconn", "security", "security/self"}, // parses answers of a controller
-	"gateway/keeper":               {"gateway/service", "internal/hmackey", "internal/limit", "internal/rate", "ipc", "security", "security/self"},                                                                                     // holds keys
+	"gateway/keeper":               {"auth/gatewaytoken", "gateway/service", "internal/hmackey", "internal/limit", "internal/rate", "ipc", "security", "security/self"},                                                                // holds keys
 	"gateway/plan":                 {"api/scope", "become", "become/subuid", "conf", "gateway/endpoint", "gateway/fetcher", "internal/completion", "internal/errs", "internal/excerpt", "internal/feature", "internal/guard", "internal/loglevel", "internal/release", "internal/typo", "internal/zone", "ipc", "rpc/confserver", "rpc/munge", "rpc/tlsconn", "security/self"},
 	"gateway/proof":                {"gateway/confinement", "internal/errs", "internal/limit", "ipc", "security", "security/self"},                                              // runs with the rights of a worker
 	"gateway/resolver":             {"become", "gateway/service", "internal/errs", "internal/limit", "internal/rate", "internal/semaphore", "ipc", "security", "security/self"}, // parses answers of a directory service
@@ -95,7 +97,7 @@ var allowedImports = map[string][]string{
 	"gateway/worker/conns":         {"gateway/worker/clientconn", "gateway/worker/count", "internal/limit", "internal/penalty", "internal/rate", "ipc"},
 	"gateway/worker/count":         {},
 	"gateway/worker/http2server":   {"internal/limit", "internal/rate"},
-	"gateway/worker/keys":          {"auth", "gateway/worker/broker", "ipc"},
+	"gateway/worker/keys":          {"auth", "auth/gatewaytoken", "gateway/worker/broker", "internal/errs", "ipc"},
 	"gateway/worker/limiter":       {"auth", "gateway/worker/conns", "gateway/worker/count", "gateway/worker/proxy", "handlers", "internal/errs", "internal/limit", "internal/rate", "internal/semaphore", "ipc"},
 	"gateway/worker/logger":        {},
 	"gateway/worker/proxy":         {"auth", "internal/penalty", "ipc"},

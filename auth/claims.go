@@ -23,7 +23,9 @@ type Claims struct {
 	NotBefore time.Time // zero if the token has none
 	Algorithm string    // "HS256" or "RS256", from the token's header
 	KeyID     string    // kid of the token's header; "" if it has none
-	Withheld  scope.Set // what the token does not permit, because of Rules.ScopeClaim
+	Withheld  scope.Set // what the token does not permit: a gateway token, or because of Rules.ScopeClaim
+	Gateway   bool      // it is a gateway token, which only the gateway accepts (package gatewaytoken)
+	ID        string    // id of a gateway token
 }
 
 // readDates reads the dates into c.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"schedrestd/auth/gatewaytoken"
 	"schedrestd/internal/errs"
 )
 
@@ -31,4 +32,23 @@ func Create(key Key, user string, lifespan time.Duration, now time.Time) (string
 	claims := jwt.MapClaims{"iat": iat, "exp": iat + int64(lifespan/time.Second), "sun": user}
 	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString(key.secret())
 	return token, errs.Wrap(err, errs.Internal, "create token")
+}
+
+// CreateGatewayToken returns a gateway token, which the gateways of the cluster with
+// this key accept. It does not record the token. What can't be in such a token
+// causes errs.Invalid.
+func CreateGatewayToken(key Key, t gatewaytoken.Token) (string, error) {
+	if len(key.secret()) < minKey {
+		return "", errs.New(errs.Internal, "create token: no key")
+	}
+	token, err := gatewaytoken.Sign(t, key.secret())
+	return token, errs.Wrap(err, errs.Invalid, "gateway token")
+}
+
+// gateway returns the key of gateway tokens.
+func (k Key) gateway() Key {
+	if len(k.secret()) < minKey {
+		return Key{}
+	}
+	return Key{bytes: func() []byte { return gatewaytoken.Key(k.secret()) }}
 }

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"schedrestd/api/scope"
+	"schedrestd/auth/gatewaytoken"
 )
 
 // An examination is the state of the checks of one token. Each check uses what
@@ -41,7 +44,34 @@ var (
 		{"user", (*examination).findUser},
 		{"provider", (*examination).checkProvider},
 	}
+	// Those of a gateway token's payload, which can be written in one way only.
+	gatewayChecks = []check{
+		{"payload", (*examination).readGatewayToken},
+		{"dates", func(e *examination) error { return e.claims.checkDates(e.now) }},
+	}
 )
+
+// claimChecks returns the checks of the payload.
+func (e *examination) claimChecks() []check {
+	if e.gateway {
+		return gatewayChecks
+	}
+	return claimChecks
+}
+
+// readGatewayToken reads the payload of a gateway token.
+func (e *examination) readGatewayToken() error {
+	t, err := gatewaytoken.Parse(e.payload)
+	if err != nil {
+		return fmt.Errorf("gateway token: %w", err)
+	}
+	if t.Cluster != e.rules.Gateway {
+		return errors.New("gateway token: of another cluster")
+	}
+	e.claims = Claims{User: t.User, UID: t.UID, IssuedAt: t.Issued, Expires: t.Expires, Algorithm: hs256,
+		Withheld: scope.All &^ t.Scopes, Gateway: true, ID: t.ID}
+	return nil
+}
 
 // run makes the given checks until one fails.
 func (e *examination) run(checks []check) error {

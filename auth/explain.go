@@ -38,7 +38,12 @@ type KeySource struct {
 
 // KeyFile returns the source of an HS256 key.
 func KeyFile(name string, key Key) KeySource {
-	return KeySource{Name: name, verify: func(p parts) error { return key.verify(p.signed, p.signature) }}
+	return KeySource{Name: name, verify: func(p parts) error {
+		if p.gateway {
+			return key.gateway().verify(p.signed, p.signature)
+		}
+		return key.verify(p.signed, p.signature)
+	}}
 }
 
 // KeySetFile returns the source of the keys for RS256.
@@ -83,7 +88,7 @@ func (x *explanation) add(name string, err error) bool {
 // explainClaims adds the steps of the payload. Wrong dates do not hide what else
 // is wrong.
 func (x *explanation) explainClaims() {
-	for _, c := range claimChecks {
+	for _, c := range x.claimChecks() {
 		err := c.run(x.examination)
 		if c.name == "dates" && err == nil {
 			err = x.claims.checkExpiry(x.now)
@@ -111,6 +116,9 @@ func (e *examination) describe(check string) string {
 		}
 		return fmt.Sprintf("alg %s, %s", e.alg, kid)
 	case "payload":
+		if e.gateway {
+			return fmt.Sprintf("gateway token %s for %s, permits %s", e.claims.ID, e.claims.User, scope.All&^e.claims.Withheld)
+		}
 		return "claims " + strings.Join(slices.Sorted(maps.Keys(e.members)), ", ")
 	case "dates":
 		text := fmt.Sprintf("issued at %s, expires at %s", e.claims.IssuedAt.Format(time.RFC3339), e.claims.Expires.Format(time.RFC3339))

@@ -54,10 +54,21 @@ func hashOfParts(parts ...string) uint64 {
 // because of its dates, claimedUser also returns the token's proof.
 func claimedUser(token string, r Rules, now time.Time) (user string, dated *proof) {
 	e := examination{token: token, rules: r, now: now}
-	if e.run(formChecks) != nil || e.readPayload() != nil || e.findUser() != nil {
+	if e.run(formChecks) != nil {
 		return "", nil
 	}
-	err := e.checkDates()
+	var err error
+	if e.gateway {
+		if e.readGatewayToken() != nil {
+			return "", nil
+		}
+		err = e.claims.checkDates(now)
+	} else {
+		if e.readPayload() != nil || e.findUser() != nil {
+			return "", nil
+		}
+		err = e.checkDates()
+	}
 	if _, ok := errors.AsType[outOfDateError](err); ok || err == nil && e.claims.checkExpiry(now) != nil {
 		dated = e.proof(hashOf(token))
 	}

@@ -44,6 +44,9 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 		if err := claims.checkExpiry(timeOf(opt.Now)); err != nil {
 			return Credential{}, refuse("token: %w", err)
 		}
+		if claims.Gateway && name != "" && name != claims.User {
+			return Credential{}, refuse("a gateway token can't act as another user")
+		}
 		if opt.Privileged != nil && opt.Privileged(authority(name, claims)) {
 			return Credential{}, refuse("the request has the authority of a privileged user: name another user to act as")
 		}

@@ -16,6 +16,7 @@ import (
 // default of the daemons.
 type Rules struct {
 	setting.Tokens
+	Gateway       string // ClusterName, which a gateway token must contain; "": gateway tokens are refused
 	UserField     string // userclaimfield=: a third claim, after sun and username, that may contain the user's name
 	ClientIDs     bool   // use_jwt_client_ids: the identity claims replace a look-up of the user
 	ClientIDsOnly bool   // use_jwt_client_ids_only: a token must have the identity claims

@@ -30,7 +30,7 @@ func (v Verifier) Verify(token string) (Claims, error) {
 	if err := v.verifySignature(e.parts); err != nil {
 		return Claims{}, refuse("token: %w", err)
 	}
-	if err := e.run(claimChecks); err != nil {
+	if err := e.run(e.claimChecks()); err != nil {
 		return Claims{}, refuse("token: %w", err)
 	}
 	return e.claims, nil

@@ -30,6 +30,10 @@ type Config struct {
 	Resolver   Resolver        // looks up the ids of users and groups; nil if no name can be resolved
 	Content    feature.Content // served paths; 0 for all
 
+	// TokenDigests returns a line about what gateway tokens are accepted by. It is
+	// nil if there are none.
+	TokenDigests func(context.Context) string
+
 	// Ready returns the results of the checks behind /readyz. If one has a
 	// problem, new requests should go to another gateway. A gateway without this
 	// function is always ready.

@@ -54,6 +54,9 @@ func (h *handler) getChecks(c *rest.Call) error {
 	for _, scopes := range h.Scopes {
 		all += "scopes: " + scopes + "\n"
 	}
+	if h.TokenDigests != nil {
+		all += h.TokenDigests(c.Context()) + "\n"
+	}
 	if problems == "" {
 		return c.SendText(http.StatusOK, "ok\n"+all)
 	}

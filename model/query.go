@@ -8,6 +8,10 @@ type Credential struct {
 	Token string // JWT, passed on unchanged
 	ActAs string // user to act as; "" for the token's own user
 
+	// Gateway is set if Token is a gateway token. The daemons get another token in
+	// its place.
+	Gateway bool
+
 	Expires time.Time // expiry according to the token, whose signature is not checked; zero if unknown
 
 	// Holder says whose share of limits the requests use: that of the user, once

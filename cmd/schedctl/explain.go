@@ -110,6 +110,11 @@ func explainToken(w io.Writer, token string, c *conf.Cluster) error {
 			return err
 		}
 	}
+	if register, err := conf.Env(registerVariable); err != nil {
+		return err
+	} else if register != "" {
+		rules.Gateway = c.ClusterName
+	}
 	switches, err := conf.Env("SCHEDRESTD_SECURITY")
 	if err != nil {
 		return err

@@ -122,6 +122,7 @@ token always sends its request to the controller of a configuration.`,
 	dial := func() (*direct.Cluster, error) { return direct.Open(configPath, tokenFromEnv, cmd.ErrOrStderr()) }
 	token := tokenCommand(dial)
 	token.AddCommand(explainCommand(&configPath))
+	token.AddCommand(gatewayTokenCommands(&configPath)...)
 	cmd.AddCommand(token, demoCommand(), explainRequestCommand())
 	cmd.AddCommand(cli.Commands()...)
 	cli.RefuseEmptyValues(cmd)

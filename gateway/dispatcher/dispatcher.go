@@ -20,6 +20,7 @@
 //   - pool contains the loop, the slots, and the workers of each identity;
 //   - inetd serves the only client of an inetd run;
 //   - auditlog sends facts about connections to the auditor;
+//   - tokenfile gives a keeper the register of gateway tokens;
 //   - service starts keeper, resolver, auditor and exporter;
 //   - dial connects to daemons for workers;
 //   - admission decides which connection is served, and starts nothing;

@@ -11,6 +11,7 @@ import (
 	"schedrestd/gateway/dispatcher/auditlog"
 	"schedrestd/gateway/dispatcher/pool"
 	"schedrestd/gateway/dispatcher/service"
+	"schedrestd/gateway/dispatcher/tokenfile"
 	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -161,12 +162,27 @@ func (d *dispatcher) startKeeper(g *generation) (*ipc.KeysResult, error) {
 	select {
 	case answer := <-kept:
 		kept <- nil // keeps the buffer full, so that a second answer is rejected
-		return answer, nil
+		return answer, d.followTokens(g)
 	case <-g.keeper.Done:
 		return nil, g.keeper.Err()
 	case <-time.After(d.config.StartLimit):
 		return nil, errs.New(errs.Unavailable, "the keeper did not read the keys within %s", d.config.StartLimit)
 	}
+}
+
+// followTokens gives the keeper of g the register of gateway tokens, if there is
+// one, and follows the file until the keeper exits.
+func (d *dispatcher) followTokens(g *generation) error {
+	if g.setup.Register == "" {
+		return nil
+	}
+	f := &tokenfile.Follower{Path: g.setup.Register, Cluster: g.setup.Cluster, Owners: []uint32{g.setup.SchedUID},
+		Send: g.keeper.Channel.Send, Log: d.log}
+	if err := f.Start(); err != nil {
+		return err
+	}
+	go f.Run(g.keeper.Done)
+	return nil
 }
 
 // services returns the processes of the services of g.

@@ -46,6 +46,12 @@ func (c *client) handle(m ipc.Message) (handled bool, err error) {
 	case *query.Verify:
 		c.throttle(verifyCost)
 		answer = c.keeper.counts.countVerdict(c.keeper.verifyToken(msg))
+	case *query.Exchange:
+		c.throttle(exchangeCost)
+		answer = c.keeper.counts.countExchange(c.keeper.exchange(msg, time.Now()))
+	case *query.AskDigests:
+		c.throttle(verifyCost)
+		answer = c.keeper.digests(msg)
 	default:
 		return false, nil
 	}

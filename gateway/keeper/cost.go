@@ -9,6 +9,8 @@ const (
 	signCost    = 5  // with an elliptic curve
 	signRSACost = 25 // 0.5 ms with 2048 bits; eight times as long with twice as many bits
 	verifyCost  = 1
+
+	exchangeCost = 3
 )
 
 // cost returns the cost of a signature by p. If no key is loaded, p is nil, and

@@ -6,6 +6,7 @@ import (
 
 	"schedrestd/gateway/service"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // keeper holds the state of the process: the channel to the dispatcher, the
@@ -16,15 +17,23 @@ type keeper struct {
 
 	pair  atomic.Pointer[pair]     // nil for none
 	token atomic.Pointer[tokenKey] // nil for none
+
+	register atomic.Pointer[register] // nil: gateway tokens are refused
 }
 
 func newKeeper(dispatcher *ipc.Channel) *keeper { return &keeper{dispatcher: dispatcher} }
 
-// Handle handles a message from the parent.
+// Handle handles a message from the parent or the dispatcher.
 func (k *keeper) Handle(m ipc.Received) (handled bool, err error) {
 	switch msg := m.Message.(type) {
 	case *ipc.SecretKeys:
 		return true, k.dispatcher.Send(k.loadKeys(msg, m.FDs))
+	case *work.TokenRegister:
+		k.register.Store(readRegister(msg, os.NewFile(uintptr(m.FDs[0]), "register")))
+		return true, nil
+	case *work.NoTokenRegister:
+		k.register.Store(nil)
+		return true, nil
 	}
 	return false, nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"schedrestd/auth/gatewaytoken"
 	"schedrestd/internal/hmackey"
 	"schedrestd/ipc/query"
 )
@@ -14,7 +15,8 @@ import (
 // tokenKey is the key of HS256 tokens. It never leaves the process.
 type tokenKey struct {
 	secret   []byte
-	followed bool // the parent sends the key again whenever its file changes, so there is no newer key
+	gateway  []byte // the key of gateway tokens, which is derived from it
+	followed bool   // the parent sends the key again whenever its file changes, so there is no newer key
 }
 
 // readTokenKey reads the key for HS256 tokens, which is the whole content of f.
@@ -27,7 +29,7 @@ func readTokenKey(f *os.File, followed bool) (*tokenKey, error) {
 	if err := hmackey.Check(secret); err != nil {
 		return nil, err
 	}
-	return &tokenKey{secret, followed}, nil
+	return &tokenKey{secret, gatewaytoken.Key(secret), followed}, nil
 }
 
 // verify verifies a signature with this key. A worker has already split the
@@ -39,10 +41,15 @@ func (k *tokenKey) verify(v *query.Verify) query.Verdict {
 	if k == nil {
 		return query.NoVerdict
 	}
-	mac := hmac.New(sha256.New, k.secret)
-	mac.Write(v.Signed)
+	return k.verifyWith(k.secret, v.Signed, v.MAC)
+}
+
+// verifyWith verifies a signature that was made with the secret.
+func (k *tokenKey) verifyWith(secret, signed []byte, want [sha256.Size]byte) query.Verdict {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write(signed)
 	switch {
-	case hmac.Equal(mac.Sum(nil), v.MAC[:]):
+	case hmac.Equal(mac.Sum(nil), want[:]):
 		return query.Genuine
 	case k.followed:
 		return query.Forged

@@ -50,7 +50,7 @@ func TestWycheproof(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		key := &tokenKey{secret, true} // not readTokenKey, which refuses the weak keys of some vectors; TestTokenKeys tests readTokenKey
+		key := &tokenKey{secret: secret, followed: true} // not readTokenKey, which refuses the weak keys of some vectors; TestTokenKeys tests readTokenKey
 		for _, test := range group.Tests {
 			cases++
 			question := query.Verify{}

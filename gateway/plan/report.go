@@ -212,6 +212,9 @@ func describeTokens(plan *query.WholePlan) string {
 	if t.JWKS != "" {
 		texts = append(texts, "of iss "+cmp.Or(s.Issuer, "any")+", aud "+cmp.Or(s.Audience, "any")+", scopes "+cmp.Or(s.ScopeClaim, "all"))
 	}
+	if s.Register != "" {
+		texts = append(texts, "gateway tokens by "+s.Register+", in place of which the daemons get tokens of 30 seconds")
+	}
 	return "accepted; " + strings.Join(texts, "; ")
 }
 

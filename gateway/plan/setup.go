@@ -130,6 +130,9 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, 
 	if err := o.configureAuth(c, &s, m, log); err != nil {
 		return s, err
 	}
+	if err := checkGatewayTokens(c, &s); err != nil {
+		return s, err
+	}
 	if s.Content, err = o.servedContent(c, log); err != nil {
 		return s, err
 	}

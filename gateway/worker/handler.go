@@ -34,7 +34,7 @@ import (
 // by itself and looks up no names. Benchmarks pass nil, because they run
 // without a dispatcher and without a sandbox.
 func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler, error) {
-	daemons, err := daemonConfig(setup, b)
+	daemons, err := daemonConfig(setup, k, b)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +61,7 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 	cfg.Worker = process{
 		Audit:  b.Audit(setup.Audit, setup.Claims),
 		memory: func(cred model.Credential) feed.Reservation { return daemons.Answers.Reserve(cred) },
+		watch:  k.Watch,
 	}
 	cfg.MaxBody = min(cfg.MaxBody, rest.MaxBody(int64(setup.Limits.Answers)))
 	cfg.MaxParsed = int64(setup.Limits.Answers) / 2 // a user's share of the budget
@@ -72,6 +73,9 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 	cfg.Ready, cfg.Administers = readiness(k, ctl.Reachable), administers(setup)
 	if cfg.Content != 0 && cfg.Content&feature.Controller == 0 {
 		cfg.Ready = readiness(k, nil)
+	}
+	if setup.Register != "" {
+		cfg.TokenDigests = k.Digests
 	}
 	cfg.Users, cfg.Resolver = users, users
 	return handlers.New(cfg), nil
@@ -91,7 +95,7 @@ func findUser(users *broker.Users) func(context.Context, auth.Credential, string
 }
 
 // daemonConfig returns the configuration of a client of the controllers.
-func daemonConfig(setup work.Setup, b *broker.Broker) (cfg client.Config, err error) {
+func daemonConfig(setup work.Setup, k *keys.Keys, b *broker.Broker) (cfg client.Config, err error) {
 	cfg = client.Config{
 		Controllers:    controllers(setup),
 		Accounting:     addresses(setup.Accounting),
@@ -106,6 +110,7 @@ func daemonConfig(setup work.Setup, b *broker.Broker) (cfg client.Config, err er
 		Sack:           b.Sack(setup.Sack, setup.SchedUID),
 		Dial:           b.Dialer(work.UpstreamController, setup.Controllers, setup.AuthSocket),
 		MungeUID:       setup.SchedUID,
+		Bearer:         k.Bearer,
 		Observe:        meter.ObserveCalls(false),
 		Reused:         meter.CountReused,
 		Log:            slog.Default(),
@@ -131,7 +136,11 @@ func accountingConfig(setup work.Setup, cfg client.Config, b *broker.Broker) cli
 // tokenRules returns the claims of a token that the daemons use, and the gateway's
 // own rules.
 func tokenRules(setup work.Setup) auth.Rules {
-	return auth.Rules{Tokens: setup.Tokens, UserField: setup.UserClaim, ClientIDs: setup.ClientIDs, ClientIDsOnly: setup.ClientIDsOnly}
+	gateway := ""
+	if setup.Register != "" {
+		gateway = setup.Cluster
+	}
+	return auth.Rules{Tokens: setup.Tokens, Gateway: gateway, UserField: setup.UserClaim, ClientIDs: setup.ClientIDs, ClientIDsOnly: setup.ClientIDsOnly}
 }
 
 // handlerConfig returns the settings that do not depend on a daemon. NewHandler
@@ -158,7 +167,7 @@ func handlerConfig(setup work.Setup) handlers.Config {
 			ReadBody:   setup.Limits.ReadBody,
 			Log:        slog.Default(),
 			Lines:      requestLines(),
-			Worker:     process{rest.NoWorker{}, rest.NoWorker{}.Memory},
+			Worker:     process{rest.NoWorker{}, rest.NoWorker{}.Memory, rest.NoWorker{}.WatchToken},
 		},
 	}
 	if len(setup.Accounting) > 0 {

@@ -15,9 +15,14 @@ import (
 type process struct {
 	rest.Audit
 	memory func(model.Credential) feed.Reservation
+	watch  func(token string, revoked func()) (end func())
 }
 
 func (p process) Memory(cred model.Credential) feed.Reservation { return p.memory(cred) }
+
+func (p process) WatchToken(token string, revoked func()) (end func()) {
+	return p.watch(token, revoked)
+}
 
 func (process) Admit(ctx context.Context, user string) error { return limiter.Admit(ctx, user) }
 

@@ -21,6 +21,8 @@ type answer struct {
 	out       *sink // renders the answer
 	keepAlive bool  // whether the connection may stay open once the body has been read
 
+	unwatch func() // ends the watch for a revocation of the token; nil for none
+
 	waiting waiting
 	idle    time.Duration // how long the request has waited for changes, or followed them
 

@@ -26,6 +26,9 @@ func (c *Call) Authenticate() error {
 	}
 	peer, _ := auth.PeerFrom(c.ctx)
 	c.cred = model.Credential{Token: client.Token, ActAs: client.ActAs, Expires: client.Claims.Expires, Holder: "from " + peer.Source()}
+	if c.cred.Gateway = client.Claims.Gateway; c.cred.Gateway {
+		c.endIfRevoked(client.Token)
+	}
 	daemon, verify := c.daemon()
 	if err := c.server.Authenticator.Authenticate(c.ctx, client, daemon, func(ctx context.Context, actAs string) error {
 		unverified := c.cred

@@ -80,6 +80,7 @@ func follow[R any](c *Call, view *feed.View[R]) error {
 		c.server.Worker.CountWatch(feed.Streams, -1)
 		c.idle += time.Since(begun)
 	}(time.Now())
+	c.w.stopped = nil // so that the last event can say why
 	out := &eventWriter{c: c, flush: http.NewResponseController(c.w).Flush}
 	stream := startStream(ctx, out, view)
 	defer stream.Close()
@@ -117,6 +118,9 @@ func sendEvents[R any](ctx context.Context, out *eventWriter, stream *feed.Strea
 		snapshot, changes, err := stream.Next(limited)
 		cancel()
 		switch {
+		case out.c.isRevoked():
+			out.end(errRevoked, stopReason{errors.New("the token has been revoked")})
+			return
 		case out.err != nil || out.c.r.Context().Err() != nil: // the client has left
 			return
 		case err == errIdle:

@@ -14,11 +14,12 @@ import (
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := s.newCall(w, r)
 	defer c.releaseBody()
+	defer c.endWatch()
 	defer c.logAccess()
 	defer c.recover()
 	c.begin()
 	if err := c.serve(); err != nil {
-		c.fail(err)
+		c.fail(c.orRevoked(err))
 	}
 }
 

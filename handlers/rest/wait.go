@@ -181,6 +181,8 @@ func (c *Call) listen(ctx context.Context) (after time.Time, changed bool, err e
 func (q *request) endOf(err error) feed.Count {
 	_, stopped := errors.AsType[stopReason](err)
 	switch {
+	case q.isRevoked():
+		return feed.WaitFailed
 	case q.r.Context().Err() != nil:
 		return feed.WaitLeft
 	case err == nil:

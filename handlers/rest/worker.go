@@ -23,6 +23,10 @@ type Worker interface {
 	// credential occupy. It returns a reservation of no bytes.
 	Memory(model.Credential) feed.Reservation
 
+	// WatchToken calls revoked when a gateway token is no longer accepted, until
+	// the function that it returns is called.
+	WatchToken(token string, revoked func()) (end func())
+
 	// Park is called before a request waits for a change. It may refuse that with
 	// an error. It may call the function stop later, to end the wait.
 	Park(ctx context.Context, user string, stop func()) (Parked, error)
@@ -70,6 +74,9 @@ func (NoWorker) Admit(context.Context, string) error { return nil }
 func (NoWorker) Memory(model.Credential) feed.Reservation {
 	return semaphore.New[struct{}](limit.NoMemoryLimit).Empty(struct{}{})
 }
+
+// WatchToken does nothing.
+func (NoWorker) WatchToken(string, func()) (end func()) { return func() {} }
 
 // Park lets all requests wait.
 func (NoWorker) Park(context.Context, string, func()) (Parked, error) { return unparked{}, nil }

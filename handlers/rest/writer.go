@@ -9,7 +9,8 @@ type response struct {
 	status int // 0 before the header is sent
 	bytes  int
 
-	variesByOrigin bool // the header has to say so
+	variesByOrigin bool         // the header has to say so
+	stopped        func() error // why nothing more may be sent; nil for no such reason
 }
 
 func (w *response) WriteHeader(status int) {
@@ -22,6 +23,11 @@ func (w *response) WriteHeader(status int) {
 func (w *response) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
+	}
+	if w.stopped != nil && w.status == http.StatusOK {
+		if err := w.stopped(); err != nil {
+			return 0, err
+		}
 	}
 	n, err := w.ResponseWriter.Write(b)
 	w.bytes += n

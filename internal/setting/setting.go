@@ -45,12 +45,13 @@ func Covers(address, listener string) bool {
 	return address == listener || isIPv4 && address == "[::]:"+port
 }
 
-// Tokens holds the rules for tokens that the daemons do not have. All but OneUser
-// are about the tokens that a key of the key set signs.
+// Tokens holds the rules for tokens that the daemons do not have. Issuer, Audience
+// and ScopeClaim are about the tokens that a key of the key set signs.
 type Tokens struct {
 	Issuer     string // the claim iss of a token; "" for any
 	Audience   string // a value of the claim aud of a token; "" for any
 	ScopeClaim string // the claim with the scopes that a token permits; "": it permits everything
+	Register   string // path of the register of gateway tokens; "": none is accepted
 	OneUser    bool   // the claims that name the user must name the same one
 }
 

@@ -32,6 +32,7 @@ const (
 	Genuine
 	Forged
 	Outdated // not genuine, but the key's file can no longer be used, so there may be a newer key
+	Revoked  // a genuine gateway token that must no longer be accepted
 )
 
 // Verified answers the Verify with the same ID.

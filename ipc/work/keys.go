@@ -26,3 +26,16 @@ func (k *Keys) Walk(w *ipc.Walker) {
 	k.PublicKeys.Walk(w)
 	ipc.List(w, &k.Tickets, maxTickets, 32, func(k *[32]byte) { w.Bytes(k[:]) })
 }
+
+// TokenRegister gives the keeper the register of gateway tokens
+// (gatewaytoken.Register), as an open file.
+type TokenRegister struct {
+	Cluster string // ClusterName, which the tokens must contain
+}
+
+func (t *TokenRegister) Walk(w *ipc.Walker) { w.Text(maxName, &t.Cluster) }
+
+// NoTokenRegister says that there is no register that can be used.
+type NoTokenRegister struct{}
+
+func (*NoTokenRegister) Walk(*ipc.Walker) {}

@@ -24,6 +24,11 @@ var _ = ipc.Register(
 	// authorities of clients, and the key set for RS256 tokens), and the keys
 	// for TLS session tickets; sent before the first connection
 	ipc.Of[Keys](60, ipc.Dispatcher, ipc.Worker, working, 6, 6+32*maxTickets, 3, ipc.Initial),
+	// the register of gateway tokens, as an open file whose owner and mode were
+	// checked; it replaces the previous one
+	ipc.Of[TokenRegister](28, ipc.Dispatcher, ipc.Keeper, working, 2, 2+maxName, 1, ipc.Initial),
+	// the register of gateway tokens can't be used: refuse all of them
+	ipc.Of[NoTokenRegister](29, ipc.Dispatcher, ipc.Keeper, working, 0, 0, 0, ipc.Initial),
 	// the worker has received the connection and will read from it; no process
 	// has read from it before
 	ipc.Of[ConnectionTaken](10, ipc.Worker, ipc.Dispatcher, connPhases, 8, 8, 0, ipc.Initial),

@@ -14,6 +14,11 @@ import (
 // or auth/slurm is valid for one message only.
 func (c *caller) credentialFunc(ctx context.Context, d *daemon, cred model.Credential) message.CredentialFunc {
 	switch {
+	case cred.Gateway:
+		return func(message.Type, []byte) (*message.Credential, error) {
+			token, err := c.cfg.Bearer(ctx, cred.Token)
+			return &message.Credential{Plugin: message.PluginJWT, Token: token}, err
+		}
 	case !cred.Local():
 		return message.FixedCredential(&message.Credential{Plugin: message.PluginJWT, Token: cred.Token, ActAs: cred.ActAs})
 	case c.usesIssuer(d) && c.cfg.Sack != nil:

@@ -214,7 +214,7 @@ var dialRows = []row{
 func errorRows(o Options) []row {
 	var t []row
 	if !isDispatcher(o) {
-		t = append(t, row{sys("openat", unix.SYS_OPENAT), eperm, nil, "probe: no file"})
+		t = append(t, row{sys("openat", unix.SYS_OPENAT), eperm, nil, "probe: no file"}, row{sys("readlinkat", unix.SYS_READLINKAT), eperm, nil, fileLookups})
 	}
 	t = append(t, []row{
 		{sys("openat2", unix.SYS_OPENAT2), eperm, nil, "probe: no file"},
@@ -236,7 +236,6 @@ func errorRows(o Options) []row {
 		{sys("statx", unix.SYS_STATX), eperm, nil, fileLookups},
 		{sys("faccessat", unix.SYS_FACCESSAT), eperm, nil, fileLookups},
 		{sys("faccessat2", unix.SYS_FACCESSAT2), eperm, nil, fileLookups},
-		{sys("readlinkat", unix.SYS_READLINKAT), eperm, nil, fileLookups},
 		{sys("uname", unix.SYS_UNAME), eperm, nil, "package net asks for the kernel version, and assumes an old one on an error"},
 	}...)
 	if !mayConnect(o) {

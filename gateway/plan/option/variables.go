@@ -590,6 +590,15 @@ func (o *Options) variables() []variable {
 		// that the tokens of an identity provider must have.
 		{"SCHEDRESTD_TOKEN_ISSUER", claim(&s.Issuer)},
 
+		// The register of gateway tokens: a file that says which of them are revoked.
+		// With this variable the gateway accepts the tokens that
+		// .Cm schedctl token create
+		// makes: see
+		// .Sx GATEWAY TOKENS .
+		// # Accept gateway tokens, which have scopes and can be revoked.
+		// #SCHEDRESTD_TOKEN_REGISTER=/etc/schedrestd/tokens
+		{"SCHEDRESTD_TOKEN_REGISTER", o.setRegister},
+
 		// The claim of an identity provider's token that lists its scopes, such as
 		// .Li scope
 		// or

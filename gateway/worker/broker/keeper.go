@@ -89,27 +89,80 @@ func (k *Keeper) Verify(ctx context.Context, s auth.Signature) auth.Answer {
 		return auth.Bad
 	}
 	copy(question.MAC[:], s.Bytes)
-	l, err := k.service.connected()
+	verified, err := askKeeper[*query.Verified](ctx, k, func(id uint64) ipc.Message {
+		question.ID = id
+		return question
+	})
 	if err != nil {
 		return auth.Unknown
+	}
+	return k.answerOf(verified.Verdict)
+}
+
+// answerOf returns the answer that a verdict stands for.
+func (k *Keeper) answerOf(v query.Verdict) auth.Answer {
+	switch v {
+	case query.Genuine:
+		return auth.Good
+	case query.Forged, query.Revoked:
+		return auth.Bad
+	case query.Outdated:
+		k.outdated.Store(true)
+	}
+	return auth.Unknown
+}
+
+// Exchange asks the keeper for a token of the daemons, in exchange for a gateway
+// token. The bearer is "" unless the answer is auth.Good.
+func (k *Keeper) Exchange(ctx context.Context, s auth.Signature) (bearer string, answer auth.Answer) {
+	question := &query.Exchange{Signed: []byte(s.Signed)}
+	if len(s.Bytes) != len(question.MAC) {
+		return "", auth.Bad
+	}
+	copy(question.MAC[:], s.Bytes)
+	exchanged, err := askKeeper[*query.Exchanged](ctx, k, func(id uint64) ipc.Message {
+		question.ID = id
+		return question
+	})
+	if err != nil {
+		return "", auth.Unknown
+	}
+	return string(exchanged.Bearer), k.answerOf(exchanged.Verdict)
+}
+
+// Digests asks the keeper with which key and which register it decides about
+// gateway tokens.
+func (k *Keeper) Digests(ctx context.Context) (key, register string, err error) {
+	digests, err := askKeeper[*query.Digests](ctx, k, func(id uint64) ipc.Message { return &query.AskDigests{ID: id} })
+	if err != nil {
+		return "", "", err
+	}
+	return digests.Key, digests.Register, nil
+}
+
+var errAnswer = errors.New("the keeper gave an answer to another question")
+
+// askKeeper asks the keeper about tokens, and waits for at most verifyTimeout.
+func askKeeper[A ipc.Message](ctx context.Context, k *Keeper, question func(id uint64) ipc.Message) (answer A, err error) {
+	l, err := k.service.connected()
+	if err != nil {
+		return answer, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
 	peer, _ := auth.PeerFrom(ctx) // the token's user is not known yet
 	release, err := k.verifying.Enter(ctx, peer.Source())
 	if err != nil {
-		return auth.Unknown
+		return answer, err
 	}
 	defer release()
-	answer, err := l.ask(ctx, l.channel.TrySend, func(id uint64) ipc.Message {
-		question.ID = id
-		return question
-	})
-	if verified, ok := answer.(*query.Verified); ok && err == nil {
-		if verified.Verdict == query.Outdated {
-			k.outdated.Store(true)
-		}
-		return map[query.Verdict]auth.Answer{query.Genuine: auth.Good, query.Forged: auth.Bad}[verified.Verdict]
+	m, err := l.ask(ctx, l.channel.TrySend, question)
+	if err != nil {
+		return answer, err
 	}
-	return auth.Unknown
+	answer, ok := m.(A)
+	if !ok {
+		return answer, errAnswer
+	}
+	return answer, nil
 }

@@ -56,6 +56,10 @@ func (s *service) listen(l *link) {
 			l.pending.answer(answer.ID, answer)
 		case *query.Verified:
 			l.pending.answer(answer.ID, answer)
+		case *query.Exchanged:
+			l.pending.answer(answer.ID, answer)
+		case *query.Digests:
+			l.pending.answer(answer.ID, answer)
 		case *work.LookupResult:
 			l.pending.answer(answer.ID, answer)
 		case *query.IntentDecision:

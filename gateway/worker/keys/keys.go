@@ -25,6 +25,7 @@ type Keys struct {
 
 	public        atomic.Pointer[publicKeys] // nil without keys for tokens
 	keeper        *broker.Keeper
+	gateway       *gatewayTokens
 	authenticator *auth.Authenticator
 	tls           atomic.Pointer[serverTLS] // nil without a certificate
 	certUnusable  atomic.Bool               // whether a certificate is configured but can't be used
@@ -46,7 +47,8 @@ type publicKeys struct {
 // New returns Keys that can't verify anything yet.
 func New() *Keys {
 	k := &Keys{keeper: broker.NewKeeper()}
-	k.authenticator = &auth.Authenticator{RS256: k.verifyPublic, HS256: k.keeper.Verify}
+	k.gateway = &gatewayTokens{keeper: k.keeper}
+	k.authenticator = &auth.Authenticator{RS256: k.verifyPublic, HS256: k.keeper.Verify, Gateway: k.gateway.answer}
 	return k
 }
 

@@ -1,0 +1,191 @@
+// Package gatewaytoken defines the tokens that only the gateway accepts. Such a
+// token does less than its user may do: it has scopes, an end, and an id by which
+// it can be revoked.
+//
+// It is a JWT with one header and one way to write each payload, so a token that
+// Parse accepts is exactly what Sign has written, and nothing depends on how a
+// parser reads JSON. Its key is derived from the cluster's (Key), so there is no
+// second secret to distribute, and no daemon accepts it.
+package gatewaytoken
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"schedrestd/api/scope"
+)
+
+// Type is the type in the header of a token.
+const Type = "sched+jwt"
+
+// Header is the header of all tokens.
+const Header = `{"alg":"HS256","typ":"` + Type + `"}`
+
+// Lifetimes of tokens.
+const (
+	DefaultLifetime = 30 * 24 * time.Hour
+	MaxLifetime     = 366 * 24 * time.Hour
+)
+
+// MaxLabel is the maximum length of a label, in bytes.
+const MaxLabel = 64
+
+// purpose is what the key is derived for (auth.Key.Derive).
+const purpose = "key for the purpose: gateway tokens"
+
+// Token is what a token says.
+type Token struct {
+	Cluster string // ClusterName of the only gateways that accept it
+	User    string
+	UID     *uint32 // the user's uid when the token was created; nil if it was not known
+	Scopes  scope.Set
+	Issued  time.Time
+	Expires time.Time
+	ID      string // unique, 26 characters
+	Label   string // what it is for, in the words of who has created it; may be empty
+}
+
+// payload is the payload of a token.
+type payload struct {
+	Issuer   string  `json:"iss"`
+	Audience string  `json:"aud"`
+	User     string  `json:"sun"`
+	UID      *uint32 `json:"uid,omitempty"`
+	Scope    string  `json:"scope"` // separated by spaces (RFC 8693, 4.2)
+	Issued   int64   `json:"iat"`
+	Expires  int64   `json:"exp"`
+	ID       string  `json:"jti"`
+	Label    string  `json:"label,omitempty"`
+}
+
+// Key returns the key of gateway tokens for a cluster with this HS256 key.
+func Key(clusterKey []byte) []byte {
+	mac := hmac.New(sha256.New, clusterKey)
+	mac.Write([]byte(purpose))
+	return mac.Sum(nil)
+}
+
+// NewID returns an id for a token.
+func NewID() string { return rand.Text() }
+
+// Is reports whether a token has the header of gateway tokens.
+func Is(token string) bool { return strings.HasPrefix(token, encodedHeader) }
+
+var encodedHeader = base64.RawURLEncoding.EncodeToString([]byte(Header)) + "."
+
+// Sign returns t as a token that is signed with the key of a cluster.
+func Sign(t Token, clusterKey []byte) (string, error) {
+	if err := t.check(); err != nil {
+		return "", err
+	}
+	signed := encodedHeader + base64.RawURLEncoding.EncodeToString(t.payload())
+	mac := hmac.New(sha256.New, Key(clusterKey))
+	mac.Write([]byte(signed))
+	return signed + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), nil
+}
+
+// payload returns the payload of the token.
+func (t Token) payload() []byte {
+	p := payload{Issuer: t.Cluster, Audience: t.Cluster, User: t.User, UID: t.UID, Scope: strings.ReplaceAll(t.Scopes.String(), "+", " "),
+		Issued: t.Issued.Unix(), Expires: t.Expires.Unix(), ID: t.ID, Label: t.Label}
+	text, _ := json.Marshal(p) // can't fail for these types
+	return text
+}
+
+var errForm = errors.New("not what this gateway's tokens contain")
+
+// Parse parses a payload, whether or not its token has expired.
+func Parse(text []byte) (Token, error) {
+	var p payload
+	if json.Unmarshal(text, &p) != nil || p.Issuer != p.Audience {
+		return Token{}, errForm
+	}
+	scopes, err := scope.Parse(strings.ReplaceAll(p.Scope, " ", "+"))
+	if err != nil {
+		return Token{}, errForm
+	}
+	t := Token{Cluster: p.Issuer, User: p.User, UID: p.UID, Scopes: scopes, ID: p.ID, Label: p.Label,
+		Issued: time.Unix(p.Issued, 0).UTC(), Expires: time.Unix(p.Expires, 0).UTC()}
+	if err := t.check(); err != nil {
+		return Token{}, err
+	}
+	if !bytes.Equal(t.payload(), text) {
+		return Token{}, errForm
+	}
+	return t, nil
+}
+
+// ParseSigned parses the signed part of a token: the header and the payload. It
+// does not verify the signature.
+func ParseSigned(signed []byte) (Token, error) {
+	encoded, ok := strings.CutPrefix(string(signed), encodedHeader)
+	if !ok {
+		return Token{}, errForm
+	}
+	text, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
+	if err != nil {
+		return Token{}, errForm
+	}
+	return Parse(text)
+}
+
+// check checks what Sign must not sign, and Parse not accept.
+func (t Token) check() error {
+	switch life := t.Expires.Sub(t.Issued); {
+	case t.Cluster == "":
+		return errors.New("no cluster")
+	case !isUser(t.User):
+		return errors.New("not a user name")
+	case t.Scopes == scope.None:
+		return errors.New("no scope")
+	case !IsID(t.ID):
+		return errors.New("not an id of a token")
+	case t.Issued.Unix() <= 0 || life <= 0 || life > MaxLifetime:
+		return errors.New("the lifetime must be from 1 second to 366 days")
+	}
+	return CheckLabel(t.Label)
+}
+
+// IsID reports whether text has the form of an id. It can be part of a file's
+// line, a log and a URL.
+func IsID(text string) bool {
+	return len(text) == 26 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
+}
+
+// CheckLabel returns an error if text can't be a label. A label can be part of a
+// file's line: a label of several words has hyphens between them.
+func CheckLabel(text string) error {
+	if len(text) > MaxLabel {
+		return errors.New("a label has at most 64 bytes")
+	}
+	for _, c := range []byte(text) {
+		if !isWord(c) && c != '@' && c != ':' && c != '/' {
+			return errors.New("a label has only letters, digits and the characters - _ . @ : /")
+		}
+	}
+	return nil
+}
+
+// isUser reports whether name is a user's name in a token (auth.PosixName).
+func isUser(name string) bool {
+	if name == "" || len(name) > 64 || name[0] == '-' {
+		return false
+	}
+	for _, c := range []byte(name) {
+		if !isWord(c) {
+			return false
+		}
+	}
+	return true
+}
+
+func isWord(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-'
+}

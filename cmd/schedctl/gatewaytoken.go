@@ -1,0 +1,322 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/api/scope"
+	"schedrestd/auth"
+	"schedrestd/auth/gatewaytoken"
+	"schedrestd/become/nss"
+	"schedrestd/cli/direct"
+	"schedrestd/conf"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/guard"
+	"schedrestd/internal/guard/content"
+)
+
+// registerVariable is the variable with the path of the register, in the gateway's
+// environment, too.
+const registerVariable = "SCHEDRESTD_TOKEN_REGISTER"
+
+// gatewayTokenCommands returns the commands for gateway tokens. The argument
+// configPath is the value of the option -f, which is set later.
+func gatewayTokenCommands(configPath *string) []*cobra.Command {
+	path := new(string)
+	list := []*cobra.Command{createCommand(configPath, path), listCommand(path), revokeCommand(path)}
+	for _, cmd := range list {
+		cmd.Flags().StringVar(path, "register", "", "register of gateway tokens (default: $"+registerVariable+")")
+	}
+	return list
+}
+
+func createCommand(configPath, path *string) *cobra.Command {
+	scopes, life, t := "", "", gatewaytoken.Token{}
+	cmd := &cobra.Command{
+		Use:   "create --scope SCOPES [--user USER] [--for TIME] [--label LABEL]",
+		Short: "Create a token that only the gateway accepts, and that does less",
+		Long: `Create a gateway token and print it as SCHED_JWT=TOKEN. The gateway accepts it for the operations
+of its scopes, until its end or until it is revoked; the daemons do not accept it. The scopes are
+` + wrapScopes() + `,
+several with + between them; ENDPOINTS.md lists the scope of each operation.
+
+The command needs the key of the cluster (jwt_key=), so root or the scheduler's user runs it, on a
+machine with this key. It also adds a line to the register of gateway tokens, which is for the list;
+a gateway with the key accepts the token in any case.`,
+		Example: `  schedctl token create --user prometheus --scope compute.read --for 365d --label exporter
+  schedctl token create --user alice --scope compute.read+compute.create --label ci`,
+		Args: noTokenArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			register, err := openRegister(*path, true)
+			if err != nil {
+				return err
+			}
+			defer register.Close()
+			found, err := conf.Find(*configPath)
+			if err != nil {
+				return err
+			}
+			c, warnings, err := conf.Read(found)
+			for _, w := range warnings {
+				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", w)
+			}
+			if err != nil {
+				return err
+			}
+			if err := describeToken(&t, c, scopes, life); err != nil {
+				return err
+			}
+			token, err := signGatewayToken(t, c)
+			if err != nil {
+				return err
+			}
+			if err := appendLine(register, t.Line()); err != nil { // first, so that no token is missing in the list
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "SCHED_JWT=%s\n", token)
+			fmt.Fprintf(cmd.ErrOrStderr(), "token %s for %s, valid until %s\n", t.ID, t.User, t.Expires.Format(time.RFC3339))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&scopes, "scope", "", "what the token permits: `SCOPES` with + between them")
+	cmd.Flags().StringVar(&t.User, "user", "", "`USER` as whom requests are carried out (default: you)")
+	cmd.Flags().StringVar(&life, "for", "30d", "`TIME` for which it is valid, such as 12h or 90d; at most 366d")
+	cmd.Flags().StringVar(&t.Label, "label", "", "`LABEL` for the list, such as the name of the program")
+	return cmd
+}
+
+// wrapScopes returns the names of all scopes.
+func wrapScopes() string { return strings.ReplaceAll(scope.All.String(), "+", ", ") }
+
+func noTokenArgs(cmd *cobra.Command, words []string) error {
+	if len(words) == 0 {
+		return nil
+	}
+	return errs.New(errs.Malformed, "%s takes no argument", cmd.Name()).WithHint("see %s --help", cmd.CommandPath())
+}
+
+// describeToken sets the fields of a new token.
+func describeToken(t *gatewaytoken.Token, c *conf.Cluster, scopes, life string) error {
+	if scopes == "" {
+		return errs.New(errs.Malformed, "--scope is missing").WithHint("for example --scope compute.read")
+	}
+	set, err := scope.Parse(scopes)
+	if err != nil {
+		return errs.New(errs.Malformed, "--scope: %v", err)
+	}
+	valid, err := parseLife(life)
+	if err != nil {
+		return err
+	}
+	if err := gatewaytoken.CheckLabel(t.Label); err != nil {
+		return errs.New(errs.Malformed, "--label: %v", err)
+	}
+	if t.User == "" {
+		u, err := nss.LookupUID(uint32(os.Geteuid()))
+		if err != nil {
+			return err
+		}
+		t.User = u.Name
+	}
+	u, err := nss.LookupUser(t.User)
+	switch {
+	case err != nil:
+		return errs.Wrap(err, errs.KindOf(err), "--user")
+	case u.Name != t.User:
+		return errs.New(errs.Malformed, "--user: the name of this user is %s", u.Name)
+	case auth.IsNobody(u.UID):
+		return errs.New(errs.Malformed, "--user: uid %d stands for unknown users", u.UID)
+	}
+	now := time.Now().UTC().Truncate(time.Second)
+	t.Cluster, t.UID, t.Scopes, t.Issued, t.Expires, t.ID = c.ClusterName, &u.UID, set, now, now.Add(valid), gatewaytoken.NewID()
+	return nil
+}
+
+// parseLife parses a time such as 12h or 30d.
+func parseLife(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 16)
+		d = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil || d < time.Second || d > gatewaytoken.MaxLifetime {
+		return 0, errs.New(errs.Malformed, "--for %q is not a time from 1s to 366d, such as 12h or 30d", text)
+	}
+	return d.Truncate(time.Second), nil
+}
+
+// signGatewayToken signs t with the key of the cluster.
+func signGatewayToken(t gatewaytoken.Token, c *conf.Cluster) (string, error) {
+	if c.JWTKey == "" {
+		return "", errs.New(errs.Invalid, "%s has no jwt_key=", c.Path).WithHint("gateway tokens need AuthAltParameters=jwt_key=PATH")
+	}
+	trust := guard.Trust{PrivateGroup: nss.PrivateGroup}
+	if uid, err := direct.SchedUser(c); err == nil {
+		trust.Owners = []uint32{uid}
+	}
+	key, err := auth.LoadKey(c.JWTKey, trust)
+	if errs.KindOf(err) == errs.Denied {
+		return "", errs.New(errs.Denied, "you may not read the key of the cluster, %s", c.JWTKey).WithHint("run this command as root or as the scheduler's user")
+	}
+	if err != nil {
+		return "", err
+	}
+	return auth.CreateGatewayToken(key, t)
+}
+
+func listCommand(path *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the gateway tokens in the register that have not expired",
+		Args:  noTokenArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f, err := openRegister(*path, false)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			r, err := readRegister(f)
+			if err != nil {
+				return err
+			}
+			return printTokens(cmd.OutOrStdout(), r, time.Now())
+		},
+	}
+}
+
+// printTokens prints the tokens that have not expired.
+func printTokens(w io.Writer, r *gatewaytoken.Register, now time.Time) error {
+	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tUSER\tSCOPE\tUNTIL\tSTATE\tLABEL")
+	for _, c := range r.Created {
+		if !now.Before(c.Until) {
+			continue
+		}
+		state := "valid"
+		if r.Revokes(gatewaytoken.Token{ID: c.ID, User: c.User, Issued: c.Issued}) {
+			state = "revoked"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, c.User, c.Scopes, c.Until.UTC().Format(time.RFC3339), state, c.Label)
+	}
+	return table.Flush()
+}
+
+func revokeCommand(path *string) *cobra.Command {
+	user, everything := "", false
+	cmd := &cobra.Command{
+		Use:   "revoke {ID... | --user USER | --all}",
+		Short: "Revoke gateway tokens",
+		Long: `Revoke gateway tokens by id, or those of a user, or all, that were created until now. It adds lines
+to the register. Within a second, each gateway with this file refuses the tokens, and ends the
+requests and streams that use them.`,
+		Example: `  schedctl token revoke AB3DEFGHIJKLMNOPQRSTUVWX27
+  schedctl token revoke --user alice`,
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			lines, err := revocations(ids, user, everything, time.Now())
+			if err != nil {
+				return err
+			}
+			f, err := openRegister(*path, true)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			return appendLine(f, lines)
+		},
+	}
+	cmd.Flags().StringVar(&user, "user", "", "revoke the tokens of this `USER`")
+	cmd.Flags().BoolVar(&everything, "all", false, "revoke the tokens of all users")
+	return cmd
+}
+
+// revocations returns the lines that revoke tokens.
+func revocations(ids []string, user string, everything bool, now time.Time) (lines string, err error) {
+	chosen := 0
+	for _, given := range []bool{len(ids) > 0, user != "", everything} {
+		if given {
+			chosen++
+		}
+	}
+	if chosen != 1 {
+		return "", errs.New(errs.Malformed, "revoke needs ids of tokens, or --user USER, or --all").WithHint("schedctl token list shows the ids")
+	}
+	for i, id := range ids {
+		if !gatewaytoken.IsID(id) {
+			return "", errs.New(errs.Malformed, "argument %d is not the id of a token", i+1).WithHint("schedctl token list shows the ids, which have 26 characters")
+		}
+		lines += gatewaytoken.RevokeToken(id)
+	}
+	switch {
+	case everything:
+		return gatewaytoken.RevokeBefore("", now), nil
+	case user != "" && !auth.PosixName(user):
+		return "", errs.New(errs.Malformed, "--user: not a user name")
+	case user != "":
+		return gatewaytoken.RevokeBefore(user, now), nil
+	}
+	return lines, nil
+}
+
+// openRegister opens the register.
+func openRegister(path string, write bool) (*os.File, error) {
+	if path == "" {
+		var err error
+		if path, err = conf.Env(registerVariable); err != nil {
+			return nil, err
+		}
+	}
+	if path == "" {
+		return nil, errs.New(errs.Malformed, "the register of gateway tokens is not known").
+			WithHint("name it with --register or %s; the gateway must have the same variable", registerVariable)
+	}
+	mode := os.O_RDONLY
+	if write {
+		mode = os.O_RDWR | os.O_APPEND
+	}
+	f, err := os.OpenFile(path, mode, 0)
+	if err != nil {
+		return nil, &errs.Error{Kind: errs.Invalid, Message: "register of gateway tokens", Err: err,
+			Hint: "a new one is an empty file that all users may read: install -m 0644 /dev/null " + guard.Quote(path)}
+	}
+	return f, nil
+}
+
+// readRegister reads the register.
+func readRegister(f *os.File) (*gatewaytoken.Register, error) {
+	text, err := content.ReadOpened(f, f.Name(), guard.Rule{Label: "register of gateway tokens"}, gatewaytoken.MaxRegister)
+	if err != nil {
+		return nil, err
+	}
+	r, err := gatewaytoken.ParseRegister(text)
+	return r, errs.Wrap(err, errs.Invalid, "register of gateway tokens %s", f.Name())
+}
+
+// appendLine adds lines to the register, in one step, and writes them to the disk.
+// It adds nothing to a register that is not right or would be too large, because
+// gateways refuse all tokens then.
+func appendLine(f *os.File, lines string) error {
+	text, err := content.ReadOpened(f, f.Name(), guard.Rule{Label: "register of gateway tokens"}, gatewaytoken.MaxRegister)
+	if err != nil {
+		return err
+	}
+	if _, err := gatewaytoken.ParseRegister(append(bytes.Clone(text), lines...)); err != nil {
+		return &errs.Error{Kind: errs.Invalid, Message: "register of gateway tokens " + f.Name(), Err: err, Hint: "correct the line; gateways refuse all tokens until then"}
+	}
+	if len(text)+len(lines) > gatewaytoken.MaxRegister {
+		return errs.New(errs.Invalid, "register of gateway tokens %s: longer than %d bytes", f.Name(), gatewaytoken.MaxRegister).
+			WithHint("remove lines about tokens that have expired")
+	}
+	if _, err := f.WriteString(lines); err != nil {
+		return err
+	}
+	return f.Sync()
+}

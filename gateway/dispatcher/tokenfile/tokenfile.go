@@ -1,0 +1,98 @@
+// Package tokenfile gives a keeper the register of gateway tokens, and gives it
+// again whenever the file changes.
+//
+// This process opens the file, because a keeper opens none. The file says which
+// tokens are revoked, so it must belong to the administrator; who reads it gains
+// nothing. If it can't be used, the keeper refuses all gateway tokens.
+package tokenfile
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"schedrestd/auth/gatewaytoken"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/guard"
+	"schedrestd/internal/guard/content"
+	"schedrestd/ipc"
+	"schedrestd/ipc/work"
+)
+
+// interval is the time between two looks at the file. A revocation takes effect
+// within this time and that between two questions of a worker (package keys).
+const interval = 300 * time.Millisecond
+
+// A Follower follows the file for one keeper.
+type Follower struct {
+	Path    string
+	Cluster string
+	Owners  []uint32 // uids that may own the file, beside root
+	Send    func(m ipc.Message, fds ...int) error
+	Log     *slog.Logger
+
+	stamp string // of the file that was sent last
+}
+
+// Start gives the keeper the register. It returns an error, with a hint, if the
+// file can't be used.
+func (f *Follower) Start() error {
+	f.stamp = guard.Stamp(f.Path) // before the file is read, so that a change meanwhile is noticed
+	return f.send()
+}
+
+// Run gives the keeper each new register, until done is closed.
+func (f *Follower) Run(done <-chan struct{}) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+		stamp := guard.Stamp(f.Path)
+		if stamp == f.stamp {
+			continue
+		}
+		f.stamp = stamp
+		if err := f.send(); err != nil {
+			f.Log.Error("register of gateway tokens can't be used; all of them are refused until it can", errs.LogAttrs(errs.HintOf(err), "error", err)...)
+			_ = f.Send(&work.NoTokenRegister{})
+			continue
+		}
+		f.Log.Info("register of gateway tokens has changed", "path", f.Path)
+	}
+}
+
+// send reads the file, and sends it if it can be used. An error of the channel is
+// left to those who wait for the end of the keeper.
+func (f *Follower) send() error {
+	owners := append([]uint32{0, uint32(os.Geteuid())}, f.Owners...)
+	rule := guard.Rule{Label: "register of gateway tokens", Owners: owners, Trust: &guard.Trust{Owners: owners}}
+	file, _, err := guard.Open(f.Path, rule)
+	if errs.KindOf(err) == errs.NotFound {
+		return f.unusable(err, "install -m 0644 /dev/null "+guard.Quote(f.Path))
+	}
+	if errs.KindOf(err) == errs.Denied {
+		return f.unusable(err, fmt.Sprintf("namei -l %s  # it has no secrets, and the gateway's dispatcher (uid %d) must be able to read it", guard.Quote(f.Path), os.Geteuid()))
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	text, err := content.ReadOpened(file, f.Path, rule, gatewaytoken.MaxRegister)
+	if err != nil {
+		return err
+	}
+	if _, err := gatewaytoken.ParseRegister(text); err != nil {
+		return f.unusable(err, "correct the line; schedctl token revoke adds lines without errors")
+	}
+	_ = f.Send(&work.TokenRegister{Cluster: f.Cluster}, int(file.Fd()))
+	return nil
+}
+
+func (f *Follower) unusable(err error, hint string) error {
+	return &errs.Error{Kind: errs.Invalid, Message: "register of gateway tokens " + f.Path, Hint: hint, Err: err}
+}

@@ -1,0 +1,103 @@
+package keeper
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"schedrestd/auth/gatewaytoken"
+	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
+)
+
+// A register is what the keeper accepts gateway tokens by.
+type register struct {
+	*gatewaytoken.Register
+	cluster string
+}
+
+// readRegister reads the register of gateway tokens from f. The dispatcher has
+// read it before and found it right, so an error means that it has changed since,
+// and the dispatcher will send it again. Meanwhile all gateway tokens are refused.
+func readRegister(m *work.TokenRegister, f *os.File) *register {
+	defer f.Close()
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, gatewaytoken.MaxRegister))
+	var r *gatewaytoken.Register
+	if err == nil {
+		r, err = gatewaytoken.ParseRegister(text)
+	}
+	if err != nil {
+		slog.Warn("register of gateway tokens can't be used; all of them are refused", "error", err)
+		return nil
+	}
+	return &register{r, m.Cluster}
+}
+
+const (
+	bearerLifetime = 30 * time.Second // a worker uses a bearer for a third of it
+	leeway         = 5 * time.Second  // by which the clock of who has made a token may be ahead
+)
+
+// exchange answers with a token for the daemons, if the gateway token is genuine,
+// has not expired and is not revoked. The signature is verified first, so only
+// what this cluster's key has signed is parsed.
+func (k *keeper) exchange(e *query.Exchange, now time.Time) *query.Exchanged {
+	answer := &query.Exchanged{ID: e.ID}
+	key, r := k.token.Load(), k.register.Load()
+	if key == nil || r == nil {
+		return answer
+	}
+	if answer.Verdict = key.verifyWith(key.gateway, e.Signed, e.MAC); answer.Verdict != query.Genuine {
+		return answer
+	}
+	t, err := gatewaytoken.ParseSigned(e.Signed)
+	switch {
+	case err != nil || t.Cluster != r.cluster || !now.Before(t.Expires) || t.Issued.After(now.Add(leeway)):
+		answer.Verdict = query.Forged
+	case r.Revokes(t):
+		answer.Verdict = query.Revoked
+	default:
+		answer.Bearer = key.bearer(t, now)
+	}
+	return answer
+}
+
+// bearer returns a token for the user of t that the daemons accept. It expires no
+// later than t.
+func (k *tokenKey) bearer(t gatewaytoken.Token, now time.Time) []byte {
+	expires := now.Add(bearerLifetime)
+	if t.Expires.Before(expires) {
+		expires = t.Expires
+	}
+	encode := base64.RawURLEncoding.AppendEncode
+	text := encode(nil, []byte(`{"alg":"HS256","typ":"JWT"}`))
+	// The name of a gateway token's user has no characters that JSON escapes.
+	text = encode(append(text, '.'), fmt.Appendf(nil, `{"exp":%d,"iat":%d,"sun":"%s"}`, expires.Unix(), now.Unix(), t.User))
+	mac := hmac.New(sha256.New, k.secret)
+	mac.Write(text)
+	return encode(append(text, '.'), mac.Sum(nil))
+}
+
+// digests answers with digests of what the keeper decides by. That of the key is
+// made of a derived key, and shows only whether two gateways have the same one.
+func (k *keeper) digests(a *query.AskDigests) *query.Digests {
+	d := &query.Digests{ID: a.ID, Key: "none", Register: k.register.Load().digest()}
+	if key := k.token.Load(); key != nil {
+		sum := sha256.Sum256(append([]byte("digest of the key: "), key.gateway...))
+		d.Key = hex.EncodeToString(sum[:8])
+	}
+	return d
+}
+
+func (r *register) digest() string {
+	if r == nil {
+		return "none"
+	}
+	return r.Digest()
+}

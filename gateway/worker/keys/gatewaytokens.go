@@ -1,0 +1,194 @@
+package keys
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"schedrestd/auth"
+	"schedrestd/auth/gatewaytoken"
+	"schedrestd/gateway/worker/broker"
+	"schedrestd/internal/errs"
+)
+
+// gatewayTokens exchanges gateway tokens for tokens of the daemons, and learns
+// which of those in use are revoked. The keeper decides about both.
+type gatewayTokens struct {
+	keeper *broker.Keeper
+	watch  sync.Once // starts the goroutine that asks for revocations, with the first token
+
+	mu      sync.Mutex // guards the fields below
+	bearers map[digest]bearer
+	used    map[digest]*use
+}
+
+// digest identifies the text that a token's signature covers.
+type digest = [sha256.Size]byte
+
+// A bearer is a token of the daemons.
+type bearer struct {
+	token string
+	until time.Time // when it is exchanged again
+}
+
+// A use is a token with which clients wait for changes, or follow them.
+type use struct {
+	signature auth.Signature
+	revoked   map[*func()]struct{} // is called when the token is revoked
+}
+
+const (
+	// bearerUse is for how long a bearer is used. It is valid three times as long,
+	// so a daemon may answer slowly.
+	bearerUse = 10 * time.Second
+
+	// maxBearers limits the map of bearers. An entry takes about 400 bytes.
+	maxBearers = 4096
+
+	// watchInterval is the time between two questions for revocations.
+	watchInterval = 400 * time.Millisecond
+)
+
+// answer decides about a gateway token, for auth.Authenticator.
+func (g *gatewayTokens) answer(ctx context.Context, s auth.Signature) auth.Answer {
+	_, answer := g.exchange(ctx, s, time.Now())
+	return answer
+}
+
+// exchange returns the daemons' token for a gateway token.
+func (g *gatewayTokens) exchange(ctx context.Context, s auth.Signature, now time.Time) (string, auth.Answer) {
+	g.watch.Do(func() { go g.followRegister() })
+	key := digestOf(s)
+	g.mu.Lock()
+	known, ok := g.bearers[key]
+	g.mu.Unlock()
+	if ok && now.Before(known.until) {
+		return known.token, auth.Good
+	}
+	token, answer := g.keeper.Exchange(ctx, s)
+	if answer == auth.Good {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.bearers == nil || len(g.bearers) >= maxBearers {
+			g.bearers = map[digest]bearer{}
+		}
+		g.bearers[key] = bearer{token, now.Add(bearerUse)}
+	}
+	return token, answer
+}
+
+// digestOf returns the key of a token in the maps. The signature is part of it, so
+// that only a token that the keeper has accepted is found.
+func digestOf(s auth.Signature) digest {
+	return sha256.Sum256(append([]byte(s.Signed+"."), s.Bytes...))
+}
+
+// Bearer returns the token that the daemons get in place of a gateway token. The
+// error is errs.Unauthenticated if the token has been revoked or has expired.
+func (k *Keys) Bearer(ctx context.Context, token string) (string, error) {
+	s, err := splitToken(token)
+	if err != nil {
+		return "", err
+	}
+	bearer, answer := k.gateway.exchange(ctx, s, time.Now())
+	switch answer {
+	case auth.Good:
+		return bearer, nil
+	case auth.Bad:
+		return "", errs.Wrap(errRevoked, errs.Unauthenticated, auth.Refused)
+	}
+	return "", errs.New(errs.Unavailable, "gateway tokens can't be verified at present")
+}
+
+// splitToken splits a gateway token that package auth has accepted.
+func splitToken(token string) (auth.Signature, error) {
+	end := strings.LastIndexByte(token, '.')
+	if !gatewaytoken.Is(token) || end < 0 {
+		return auth.Signature{}, errs.New(errs.Internal, "not a gateway token")
+	}
+	signature, err := base64.RawURLEncoding.DecodeString(token[end+1:])
+	return auth.Signature{Signed: token[:end], Bytes: signature}, err
+}
+
+// Watch calls revoked, once, when the gateway token is no longer accepted. The
+// caller must call the function that Watch returns when it is no longer interested.
+func (k *Keys) Watch(token string, revoked func()) (end func()) {
+	s, err := splitToken(token)
+	if err != nil {
+		return func() {}
+	}
+	g, key := k.gateway, digestOf(s)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	u := g.used[key]
+	if u == nil {
+		u = &use{s, map[*func()]struct{}{}}
+		if g.used == nil {
+			g.used = map[digest]*use{}
+		}
+		g.used[key] = u
+	}
+	u.revoked[&revoked] = struct{}{}
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if delete(u.revoked, &revoked); len(u.revoked) == 0 && g.used[key] == u {
+			delete(g.used, key)
+		}
+	}
+}
+
+// followRegister asks the keeper again and again whether it decides as before. If
+// it does not, all tokens are exchanged again, and those who use one that is now
+// refused are told.
+func (g *gatewayTokens) followRegister() {
+	last := ""
+	for ; ; time.Sleep(watchInterval) {
+		key, register, err := g.keeper.Digests(context.Background())
+		if err != nil {
+			continue // without a keeper, this worker is replaced
+		}
+		if now := key + " " + register; now != last {
+			last = now
+			g.checkAll()
+		}
+	}
+}
+
+// checkAll forgets all bearers, and tells those who use a token that is refused.
+func (g *gatewayTokens) checkAll() {
+	g.mu.Lock()
+	g.bearers = nil
+	var list []*use
+	for _, u := range g.used {
+		list = append(list, u)
+	}
+	g.mu.Unlock()
+	for _, u := range list {
+		if _, answer := g.exchange(context.Background(), u.signature, time.Now()); answer == auth.Good {
+			continue
+		}
+		g.mu.Lock()
+		for revoked := range u.revoked {
+			(*revoked)()
+		}
+		g.mu.Unlock()
+	}
+}
+
+var errRevoked = fmt.Errorf("the gateway token has been revoked, or has expired")
+
+// Digests returns a line about what the keeper decides about gateway tokens by.
+// Gateways with the same key and register have the same line. It is "" if there is
+// no keeper.
+func (k *Keys) Digests(ctx context.Context) string {
+	key, register, err := k.keeper.Digests(ctx)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("gateway tokens: key %s, register %s", key, register)
+}
