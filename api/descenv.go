@@ -21,8 +21,8 @@ func variables() schema.Type[[]string] {
 			if !parse(r, doc, into) {
 				return false
 			}
-			all := len(*into)
-			if *into = slices.DeleteFunc(*into, func(s string) bool { return s == "" }); len(*into) < all {
+			before := len(*into)
+			if *into = slices.DeleteFunc(*into, func(s string) bool { return s == "" }); len(*into) < before {
 				r.Warn(doc, "empty variables are omitted")
 			}
 			return true

@@ -186,8 +186,8 @@ func filterTexts[P any, S nameSet | recordNames](name, doc string, at func(*P) *
 				return false
 			}
 			set := S{}
-			for _, one := range list {
-				set[key(one)] = true
+			for _, word := range list {
+				set[key(word)] = true
 			}
 			*into = set
 			return true
@@ -295,11 +295,11 @@ func (r jobRange) has(j *model.Job) bool {
 func jobRanges() schema.Type[[]jobRange] {
 	return asList(func(s string) (list []jobRange, err error) {
 		for _, word := range commaList(s) {
-			one, err := parseJobRange(strings.TrimSpace(word))
+			jobs, err := parseJobRange(strings.TrimSpace(word))
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, one)
+			list = append(list, jobs)
 		}
 		return list, nil
 	})
@@ -309,9 +309,9 @@ func parseJobRange(word string) (jobRange, error) {
 	if from, to, ok := parseRange(word); ok && from > 0 && to < uint64(model.NoVal32) {
 		return jobRange{model.JobSelection{JobID: uint32(from)}, uint32(to)}, nil
 	}
-	one, err := jobSelection(word)
+	job, err := jobSelection(word)
 	if err != nil {
 		return jobRange{}, fmt.Errorf("expected a job such as 12, 12-20, 12_3 or 12+1, got %q", schema.Shorten(word))
 	}
-	return jobRange{one, one.JobID}, nil
+	return jobRange{job, job.JobID}, nil
 }

@@ -86,11 +86,11 @@ func timeCell(n rest.Number) table.Cell {
 
 // gpuCell returns a cell with the numbers of GPUs in use and in total, or with
 // a dash if there are none.
-func gpuCell(used, all int64) table.Cell {
-	if all == 0 {
+func gpuCell(used, total int64) table.Cell {
+	if total == 0 {
 		return textCell("")
 	}
-	return countCell(fmt.Sprintf("%d/%d", used, all), float64(used))
+	return countCell(fmt.Sprintf("%d/%d", used, total), float64(used))
 }
 
 // formatDuration returns a duration as D-HH:MM:SS.

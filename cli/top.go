@@ -183,12 +183,12 @@ func (l *load) add(n *rest.Node) {
 	l.busyCPUs += n.Allocated.Int()
 	l.memory += n.Memory.Int()
 	l.busyMemory += n.AllocMem.Int()
-	used, all := n.GPUs()
-	l.busyGPUs, l.gpus = l.busyGPUs+used, l.gpus+all
+	used, total := n.GPUs()
+	l.busyGPUs, l.gpus = l.busyGPUs+used, l.gpus+total
 	if slices.ContainsFunc(n.State, func(s string) bool { return unusableStates[s] }) {
 		l.lostCPUs += max(0, n.CPUs.Int()-n.Allocated.Int())
 		l.lostMemory += max(0, n.Memory.Int()-n.AllocMem.Int())
-		l.lostGPUs += max(0, all-used)
+		l.lostGPUs += max(0, total-used)
 	}
 }
 

@@ -61,7 +61,7 @@ func (h *handler) postConfig(c *rest.Call, _ *api.NoParams) error {
 		if err != nil {
 			return created, err
 		}
-		all, err := h.transact(c, func(tx *transaction) (all []string, err error) {
+		changed, err := h.transact(c, func(tx *transaction) (changed []string, err error) {
 			if len(body.TRES) > 0 {
 				c.Warn("#/tres", "has no effect: trackable resources are added by AccountingStorageTRES in slurm.conf")
 			}
@@ -76,16 +76,16 @@ func (h *handler) postConfig(c *rest.Call, _ *api.NoParams) error {
 			}
 			return loadConfig(tx, body)
 		})
-		return slices.Concat(created, all), withClusters(err, created)
+		return slices.Concat(created, changed), withClusters(err, created)
 	})
 	return h.answerEdit(c, err)
 }
 
 // loadConfig makes all changes of a configuration but those of clusters.
-func loadConfig(tx *transaction, body *api.ConfigBody) (all []string, err error) {
+func loadConfig(tx *transaction, body *api.ConfigBody) (changed []string, err error) {
 	tx.copies = true
 	step := func(done []string, err error) error {
-		all = append(all, done...)
+		changed = append(changed, done...)
 		return err
 	}
 	if err := step(changeRecords(tx, qosKind, withoutNumbers(body.QOS))); err != nil {
@@ -107,9 +107,9 @@ func loadConfig(tx *transaction, body *api.ConfigBody) (all []string, err error)
 		return nil, err
 	}
 	if tx.planned != nil { // their associations and workload keys may be in the new clusters
-		return all, nil
+		return changed, nil
 	}
-	return all, changeAgain(tx, userKind, body.Users)
+	return changed, changeAgain(tx, userKind, body.Users)
 }
 
 // changeAgain changes records a second time, after the records that they refer
@@ -124,44 +124,44 @@ func changeAgain[T any](tx *transaction, k kind[T], records []T) error {
 
 // withoutCoordinators returns a copy of the accounts without their
 // coordinators. The users who are to be coordinators may not exist yet.
-func withoutCoordinators(all []model.Account) []model.Account {
-	all = slices.Clone(all)
-	for i := range all {
-		all[i].Coordinators = nil
+func withoutCoordinators(accounts []model.Account) []model.Account {
+	accounts = slices.Clone(accounts)
+	for i := range accounts {
+		accounts[i].Coordinators = nil
 	}
-	return all
+	return accounts
 }
 
 // onlyCoordinators returns a copy of the accounts in which only the coordinators
 // are set, for a change of accounts that have all other values already.
-func onlyCoordinators(all []model.Account) []model.Account {
-	all = slices.Clone(all)
-	for i, a := range all {
-		all[i] = model.Account{Name: a.Name, Coordinators: a.Coordinators, Flags: a.Flags & recordDeleted}
+func onlyCoordinators(accounts []model.Account) []model.Account {
+	accounts = slices.Clone(accounts)
+	for i, a := range accounts {
+		accounts[i] = model.Account{Name: a.Name, Coordinators: a.Coordinators, Flags: a.Flags & recordDeleted}
 	}
-	return all
+	return accounts
 }
 
 // withoutNumbers returns a copy of the QOS without the numbers of those that
 // have a name. Another database may give a QOS another number.
-func withoutNumbers(all []api.QOSRow) []api.QOSRow {
-	all = slices.Clone(all)
-	for i, q := range all {
+func withoutNumbers(rows []api.QOSRow) []api.QOSRow {
+	rows = slices.Clone(rows)
+	for i, q := range rows {
 		if q.Name != "" {
 			record := *q.QOS
 			record.ID = 0
-			all[i].QOS = &record
+			rows[i].QOS = &record
 		}
 	}
-	return all
+	return rows
 }
 
 // withoutDefaults returns a copy of the users without their defaults. The
 // associations and workload keys for the defaults may not exist yet.
-func withoutDefaults(all []model.User) []model.User {
-	all = slices.Clone(all)
-	for i := range all {
-		all[i].DefaultAccount, all[i].DefaultWCKey = "", ""
+func withoutDefaults(users []model.User) []model.User {
+	users = slices.Clone(users)
+	for i := range users {
+		users[i].DefaultAccount, users[i].DefaultWCKey = "", ""
 	}
-	return all
+	return users
 }

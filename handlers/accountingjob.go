@@ -217,7 +217,7 @@ func (h *handler) modifyJobs(c *rest.Call, jobs []model.JobSelection, names []st
 				return nil, errs.New(errs.Invalid, "%v", err).WithSource(at + "/tres/allocated")
 			}
 		}
-		var all []string
+		var modified []string
 		for i, job := range jobs {
 			selected := model.SelectedStep{Step: model.StepID{JobID: job.JobID}, ArrayTaskID: job.ArrayTaskID, HetOffset: job.HetOffset}
 			filter := model.AccountingJobFilter{Clusters: []string{h.Cluster}, Flags: model.JobFilterNoDefaultUsage,
@@ -229,9 +229,9 @@ func (h *handler) modifyJobs(c *rest.Call, jobs []model.JobSelection, names []st
 			if err != nil {
 				return nil, annotateUnchanged(annotateNamed(err, "job", names[i], source))
 			}
-			all = append(all, changed...)
+			modified = append(modified, changed...)
 		}
-		return all, nil
+		return modified, nil
 	})
 	return h.answerRemoval(c, api.JobModified, changed, err)
 }

@@ -36,13 +36,13 @@ func (h *handler) documentPages() map[string]rest.Page {
 		pages[under+"openapi.json"] = newPage(rest.MediaJSON)
 		pages[under+"openapi.yaml"] = newPage(rest.MediaYAML, rest.MediaXYAML)
 	}
-	all := h.documentOptions()
-	add("", all)
+	options := h.documentOptions()
+	add("", options)
 	for _, p := range h.Parsers {
 		for _, s := range h.Names.Spellings() {
-			one := all
-			one.Parsers, one.Names = []feature.Parser{p}, api.NamesOf(s)
-			add(new(api.Endpoint).Segment(s)+"/"+p.Name()+"/", one)
+			part := options
+			part.Parsers, part.Names = []feature.Parser{p}, api.NamesOf(s)
+			add(new(api.Endpoint).Segment(s)+"/"+p.Name()+"/", part)
 		}
 	}
 	return pages

@@ -50,32 +50,32 @@ func (h *handler) getChecks(c *rest.Call) error {
 	if h.Administers == nil || !h.Administers(c.Client()) {
 		return errs.New(errs.Denied, "only root and SlurmUser may see the checks of the gateway")
 	}
-	all, problems := h.checks(c)
+	lines, problems := h.checks(c)
 	for _, scopes := range h.Scopes {
-		all += "scopes: " + scopes + "\n"
+		lines += "scopes: " + scopes + "\n"
 	}
 	if h.TokenDigests != nil {
 		all += h.TokenDigests(c.Context()) + "\n"
 	}
 	if problems == "" {
-		return c.SendText(http.StatusOK, "ok\n"+all)
+		return c.SendText(http.StatusOK, "ok\n"+lines)
 	}
-	return sendUnready(c, unready+all)
+	return sendUnready(c, unready+lines)
 }
 
 // checks runs the checks. It returns a line for each, and the lines of those
 // that have a problem.
-func (h *handler) checks(c *rest.Call) (all, problems string) {
+func (h *handler) checks(c *rest.Call) (lines, problems string) {
 	if h.Ready == nil {
 		return "", ""
 	}
 	for _, check := range h.Ready(c.Context()) {
 		line := check.String() + "\n"
-		if all += line; check.Problem != "" {
+		if lines += line; check.Problem != "" {
 			problems += line
 		}
 	}
-	return all, problems
+	return lines, problems
 }
 
 func sendUnready(c *rest.Call, text string) error {

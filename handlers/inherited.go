@@ -126,13 +126,13 @@ func keepAmounts(text *string, old string, keeps func(id, count, own string) boo
 	if *text == "" {
 		return false
 	}
-	all, own := strings.Split(*text, ","), limitsOf(old)
-	rest := slices.DeleteFunc(slices.Clone(all), func(part string) bool {
+	parts, own := strings.Split(*text, ","), limitsOf(old)
+	rest := slices.DeleteFunc(slices.Clone(parts), func(part string) bool {
 		id, count, _ := strings.Cut(part, "=")
 		return keeps(id, count, own[id])
 	})
 	*text = strings.Join(rest, ",")
-	return len(rest) < len(all)
+	return len(rest) < len(parts)
 }
 
 // limitsOf returns the limits in a text such as 1=4,2=100, by resource.

@@ -15,17 +15,17 @@ import (
 func (h *handler) getPartitions(c *rest.Call, p *api.PartitionListParams) error {
 	p.Undated, p.Flags = c.Waits(), p.Flags&partitionFlags
 	if c.Watches() {
-		if done, err := h.watchPartitions(c, p.Query, func(one *model.Partition) bool { return p.Match(one.Nodes) }); done || err != nil {
+		if done, err := h.watchPartitions(c, p.Query, func(partition *model.Partition) bool { return p.Match(partition.Nodes) }); done || err != nil {
 			return err
 		}
 	}
 	body := api.PartitionsAnswer{Envelope: c.Envelope()}
 	body.Partitions = rest.Paged(c, &body.Envelope, func(p *model.Partition) string { return p.Name }, func(each func(*model.Partition) error) (err error) {
-		body.LastUpdate, err = h.Controller.Partitions(c.Context(), c.Credential(), p.Query, func(one *model.Partition) error {
-			if !p.Match(one.Nodes) {
+		body.LastUpdate, err = h.Controller.Partitions(c.Context(), c.Credential(), p.Query, func(partition *model.Partition) error {
+			if !p.Match(partition.Nodes) {
 				return nil
 			}
-			return each(one)
+			return each(partition)
 		})
 		return err
 	})
@@ -36,7 +36,7 @@ func (h *handler) getPartition(c *rest.Call, p *api.PartitionParams) error {
 	query := p.Or(model.ShowAll)
 	query.Undated, query.Flags = c.Waits(), query.Flags&partitionFlags
 	if c.Watches() {
-		if _, err := h.watchPartitions(c, query, func(one *model.Partition) bool { return one.Name == p.Name }); err != nil {
+		if _, err := h.watchPartitions(c, query, func(partition *model.Partition) bool { return partition.Name == p.Name }); err != nil {
 			return err
 		}
 	}

@@ -48,11 +48,11 @@ func (h *handler) postJobsRequeue(c *rest.Call, _ *api.NoParams) error {
 	results, err := rest.MakeChange(c, strings.Join(request.Jobs, " "), func() ([][]model.TaskResult, error) {
 		return h.requeueEach(c, request)
 	}, func(lists [][]model.TaskResult) rest.Result {
-		var all []model.TaskResult
+		var tasks []model.TaskResult
 		for _, l := range lists {
-			all = append(all, l...)
+			tasks = append(tasks, l...)
 		}
-		return tasksResult(strings.Join(request.Jobs, " "), all)
+		return tasksResult(strings.Join(request.Jobs, " "), tasks)
 	})
 	if err != nil {
 		return err

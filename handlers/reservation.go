@@ -17,17 +17,17 @@ import (
 func (h *handler) getReservations(c *rest.Call, p *api.ReservationListParams) error {
 	p.Undated = c.Waits()
 	if c.Watches() {
-		if done, err := h.watchReservations(c, func(one *model.Reservation) bool { return p.Match(one.Nodes) }); done || err != nil {
+		if done, err := h.watchReservations(c, func(reservation *model.Reservation) bool { return p.Match(reservation.Nodes) }); done || err != nil {
 			return err
 		}
 	}
 	body := api.ReservationsAnswer{Envelope: c.Envelope()}
 	body.Reservations = rest.Paged(c, &body.Envelope, func(r *model.Reservation) string { return r.Name }, func(each func(*model.Reservation) error) (err error) {
-		body.LastUpdate, err = h.Controller.Reservations(c.Context(), c.Credential(), p.Query, func(one *model.Reservation) error {
-			if !p.Match(one.Nodes) {
+		body.LastUpdate, err = h.Controller.Reservations(c.Context(), c.Credential(), p.Query, func(reservation *model.Reservation) error {
+			if !p.Match(reservation.Nodes) {
 				return nil
 			}
-			return each(one)
+			return each(reservation)
 		})
 		return err
 	})
@@ -37,7 +37,7 @@ func (h *handler) getReservations(c *rest.Call, p *api.ReservationListParams) er
 func (h *handler) getReservation(c *rest.Call, p *api.ReservationParams) error {
 	p.Undated = c.Waits()
 	if c.Watches() {
-		if _, err := h.watchReservations(c, func(one *model.Reservation) bool { return one.Name == p.Name }); err != nil {
+		if _, err := h.watchReservations(c, func(reservation *model.Reservation) bool { return reservation.Name == p.Name }); err != nil {
 			return err
 		}
 	}

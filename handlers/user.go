@@ -14,9 +14,9 @@ import (
 func (h *handler) getUsers(c *rest.Call, p *api.UsersParams) error {
 	list := recordsOf[model.User](h, c, p.UserFilter)
 	if p.WithoutDefaults {
-		all := list
+		withDefaults := list
 		list = func(each func(*model.User) error) error {
-			return all(func(u *model.User) error {
+			return withDefaults(func(u *model.User) error {
 				u.DefaultAccount, u.DefaultWCKey = "", ""
 				return each(u)
 			})

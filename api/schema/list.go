@@ -35,20 +35,20 @@ func (l list[T]) Parser(v View) func(*Report, *Value, *[]T) bool {
 			r.WarnKind(doc, Array)
 			items = []Value{*doc}
 		}
-		all := make([]T, 0, len(items))
+		elements := make([]T, 0, len(items))
 		for i := range items {
 			var item T
 			r.InElement(i, func() {
 				if parse(r, &items[i], &item) {
-					all = append(all, item)
+					elements = append(elements, item)
 				}
 			})
 		}
-		*into = all
+		*into = elements
 		if r.Lenient { // a list that is empty only because no element is valid counts as absent: it must not remove anything
-			return len(all) > 0 || len(items) == 0
+			return len(elements) > 0 || len(items) == 0
 		}
-		return len(all) == len(items)
+		return len(elements) == len(items)
 	}
 }
 

@@ -23,13 +23,13 @@ type Selection struct {
 // The error names the first path that leads nowhere, and a similar name if
 // there is one.
 func Select(shape *Shape, paths []string) (*Selection, error) {
-	all := &Selection{members: map[string]*Selection{}}
+	selection := &Selection{members: map[string]*Selection{}}
 	for _, path := range paths {
-		if err := all.add(shape, path); err != nil {
+		if err := selection.add(shape, path); err != nil {
 			return nil, err
 		}
 	}
-	return all, nil
+	return selection, nil
 }
 
 // Whole returns a Selection of all members that the shape of an object has.

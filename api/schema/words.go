@@ -80,11 +80,11 @@ func (s *WordSet[T]) AllNames() (names []string) {
 }
 
 func (s *WordSet[T]) Shape(v View) *Shape {
-	one := &Shape{Kind: "string"}
+	word := &Shape{Kind: "string"}
 	for _, w := range s.wordsOf(v.Version) {
-		one.Enum = append(one.Enum, w.Name)
+		word.Enum = append(word.Enum, w.Name)
 	}
-	return &Shape{Name: s.name, Kind: "array", Items: one}
+	return &Shape{Name: s.name, Kind: "array", Items: word}
 }
 
 // Renderer returns a function that writes the words of an integer.

@@ -84,8 +84,8 @@ func (c *Controller) jobLoad(j *job, recordBytes int64) load {
 
 // reserveLoadLocked sets the load of job j to l. If this would exceed a limit,
 // reserveLoadLocked first forgets some of the user's oldest ended jobs. If the limit
-// would still be exceeded, reserveLoadLocked returns an error. The caller holds
-// c.mu, but reserveLoadLocked releases c.mu while it forgets jobs.
+// would still be exceeded, reserveLoadLocked returns an error. It releases c.mu
+// while it forgets jobs.
 func (c *Controller) reserveLoadLocked(j *job, l load) error {
 	err := c.checkLimitsLocked(j, l)
 	if err != nil {

@@ -31,6 +31,7 @@ import (
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/confserver"
+	"schedrestd/rpc/confserver/request"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/tlsconn"
 )
@@ -70,14 +71,15 @@ func Fetch(ctx context.Context, servers, text string, token func(auth.Rules) (st
 		return nil, err
 	}
 	o := confserver.Options{Servers: list, Token: text, Log: slog.New(slog.DiscardHandler)}
+	var secure *tlsconn.Client
 	authorities, err := conf.Env("SCHEDRESTD_CONF_CA")
 	if err == nil && authorities != "" {
-		o.TLS, err = secureFetch(authorities)
+		secure, err = secureFetch(authorities)
 	}
 	if err != nil {
 		return nil, err
 	}
-	sent, err := confserver.Fetch(ctx, o)
+	sent, err := request.Fetch(ctx, o, secure)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ const path = "PATH=/usr/local/bin:/usr/bin:/bin"
 // always selected, and with NONE also those that begin with SPANK_. The
 // variables in added are those that other options set.
 func environment(export *string, environ []string, added ...string) ([]string, error) {
-	all, words := export == nil, []string(nil)
+	exportAll, words := export == nil, []string(nil)
 	if export != nil {
 		words = splitExport(*export)
 	}
@@ -39,12 +39,12 @@ func environment(export *string, environ []string, added ...string) ([]string, e
 		}
 	}
 	for _, w := range words {
-		all = all || strings.EqualFold(w, "ALL")
+		exportAll = exportAll || strings.EqualFold(w, "ALL")
 	}
 	none := len(words) == 1 && (strings.EqualFold(words[0], "NONE") || strings.EqualFold(words[0], "NIL"))
 	add(path)
 	for _, variable := range environ {
-		if all || none && (strings.HasPrefix(variable, "SLURM_") || strings.HasPrefix(variable, "SPANK_")) {
+		if exportAll || none && (strings.HasPrefix(variable, "SLURM_") || strings.HasPrefix(variable, "SPANK_")) {
 			add(variable)
 		}
 	}

@@ -4,7 +4,8 @@
 //
 // If its first argument is "openapi", it prints the OpenAPI document and exits
 // (see worker.Tables). If it is "answer-waiting", it answers the clients that
-// wait while the gateway can't start (see worker.AnswerWaiting).
+// wait while the gateway can't start (see worker.AnswerWaiting). If its name is
+// schedrestd-fetch, it fetches the configuration (package confined).
 package main
 
 import (
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"os"
 
+	"schedrestd/gateway/fetcher/confined"
 	"schedrestd/gateway/proof"
 	"schedrestd/gateway/worker"
 	"schedrestd/internal/feature"
@@ -22,14 +24,20 @@ import (
 )
 
 func init() {
-	if proof.Requested(os.Args) {
+	switch {
+	case proof.Requested(os.Args):
 		self.Rename("schedrestd-test")
-		return
+	case confined.Requested(os.Args):
+		confined.Rename()
+	default:
+		worker.Rename()
 	}
-	worker.Rename()
 }
 
 func main() {
+	if confined.Requested(os.Args) {
+		os.Exit(confined.Main())
+	}
 	if release.VersionRequested(os.Args) {
 		fmt.Println("schedrestd-worker " + release.Build())
 		return

@@ -67,15 +67,15 @@ func (l *listener) admit(c *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.conns.Free() <= 0 || l.conns.Held(c.source) >= limit.MetricsConns.Share {
-		other, ok := l.conns.First(c.source)
+		victim, ok := l.conns.First(c.source)
 		if l.conns.Held(c.source) < limit.MetricsConns.Share {
-			other, ok = l.conns.Most()
+			victim, ok = l.conns.Most()
 		}
 		if !ok {
 			return false
 		}
-		l.forgetLocked(other)
-		other.Conn.Close()
+		l.forgetLocked(victim)
+		victim.Conn.Close()
 	}
 	c.counted = true
 	l.conns.Hold(c.source, 1)

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/internal/errs"
-	"schedrestd/rpc/client"
 	"schedrestd/rpc/confserver"
+	"schedrestd/rpc/serveruid"
 )
 
 // connectLimit limits the time for one connection.
@@ -28,27 +28,28 @@ type broker struct {
 	log  *slog.Logger
 }
 
-// answer is what a request for a connection gets. If Failure is nil, the
+// Answer is what a request for a connection gets. If Failure is nil, the
 // connected socket comes with it.
-type answer struct {
-	Failure *failure
+type Answer struct {
+	Failure *Failure
 	Server  uint32 // uid of the process at the other end
 	Known   bool   // that process is on this machine
 }
 
-// failure is an error without its cause.
-type failure struct {
+// Failure is an error without its cause.
+type Failure struct {
 	Kind       errs.Kind
 	Text, Hint string
 	Classified bool // the error is an *errs.Error
 }
 
-func failureOf(err error) *failure {
+func failureOf(err error) *Failure {
 	_, ok := errors.AsType[*errs.Error](err)
-	return &failure{errs.KindOf(err), err.Error(), errs.HintOf(err), ok}
+	return &Failure{errs.KindOf(err), err.Error(), errs.HintOf(err), ok}
 }
 
-func (f *failure) err() error {
+// Err returns the error.
+func (f *Failure) Err() error {
 	if !f.Classified {
 		return errors.New(f.Text)
 	}
@@ -88,28 +89,28 @@ func (b *broker) serve(ctx context.Context, channel *os.File) {
 // Lengths of messages on the channel, in bytes.
 const (
 	requestSize = 2 // a request is the index of an endpoint, in little endian order
-	maxAnswer   = 16 << 10
+	MaxAnswer   = 16 << 10
 )
 
 // open opens a connection to an endpoint, and finds out who serves it.
-func (b *broker) open(ctx context.Context, endpoint int) (answer, net.Conn) {
+func (b *broker) open(ctx context.Context, endpoint int) (Answer, net.Conn) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
 	nc, err := b.task.Dial(ctx, endpoint)
 	if err != nil {
 		b.log.Debug("endpoint can't be reached", "endpoint", b.task.Endpoints[endpoint].Address, "error", err)
-		return answer{Failure: failureOf(err)}, nil
+		return Answer{Failure: failureOf(err)}, nil
 	}
-	uid, known, err := client.ServerUID(nc)
+	uid, known, err := serveruid.Of(nc)
 	if err != nil {
 		nc.Close()
-		return answer{Failure: failureOf(err)}, nil
+		return Answer{Failure: failureOf(err)}, nil
 	}
-	return answer{Server: uid, Known: known}, nc
+	return Answer{Server: uid, Known: known}, nc
 }
 
 // send sends an answer, with the descriptor of nc if nc is not nil.
-func send(raw syscall.RawConn, a answer, nc net.Conn) error {
+func send(raw syscall.RawConn, a Answer, nc net.Conn) error {
 	text, err := json.Marshal(a)
 	if err != nil {
 		return err

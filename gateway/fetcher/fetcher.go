@@ -3,9 +3,10 @@
 // anyone on the way can answer in its place. So the answer is decoded in a process
 // that can't ask the gateway's parent for files.
 //
-// schedrestd-config starts the process, by executing its own program again (Fetch),
-// and passes it what it needs: the addresses, the token, the CA. The process enters
-// the sandbox of a worker, in which it can't open files and connections (Main). It
+// schedrestd-config starts the process (Fetch), and passes it what it needs: the
+// addresses, the token, the CA. The process executes the worker's program, so that
+// schedrestd-config need not link the code for the protocol, and enters the sandbox
+// of a worker, in which it can't open files and connections (package confined). It
 // receives each connection from schedrestd-config, which it asks for an endpoint by
 // its index. It writes the result to its standard output and exits.
 //
@@ -21,10 +22,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -45,7 +48,8 @@ const Name = "schedrestd-fetch"
 
 // Options configures Fetch.
 type Options struct {
-	confserver.Options // without TLS, which CAFile, CA and CheckNames replace
+	Program *os.File // the worker's
+	Log     *slog.Logger
 
 	CAFile     string // with the CAs of the controllers; "" for no TLS
 	CA         []byte // text of CAFile
@@ -65,26 +69,27 @@ const (
 	exitGrace      = 2 * time.Second // between the process's own time limit and its end
 )
 
+// A Task is what the process reads from its standard input.
+type Task struct {
+	confserver.Task
+	Limit          time.Duration
+	CAFile         string
+	CA             []byte
+	CheckNames     bool
+	Audit, Require bool
+}
+
 // Fetch fetches the configuration. The time limit is for the whole request. The
 // kind of the error is BadAnswer if the process crashes or writes an invalid
 // result.
-func Fetch(limit time.Duration, o Options) (conf.Sent, error) {
-	t, err := confserver.Prepare(o.Options)
-	if err != nil {
-		return conf.Sent{}, err
-	}
-	return run(limit, t, o)
-}
-
-// run has t carried out by a process.
-func run(limit time.Duration, t confserver.Task, o Options) (conf.Sent, error) {
+func Fetch(limit time.Duration, t confserver.Task, o Options) (conf.Sent, error) {
 	input, err := json.Marshal(Task{Task: t, Limit: limit, CAFile: o.CAFile, CA: o.CA, CheckNames: o.CheckNames, Audit: o.Audit, Require: o.Require})
 	if err != nil {
 		return conf.Sent{}, errs.Wrap(err, errs.Internal, "fetch the configuration")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit+exitGrace)
 	defer cancel()
-	p, err := start(ctx, input, o.Argv)
+	p, err := start(ctx, o.Program, input, o.Argv)
 	if err != nil {
 		return conf.Sent{}, errs.Wrap(err, errs.Internal, "start %s", Name)
 	}
@@ -122,7 +127,7 @@ type process struct {
 //
 // The calling goroutine keeps its thread until wait returns, because the kernel
 // kills the process when the thread that started it exits.
-func start(ctx context.Context, input []byte, args []string) (p *process, err error) {
+func start(ctx context.Context, program *os.File, input []byte, args []string) (p *process, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
 		err = unix.SetNonblock(fds[0], true)
@@ -130,7 +135,7 @@ func start(ctx context.Context, input []byte, args []string) (p *process, err er
 	if err != nil {
 		return nil, fmt.Errorf("make a channel: %w", err)
 	}
-	p = &process{cmd: exec.CommandContext(ctx, "/proc/self/exe"), channel: os.NewFile(uintptr(fds[0]), "channel"), log: excerpt.Buffer{Max: maxLog}}
+	p = &process{cmd: exec.CommandContext(ctx, "/proc/self/fd/"+strconv.Itoa(int(program.Fd()))), channel: os.NewFile(uintptr(fds[0]), "channel"), log: excerpt.Buffer{Max: maxLog}}
 	fdpass.Refuse(fds[0])
 	theirs := os.NewFile(uintptr(fds[1]), "channel")
 	defer theirs.Close()

@@ -31,7 +31,8 @@ var errForm = errs.New(errs.BadAnswer, "the result of %s has another form", Name
 // confserver does, which returns an error then.
 const maxTexts = 4096
 
-func encodeResult(sent conf.Sent, err error) []byte {
+// EncodeResult returns the result with the files or with an error.
+func EncodeResult(sent conf.Sent, err error) []byte {
 	if err != nil {
 		return encode(failed, strconv.Itoa(int(errs.KindOf(err))), err.Error(), errs.HintOf(err))
 	}

@@ -107,11 +107,7 @@ func (s *source) fetch() (sent conf.Sent, isCopy bool, err error) {
 	if err != nil {
 		return conf.Sent{}, false, err
 	}
-	sent, err = fetcher.Fetch(fetchLimit, fetcher.Options{
-		Options: confserver.Options{Servers: s.from.servers, Token: token, Munge: munge.DefaultSocket, Sack: s.o.anySackSockets(), Log: s.log},
-		CAFile:  s.o.ConfCA, CA: s.from.ca, CheckNames: s.o.Setup.TLS.CheckNames,
-		Audit: s.o.Run.Switches.AuditConfinement, Require: s.o.Run.Switches.RequireConfinement})
-	if err == nil {
+	if sent, err = s.request(token); err == nil {
 		s.log.Info("configuration fetched", "from", sent.Origin)
 		return sent, false, nil
 	}
@@ -132,6 +128,22 @@ func (s *source) fetch() (sent conf.Sent, isCopy bool, err error) {
 	}
 	s.log.Warn("no controller sends the configuration; using the copy of an earlier start", "from", sent.Origin, "age", age.Round(time.Second), "error", err)
 	return copyOf(sent), true, nil
+}
+
+// request requests the configuration from the controllers.
+func (s *source) request(token string) (conf.Sent, error) {
+	task, err := confserver.Prepare(confserver.Options{Servers: s.from.servers, Token: token, Munge: munge.DefaultSocket, Sack: s.o.anySackSockets(), Log: s.log})
+	if err != nil {
+		return conf.Sent{}, err
+	}
+	program, err := s.o.host.OpenWorker()
+	if err != nil {
+		return conf.Sent{}, err
+	}
+	defer program.Close()
+	return fetcher.Fetch(fetchLimit, task, fetcher.Options{Program: program, Log: s.log,
+		CAFile: s.o.ConfCA, CA: s.from.ca, CheckNames: s.o.Setup.TLS.CheckNames,
+		Audit: s.o.Run.Switches.AuditConfinement, Require: s.o.Run.Switches.RequireConfinement})
 }
 
 // copyOf marks the files of sent as copies, so that errors and warnings about

@@ -4,14 +4,14 @@ import (
 	"os"
 	"testing"
 
-	"schedrestd/gateway/fetcher"
+	"schedrestd/gateway/fetcher/confined"
 )
 
-// TestMain lets the test binary serve as the program that fetches the
+// TestMain lets the test binary serve as the process that fetches the
 // configuration.
 func TestMain(m *testing.M) {
-	if fetcher.Requested(os.Args) {
-		os.Exit(fetcher.Main())
+	if confined.Requested(os.Args) {
+		os.Exit(confined.Main())
 	}
 	os.Exit(m.Run())
 }

@@ -26,7 +26,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"schedrestd/gateway/fetcher"
 	"schedrestd/gateway/plan/option"
 	"schedrestd/internal/completion"
 	"schedrestd/internal/errs"
@@ -38,9 +37,6 @@ import (
 // Main runs the process and returns its exit status: 1 if the gateway must not
 // start, or 2 if the process was not started by schedrestd.
 func Main() int {
-	if fetcher.Requested(os.Args) {
-		return fetcher.Main()
-	}
 	channel, err := ipc.Open(ipc.ConfigFD, ipc.Config, ipc.Parent)
 	if err != nil {
 		if release.VersionRequested(os.Args) {

@@ -229,7 +229,7 @@ func TestGatewayTokenSettings(t *testing.T) {
 	for name, tt := range map[string]struct{ parameters, register, want string }{
 		"no register":         {"disable_token_creation", "missing", "no such file"},
 		"a wrong line":        {"disable_token_creation", "wrong", "line 1"},
-		"others may write it": {"disable_token_creation", "open", "writable by every user"},
+		"others may write it": {"disable_token_creation", "open", "lets other users write it"},
 	} {
 		l := harness.NewDaemons(t, func(l *harness.Lab) { l.AuthParameters = "jwt_key=" + l.Key() + "," + tt.parameters })
 		path := filepath.Join(l.Dir, "tokens")

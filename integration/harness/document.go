@@ -45,13 +45,13 @@ type documentKey struct {
 // are not part of the test. Each is generated only if a test needs it, because
 // that takes long.
 var documents = func() map[documentKey]func() (*document, error) {
-	all := map[documentKey]func() (*document, error){}
+	list := map[documentKey]func() (*document, error){}
 	for _, p := range feature.AllParsers() {
 		for _, names := range []api.Names{api.NamesSched, api.NamesSlurm} {
-			all[documentKey{p.Name(), names}] = sync.OnceValues(func() (*document, error) { return newDocument(p, names) })
+			list[documentKey{p.Name(), names}] = sync.OnceValues(func() (*document, error) { return newDocument(p, names) })
 		}
 	}
-	return all
+	return list
 }()
 
 // document is an OpenAPI document. It is parsed path by path, because parsing

@@ -40,11 +40,11 @@ type Follower struct {
 // Run follows the list until ctx ends.
 func (f *Follower) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		one, cancel := context.WithCancel(ctx)
+		connected, cancel := context.WithCancel(ctx)
 		f.mu.Lock()
 		f.leave = cancel
 		f.mu.Unlock()
-		if err := f.follow(one); err != nil && ctx.Err() == nil {
+		if err := f.follow(connected); err != nil && ctx.Err() == nil {
 			time.Sleep(20 * time.Millisecond)
 		}
 		cancel()

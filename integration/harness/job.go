@@ -24,10 +24,10 @@ func UniqueSleep() string {
 // argument.
 func SleepProcesses(t *testing.T, sleep string) []process.Stat {
 	t.Helper()
-	all, err := process.All()
+	processes, err := process.All()
 	Must(t, err)
 	var found []process.Stat
-	for _, st := range all {
+	for _, st := range processes {
 		line, err := os.ReadFile("/proc/" + strconv.Itoa(st.PID) + "/cmdline")
 		if err == nil && string(line) == "sleep\x00"+sleep+"\x00" {
 			found = append(found, st)

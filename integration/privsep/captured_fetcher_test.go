@@ -16,6 +16,7 @@ import (
 
 	"schedrestd/conf"
 	"schedrestd/gateway/fetcher"
+	"schedrestd/gateway/fetcher/confined"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/socket/sockettest"
 	"schedrestd/ipc"
@@ -115,7 +116,7 @@ var fetcherAttacks = slices.Concat([]attack{
 
 // playFetcher runs a captured process in the complete sandbox.
 func playFetcher(name string) int {
-	return fetcher.Run(func(fetcher.Task) (conf.Sent, error) {
+	return confined.Run(func(fetcher.Task) (conf.Sent, error) {
 		i := slices.IndexFunc(fetcherAttacks, func(a attack) bool { return a.name == name })
 		return conf.Sent{}, errors.New(fetcherAttacks[i].do())
 	})
@@ -153,6 +154,15 @@ func TestCapturedFetcher(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	task, err := confserver.Prepare(confserver.Options{Servers: servers, Token: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer self.Close()
 	table := &strings.Builder{}
 	fmt.Fprintf(table, "| attempt | result |\n|---|---|\n")
 	for _, a := range fetcherAttacks {
@@ -161,8 +171,7 @@ func TestCapturedFetcher(t *testing.T) {
 			limit = time.Second
 		}
 		log := &strings.Builder{}
-		sent, err := fetcher.Fetch(limit, fetcher.Options{
-			Options: confserver.Options{Servers: servers, Token: "x", Log: slog.New(slog.NewTextHandler(log, nil))}, Argv: []string{a.name}})
+		sent, err := fetcher.Fetch(limit, task, fetcher.Options{Program: self, Log: slog.New(slog.NewTextHandler(log, nil)), Argv: []string{a.name}})
 		fmt.Fprintf(table, "| %s | %s |\n", a.name, fetchOutcome(err))
 		if len(sent.Files) > 0 || log.Len() > 8<<10 || strings.Contains(log.String(), "\x1b") {
 			t.Errorf("%s: %d files, log of %d bytes", a.name, len(sent.Files), log.Len())

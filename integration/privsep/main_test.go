@@ -23,7 +23,7 @@ import (
 	"schedrestd/bundled/demo/thread"
 	auditing "schedrestd/gateway/auditor"
 	"schedrestd/gateway/dispatcher"
-	"schedrestd/gateway/fetcher"
+	"schedrestd/gateway/fetcher/confined"
 	"schedrestd/gateway/proof"
 	program "schedrestd/gateway/worker"
 	"schedrestd/integration/privsep/parent"
@@ -73,7 +73,7 @@ func TestMain(m *testing.M) {
 		os.Exit(playExporter(os.Args[1:]))
 	case os.Args[0] == programs.Name(ipc.Keeper):
 		os.Exit(playKeeper(os.Args[1]))
-	case fetcher.Requested(os.Args):
+	case confined.Requested(os.Args):
 		os.Exit(playFetcher(os.Args[1]))
 	case os.Getenv(parentEnv) != "":
 		os.Exit(parent.Main())

@@ -63,7 +63,7 @@ func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 		s.mu.Unlock()
 		return p, nil
 	}
-	return p, p.wait(ctx)
+	return p, p.waitLocked(ctx)
 }
 
 // Enter works like Acquire, but returns the cause of ctx as the error, and a
@@ -159,12 +159,11 @@ func (p *Place[K]) Claim(ctx context.Context, key K) error {
 		return nil
 	}
 	p.weight = 0
-	return p.wait(ctx)
+	return p.waitLocked(ctx)
 }
 
-// wait waits until the caller holds the place p. It must be called with s.mu
-// locked, and unlocks s.mu.
-func (p *Place[K]) wait(ctx context.Context) error {
+// waitLocked waits until the caller holds the place p. It unlocks s.mu.
+func (p *Place[K]) waitLocked(ctx context.Context) error {
 	s := p.sem
 	p.ready = make(chan struct{})
 	s.queue.Push(p.key, p)

@@ -118,11 +118,11 @@ func (c *Counts) Node(n *model.Node, partitions []string) error {
 		}
 	}
 	if c.by.Node {
-		one, err := labelled(c.eachNode, "node", n.Name)
+		node, err := labelled(c.eachNode, "node", n.Name)
 		if err != nil {
 			return err
 		}
-		one.add(n, gpus)
+		node.add(n, gpus)
 	}
 	takes := takesJobs(n.State)
 	c.cpus.add(uint64(cpus(n)), uint64(n.AllocCPUs), takes)

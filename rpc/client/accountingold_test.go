@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"
@@ -19,7 +20,7 @@ import (
 // not it knows the daemon's version.
 func TestAccountingOf2205(t *testing.T) {
 	t.Parallel()
-	address := listen(t, "tcp", func(nc net.Conn) {
+	address := sockettest.Serve(t, "tcp", func(nc net.Conn) {
 		b, err := wire.Read(nc, 1<<20)
 		if err != nil {
 			return

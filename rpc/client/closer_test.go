@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"
@@ -32,7 +33,7 @@ func newCloser(t *testing.T, newest, oldest codec.Version) *closer {
 	c := &closer{}
 	c.newest.Store(uint32(newest))
 	c.oldest.Store(uint32(oldest))
-	c.Address = client.Address{Name: "ctl", Network: "tcp", Address: listen(t, "tcp", func(nc net.Conn) {
+	c.Address = client.Address{Name: "ctl", Network: "tcp", Address: sockettest.Serve(t, "tcp", func(nc net.Conn) {
 		c.opened.Add(1)
 		b, err := wire.Read(nc, 1<<20)
 		if err != nil {
@@ -165,7 +166,7 @@ func TestSilenceOfOthers(t *testing.T) {
 func TestNobodyBehind(t *testing.T) {
 	t.Parallel()
 	up := atomic.Bool{}
-	address := listen(t, "tcp", func(nc net.Conn) {
+	address := sockettest.Serve(t, "tcp", func(nc net.Conn) {
 		if !up.Load() {
 			return
 		}

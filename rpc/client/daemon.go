@@ -7,17 +7,15 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"schedrestd/become"
-	"schedrestd/become/peer"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
-	"schedrestd/internal/sockdiag/portowner"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
+	"schedrestd/rpc/serveruid"
 	"schedrestd/rpc/tlsconn"
 )
 
@@ -249,7 +247,7 @@ func (c *caller) dial(ctx context.Context, a Address) (net.Conn, error) {
 // caller must not send anything before it has called checkServer. The user is
 // known only for UNIX sockets and for TCP ports of this machine.
 func (c *caller) checkServer(nc net.Conn) error {
-	uid, known, err := ServerUID(nc)
+	uid, known, err := serveruid.Of(nc)
 	if err == nil && known && !c.cfg.Trusted(uid) {
 		err = untrustedServerError(nc.RemoteAddr(), uid)
 	}
@@ -269,33 +267,6 @@ func untrustedServerError(a net.Addr, uid uint32) error {
 	}
 	return errs.New(errs.Unavailable, "the %s %s is served by uid %d, which is neither root's nor the scheduler's user's", kind, a, uid).
 		WithHint("start the daemon again; a tunnel to it must belong to root, SlurmUser or SchedUser")
-}
-
-// ServerUID returns the uid of the process that serves nc. If that process is
-// on another machine, ServerUID returns false for known.
-func ServerUID(nc net.Conn) (uid uint32, known bool, err error) {
-	if nc.RemoteAddr().Network() == "unix" {
-		sc, ok := nc.(syscall.Conn)
-		if !ok {
-			return 0, false, fmt.Errorf("%T: the kernel can't identify the peer", nc)
-		}
-		peer, err := peer.Of(sc)
-		return peer.UID, true, err
-	}
-	if conn, ok := nc.(peer.BrokeredConn); ok {
-		uid, known = conn.Server()
-		return uid, known, nil
-	}
-	local, ok := nc.LocalAddr().(*net.TCPAddr)
-	remote, remoteOK := nc.RemoteAddr().(*net.TCPAddr)
-	if !ok || !remoteOK {
-		return 0, false, fmt.Errorf("%T: the kernel can't identify the peer", nc)
-	}
-	if isLocal, err := portowner.IsLocal(remote.AddrPort().Addr()); err != nil || !isLocal {
-		return 0, false, err
-	}
-	uid, err = portowner.ServerUID(local.AddrPort(), remote.AddrPort())
-	return uid, true, err
 }
 
 func (d *daemon) knownVersion() codec.Version {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"
@@ -51,7 +52,7 @@ const (
 
 func newLedger(t *testing.T, act func(string) string) *ledger {
 	l := &ledger{act: act}
-	l.Address = client.Address{Name: "dbd", Network: "tcp", Address: listen(t, "tcp", l.serve)}
+	l.Address = client.Address{Name: "dbd", Network: "tcp", Address: sockettest.Serve(t, "tcp", l.serve)}
 	t.Cleanup(func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -26,41 +23,6 @@ import (
 	"schedrestd/rpc/sack"
 	"schedrestd/rpc/wire"
 )
-
-// listen listens on a new address until the test ends. It calls act(nc) for
-// each connection nc.
-func listen(t *testing.T, network string, act func(net.Conn)) string {
-	t.Helper()
-	address := "127.0.0.1:0"
-	if network == "unix" {
-		dir, err := sockettest.MkdirTemp("munge-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { os.RemoveAll(dir) })
-		address = filepath.Join(dir, "s")
-	}
-	ln, err := net.Listen(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wait sync.WaitGroup
-	wait.Go(func() {
-		for {
-			nc, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			wait.Go(func() {
-				defer nc.Close()
-				nc.SetDeadline(time.Now().Add(30 * time.Second))
-				act(nc)
-			})
-		}
-	})
-	t.Cleanup(func() { ln.Close(); wait.Wait() })
-	return ln.Addr().String()
-}
 
 // A journal records the requests to a fake munged, and to the daemons that
 // trust that munged.
@@ -177,9 +139,9 @@ func TestMunge(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			j := &journal{}
 			cfg := client.Config{
-				Controllers: []client.Address{{Name: "ctl", Network: tt.network, Address: listen(t, tt.network, j.controller)}},
-				Accounting:  []client.Address{{Name: "dbd", Network: tt.network, Address: listen(t, tt.network, j.accounting)}},
-				Munge:       &munge.Client{Socket: listen(t, "unix", j.munged)},
+				Controllers: []client.Address{{Name: "ctl", Network: tt.network, Address: sockettest.Serve(t, tt.network, j.controller)}},
+				Accounting:  []client.Address{{Name: "dbd", Network: tt.network, Address: sockettest.Serve(t, tt.network, j.accounting)}},
+				Munge:       &munge.Client{Socket: sockettest.Serve(t, "unix", j.munged)},
 				MungeUID:    64030,
 			}
 			tt.ask(client.New(cfg), client.NewAccounting(cfg), tt.cred)
@@ -201,7 +163,7 @@ func TestSack(t *testing.T) {
 	t.Parallel()
 	j := &journal{}
 	var asked [][]byte
-	socket := listen(t, "unix", func(nc net.Conn) {
+	socket := sockettest.Serve(t, "unix", func(nc net.Conn) {
 		request := make([]byte, 18+33)
 		if _, err := io.ReadFull(nc, request); err != nil {
 			return
@@ -213,8 +175,8 @@ func TestSack(t *testing.T) {
 		nc.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
 	})
 	cfg := client.Config{
-		Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: listen(t, "tcp", j.controller)}},
-		Accounting:  []client.Address{{Name: "dbd", Network: "tcp", Address: listen(t, "tcp", j.accounting)}},
+		Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: sockettest.Serve(t, "tcp", j.controller)}},
+		Accounting:  []client.Address{{Name: "dbd", Network: "tcp", Address: sockettest.Serve(t, "tcp", j.accounting)}},
 		MungeUID:    64030,
 		Sack: &sack.Client{Sockets: []string{socket}, Trusted: func(int, uint32) bool { return true },
 			Dial: func(context.Context, int) (net.Conn, error) { return net.Dial("unix", socket) }},
@@ -247,8 +209,8 @@ func TestMungeIsDown(t *testing.T) {
 	t.Parallel()
 	j := &journal{}
 	cfg := client.Config{
-		Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: listen(t, "tcp", j.controller)}},
-		Accounting:  []client.Address{{Name: "dbd", Network: "tcp", Address: listen(t, "tcp", j.accounting)}},
+		Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: sockettest.Serve(t, "tcp", j.controller)}},
+		Accounting:  []client.Address{{Name: "dbd", Network: "tcp", Address: sockettest.Serve(t, "tcp", j.accounting)}},
 		Munge:       &munge.Client{Socket: "/nowhere/munge.socket"},
 	}
 	_, submit := client.New(cfg).Submit(context.Background(), model.Credential{}, &model.JobDesc{})

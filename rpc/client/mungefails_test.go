@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/munge"
@@ -27,17 +28,17 @@ func TestMungeFails(t *testing.T) {
 		}
 	}
 	one := func(network string) client.Address {
-		return client.Address{Name: network, Network: "tcp", Address: listen(t, "tcp", j.controller)}
+		return client.Address{Name: network, Network: "tcp", Address: sockettest.Serve(t, "tcp", j.controller)}
 	}
 	cfg := client.Config{
 		Controllers: []client.Address{one("ctl"), one("bak")},
 		Accounting: []client.Address{
-			{Name: "dbd", Network: "tcp", Address: listen(t, "tcp", j.accounting)},
-			{Name: "dbd2", Network: "tcp", Address: listen(t, "tcp", j.accounting)},
+			{Name: "dbd", Network: "tcp", Address: sockettest.Serve(t, "tcp", j.accounting)},
+			{Name: "dbd2", Network: "tcp", Address: sockettest.Serve(t, "tcp", j.accounting)},
 		},
 		Munge: &munge.Client{Socket: filepath.Join(t.TempDir(), "none")},
 	}
-	cfg.Munge.Socket = listen(t, "unix", munged)
+	cfg.Munge.Socket = sockettest.Serve(t, "unix", munged)
 	local := model.Credential{}
 	c, a := client.New(cfg), client.NewAccounting(cfg)
 	ways := map[string]func() error{

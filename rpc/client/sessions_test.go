@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"
@@ -37,7 +38,7 @@ type keeper struct {
 
 func newKeeper(t *testing.T) *keeper {
 	k := &keeper{open: map[net.Conn]string{}}
-	k.Address = client.Address{Name: "dbd", Network: "tcp", Address: listen(t, "tcp", k.serve)}
+	k.Address = client.Address{Name: "dbd", Network: "tcp", Address: sockettest.Serve(t, "tcp", k.serve)}
 	t.Cleanup(func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -292,7 +293,7 @@ func TestRefusedTokenLosesItsSessions(t *testing.T) {
 // concurrentOpener does the same as opener, but serves several connections
 // concurrently.
 func concurrentOpener(t *testing.T, act func(nc net.Conn, v codec.Version)) client.Address {
-	return client.Address{Name: "dbd", Network: "tcp", Address: listen(t, "tcp", func(nc net.Conn) {
+	return client.Address{Name: "dbd", Network: "tcp", Address: sockettest.Serve(t, "tcp", func(nc net.Conn) {
 		if b, err := wire.Read(nc, 1<<20); err == nil && len(b) > 2 {
 			f, _ := message.ParseFrame(b[2:])
 			act(nc, f.Header.Version)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"
@@ -64,7 +65,7 @@ func tcp(nc net.Conn) *net.TCPConn {
 
 // scriptConns calls act with each connection to the daemon whose address it returns.
 func scriptConns(t *testing.T, name string, act func(net.Conn)) client.Address {
-	return client.Address{Name: name, Network: "tcp", Address: listen(t, "tcp", act)}
+	return client.Address{Name: name, Network: "tcp", Address: sockettest.Serve(t, "tcp", act)}
 }
 
 // TestTruncatedAnswer checks answers that end before their length, at the end of
@@ -201,7 +202,7 @@ func TestTLSRequired(t *testing.T) {
 // TestUnixWithoutTLS checks that a client with TLS uses none for a UNIX socket.
 func TestUnixWithoutTLS(t *testing.T) {
 	t.Parallel()
-	address := listen(t, "unix", func(nc net.Conn) {
+	address := sockettest.Serve(t, "unix", func(nc net.Conn) {
 		b := make([]byte, 4)
 		if _, err := io.ReadFull(nc, b); err == nil && binary.BigEndian.Uint32(b) < 1<<20 {
 			io.CopyN(io.Discard, nc, int64(binary.BigEndian.Uint32(b)))
@@ -231,7 +232,7 @@ func TestSessionOverTLS(t *testing.T) {
 			var mu sync.Mutex
 			var last *tls.Conn
 			k := newKeeper(t)
-			k.Address.Address = listen(t, "tcp", func(nc net.Conn) {
+			k.Address.Address = sockettest.Serve(t, "tcp", func(nc net.Conn) {
 				secure := tls.Server(nc, over.server)
 				mu.Lock()
 				last = secure

@@ -39,7 +39,7 @@ type copied struct {
 
 // maxCopy limits the length of a file in the cache, in bytes. In JSON a text may
 // take several times its length.
-const maxCopy = 6 * maxAnswer
+const maxCopy = 6 * MaxAnswer
 
 // abandoned is the age after which an incomplete file was left by a process that
 // no longer exists.

@@ -1,6 +1,7 @@
-// Package confserver fetches the cluster's configuration from its controllers,
-// for a machine that has no slurm.conf ("configless" in Slurm). It also keeps a
-// copy in a directory, for a start while no controller answers.
+// Package confserver prepares a request for the cluster's configuration to its
+// controllers, for a machine that has no slurm.conf ("configless" in Slurm).
+// Package request sends it. Package confserver also keeps a copy of the
+// configuration in a directory, for a start while no controller answers.
 //
 // A controller sends its configuration to any authenticated user. What it sends
 // is not secret, but who sends it matters: the configuration says where the

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -27,38 +26,16 @@ const credential = "MUNGE:AwQFAAB+/w==:"
 // and the request, including its header.
 func munged(t testing.TB, act func(nc net.Conn, request []byte)) *Client {
 	t.Helper()
-	dir, err := sockettest.MkdirTemp("munge-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln, err := net.Listen("unix", filepath.Join(dir, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wait sync.WaitGroup
-	wait.Go(func() {
-		for {
-			nc, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			wait.Go(func() {
-				defer nc.Close()
-				nc.SetDeadline(time.Now().Add(30 * time.Second))
-				request := make([]byte, headerLength)
-				if _, err := io.ReadFull(nc, request); err != nil {
-					return
-				}
-				body := make([]byte, binary.BigEndian.Uint32(request[7:]))
-				if _, err := io.ReadFull(nc, body); err != nil {
-					return
-				}
-				act(nc, append(request, body...))
-			})
+	return &Client{Socket: sockettest.Serve(t, "unix", func(nc net.Conn) {
+		request := make([]byte, headerLength)
+		if _, err := io.ReadFull(nc, request); err != nil {
+			return
 		}
-	})
-	t.Cleanup(func() { ln.Close(); wait.Wait(); os.RemoveAll(dir) })
-	return &Client{Socket: filepath.Join(dir, "s")}
+		body := make([]byte, binary.BigEndian.Uint32(request[7:]))
+		if _, err := io.ReadFull(nc, body); err == nil {
+			act(nc, append(request, body...))
+		}
+	})}
 }
 
 // respondWith returns a function that sends the same answer to every request.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,37 +23,16 @@ const credential = "eyJhbGciOiJIUzI1NiJ9.eyJ1aWQiOjF9.c2ln-_"
 // each request.
 func kiosk(t testing.TB, act func(nc net.Conn, request []byte)) string {
 	t.Helper()
-	dir, err := sockettest.MkdirTemp("sack-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln, err := net.Listen("unix", filepath.Join(dir, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wait sync.WaitGroup
-	wait.Go(func() {
-		for {
-			nc, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			wait.Go(func() {
-				defer nc.Close()
-				nc.SetDeadline(time.Now().Add(30 * time.Second))
-				head := make([]byte, 6)
-				if _, err := io.ReadFull(nc, head); err != nil {
-					return
-				}
-				body := make([]byte, binary.BigEndian.Uint32(head[2:])-4) // the length includes itself, but not the version
-				if _, err := io.ReadFull(nc, body); err == nil {
-					act(nc, append(head, body...))
-				}
-			})
+	return sockettest.Serve(t, "unix", func(nc net.Conn) {
+		head := make([]byte, 6)
+		if _, err := io.ReadFull(nc, head); err != nil {
+			return
+		}
+		body := make([]byte, binary.BigEndian.Uint32(head[2:])-4) // the length includes itself, but not the version
+		if _, err := io.ReadFull(nc, body); err == nil {
+			act(nc, append(head, body...))
 		}
 	})
-	t.Cleanup(func() { ln.Close(); wait.Wait(); os.RemoveAll(dir) })
-	return filepath.Join(dir, "s")
 }
 
 func clientOf(sockets ...string) *Client {

@@ -5,6 +5,7 @@ import (
 	"net"
 	"testing"
 
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/rpc/tlsconn/tlstest"
 )
 
@@ -16,7 +17,7 @@ func BenchmarkConnect(b *testing.B) {
 		tickets bool
 	}{{"whole", false}, {"resumed", true}} {
 		b.Run(bb.name, func(b *testing.B) {
-			address := serve(b, answering(&tls.Config{Certificates: []tls.Certificate{ca.Issue(b)}, SessionTicketsDisabled: !bb.tickets}))
+			address := sockettest.Serve(b, "tcp", answering(&tls.Config{Certificates: []tls.Certificate{ca.Issue(b)}, SessionTicketsDisabled: !bb.tickets}))
 			client := newClient(b, false, ca)
 			for b.Loop() {
 				raw, err := net.Dial("tcp", address)

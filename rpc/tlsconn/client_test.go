@@ -14,34 +14,9 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/rpc/tlsconn/tlstest"
 )
-
-// serve calls act with each connection to the address that it returns.
-func serve(t testing.TB, act func(net.Conn)) (address string) {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			nc, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer nc.Close()
-				nc.SetDeadline(time.Now().Add(time.Minute))
-				act(nc)
-			}()
-		}
-	}()
-	t.Cleanup(func() { ln.Close(); <-done })
-	return ln.Addr().String()
-}
 
 func dial(t testing.TB, address string) net.Conn {
 	t.Helper()
@@ -191,7 +166,7 @@ func TestConnect(t *testing.T) {
 				tt.names = []string{"ctl.example", "ctl-internal"}
 			}
 			for range 2 { // the second one may resume the session
-				nc, err := client.Connect(ctx, dial(t, serve(t, tt.server)), tt.names)
+				nc, err := client.Connect(ctx, dial(t, sockettest.Serve(t, "tcp", tt.server)), tt.names)
 				if tt.problem != "" {
 					checkProblem(t, err, tt.kind, tt.problem, tt.hint)
 					continue
@@ -230,7 +205,7 @@ func TestResume(t *testing.T) {
 		t.Run(tls.VersionName(version), func(t *testing.T) {
 			t.Parallel()
 			ca := tlstest.NewCA(t)
-			address := serve(t, answering(&tls.Config{Certificates: []tls.Certificate{ca.Issue(t, func(c *x509.Certificate) { c.IPAddresses = nil })}, MaxVersion: version}))
+			address := sockettest.Serve(t, "tcp", answering(&tls.Config{Certificates: []tls.Certificate{ca.Issue(t, func(c *x509.Certificate) { c.IPAddresses = nil })}, MaxVersion: version}))
 			client := newClient(t, false, ca)
 			connect := func() (*Conn, error) {
 				nc, err := client.Connect(t.Context(), dial(t, address), []string{"another.example"})
@@ -338,7 +313,7 @@ func TestCutOff(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			release := make(chan struct{})
-			address := serve(t, func(nc net.Conn) {
+			address := sockettest.Serve(t, "tcp", func(nc net.Conn) {
 				server := tls.Server(nc, config)
 				server.Write([]byte("answer"))
 				<-release
@@ -384,7 +359,7 @@ func TestHasNoInput(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			acted := make(chan struct{})
-			address := serve(t, func(nc net.Conn) {
+			address := sockettest.Serve(t, "tcp", func(nc net.Conn) {
 				server := tls.Server(nc, config)
 				if server.Handshake() == nil {
 					tt.act(nc.(*net.TCPConn), server)
@@ -415,7 +390,7 @@ func TestHasNoInput(t *testing.T) {
 func TestUsableAfterHasNoInput(t *testing.T) {
 	t.Parallel()
 	ca := tlstest.NewCA(t)
-	address := serve(t, answering(&tls.Config{Certificates: []tls.Certificate{ca.Issue(t)}}))
+	address := sockettest.Serve(t, "tcp", answering(&tls.Config{Certificates: []tls.Certificate{ca.Issue(t)}}))
 	nc, err := newClient(t, false, ca).Connect(t.Context(), dial(t, address), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/internal/socket/sockettest"
 	"schedrestd/rpc/tlsconn/tlstest"
 )
 
@@ -23,7 +24,7 @@ func TestServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	errors := make(chan error, 1)
-	address := serve(t, func(nc net.Conn) {
+	address := sockettest.Serve(t, "tcp", func(nc net.Conn) {
 		secure := s.Wrap(nc)
 		defer secure.Close()
 		text := make([]byte, 4)
@@ -93,7 +94,7 @@ func TestClientHasGone(t *testing.T) {
 	hello := new(greeting)
 	tls.Client(hello, &tls.Config{InsecureSkipVerify: true}).Handshake()
 	gone, errs := make(chan bool), make(chan error, 1)
-	address := serve(t, func(nc net.Conn) {
+	address := sockettest.Serve(t, "tcp", func(nc net.Conn) {
 		if <-gone {
 			for !hasGone(nc) {
 				time.Sleep(time.Millisecond)

@@ -50,7 +50,7 @@ func (j *Journal) run() {
 }
 
 // writeLocked appends batch to the file and waits for the disk. During the disk
-// access, write releases the lock, so that other commits can queue for the next
+// access, it releases the lock, so that other commits can queue for the next
 // batch.
 func (j *Journal) writeLocked(batch []*commit) error {
 	var out []byte

@@ -23,17 +23,17 @@ func All() ([]Stat, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []Stat
+	var processes []Stat
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
 		if st, err := ReadStat(pid); err == nil {
-			all = append(all, st)
+			processes = append(processes, st)
 		}
 	}
-	return all, nil
+	return processes, nil
 }
 
 // Descendants returns all children of the process with the id root, their
@@ -42,16 +42,16 @@ func All() ([]Stat, error) {
 // subreaper, the list also includes running descendants that have called setsid
 // and have lost their parents.
 func Descendants(root int) ([]Stat, error) {
-	all, err := All()
+	processes, err := All()
 	if err != nil {
 		return nil, err
 	}
-	return descendants(all, root), nil
+	return descendants(processes, root), nil
 }
 
-func descendants(all []Stat, root int) []Stat {
+func descendants(processes []Stat, root int) []Stat {
 	children := make(map[int][]Stat)
-	for _, st := range all {
+	for _, st := range processes {
 		if st.PID != root {
 			children[st.Parent] = append(children[st.Parent], st)
 		}
@@ -97,13 +97,13 @@ func Children() ([]int, error) {
 // WithVariable returns the user's running processes that were started with the
 // given environment variable. The variable argument has the form NAME=value.
 func WithVariable(uid uint32, variable string) ([]Stat, error) {
-	all, err := All()
+	processes, err := All()
 	if err != nil {
 		return nil, err
 	}
 	want := []byte("\x00" + variable + "\x00")
 	var found []Stat
-	for _, st := range all {
+	for _, st := range processes {
 		dir := "/proc/" + strconv.Itoa(st.PID)
 		var owner syscall.Stat_t
 		if st.State == 'Z' || syscall.Stat(dir, &owner) != nil || owner.Uid != uid {

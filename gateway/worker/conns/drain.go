@@ -71,5 +71,5 @@ func (t *Table) Wait() { t.open.Wait() }
 func (t *Table) Flush() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.outbox.await()
+	t.outbox.awaitLocked()
 }

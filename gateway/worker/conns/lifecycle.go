@@ -50,7 +50,7 @@ func (t *Table) add(c *Conn) *Conn {
 	c.table, c.reported, c.counted = t, work.Answering, true
 	t.conns[c.id] = c
 	t.setStageLocked(c, work.Waiting)
-	t.outbox.add(&work.ConnectionTaken{ID: c.id})
+	t.outbox.addLocked(&work.ConnectionTaken{ID: c.id})
 	return c
 }
 
@@ -122,7 +122,7 @@ func (t *Table) reportDoneLocked(c *Conn) {
 	if c.counted = false; !c.closed {
 		t.uncounted++
 	}
-	t.outbox.add(&work.ConnectionDone{ID: c.id})
+	t.outbox.addLocked(&work.ConnectionDone{ID: c.id})
 }
 
 // connKey is the context key of a request's Conn.

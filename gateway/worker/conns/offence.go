@@ -39,7 +39,7 @@ func (t *Table) reportLocked(c *Conn, kind work.OffenceKind, credential uint64) 
 		t.counts.Unreported.Add(1)
 	default:
 		t.counts.Reported.Add(1)
-		t.outbox.add(&work.Offence{ID: c.id, Kind: kind, Credential: credential})
+		t.outbox.addLocked(&work.Offence{ID: c.id, Kind: kind, Credential: credential})
 	}
 }
 

@@ -16,12 +16,12 @@ type outbox struct {
 	sent    *sync.Cond // for the end of sending
 }
 
-// add adds a message. It is sent when the caller calls flush.
-func (o *outbox) add(m ipc.Message) { o.waiting = append(o.waiting, m) }
+// addLocked adds a message. It is sent when the caller calls flushLocked.
+func (o *outbox) addLocked(m ipc.Message) { o.waiting = append(o.waiting, m) }
 
-// flush sends all messages, unless another goroutine is already doing so. It
-// must be called with the mutex locked, and unlocks it.
-func (o *outbox) flush(mu *sync.Mutex) {
+// flushLocked sends all messages, unless another goroutine is already doing so.
+// It unlocks the mutex.
+func (o *outbox) flushLocked(mu *sync.Mutex) {
 	defer mu.Unlock()
 	if o.sending || len(o.waiting) == 0 {
 		return
@@ -40,9 +40,8 @@ func (o *outbox) flush(mu *sync.Mutex) {
 	o.sent.Broadcast()
 }
 
-// await waits until all messages are sent. It must be called with the mutex
-// locked.
-func (o *outbox) await() {
+// awaitLocked waits until all messages are sent.
+func (o *outbox) awaitLocked() {
 	for o.sending {
 		o.sent.Wait()
 	}

@@ -80,6 +80,6 @@ func (t *Table) reportDueLocked(now time.Time) {
 func (t *Table) reportStageLocked(c *Conn, stage work.Stage) {
 	if c.counted && c.reported != stage {
 		c.reported = stage
-		t.outbox.add(&work.Progress{ID: c.id, Stage: stage})
+		t.outbox.addLocked(&work.Progress{ID: c.id, Stage: stage})
 	}
 }

@@ -147,4 +147,4 @@ type slowBody struct {
 }
 
 // unlock unlocks mu, and sends the messages that were added meanwhile.
-func (t *Table) unlock() { t.outbox.flush(&t.mu) }
+func (t *Table) unlock() { t.outbox.flushLocked(&t.mu) }

@@ -40,23 +40,23 @@ func newParking(s *work.Setup) *parking {
 func (k *parking) acquire(user string, stop func()) *parkingPlace {
 	k.mu.Lock()
 	held := k.queue.Held(user)
-	var other *parkingPlace
+	var displaced *parkingPlace
 	if k.queue.Free() <= 0 {
-		other, _ = k.queue.Most()
+		displaced, _ = k.queue.Most()
 	}
-	if held >= k.row.Share || k.queue.Free() <= 0 && (other == nil || k.queue.Held(other.user) < held+2) {
+	if held >= k.row.Share || k.queue.Free() <= 0 && (displaced == nil || k.queue.Held(displaced.user) < held+2) {
 		k.mu.Unlock()
 		return nil
 	}
 	p := &parkingPlace{parking: k, user: user, stop: stop}
-	if other != nil {
-		k.removeLocked(other)
+	if displaced != nil {
+		k.removeLocked(displaced)
 	}
 	k.queue.Hold(user, 1)
 	k.queue.Push(user, p)
 	k.mu.Unlock()
-	if other != nil {
-		other.stop()
+	if displaced != nil {
+		displaced.stop()
 	}
 	return p
 }
@@ -104,18 +104,18 @@ var errParked = errs.New(errs.TooMany, "server busy: too many requests wait for 
 
 // Park implements rest.Worker.Park.
 func Park(ctx context.Context, user string, stop func()) (rest.Parked, error) {
-	one, ok := ctx.Value(placeKey{}).(*place)
+	held, ok := ctx.Value(placeKey{}).(*place)
 	if !ok { // a test
 		return rest.NoWorker{}.Park(ctx, user, stop)
 	}
-	waiting := one.limiter.parked.acquire(user, stop)
+	waiting := held.limiter.parked.acquire(user, stop)
 	if waiting == nil {
-		one.limiter.Counts.WaitsRefused.Add(1)
+		held.limiter.Counts.WaitsRefused.Add(1)
 		return nil, withRetryAfter(errParked, parkedRetryAfter)
 	}
-	one.request.Park(stop, false)
-	one.Release()
-	return &parkedRequest{waiting, one}, nil
+	held.request.Park(stop, false)
+	held.Release()
+	return &parkedRequest{waiting, held}, nil
 }
 
 // parkedRetryAfter is the Retry-After for a client that can't wait.
@@ -144,23 +144,23 @@ func (p *parkedRequest) Leave() { p.release() }
 // dispatcher would not know that it waits for the daemon, and if its client left,
 // would replace this worker in the middle of the change.
 func ParkCall(ctx context.Context, changing bool, stop func()) (resume func(), err error) {
-	one, ok := ctx.Value(placeKey{}).(*place)
-	if !ok || !one.claimed { // the credential is being verified, or it is a test
+	held, ok := ctx.Value(placeKey{}).(*place)
+	if !ok || !held.claimed { // the credential is being verified, or it is a test
 		return func() {}, nil
 	}
 	var waiting *parkingPlace
 	if changing {
-		waiting = one.limiter.parked.force(one.user)
-	} else if waiting = one.limiter.parked.acquire(one.user, stop); waiting == nil {
-		one.limiter.Counts.WaitsRefused.Add(1)
+		waiting = held.limiter.parked.force(held.user)
+	} else if waiting = held.limiter.parked.acquire(held.user, stop); waiting == nil {
+		held.limiter.Counts.WaitsRefused.Add(1)
 		return nil, errCallsParked
 	}
-	one.request.Park(stop, true)
-	one.Release()
+	held.request.Park(stop, true)
+	held.Release()
 	return func() {
 		waiting.release()
-		one.Place = one.limiter.places.Force(one.user)
-		one.request.Resume(one.Place)
+		held.Place = held.limiter.places.Force(held.user)
+		held.request.Resume(held.Place)
 	}, nil
 }
 

@@ -1,4 +1,4 @@
-package fetcher
+package confined
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/conf"
+	"schedrestd/gateway/fetcher"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/confserver"
@@ -51,16 +52,36 @@ func serveFiles(t *testing.T, ln net.Listener, files ...model.ConfigFile) string
 	return confservertest.Address(ln)
 }
 
-// options returns the options for fetching from servers, and the log.
-func options(t *testing.T, servers string) (Options, *bytes.Buffer) {
+// options returns the options for fetching with this program, and the log.
+func options(t *testing.T) (fetcher.Options, *bytes.Buffer) {
+	t.Helper()
+	program, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { program.Close() })
+	log := new(bytes.Buffer)
+	return fetcher.Options{Program: program, Log: slog.New(slog.NewTextHandler(log, nil))}, log
+}
+
+// prepare returns the task of fetching from servers.
+func prepare(t *testing.T, servers, token string) (confserver.Task, error) {
 	t.Helper()
 	list, err := confserver.Parse(servers)
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := new(bytes.Buffer)
-	return Options{Options: confserver.Options{Servers: list, Token: confservertest.Token, Munge: "/nowhere/munge", Sack: []string{"/nowhere/sack"},
-		Log: slog.New(slog.NewTextHandler(log, nil))}}, log
+	return confserver.Prepare(confserver.Options{Servers: list, Token: token, Munge: "/nowhere/munge", Sack: []string{"/nowhere/sack"}, Log: slog.New(slog.DiscardHandler)})
+}
+
+// fetchFrom has another process fetch the configuration.
+func fetchFrom(t *testing.T, limit time.Duration, servers string, o fetcher.Options) (conf.Sent, error) {
+	t.Helper()
+	task, err := prepare(t, servers, confservertest.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fetcher.Fetch(limit, task, o)
 }
 
 // patience is the limit for requests that should not reach their limit.
@@ -94,12 +115,15 @@ func TestFetch(t *testing.T) {
 		{name: "no CA", servers: overTLS, token: confservertest.Token, ca: []byte("x"), kind: errs.Invalid, text: "/ca.pem"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			o, log := options(t, tt.servers)
-			o.Token, o.CA = tt.token, tt.ca
-			if tt.ca != nil {
+			o, log := options(t)
+			if o.CA = tt.ca; tt.ca != nil {
 				o.CAFile = "/ca.pem"
 			}
-			sent, err := Fetch(patience, o)
+			task, err := prepare(t, tt.servers, tt.token)
+			var sent conf.Sent
+			if err == nil {
+				sent, err = fetcher.Fetch(patience, task, o)
+			}
 			if tt.from != "" {
 				if diff := cmp.Diff(conf.Sent{Origin: tt.from, Files: want}, sent); err != nil || diff != "" || log.Len() > 0 {
 					t.Errorf("%v\n%s%s", err, diff, log)
@@ -118,8 +142,8 @@ func TestFetch(t *testing.T) {
 func TestLongAnswer(t *testing.T) {
 	sandboxtest.Need(t)
 	long := strings.Repeat("#0123456789abcdef\n", 15<<20/18)
-	o, log := options(t, serveFiles(t, confservertest.Listen(t, "unix"), model.ConfigFile{Name: "slurm.conf", Text: long, Exists: true}))
-	sent, err := Fetch(patience, o)
+	o, log := options(t)
+	sent, err := fetchFrom(t, patience, serveFiles(t, confservertest.Listen(t, "unix"), model.ConfigFile{Name: "slurm.conf", Text: long, Exists: true}), o)
 	if err != nil || sent.Files["slurm.conf"] != long || log.Len() > 0 {
 		t.Errorf("%d bytes, %v\n%s", len(sent.Files["slurm.conf"]), err, log)
 	}
@@ -130,13 +154,13 @@ func TestLongAnswer(t *testing.T) {
 func TestServer(t *testing.T) {
 	sandboxtest.Need(t)
 	for _, network := range []string{"tcp", "unix"} {
-		o, _ := options(t, serve(t, confservertest.Listen(t, network)))
-		task, err := confserver.Prepare(o.Options)
+		o, _ := options(t)
+		task, err := prepare(t, serve(t, confservertest.Listen(t, network)), confservertest.Token)
 		if err != nil {
 			t.Fatal(err)
 		}
 		task.Endpoints[0].Trusted = []uint32{1 << 30}
-		sent, err := run(patience, task, o)
+		sent, err := fetcher.Fetch(patience, task, o)
 		if want := fmt.Sprintf("is served by uid %d", os.Geteuid()); errs.KindOf(err) != errs.Unavailable || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v", network, sent, err)
 		}
@@ -183,8 +207,8 @@ func TestHostileController(t *testing.T) {
 					}()
 				}
 			}()
-			o, log := options(t, confservertest.Address(ln))
-			sent, err := Fetch(tt.limit, o)
+			o, log := options(t)
+			sent, err := fetchFrom(t, tt.limit, confservertest.Address(ln), o)
 			if err == nil || errs.KindOf(err) != tt.kind || log.Len() > 0 {
 				t.Errorf("%v; kind %v: %v\n%s", sent, errs.KindOf(err), err, log)
 			}
@@ -193,47 +217,47 @@ func TestHostileController(t *testing.T) {
 }
 
 // captured are the actions of a process that an attacker has captured.
-var captured = map[string]func(Task) (conf.Sent, error){
-	"panic": func(Task) (conf.Sent, error) { panic("decoding \x1b[2J") },
-	"exit": func(Task) (conf.Sent, error) {
+var captured = map[string]func(fetcher.Task) (conf.Sent, error){
+	"panic": func(fetcher.Task) (conf.Sent, error) { panic("decoding \x1b[2J") },
+	"exit": func(fetcher.Task) (conf.Sent, error) {
 		os.Exit(3)
 		return conf.Sent{}, nil
 	},
-	"stall": func(Task) (conf.Sent, error) {
+	"stall": func(fetcher.Task) (conf.Sent, error) {
 		time.Sleep(time.Hour)
 		return conf.Sent{}, nil
 	},
-	"forbidden call": func(Task) (conf.Sent, error) {
+	"forbidden call": func(fetcher.Task) (conf.Sent, error) {
 		_, _, _ = unix.RawSyscall(unix.SYS_SETNS, 0, 0, 0)
 		return conf.Sent{}, nil
 	},
-	"garbage": func(Task) (conf.Sent, error) {
+	"garbage": func(fetcher.Task) (conf.Sent, error) {
 		os.Stdout.WriteString("{}")
 		return conf.Sent{}, nil
 	},
-	"no result": func(Task) (conf.Sent, error) {
+	"no result": func(fetcher.Task) (conf.Sent, error) {
 		os.Exit(0)
 		return conf.Sent{}, nil
 	},
-	"half a result": func(Task) (conf.Sent, error) {
+	"half a result": func(fetcher.Task) (conf.Sent, error) {
 		os.Stdout.WriteString("4:sent,9999:")
 		os.Exit(0)
 		return conf.Sent{}, nil
 	},
-	"endless result": func(Task) (conf.Sent, error) {
+	"endless result": func(fetcher.Task) (conf.Sent, error) {
 		for piece := make([]byte, 1<<20); ; {
 			if _, err := os.Stdout.Write(piece); err != nil {
 				time.Sleep(time.Hour)
 			}
 		}
 	},
-	"endless log": func(t Task) (conf.Sent, error) {
+	"endless log": func(t fetcher.Task) (conf.Sent, error) {
 		for range 1 << 16 {
 			os.Stderr.WriteString("\x1b[2J error: root\n")
 		}
 		return conf.Sent{}, errs.New(errs.Invalid, "logged")
 	},
-	"memory": func(Task) (conf.Sent, error) {
+	"memory": func(fetcher.Task) (conf.Sent, error) {
 		var list [][]byte
 		for range 1 << 10 {
 			piece := make([]byte, 1<<20)
@@ -244,29 +268,29 @@ var captured = map[string]func(Task) (conf.Sent, error){
 		}
 		return conf.Sent{}, fmt.Errorf("has %d MiB", len(list))
 	},
-	"other controller": func(Task) (conf.Sent, error) {
+	"other controller": func(fetcher.Task) (conf.Sent, error) {
 		return conf.Sent{Origin: "ctl:1", Files: map[string]string{"slurm.conf": text}}, nil
 	},
-	"many files": func(t Task) (conf.Sent, error) {
+	"many files": func(t fetcher.Task) (conf.Sent, error) {
 		sent := conf.Sent{Origin: t.Endpoints[0].Name, Files: map[string]string{"slurm.conf": text}}
 		for i := range 1500 {
 			sent.Files[fmt.Sprint(i)] = ""
 		}
 		return sent, nil
 	},
-	"terminal": func(Task) (conf.Sent, error) {
+	"terminal": func(fetcher.Task) (conf.Sent, error) {
 		return conf.Sent{}, errs.New(errs.Invalid, "one\ntwo\x1b[2J").WithHint("\x1b[2J")
 	},
-	"no endpoint": func(t Task) (conf.Sent, error) {
+	"no endpoint": func(t fetcher.Task) (conf.Sent, error) {
 		_, err := (&dialer{task: &t}).dial(context.Background(), 0xffff)
 		return conf.Sent{}, err
 	},
-	"no request": func(t Task) (conf.Sent, error) {
+	"no request": func(t fetcher.Task) (conf.Sent, error) {
 		unix.Write(channelFD, make([]byte, 3))
 		_, _, err := receive()
 		return conf.Sent{}, err
 	},
-	"many connections": func(t Task) (conf.Sent, error) {
+	"many connections": func(t fetcher.Task) (conf.Sent, error) {
 		d := dialer{task: &t}
 		for i := 0; ; i++ {
 			nc, err := d.dial(context.Background(), 0)
@@ -307,13 +331,13 @@ func TestCapturedProcess(t *testing.T) {
 		{"many connections", errs.Internal, "after 1000 connections", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			o, log := options(t, address)
+			o, log := options(t)
 			o.Argv = []string{tt.name}
 			limit := patience
 			if tt.kind == errs.Timeout {
 				limit = time.Second
 			}
-			sent, err := Fetch(limit, o)
+			sent, err := fetchFrom(t, limit, address, o)
 			if err == nil || errs.KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.text) || strings.Contains(err.Error()+errs.HintOf(err)+log.String(), "\x1b") {
 				t.Errorf("%v; kind %v: %q", sent, errs.KindOf(err), err)
 			}
@@ -322,41 +346,4 @@ func TestCapturedProcess(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestResult checks that a result is decoded to what was encoded, and that no
-// other text is a result.
-func TestResult(t *testing.T) {
-	sent := conf.Sent{Origin: "c", Files: map[string]string{"slurm.conf": "1:a,\x00", "b": ""}}
-	got, err := decodeResult(encodeResult(sent, nil))
-	if diff := cmp.Diff(sent, got); err != nil || diff != "" {
-		t.Errorf("%v\n%s", err, diff)
-	}
-	want := errs.New(errs.NotFound, "a").WithHint("b")
-	if _, err := decodeResult(encodeResult(conf.Sent{}, want)); cmp.Diff(error(want), err) != "" {
-		t.Errorf("%v", err)
-	}
-	for _, raw := range []string{"", "4:sent,", "4:sent,1:c,1:a,", "4:sent,1:c,1:a,1:b", "4:sent,1:c,1:a,2:b,", "+4:sent,1:c,", "4:sent,99999999999999999999:", "6:failed,1:x,1:a,1:b,", "6:failed,1:1,1:a,", "4:send,1:c,"} {
-		if got, err := decodeResult([]byte(raw)); err == nil {
-			t.Errorf("%q: %v", raw, got)
-		}
-	}
-}
-
-// FuzzResult checks that no result of a captured process causes a panic, and that
-// the files in it are not longer than it.
-func FuzzResult(f *testing.F) {
-	f.Add(encodeResult(conf.Sent{Origin: "c", Files: map[string]string{"slurm.conf": "x", "b": ""}}, nil))
-	f.Add(encodeResult(conf.Sent{}, errs.New(errs.NotFound, "a\nb").WithHint("c")))
-	f.Add([]byte("4:sent,4294967295:"))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		sent, err := decodeResult(raw)
-		size := len(sent.Origin)
-		for name, text := range sent.Files {
-			size += len(name) + len(text)
-		}
-		if size > len(raw) || err == nil && sent.Files[conf.MainFile] == "" {
-			t.Errorf("%q: %d bytes, %v", raw, size, err)
-		}
-	})
 }

@@ -1,4 +1,6 @@
-package fetcher
+// Package confined is the process that package fetcher starts. It is part of the
+// worker's program.
+package confined
 
 import (
 	"context"
@@ -11,13 +13,13 @@ import (
 	"net"
 	"os"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"schedrestd/conf"
-	"schedrestd/rpc/client"
+	"schedrestd/gateway/fetcher"
 	"schedrestd/rpc/confserver"
+	"schedrestd/rpc/confserver/request"
 	"schedrestd/rpc/tlsconn"
 	"schedrestd/security"
 	"schedrestd/security/sandbox"
@@ -26,20 +28,10 @@ import (
 
 // Requested reports whether the program was started with args in order to fetch
 // the configuration.
-func Requested(args []string) bool { return len(args) > 0 && args[0] == Name }
+func Requested(args []string) bool { return len(args) > 0 && args[0] == fetcher.Name }
 
 // Rename gives the process its name. Call it from an init function.
 func Rename() { self.Rename("schedrestd-fetc") } // the kernel has room for 15 bytes
-
-// A Task is what the process reads from its standard input.
-type Task struct {
-	confserver.Task
-	Limit          time.Duration
-	CAFile         string
-	CA             []byte
-	CheckNames     bool
-	Audit, Require bool
-}
 
 const (
 	channelFD = sandbox.Channel // on which connections are requested; the sandbox permits recvmsg(2) only there
@@ -52,8 +44,8 @@ func Main() int { return Run(fetch) }
 
 // Run confines the process, calls act, and writes the result. Only tests call it
 // with another function than fetch.
-func Run(act func(Task) (conf.Sent, error)) int {
-	var t Task
+func Run(act func(fetcher.Task) (conf.Sent, error)) int {
+	var t fetcher.Task
 	err := json.NewDecoder(os.Stdin).Decode(&t)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")
@@ -64,7 +56,7 @@ func Run(act func(Task) (conf.Sent, error)) int {
 	if err == nil {
 		sent, err = act(t)
 	}
-	if _, err := os.Stdout.Write(encodeResult(sent, err)); err != nil {
+	if _, err := os.Stdout.Write(fetcher.EncodeResult(sent, err)); err != nil {
 		return 1
 	}
 	return 0
@@ -72,7 +64,7 @@ func Run(act func(Task) (conf.Sent, error)) int {
 
 // confine confines the process. Its sandbox is that of a worker that receives all
 // its connections.
-func confine(t Task) error {
+func confine(t fetcher.Task) error {
 	if security.Sandboxed {
 		if err := unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: maxData, Max: maxData}); err != nil {
 			return fmt.Errorf("limit the memory to %d bytes: %w", maxData, err)
@@ -86,7 +78,7 @@ func confine(t Task) error {
 }
 
 // fetch fetches the configuration.
-func fetch(t Task) (conf.Sent, error) {
+func fetch(t fetcher.Task) (conf.Sent, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), t.Limit)
 	defer cancel()
 	var secure *tlsconn.Client
@@ -97,20 +89,20 @@ func fetch(t Task) (conf.Sent, error) {
 		}
 	}
 	d := dialer{task: &t}
-	return t.Fetch(ctx, secure, slog.New(slog.DiscardHandler), d.dial)
+	return request.Send(ctx, &t.Task, secure, slog.New(slog.DiscardHandler), d.dial)
 }
 
 // dialer gets connections from the process that started this one.
 type dialer struct {
-	task *Task
+	task *fetcher.Task
 	mu   sync.Mutex // held from a request to its answer
 }
 
 func (d *dialer) dial(_ context.Context, endpoint int) (net.Conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	request := binary.LittleEndian.AppendUint16(nil, uint16(endpoint))
-	if _, err := unix.Write(channelFD, request); err != nil {
+	index := binary.LittleEndian.AppendUint16(nil, uint16(endpoint))
+	if _, err := unix.Write(channelFD, index); err != nil {
 		return nil, fmt.Errorf("request a connection: %w", err)
 	}
 	a, fd, err := receive()
@@ -118,14 +110,14 @@ func (d *dialer) dial(_ context.Context, endpoint int) (net.Conn, error) {
 		return nil, fmt.Errorf("receive a connection: %w", err)
 	}
 	if a.Failure != nil {
-		return nil, a.Failure.err()
+		return nil, a.Failure.Err()
 	}
-	return &connection{os.NewFile(uintptr(fd), "connection"), d.task.Endpoints[endpoint].Address, a}, nil
+	return &connection{os.NewFile(uintptr(fd), "connection"), d.task.Endpoints[endpoint], a}, nil
 }
 
 // receive receives an answer and, if it is positive, the connection.
-func receive() (a answer, fd int, err error) {
-	text, oob := make([]byte, maxAnswer), make([]byte, unix.CmsgSpace(4))
+func receive() (a fetcher.Answer, fd int, err error) {
+	text, oob := make([]byte, fetcher.MaxAnswer), make([]byte, unix.CmsgSpace(4))
 	n, oobn, _, _, err := unix.Recvmsg(channelFD, text, oob, unix.MSG_CMSG_CLOEXEC)
 	if err != nil {
 		return a, -1, err
@@ -150,8 +142,8 @@ func receive() (a answer, fd int, err error) {
 // connection is a connection that another process has opened.
 type connection struct {
 	*os.File
-	to     client.Address
-	answer answer
+	to     confserver.Endpoint
+	answer fetcher.Answer
 }
 
 // Server implements peer.BrokeredConn.
