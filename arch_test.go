@@ -38,17 +38,10 @@ const module = "schedrestd/"
 var floors = [][]string{
 	{"docs", "internal/asset", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/keystate", "internal/loglevel", "internal/origin", "internal/printable", "internal/programtest", "internal/release", "internal/setting", "internal/sockaddr", "internal/typo", "metric", "model"},
 	{"api/schema", "api/scope", "become", "gateway/endpoint", "gateway/worker/count", "gateway/worker/logger", "gateway/worker/stdio", "internal/completion", "internal/feature", "internal/guard", "internal/hmackey", "internal/http1", "internal/notify", "internal/penalty", "internal/rate", "internal/semaphore", "internal/sockdiag", "internal/socket", "internal/thread", "internal/throttle", "internal/zone", "ipc", "metric/cluster", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/tlsconn", "rpc/wire", "security", "web"},
-<<<<<<< HEAD
 	{"auth/gatewaytoken", "gateway/confinement", "internal/limit", "security/self"},
-	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "gateway/worker/http1server", "gateway/worker/http2server", "metric/table", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message"},
-	{"auth", "gateway/dispatcher/dial", "gateway/dispatcher/process", "handlers", "metric/label", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},
-	{"gateway/dispatcher/inetd", "gateway/dispatcher/service", "gateway/dispatcher/tokenfile", "gateway/worker/broker", "gateway/worker/clientconn", "gateway/worker/proxy", "rpc/confserver", "rpc/confserver/confservertest"},
-=======
-	{"gateway/confinement", "internal/limit", "security/self"},
 	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "gateway/worker/http1server", "gateway/worker/http2server", "metric/table", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message", "rpc/serveruid"},
 	{"auth", "gateway/dispatcher/dial", "gateway/dispatcher/process", "handlers", "metric/label", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/confserver", "rpc/server"},
-	{"gateway/dispatcher/inetd", "gateway/dispatcher/service", "gateway/worker/broker", "gateway/worker/clientconn", "gateway/worker/proxy", "rpc/confserver/confservertest", "rpc/confserver/request"},
->>>>>>> w-small
+	{"gateway/dispatcher/inetd", "gateway/dispatcher/service", "gateway/dispatcher/tokenfile", "gateway/worker/broker", "gateway/worker/clientconn", "gateway/worker/proxy", "rpc/confserver/confservertest", "rpc/confserver/request"},
 	{"gateway/dispatcher/pool", "gateway/fetcher", "gateway/worker/conns", "gateway/worker/keys", "gateway/worker/meter"},
 	{"bundled/daemon", "gateway/dispatcher/auditlog", "gateway/dispatcher/dispatch", "gateway/fetcher/confined", "gateway/worker/limiter"}, // daemon contains the code that ctld and dbd share, so that neither has a copy
 	{"bundled/ctld", "bundled/dbd", "gateway/auditor", "gateway/dispatcher", "gateway/exporter", "gateway/keeper", "gateway/plan", "gateway/resolver", "gateway/worker", "privsep"},
@@ -92,14 +85,9 @@ var allowedImports = map[string][]string{
 	"gateway/dispatcher/tokenfile": {"auth/gatewaytoken", "internal/errs", "internal/guard", "ipc"},
 	"gateway/endpoint":             {"become", "internal/errs", "internal/guard", "internal/socket", "ipc"},
 	"gateway/exporter":             {"gateway/service", "internal/limit", "internal/penalty", "internal/release", "internal/semaphore", "ipc", "metric", "metric/table", "security", "security/self"},
-<<<<<<< HEAD
-	"gateway/fetcher":              {"conf", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/printable", "model", "rpc/client", "rpc/confserver", "rpc/tlsconn", "security", "security/self"}, // parses answers of a controller
-	"gateway/keeper":               {"auth/gatewaytoken", "gateway/service", "internal/hmackey", "internal/limit", "internal/rate", "ipc", "security", "security/self"},                                                                // holds keys
-=======
 	"gateway/fetcher":              {"conf", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/printable", "model", "rpc/confserver", "rpc/serveruid"}, // linked into schedrestd-config, which needs no client
 	"gateway/fetcher/confined":     {"conf", "gateway/fetcher", "rpc/confserver", "rpc/confserver/request", "rpc/tlsconn", "security", "security/self"},                                       // parses answers of a controller
-	"gateway/keeper":               {"gateway/service", "internal/hmackey", "internal/limit", "internal/rate", "ipc", "security", "security/self"},                                            // holds keys
->>>>>>> w-small
+	"gateway/keeper":               {"auth/gatewaytoken", "gateway/service", "internal/hmackey", "internal/limit", "internal/rate", "ipc", "security", "security/self"},                       // holds keys
 	"gateway/plan":                 {"api/scope", "become", "become/subuid", "conf", "gateway/endpoint", "gateway/fetcher", "internal/completion", "internal/errs", "internal/excerpt", "internal/feature", "internal/guard", "internal/loglevel", "internal/release", "internal/typo", "internal/zone", "ipc", "rpc/confserver", "rpc/munge", "rpc/tlsconn", "security/self"},
 	"gateway/proof":                {"gateway/confinement", "internal/errs", "internal/limit", "ipc", "security", "security/self"},                                              // runs with the rights of a worker
 	"gateway/resolver":             {"become", "gateway/service", "internal/errs", "internal/limit", "internal/rate", "internal/semaphore", "ipc", "security", "security/self"}, // parses answers of a directory service

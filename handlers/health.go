@@ -55,7 +55,7 @@ func (h *handler) getChecks(c *rest.Call) error {
 		lines += "scopes: " + scopes + "\n"
 	}
 	if h.TokenDigests != nil {
-		all += h.TokenDigests(c.Context()) + "\n"
+		lines += h.TokenDigests(c.Context()) + "\n"
 	}
 	if problems == "" {
 		return c.SendText(http.StatusOK, "ok\n"+lines)
