@@ -143,8 +143,8 @@ func (k *Keys) Watch(token string, revoked func()) (end func()) {
 }
 
 // followRegister asks the keeper again and again whether it decides as before. If
-// it does not, all tokens are exchanged again, and those who use one that is now
-// refused are told.
+// it does not, all tokens are exchanged again, and requests with one that is now
+// refused end.
 func (g *gatewayTokens) followRegister() {
 	last := ""
 	for ; ; time.Sleep(watchInterval) {
