@@ -21,10 +21,27 @@ func TestGatewayTokens(t *testing.T) {
 	text, err := os.ReadFile(file)
 	must(t, err)
 	t.Cleanup(func() { must(t, os.WriteFile(file, text, 0)) })
-	must(t, os.WriteFile(file, []byte(strings.Replace(string(text), "AuthAltParameters=", "AuthAltParameters=disable_token_creation,", 1)), 0))
-	m.restartController(t)
 	register := filepath.Join(m.root, "etc/slurm/tokens")
 	must(t, os.WriteFile(register, nil, 0o644))
+	fails := func(want string) {
+		t.Helper()
+		out, err := m.try("root", "timeout", "60", "env", "SLURM_JWT=daemon", "SCHEDRESTD_TOKEN_REGISTER=/etc/slurm/tokens",
+			"/opt/gateway/schedrestd", "-f", m.conf(), "-u", "nobody", "-g", "nogroup", "unix:"+gatewaySocket)
+		if err == nil || !strings.Contains(out+err.Error(), want) {
+			t.Errorf("the gateway starts without %q: %v %.300s", want, err, out)
+		}
+	}
+	fails("exchange") // a bearer for a longer token
+	must(t, os.WriteFile(file, []byte(strings.Replace(string(text), "AuthAltParameters=", "AuthAltParameters=disable_token_creation,", 1)), 0))
+	m.restartController(t)
+	fails("can't read the key of the cluster")
+	// As in KEYS.md, so that the gateway can read the key.
+	m.run(t, "root", "chown", "root:slurm", "/etc/slurm/jwt_hs256.key")
+	m.run(t, "root", "chmod", "0440", "/etc/slurm/jwt_hs256.key")
+	t.Cleanup(func() {
+		m.run(t, "root", "chmod", "0600", "/etc/slurm/jwt_hs256.key")
+		m.run(t, "root", "chown", "slurm:slurm", "/etc/slurm/jwt_hs256.key")
+	})
 	m.start(t, "gateway", gatewaySocket, []string{"SLURM_JWT=daemon", "SCHEDRESTD_TOKEN_REGISTER=/etc/slurm/tokens"},
 		"/opt/gateway/schedrestd", "-v", "-f", m.conf(), "-u", "nobody", "-g", "nogroup", "unix:"+gatewaySocket)
 	m.reference(t)
