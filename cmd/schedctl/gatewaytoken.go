@@ -78,7 +78,7 @@ a gateway with the key accepts the token in any case.`,
 			if err != nil {
 				return err
 			}
-			if uid, err := direct.SchedUser(c); *t.UID == 0 || err == nil && *t.UID == uid {
+			if uid, err := direct.SchedUser(c); c.AuthType != "auth/cred" && (*t.UID == 0 || err == nil && *t.UID == uid) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "warning: the controller exchanges each token of %s for a longer one, whatever its settings are\n"+
 					"hint: a token of another user limits what an attacker who controls a worker of the gateway gets\n", t.User)
 			}

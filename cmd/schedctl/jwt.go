@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"schedrestd/auth"
+	"schedrestd/auth/gatewaytoken"
 	"schedrestd/become"
 	"schedrestd/cli/credential"
 	"schedrestd/internal/errs"
@@ -44,6 +45,10 @@ func tokenFromEnv(rules auth.Rules) (string, error) {
 	if stray := credential.StrayCharacters(token); stray != "" {
 		return "", errs.New(errs.Unauthenticated, "the token in %s is invalid: it has %s", name, stray).
 			WithHint("a token has only letters, digits, - and _, and two dots. For a new one, %s", credential.NewTokenHint)
+	}
+	if gatewaytoken.Is(token) {
+		return "", errs.New(errs.Unauthenticated, "the token in %s is a gateway token, which no daemon accepts", name).
+			WithHint("name the gateway with --url or SCHED_URL, or unset %s", name)
 	}
 	if _, err := auth.Inspect(token, auth.Options{Rules: rules}); err != nil {
 		reason := err.Error()
