@@ -29,7 +29,7 @@ func keeperOf(t *testing.T, register string) *keeper {
 
 func sendRegister(t *testing.T, k *keeper, text string) {
 	t.Helper()
-	k.register.Store(readRegister(&work.TokenRegister{Cluster: gatewaytokentest.Cluster}, file(t, text)))
+	k.register.Store(readRegister(&work.TokenRegister{Cluster: gatewaytokentest.Cluster, Size: uint32(len(text))}, file(t, text)))
 }
 
 // questionOf returns the question about a token, as a worker asks it. It returns nil
@@ -129,6 +129,30 @@ func TestExchange(t *testing.T) {
 		a := tt.keeper.exchange(questionOf(tt.token), tt.at)
 		if a.Verdict != tt.want || (len(a.Bearer) > 0) != (tt.want == query.Genuine) {
 			t.Errorf("%s: verdict %d, %q", tt.name, a.Verdict, a.Bearer)
+		}
+	}
+}
+
+// TestRegisterChanges checks what the keeper does with a register that has changed
+// since the dispatcher has read it: what it lacks now must not permit a token.
+func TestRegisterChanges(t *testing.T) {
+	line := gatewaytoken.RevokeToken(gatewaytokentest.ID)
+	for _, tt := range []struct {
+		name, text string
+		size       int
+		want       query.Verdict
+	}{
+		{"the same", line, len(line), query.Revoked},
+		{"emptied", "", len(line), query.NoVerdict},
+		{"shorter, to a line end", "#\n", 2 + len(line), query.NoVerdict},
+		{"longer", line + "# half a li", len(line), query.Revoked},
+		{"longer, and an empty one before", line, 0, query.Genuine}, // until the dispatcher sends it again
+		{"too long", line + strings.Repeat("#\n", gatewaytoken.MaxRegister/2), len(line) + gatewaytoken.MaxRegister/2*2, query.NoVerdict},
+	} {
+		k := keeperOf(t, "")
+		k.register.Store(readRegister(&work.TokenRegister{Cluster: gatewaytokentest.Cluster, Size: uint32(tt.size)}, file(t, tt.text)))
+		if a := k.exchange(questionOf(issue(t)), gatewayNow); a.Verdict != tt.want {
+			t.Errorf("%s: verdict %d", tt.name, a.Verdict)
 		}
 	}
 }
