@@ -186,11 +186,11 @@ func TestWatch(t *testing.T) {
 
 	s.set(query.NoVerdict, tokens...)
 	if g.checkAll(true) || len(told) != 0 || len(g.used) != 999 {
-		t.Errorf("the keeper had no time: %d were told, %d are in use", len(told), len(g.used))
+		t.Errorf("the keeper had no time: %d ends, %d are in use", len(told), len(g.used))
 	}
 	s.set(query.Revoked, tokens...)
 	s.set(query.Genuine, kept)
-	for range 2 { // they are told only once
+	for range 2 { // they learn it only once
 		if !g.checkAll(true) {
 			t.Error("the check is not complete")
 		}
@@ -201,7 +201,7 @@ func TestWatch(t *testing.T) {
 	}
 	want[revoked[0]] = 2
 	if !maps.Equal(told, want) || len(g.used) != 1 {
-		t.Errorf("%d were told, want %d; %d tokens are in use", len(told), len(want), len(g.used))
+		t.Errorf("%d ends, want %d; %d tokens are in use", len(told), len(want), len(g.used))
 	}
 
 	clear(told)
@@ -209,7 +209,7 @@ func TestWatch(t *testing.T) {
 	s.set(query.NoVerdict, tokens...)
 	g.checkAll(false) // the keeper has no register
 	if got := slices.Sorted(maps.Keys(told)); !slices.Equal(got, slices.Sorted(slices.Values([]string{kept, revoked[1]}))) {
-		t.Errorf("without a register, %d were told", len(got))
+		t.Errorf("without a register, %d ends", len(got))
 	}
 	for _, list := range ends {
 		for _, end := range list {
@@ -219,7 +219,7 @@ func TestWatch(t *testing.T) {
 	if len(g.used) != 0 {
 		t.Errorf("%d tokens are in use in the end", len(g.used))
 	}
-	k.Watch("not a gateway token", func() { t.Error("told about no gateway token") })()
+	k.Watch("not a gateway token", func() { t.Error("a revocation of no gateway token") })()
 	g.checkAll(false)
 }
 
