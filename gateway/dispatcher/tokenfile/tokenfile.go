@@ -80,11 +80,16 @@ func (f *Follower) look() {
 	}
 	f.stamp = stamp
 	if err := f.send(); err != nil {
-		f.Log.Error("register of gateway tokens can't be used; all of them are refused until it can", errs.LogAttrs(errs.HintOf(err), "error", err)...)
-		_ = f.Send(&work.NoTokenRegister{})
+		f.Refuse(err)
 		return
 	}
 	f.Log.Info("register of gateway tokens has changed", "path", f.Path)
+}
+
+// Refuse lets the keeper refuse all gateway tokens until the file changes.
+func (f *Follower) Refuse(err error) {
+	f.Log.Error("register of gateway tokens can't be used; all of them are refused until it can", errs.LogAttrs(errs.HintOf(err), "error", err)...)
+	_ = f.Send(&work.NoTokenRegister{})
 }
 
 // send reads the file, and sends it if it can be used. An error of the channel is
