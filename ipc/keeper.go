@@ -24,7 +24,8 @@ func (s *SecretKeys) Walk(w *Walker) { w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.C
 //
 // If OK is not set, Reason says why a key can't be used. If a worker sends
 // KeysResult, this key is the key set. If the keeper sends KeysResult, this key
-// is the token key if Token is set, and otherwise the private key.
+// is the token key if Token is set, and otherwise the private key. With OK, Token
+// says that the keeper has a token key.
 type KeysResult struct {
 	OK     bool
 	Token  bool

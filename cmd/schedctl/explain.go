@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/auth"
+	"schedrestd/auth/gatewaytoken"
 	"schedrestd/become"
 	"schedrestd/become/nss"
 	"schedrestd/cli/credential"
@@ -126,6 +127,9 @@ func explainToken(w io.Writer, token string, c *conf.Cluster) error {
 	if claims.User != "" {
 		steps = append(steps, explainUser(claims, c))
 	}
+	if claims.Gateway {
+		steps = append(steps, explainRegister(claims))
+	}
 	words := map[auth.Outcome]string{auth.Passed: "good", auth.Refuses: "REFUSED", auth.Unchecked: "unknown"}
 	var refusal, unknown *auth.Step
 	for i, s := range steps {
@@ -163,6 +167,7 @@ var refusalRemedies = map[string]string{
 	"user":      "AuthAltParameters= names the claim of the user (userclaimfield=); IDENTITY-PROVIDER.md",
 	"provider":  "get the token from the provider, and for the client, that the gateway's variables SCHEDRESTD_TOKEN_… name",
 	"signature": "the token was made with another key, or changed; restart slurmctld and slurmdbd after a change of their keys",
+	"register":  "create another token, or mend the register, as the error says",
 	"account": "the user must exist on the gateway's machine, with the uid of the account in the cluster; if only the daemons know the users, " +
 		"SCHEDRESTD_UNKNOWN_USERS=controller leaves unknown ones to them. Always: " + refusedUsersHint,
 }
@@ -194,6 +199,27 @@ func keySources(c *conf.Cluster) (hs256, rs256 auth.KeySource) {
 		}
 	}
 	return hs256, rs256
+}
+
+// explainRegister says whether the register revokes a gateway token.
+func explainRegister(claims auth.Claims) auth.Step {
+	step := auth.Step{Name: "register"}
+	f, err := openRegister("", false)
+	if err != nil {
+		step.Outcome, step.Text = auth.Refuses, err.Error()
+		return step
+	}
+	defer f.Close()
+	r, err := readRegister(f)
+	switch {
+	case err != nil:
+		step.Outcome, step.Text = auth.Refuses, err.Error()
+	case r.Revokes(gatewaytoken.Token{ID: claims.ID, User: claims.User, Issued: claims.IssuedAt}):
+		step.Outcome, step.Text = auth.Refuses, "revoked: "+f.Name()
+	default:
+		step.Text = "not revoked: " + f.Name()
+	}
+	return step
 }
 
 // explainUser describes the account of the token's user, which the gateway looks

@@ -77,6 +77,10 @@ a gateway with the key accepts the token in any case.`,
 			if err != nil {
 				return err
 			}
+			if uid, err := direct.SchedUser(c); *t.UID == 0 || err == nil && *t.UID == uid {
+				fmt.Fprintf(cmd.ErrOrStderr(), "warning: the controller exchanges each token of %s for a longer one, whatever its settings are\n"+
+					"hint: a token of another user limits what an attacker who controls a worker of the gateway gets\n", t.User)
+			}
 			if err := appendLine(register, t.Line()); err != nil { // first, so that no token is missing in the list
 				return err
 			}

@@ -90,7 +90,7 @@ func (d *dispatcher) announceConfinement(a announced, enforced ipc.Ready) {
 func (d *dispatcher) announceRules(setup work.Setup) {
 	c, a := d.config, setup.Admission
 	d.log.Info("rules in force", "audit_log", describeAudit(c.Audit), "idempotency_file", cmp.Or(c.Audit.Claims, "none"),
-		"penalties", penaltyCosts(a), "exempt", prefixes(a.Exempt), "trusted_proxies", trustedProxies(a), "scopes", cmp.Or(strings.Join(setup.Scopes, ","), "none"),
+		"penalties", penaltyCosts(a), "exempt", prefixes(a.Exempt), "trusted_proxies", trustedProxies(a), "scopes", cmp.Or(strings.Join(setup.Scopes, ","), "none"), "token_register", cmp.Or(setup.Register, "none"),
 		"rate", cmp.Or(textIf(a.Rate > 0, fmt.Sprintf("%d:%d", a.Rate, a.Burst)), "none"),
 		"netns", cmp.Or(c.Netns, "own"), "controller_netns", cmp.Or(c.ControllerNetns, "own"))
 	matchesAll := func(list []netip.Prefix) bool {

@@ -107,6 +107,10 @@ func (d *dispatcher) getKeys(g *generation) error {
 				return err
 			}
 		}
+		if g.setup.Register != "" && kept.OK && !kept.Token {
+			return errs.New(errs.Invalid, "gateway tokens can't be accepted, because the gateway can't read the key of the cluster").
+				WithHint("the log has the reason, and a command that lets root read the key; or remove SCHEDRESTD_TOKEN_REGISTER")
+		}
 		d.parent.Send(&ipc.SecretKeysResult{KeysResult: *kept})
 		switch r := <-d.replies; m := r.Message.(type) {
 		case *ipc.PublicKeys:
@@ -162,6 +166,9 @@ func (d *dispatcher) startKeeper(g *generation) (*ipc.KeysResult, error) {
 	select {
 	case answer := <-kept:
 		kept <- nil // keeps the buffer full, so that a second answer is rejected
+		if !answer.OK {
+			return answer, nil
+		}
 		return answer, d.followTokens(g)
 	case <-g.keeper.Done:
 		return nil, g.keeper.Err()

@@ -79,5 +79,5 @@ func (k *keeper) loadKeys(m *ipc.SecretKeys, fds []int) *ipc.KeysResult {
 	}
 	k.pair.Store(p)
 	k.token.Store(token)
-	return &ipc.KeysResult{OK: true}
+	return &ipc.KeysResult{OK: true, Token: token != nil}
 }

@@ -23,7 +23,7 @@ func checkGatewayTokens(c *conf.Cluster, s *work.Setup) error {
 	case s.Register == "":
 		return nil
 	case !s.JWT:
-		return refuse("set AuthAltTypes=auth/jwt in the configuration", "gateway tokens need tokens of the cluster, which are not accepted here")
+		return refuse("set AuthAltTypes=auth/jwt in the configuration, and SCHED_JWT=daemon", "gateway tokens need tokens of the cluster, which are not accepted here")
 	case c.JWTKey == "":
 		return refuse("set AuthAltParameters=jwt_key=PATH in the configuration", "gateway tokens need the cluster's key, because theirs is derived from it")
 	case s.ClientIDsOnly:

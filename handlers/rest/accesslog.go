@@ -17,6 +17,7 @@ type Access struct {
 	FromProxy    bool // whether ID comes from a trusted proxy
 	Peer         auth.Peer
 	User         string // user of the verified credential; "" for none
+	Token        string // id of the gateway token; "" for none
 	ClaimedUser  string // unverified user that a rejected credential names; "" for none
 	Method, Path string // as the client sent them; "" if they could not be read
 	Route        string // "" for none
@@ -34,11 +35,14 @@ func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
 	if a.Route == "" {
 		a.Route = "none"
 	}
-	attrs := append(make([]slog.Attr, 0, 13),
+	attrs := append(make([]slog.Attr, 0, 14),
 		slog.String("id", a.ID), slog.String("peer", a.Peer.String()), slog.String("user", a.User),
 		slog.String("method", schema.Shorten(Redact(a.Method))), slog.String("path", schema.Shorten(Redact(a.Path))),
 		slog.String("route", a.Route),
 		slog.Int("status", a.Status), slog.Int("bytes", a.Bytes), slog.Duration("took", a.Duration))
+	if a.Token != "" {
+		attrs = append(attrs, slog.String("gateway_token", a.Token))
+	}
 	if a.FromProxy {
 		attrs = append(attrs, slog.String("id_from", "proxy"))
 	}
@@ -56,7 +60,7 @@ func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
 
 // logAccess writes the log line of c.
 func (c *Call) logAccess() {
-	a := Access{ID: c.id, FromProxy: c.fromProxy, User: c.client.User(), ClaimedUser: c.claimedUser,
+	a := Access{ID: c.id, FromProxy: c.fromProxy, User: c.client.User(), Token: c.client.Claims.ID, ClaimedUser: c.claimedUser,
 		Method: c.r.Method, Path: c.r.URL.Path, Status: c.w.status, Bytes: c.w.bytes,
 		Duration: time.Since(c.startedAt), Reason: c.reason}
 	a.Peer, _ = auth.PeerFrom(c.ctx)

@@ -60,7 +60,7 @@ func (c *Call) checkScope() error {
 	c.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer error="insufficient_scope", scope="%s"`, needed))
 	if !token.Permit(needed) {
 		return errs.New(errs.Denied, "the token permits %s, and the operation needs %s", cmp.Or(token.String(), "nothing"), needed).
-			WithHint("ask the identity provider for a token with the scope %s", needed)
+			WithHint("get a token with the scope %s, from the identity provider or with schedctl token create", needed)
 	}
 	return errs.New(errs.Denied, "this address of the gateway permits only %s, and the operation needs %s", listener, needed).
 		WithHint("send the request to another address of the gateway")

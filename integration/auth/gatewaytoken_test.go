@@ -249,7 +249,7 @@ func TestGatewayTokenSettings(t *testing.T) {
 			harness.Must(t, os.Chmod(path, 0o666))
 		}
 		out := l.FailsToStart(t, nil, []string{"SCHEDRESTD_SECURITY=disable_user_check", "SCHEDRESTD_TOKEN_REGISTER=" + path}, "-f", l.Conf(), fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)))
-		if !strings.Contains(out, tt.want) || !strings.Contains(out, "register of gateway tokens") {
+		if !strings.Contains(out, tt.want) {
 			t.Errorf("%s: %s", name, out)
 		}
 	}

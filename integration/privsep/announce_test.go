@@ -22,12 +22,12 @@ func TestRulesInForce(t *testing.T) {
 		c    testConfig
 		want map[string]any
 	}{
-		{testConfig{}, map[string]any{"audit_log": "none", "penalties": "off", "exempt": "none", "trusted_proxies": "none", "rate": "none", "scopes": "none", "netns": "own", "controller_netns": "own", "idempotency_file": "none"}},
+		{testConfig{}, map[string]any{"audit_log": "none", "penalties": "off", "exempt": "none", "trusted_proxies": "none", "rate": "none", "scopes": "none", "token_register": "none", "netns": "own", "controller_netns": "own", "idempotency_file": "none"}},
 		{testConfig{Audit: ipc.Audit{Path: path, FailOpen: true, Sync: true, Claims: path + ".keys"}, Setup: packed(work.Setup{Admission: work.Admission{
 			Auth: time.Second, Malformed: 2 * time.Second, Threshold: time.Minute, Exempt: []netip.Prefix{net("10.0.0.0/8"), net("::1/128")},
 			Proxies: []netip.Prefix{net("192.0.2.7/32")}, ProxyUIDs: []uint32{13}, Rate: 50, Burst: 200}})},
 			map[string]any{"audit_log": path + ", open, sync", "penalties": "auth:1s,malformed:2s,crash:0s,threshold:1m0s", "exempt": "10.0.0.0/8,::1/128",
-				"trusted_proxies": "192.0.2.7/32,unix:13", "rate": "50:200", "scopes": "none", "netns": "own", "controller_netns": "own", "idempotency_file": path + ".keys"}},
+				"trusted_proxies": "192.0.2.7/32,unix:13", "rate": "50:200", "scopes": "none", "token_register": "none", "netns": "own", "controller_netns": "own", "idempotency_file": path + ".keys"}},
 	} {
 		g := serve(t, plainUser(t), tt.c)
 		got := g.await("rules in force", nil)
