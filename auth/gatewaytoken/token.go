@@ -126,7 +126,7 @@ func Parse(text []byte) (Token, error) {
 // does not verify the signature.
 func ParseSigned(signed []byte) (Token, error) {
 	encoded, ok := strings.CutPrefix(string(signed), encodedHeader)
-	if !ok {
+	if !ok || strings.ContainsAny(encoded, "\r\n") { // Go's decoder skips line ends
 		return Token{}, errForm
 	}
 	text, err := base64.RawURLEncoding.Strict().DecodeString(encoded)

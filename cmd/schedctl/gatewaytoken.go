@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -312,7 +311,7 @@ func appendLine(f *os.File, lines string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := gatewaytoken.ParseRegister(append(bytes.Clone(text), lines...)); err != nil {
+	if _, err := gatewaytoken.ParseRegister(text); err != nil { // without the lines: they must not continue its last one
 		return &errs.Error{Kind: errs.Invalid, Message: "register of gateway tokens " + f.Name(), Err: err, Hint: "correct the line; gateways refuse all tokens until then"}
 	}
 	if len(text)+len(lines) > gatewaytoken.MaxRegister {
@@ -322,5 +321,22 @@ func appendLine(f *os.File, lines string) error {
 	if _, err := f.WriteString(lines); err != nil {
 		return err
 	}
-	return f.Sync()
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return checkInPlace(f)
+}
+
+// checkInPlace returns an error if the file no longer has its name, because an
+// editor has replaced it.
+func checkInPlace(f *os.File) error {
+	opened, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if current, err := os.Stat(f.Name()); err != nil || !os.SameFile(opened, current) {
+		return errs.New(errs.Conflict, "register of gateway tokens %s: replaced at the same time, so the new lines are lost", f.Name()).
+			WithHint("run this command again")
+	}
+	return nil
 }

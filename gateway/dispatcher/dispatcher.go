@@ -34,6 +34,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"schedrestd/gateway/dispatcher/auditlog"
@@ -152,6 +153,8 @@ type dispatcher struct {
 	renewPending bool          // the parent was asked for a generation, and the outcome is not known yet
 	renewTimer   *time.Timer   // limits the wait for the parent to announce a generation; nil: not waiting
 	stopped      bool
+
+	serves atomic.Bool // a generation has become the current one
 }
 
 // Handle handles a message of the parent.
@@ -324,6 +327,7 @@ func (d *dispatcher) activate(g *generation, err error) error {
 		d.closing.Go(d.export)
 	}
 	d.current, d.builtAt = g, time.Now()
+	d.serves.Store(true)
 	d.CountGeneration()
 	d.level.Set(slog.Level(g.setup.LogLevel))
 	d.subuids = g.ranges

@@ -178,7 +178,9 @@ func (d *dispatcher) startKeeper(g *generation) (*ipc.KeysResult, error) {
 }
 
 // followTokens gives the keeper of g the register of gateway tokens, if there is
-// one, and follows the file until the keeper exits.
+// one, and follows the file until the keeper exits. A register that can't be used
+// prevents the start. Later, it must not keep a new key from being used, or a keeper
+// from being replaced.
 func (d *dispatcher) followTokens(g *generation) error {
 	if g.setup.Register == "" {
 		return nil
@@ -186,7 +188,10 @@ func (d *dispatcher) followTokens(g *generation) error {
 	f := &tokenfile.Follower{Path: g.setup.Register, Cluster: g.setup.Cluster, Owners: []uint32{g.setup.SchedUID},
 		Send: g.keeper.Channel.Send, Log: d.log}
 	if err := f.Start(); err != nil {
-		return err
+		if !d.serves.Load() {
+			return err
+		}
+		f.Refuse(err)
 	}
 	go f.Run(g.keeper.Done)
 	return nil

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -24,12 +25,17 @@ type register struct {
 
 // readRegister reads the register of gateway tokens from f. The dispatcher has
 // read it before and found it right, so an error means that it has changed since,
-// and the dispatcher will send it again. Meanwhile all gateway tokens are refused.
+// and the dispatcher will send it again. Meanwhile all gateway tokens are refused:
+// a file that is shorter now may lack what revokes them.
 func readRegister(m *work.TokenRegister, f *os.File) *register {
 	defer f.Close()
-	text, err := io.ReadAll(io.NewSectionReader(f, 0, gatewaytoken.MaxRegister))
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, int64(min(m.Size, gatewaytoken.MaxRegister))))
 	var r *gatewaytoken.Register
-	if err == nil {
+	switch {
+	case err != nil:
+	case len(text) != int(m.Size):
+		err = errShorter
+	default:
 		r, err = gatewaytoken.ParseRegister(text)
 	}
 	if err != nil {
@@ -38,6 +44,8 @@ func readRegister(m *work.TokenRegister, f *os.File) *register {
 	}
 	return &register{r, m.Cluster}
 }
+
+var errShorter = errors.New("the file has become shorter")
 
 const (
 	bearerLifetime = 30 * time.Second // a worker uses a bearer for a third of it

@@ -59,6 +59,9 @@ func (m mode) announce(o options, log *slog.Logger) {
 	if o.Run.Netns != "" {
 		log.Warn("SCHEDRESTD_NETNS ignored: the client of inetd mode is already connected")
 	}
+	if o.Setup.Register != "" {
+		log.Warn("SCHEDRESTD_TOKEN_REGISTER ignored: inetd mode has no keeper, which decides about gateway tokens; they are refused")
+	}
 	if m == interactive {
 		log.Info("interactive mode: type a request and then an empty line, " +
 			"such as GET /sched/" + latest() + "/ping HTTP/1.1; Ctrl-D ends it")

@@ -49,6 +49,13 @@ func TestAnnounce(t *testing.T) {
 		t.Errorf("-t is not logged as ignored:\n%s", &out)
 	}
 	out.Reset()
+	var register options
+	register.Setup.Register = "/etc/slurm/tokens"
+	inetd.announce(register, log)
+	if !strings.Contains(out.String(), "SCHEDRESTD_TOKEN_REGISTER ignored") {
+		t.Errorf("the register is not logged as ignored:\n%s", &out)
+	}
+	out.Reset()
 	interactive.announce(options{}, log)
 	if !strings.Contains(out.String(), "interactive mode: type") {
 		t.Errorf("no instructions for a person at a terminal:\n%s", &out)

@@ -109,7 +109,7 @@ func TestPrecedence(t *testing.T) {
 		"SCHEDRESTD_UNKNOWN_USERS":         {value: "controller", want: true, otherValue: "refuse", got: setup(func(s work.Setup) any { return s.PassUnknown })},
 		"SCHEDRESTD_TOKEN_AUDIENCE":        {value: "https://id/1", want: "https://id/1", otherValue: "https://id/2", got: setup(func(s work.Setup) any { return s.Audience })},
 		"SCHEDRESTD_TOKEN_ISSUER":          {value: "https://id/1", want: "https://id/1", otherValue: "https://id/2", got: setup(func(s work.Setup) any { return s.Issuer })},
-		"SCHEDRESTD_TOKEN_REGISTER":        {value: "/a", want: "/a", otherValue: "/b", got: setup(func(s work.Setup) any { return s.Register })},
+		"SCHEDRESTD_TOKEN_REGISTER":        {value: "/a", want: "/a", otherValue: "/b", configLine: "AuthAltParameters=jwt_key=/k,disable_token_creation", got: setup(func(s work.Setup) any { return s.Register })},
 		"SCHEDRESTD_TOKEN_SCOPE_CLAIM":     {value: "https://id/1", want: "https://id/1", otherValue: "https://id/2", got: setup(func(s work.Setup) any { return s.ScopeClaim })},
 		"SCHEDRESTD_TLS_NAMES":             {value: "check", want: true, otherValue: "ignore", got: setup(func(s work.Setup) any { return s.TLS.CheckNames })},
 		"SCHEDRESTD_TRUSTED_PROXIES":       {value: "192.0.2.7", want: []string{"192.0.2.7/32"}, otherValue: "unix:0", got: setup(func(s work.Setup) any { return prefixes(s.Admission.Proxies) })},

@@ -107,6 +107,9 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 // secret and no path to a secret.
 func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, error) {
 	s := o.Setup
+	if m != listening {
+		s.Register = "" // see announce
+	}
 	s.Cluster, s.Hosts, s.Limits = c.ClusterName, o.fixedHosts(), o.limits(c)
 	s.UserClaim, s.ClientIDs, s.ClientIDsOnly = c.UserClaimField, c.ClientIDs, c.ClientIDsOnly
 	s.JSON, s.YAML = o.jsonLayout(c), o.yamlLayout(c)

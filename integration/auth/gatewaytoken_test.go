@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -55,7 +57,7 @@ func TestGatewayTokens(t *testing.T) {
 	address := func() string { return fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)) }
 	first, second, without := address(), address(), address()
 	env := append(security(), "SCHEDRESTD_TOKEN_REGISTER="+path)
-	l.StartGateway(t, env, first)
+	gateway := l.StartGateway(t, env, first)
 	l.StartGateway(t, env, second)
 	l.StartGateway(t, security(), without)
 	send := func(address, token, method, path, body string, headers ...string) harness.Answer {
@@ -174,6 +176,12 @@ func TestGatewayTokens(t *testing.T) {
 	if text := <-other.ended; !strings.Contains(text, "event: end") {
 		t.Errorf("the stream ended with %q", text[max(0, len(text)-300):])
 	}
+	workers := gateway.Workers()
+	harness.Must(t, syscall.Kill(gateway.PID(), syscall.SIGHUP))
+	harness.Eventually(t, "it does not prevent a reload", func() bool {
+		return slices.ContainsFunc(gateway.Workers(), func(pid int) bool { return !slices.Contains(workers, pid) }) &&
+			send(first, l.OwnToken, "GET", jobs, "").Status == 200 && status(first, creator) == 503
+	})
 	harness.ReplaceFile(t, path, text, 0o644)
 	harness.Eventually(t, "the right register is noticed", func() bool { return status(first, creator) == 200 && status(second, creator) == 200 })
 

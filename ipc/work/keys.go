@@ -31,9 +31,13 @@ func (k *Keys) Walk(w *ipc.Walker) {
 // (gatewaytoken.Register), as an open file.
 type TokenRegister struct {
 	Cluster string // ClusterName, which the tokens must contain
+	Size    uint32 // what the dispatcher has found right, in bytes; the file may have grown since
 }
 
-func (t *TokenRegister) Walk(w *ipc.Walker) { w.Text(maxName, &t.Cluster) }
+func (t *TokenRegister) Walk(w *ipc.Walker) {
+	w.Text(maxName, &t.Cluster)
+	w.Fields(&t.Size)
+}
 
 // NoTokenRegister says that there is no register that can be used.
 type NoTokenRegister struct{}

@@ -33,11 +33,24 @@ type Follower struct {
 	Log     *slog.Logger
 
 	stamp string // of the file that was sent last
+	size  int    // of the register that was sent last, in bytes
+
+	settled func(path string) bool // nil for isSettled
 }
+
+// settleTime is for how long a register that has become shorter must not change
+// before it replaces the previous one. Some editors empty a file before they write
+// it, and an empty register revokes nothing.
+const settleTime = time.Second
+
+func isSettled(path string) bool { return guard.IsSettled(path, settleTime) }
 
 // Start gives the keeper the register. It returns an error, with a hint, if the
 // file can't be used.
 func (f *Follower) Start() error {
+	if f.settled == nil {
+		f.settled = isSettled
+	}
 	f.stamp = guard.Stamp(f.Path) // before the file is read, so that a change meanwhile is noticed
 	return f.send()
 }
@@ -52,18 +65,31 @@ func (f *Follower) Run(done <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		stamp := guard.Stamp(f.Path)
-		if stamp == f.stamp {
-			continue
-		}
-		f.stamp = stamp
-		if err := f.send(); err != nil {
-			f.Log.Error("register of gateway tokens can't be used; all of them are refused until it can", errs.LogAttrs(errs.HintOf(err), "error", err)...)
-			_ = f.Send(&work.NoTokenRegister{})
-			continue
-		}
-		f.Log.Info("register of gateway tokens has changed", "path", f.Path)
+		f.look()
 	}
+}
+
+// look gives the keeper the register if the file has changed.
+func (f *Follower) look() {
+	stamp := guard.Stamp(f.Path)
+	if stamp == f.stamp {
+		return
+	}
+	if info, err := os.Stat(f.Path); err == nil && info.Size() < int64(f.size) && !f.settled(f.Path) {
+		return // what it revoked stays revoked until then
+	}
+	f.stamp = stamp
+	if err := f.send(); err != nil {
+		f.Refuse(err)
+		return
+	}
+	f.Log.Info("register of gateway tokens has changed", "path", f.Path)
+}
+
+// Refuse lets the keeper refuse all gateway tokens until the file changes.
+func (f *Follower) Refuse(err error) {
+	f.Log.Error("register of gateway tokens can't be used; all of them are refused until it can", errs.LogAttrs(errs.HintOf(err), "error", err)...)
+	_ = f.Send(&work.NoTokenRegister{})
 }
 
 // send reads the file, and sends it if it can be used. An error of the channel is
@@ -89,7 +115,8 @@ func (f *Follower) send() error {
 	if _, err := gatewaytoken.ParseRegister(text); err != nil {
 		return f.unusable(err, "correct the line; schedctl token revoke adds lines without errors")
 	}
-	_ = f.Send(&work.TokenRegister{Cluster: f.Cluster}, int(file.Fd()))
+	f.size = len(text)
+	_ = f.Send(&work.TokenRegister{Cluster: f.Cluster, Size: uint32(len(text))}, int(file.Fd()))
 	return nil
 }
 

@@ -60,17 +60,19 @@ func TestUsersTakeTurns(t *testing.T) {
 		return &work.LookupResult{ID: q.ID, Available: true, Number: 7}
 	}).Users()
 	var requests sync.WaitGroup
-	waiting := 0
+	begun := 0
 	resolve := func(user, name string) {
 		requests.Go(func() {
 			if _, err := u.UserID(semaphore.WithKey(t.Context(), user), name); err != nil {
 				t.Error(err)
 			}
 		})
-		for n := -1; n != waiting; _, n = u.byName.Counts() { // until it waits
+		begun++
+		for n := 0; n != begun; { // until it holds the only place, or waits for it
 			runtime.Gosched()
+			held, waiting := u.byName.Counts()
+			n = held + waiting
 		}
-		waiting++
 	}
 	for n := range 6 {
 		resolve("mallory", fmt.Sprint("x", n))

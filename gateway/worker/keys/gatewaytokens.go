@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +25,7 @@ type gatewayTokens struct {
 
 	mu      sync.Mutex // guards the fields below
 	bearers map[digest]bearer
+	checks  int // how often all tokens in use were checked again
 	used    map[digest]*use
 }
 
@@ -51,6 +54,10 @@ const (
 
 	// watchInterval is the time between two questions for revocations.
 	watchInterval = 400 * time.Millisecond
+
+	// checkTime limits the time for checking all tokens in use again. A thousand
+	// take the keeper far less.
+	checkTime = 2 * time.Second
 )
 
 // answer decides about a gateway token, for auth.Authenticator.
@@ -65,6 +72,7 @@ func (g *gatewayTokens) exchange(ctx context.Context, s auth.Signature, now time
 	key := digestOf(s)
 	g.mu.Lock()
 	known, ok := g.bearers[key]
+	checks := g.checks
 	g.mu.Unlock()
 	if ok && now.Before(known.until) {
 		return known.token, auth.Good
@@ -73,6 +81,9 @@ func (g *gatewayTokens) exchange(ctx context.Context, s auth.Signature, now time
 	if answer == auth.Good {
 		g.mu.Lock()
 		defer g.mu.Unlock()
+		if g.checks != checks {
+			return token, answer // the token may have been revoked meanwhile
+		}
 		if g.bearers == nil || len(g.bearers) >= maxBearers {
 			g.bearers = map[digest]bearer{}
 		}
@@ -143,8 +154,8 @@ func (k *Keys) Watch(token string, revoked func()) (end func()) {
 }
 
 // followRegister asks the keeper again and again whether it decides as before. If
-// it does not, all tokens are exchanged again, and requests with one that is now
-// refused end.
+// it does not, all tokens are exchanged again, and the requests with those that are
+// now refused end.
 func (g *gatewayTokens) followRegister() {
 	last := ""
 	for ; ; time.Sleep(watchInterval) {
@@ -154,29 +165,48 @@ func (g *gatewayTokens) followRegister() {
 		}
 		if now := key + " " + register; now != last {
 			last = now
-			g.checkAll()
+			if !g.checkAll(key != "none" && register != "none") {
+				last = ""
+			}
 		}
 	}
 }
 
-// checkAll forgets all bearers, and tells those who use a token that is refused.
-func (g *gatewayTokens) checkAll() {
+// checkAll forgets all bearers, and ends the use of the tokens that are refused.
+// The argument decides says whether the keeper has what it needs to accept a token.
+// The result is false if the keeper had no time for some of them.
+func (g *gatewayTokens) checkAll(decides bool) (complete bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
+	defer cancel()
 	g.mu.Lock()
 	g.bearers = nil
-	var list []*use
-	for _, u := range g.used {
-		list = append(list, u)
+	g.checks++
+	list := slices.Collect(maps.Values(g.used))
+	g.mu.Unlock()
+	complete = true
+	for _, u := range list {
+		switch _, answer := g.exchange(ctx, u.signature, time.Now()); {
+		case answer == auth.Good:
+		case answer == auth.Unknown && decides:
+			complete = false
+		default:
+			g.end(u)
+		}
+	}
+	return complete
+}
+
+// end ends the use of a token.
+func (g *gatewayTokens) end(u *use) {
+	g.mu.Lock()
+	list := slices.Collect(maps.Keys(u.revoked))
+	clear(u.revoked)
+	if key := digestOf(u.signature); g.used[key] == u {
+		delete(g.used, key)
 	}
 	g.mu.Unlock()
-	for _, u := range list {
-		if _, answer := g.exchange(context.Background(), u.signature, time.Now()); answer == auth.Good {
-			continue
-		}
-		g.mu.Lock()
-		for revoked := range u.revoked {
-			(*revoked)()
-		}
-		g.mu.Unlock()
+	for _, revoked := range list { // without the lock, because it may call what Watch has returned
+		(*revoked)()
 	}
 }
 

@@ -1,0 +1,224 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"schedrestd/api/scope"
+	"schedrestd/auth/gatewaytoken"
+	"schedrestd/internal/errs"
+)
+
+// gatewayRules are those of a gateway of the cluster c that accepts gateway tokens.
+var gatewayRules = Rules{Gateway: "c"}
+
+// gatewayToken returns a gateway token that is right, with changes.
+func gatewayToken(t *testing.T, changes ...func(*gatewaytoken.Token)) string {
+	t.Helper()
+	uid := uint32(1000)
+	token := gatewaytoken.Token{Cluster: "c", User: "alice", UID: &uid, Scopes: scope.ComputeRead, ID: gatewaytoken.NewID(), Issued: now, Expires: now.Add(time.Hour)}
+	for _, change := range changes {
+		change(&token)
+	}
+	text, err := CreateGatewayToken(testKey(t), token)
+	must(t, err)
+	return text
+}
+
+// TestGatewayTokenAtOthers checks that daemons, and gateways without the register,
+// refuse a gateway token, and that no token of another kind is one.
+func TestGatewayTokenAtOthers(t *testing.T) {
+	token := gatewayToken(t)
+	derived := testKey(t).Derive("gateway tokens")
+	for name, v := range map[string]Verifier{
+		"a daemon":                            {Key: testKey(t), Now: clock},
+		"a daemon with the derived key":       {Key: derived, Now: clock},
+		"a daemon with the rules of gateways": {Key: testKey(t), Rules: gatewayRules, Now: clock},
+	} {
+		if c, err := v.Verify(token); err == nil {
+			t.Errorf("%s accepts it: %+v", name, c)
+		}
+	}
+	own, err := Create(testKey(t), "alice", time.Hour, now)
+	must(t, err)
+	forPurpose, err := Create(derived, "alice", time.Hour, now)
+	must(t, err)
+	for name, text := range map[string]string{"of the cluster": own, "of the derived key": forPurpose} {
+		if c, err := Inspect(text, Options{Rules: gatewayRules, Now: clock}); err != nil || c.Gateway || c.Withheld != 0 {
+			t.Errorf("the token %s: %+v, %v", name, c, err)
+		}
+	}
+	if _, err := CreateGatewayToken(Key{}, gatewaytoken.Token{}); errs.KindOf(err) != errs.Internal {
+		t.Errorf("created without a key: %v", err)
+	}
+	if _, err := CreateGatewayToken(testKey(t), gatewaytoken.Token{}); errs.KindOf(err) != errs.Invalid {
+		t.Errorf("created from nothing: %v", err)
+	}
+}
+
+// TestGatewayTokenInRequest checks which requests may have a gateway token.
+func TestGatewayTokenInRequest(t *testing.T) {
+	good := gatewayToken(t)
+	with := func(change func(*gatewaytoken.Token)) string { return gatewayToken(t, change) }
+	opt := Options{JWT: true, Local: true, UID: 1000, User: func() string { return "alice" }, Rules: gatewayRules, Now: clock}
+	none, noJWT, named := opt, opt, opt
+	none.Rules, noJWT.JWT = Rules{}, false
+	named.Privileged = func(user string, uid *uint32) bool { return user == "root" || uid != nil && *uid == 0 }
+	for _, tt := range []struct {
+		name, token, user string
+		opt               Options
+		reason            string // "" if it is accepted
+	}{
+		{"good", good, "", opt, ""},
+		{"its own user", good, "alice", opt, ""},
+		{"another user", good, "bob", opt, "can't act as another user"},
+		{"another user, in other letters", good, "Alice", opt, "can't act as another user"},
+		{"root", good, "root", opt, "can't act as another user"},
+		{"no register", good, "", none, "typ is not JWT"},
+		{"no register, its own user", good, "alice", none, "typ is not JWT"},
+		{"no tokens", good, "", noJWT, "not enabled"},
+		{"another cluster", with(func(t *gatewaytoken.Token) { t.Cluster = "d" }), "", opt, "of another cluster"},
+		{"root's, for another user", with(func(t *gatewaytoken.Token) { t.User = "root" }), "alice", opt, "can't act as another user"},
+		{"root's", with(func(t *gatewaytoken.Token) { t.User = "root" }), "", opt, ""},
+		{"root's, with require_user_name", with(func(t *gatewaytoken.Token) { t.User = "root" }), "", named, "privileged user"},
+		{"root's name, with require_user_name", with(func(t *gatewaytoken.Token) { t.User = "root" }), "root", named, "privileged user"},
+		{"uid 0, with require_user_name", with(func(t *gatewaytoken.Token) { *t.UID = 0 }), "", named, "privileged user"},
+		{"a user's, with require_user_name", good, "", named, ""},
+		{"expired", with(func(t *gatewaytoken.Token) { t.Issued, t.Expires = now.Add(-time.Hour), now }), "", opt, "expired"},
+		{"the last second", with(func(t *gatewaytoken.Token) { t.Issued, t.Expires = now.Add(-time.Hour), now.Add(time.Second) }), "", opt, ""},
+		{"issued by a clock that is ahead", with(func(t *gatewaytoken.Token) { t.Issued = now.Add(Leeway) }), "", opt, ""},
+		{"issued in the future", with(func(t *gatewaytoken.Token) { t.Issued = now.Add(Leeway + time.Second) }), "", opt, "from now"},
+	} {
+		for _, spelling := range []string{"SCHED", "SLURM"} {
+			header := "X-" + spelling + "-USER-TOKEN: " + tt.token
+			if tt.user != "" {
+				header += "\nX-" + spelling + "-USER-NAME: " + tt.user
+			}
+			tt.opt.Seen = new(Seen)
+			for range 2 { // the second time, it is remembered
+				c, err := FromRequest(request(t, &unix, header), tt.opt)
+				if tt.reason != "" {
+					if err == nil || !strings.Contains(reasonOf(err), tt.reason) || errs.KindOf(err) != errs.Unauthenticated {
+						t.Errorf("%s: %+v, %v, want %q", tt.name, c, err, tt.reason)
+					}
+					continue
+				}
+				if err != nil || !c.Claims.Gateway || c.Local || c.Claims.Withheld != scope.All&^scope.ComputeRead || !c.proof.gateway {
+					t.Errorf("%s: %+v, %v", tt.name, c, err)
+				}
+			}
+		}
+	}
+}
+
+// TestGatewayTokenRemembered checks that a gateway token that need not be parsed
+// again has the same proof, and that its dates still count.
+func TestGatewayTokenRemembered(t *testing.T) {
+	token, at := gatewayToken(t), now
+	opt := Options{JWT: true, Rules: gatewayRules, Seen: new(Seen), Now: func() time.Time { return at }}
+	first, err := FromRequest(requestWith(token), opt)
+	must(t, err)
+	again, err := FromRequest(requestWith(token), opt)
+	must(t, err)
+	if string(first.proof.Bytes) != string(again.proof.Bytes) || first.proof.Signed != again.proof.Signed || !again.proof.gateway || again.Claims != first.Claims {
+		t.Errorf("%+v, and then %+v", first, again)
+	}
+	at = now.Add(time.Hour)
+	if _, err := FromRequest(requestWith(token), opt); err == nil {
+		t.Error("accepted after its end")
+	}
+}
+
+// TestAuthenticatorOfGatewayTokens checks that only the keeper decides about a
+// gateway token, each time, and that no daemon is asked about it.
+func TestAuthenticatorOfGatewayTokens(t *testing.T) {
+	good := Good
+	for _, tt := range []struct {
+		name   string
+		answer Answer
+		nobody bool // decides about gateway tokens
+		kind   errs.Kind
+	}{
+		{"good", Good, false, 0},
+		{"forged or revoked", Bad, false, errs.Unauthenticated},
+		{"the keeper does not know", Unknown, false, errs.Unavailable},
+		{"no keeper", Good, true, errs.Unavailable},
+	} {
+		for _, actAs := range []string{"", "alice"} {
+			a, asked := newTestAuthenticator(&good), 0
+			a.answer = errors.New("a daemon was asked")
+			a.Gateway = func(context.Context, Signature) Answer { asked++; return tt.answer }
+			if tt.nobody {
+				a.Gateway = nil
+			}
+			c, err := FromRequest(request(t, &tcp, "X-SCHED-USER-TOKEN: "+gatewayToken(t)), Options{JWT: true, Rules: gatewayRules, Now: clock})
+			must(t, err)
+			c.ActAs = actAs
+			for range 3 {
+				if err := a.authenticate(c, controller); err != nil && errs.KindOf(err) != tt.kind || (err == nil) != (tt.kind == 0) {
+					t.Errorf("%s: %v", tt.name, err)
+				}
+				a.Forget(c, controller)
+			}
+			if !tt.nobody && asked != 3 || len(a.daemonCalls) != 0 || a.keyCalls != 0 {
+				t.Errorf("%s: the keeper was asked %d times, daemons %v, the cluster's key %d times", tt.name, asked, a.daemonCalls, a.keyCalls)
+			}
+		}
+	}
+}
+
+// TestGatewayTokenRevokedMeanwhile checks that a token is refused from the first
+// request after its revocation on.
+func TestGatewayTokenRevokedMeanwhile(t *testing.T) {
+	a, answer := newTestAuthenticator(nil), Good
+	a.Gateway = func(context.Context, Signature) Answer { return answer }
+	c, err := FromRequest(requestWith(gatewayToken(t)), Options{JWT: true, Rules: gatewayRules, Now: clock})
+	must(t, err)
+	a.expect(t, c, controller, 0, 0)
+	answer = Bad
+	if err := a.authenticate(c, controller); errs.KindOf(err) != errs.Unauthenticated {
+		t.Errorf("revoked: %v", err)
+	}
+}
+
+// TestUserOfGatewayToken checks that the user of a gateway token is the one for
+// whom it was created: a name that has got another uid since is refused.
+func TestUserOfGatewayToken(t *testing.T) {
+	for uid, accepted := range map[uint32]bool{1000: true, 1001: false, 0: false, kernelNobody: false} {
+		a := newTestAuthenticator(nil)
+		a.Gateway = func(context.Context, Signature) Answer { return Good }
+		a.UserID = func(context.Context, Credential, string) (uint32, error) { return uid, nil }
+		c, err := FromRequest(requestWith(gatewayToken(t)), Options{JWT: true, Rules: gatewayRules, Now: clock})
+		must(t, err)
+		if err := a.authenticate(c, controller); (err == nil) != accepted {
+			t.Errorf("the user has uid %d: %v", uid, err)
+		}
+	}
+}
+
+// TestExplainGatewayToken checks that the explanation of a gateway token needs only
+// the cluster's key.
+func TestExplainGatewayToken(t *testing.T) {
+	key, other := testKey(t), Key{bytes: func() []byte { return []byte(strings.Repeat("k", 32)) }}
+	token := gatewayToken(t)
+	for _, tt := range []struct {
+		name, token, cluster string
+		key                  Key
+		want                 string // "" if nothing refuses it
+	}{
+		{"good", token, "c", key, ""},
+		{"another cluster", token, "d", key, "of another cluster"},
+		{"another key", token, "c", other, "wrong signature"},
+		{"no register", token, "", key, "typ"},
+		{"expired", gatewayToken(t, func(t *gatewaytoken.Token) { t.Issued, t.Expires = now.Add(-time.Hour), now }), "c", key, "expired"},
+	} {
+		steps, _ := Explain(tt.token, Options{JWT: true, Rules: Rules{Gateway: tt.cluster}, Now: clock}, KeyFile("jwt_key=/k", tt.key), KeySource{})
+		got := firstRefusal(steps)
+		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: refused because of %q", tt.name, got)
+		}
+	}
+}

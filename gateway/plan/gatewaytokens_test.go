@@ -1,0 +1,65 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"schedrestd/conf"
+	"schedrestd/internal/errs"
+	"schedrestd/ipc/work"
+)
+
+// TestGatewayTokens checks when gateway tokens are accepted: only if what the
+// daemons get in their place ends soon after them.
+func TestGatewayTokens(t *testing.T) {
+	const creation, lifespan = "disable_token_creation", "max_token_lifespan=3600"
+	key := conf.Auth{AuthType: "auth/slurm", JWT: true, JWTKey: "/etc/slurm/jwt.key"}
+	with := func(change func(*conf.Auth)) conf.Auth {
+		a := key
+		change(&a)
+		return a
+	}
+	var none, local work.Setup
+	local.Register = "/etc/slurm/tokens"
+	unwanted, jwt, only := none, local, local
+	unwanted.JWT, jwt.JWT, only.JWT, only.ClientIDsOnly = true, true, true, true
+	for _, tt := range []struct {
+		name  string
+		auth  conf.Auth
+		setup work.Setup
+		err   string // "" if they are accepted, or not wanted
+		hints []string
+	}{
+		{"not wanted", conf.Auth{}, none, "", nil},
+		{"not wanted, without a limit", key, unwanted, "", nil},
+		{"no creation", with(func(a *conf.Auth) { a.DisableTokenCreation = true }), jwt, "", nil},
+		{"an hour", with(func(a *conf.Auth) { a.MaxTokenLifespan = time.Hour }), jwt, "", nil},
+		{"a second", with(func(a *conf.Auth) { a.MaxTokenLifespan = time.Second }), jwt, "", nil},
+		{"no creation, and a limit of a day", with(func(a *conf.Auth) { a.DisableTokenCreation, a.MaxTokenLifespan = true, 24*time.Hour }), jwt, "", nil},
+		{"auth/cred, whose controller renews nothing", with(func(a *conf.Auth) { a.AuthType = "auth/cred" }), jwt, "", nil},
+		{"no limit", key, jwt, "token of any lifespan", []string{creation, lifespan}},
+		{"a second more than an hour", with(func(a *conf.Auth) { a.MaxTokenLifespan = time.Hour + time.Second }), jwt, "token of any lifespan", []string{creation, lifespan}},
+		{"munge without a limit", with(func(a *conf.Auth) { a.AuthType = "auth/munge" }), jwt, "token of any lifespan", []string{creation, lifespan}},
+		{"no tokens here", key, local, "need tokens of the cluster", []string{"AuthAltTypes=auth/jwt"}},
+		{"no key", with(func(a *conf.Auth) { a.JWTKey, a.JWKS, a.DisableTokenCreation = "", "/etc/slurm/jwks", true }), jwt, "need the cluster's key", []string{"jwt_key=PATH"}},
+		{"a key that can't be used", with(func(a *conf.Auth) { a.JWTKey, a.HasUnusableKey = "", true }), jwt, "need the cluster's key", []string{"jwt_key=PATH"}},
+		{"only claims of an identity", with(func(a *conf.Auth) { a.DisableTokenCreation = true }), only, "claims of an identity", []string{"use_jwt_client_ids_only"}},
+	} {
+		err := checkGatewayTokens(&conf.Cluster{Auth: tt.auth}, &tt.setup)
+		if tt.err == "" {
+			if err != nil {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+			continue
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), "SCHEDRESTD_TOKEN_REGISTER: ") || !strings.Contains(err.Error(), tt.err) || errs.KindOf(err) != errs.Invalid {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.err)
+		}
+		for _, hint := range tt.hints {
+			if !strings.Contains(errs.HintOf(err), hint) {
+				t.Errorf("%s: the hint %q does not name %s", tt.name, errs.HintOf(err), hint)
+			}
+		}
+	}
+}
