@@ -107,7 +107,7 @@ func (d *dispatcher) getKeys(g *generation) error {
 				return err
 			}
 		}
-		if g.setup.Register != "" && kept.OK && !kept.Token && !d.serves.Load() {
+		if g.setup.Register != "" && kept.OK && !kept.Token && !d.serves.Load() { // later, the tokens of the cluster are more important
 			return errs.New(errs.Invalid, "gateway tokens can't be accepted, because the gateway can't read the key of the cluster").
 				WithHint("the log has the reason, and a command that lets root read the key; or remove SCHEDRESTD_TOKEN_REGISTER")
 		}

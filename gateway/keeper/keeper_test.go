@@ -294,7 +294,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("no key: %+v", a)
 	}
 	check("with no key", false, query.NoVerdict)
-	if a := sendKeys(t, k, allKeys, key, leaf, leaf, oneKey); *a != (ipc.KeysResult{OK: true}) {
+	if a := sendKeys(t, k, allKeys, key, leaf, leaf, oneKey); *a != (ipc.KeysResult{OK: true, Token: true}) {
 		t.Errorf("good keys: %+v", a)
 	}
 	check("with keys", true, query.Genuine)

@@ -66,7 +66,7 @@ func TestVerify(t *testing.T) {
 	load := func(key string, followed bool) {
 		t.Helper()
 		k := newKeeper(nil)
-		if a := sendToken(t, k, key, followed); *a != (ipc.KeysResult{OK: true}) {
+		if a := sendToken(t, k, key, followed); *a != (ipc.KeysResult{OK: true, Token: true}) {
 			t.Fatalf("%+v", a)
 		}
 		c = worker(t, k, 1)
@@ -121,7 +121,7 @@ func TestTokenKeys(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			k := newKeeper(nil)
 			a := sendToken(t, k, tt.key, true)
-			if a.OK != (tt.want == "") || !strings.Contains(a.Reason, tt.want) || a.Token == a.OK {
+			if a.OK != (tt.want == "") || !strings.Contains(a.Reason, tt.want) || !a.Token {
 				t.Fatalf("%+v, want %q", a, tt.want)
 			}
 			if len(tt.key) > 4 && tt.want != "" && strings.Contains(a.Reason, tt.key) {
