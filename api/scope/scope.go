@@ -59,5 +59,8 @@ func Parse(text string) (s Set, err error) {
 	return s, nil
 }
 
+// ReadsOnly reports whether operations of these scopes change nothing.
+func (s Set) ReadsOnly() bool { return s&^(ComputeRead|SlurmdbRead) == 0 }
+
 // Permit reports whether s contains the scope of an operation.
 func (s Set) Permit(operation Set) bool { return s&operation == operation }

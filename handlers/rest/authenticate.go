@@ -26,7 +26,7 @@ func (c *Call) Authenticate() error {
 	}
 	peer, _ := auth.PeerFrom(c.ctx)
 	c.cred = model.Credential{Token: client.Token, ActAs: client.ActAs, Expires: client.Claims.Expires, Holder: "from " + peer.Source()}
-	if c.cred.Gateway = client.Claims.Gateway; c.cred.Gateway {
+	if c.cred.Gateway = client.Claims.Gateway; c.cred.Gateway && c.neededScope().ReadsOnly() {
 		c.endIfRevoked(client.Token)
 	}
 	daemon, verify := c.daemon()

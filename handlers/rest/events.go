@@ -119,7 +119,7 @@ func sendEvents[R any](ctx context.Context, out *eventWriter, stream *feed.Strea
 		cancel()
 		switch {
 		case out.c.isRevoked():
-			out.end(errRevoked, stopReason{errors.New("the token has been revoked")})
+			out.end(errRevoked, stopReason{errors.New("the gateway token is no longer accepted")})
 			return
 		case out.err != nil || out.c.r.Context().Err() != nil: // the client has left
 			return

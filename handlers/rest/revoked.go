@@ -12,8 +12,10 @@ import (
 // in progress. It is the cause of their contexts.
 var errRevoked = errs.Wrap(errors.New("the gateway token has been revoked"), errs.Unauthenticated, auth.Refused)
 
-// endIfRevoked lets the request end when its gateway token is revoked. It must be
-// called before the token is verified: a revocation in between would be missed.
+// endIfRevoked lets a request that only reads end when its gateway token is revoked.
+// One that changes something has its answer, which says what was changed; what it
+// asks the daemons for afterwards is refused. endIfRevoked must be called before the
+// token is verified: a revocation in between would be missed.
 func (c *Call) endIfRevoked(token string) {
 	ctx, cancel := context.WithCancelCause(c.r.Context())
 	c.unwatch = c.server.Worker.WatchToken(token, func() { cancel(errRevoked) })

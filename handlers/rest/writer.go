@@ -21,13 +21,13 @@ func (w *response) WriteHeader(status int) {
 
 // Write sends a part of the body.
 func (w *response) Write(b []byte) (int, error) {
-	if w.status == 0 {
-		w.WriteHeader(http.StatusOK)
-	}
-	if w.stopped != nil && w.status == http.StatusOK {
+	if w.stopped != nil && (w.status == 0 || w.status == http.StatusOK) {
 		if err := w.stopped(); err != nil {
 			return 0, err
 		}
+	}
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
 	}
 	n, err := w.ResponseWriter.Write(b)
 	w.bytes += n

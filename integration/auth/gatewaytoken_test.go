@@ -144,7 +144,7 @@ func TestGatewayTokens(t *testing.T) {
 	l.Schedctl(t, "token", "revoke", "--register", path, readerID)
 	begun := time.Now()
 	for _, s := range readers {
-		if text := <-s.ended; !strings.Contains(text, "event: end\ndata: {\"reason\":\"the token has been revoked\"}") {
+		if text := <-s.ended; !strings.Contains(text, "event: end\ndata: {\"reason\":\"the gateway token is no longer accepted\"}") {
 			t.Errorf("the stream ended with %q", text[max(0, len(text)-300):])
 		}
 	}

@@ -213,12 +213,11 @@ func (g *gatewayTokens) end(u *use) {
 var errRevoked = fmt.Errorf("the gateway token has been revoked, or has expired")
 
 // Digests returns a line about what the keeper decides about gateway tokens by.
-// Gateways with the same key and register have the same line. It is "" if there is
-// no keeper.
+// Gateways with the same key and register have the same line.
 func (k *Keys) Digests(ctx context.Context) string {
 	key, register, err := k.keeper.Digests(ctx)
 	if err != nil {
-		return ""
+		return "gateway tokens: the keeper does not answer"
 	}
 	return fmt.Sprintf("gateway tokens: key %s, register %s", key, register)
 }
