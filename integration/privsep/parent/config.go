@@ -48,11 +48,16 @@ func (c Config) Config() privsep.Config {
 	if err := plan.Complete(&p.Plan, &p.Setup, &p.Listen); err != nil {
 		panic(err)
 	}
+	taken := map[uint32]bool{}
 	for _, role := range identity.Roles {
-		id, err := become.UnusedID()
-		if err != nil {
-			panic(err)
+		var id uint32
+		for id == 0 || taken[id] {
+			var err error
+			if id, err = become.UnusedID(); err != nil {
+				panic(err)
+			}
 		}
+		taken[id] = true
 		p.Users = append(p.Users, ipc.RoleUser{Role: role, Name: fmt.Sprintf("uid %d", id), UID: id, GID: id})
 	}
 	d := privsep.Defaults
