@@ -44,11 +44,3 @@ func CreateGatewayToken(key Key, t gatewaytoken.Token) (string, error) {
 	token, err := gatewaytoken.Sign(t, key.secret())
 	return token, errs.Wrap(err, errs.Invalid, "gateway token")
 }
-
-// gateway returns the key of gateway tokens.
-func (k Key) gateway() Key {
-	if len(k.secret()) < minKey {
-		return Key{}
-	}
-	return Key{bytes: func() []byte { return gatewaytoken.Key(k.secret()) }}
-}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"schedrestd/api/scope"
+	"schedrestd/auth/gatewaytoken"
 )
 
 // A Step is one check of a token, with its result. The texts contain parts of
@@ -40,7 +41,7 @@ type KeySource struct {
 func KeyFile(name string, key Key) KeySource {
 	return KeySource{Name: name, verify: func(p parts) error {
 		if p.gateway {
-			return key.gateway().verify(p.signed, p.signature)
+			return key.Derive(gatewaytoken.Purpose).verify(p.signed, p.signature)
 		}
 		return key.verify(p.signed, p.signature)
 	}}

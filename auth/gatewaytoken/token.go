@@ -28,17 +28,14 @@ const Type = "sched+jwt"
 // Header is the header of all tokens.
 const Header = `{"alg":"HS256","typ":"` + Type + `"}`
 
-// Lifetimes of tokens.
-const (
-	DefaultLifetime = 30 * 24 * time.Hour
-	MaxLifetime     = 366 * 24 * time.Hour
-)
+// MaxLifetime is the longest time for which a token may be valid.
+const MaxLifetime = 366 * 24 * time.Hour
 
 // MaxLabel is the maximum length of a label, in bytes.
 const MaxLabel = 64
 
-// purpose is what the key is derived for (auth.Key.Derive).
-const purpose = "key for the purpose: gateway tokens"
+// Purpose is what the key of gateway tokens is derived for (auth.Key.Derive).
+const Purpose = "gateway tokens"
 
 // Token is what a token says.
 type Token struct {
@@ -49,7 +46,7 @@ type Token struct {
 	Issued  time.Time
 	Expires time.Time
 	ID      string // unique, 26 characters
-	Label   string // what it is for, in the words of who has created it; may be empty
+	Label   string // what it is for, for people; may be empty
 }
 
 // payload is the payload of a token.
@@ -65,10 +62,11 @@ type payload struct {
 	Label    string  `json:"label,omitempty"`
 }
 
-// Key returns the key of gateway tokens for a cluster with this HS256 key.
+// Key returns the key of gateway tokens for a cluster with this HS256 key. It is the
+// same as that of auth.Key.Derive, which the keeper does not link.
 func Key(clusterKey []byte) []byte {
 	mac := hmac.New(sha256.New, clusterKey)
-	mac.Write([]byte(purpose))
+	mac.Write([]byte("key for the purpose: " + Purpose))
 	return mac.Sum(nil)
 }
 

@@ -33,7 +33,7 @@ func registerOf(t *testing.T, text string) string {
 
 func TestLife(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"1s": time.Second, "90m": 90 * time.Minute, "12h": 12 * time.Hour, "1d": 24 * time.Hour, "30d": gatewaytoken.DefaultLifetime,
+		"1s": time.Second, "90m": 90 * time.Minute, "12h": 12 * time.Hour, "1d": 24 * time.Hour, "30d": 30 * 24 * time.Hour,
 		"366d": gatewaytoken.MaxLifetime, "8784h": gatewaytoken.MaxLifetime, "1h30m": 90 * time.Minute, "1.5s": time.Second,
 		"": 0, "0": 0, "0d": 0, "0s": 0, "999ms": 0, "-1h": 0, "-1d": 0, "367d": 0, "8784h1s": 0, "65536d": 0, "99999999999d": 0, "18446744073709551617d": 0,
 		"30": 0, "d": 0, "1.5d": 0, "1d12h": 0, " 1d": 0, "1 d": 0, "1D": 0, "+1d": 0, "1w": 0, "1y": 0, "infinite": 0, "1e3s": 0,

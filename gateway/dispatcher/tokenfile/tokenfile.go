@@ -1,9 +1,9 @@
 // Package tokenfile gives a keeper the register of gateway tokens, and gives it
 // again whenever the file changes.
 //
-// This process opens the file, because a keeper opens none. The file says which
-// tokens are revoked, so it must belong to the administrator; who reads it gains
-// nothing. If it can't be used, the keeper refuses all gateway tokens.
+// This process opens the file, because a keeper opens none. The file must belong to
+// the administrator, because it decides which tokens are revoked. It has no secrets. If
+// it can't be used, the keeper refuses all gateway tokens.
 package tokenfile
 
 import (
