@@ -45,6 +45,21 @@ func (s *server) refusedAnswer(c *clientconn.Conn, m *ipc.Connection) []byte {
 // (limit.RefusedConns).
 const refusedLinger = time.Second
 
+// awaitRequest waits until the client begins its request, or until half of
+// refusedLinger has passed. Go's net/http takes an answer that comes before the
+// request for a fault of the server, so that its user sees an error instead of
+// the answer.
+func awaitRequest(c interface {
+	io.Reader
+	SetReadDeadline(time.Time) error
+}, end time.Time) {
+	var first [1]byte
+	if c.SetReadDeadline(end.Add(-refusedLinger/2)) == nil {
+		_, _ = c.Read(first[:])
+		_ = c.SetReadDeadline(end)
+	}
+}
+
 // refuseConn answers and closes a connection that the dispatcher refuses. The
 // dispatcher does not count the connection, so nothing is reported about it.
 func (s *server) refuseConn(fd int, m *ipc.Connection) {
@@ -61,7 +76,9 @@ func (s *server) refuseConn(fd int, m *ipc.Connection) {
 	go func() {
 		defer s.refused.Add(-1)
 		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(refusedLinger))
+		end := time.Now().Add(refusedLinger)
+		_ = c.SetDeadline(end)
+		awaitRequest(c, end)
 		_, err := c.Write(s.refusedAnswer(c, m))
 		if err == nil {
 			err = c.CloseWrite()

@@ -90,6 +90,19 @@ func TestRefuseConn(t *testing.T) {
 	}
 }
 
+// TestRefuseConnWaits checks that a client that sends nothing gets its answer,
+// but not so early that Go's client would take it for a fault of the server.
+func TestRefuseConnWaits(t *testing.T) {
+	begin := time.Now()
+	client := refusedConn(t, newTestServer(t, work.Setup{}, nil).server, ipc.Connection{RefuseStatus: 429, RetryAfter: 1}, "")
+	var first [1]byte
+	_, err := io.ReadFull(client, first[:])
+	must(t, err)
+	if after := time.Since(begin); after < refusedLinger/2 {
+		t.Errorf("answered after %s, before a request came", after)
+	}
+}
+
 // TestRefuseConnLimit checks that even if many connections are refused, only a
 // few of them are open concurrently, and each only for a moment. A drain must
 // not wait for them.

@@ -64,6 +64,7 @@ func AnswerWaiting(sockets []*os.File) error {
 			open.Go(func() {
 				defer client.Close()
 				_ = client.SetDeadline(deadline)
+				awaitRequest(client, deadline)
 				if _, err := client.Write(answer); err == nil && unix.Shutdown(fd, unix.SHUT_WR) == nil {
 					_, _ = io.Copy(io.Discard, client) // see refusedLinger
 				}
