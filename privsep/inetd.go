@@ -12,8 +12,8 @@ import (
 
 // Inetd serves one client on standard input and output, with one worker. It
 // returns nil when the client's input has ended and every request has been
-// answered, even if some answers were errors. It returns an error if the
-// service itself failed.
+// answered. It returns an error if the service itself failed, or if an answer to
+// a pipe, a file or a terminal was an error.
 //
 // The worker reads requests from standard input. If standard input is the
 // client's connection, the worker sends the answers there. Otherwise it writes

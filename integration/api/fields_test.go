@@ -311,7 +311,7 @@ func TestEachRequestAuthenticates(t *testing.T) {
 		"GET http://localhost/sched/v0.0.43/ping HTTP/1.1\n\n" +
 		"GET http://localhost/sched/v0.0.43/ping HTTP/1.1\nX-SLURM-USER-TOKEN: " + l.OwnToken + "\n\n")
 	out, log, status := harness.RunCommand(t, cmd)
-	if got := harness.Statuses(harness.ParseAnswers(t, out)); got != "[200 401 200]" || status != 0 {
+	if got := harness.Statuses(harness.ParseAnswers(t, out)); got != "[200 401 200]" || status != 1 {
 		t.Errorf("%s, exit status %d\n%s", got, status, log)
 	}
 }

@@ -50,6 +50,10 @@ const (
 	halfCloseLimit = 10 * time.Minute
 )
 
+// answeredWithError is the end of a worker that has answered a request with an
+// error.
+var answeredWithError = fmt.Sprintf("exit status %d", work.ExitAfterError)
+
 type session struct {
 	Options
 	worker *process.Process
@@ -67,8 +71,10 @@ type session struct {
 }
 
 // Serve serves the client. It returns nil when the client's input has ended and
-// every request has been answered, if only with an error. When Finish is
-// closed, the worker finishes only its current request.
+// every request has been answered. On pipes and files it returns an error if one
+// of the answers was an error: a script needs the status, but inetd would count
+// the client's mistakes as failures of the service. When Finish is closed, the
+// worker finishes only its current request.
 func Serve(o Options) error {
 	v := &session{Options: o, relayFD: -1, timer: time.NewTimer(o.StartLimit)}
 	var err error
@@ -256,6 +262,8 @@ func (v *session) collectResult(channelErr error) error {
 		return channelErr
 	case v.stopped, v.served && status == exitstatus.OK:
 		return nil
+	case v.served && v.Client.Network == ipc.Stdio && status == answeredWithError:
+		return errs.New(errs.Invalid, "a request was answered with an error: see standard output")
 	case v.worker.EndReason != "":
 		return errs.New(errs.Unavailable, "the worker was terminated: %s", v.worker.EndReason)
 	case v.served:

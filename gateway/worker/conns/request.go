@@ -113,8 +113,17 @@ func (q *Request) Finish() {
 	delete(t.admitted, q)
 	q.unparkLocked()
 	q.conn.requests--
+	q.conn.failed = q.conn.failed || q.status >= http.StatusBadRequest
 	t.setWatchingLocked(q.conn)
 	t.removeLocked(q.conn)
+}
+
+// HasFailed reports whether a request on the connection was answered with an
+// error.
+func (c *Conn) HasFailed() bool {
+	c.table.mu.Lock()
+	defer c.table.mu.Unlock()
+	return c.failed
 }
 
 // BlockedFor returns how much longer the client of the request is blocked, and 0

@@ -87,6 +87,7 @@ type Conn struct {
 	parked    int        // number of these that wait for a change or for an accounting daemon
 	calls     int        // number of these that wait for an accounting daemon
 	closing   bool       // whether its next answer is the last
+	failed    bool       // whether a request was answered with an error
 
 	pausedUntil time.Time // time until which its client is blocked
 
