@@ -17,6 +17,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/integration/running"
 	"schedrestd/integration/slurm/variant"
 )
 
@@ -330,4 +331,47 @@ func (r *runningJobs) seen(n, side int, id string) map[string]string {
 		found[strings.TrimPrefix(filepath.Base(path), filepath.Base(seenPath(n, side)))] = strings.Join(lines, "\n")
 	}
 	return found
+}
+
+// TestRunningAsBundled checks that slurmd runs the jobs of package running as the
+// bundled daemons do (TestRunningJob of integration/jobs).
+func TestRunningAsBundled(t *testing.T) {
+	m := useCluster(t)
+	m.gateway(t, restArgs...)
+	c := m.client(gatewaySocket)
+	const dir = "/tmp/running"
+	m.run(t, "root", "install", "-d", "-o", "alice", "-m", "755", dir)
+	list := running.Cases("alice", dir)
+	ids := make([]string, len(list))
+	for i, tt := range list {
+		fields := map[string]any{"script": "#!/bin/sh\n" + tt.Script + "\n", "current_working_directory": dir, "environment": []string{"PATH=/usr/bin:/bin"}}
+		maps.Copy(fields, tt.Fields)
+		body, err := json.Marshal(map[string]any{"job": fields})
+		must(t, err)
+		a, err := sendRequest(c, "POST", "/slurm/v0.0.42/job/submit", string(body), "X-SLURM-USER-TOKEN: "+m.token)
+		must(t, err)
+		var answer struct {
+			ID uint32 `json:"job_id"`
+		}
+		if err := json.Unmarshal(a.body, &answer); err != nil || a.status != http.StatusOK || answer.ID == 0 {
+			t.Fatalf("%s: status %d, %v: %s", tt.Name, a.status, err, a.body)
+		}
+		ids[i] = strconv.Itoa(int(answer.ID))
+	}
+	for i, tt := range list {
+		eventually(t, tt.Name+" has ended", func() bool {
+			state := m.run(t, "root", "squeue", "-h", "-t", "all", "-j", ids[i], "-o", "%T")
+			return state == "COMPLETED" || state == "FAILED"
+		})
+		text, err := os.ReadFile(filepath.Join(m.root, dir, cmp.Or(tt.Output, "slurm-"+ids[i]+".out")))
+		must(t, err)
+		got, want := string(text), tt.Want
+		if strings.HasPrefix(want, "schedctld: ") { // slurmd has another wording
+			_, want, _ = strings.Cut(want, "\n")
+			_, got, _ = strings.Cut(got, "\n")
+		}
+		if got != want {
+			t.Errorf("%s: printed %q, want %q", tt.Name, got, want)
+		}
+	}
 }
