@@ -122,7 +122,7 @@ integration: build ## test the real binaries as a user would use them
 
 integration-slurm: build ## test with a real Slurm of SLURM_RELEASES (24.11), installed from Debian's packages; needs root
 	@set -e; for release in $(SLURM_RELEASES); do \
-		echo "== Slurm $$release"; SLURM_CHANGES_SEED=$(SLURM_CHANGES_SEED) SLURM_RELEASE=$$release $(GO) test -count=1 -v -timeout 60m ./integration/slurm/...; \
+		echo "== Slurm $$release"; SLURM_CHANGES_SEED=$(SLURM_CHANGES_SEED) SLURM_RELEASE=$$release $(GO) run ./tools/lint/skipped $(AGAIN:%=-again %) -count=1 -timeout 60m ./integration/slurm/...; \
 	done
 
 integration-changes: build ## compare the effects of all changes with those of slurmrestd, for SLURM_RELEASES (24.11); takes hours; SLURM_CHANGES=0.1 runs a tenth
