@@ -52,7 +52,8 @@ type Authenticator struct {
 	PassUnknown bool
 
 	// Excuse is called before a request with a verified token is refused because of
-	// its user. The client has not guessed the token. May be nil.
+	// its user, or because the token has been revoked. The client has not guessed the
+	// token. May be nil.
 	Excuse func(ctx context.Context)
 
 	genuine   memory[hash]       // tokens whose signature this process has verified
@@ -84,6 +85,7 @@ const (
 	Unknown Answer = iota // this process could not verify the signature, for example because it has no key
 	Good
 	Bad
+	Revoked // the signature is genuine, but the token has been revoked
 )
 
 // Authenticate returns nil if c is genuine and its user exists. A local client
@@ -140,7 +142,12 @@ func (a *Authenticator) checkGateway(ctx context.Context, p *proof) error {
 	case Good:
 		return nil
 	case Bad:
-		return refuse("gateway token: wrong signature, or revoked")
+		return refuse("gateway token: wrong signature")
+	case Revoked:
+		if a.Excuse != nil {
+			a.Excuse(ctx)
+		}
+		return refuse("gateway token: revoked")
 	}
 	return errs.New(errs.Unavailable, "gateway tokens can't be verified at present").WithHint("the administrator finds the reason in the gateway's log")
 }

@@ -133,7 +133,8 @@ func TestGatewayTokenRemembered(t *testing.T) {
 }
 
 // TestAuthenticatorOfGatewayTokens checks that only the keeper decides about a
-// gateway token, each time, and that no daemon is asked about it.
+// gateway token, each time, and that no daemon is asked about it. Who uses a token
+// that has been revoked does not guess.
 func TestAuthenticatorOfGatewayTokens(t *testing.T) {
 	good := Good
 	for _, tt := range []struct {
@@ -143,12 +144,14 @@ func TestAuthenticatorOfGatewayTokens(t *testing.T) {
 		kind   errs.Kind
 	}{
 		{"good", Good, false, 0},
-		{"forged or revoked", Bad, false, errs.Unauthenticated},
+		{"forged", Bad, false, errs.Unauthenticated},
+		{"revoked", Revoked, false, errs.Unauthenticated},
 		{"the keeper does not know", Unknown, false, errs.Unavailable},
 		{"no keeper", Good, true, errs.Unavailable},
 	} {
 		for _, actAs := range []string{"", "alice"} {
-			a, asked := newTestAuthenticator(&good), 0
+			a, asked, excused := newTestAuthenticator(&good), 0, 0
+			a.Excuse = func(context.Context) { excused++ }
 			a.answer = errors.New("a daemon was asked")
 			a.Gateway = func(context.Context, Signature) Answer { asked++; return tt.answer }
 			if tt.nobody {
@@ -162,6 +165,9 @@ func TestAuthenticatorOfGatewayTokens(t *testing.T) {
 					t.Errorf("%s: %v", tt.name, err)
 				}
 				a.Forget(c, controller)
+			}
+			if (excused > 0) != (tt.answer == Revoked) {
+				t.Errorf("%s: excused %d times", tt.name, excused)
 			}
 			if !tt.nobody && asked != 3 || len(a.daemonCalls) != 0 || a.keyCalls != 0 {
 				t.Errorf("%s: the keeper was asked %d times, daemons %v, the cluster's key %d times", tt.name, asked, a.daemonCalls, a.keyCalls)
@@ -178,7 +184,7 @@ func TestGatewayTokenRevokedMeanwhile(t *testing.T) {
 	c, err := FromRequest(requestWith(gatewayToken(t)), Options{JWT: true, Rules: gatewayRules, Now: clock})
 	must(t, err)
 	a.expect(t, c, controller, 0, 0)
-	answer = Bad
+	answer = Revoked
 	if err := a.authenticate(c, controller); errs.KindOf(err) != errs.Unauthenticated {
 		t.Errorf("revoked: %v", err)
 	}

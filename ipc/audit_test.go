@@ -14,7 +14,7 @@ import (
 func TestCutFits(t *testing.T) {
 	long := strings.Repeat("é", 70_000)
 	for _, m := range []ipc.Message{
-		(&query.Intent{Request: long, Forwarded: long, User: long, ActAs: long, Method: long, Route: long, Object: long, Fields: long, Key: make([]query.Key, 1)}).Truncate(),
+		(&query.Intent{Request: long, Forwarded: long, User: long, Token: long, ActAs: long, Method: long, Route: long, Object: long, Fields: long, Key: make([]query.Key, 1)}).Truncate(),
 		(&query.Outcome{Code: long, Result: long, Answer: make([]byte, keystate.MaxAnswer)}).Truncate(),
 	} {
 		frame, err := ipc.Encode(m)

@@ -154,6 +154,9 @@ func (c *change) beginWorker(l *auditLine) {
 	if c.msg.UID != ipc.NoID {
 		l.number("uid", uint64(c.msg.UID))
 	}
+	if c.msg.Token != "" {
+		l.text("gateway_token", c.msg.Token)
+	}
 	if c.msg.ActAs != "" {
 		l.text("act_as", c.msg.ActAs)
 	}

@@ -30,6 +30,7 @@ type Change struct {
 	User          string // user of the credential; "" if it has only a uid
 	Local         bool   // whether the kernel identified the user, whose uid is UID
 	UID           uint32
+	Token         string    // id of the gateway token; "" for another credential
 	ActAs         string    // user to act as; "" if this is the user of the credential
 	Method, Route string    // "job/{job_id}"
 	Object        string    // changed object, as named by the client; "" for a new one

@@ -79,7 +79,7 @@ func (q *request) auditChange(object string) Change {
 		a.Method, a.Route = q.route.Method, q.route.Path
 	}
 	if !q.client.Local {
-		a.User = q.client.Claims.User
+		a.User, a.Token = q.client.Claims.User, q.client.Claims.ID
 	}
 	return a
 }

@@ -57,7 +57,8 @@ func TestGatewayTokens(t *testing.T) {
 	address := func() string { return fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)) }
 	first, second, without := address(), address(), address()
 	env := append(security(), "SCHEDRESTD_TOKEN_REGISTER="+path)
-	gateway := l.StartGateway(t, env, first)
+	auditLog := filepath.Join(l.Dir, "audit.log")
+	gateway := l.StartGateway(t, append(slices.Clone(env), "SCHEDRESTD_AUDIT_LOG="+auditLog), first)
 	l.StartGateway(t, env, second)
 	l.StartGateway(t, security(), without)
 	send := func(address, token, method, path, body string, headers ...string) harness.Answer {
@@ -69,7 +70,7 @@ func TestGatewayTokens(t *testing.T) {
 	}
 	const jobs, submit = "/sched/v0.0.43/jobs/", "/sched/v0.0.43/job/submit"
 	reader, readerID := newGatewayToken(t, l, path, "compute.read", "--label", "monitor")
-	creator, _ := newGatewayToken(t, l, path, "compute.read+compute.create+slurmdb.read")
+	creator, creatorID := newGatewayToken(t, l, path, "compute.read+compute.create+slurmdb.read")
 	body := l.JobRequest("#!/bin/sh\n", nil)
 	for _, tt := range []struct {
 		name, address, token, method, path, body string
@@ -94,6 +95,12 @@ func TestGatewayTokens(t *testing.T) {
 			t.Errorf("%s: %d %.300s", tt.name, a.Status, a.Text)
 		}
 	}
+
+	harness.Eventually(t, "the audit log has the token's id", func() bool {
+		text, err := os.ReadFile(auditLog)
+		harness.Must(t, err)
+		return strings.Contains(string(text), `"gateway_token":"`+creatorID+`"`) && !strings.Contains(string(text), readerID)
+	})
 
 	// Two gateways with the same files say so.
 	line := func(address string) string {

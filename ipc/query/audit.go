@@ -32,6 +32,7 @@ type Intent struct {
 	Forwarded  string // the client's address according to a trusted proxy; "": no proxy
 	User       string // the authenticated user; "" when only the uid is known
 	UID        uint32 // uid of that user; ipc.NoID when only the name is known
+	Token      string // id of the gateway token; "": another credential
 	ActAs      string // the user that User acts as; "": the same user
 	Method     string
 	Route      string // such as "job/{job_id}"
@@ -58,6 +59,7 @@ func (i *Intent) Walk(w *ipc.Walker) {
 	w.Text(maxSource, &i.Forwarded)
 	w.Text(maxName, &i.User)
 	w.Fields(&i.UID)
+	w.Text(maxName, &i.Token)
 	w.Text(maxName, &i.ActAs)
 	w.Text(maxMethod, &i.Method)
 	w.Text(maxRoute, &i.Route)
@@ -73,8 +75,8 @@ func (i *Intent) Walk(w *ipc.Walker) {
 
 // Truncate shortens each text to its bound and returns i.
 func (i *Intent) Truncate() *Intent {
-	i.Request, i.User, i.ActAs = truncate(i.Request, maxName), truncate(i.User, maxName), truncate(i.ActAs, maxName)
-	i.Forwarded = truncate(i.Forwarded, maxSource)
+	i.Request, i.Forwarded = truncate(i.Request, maxName), truncate(i.Forwarded, maxSource)
+	i.User, i.Token, i.ActAs = truncate(i.User, maxName), truncate(i.Token, maxName), truncate(i.ActAs, maxName)
 	i.Method, i.Route = truncate(i.Method, maxMethod), truncate(i.Route, maxRoute)
 	i.Object, i.Fields = truncate(i.Object, maxObject), truncate(i.Fields, maxFields)
 	return i

@@ -34,7 +34,7 @@ var Rows = ipc.Register(
 	// asks for permission to make a change for a connection of this worker, and
 	// claims the change's Idempotency-Key, if it has one; key, user and request
 	// are sent as hashes
-	ipc.Of[Intent](47, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 38, 38+3*maxName+maxSource+maxMethod+maxRoute+maxObject+maxFields+keySize, 0, ipc.Initial),
+	ipc.Of[Intent](47, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 40, 40+4*maxName+maxSource+maxMethod+maxRoute+maxObject+maxFields+keySize, 0, ipc.Initial),
 	// the decision: the change is in the audit log and may be made, or it must
 	// not be made, or the worker may ask again later; if an earlier request with
 	// the key was answered, also that answer

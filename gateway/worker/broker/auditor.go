@@ -178,7 +178,7 @@ func auditSize(change rest.Change) float64 {
 	const keysAndFacts = 400
 	size := keysAndFacts
 	m := intent(0, 0, change, false)
-	for _, text := range []string{m.Request, m.Forwarded, m.User, m.ActAs, m.Method, m.Route, m.Object, m.Fields} {
+	for _, text := range []string{m.Request, m.Forwarded, m.User, m.Token, m.ActAs, m.Method, m.Route, m.Object, m.Fields} {
 		size += len(text)
 		for i := range len(text) {
 			if c := text[i]; c < ' ' || c >= 0x7f {
@@ -198,6 +198,7 @@ func intent(number, connection uint64, change rest.Change, lookup bool) *query.I
 		Forwarded:  change.Forwarded,
 		User:       change.User,
 		UID:        ipc.NoID,
+		Token:      change.Token,
 		ActAs:      change.ActAs,
 		Method:     change.Method,
 		Route:      change.Route,

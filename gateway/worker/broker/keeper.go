@@ -104,8 +104,10 @@ func (k *Keeper) answerOf(v query.Verdict) auth.Answer {
 	switch v {
 	case query.Genuine:
 		return auth.Good
-	case query.Forged, query.Revoked:
+	case query.Forged:
 		return auth.Bad
+	case query.Revoked:
+		return auth.Revoked
 	case query.Outdated:
 		k.outdated.Store(true)
 	}

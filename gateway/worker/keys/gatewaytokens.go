@@ -109,7 +109,7 @@ func (k *Keys) Bearer(ctx context.Context, token string) (string, error) {
 	switch answer {
 	case auth.Good:
 		return bearer, nil
-	case auth.Bad:
+	case auth.Bad, auth.Revoked:
 		return "", errs.Wrap(errRevoked, errs.Unauthenticated, auth.Refused)
 	}
 	return "", errs.New(errs.Unavailable, "gateway tokens can't be verified at present")
