@@ -145,7 +145,7 @@ func checkNames(kind, list string, names []string) error {
 			return errs.New(errs.Invalid, "a %s needs a name", kind).WithSource(sourceOf(list, i, "name"))
 		}
 		// The second change would be compared with the state before the first.
-		if slices.ContainsFunc(names[:i], func(earlier string) bool { return strings.EqualFold(earlier, name) }) {
+		if slices.Contains(names[:i], name) {
 			return errs.New(errs.Invalid, "the %s %s is named twice", kind, schema.Shorten(name)).WithSource(sourceOf(list, i, "name"))
 		}
 	}

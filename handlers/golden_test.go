@@ -140,7 +140,7 @@ var goldens = []golden{
 	{"update-node", "POST", "/slurm/VERSION/node/n2", `{"state": ["DRAIN"], "reason": "fan"}`},
 	{"update-nodes", "POST", "/slurm/VERSION/nodes", `{"name": ["n1", "n2"], "weight": 5}`},
 	{"new-node", "POST", "/sched/VERSION/new/node", `{"node_conf": "NodeName=d1 State=CLOUD"}`},
-	{"change-reservation", "POST", "/slurm/VERSION/reservation", `{"name": "WEEKLY", "users": ["alice"], "flags": ["NO_DAILY"], "duration": 60, "tres": [{"type": "cpu", "count": 4}], "colour": "red"}`},
+	{"change-reservation", "POST", "/slurm/VERSION/reservation", `{"name": "weekly", "users": ["alice"], "flags": ["NO_DAILY"], "duration": 60, "tres": [{"type": "cpu", "count": 4}], "colour": "red"}`},
 	{"change-reservations", "POST", "/sched/VERSION/reservations", `{"reservations": [{"name": "new", "start_time": 1795000000, "duration": 60, "users": "alice", "partition": "long"}, {"name": "newer"}]}`},
 	{"change-partitions", "POST", "/slurm/VERSION/partitions", `{"partitions": [{"name": "debug", "partition": {"state": ["DOWN"]}, "nodes": {"total": 3}}]}`},
 	{"hostnames", "POST", "/util/VERSION/hostnames", `{"hostlist": "n[01-03],login"}`},

@@ -83,9 +83,9 @@ func (h *handler) changeReservations(c *rest.Call, at string, list []model.Reser
 	if err := checkNames("reservation", at, names); err != nil {
 		return err
 	}
-	existing := map[string]model.Reservation{} // key: name in lower case
+	existing := map[string]model.Reservation{} // by name; to slurmctld, one in another case is another reservation
 	_, err := h.Controller.Reservations(c.Context(), c.Credential(), model.Query{}, func(r *model.Reservation) error {
-		existing[strings.ToLower(r.Name)] = *r
+		existing[r.Name] = *r
 		return nil
 	})
 	if err != nil {
@@ -93,9 +93,8 @@ func (h *handler) changeReservations(c *rest.Call, at string, list []model.Reser
 	}
 	results, err := changeEach(c, "reservation", at, names, func(i int) error {
 		u := list[i]
-		if current, known := existing[strings.ToLower(u.Name)]; known {
-			name := current.Name
-			u.Name = name
+		if current, known := existing[u.Name]; known {
+			name := u.Name
 			dropHeld(&u, &current)
 			if u.Partition == model.Emptied { // slurmctld 24.11 may crash
 				return errs.New(errs.Invalid, "the partition of a reservation can't be removed").WithSource(sourceOf(at, i, "partition")).WithNumber(slurmerror.InvalidPartition)
@@ -124,7 +123,7 @@ func (h *handler) changeReservations(c *rest.Call, at string, list []model.Reser
 		api.ReserveWholePartition(&u)
 		err := h.Controller.CreateReservation(c.Context(), c.Credential(), &u)
 		if err == nil {
-			existing[strings.ToLower(u.Name)] = model.Reservation{Name: u.Name}
+			existing[u.Name] = model.Reservation{Name: u.Name}
 		}
 		return err
 	})

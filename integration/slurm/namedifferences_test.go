@@ -36,7 +36,6 @@ var nameDifferences = []nameDifference{
 	{"24.11 26.05", `POST config`, anyName, `theirs refused, ours accepted|effect|numbers .*`, "slurmrestd wants a cluster, and commits nothing"},
 	{"24.11 26.05", `POST (wckey|user|account|qos|cluster|coordinator|partition|parent|default|old|preempted|added|removed).*`, sameNames, `effect|theirs (refused|accepted), ours (refused|accepted)|numbers .*`, "slurmrestd stores the other spelling, or does not find the record"},
 	{"24.11 26.05", `POST (account of|coordinator|parent|default|partition|user of|qos of|preempted|added|removed|type|name of).*`, anyName, refusal, "slurmrestd reports success for a record that does not exist"},
-	{"24.11 26.05", `POST (type|name) of a resource`, anyName, `effect`, "slurmrestd ignores the limit"},
 	{"24.11 26.05", `POST .*`, anyName, `numbers .*`, "slurmrestd has one number for most failures"},
 	{"24.11 26.05", `GET jobs by qos`, anyName, `found|theirs refused, ours accepted|numbers .*`, "slurmrestd finds no QOS in another spelling"},
 	{"24.11 26.05", `GET jobs by user`, anyName, `theirs refused, ours accepted|numbers .*`, "a user without an account in the operating system has no jobs"},
