@@ -115,8 +115,8 @@ func componentAt(at string, i int) string {
 	return fmt.Sprintf("%s/%d/", at, i)
 }
 
-// prepareDescs replaces names with ids, removes tokens, and refuses variables
-// that slurmstepd can't handle.
+// prepareDescs replaces names with ids, removes tokens, and removes or refuses
+// what slurmstepd can't handle.
 func (h *handler) prepareDescs(c *rest.Call, descs []model.JobDesc, at string) error {
 	for i := range descs {
 		if err := checkSpank(&descs[i], componentAt(at, i)); err != nil {
@@ -126,8 +126,26 @@ func (h *handler) prepareDescs(c *rest.Call, descs []model.JobDesc, at string) e
 			return err
 		}
 		dropTokens(c, &descs[i], componentAt(at, i))
+		dropEmptyPaths(c, &descs[i], componentAt(at, i))
 	}
 	return nil
+}
+
+// dropEmptyPaths makes empty paths of the output the default ones. With an empty
+// path slurmstepd of 26.05 ends while it starts the job, which then counts as
+// running until its time limit.
+func dropEmptyPaths(c *rest.Call, d *model.JobDesc, at string) {
+	for _, path := range []struct {
+		field string
+		value *model.Text
+	}{{"standard_error", &d.StdErr}, {"standard_output", &d.StdOut}} {
+		if *path.value == model.Emptied {
+			*path.value = ""
+			if !c.Lenient(api.HarmlessValue) {
+				c.Warn(at+path.field, "empty, ignored")
+			}
+		}
+	}
 }
 
 // annotateComponents calls annotateJob if the job has only one component. For a

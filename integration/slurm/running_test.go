@@ -99,7 +99,7 @@ func TestRunningJobs(t *testing.T) {
 			}
 			cases := variant.Cases(api.SubmissionBody.Type().Shape(schema.View{Version: v, Spelling: schema.Slurm}), runningHints)
 			cases = slices.DeleteFunc(cases, func(one variant.Case) bool {
-				return !strings.HasPrefix(one.Field, "job.") || strings.HasPrefix(one.Form, "wrong type") || unsetForms[one.Form] || skippedInRunning.MatchString(one.Field)
+				return m.release == "26.05" && crashesStepd.MatchString(one.Field+" "+one.Form) || !strings.HasPrefix(one.Field, "job.") || strings.HasPrefix(one.Form, "wrong type") || unsetForms[one.Form] || skippedInRunning.MatchString(one.Field)
 			})
 			random := c.random("running", name)
 			var list [][]variant.Case
@@ -130,6 +130,10 @@ func TestRunningJobs(t *testing.T) {
 // skippedInRunning matches fields that say which job it is, keep it from running
 // soon, or choose another partition; and the script, which reports.
 var skippedInRunning = regexp.MustCompile(`[.](job_id|step_id.*|script|begin_time|deadline|dependency|hold|priority|reservation|crontab.*|partition|clusters|account|user_id|group_id|container.*|flags|burst_buffer|x11.*|licenses|end_time|immediate|delay_boot|reboot|network|alloc_.*|allocation_node_.*|reserve_ports)$`)
+
+// crashesStepd matches what the slurmstepd of 26.05 can't start a job with, which
+// then runs for ever. Our gateway does not send it.
+var crashesStepd = regexp.MustCompile(`[.]standard_(output|error) empty text$`)
 
 // unsetForms are forms of numbers that slurmrestd ignores (a row in
 // differences/changes.md).
