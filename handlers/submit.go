@@ -132,8 +132,9 @@ func (h *handler) prepareDescs(c *rest.Call, descs []model.JobDesc, at string) e
 }
 
 // dropEmptyPaths makes empty paths of the output the default ones. With an empty
-// path slurmstepd of 26.05 ends while it starts the job, which then counts as
-// running until its time limit.
+// path slurmstepd of 26.05 crashes while it starts the job, which then counts as
+// running until its time limit, and scontrol and slurmrestd of 24.11 crash when
+// they show the job.
 func dropEmptyPaths(c *rest.Call, d *model.JobDesc, at string) {
 	for _, path := range []struct {
 		field string

@@ -24,7 +24,7 @@ var auditor *ipc.Channel
 func playUnasked(part string, fd int) {
 	switch part {
 	case "intent, unknown connection":
-		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 38, 0)
+		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 40, 0)
 	case "outcome, unknown change":
 		sendRawTo(fd, ipc.KindOf(new(query.Outcome)), 21, 0)
 	case "decision":
@@ -36,11 +36,11 @@ func playUnasked(part string, fd int) {
 	case "exit of another worker":
 		sendRawTo(fd, ipc.KindOf(new(work.WorkerExited)), 6, 0)
 	case "truncated intent":
-		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 37, 0)
-	case "intent with trailing bytes":
 		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 39, 0)
+	case "intent with trailing bytes":
+		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 41, 0)
 	case "intent too long":
-		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 1793, 0)
+		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 2050, 0)
 	case "outcome too long":
 		sendRawTo(fd, ipc.KindOf(new(query.Outcome)), 1741, 0)
 	case "endless outcomes":

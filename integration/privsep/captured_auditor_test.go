@@ -22,7 +22,7 @@ import (
 // announces a change on a connection.
 func intentFrame(connection uint64) func() []byte {
 	return func() []byte {
-		raw := append([]byte{byte(ipc.KindOf(new(query.Intent)))}, make([]byte, 38)...)
+		raw := append([]byte{byte(ipc.KindOf(new(query.Intent)))}, make([]byte, 40)...)
 		little.LittleEndian.PutUint64(raw[1:], 1)
 		little.LittleEndian.PutUint64(raw[9:], connection)
 		return raw
@@ -34,7 +34,7 @@ func intentFrame(connection uint64) func() []byte {
 func keyedFrame(keys byte) func() []byte {
 	return func() []byte {
 		raw := append(intentFrame(1<<40)(), make([]byte, int(keys)*97)...)
-		raw[1+36] = keys
+		raw[1+38] = keys
 		return raw
 	}
 }
@@ -74,9 +74,9 @@ var auditorAttacks = []serviceAttack{
 	{name: "permission for a change (IntentDecision)", frame: zeroFrame(ipc.KindOf(new(query.IntentDecision)), 12), breaksProtocol: true},
 	{name: "WorkerViolation, about another worker", frame: zeroFrame(ipc.KindOf(new(work.WorkerViolation)), 6), breaksProtocol: true},
 	{name: "Lookup, as if to the resolver", frame: zeroFrame(ipc.KindOf(new(work.Lookup)), 15), breaksProtocol: true},
-	{name: "Intent cut short", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 37), breaksProtocol: true},
-	{name: "Intent with trailing bytes", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 39), breaksProtocol: true},
-	{name: "Intent with more than the longest texts", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 1793), breaksProtocol: true},
+	{name: "Intent cut short", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 39), breaksProtocol: true},
+	{name: "Intent with trailing bytes", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 41), breaksProtocol: true},
+	{name: "Intent with more than the longest texts", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 2050), breaksProtocol: true},
 	{name: "an oversized message", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 60_000), breaksProtocol: true},
 	{name: "its side of the channel shut down", close: true},
 	{name: "an empty packet", frame: func() []byte { return nil }},

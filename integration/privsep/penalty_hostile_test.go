@@ -63,7 +63,7 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 		}
 	case "intent with long texts": // the longest texts that the protocol table permits, with bytes that are special in JSON and on terminals
 		word := func(n int) string { return strings.Repeat("\n\"\\\x1b\xff\u2028", n)[:n] }
-		long := &query.Intent{ID: 1 << 63, Connection: id, Request: word(1 << 10), Forwarded: word(1 << 10), User: word(1 << 10), UID: 0, ActAs: word(1 << 10), Method: word(1 << 10), Route: word(1 << 10), Object: word(1 << 10), Fields: word(1 << 10)}
+		long := &query.Intent{ID: 1 << 63, Connection: id, Request: word(1 << 10), Forwarded: word(1 << 10), User: word(1 << 10), UID: 0, Token: word(1 << 10), ActAs: word(1 << 10), Method: word(1 << 10), Route: word(1 << 10), Object: word(1 << 10), Fields: word(1 << 10)}
 		c = auditor
 		c.Send(long.Truncate())
 		for {
@@ -94,9 +94,9 @@ func TestPenaltyLiars(t *testing.T) {
 		{part: "truncated offence", want: "has 16 bytes, not 17"},
 		{part: "offence with a descriptor", want: "came with 1 descriptors"},
 		{part: "pause", want: "may not be sent by the worker"},
-		{part: "truncated intent", want: "has 37 bytes"},
+		{part: "truncated intent", want: "has 39 bytes"},
 		{part: "intent with trailing bytes", want: "Intent of the worker has bytes left over"},
-		{part: "intent too long", want: "has 1793 bytes"},
+		{part: "intent too long", want: "has 2050 bytes"},
 		{part: "outcome too long", want: "has 1741 bytes"},
 		{part: "endless outcomes", want: "which was not granted"},
 		{part: "offence before taken", want: "which it does not hold", connect: true},

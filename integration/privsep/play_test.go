@@ -164,7 +164,7 @@ func playHostile(part string) int {
 	}
 	switch part {
 	case "intent to the dispatcher":
-		sendRaw(ipc.KindOf(new(query.Intent)), 38, 0)
+		sendRaw(ipc.KindOf(new(query.Intent)), 40, 0)
 	case "unknown kind":
 		sendRaw(99, 0, 0)
 	case "dial of an unconfigured daemon": // controller 0, which the configuration does not have
