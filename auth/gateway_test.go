@@ -133,8 +133,8 @@ func TestGatewayTokenRemembered(t *testing.T) {
 }
 
 // TestAuthenticatorOfGatewayTokens checks that only the keeper decides about a
-// gateway token, each time, and that no daemon is asked about it. Who uses a token
-// that has been revoked does not guess.
+// gateway token, each time, and that no daemon is asked about it. A client that
+// uses a revoked token does not guess.
 func TestAuthenticatorOfGatewayTokens(t *testing.T) {
 	good := Good
 	for _, tt := range []struct {

@@ -137,8 +137,8 @@ var skippedInRunning = regexp.MustCompile(`[.](job_id|step_id.*|script|begin_tim
 // two fields has set.
 var forgetsMemory = regexp.MustCompile(`[.]memory_per_(cpu|node) [{]set false`)
 
-// crashesStepd matches what the slurmstepd of 26.05 can't start a job with, which
-// then runs for ever. Our gateway does not send it.
+// crashesStepd matches fields with which slurmstepd of 26.05 crashes, so that
+// slurmrestd's job never ends. Our gateway does not send them.
 var crashesStepd = regexp.MustCompile(`[.]standard_(output|error) empty text$`)
 
 // unsetForms are forms of numbers that slurmrestd ignores (a row in

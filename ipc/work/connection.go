@@ -21,9 +21,10 @@ type ConnectionDone struct{ ID uint64 }
 
 func (d *ConnectionDone) Walk(w *ipc.Walker) { w.Fields(&d.ID) }
 
-// ExitAfterError is the exit status of a worker whose only client, on standard
-// input and output, got every answer, but an error as one of them.
-const ExitAfterError = 2
+// ExitAfterError is the exit status of a worker in inetd mode that sent every
+// answer, at least one of them an error. Go's runtime ends a program that fails
+// with 2.
+const ExitAfterError = 3
 
 // Stage is the state of a connection.
 type Stage uint8

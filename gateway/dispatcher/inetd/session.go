@@ -50,8 +50,7 @@ const (
 	halfCloseLimit = 10 * time.Minute
 )
 
-// answeredWithError is the end of a worker that has answered a request with an
-// error.
+// answeredWithError is how a worker ends that exits with work.ExitAfterError.
 var answeredWithError = fmt.Sprintf("exit status %d", work.ExitAfterError)
 
 type session struct {
