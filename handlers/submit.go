@@ -131,15 +131,15 @@ func (h *handler) prepareDescs(c *rest.Call, descs []model.JobDesc, at string) e
 	return nil
 }
 
-// dropEmptyPaths makes empty paths of the output the default ones. With an empty
-// path slurmstepd of 26.05 crashes while it starts the job, which then counts as
-// running until its time limit, and scontrol and slurmrestd of 24.11 crash when
-// they show the job.
+// dropEmptyPaths makes empty paths the default ones. With an empty path of the
+// output slurmstepd of 26.05 crashes while it starts the job, which then counts as
+// running until its time limit. With any of them scontrol and slurmrestd of 24.11
+// crash when they show the job.
 func dropEmptyPaths(c *rest.Call, d *model.JobDesc, at string) {
 	for _, path := range []struct {
 		field string
 		value *model.Text
-	}{{"standard_error", &d.StdErr}, {"standard_output", &d.StdOut}} {
+	}{{"standard_error", &d.StdErr}, {"standard_input", &d.StdIn}, {"standard_output", &d.StdOut}} {
 		if *path.value == model.Emptied {
 			*path.value = ""
 			if !c.Lenient(api.HarmlessValue) {

@@ -30,7 +30,7 @@ func TestSubmit(t *testing.T) {
 		{name: "tokens are left out", body: `{"job": {"script": "x", "environment": ["SCHED_JWT=a", "A=b", "SLURM_JWT=c"]}}`,
 			want: model.JobDesc{Script: "x", Environment: []string{"A=b"}}, warnings: []string{"#/job/environment/"}},
 		{name: "empty paths", body: `{"job": {"script": "x", "standard_error": "", "standard_output": "", "standard_input": ""}}`,
-			want: model.JobDesc{Script: "x", StdIn: model.Emptied}, warnings: []string{"#/job/standard_error", "#/job/standard_output"}},
+			want: model.JobDesc{Script: "x"}, warnings: []string{"#/job/standard_error", "#/job/standard_input", "#/job/standard_output"}},
 		{name: "wrappers", body: `{"job": {"script": "x", "time_limit": {"infinite": true}, "priority": {"set": false, "number": 7}, "time_minimum": {"number": 3}, "memory_per_node": {"set": true, "number": 9}}}`,
 			want: model.JobDesc{Script: "x", TimeLimit: model.Infinite[uint32](), TimeMin: model.Some[uint32](3), MinMemory: model.Some[uint64](9)}},
 		{name: "all that is worked out", body: `{"job": {"script": "x", "hold": true, "priority": 5, "nice": -3, "nodes": "2-4", "shared": ["user"], "distribution": "block:cyclic,Pack",

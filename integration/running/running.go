@@ -38,7 +38,7 @@ func Cases(user, dir string) []Case {
 		{Name: "a directory", Fields: fields{"current_working_directory": "/usr", "standard_output": dir + "/directory"}, Output: "directory", Script: `pwd`, Want: "/usr\n"},
 		{Name: "files", Fields: fields{"standard_output": "x-%j-%x-%5t.%%", "standard_error": dir + "/y-%u", "standard_input": "/etc/passwd", "name": "n"}, Output: "y-" + user,
 			Script: `readlink /proc/$$/fd/0 /proc/$$/fd/1 | sed "s/-$SLURM_JOB_ID-/-JOB-/" >&2`, Want: "/etc/passwd\n" + dir + "/x-JOB-n-00000.%\n"},
-		{Name: "empty paths", Fields: fields{"standard_output": "", "standard_error": ""}, Script: `echo out; echo err >&2`, Want: "out\nerr\n"},
+		{Name: "empty paths", Fields: fields{"standard_input": "", "standard_output": "", "standard_error": ""}, Script: `echo out; echo err >&2`, Want: "out\nerr\n"},
 		{Name: "limits", Fields: fields{"rlimits": fields{"nofile": 77, "cpu": 4000, "fsize": 4096000, "stack": 2048000, "core": 0}},
 			Script: `echo "$(ulimit -Sn) $(ulimit -St) $(ulimit -Sf) $(ulimit -Ss) $(ulimit -Sc)"; env | grep -c RLIMIT`, Want: "77 4000 8000 2000 0\n0\n"},
 		{Name: "an address space", Fields: fields{"rlimits": fields{"as": 204800000, "data": 102400000}}, Script: `echo "$(ulimit -Sv) $(ulimit -Sd)"`, Want: "200000 100000\n"},
