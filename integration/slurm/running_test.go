@@ -135,7 +135,7 @@ var skippedInRunning = regexp.MustCompile(`[.](job_id|step_id.*|script|begin_tim
 
 // forgetsMemory matches what makes slurmrestd forget the memory that the other of
 // two fields has set.
-var forgetsMemory = regexp.MustCompile(`[.]memory_per_(cpu|node) [{]set false`)
+var forgetsMemory = regexp.MustCompile(`[.]memory_per_(cpu|node) ([{]set false|empty object)`)
 
 // crashesStepd matches fields with which slurmstepd of 26.05 crashes, so that
 // slurmrestd's job never ends. Our gateway does not send them.
