@@ -76,6 +76,10 @@ func (c *changeForms) compare(tr *trial) {
 	if tr.target.matches != nil && tr.combined && ours == "accepted" {
 		c.checkRemoved(tr)
 	}
+	// If both programs cause it, the objects do not differ.
+	if slices.ContainsFunc(tr.effects[1]["scontrol job"], func(o shown) bool { return o["ScontrolEnds"] != "" }) {
+		c.differs(tr, "ours ends scontrol")
+	}
 	if theirs == "refused" && ours == "refused" {
 		if len(tr.changed[0]) > 0 && len(tr.changed[1]) > 0 && len(tr.differing()) == 0 { // the objects have changed by themselves
 			return
