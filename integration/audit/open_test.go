@@ -147,6 +147,11 @@ func TestAuditOpen(t *testing.T) {
 				}
 			}
 			submitAll(5)
+			harness.Eventually(t, "both lines of each change are in the audit log", func() bool {
+				text, err := os.ReadFile(log)
+				harness.Must(t, err)
+				return strings.Count(string(text), "\n") == 10
+			})
 			f.begin(t, l, dir)
 			harness.Eventually(t, "changes are made", submit)
 			const failed = `level=ERROR msg="audit log not writable; changes are made unrecorded (SCHEDRESTD_AUDIT_FAIL=open)"`
@@ -212,7 +217,7 @@ func checkOpenLog(t *testing.T, log string, f fault, jobs []string, complete, lo
 	if torn > 2 {
 		t.Errorf("%d partial lines", torn)
 	}
-	for _, id := range slices.Concat(jobs[:4], jobs[complete:]) { // the fault began after the fifth change, perhaps before its outcome
+	for _, id := range slices.Concat(jobs[:5], jobs[complete:]) {
 		if results[id] != 1 {
 			t.Errorf("job %s has %d outcomes", id, results[id])
 		}
