@@ -281,7 +281,7 @@ func lineDifference(theirs, ours string) string {
 // can't run although they are idle, because the other jobs wait for it.
 func (r *runningJobs) awaitEnd() {
 	r.t.Helper()
-	calm, idle := 0, 0
+	calm, idle, last := 0, 0, ""
 	deadline := time.Now().Add(10 * time.Minute)
 	for calm < 3 {
 		if time.Now().After(deadline) {
@@ -291,13 +291,13 @@ func (r *runningJobs) awaitEnd() {
 		out := r.m.run(r.t, "root", "squeue", "-h", "-o", "%T %r %i")
 		calm++
 		idle++
-		if jobRuns.MatchString(out) {
-			calm, idle = 0, 0
+		if jobRuns.MatchString(out) || out != last {
+			calm, idle, last = 0, 0, out
 		}
 		if jobWaits.MatchString(out) {
 			calm = 0
 		}
-		if idle > 10 {
+		if idle > 60 {
 			for _, stuck := range jobLacksNodes.FindAllStringSubmatch(out, -1) {
 				r.m.run(r.t, "root", "scontrol", "hold", stuck[1])
 			}
