@@ -55,7 +55,7 @@ func TestFaultsOfTheMachine(t *testing.T) {
 			os.WriteFile(work+"/go", nil, 0o644)
 			time.Sleep(time.Until(begin.Add(2 * time.Second))) // enough for many attempts
 			end()
-			if unix.Kill(s.cmd.Process.Pid, 0) != nil { // without threads, the Go runtime ends a program
+			if s.hasEnded() { // without threads, the Go runtime ends a program
 				s.kill()
 				s.start()
 			}

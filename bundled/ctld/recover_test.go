@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"schedrestd/bundled/ctld/journal"
 	"schedrestd/bundled/ctld/process"
 	"schedrestd/bundled/ctld/step"
@@ -108,6 +110,13 @@ func (s *site) kill() {
 		s.cmd.Wait()
 		s.cmd = nil
 	}
+}
+
+// hasEnded reports whether the controller has ended by itself.
+func (s *site) hasEnded() bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, s.cmd.Process.Pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return err != nil || info.Signo != 0
 }
 
 // submit repeats a submission until the controller answers. A submission

@@ -144,3 +144,23 @@ func TestPrint(t *testing.T) {
 		t.Errorf("%q", out.String())
 	}
 }
+
+// TestCrash checks that the output of a program that crashed is printed, although
+// it follows that of a test that has passed.
+func TestCrash(t *testing.T) {
+	var out strings.Builder
+	r := newReport(&out, skips{})
+	for _, text := range []string{
+		`{"Action":"run","Package":"p","Test":"TestPasses"}`,
+		`{"Action":"output","Package":"p","Test":"TestPasses","Output":"--- PASS: TestPasses (0.00s)\n"}`,
+		`{"Action":"pass","Package":"p","Test":"TestPasses"}`,
+		`{"Action":"output","Package":"p","Test":"TestPasses","Output":"SIGQUIT: quit\n"}`,
+		`{"Action":"output","Package":"p","Output":"FAIL\tp\t1s\n"}`,
+		`{"Action":"fail","Package":"p"}`,
+	} {
+		r.processLine([]byte(text))
+	}
+	if want := "SIGQUIT: quit\nFAIL\tp\t1s\n"; out.String() != want || !r.aborted {
+		t.Errorf("printed %q, want %q; aborted: %t", out.String(), want, r.aborted)
+	}
+}

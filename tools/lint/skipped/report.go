@@ -68,6 +68,8 @@ func (r *report) processLine(text []byte) {
 		r.packages[e.Package] = p
 	}
 	switch {
+	case e.Action == "output" && p.results[e.Test] != "": // of a program that crashed: test2json takes it for a part of the last test that printed
+		p.lines = append(p.lines, line{"", e.Output})
 	case e.Action == "output":
 		p.lines = append(p.lines, line{e.Test, e.Output})
 	case e.Action != "pass" && e.Action != "fail" && e.Action != "skip":
