@@ -25,7 +25,7 @@ var (
 	}, ", ")
 	exposedFields = strings.Join([]string{
 		"Accept-Post", "Age", "Allow", "Content-Location", "Deprecation", "ETag", "Link", "Location",
-		"Preference-Applied", "Retry-After", "Sunset", "WWW-Authenticate", "X-Request-Id",
+		"Preference-Applied", "Retry-After", "Sunset", "WWW-Authenticate", scopesField, "X-Request-Id",
 	}, ", ")
 )
 

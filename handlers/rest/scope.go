@@ -3,6 +3,7 @@ package rest
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"schedrestd/api/scope"
 	"schedrestd/auth"
@@ -48,11 +49,19 @@ func (q *request) Permits(needed scope.Set) bool {
 	return (listener & token).Permit(needed)
 }
 
+// scopesField is the field of the header of an answer with the scopes that the
+// client has, separated by commas. Clients know it from GitHub's API. Answers to
+// clients that have all scopes do not contain it.
+const scopesField = "X-OAuth-Scopes"
+
 // checkScope returns an error if the listener of the connection, or the token,
 // does not permit the operation. The answer names the scope that the operation
-// needs (RFC 6750, 3.1).
+// needs (RFC 6750, 3.1), and those that the client has.
 func (c *Call) checkScope() error {
 	listener, token := c.permitted()
+	if has := listener & token; has != scope.All {
+		c.Header().Set(scopesField, strings.ReplaceAll(has.String(), "+", ", "))
+	}
 	needed := c.neededScope()
 	if c.Permits(needed) {
 		return nil

@@ -64,6 +64,10 @@ func TestScopes(t *testing.T) {
 		{path, "DELETE", "/sched/v0.0.43/job/1", "", "compute.cancel"},
 	} {
 		a := send(tt.address, tt.method, tt.path, tt.body)
+		has := map[string]string{creates: "compute.create", reads: "compute.read, slurmdb.read", path: "compute.read"}[tt.address]
+		if got := a.Header.Get("X-OAuth-Scopes"); got != has {
+			t.Errorf("%s %s at %s: scopes %q, want %q", tt.method, tt.path, tt.address, got, has)
+		}
 		if tt.scope == "" {
 			a.Want(t, http.StatusOK)
 			continue

@@ -122,3 +122,56 @@ func TestActions(t *testing.T) {
 	p.SignIn(g.Lab.OwnToken)
 	p.Await("changes are offered again", `document.querySelector("main .actions button") !== null`)
 }
+
+// TestReadOnly checks that the page offers nothing that the scopes of the address
+// do not permit, and shows that.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	nodes, jobs, partitions := cluster(4, 4)
+	self, err := user.Current()
+	harness.Must(t, err)
+	jobs[0].State, jobs[0].Priority, jobs[0].UserName = model.JobPending, 7, self.Username
+	c := newController(t, nodes, jobs, partitions)
+	l := harness.NewDaemons(t)
+	l.Controller = c.port
+	tests := []struct {
+		scopes, tag string
+		actions     string // that are offered in the list of jobs, for the waiting job, and for a node
+	}{
+		{"compute.read", "read only", ""},
+		{"compute.read+slurmdb.read", "read only", ""},
+		{"compute.read+compute.create", "limited", "Submit a job"},
+		{"compute.read+compute.cancel", "limited", "Cancel"},
+		{"compute.read+compute.modify", "limited", "Hold"},
+	}
+	var addresses, listeners []string
+	for _, tt := range tests {
+		address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+		addresses, listeners = append(addresses, address), append(listeners, tt.scopes+"="+address)
+	}
+	l.StartCounted(t, listeners...)
+	for i, tt := range tests {
+		p := harness.OpenStatus(t, "http://"+addresses[i])
+		p.SignIn(l.OwnToken)
+		p.AwaitText(tt.tag)
+		var offered []string
+		for _, view := range []string{"jobs?scope=all", "job/100001", "node/r01n01"} {
+			p.Show(view)
+			p.Await("the view is shown", `document.querySelector("main .table tbody tr, main .cards") !== null`)
+			text, _ := p.Eval(`[...document.querySelectorAll("main .actions button, main .actions a")].map((e) => e.textContent).join(",")`).(string)
+			if text != "" {
+				offered = append(offered, text)
+			}
+		}
+		if got := strings.Join(offered, ","); got != tt.actions {
+			t.Errorf("%s: the page offers %q, want %q", tt.scopes, got, tt.actions)
+		}
+		p.Show("submit")
+		p.Await("submission is offered, or not", fmt.Sprintf(`(document.querySelector("main textarea") !== null) === %t && (document.querySelector("nav [href='#/submit']") !== null) === %[1]t`, strings.Contains(tt.scopes, "create")))
+		if !strings.Contains(tt.scopes, "slurmdb.read") {
+			p.Show("qos")
+			p.AwaitText("does not permit this")
+		}
+		p.Check("")
+	}
+}

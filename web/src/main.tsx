@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { duration, visible } from "./core/format";
 import { useList, useNow, useRoute, useSession, type Route } from "./core/hooks";
 import { jobs, nodes, partitions } from "./core/lists";
-import { end, session, start } from "./core/session";
+import { end, permits, session, start } from "./core/session";
 import { Jobs } from "./views/jobs";
 import { JobView } from "./views/job";
 import { Nodes, NodeView } from "./views/nodes";
@@ -12,7 +12,7 @@ import { Overview } from "./views/overview";
 import { SignIn } from "./views/signin";
 import { Submit } from "./views/submit";
 import { Partitions, QOS, Reservations, Shares } from "./views/tables";
-import { Empty, Loading, Text } from "./ui/basics";
+import { Empty, Loading, Nothing, Text } from "./ui/basics";
 import { words } from "./words";
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
@@ -42,7 +42,7 @@ function View({ route }: { route: Route }) {
 		case "qos":
 			return <QOS />;
 		case "submit":
-			return <Submit />;
+			return permits("compute.create") ? <Submit /> : <Nothing view={words.nav.submit} why={words.notPermitted} />;
 	}
 	return <Empty title={words.noView}><a class="button" href="#/">{words.nav.overview}</a></Empty>;
 }
@@ -83,6 +83,7 @@ function User() {
 	return (
 		<div class="user">
 			<span class="name"><Text limit={40}>{session.user || words.unknownUser}</Text></span>
+			{session.scopes && <span class="tag optional" title={words.signIn.scopesTitle(session.scopes.join(", "))}>{session.scopes.every((scope) => scope.endsWith(".read")) ? words.signIn.readOnly : words.signIn.limited}</span>}
 			{session.expires > 0 && <span class={soon ? "expiry soon" : "expiry"}>{words.signIn.expiresIn(left > 86400 ? `${Math.floor(left / 86400)}d` : duration(left))}</span>}
 			<span class="hidden" role="alert">{soon && (left > 60 ? words.signIn.expiresSoon : words.signIn.expiresVerySoon)}</span>
 			{session.byToken ? <button type="button" class="small" onClick={() => end()}>{words.signIn.signOut}</button> : <span class="muted" title={words.signIn.noTokenTitle}>{words.signIn.noToken}</span>}
@@ -114,7 +115,7 @@ function Shell() {
 			<nav id="nav" class={open ? "side open" : "side"} aria-label={words.navigation}>
 				<ul>
 					{places.map((name) => <li key={name}><a href={`#/${name}`} aria-current={here === name ? "page" : undefined}>{words.nav[name]}</a></li>)}
-					<li class="apart"><a href="#/submit" aria-current={here === "submit" ? "page" : undefined}>{words.nav.submit}</a></li>
+					{permits("compute.create") && <li class="apart"><a href="#/submit" aria-current={here === "submit" ? "page" : undefined}>{words.nav.submit}</a></li>}
 				</ul>
 				<p class="release">{session.release && words.release(session.release, session.version)}</p>
 			</nav>

@@ -1,12 +1,15 @@
 // Changes that the user may ask for. Each sends the smallest request for one
-// job or node. The page does not guess what the user may do: it offers a change
-// until an answer has refused it.
-import { call, Failure, onEnd, session } from "./session";
+// job or node. The page offers what the scopes of the token permit. Beyond that it
+// does not guess what the user may do: it offers a change until an answer has
+// refused it.
+import { call, Failure, onEnd, permits, type Scope, session } from "./session";
 import type { Job, Node } from "./records";
 import { active } from "./records";
 
 export type JobAction = "cancel" | "hold" | "release" | "requeue";
 export type NodeAction = "drain" | "resume";
+
+const jobScope: Record<JobAction, Scope> = { cancel: "compute.cancel", hold: "compute.modify", release: "compute.modify", requeue: "compute.modify" };
 
 /** Changes that an answer has refused, until the session ends. */
 const refused = new Set<string>();
@@ -17,7 +20,7 @@ const mine = (job: Job) => job.user === session.user;
 /** Names the changes that are refused together with this one. A user may change their own jobs, but perhaps not this one. */
 const jobClass = (action: JobAction, job: Job) => (mine(job) ? `${action} ${job.label}` : "jobs of others");
 
-/** Returns whether a change makes sense for a job, and was not refused. */
+/** Returns whether a change makes sense for a job, is permitted, and was not refused. */
 export function offersJob(action: JobAction, job: Job): boolean {
 	const sensible = {
 		cancel: active(job) && !job.flags.includes("COMPLETING"),
@@ -25,13 +28,13 @@ export function offersJob(action: JobAction, job: Job): boolean {
 		release: job.state === "PENDING" && job.held,
 		requeue: session.version >= "v0.0.45" && job.state !== "PENDING",
 	}[action];
-	return sensible && !refused.has(jobClass(action, job));
+	return sensible && permits(jobScope[action]) && !refused.has(jobClass(action, job));
 }
 
-/** Returns whether a change makes sense for a node, and was not refused. */
+/** Returns whether a change makes sense for a node, is permitted, and was not refused. */
 export function offersNode(action: NodeAction, node: Node): boolean {
 	const out = node.flags.includes("DRAIN") || ["DOWN", "ERROR"].includes(node.state) || node.flags.includes("FAIL");
-	return (action === "drain" ? !node.flags.includes("DRAIN") : out) && !refused.has("nodes");
+	return (action === "drain" ? !node.flags.includes("DRAIN") : out) && permits("cluster.admin") && !refused.has("nodes");
 }
 
 /** Whether an answer has refused changes of nodes, or of other users' jobs. */

@@ -28,8 +28,10 @@ export interface Session {
 	/** When the token expires, in seconds since 1970; 0 if it does not or no token is used. */
 	expires: number;
 	version: string;
-	/** Whether the gateway serves accounting. */
+	/** Whether the gateway serves accounting, and the user may read it. */
 	accounting: boolean;
+	/** What the token, or the address of the gateway, permits; undefined if that is everything. */
+	scopes?: string[];
 }
 
 export const session: Session = {
@@ -39,6 +41,7 @@ export const session: Session = {
 let token = "";
 let actAs = "";
 let spelling = "sched";
+let accounting = false; // whether the gateway serves it
 const listeners = new Set<() => void>();
 const endings = new Set<() => void>();
 
@@ -126,6 +129,12 @@ export async function call<T>(daemon: Daemon, operation: string, init: { method?
 	return await response.json();
 }
 
+/** What the gateway calls the permission for a kind of operations. */
+export type Scope = "compute.create" | "compute.modify" | "compute.cancel" | "slurmdb.read" | "cluster.admin";
+
+/** Returns whether the token and the address of the gateway permit operations of this scope. The daemons may still refuse them. */
+export const permits = (scope: Scope): boolean => session.scopes?.includes(scope) ?? true;
+
 interface Greeting {
 	meta: { client: { user: string }; [product: string]: any };
 }
@@ -137,6 +146,8 @@ async function greet(): Promise<boolean> {
 	if (!response.ok) throw await failure(response);
 	const { meta } = (await response.json()) as Greeting;
 	const product = meta[spelling] ?? {};
+	session.scopes = response.headers.get("X-OAuth-Scopes")?.split(", ");
+	session.accounting = accounting && permits("slurmdb.read");
 	set({ phase: "signed in", notice: "", user: meta.client.user, cluster: product.cluster ?? "", release: product.release ?? "", byToken: token !== "", expires: expiry(token) });
 	return true;
 }
@@ -161,7 +172,7 @@ export async function start(): Promise<void> {
 		}
 		const zone = await send(base + "/status/zone.json");
 		if (zone.ok) setZone(await zone.json());
-		session.accounting = await serves(path("accounting", "qos/"));
+		accounting = await serves(path("accounting", "qos/"));
 		token = sessionStorage.getItem(STORED) ?? "";
 		if (await greet()) return;
 		forget();

@@ -86,6 +86,9 @@ export function Empty({ title, children }: { title: string; children?: Component
 	return <div class="empty"><p class="title">{title}</p>{children && <div>{children}</div>}</div>;
 }
 
+/** A view that has nothing to show, and the reason. */
+export const Nothing = ({ view, why }: { view: string; why: string }) => <div class="page"><header class="viewhead"><h1>{view}</h1></header><Empty title={why} /></div>;
+
 /** Announces to a screen reader how many rows a search finds. */
 export function Found({ q, n }: { q: string; n: number }) {
 	return <span class="hidden" role="status">{q && words.found(count(n))}</span>;

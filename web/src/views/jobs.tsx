@@ -7,7 +7,7 @@ import fields from "../core/fields.json";
 import { href, type Route, setQuery, useList, useNow, useSelection } from "../core/hooks";
 import { jobs, partitions } from "../core/lists";
 import { active, type Job, natural, running, tasksIn } from "../core/records";
-import { session } from "../core/session";
+import { permits, session } from "../core/session";
 import { words } from "../words";
 import { Empty, Found, State, Text, Time, unfinished } from "../ui/basics";
 import { ConfirmJobs, Dialog } from "../ui/dialog";
@@ -110,7 +110,7 @@ export function Jobs({ route }: { route: Route }) {
 					<button type="button" aria-pressed={scope === "mine"} onClick={() => change("scope", "mine")}>{words.jobsView.mine} <b>{number(mine)}</b></button>
 					<button type="button" aria-pressed={scope === "all"} onClick={() => change("scope", "all")}>{words.jobsView.all} <b>{number(all)}</b></button>
 				</div>
-				<div class="actions"><a class="button primary" href="#/submit">{words.nav.submit}</a></div>
+				{permits("compute.create") && <div class="actions"><a class="button primary" href="#/submit">{words.nav.submit}</a></div>}
 			</header>
 			<div class="tools">
 				<label class="search"><span class="hidden">{words.search}</span><input type="search" value={get("q")} placeholder={words.jobsView.search} onInput={(e) => change("q", e.currentTarget.value)} /></label>
@@ -142,7 +142,7 @@ export function Jobs({ route }: { route: Route }) {
 				<Table caption={words.nav.jobs} columns={shown} rows={rows} id={(job) => job.id} link={(job) => href(["job", job.label])} order={{ id: "id", down: true }}
 					selected={selected} onSelect={setSelected} tall
 					empty={scope === "mine" && all.length > 0 && wanted.length === 0 && !get("state")
-						? <Empty title={words.jobsView.noneOfYours}><button type="button" onClick={() => change("scope", "all")}>{words.jobsView.showAll}</button> <a class="button" href="#/submit">{words.nav.submit}</a></Empty>
+						? <Empty title={words.jobsView.noneOfYours}><button type="button" onClick={() => change("scope", "all")}>{words.jobsView.showAll}</button> {permits("compute.create") && <a class="button" href="#/submit">{words.nav.submit}</a>}</Empty>
 						: <Empty title={all.length === 0 ? words.empty.jobs : words.noMatch}>{all.length > 0 && <button type="button" onClick={() => setQuery({ scope })}>{words.clearFilters}</button>}</Empty>} />
 			)}
 			{choosing && (

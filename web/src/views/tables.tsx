@@ -8,9 +8,9 @@ import { count, duration, fraction } from "../core/format";
 import { href, useList, useNow } from "../core/hooks";
 import { partitions, reservations } from "../core/lists";
 import { type Num, type Partition, type Reservation, value } from "../core/records";
-import { session } from "../core/session";
+import { permits, session } from "../core/session";
 import { words } from "../words";
-import { Empty, Found, Loading, Problem, State, Text, Time, unfinished } from "../ui/basics";
+import { Empty, Found, Loading, Nothing, Problem, State, Text, Time, unfinished } from "../ui/basics";
 import { type Column, Table } from "../ui/table";
 
 const t = words.columns;
@@ -168,4 +168,4 @@ const qosColumns: Column<any>[] = [
 
 export const QOS = () => session.accounting
 	? <AnswerView<{ qos: any[] }, any> daemon="accounting" operation={`qos/?fields=${fields.qos.join(",")}`} title={words.nav.qos} columns={qosColumns} id={(q) => q.name} records={(a) => a.qos} search={(q) => `${q.name} ${q.description}`} empty={words.empty.qos} />
-	: <Empty title={words.empty.accounting} />;
+	: <Nothing view={words.nav.qos} why={permits("slurmdb.read") ? words.empty.accounting : words.notPermitted} />;
