@@ -97,7 +97,11 @@ func (h *handler) requeueEach(c *rest.Call, request *api.RequeueRequest) ([][]mo
 			if stopErr = err; !requeued {
 				return nil, append(rest.MultiError{err}, jobErrs...)
 			}
-			lists = append(lists, []model.TaskResult{{Tasks: job, Code: slurmerror.Unspecified, Reason: "Outcome unknown",
+			reason := "Outcome unknown"
+			if errs.KindOf(err) == errs.Unauthenticated { // the token has expired, or is revoked, and nothing was sent
+				reason = "Not tried"
+			}
+			lists = append(lists, []model.TaskResult{{Tasks: job, Code: slurmerror.Unspecified, Reason: reason,
 				Message: rest.Problem(err).Description}})
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/api/scope"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
@@ -35,6 +36,11 @@ func (h *handler) postJobSubmit(c *rest.Call, _ *api.NoParams) error {
 	}
 	if err := h.prepareDescs(c, descs, at); err != nil {
 		return err
+	}
+	if c.Waits() {
+		if err := c.CheckScope(scope.ComputeRead); err != nil {
+			return err
+		}
 	}
 	submitted, err := rest.SubmitOnce(c, func() (*model.Submitted, error) {
 		if len(descs) > 1 {

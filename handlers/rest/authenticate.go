@@ -27,7 +27,7 @@ func (c *Call) Authenticate() error {
 	peer, _ := auth.PeerFrom(c.ctx)
 	c.cred = model.Credential{Token: client.Token, ActAs: client.ActAs, Expires: client.Claims.Expires, Holder: "from " + peer.Source()}
 	if c.cred.Gateway = client.Claims.Gateway; c.cred.Gateway && c.neededScope().ReadsOnly() {
-		c.endIfRevoked(client.Token)
+		c.endWithToken(client.Token)
 	}
 	daemon, verify := c.daemon()
 	if err := c.server.Authenticator.Authenticate(c.ctx, client, daemon, func(ctx context.Context, actAs string) error {
@@ -65,6 +65,7 @@ func (q *request) forgetIfRefused(err error) error {
 	if errs.KindOf(err) == errs.Unauthenticated {
 		daemon, _ := q.daemon()
 		q.server.Authenticator.Forget(q.client, daemon)
+		q.excuseRevoked()
 		if !q.client.Local {
 			q.client = auth.Credential{}
 		}

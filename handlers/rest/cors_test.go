@@ -14,7 +14,7 @@ import (
 
 const portal = "https://portal.example.org"
 
-const exposed = "Accept-Post, Age, Allow, Content-Location, Deprecation, ETag, Link, Location, Preference-Applied, Retry-After, Sunset, WWW-Authenticate, X-Request-Id"
+const exposed = "Accept-Post, Age, Allow, Content-Location, Deprecation, ETag, Link, Location, Preference-Applied, Retry-After, Sunset, WWW-Authenticate, X-OAuth-Scopes, X-Request-Id"
 
 // corsFields returns the fields of an answer that belong to the CORS protocol,
 // each with its value.

@@ -81,7 +81,7 @@ func follow[R any](c *Call, view *feed.View[R]) error {
 		c.idle += time.Since(begun)
 	}(time.Now())
 	c.w.stopped = nil // so that the last event can say why
-	out := &eventWriter{c: c, flush: http.NewResponseController(c.w).Flush}
+	out := &eventWriter{c: c, ctx: ctx, flush: http.NewResponseController(c.w).Flush}
 	stream := startStream(ctx, out, view)
 	defer stream.Close()
 	sendEvents(ctx, out, stream)
@@ -117,9 +117,18 @@ func sendEvents[R any](ctx context.Context, out *eventWriter, stream *feed.Strea
 		limited, cancel := context.WithTimeoutCause(ctx, heartbeat, errIdle)
 		snapshot, changes, err := stream.Next(limited)
 		cancel()
+		if ctx.Err() != nil {
+			if snapshot != nil {
+				snapshot.Release()
+			}
+			snapshot, err = nil, context.Cause(ctx)
+		}
 		switch {
-		case out.c.isRevoked():
+		case out.c.tokenEnd() == errRevoked:
 			out.end(errRevoked, stopReason{errors.New("the gateway token is no longer accepted")})
+			return
+		case out.c.tokenEnd() != nil:
+			out.end(out.c.tokenEnd(), nil)
 			return
 		case out.err != nil || out.c.r.Context().Err() != nil: // the client has left
 			return
@@ -132,7 +141,7 @@ func sendEvents[R any](ctx context.Context, out *eventWriter, stream *feed.Strea
 			if !wasLost { // the client was too slow for the changes, or they were not recorded
 				out.event(eventReset, "", nil)
 			}
-			if out.snapshot(out.c.route.Collection, snapshot) != nil {
+			if out.snapshot(out.c.route.Collection, snapshot) != nil && ctx.Err() == nil {
 				return
 			}
 		default:
@@ -155,6 +164,7 @@ func (q *request) untilExpiry() (left time.Duration, ok bool) {
 // eventWriter writes events to a client.
 type eventWriter struct {
 	c     *Call
+	ctx   context.Context // its end ends the stream, in the middle of a list, too
 	flush func() error
 	err   error
 	buf   []byte
@@ -224,6 +234,9 @@ func (w *eventWriter) send() {
 func (w *eventWriter) snapshot(collection string, s *feed.Snapshot) error {
 	defer s.Release()
 	return s.Pieces(func(records []byte, more bool) error {
+		if w.ctx.Err() != nil {
+			return w.ctx.Err()
+		}
 		id := s.State()
 		data := append([]byte(`{"`+collection+`":[`), records...)
 		if more {
@@ -249,7 +262,9 @@ func (w *eventWriter) changes(batches []feed.Batch) {
 			}
 			w.event(string(e.Kind), id, e.Data)
 			if len(w.buf) >= 32<<10 {
-				w.send()
+				if w.send(); w.ctx.Err() != nil {
+					return
+				}
 			}
 		}
 	}

@@ -8,44 +8,63 @@ import (
 	"schedrestd/internal/errs"
 )
 
-// errRevoked ends the requests with a gateway token that is revoked while they are
-// in progress. It is the cause of their contexts.
-var errRevoked = errs.Wrap(errors.New("the gateway token has been revoked"), errs.Unauthenticated, auth.Refused)
+// What ends a request with a gateway token while it is in progress. It is the cause
+// of the request's context.
+var (
+	errRevoked   = errs.Wrap(errors.New("the gateway token has been revoked"), errs.Unauthenticated, auth.Refused)
+	errUndecided = errs.New(errs.Unavailable, "gateway tokens can't be verified at present").WithHint("the administrator finds the reason in the gateway's log")
+)
 
-// endIfRevoked lets a request that only reads end when its gateway token is revoked.
-// One that changes something has its answer, which says what was changed; what it
-// asks the daemons for afterwards is refused. endIfRevoked must be called before the
-// token is verified: a revocation in between would be missed.
-func (c *Call) endIfRevoked(token string) {
+// endWithToken lets a request that only reads end when its gateway token is no
+// longer accepted. One that changes something has its answer, which says what was
+// changed; what it asks the daemons for afterwards is refused. endWithToken must be
+// called before the token is verified: a revocation in between would be missed.
+func (c *Call) endWithToken(token string) {
 	ctx, cancel := context.WithCancelCause(c.r.Context())
-	c.unwatch = c.server.Worker.WatchToken(token, func() { cancel(errRevoked) })
-	c.r = c.r.WithContext(ctx)
-	c.ctx, c.w.stopped = ctx, func() error {
-		if c.isRevoked() {
-			return errRevoked
+	c.unwatch = c.server.Worker.WatchToken(token, func(revoked bool) {
+		if revoked {
+			cancel(errRevoked)
+		} else {
+			cancel(errUndecided)
 		}
-		return nil
-	}
+	})
+	c.r = c.r.WithContext(ctx)
+	c.ctx, c.w.stopped = ctx, c.tokenEnd
 }
 
-// endWatch undoes endIfRevoked.
+// endWatch undoes endWithToken.
 func (c *Call) endWatch() {
 	if c.unwatch != nil {
 		c.unwatch()
 	}
 }
 
-// isRevoked reports whether the token of the request has been revoked since the
-// request arrived.
-func (q *request) isRevoked() bool {
-	return context.Cause(q.r.Context()) == errRevoked
+// tokenEnd returns why the token of the request is no longer accepted since the
+// request arrived, or nil.
+func (q *request) tokenEnd() error {
+	if cause := context.Cause(q.r.Context()); cause == errRevoked || cause == errUndecided {
+		return cause
+	}
+	return nil
 }
 
-// orRevoked returns err, the result of the request, or that its token has been
-// revoked, which is then the reason for any other error.
-func (q *request) orRevoked(err error) error {
-	if err != nil && q.isRevoked() {
-		return errRevoked
+// orTokenEnd returns err, the result of the request, or that its token is no longer
+// accepted, which is then the reason for any other error.
+func (q *request) orTokenEnd(err error) error {
+	if end := q.tokenEnd(); err != nil && end != nil {
+		if end == errRevoked {
+			q.excuseRevoked()
+		}
+		return end
 	}
 	return err
+}
+
+// excuseRevoked makes an answer 401 to the request cause no penalty if its gateway
+// token has been verified: it is no guess, and many clients behind one address may
+// have tokens that are revoked at once.
+func (q *request) excuseRevoked() {
+	if excuse := q.server.Authenticator.Excuse; excuse != nil && q.client.Claims.Gateway {
+		excuse(q.r.Context())
+	}
 }

@@ -62,7 +62,12 @@ func (c *Call) checkScope() error {
 	if has := listener & token; has != scope.All {
 		c.Header().Set(scopesField, strings.ReplaceAll(has.String(), "+", ", "))
 	}
-	needed := c.neededScope()
+	return c.CheckScope(c.neededScope())
+}
+
+// CheckScope returns an error if the client has not a scope that the request needs.
+func (c *Call) CheckScope(needed scope.Set) error {
+	listener, token := c.permitted()
 	if c.Permits(needed) {
 		return nil
 	}

@@ -19,7 +19,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer c.recover()
 	c.begin()
 	if err := c.serve(); err != nil {
-		c.fail(c.orRevoked(err))
+		c.fail(c.orTokenEnd(err))
 	}
 }
 

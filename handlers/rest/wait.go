@@ -126,7 +126,7 @@ func (c *Call) wait() error {
 	switch w.end = c.endOf(err); {
 	case w.end == feed.WaitLeft:
 		return cancelled(context.Cause(c.r.Context()))
-	case err != nil && errs.KindOf(err) == errs.Unauthenticated:
+	case err != nil && (errs.KindOf(err) == errs.Unauthenticated || c.tokenEnd() != nil):
 		return err
 	case err != nil && w.changes != nil:
 		// The time is over, or the wait was stopped. If the last pass is not much
@@ -181,7 +181,7 @@ func (c *Call) listen(ctx context.Context) (after time.Time, changed bool, err e
 func (q *request) endOf(err error) feed.Count {
 	_, stopped := errors.AsType[stopReason](err)
 	switch {
-	case q.isRevoked():
+	case q.tokenEnd() != nil:
 		return feed.WaitFailed
 	case q.r.Context().Err() != nil:
 		return feed.WaitLeft

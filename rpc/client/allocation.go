@@ -87,6 +87,9 @@ func (c *Client) awaitAllocation(ctx context.Context, cred model.Credential, id 
 		switch n := numberOf(err); {
 		case err == nil && a.NodeCount > 0:
 			return nil
+		case errs.KindOf(err) == errs.Unauthenticated: // so the job can't be ended either
+			return &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown, Err: err,
+				Message: fmt.Sprintf("job %d still waits for resources, and the credential is no longer accepted", id), Hint: "cancel the job with another credential"}
 		case err == nil, n == fault.JobPending, n == 0, ctx.Err() != nil: // the job is pending, or the controller is temporarily unavailable
 		case n == fault.AlreadyDone, n == fault.InvalidJobID:
 			return errs.New(errs.Conflict, "job %d was cancelled while it waited for resources", id)

@@ -30,6 +30,7 @@ func TestAllocate(t *testing.T) {
 		{name: "after a while", first: waits, later: fault.Of(fault.JobPending, ""), patient: time.Minute},
 		{name: "cancelled", first: waits, later: fault.Of(fault.AlreadyDone, ""), patient: time.Minute, kind: errs.Conflict},
 		{name: "too late", first: waits, later: fault.Of(fault.JobPending, ""), patient: 100 * time.Millisecond, kind: errs.Unavailable, ended: true},
+		{name: "the credential is refused", first: waits, later: fault.Of(fault.Authentication, ""), patient: time.Minute, kind: errs.BadAnswer},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := controller()

@@ -41,7 +41,7 @@ type bearer struct {
 // A use is a token with which clients wait for changes, or follow them.
 type use struct {
 	signature auth.Signature
-	revoked   map[*func()]struct{} // is called when the token is revoked
+	ended     map[*func(revoked bool)]struct{} // are called when the token is no longer accepted
 }
 
 const (
@@ -125,9 +125,9 @@ func splitToken(token string) (auth.Signature, error) {
 	return auth.Signature{Signed: token[:end], Bytes: signature}, err
 }
 
-// Watch calls revoked, once, when the gateway token is no longer accepted. The
-// caller must call the function that Watch returns when it is no longer interested.
-func (k *Keys) Watch(token string, revoked func()) (end func()) {
+// Watch calls ended, once, when the gateway token is no longer accepted. The argument
+// revoked is false if the keeper can't verify tokens at present. The caller must call the function that Watch returns when it is no longer interested.
+func (k *Keys) Watch(token string, ended func(revoked bool)) (end func()) {
 	s, err := splitToken(token)
 	if err != nil {
 		return func() {}
@@ -137,17 +137,17 @@ func (k *Keys) Watch(token string, revoked func()) (end func()) {
 	defer g.mu.Unlock()
 	u := g.used[key]
 	if u == nil {
-		u = &use{s, map[*func()]struct{}{}}
+		u = &use{s, map[*func(bool)]struct{}{}}
 		if g.used == nil {
 			g.used = map[digest]*use{}
 		}
 		g.used[key] = u
 	}
-	u.revoked[&revoked] = struct{}{}
+	u.ended[&ended] = struct{}{}
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if delete(u.revoked, &revoked); len(u.revoked) == 0 && g.used[key] == u {
+		if delete(u.ended, &ended); len(u.ended) == 0 && g.used[key] == u {
 			delete(g.used, key)
 		}
 	}
@@ -190,23 +190,23 @@ func (g *gatewayTokens) checkAll(decides bool) (complete bool) {
 		case answer == auth.Unknown && decides:
 			complete = false
 		default:
-			g.end(u)
+			g.end(u, decides)
 		}
 	}
 	return complete
 }
 
-// end ends the use of a token.
-func (g *gatewayTokens) end(u *use) {
+// end ends the use of a token, which is revoked or can't be verified.
+func (g *gatewayTokens) end(u *use, revoked bool) {
 	g.mu.Lock()
-	list := slices.Collect(maps.Keys(u.revoked))
-	clear(u.revoked)
+	list := slices.Collect(maps.Keys(u.ended))
+	clear(u.ended)
 	if key := digestOf(u.signature); g.used[key] == u {
 		delete(g.used, key)
 	}
 	g.mu.Unlock()
-	for _, revoked := range list { // without the lock, because it may call what Watch has returned
-		(*revoked)()
+	for _, ended := range list { // without the lock, because it may call what Watch has returned
+		(*ended)(revoked)
 	}
 }
 

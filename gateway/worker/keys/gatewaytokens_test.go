@@ -169,7 +169,7 @@ func TestWatch(t *testing.T) {
 	ends := map[string][]func(){}
 	watch := func(token string) {
 		end := new(func())
-		*end = k.Watch(token, func() { told[token]++; (*end)() })
+		*end = k.Watch(token, func(bool) { told[token]++; (*end)() })
 		ends[token] = append(ends[token], *end)
 	}
 	for i := range tokens {
@@ -219,7 +219,7 @@ func TestWatch(t *testing.T) {
 	if len(g.used) != 0 {
 		t.Errorf("%d tokens are in use in the end", len(g.used))
 	}
-	k.Watch("not a gateway token", func() { t.Error("a revocation of no gateway token") })()
+	k.Watch("not a gateway token", func(bool) { t.Error("a revocation of no gateway token") })()
 	g.checkAll(false)
 }
 
@@ -246,17 +246,33 @@ func TestFollowRegister(t *testing.T) {
 		}
 	}()
 	token, told := gatewayToken(t), make(chan bool, 1)
-	defer k.Watch(token, func() { told <- true })()
+	defer k.Watch(token, func(revoked bool) { told <- revoked })()
 	if _, err := k.Bearer(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}
 	if line := k.Digests(t.Context()); line != "gateway tokens: key 0, register 1" {
 		t.Errorf("the line is %q", line)
 	}
-	mu.Lock()
-	register, verdict = "2", query.Revoked
-	mu.Unlock()
-	<-told
+	set := func(digest string, v query.Verdict) {
+		mu.Lock()
+		defer mu.Unlock()
+		register, verdict = digest, v
+	}
+	set("none", query.NoVerdict)
+	if <-told {
+		t.Error("a token is revoked because there is no register")
+	}
+	set("1", query.Genuine)
+	for {
+		if _, err := k.Bearer(t.Context(), token); err == nil {
+			break
+		}
+	}
+	defer k.Watch(token, func(revoked bool) { told <- revoked })()
+	set("2", query.Revoked)
+	if !<-told {
+		t.Error("a revocation is taken for a lack of the register")
+	}
 	if _, err := k.Bearer(t.Context(), token); errs.KindOf(err) != errs.Unauthenticated {
 		t.Errorf("revoked: %v", err)
 	}
