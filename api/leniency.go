@@ -31,7 +31,7 @@ var (
 	UnknownParameter = exception(Leniency{
 		Request: "a request that changes nothing has a parameter that the operation does not have",
 		Slurm:   "the parameter is ignored, with a warning",
-		Sched:   "the answer is 422 if the parameter is a filter of another operation; otherwise the parameter is ignored, with a warning",
+		Sched:   "the answer is 422 if the parameter is a filter of another operation, or until; otherwise the parameter is ignored, with a warning",
 		Reason:  "clients send one set of filters to several operations, such as FirecREST",
 	})
 

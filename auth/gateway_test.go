@@ -77,8 +77,8 @@ func TestGatewayTokenInRequest(t *testing.T) {
 		{"another user", good, "bob", opt, "can't act as another user"},
 		{"another user, in other letters", good, "Alice", opt, "can't act as another user"},
 		{"root", good, "root", opt, "can't act as another user"},
-		{"no register", good, "", none, "typ is not JWT"},
-		{"no register, its own user", good, "alice", none, "typ is not JWT"},
+		{"no register", good, "", none, "a gateway token, but SCHEDRESTD_TOKEN_REGISTER is not set"},
+		{"no register, its own user", good, "alice", none, "a gateway token, but SCHEDRESTD_TOKEN_REGISTER is not set"},
 		{"no tokens", good, "", noJWT, "not enabled"},
 		{"another cluster", with(func(t *gatewaytoken.Token) { t.Cluster = "d" }), "", opt, "of another cluster"},
 		{"root's, for another user", with(func(t *gatewaytoken.Token) { t.User = "root" }), "alice", opt, "can't act as another user"},
@@ -218,7 +218,7 @@ func TestExplainGatewayToken(t *testing.T) {
 		{"good", token, "c", key, ""},
 		{"another cluster", token, "d", key, "of another cluster"},
 		{"another key", token, "c", other, "wrong signature"},
-		{"no register", token, "", key, "typ"},
+		{"no register", token, "", key, "SCHEDRESTD_TOKEN_REGISTER"},
 		{"expired", gatewayToken(t, func(t *gatewaytoken.Token) { t.Issued, t.Expires = now.Add(-time.Hour), now }), "c", key, "expired"},
 	} {
 		steps, _ := Explain(tt.token, Options{JWT: true, Rules: Rules{Gateway: tt.cluster}, Now: clock}, KeyFile("jwt_key=/k", tt.key), KeySource{})

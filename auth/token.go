@@ -128,6 +128,9 @@ func (e *examination) checkHeader() error {
 	if _, ok := h["cty"]; ok {
 		return errors.New("header: cty") // RFC 7519 5.2: cty marks a token within a token
 	}
+	if gatewaytoken.Is(e.token) {
+		return errors.New("header: a gateway token, but SCHEDRESTD_TOKEN_REGISTER is not set")
+	}
 	if typ, ok, err := h.text("typ"); err != nil || ok && !isTokenType(typ) {
 		return errors.New("header: typ is not JWT") // RFC 8725 3.11: the token was issued for another purpose
 	}

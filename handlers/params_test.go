@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/api"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -115,6 +116,23 @@ func TestFilterRefused(t *testing.T) {
 	w = serve(t, config(f), request(http.MethodDelete, "/slurmdb/v0.0.43/associations?account=lab&users=me", ""))
 	if body = envelope(t, w.Body.Bytes()); w.Code != http.StatusUnprocessableEntity || body.Errors[0].Source != "query/users" || changeCalls(f) != nil {
 		t.Errorf("DELETE: status %d: %s", w.Code, w.Body)
+	}
+	for _, path := range []string{"/sched/v0.0.43/job/12?signl=USR1", "/slurm/v0.0.43/job/12?Signal=USR1", "/slurm/v0.0.45/node/n1?force=true"} {
+		f := demo()
+		w := serve(t, config(f), request(http.MethodDelete, path, ""))
+		if body := envelope(t, w.Body.Bytes()); w.Code != http.StatusUnprocessableEntity || !strings.HasPrefix(body.Errors[0].Source, "query/") || changeCalls(f) != nil {
+			t.Errorf("DELETE %s: status %d: %s", path, w.Code, w.Body)
+		}
+	}
+	for _, path := range []string{"/sched/v0.0.43/jobs?states=RUNNING", "/slurm/v0.0.43/jobs?states=RUNNING"} {
+		r := request(http.MethodGet, path, "")
+		r.Header.Set("Accept", rest.MediaEvents)
+		if w := serve(t, config(demo()), r); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "did you mean state?") {
+			t.Errorf("a stream of %s: status %d: %s", path, w.Code, w.Body)
+		}
+	}
+	if w := serve(t, config(demo()), request(http.MethodGet, "/sched/v0.0.43/jobs?wait=1s&until=ended", "")); w.Code != http.StatusUnprocessableEntity {
+		t.Errorf("until of a list: status %d: %s", w.Code, w.Body)
 	}
 	for path, want := range map[string]string{
 		"/slurm/v0.0.43/jobs?cluster=x":              "unknown parameter, ignored",

@@ -254,7 +254,7 @@ func explainUser(claims auth.Claims, c *conf.Cluster) auth.Step {
 		step.Outcome, step.Text = auth.Refuses, fmt.Sprintf("the daemons refuse uid %d and gid %d", u.UID, u.GID)
 	default:
 		step.Text = fmt.Sprintf("uid %d and gid %d on this machine", u.UID, u.GID)
-		if privileged {
+		if privileged && !claims.Gateway {
 			step.Text += "; may act for every user, so with require_user_name a request must name one"
 		}
 	}

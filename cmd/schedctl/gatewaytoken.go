@@ -1,9 +1,13 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -73,6 +77,9 @@ a gateway with the key accepts the token in any case.`,
 			if err := describeToken(&t, c, scopes, life); err != nil {
 				return err
 			}
+			if err := issueAfterRevocations(&t, register); err != nil {
+				return err
+			}
 			token, err := signGatewayToken(t, c)
 			if err != nil {
 				return err
@@ -81,7 +88,7 @@ a gateway with the key accepts the token in any case.`,
 				fmt.Fprintf(cmd.ErrOrStderr(), "warning: the controller exchanges each token of %s for a longer one, whatever its settings are\n"+
 					"hint: a token of another user limits what an attacker who controls a worker of the gateway gets\n", t.User)
 			}
-			if err := appendLine(register, t.Line()); err != nil { // first, so that no token is missing in the list
+			if err := appendLine(register, t.Line(), gatewaytoken.MaxRegister-forRevocations); err != nil { // first, so that no token is missing in the list
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "SCHED_JWT=%s\n", token)
@@ -155,6 +162,22 @@ func parseLife(text string) (time.Duration, error) {
 		return 0, errs.New(errs.Malformed, "--for %q is not a time from 1s to 366d, such as 12h or 30d", text)
 	}
 	return d.Truncate(time.Second), nil
+}
+
+// issueAfterRevocations lets t begin after a revocation of all tokens until now, as in
+// the register: those of the same second are revoked, too.
+func issueAfterRevocations(t *gatewaytoken.Token, register *os.File) error {
+	r, err := readRegister(register)
+	if err != nil {
+		return err
+	}
+	if r.Revokes(*t) {
+		t.Issued = t.Issued.Add(time.Second)
+	}
+	if r.Revokes(*t) {
+		return errs.New(errs.Conflict, "register of gateway tokens %s: it revokes all tokens until a time in the future", register.Name()).WithHint("correct the line with before")
+	}
+	return nil
 }
 
 // signGatewayToken signs t with the key of the cluster.
@@ -233,7 +256,15 @@ requests and streams that use them.`,
 				return err
 			}
 			defer f.Close()
-			return appendLine(f, lines)
+			if err := appendLine(f, lines, gatewaytoken.MaxRegister); err != nil {
+				return err
+			}
+			r, err := readRegister(f)
+			if err != nil {
+				return err
+			}
+			reportRevoked(cmd.ErrOrStderr(), r, ids, user, time.Now())
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&user, "user", "", "revoke the tokens of this `USER`")
@@ -250,7 +281,7 @@ func revocations(ids []string, user string, everything bool, now time.Time) (lin
 		}
 	}
 	if chosen != 1 {
-		return "", errs.New(errs.Malformed, "revoke needs ids of tokens, or --user USER, or --all").WithHint("schedctl token list shows the ids")
+		return "", errs.New(errs.Malformed, "revoke needs exactly one of ids of tokens, --user USER and --all").WithHint("schedctl token list shows the ids")
 	}
 	for i, id := range ids {
 		if !gatewaytoken.IsID(id) {
@@ -267,6 +298,26 @@ func revocations(ids []string, user string, everything bool, now time.Time) (lin
 		return gatewaytoken.RevokeBefore(user, now), nil
 	}
 	return lines, nil
+}
+
+// reportRevoked reports which of the tokens in the register are now revoked, and warns
+// if none of them is: an id or a name may be misspelt.
+func reportRevoked(w io.Writer, r *gatewaytoken.Register, ids []string, user string, now time.Time) {
+	found := map[string]bool{}
+	for _, c := range r.Created {
+		if len(ids) == 0 && (user == "" || c.User == user) && now.Before(c.Until) || slices.Contains(ids, c.ID) {
+			found[c.ID] = true
+		}
+	}
+	fmt.Fprintf(w, "revoked, of the tokens in the register: %d\n", len(found))
+	for _, id := range ids {
+		if !found[id] {
+			fmt.Fprintf(w, "warning: the register has no token %s\nhint: if the id is misspelt, the token is still valid: schedctl token list shows the ids\n", id)
+		}
+	}
+	if len(ids) == 0 && len(found) == 0 {
+		fmt.Fprintf(w, "warning: the register has no valid token of %s\nhint: tokens that were created with another register are revoked, too\n", cmp.Or(user, "any user"))
+	}
 }
 
 // openRegister opens the register.
@@ -286,11 +337,14 @@ func openRegister(path string, write bool) (*os.File, error) {
 		mode = os.O_RDWR | os.O_APPEND
 	}
 	f, err := os.OpenFile(path, mode, 0)
-	if err != nil {
-		return nil, &errs.Error{Kind: errs.Invalid, Message: "register of gateway tokens", Err: err,
-			Hint: "a new one is an empty file that all users may read: install -m 0644 /dev/null " + guard.Quote(path)}
+	if err == nil {
+		return f, nil
 	}
-	return f, nil
+	hint := "run this command as the owner of the file"
+	if errors.Is(err, fs.ErrNotExist) {
+		hint = "if there has never been one, make an empty file that all users may read: install -D -m 0644 /dev/null " + guard.Quote(path)
+	}
+	return nil, &errs.Error{Kind: errs.Invalid, Message: "register of gateway tokens", Err: err, Hint: hint}
 }
 
 // readRegister reads the register.
@@ -303,10 +357,14 @@ func readRegister(f *os.File) (*gatewaytoken.Register, error) {
 	return r, errs.Wrap(err, errs.Invalid, "register of gateway tokens %s", f.Name())
 }
 
+// forRevocations is what new tokens leave of the register's size, in bytes: a register
+// that is full of tokens must still be able to revoke them.
+const forRevocations = 256 << 10
+
 // appendLine adds lines to the register, in one step, and writes them to the disk.
-// It adds nothing to a register that is not right or would be too large, because
-// gateways refuse all tokens then.
-func appendLine(f *os.File, lines string) error {
+// It adds nothing to a register that is not right or would be longer than limit,
+// because gateways refuse all tokens then.
+func appendLine(f *os.File, lines string, limit int) error {
 	text, err := content.ReadOpened(f, f.Name(), guard.Rule{Label: "register of gateway tokens"}, gatewaytoken.MaxRegister)
 	if err != nil {
 		return err
@@ -314,8 +372,8 @@ func appendLine(f *os.File, lines string) error {
 	if _, err := gatewaytoken.ParseRegister(text); err != nil { // without the lines: they must not continue its last one
 		return &errs.Error{Kind: errs.Invalid, Message: "register of gateway tokens " + f.Name(), Err: err, Hint: "correct the line; gateways refuse all tokens until then"}
 	}
-	if len(text)+len(lines) > gatewaytoken.MaxRegister {
-		return errs.New(errs.Invalid, "register of gateway tokens %s: longer than %d bytes", f.Name(), gatewaytoken.MaxRegister).
+	if len(text)+len(lines) > limit {
+		return errs.New(errs.Invalid, "register of gateway tokens %s: longer than %d bytes", f.Name(), limit).
 			WithHint("remove lines about tokens that have expired")
 	}
 	if _, err := f.WriteString(lines); err != nil {

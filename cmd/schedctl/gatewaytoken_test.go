@@ -58,10 +58,10 @@ func TestRevocations(t *testing.T) {
 		{name: "two ids", ids: []string{oneID, otherID}, want: "revoke token " + oneID + "\nrevoke token " + otherID + "\n"},
 		{name: "a user", user: "alice", want: "revoke user alice before 2026-03-01T12:00:01Z\n"},
 		{name: "all", all: true, want: "revoke all before 2026-03-01T12:00:01Z\n"},
-		{name: "nothing", err: "needs ids of tokens"},
-		{name: "an id and a user", ids: []string{oneID}, user: "alice", err: "needs ids of tokens"},
-		{name: "a user and all", user: "alice", all: true, err: "needs ids of tokens"},
-		{name: "an id and all", ids: []string{oneID}, all: true, err: "needs ids of tokens"},
+		{name: "nothing", err: "needs exactly one of"},
+		{name: "an id and a user", ids: []string{oneID}, user: "alice", err: "needs exactly one of"},
+		{name: "a user and all", user: "alice", all: true, err: "needs exactly one of"},
+		{name: "an id and all", ids: []string{oneID}, all: true, err: "needs exactly one of"},
 		{name: "not an id", ids: []string{oneID, "alice"}, err: "argument 2 is not the id"},
 		{name: "a token", ids: []string{"eyJhbGciOiJIUzI1NiJ9.e30.AAAA"}, err: "argument 1 is not the id"},
 		{name: "two ids in one word", ids: []string{oneID + "\nrevoke token " + otherID}, err: "argument 1 is not the id"},
@@ -97,7 +97,7 @@ func TestAppend(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = appendLine(f, line)
+		err = appendLine(f, line, gatewaytoken.MaxRegister)
 		f.Close()
 		got, _ := os.ReadFile(path)
 		want := tt.text
@@ -128,7 +128,7 @@ func TestReplacedRegister(t *testing.T) {
 		if err := replace(path); err != nil {
 			t.Fatal(err)
 		}
-		if err := appendLine(f, gatewaytoken.RevokeToken(oneID)); err == nil || !strings.Contains(err.Error(), "replaced") || errs.HintOf(err) == "" {
+		if err := appendLine(f, gatewaytoken.RevokeToken(oneID), gatewaytoken.MaxRegister); err == nil || !strings.Contains(err.Error(), "replaced") || errs.HintOf(err) == "" {
 			t.Errorf("%s: %v", name, err)
 		}
 		f.Close()
@@ -146,7 +146,7 @@ func TestTwoAppend(t *testing.T) {
 		go func() {
 			f, err := openRegister(path, true)
 			if err == nil {
-				err = appendLine(f, gatewaytoken.RevokeToken(id))
+				err = appendLine(f, gatewaytoken.RevokeToken(id), gatewaytoken.MaxRegister)
 				f.Close()
 			}
 			errors <- err
@@ -179,7 +179,7 @@ func TestOpenRegister(t *testing.T) {
 	if _, err := openRegister("", false); err == nil || !strings.Contains(errs.HintOf(err), registerVariable) {
 		t.Errorf("no register is named: %v", err)
 	}
-	if _, err := openRegister(path+"x", true); err == nil || !strings.Contains(errs.HintOf(err), "install -m 0644 /dev/null "+path+"x") {
+	if _, err := openRegister(path+"x", true); err == nil || !strings.Contains(errs.HintOf(err), "install -D -m 0644 /dev/null "+path+"x") {
 		t.Errorf("no register is there: %v", err)
 	}
 	if _, err := os.Stat(path + "x"); err == nil {
@@ -215,5 +215,67 @@ func TestPrintTokens(t *testing.T) {
 `, oneID, otherID, third)
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// TestFullRegister checks that a register that is full of tokens can still revoke.
+func TestFullRegister(t *testing.T) {
+	line := gatewaytoken.Token{ID: oneID, User: "alice", Scopes: scope.ComputeRead, Issued: tokenNow, Expires: tokenNow}.Line()
+	f, err := openRegister(registerOf(t, strings.Repeat(line, (gatewaytoken.MaxRegister-forRevocations)/len(line))), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := appendLine(f, line, gatewaytoken.MaxRegister-forRevocations); err == nil || !strings.Contains(err.Error(), "longer than") {
+		t.Errorf("another token: %v", err)
+	}
+	if err := appendLine(f, gatewaytoken.RevokeToken(oneID), gatewaytoken.MaxRegister); err != nil {
+		t.Errorf("a revocation: %v", err)
+	}
+}
+
+// TestIssueAfterRevocations checks that a token that is created in the second of a
+// revocation is valid.
+func TestIssueAfterRevocations(t *testing.T) {
+	now := tokenNow.Truncate(time.Second)
+	for text, valid := range map[string]bool{
+		"": true, gatewaytoken.RevokeBefore("alice", now): true, gatewaytoken.RevokeBefore("", now): true, gatewaytoken.RevokeBefore("alice", now.Add(time.Hour)): false,
+	} {
+		f, err := openRegister(registerOf(t, text), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		token := gatewaytoken.Token{ID: oneID, User: "alice", Issued: now}
+		err = issueAfterRevocations(&token, f)
+		r, readErr := readRegister(f)
+		if readErr != nil || (err == nil) != valid || err == nil && r.Revokes(token) || token.Issued.After(now.Add(time.Second)) {
+			t.Errorf("%q: %v, issued %v, %v", text, err, token.Issued, readErr)
+		}
+		f.Close()
+	}
+}
+
+// TestReportRevoked checks what is said of tokens that are revoked, and of misspelt ids
+// and names.
+func TestReportRevoked(t *testing.T) {
+	until := tokenNow.Add(time.Hour)
+	r := &gatewaytoken.Register{Created: []gatewaytoken.Created{{ID: oneID, User: "alice", Until: until}, {ID: otherID, User: "bob", Until: tokenNow.Add(-time.Hour)}}}
+	for _, tt := range []struct {
+		ids  []string
+		user string
+		want string
+	}{
+		{[]string{oneID}, "", "revoked, of the tokens in the register: 1\n"},
+		{[]string{oneID, strings.ToLower(otherID)}, "", "has no token " + strings.ToLower(otherID)},
+		{nil, "alice", "revoked, of the tokens in the register: 1\n"},
+		{nil, "alicf", "has no valid token of alicf"},
+		{nil, "bob", "has no valid token of bob"},
+		{nil, "", "revoked, of the tokens in the register: 1\n"},
+	} {
+		var out bytes.Buffer
+		reportRevoked(&out, r, tt.ids, tt.user, tokenNow)
+		if !strings.Contains(out.String(), tt.want) || strings.HasSuffix(tt.want, "1\n") != !strings.Contains(out.String(), "warning: ") {
+			t.Errorf("%v %q: %s", tt.ids, tt.user, out.String())
+		}
 	}
 }

@@ -174,7 +174,7 @@ func (s *logSearch) explain(w io.Writer) error {
 	case status == 0:
 		say("", "The request has no line of its own here: it is still served, or the log lacks lines.")
 	case len(remedies) == 0:
-		say("", "TROUBLESHOOTING.md knows no other remedy.")
+		say("", "TROUBLESHOOTING.md has no remedy for this.")
 	}
 	out.WriteString("\n")
 	for _, line := range s.text {
@@ -207,10 +207,11 @@ var (
 )
 
 // remediesFor returns the causes and remedies in the table of TROUBLESHOOTING.md
-// that fit an answer's status, the path and the text of the log. If several rows
-// fit, those with the longest texts are returned.
+// that fit an answer's status, the path and the text of the log. An error names its
+// cause last, so if several rows fit, those whose texts end last are returned, and of
+// these the ones with the longest texts.
 func remediesFor(status int, path, log string) (remedies []string) {
-	best := 0
+	best := match{}
 	for line := range strings.Lines(docs.Troubleshooting) {
 		cells := strings.Split(strings.Trim(strings.ReplaceAll(line, `\|`, "\x00"), "| \n"), " | ")
 		if len(cells) != 3 || !slices.Contains(statusForm.FindAllString(cells[0], -1), strconv.Itoa(status)) {
@@ -219,12 +220,12 @@ func remediesFor(status int, path, log string) (remedies []string) {
 		if strings.Contains(cells[0], "`/slurmdb/`") && !strings.HasPrefix(path, "/slurmdb/") && !strings.HasPrefix(path, "/scheddb/") {
 			continue
 		}
-		n := longestMatch(cells[1], log)
-		if n < best || n == 0 {
+		m := bestMatch(cells[1], log)
+		if m.compare(best) < 0 || m == (match{}) {
 			continue
 		}
-		if n > best {
-			best, remedies = n, nil
+		if m != best {
+			best, remedies = m, nil
 		}
 		symptom := strings.TrimSpace(strings.ReplaceAll(cells[0], "✓", ""))
 		remedy := linkForm.ReplaceAllStringFunc(cells[2], func(link string) string {
@@ -242,21 +243,28 @@ func remediesFor(status int, path, log string) (remedies []string) {
 	return remedies
 }
 
-// longestMatch returns the length of the longest text in the second cell of a row
-// that the log contains, and 0 for none. The parts of a text are in backquotes,
-// with an ellipsis between them.
-func longestMatch(cell, log string) (longest int) {
-	length, found, end := 0, false, 0
+// A match is where a text of a row is in the log.
+type match struct{ end, length int }
+
+func (m match) compare(n match) int {
+	return cmp.Or(cmp.Compare(m.end, n.end), cmp.Compare(m.length, n.length))
+}
+
+// bestMatch returns the last and longest text in the second cell of a row that the
+// log contains, and nothing for none. The parts of a text are in backquotes, with an
+// ellipsis between them.
+func bestMatch(cell, log string) (best match) {
+	text, found, end := match{}, false, 0
 	for _, at := range codeForm.FindAllStringSubmatchIndex(cell, -1) {
 		part := cell[at[2]:at[3]]
 		if end == 0 || !strings.Contains(cell[end:at[0]], "…") {
-			length, found = 0, true
+			text, found = match{}, true
 		}
 		found = found && strings.Contains(log, part)
-		length, end = length+len(part), at[1]
-		if found && !strings.HasPrefix(cell[end:], " …") {
-			longest = max(longest, length)
+		text, end = match{strings.LastIndex(log, part) + len(part), text.length + len(part)}, at[1]
+		if found && !strings.HasPrefix(cell[end:], " …") && text.compare(best) > 0 {
+			best = text
 		}
 	}
-	return longest
+	return best
 }

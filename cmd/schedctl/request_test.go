@@ -20,7 +20,7 @@ time=2026-11-28T14:00:00.002Z worker=2 level=INFO msg=request id=AAAAB peer=192.
 		not       string
 	}{
 		{"401", expired, []string{"request  GET /slurm/v0.0.43/jobs/\n", "client   192.0.2.7:51344 alice\n", "status   401 Unauthorized\n", "because  no valid credential was sent: token: expired 5m0s ago\n",
-			"remedy   The client sends no", "\ntime=2026-11-28T14:00:00.001Z worker=2"}, "AAAAB"},
+			"remedy   Tokens of `scontrol token` are valid for half an hour", "\ntime=2026-11-28T14:00:00.001Z worker=2"}, "AAAAB"},
 		{"503, JSON", `{"time":"2026-11-28T14:00:00.000Z","worker":2,"level":"WARN","msg":"request failed","id":"AAAA","error":"the controller can't be reached: dial tcp 192.0.2.1:6817: connect: connection refused"}
 {"time":"2026-11-28T14:00:00.001Z","worker":2,"level":"INFO","msg":"request","id":"AAAA","peer":"192.0.2.7:51344","user":"alice","method":"GET","path":"/slurm/v0.0.43/ping/","status":503}
 `, []string{"status   503 Service Unavailable\n", "remedy   (also for `ping`) slurmctld is down (try `scontrol ping`)"}, "firewall"},

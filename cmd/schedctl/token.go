@@ -109,7 +109,7 @@ func parseTokenArgs(args []string) (user string, lifespan time.Duration, err err
 				word = word[:10] + "…" // it may be a token, and the error may be logged
 			}
 			return "", 0, errs.New(errs.Malformed, "unknown argument %q", word).
-				WithHint("usage: schedctl token [username=USER] [lifespan=SECONDS]")
+				WithHint("usage: schedctl token [username=USER] [lifespan=SECONDS], or schedctl token create, list, revoke or explain")
 		}
 	}
 	return user, lifespan, nil

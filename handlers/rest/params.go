@@ -46,8 +46,7 @@ func readParams[P any](c *Call, table *schema.ObjectType[P]) (*P, error) {
 		}
 		source := c.paramSource(n)
 		if n.Unknown {
-			isCondition := c.removesRecords() || api.IsFilter(strings.TrimPrefix(source, InQuery))
-			if isCondition && !c.Lenient(api.UnknownParameter) {
+			if c.follows || c.needsParameter(strings.TrimPrefix(source, InQuery)) && !c.Lenient(api.UnknownParameter) {
 				n.Text = strings.Replace(n.Text, "unknown field, ignored", "unknown parameter", 1) + "; " + c.paramsHint()
 				report.Errors = append(report.Errors, n)
 				continue
@@ -105,6 +104,14 @@ func (q *request) Shows(path ...string) bool {
 		view = view.In(name)
 	}
 	return true
+}
+
+// needsParameter reports whether the request is refused because the operation does not
+// know a parameter. Otherwise a DELETE would remove or kill more than the client means,
+// a list would have more entries, or a wait would end at once. A stream of events, which
+// can contain no warning, needs all its parameters.
+func (q *request) needsParameter(name string) bool {
+	return q.r.Method == http.MethodDelete || api.IsFilter(name) || name == api.UntilParameter.Name
 }
 
 // removesRecords reports whether the request removes accounting records. Its

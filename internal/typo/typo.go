@@ -25,24 +25,26 @@ func Nearest(word string, known []string) (nearest string) {
 	return nearest
 }
 
-// distance returns the number of letters that must be changed, added or removed
-// to turn a into b.
+// distance returns the number of letters that must be changed, added or removed, and
+// of neighbours that must be swapped, to turn a into b: the optimal string alignment.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	var rows [3][maxLength + 4]int // of the two letters before, of the one before, and of this letter of a
+	for j := range len(b) + 1 {
+		rows[2][j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
+		rows[0], rows[1] = rows[1], rows[2]
+		rows[2][0] = i + 1
 		for j := range len(b) {
-			changed := diagonal
+			d := rows[1][j]
 			if a[i] != b[j] {
-				changed++
+				d++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(changed, row[j]+1, row[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				d = min(d, rows[0][j-1]+1)
+			}
+			rows[2][j+1] = min(d, rows[2][j]+1, rows[1][j+1]+1)
 		}
 	}
-	return row[len(b)]
+	return rows[2][len(b)]
 }

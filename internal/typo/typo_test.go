@@ -14,7 +14,8 @@ func TestNearest(t *testing.T) {
 		{"curent_workin_directry", "current_working_directory"},
 		{"Tasks", "tasks"},
 		{"task", "tasks"},
-		{"nmae", ""}, // a four-letter word with two errors could be any word
+		{"nmae", "name"}, // neighbours that are swapped are one error
+		{"nmee", ""},     // a four-letter word with two errors could be any word
 		{"nam", "name"},
 		{"colour", ""},
 		{"", ""},

@@ -34,6 +34,7 @@ type Follower struct {
 
 	stamp string // of the file that was sent last
 	size  int    // of the register that was sent last, in bytes
+	sent  bool   // a register was sent
 
 	settled func(path string) bool // nil for isSettled
 }
@@ -98,11 +99,14 @@ func (f *Follower) send() error {
 	owners := append([]uint32{0, uint32(os.Geteuid())}, f.Owners...)
 	rule := guard.Rule{Label: "register of gateway tokens", Owners: owners, Trust: &guard.Trust{Owners: owners}}
 	file, _, err := guard.Open(f.Path, rule)
+	if errs.KindOf(err) == errs.NotFound && f.sent {
+		return withHint(err, "restore it from a backup: an empty one does not revoke what this one has revoked. If there is none, let it begin with: revoke all before "+time.Now().UTC().Format(time.RFC3339))
+	}
 	if errs.KindOf(err) == errs.NotFound {
-		return f.unusable(err, "install -m 0644 /dev/null "+guard.Quote(f.Path))
+		return withHint(err, "install -m 0644 /dev/null "+guard.Quote(f.Path))
 	}
 	if errs.KindOf(err) == errs.Denied {
-		return f.unusable(err, fmt.Sprintf("namei -l %s  # it has no secrets, and the gateway's dispatcher (uid %d) must be able to read it", guard.Quote(f.Path), os.Geteuid()))
+		return withHint(err, fmt.Sprintf("namei -l %s  # it has no secrets, and the gateway's dispatcher (uid %d) must be able to read it", guard.Quote(f.Path), os.Geteuid()))
 	}
 	if err != nil {
 		return err
@@ -113,13 +117,13 @@ func (f *Follower) send() error {
 		return err
 	}
 	if _, err := gatewaytoken.ParseRegister(text); err != nil {
-		return f.unusable(err, "correct the line; schedctl token revoke adds lines without errors")
+		return &errs.Error{Kind: errs.Invalid, Message: "register of gateway tokens " + f.Path, Err: err, Hint: "correct the line; schedctl token revoke adds lines without errors"}
 	}
-	f.size = len(text)
+	f.size, f.sent = len(text), true
 	_ = f.Send(&work.TokenRegister{Cluster: f.Cluster, Size: uint32(len(text))}, int(file.Fd()))
 	return nil
 }
 
-func (f *Follower) unusable(err error, hint string) error {
-	return &errs.Error{Kind: errs.Invalid, Message: "register of gateway tokens " + f.Path, Hint: hint, Err: err}
+func withHint(err error, hint string) error {
+	return &errs.Error{Kind: errs.Invalid, Err: err, Hint: hint}
 }

@@ -150,3 +150,18 @@ func TestStart(t *testing.T) {
 		}
 	}
 }
+
+// TestHintOfRemoved checks that the hint about a register that has been removed is
+// not to make an empty one.
+func TestHintOfRemoved(t *testing.T) {
+	f, _ := newFollower(t, line)
+	if err := f.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(f.Path); err != nil {
+		t.Fatal(err)
+	}
+	if hint := errs.HintOf(f.send()); !strings.Contains(hint, "restore it") || strings.Contains(hint, "install") {
+		t.Errorf("the hint is %q", hint)
+	}
+}

@@ -480,7 +480,8 @@ func (o *Options) variables() []variable {
 		// .Pp
 		// The following add nothing to a debt: a credential that the gateway has rejected
 		// before; a token that has expired, unless the gateway has a key and finds the
-		// token forged; and a worker that another process kills.
+		// token forged, which it does not try with gateway tokens; and a worker that
+		// another process kills.
 		// .Pp
 		// The following count as
 		// .Cm malformed :
@@ -596,7 +597,7 @@ func (o *Options) variables() []variable {
 		// makes: see
 		// .Sx GATEWAY TOKENS .
 		// # Accept gateway tokens, which have scopes and can be revoked.
-		// #SCHEDRESTD_TOKEN_REGISTER=/etc/schedrestd/tokens
+		// #SCHEDRESTD_TOKEN_REGISTER=/etc/sched/tokens
 		{"SCHEDRESTD_TOKEN_REGISTER", o.setRegister},
 
 		// The claim of an identity provider's token that lists its scopes, such as
