@@ -187,6 +187,9 @@ func (d *dispatcher) followTokens(g *generation) error {
 	}
 	f := &tokenfile.Follower{Path: g.setup.Register, Cluster: g.setup.Cluster, Owners: []uint32{g.setup.SchedUID},
 		Send: g.keeper.Channel.Send, Log: d.log}
+	if d.serves.Load() { // an editor may have emptied the file, and the running keepers know more
+		f.Settle()
+	}
 	if err := f.Start(); err != nil {
 		if !d.serves.Load() {
 			return err

@@ -150,7 +150,7 @@ func (m *machine) addPair(t *testing.T) {
 	m.signal(t, "slurmd", "TERM")
 	m.awaitExit(t, "slurmd")
 	m.restartWith(t, map[string]string{"SlurmdSpoolDir": "/var/lib/slurm-node/%n", "SlurmdPidFile": "/run/slurm/slurmd-%n.pid", "SlurmdLogFile": "/var/log/slurm/slurmd-%n.log",
-		"MinJobAge": "3600", "SchedulerParameters": "batch_sched_delay=0,sched_min_interval=0"}) // each job has both nodes, so the next one starts only after it
+		"MinJobAge": "3600", "SchedulerParameters": "batch_sched_delay=0,sched_min_interval=0,bf_interval=1"}) // each job has both nodes, so the next one starts only after it
 	for _, node := range []string{"node1", "node2"} {
 		must(t, os.MkdirAll(filepath.Join(m.root, "var/lib/slurm-node", node), 0o755))
 		m.run(t, "root", "sh", "-c", "setsid --fork slurmd -D -N "+node+" </dev/null >>/var/log/slurm/slurmd-"+node+".out 2>&1")

@@ -46,12 +46,26 @@ const settleTime = time.Second
 
 func isSettled(path string) bool { return guard.IsSettled(path, settleTime) }
 
-// Start gives the keeper the register. It returns an error, with a hint, if the
-// file can't be used.
-func (f *Follower) Start() error {
+// Settle waits until the file has not changed for a while, but not longer than that
+// takes for a file that no longer changes. A Follower that has sent no register yet
+// can't know that this one is shorter.
+func (f *Follower) Settle() {
+	f.prepare()
+	for end := time.Now().Add(settleTime); !f.settled(f.Path) && time.Now().Before(end); {
+		time.Sleep(interval / 3)
+	}
+}
+
+func (f *Follower) prepare() {
 	if f.settled == nil {
 		f.settled = isSettled
 	}
+}
+
+// Start gives the keeper the register. It returns an error, with a hint, if the
+// file can't be used.
+func (f *Follower) Start() error {
+	f.prepare()
 	f.stamp = guard.Stamp(f.Path) // before the file is read, so that a change meanwhile is noticed
 	return f.send()
 }

@@ -165,3 +165,22 @@ func TestHintOfRemoved(t *testing.T) {
 		t.Errorf("the hint is %q", hint)
 	}
 }
+
+// TestSettle checks that a register that is being written is not sent at once.
+func TestSettle(t *testing.T) {
+	f, got := newFollower(t, "")
+	looks := 0
+	f.settled = func(path string) bool {
+		if looks++; looks == 3 {
+			write(t, path, line)
+			return true
+		}
+		return false
+	}
+	f.Settle()
+	if err := f.Start(); err != nil || looks != 3 || got() != line {
+		t.Errorf("after %d looks: %v", looks, err)
+	}
+	f.settled = func(string) bool { return false }
+	f.Settle() // a file that changes all the time
+}
