@@ -270,7 +270,7 @@ func FuzzParse(f *testing.F) {
 // TestSimilarOption checks which option is suggested for a misspelled one.
 func TestSimilarOption(t *testing.T) {
 	for name, want := range map[string]string{
-		"time-limit": "time", "time-max": "time", "time-mim": "time-min", "tiem": "", "partitions": "partition", "cpu-per-tasks": "cpus-per-task",
+		"time-limit": "time", "time-max": "time", "time-mim": "time-min", "tiem": "time", "partitions": "partition", "cpu-per-tasks": "cpus-per-task",
 		"mem-per-cpus": "mem-per-cpu", "gpus-per-job": "gpus", "output-file": "output", "jobname": "job-name", "job-nmae": "job-name", "accont": "account",
 		"bogus": "", "": "", "-": "", "time-": "time",
 	} {
