@@ -133,9 +133,9 @@ func TestRunningJobs(t *testing.T) {
 // soon, or choose another partition; and the script, which reports.
 var skippedInRunning = regexp.MustCompile(`[.](job_id|step_id.*|script|begin_time|deadline|dependency|hold|priority|reservation|crontab.*|partition|clusters|account|user_id|group_id|container.*|flags|burst_buffer|x11.*|licenses|end_time|immediate|delay_boot|reboot|network|alloc_.*|allocation_node_.*|reserve_ports)$`)
 
-// endsAnywhere matches a limit of no processor time, which ends the job before it has
-// written everything.
-var endsAnywhere = regexp.MustCompile(`[.]rlimits[.]cpu (zero|[{]set true, number 0[}])$`)
+// endsAnywhere matches limits of no time, which end the job before it has written
+// everything, or just when the controller looks at it.
+var endsAnywhere = regexp.MustCompile(`[.](rlimits[.]cpu|time_limit) (zero|[{]set true, number 0[}])$`)
 
 // crashesStepd matches fields with which slurmstepd of 26.05 crashes, so that
 // slurmrestd's job never ends. Our gateway does not send them.
