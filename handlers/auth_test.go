@@ -56,7 +56,7 @@ func TestNobodyUnknownIsServed(t *testing.T) {
 				t.Errorf("calls: %s", d)
 			}
 			body := envelope(t, w.Body.Bytes())
-			if len(body.Errors) != 1 || body.Errors[0].Description != auth.Refused+"; send a token in X-SCHED-USER-TOKEN or in Authorization: Bearer; the gateway's log has the reason under X-Request-Id" {
+			if len(body.Errors) != 1 || body.Errors[0].Description != auth.Refused+"; send a token in X-SCHED-USER-TOKEN or in Authorization: Bearer, and in X-SCHED-USER-NAME only the name of a user for whom its user may act; the gateway's log has the reason under X-Request-Id" {
 				t.Errorf("errors: %+v", body.Errors)
 			}
 			if first == "" {

@@ -149,7 +149,8 @@ func (q *request) problems(err error, code int) []api.Error {
 func (q *request) authHint() string {
 	hint := "this socket accepts local users without a token"
 	if q.server.Auth.JWT {
-		hint = fmt.Sprintf("send a token in %s or in Authorization: Bearer", api.HeaderToken(q.view.Spelling))
+		hint = fmt.Sprintf("send a token in %s or in Authorization: Bearer, and in %s only the name of a user for whom its user may act",
+			api.HeaderToken(q.view.Spelling), api.HeaderUser(q.view.Spelling))
 	}
 	return hint + "; the gateway's log has the reason under X-Request-Id"
 }
