@@ -337,6 +337,7 @@ var (
 	// variableThatDiffers matches variables whose values differ between two jobs.
 	variableThatDiffers = regexp.MustCompile(`^(SLURM_JOB_(START|END)_TIME|SLURM_TASK_PID|SLURM_STEP_LAUNCHER_PORT|SLURM_SRUN_COMM_PORT|SLURM_JOB_GPUS|CUDA_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL|ROCR_VISIBLE_DEVICES|ZE_AFFINITY_MASK|SLURM_CPU_BIND.*|SLURM_JOB_SLUID|SLURM_SLUID)=`)
 	logTime             = regexp.MustCompile(`\[\d{4}-\d\d-\d\dT[\d:.]+\]`) // in a message of slurmstepd
+	jobNumber           = regexp.MustCompile(`\bSLURM_JOB_ID=(\d+)`)
 	nodeName            = regexp.MustCompile(`\bnode[12]\b`)
 )
 
@@ -353,8 +354,15 @@ func (r *runningJobs) seen(n, side int, id string) map[string]string {
 		text, err := os.ReadFile(path)
 		must(r.t, err)
 		s := strings.ReplaceAll(string(text), seenPath(n, side), "SEEN")
-		for i := range 4 { // the tasks of an array have numbers of their own
-			s = regexp.MustCompile(`\b`+strconv.Itoa(number+i)+`\b`).ReplaceAllString(s, "JOB")
+		own := []string{id}
+		for i := range 3 { // the components of a heterogeneous job
+			own = append(own, strconv.Itoa(number+1+i))
+		}
+		if m := jobNumber.FindStringSubmatch(s); m != nil { // a task of an array gets its number when it starts
+			own = append(own, m[1])
+		}
+		for _, n := range own {
+			s = regexp.MustCompile(`\b`+n+`\b`).ReplaceAllString(s, "JOB")
 		}
 		s = logTime.ReplaceAllString(s, "[TIME]")
 		lines := slices.DeleteFunc(strings.Split(s, "\n"), variableThatDiffers.MatchString)
