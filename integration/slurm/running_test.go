@@ -366,7 +366,8 @@ func (r *runningJobs) seen(n, side int, id string) map[string]string {
 		}
 		s = logTime.ReplaceAllString(s, "[TIME]")
 		lines := slices.DeleteFunc(strings.Split(s, "\n"), variableThatDiffers.MatchString)
-		if slices.Contains(lines, "SLURM_JOB_NUM_NODES=1") {
+		if slices.Contains(lines, "SLURM_JOB_NUM_NODES=1") { // on any of the two, and only node1 has GPUs
+			lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "SLURM_GPUS_ON_NODE=") })
 			for i := range lines {
 				lines[i] = nodeName.ReplaceAllString(lines[i], "NODE")
 			}
