@@ -347,9 +347,17 @@ func openRegister(path string, write bool) (*os.File, error) {
 	return nil, &errs.Error{Kind: errs.Invalid, Message: "register of gateway tokens", Err: err, Hint: hint}
 }
 
+// readText reads the register from its beginning.
+func readText(f *os.File) ([]byte, error) {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	return content.ReadOpened(f, f.Name(), guard.Rule{Label: "register of gateway tokens"}, gatewaytoken.MaxRegister)
+}
+
 // readRegister reads the register.
 func readRegister(f *os.File) (*gatewaytoken.Register, error) {
-	text, err := content.ReadOpened(f, f.Name(), guard.Rule{Label: "register of gateway tokens"}, gatewaytoken.MaxRegister)
+	text, err := readText(f)
 	if err != nil {
 		return nil, err
 	}
@@ -357,15 +365,15 @@ func readRegister(f *os.File) (*gatewaytoken.Register, error) {
 	return r, errs.Wrap(err, errs.Invalid, "register of gateway tokens %s", f.Name())
 }
 
-// forRevocations is what new tokens leave of the register's size, in bytes: a register
-// that is full of tokens must still be able to revoke them.
+// forRevocations is the room for revocations in the register, in bytes, that new tokens
+// do not use: a register full of tokens must still be able to revoke them.
 const forRevocations = 256 << 10
 
 // appendLine adds lines to the register, in one step, and writes them to the disk.
 // It adds nothing to a register that is not right or would be longer than limit,
 // because gateways refuse all tokens then.
 func appendLine(f *os.File, lines string, limit int) error {
-	text, err := content.ReadOpened(f, f.Name(), guard.Rule{Label: "register of gateway tokens"}, gatewaytoken.MaxRegister)
+	text, err := readText(f)
 	if err != nil {
 		return err
 	}

@@ -226,6 +226,9 @@ func TestFullRegister(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
+	if err := issueAfterRevocations(&gatewaytoken.Token{ID: otherID, User: "alice", Issued: tokenNow}, f); err != nil {
+		t.Error(err)
+	}
 	if err := appendLine(f, line, gatewaytoken.MaxRegister-forRevocations); err == nil || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("another token: %v", err)
 	}
@@ -276,6 +279,19 @@ func TestReportRevoked(t *testing.T) {
 		reportRevoked(&out, r, tt.ids, tt.user, tokenNow)
 		if !strings.Contains(out.String(), tt.want) || strings.HasSuffix(tt.want, "1\n") != !strings.Contains(out.String(), "warning: ") {
 			t.Errorf("%v %q: %s", tt.ids, tt.user, out.String())
+		}
+	}
+}
+
+// TestRevokeCommand checks that the command finds the tokens in the register.
+func TestRevokeCommand(t *testing.T) {
+	line := gatewaytoken.Token{ID: oneID, User: "alice", Scopes: scope.ComputeRead, Issued: time.Now().Add(-time.Hour), Expires: time.Now().Add(time.Hour)}.Line()
+	for _, args := range [][]string{{oneID}, {"--user", "alice"}, {"--all"}} {
+		path := registerOf(t, line)
+		var out, errOut bytes.Buffer
+		status := run(append([]string{"token", "revoke", "--register", path}, args...), &out, &errOut)
+		if status != 0 || errOut.String() != "revoked, of the tokens in the register: 1\n" {
+			t.Errorf("%q: status %d, %s", args, status, errOut.String())
 		}
 	}
 }

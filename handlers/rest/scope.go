@@ -49,9 +49,8 @@ func (q *request) Permits(needed scope.Set) bool {
 	return (listener & token).Permit(needed)
 }
 
-// scopesField is the field of the header of an answer with the scopes that the
-// client has, separated by commas. Clients know it from GitHub's API. Answers to
-// clients that have all scopes do not contain it.
+// scopesField is a header of answers. It lists the client's scopes, separated by
+// commas, as in GitHub's API. Clients with all scopes do not get it.
 const scopesField = "X-OAuth-Scopes"
 
 // checkScope returns an error if the listener of the connection, or the token,
