@@ -130,7 +130,7 @@ func descFields() schema.Fields[model.JobDesc] {
 		schema.F("sockets_per_node", plain, func(d *model.JobDesc) *model.Opt[uint16] { return &d.SocketsPerNode }, "Minimum number of sockets per node", schema.Count),
 		schema.F("threads_per_core", plain, func(d *model.JobDesc) *model.Opt[uint16] { return &d.ThreadsPerCore }, "Minimum number of threads per core", schema.Count),
 		schema.F("tasks_per_node", plain, func(d *model.JobDesc) *model.Opt[uint16] { return &d.NTasksPerNode }, "Number of tasks per node", schema.Count),
-		schema.F("tasks_per_socket", plain, func(d *model.JobDesc) *model.Opt[uint16] { return &d.NTasksPerSocket }, "Maximum number of tasks per socket", schema.Count),
+		schema.F("tasks_per_socket", divisor, func(d *model.JobDesc) *model.Opt[uint16] { return &d.NTasksPerSocket }, "Maximum number of tasks per socket", schema.Count),
 		schema.F("tasks_per_core", plain, func(d *model.JobDesc) *model.Opt[uint16] { return &d.NTasksPerCore }, "Maximum number of tasks per core", schema.Count),
 		schema.F("tasks_per_board", plain, func(d *model.JobDesc) *model.Opt[uint16] { return &d.NTasksPerBoard }, "Maximum number of tasks per board", schema.Count),
 		schema.F("ntasks_per_tres", plain, func(d *model.JobDesc) *model.Opt[uint16] { return &d.NTasksPerTRES }, "Number of tasks that share a GPU", schema.Count),

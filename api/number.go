@@ -278,11 +278,18 @@ func greatest[T model.Unsigned]() int64 {
 
 // plain returns the type of a model.Opt that is shown as a plain integer, or as
 // 0 if it is unset.
-func plain[T model.Unsigned]() schema.Type[model.Opt[T]] {
+func plain[T model.Unsigned]() schema.Type[model.Opt[T]] { return plainFrom[T](0) }
+
+// divisor returns a type like plain, but 0 is out of range. With 0 tasks per
+// socket, slurmctld divides by zero (_socks_per_node in select/cons_tres), and
+// ends when it tries to start the job.
+func divisor[T model.Unsigned]() schema.Type[model.Opt[T]] { return plainFrom[T](1) }
+
+func plainFrom[T model.Unsigned](least int64) schema.Type[model.Opt[T]] {
 	return schema.Simple(&schema.Shape{Kind: "integer", Format: "int32", Wide: greatest[T]() > math.MaxInt32},
 		func(e schema.Encoder, o *model.Opt[T]) { e.Uint(uint64(o.Or(0))) },
 		func(r *schema.Report, doc *schema.Value, into *model.Opt[T]) bool {
-			n, ok := schema.ParseInteger(r, doc, 0, greatest[T]())
+			n, ok := schema.ParseInteger(r, doc, least, greatest[T]())
 			*into = model.Some(T(n))
 			return ok
 		})

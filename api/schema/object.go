@@ -1,8 +1,11 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
+	"sort"
 	"sync"
 )
 
@@ -231,36 +234,59 @@ func warnNotSettable(r *Report, doc *Value, _ any) {
 // members are conditions. A known name
 // that occurs twice is also an error, because a filter in front of the gateway
 // may have checked the wrong one of the two values.
+//
+// The members are parsed in the order of the table, which is that of slurmrestd.
+// So their order in the document has no effect if two fields set the same, such
+// as nodes and minimum_nodes.
 func parseMembers(r *Report, doc *Value, o any, list []fieldParser, names []string, byName map[string]int) bool {
 	if doc.Kind != Map {
 		return r.Error(doc, "expected object, got %s", doc.Kind)
 	}
-	before := len(r.Errors)
-	seen := make([]bool, len(list))
+	warnings, errors := len(r.Warnings), len(r.Errors)
+	members := make([]*Value, len(list))
 	for i := range doc.Items {
 		m := &doc.Items[i]
-		r.In(m.Key, func() {
-			f, known := byName[m.Key]
-			switch {
-			case !known:
-				r.unknown(m, names)
-			case seen[f]:
-				r.Error(m, "set twice")
-			default:
-				seen[f] = true
-				switch {
-				case m.Kind != Null:
-					list[f].parse(r, m, o)
-				case list[f].required, r.Conditions: // for example, a null coordinator would remove all coordinators
-					r.Error(m, "must not be null")
-				}
-			}
-		})
+		f, known := byName[m.Key]
+		switch {
+		case !known:
+			r.In(m.Key, func() { r.unknown(m, names) })
+		case members[f] != nil:
+			r.In(m.Key, func() { r.Error(m, "set twice") })
+		default:
+			members[f] = m
+		}
 	}
+	for i, m := range members {
+		switch f := &list[i]; {
+		case m == nil:
+		case m.Kind != Null:
+			r.In(m.Key, func() { f.parse(r, m, o) })
+		case f.required, r.Conditions: // for example, a null coordinator would remove all coordinators
+			r.In(m.Key, func() { r.Error(m, "must not be null") })
+		}
+	}
+	sortNotes(r.Warnings, warnings, doc)
+	sortNotes(r.Errors, errors, doc)
 	for i, f := range list {
-		if f.required && !seen[i] {
+		if f.required && members[i] == nil {
 			r.In(f.name, func() { r.missing(doc) })
 		}
 	}
-	return len(r.Errors) == before // a Lenient report never gets errors; o just lacks the invalid fields
+	return len(r.Errors) == errors // a Lenient report never gets errors; o just lacks the invalid fields
+}
+
+// sortNotes puts the notes from the given index on into the order of the members
+// of doc that they are about.
+func sortNotes(notes []Note, from int, doc *Value) {
+	notes = notes[:min(len(notes), maxNotes)] // the note after these says that there are more
+	if len(notes)-from < 2 {
+		return
+	}
+	member := func(n Note) int { // index of the first member after the note's
+		return sort.Search(len(doc.Items), func(i int) bool {
+			m := &doc.Items[i]
+			return int(m.Line) > n.Line || int(m.Line) == n.Line && int(m.Column) > n.Column
+		})
+	}
+	slices.SortStableFunc(notes[from:], func(a, b Note) int { return cmp.Compare(member(a), member(b)) })
 }
