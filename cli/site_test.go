@@ -98,7 +98,7 @@ func (s *site) Release(context.Context, model.Credential) string             { r
 func (s *site) Ping(context.Context, model.Credential) ([]model.Ping, error) { return nil, nil }
 
 // Jobs passes on the jobs or, like a controller, those of one user.
-func (s *site) Jobs(_ context.Context, _ model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
+func (s *site) Jobs(_ context.Context, _ model.Credential, q model.Query, each func(*model.Job) error) (model.ListTimes, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queries = append(s.queries, q)
@@ -109,14 +109,14 @@ func (s *site) Jobs(_ context.Context, _ model.Credential, q model.Query, each f
 		}
 		digest(q, s.jobs[i])
 		if err := each(&s.jobs[i]); err != nil {
-			return model.JobTimes{}, err
+			return model.ListTimes{}, err
 		}
 	}
-	return model.JobTimes{LastUpdate: 5}, nil
+	return model.ListTimes{LastUpdate: 5}, nil
 }
 
 // Job passes on a job or, like a controller, all tasks of its array.
-func (s *site) Job(_ context.Context, _ model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
+func (s *site) Job(_ context.Context, _ model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.ListTimes, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begin()
@@ -126,14 +126,14 @@ func (s *site) Job(_ context.Context, _ model.Credential, id uint32, q model.Que
 			found = true
 			digest(q, *j)
 			if err := each(j); err != nil {
-				return model.JobTimes{}, err
+				return model.ListTimes{}, err
 			}
 		}
 	}
 	if !found {
-		return model.JobTimes{}, errs.New(errs.NotFound, "no job %d", id).WithNumber(2017)
+		return model.ListTimes{}, errs.New(errs.NotFound, "no job %d", id).WithNumber(2017)
 	}
-	return model.JobTimes{LastUpdate: 5}, nil
+	return model.ListTimes{LastUpdate: 5}, nil
 }
 
 // begin begins a list of jobs.

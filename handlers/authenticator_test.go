@@ -305,7 +305,7 @@ func (s slow) Submit(ctx context.Context, cred model.Credential, desc *model.Job
 	return s.fake.Submit(ctx, cred, desc)
 }
 
-func (s slow) Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
+func (s slow) Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.ListTimes, error) {
 	n := 0
 	return s.fake.Jobs(ctx, cred, q, func(j *model.Job) error {
 		if n++; n == 100 {

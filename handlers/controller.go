@@ -48,12 +48,12 @@ type Controller interface {
 	Partition(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Partition, model.Time, error)
 
 	// Jobs calls the function each for every job, like Nodes.
-	Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error)
+	Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.ListTimes, error)
 
 	// Job calls the function each for every record of a job, like Nodes. An
 	// array or a heterogeneous job has several records. If there is no such
 	// job, Job returns errs.NotFound.
-	Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error)
+	Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.ListTimes, error)
 
 	// JobStates calls the function each for the states of the given jobs, like
 	// Nodes. If jobs is empty, it does so for all jobs. If the controller does

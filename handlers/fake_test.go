@@ -128,18 +128,18 @@ func findByName[T any](list []T, getName func(*T) string, name string, lastUpdat
 	return nil, 0, &errs.Error{Kind: errs.NotFound, Message: "not found", Number: number}
 }
 
-func (f *fake) Jobs(_ context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
+func (f *fake) Jobs(_ context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.ListTimes, error) {
 	f.queries = append(f.queries, q)
 	if err := f.logCall("jobs", cred); err != nil {
-		return model.JobTimes{}, err
+		return model.ListTimes{}, err
 	}
-	return model.JobTimes{LastUpdate: f.lastUpdate, LastBackfill: f.backfill}, eachOf(f.jobs, each, f.midwayErr)
+	return model.ListTimes{LastUpdate: f.lastUpdate, LastBackfill: f.backfill}, eachOf(f.jobs, each, f.midwayErr)
 }
 
-func (f *fake) Job(_ context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
+func (f *fake) Job(_ context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.ListTimes, error) {
 	f.queries = append(f.queries, q)
 	if err := f.logCall("job", cred); err != nil {
-		return model.JobTimes{}, err
+		return model.ListTimes{}, err
 	}
 	var family []model.Job // the whole array or heterogeneous job, which is what a controller returns
 	known := false
@@ -150,9 +150,9 @@ func (f *fake) Job(_ context.Context, cred model.Credential, id uint32, q model.
 		}
 	}
 	if !known {
-		return model.JobTimes{}, &errs.Error{Kind: errs.NotFound, Message: "there is no such job", Number: 2017}
+		return model.ListTimes{}, &errs.Error{Kind: errs.NotFound, Message: "there is no such job", Number: 2017}
 	}
-	return model.JobTimes{LastUpdate: f.lastUpdate, LastBackfill: f.backfill}, eachOf(family, each, f.midwayErr)
+	return model.ListTimes{LastUpdate: f.lastUpdate, LastBackfill: f.backfill}, eachOf(family, each, f.midwayErr)
 }
 
 func (f *fake) JobStates(_ context.Context, cred model.Credential, jobs []model.JobSelection, each func(*model.JobStateEntry) error) error {

@@ -17,25 +17,14 @@ import (
 // getJobs returns the jobs that the filters of the request select. It passes
 // them on one at a time, while it reads the controller's answer.
 func (h *handler) getJobs(c *rest.Call, p *api.JobListParams) error {
-	if c.Watches() {
-		row := api.JobRow{Users: h.Users}
-		match := func(j *model.Job) bool { row.Job = j; return p.Match(&row) }
-		if done, err := h.watchJobs(c, "", match, h.jobSources(c, p)...); done || err != nil {
-			return err
-		}
+	row := api.JobRow{Users: h.Users}
+	match := func(j *model.Job) bool { row.Job = j; return p.Match(&row) }
+	list := h.jobList(c, p.Query, "", match, h.jobSources(c, p)...)
+	if done, err := rest.Watch(c, list); done || err != nil {
+		return err
 	}
 	body := api.JobsAnswer{Envelope: c.Envelope()}
-	row := api.JobRow{Users: h.Users}
-	jobs := rest.Paged(c, &body.Envelope, jobKey, func(each func(*model.Job) error) error {
-		times, err := h.eachJob(c, p, func(j *model.Job) error {
-			if row.Job = j; !p.Match(&row) {
-				return nil
-			}
-			return each(j)
-		})
-		body.LastUpdate, body.LastBackfill = times.LastUpdate, times.LastBackfill
-		return err
-	})
+	jobs := rest.Paged(c, &body.Envelope, jobKey, list.Records(c, func(t model.ListTimes) { body.LastUpdate, body.LastBackfill = t.LastUpdate, t.LastBackfill }))
 	body.Jobs = func(each func(*api.JobRow) error) error {
 		return jobs(func(j *model.Job) error {
 			row.Job = j
@@ -46,24 +35,6 @@ func (h *handler) getJobs(c *rest.Call, p *api.JobListParams) error {
 }
 
 func jobKey(j *model.Job) string { return numberKey(uint64(j.StepID.JobID)) }
-
-// eachJob calls the function each for jobs, among them all that the filters of
-// the request select. If a filter is one job or one user, eachJob asks the
-// controller only for this job or the jobs of this user.
-func (h *handler) eachJob(c *rest.Call, p *api.JobListParams, each func(*model.Job) error) (model.JobTimes, error) {
-	query := jobQuery(c, p.Query)
-	if id, ok := p.OneJob(); ok {
-		times, err := h.Controller.Job(c.Context(), c.Credential(), id, query, each)
-		if errs.KindOf(err) == errs.NotFound {
-			err = nil
-		}
-		return times, err
-	}
-	if user, ok := p.OneUser(); ok {
-		query.User = h.userID(c, user)
-	}
-	return h.Controller.Jobs(c.Context(), c.Credential(), query, each)
-}
 
 // jobQuery returns q with the default flags, and without the parts of jobs that
 // the answer does not show.
@@ -108,7 +79,7 @@ func (h *handler) userID(c *rest.Call, user string) model.Opt[uint32] {
 // at a time, because an array may have a million of them.
 func (h *handler) getJob(c *rest.Call, p *api.JobParams) error {
 	name, matches := partOf(p.Job)
-	if err := h.listenToJob(c, p, matches); err != nil {
+	if _, err := rest.Watch(c, h.recordsOfJob(c, p, matches)); err != nil {
 		return err
 	}
 	var recorded []model.Job

@@ -39,7 +39,8 @@ func (h *handler) getJobStates(c *rest.Call, p *api.JobStatesParams) error {
 func (h *handler) statesOfJobs(c *rest.Call, p *api.JobStatesParams, each func(*model.JobStateEntry) error) error {
 	row := api.JobRow{Users: h.Users}
 	list := api.JobListParams{Query: model.Query{Flags: model.ShowAll}, JobFilter: p.JobFilter}
-	_, err := h.eachJob(c, &list, func(j *model.Job) error {
+	jobs := h.jobSources(c, &list)[0]
+	_, err := jobs.Read(c.Context(), model.Query{Without: model.JobAllocation}, func(j *model.Job) error {
 		if row.Job = j; !p.Match(&row) {
 			return nil
 		}

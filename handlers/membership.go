@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -74,8 +73,8 @@ func (h *handler) membership(ctx context.Context, cred model.Credential, flags m
 
 // partitionsOf returns the partitions of one node that a query with these flags
 // shows.
-func (h *handler) partitionsOf(c *rest.Call, flags model.Show, node string) (partitions []string, err error) {
-	_, err = h.Controller.Partitions(c.Context(), c.Credential(), partitionsNamed(flags), func(p *model.Partition) error {
+func (h *handler) partitionsOf(ctx context.Context, cred model.Credential, flags model.Show, node string) (partitions []string, err error) {
+	_, err = h.Controller.Partitions(ctx, cred, partitionsNamed(flags), func(p *model.Partition) error {
 		if model.HostlistHas(p.Nodes, node) {
 			partitions = append(partitions, p.Name)
 		}

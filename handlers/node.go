@@ -30,43 +30,18 @@ const (
 // getNodes returns the nodes that the filters of the request select, one at a
 // time. If the filter is one node, it asks the controller only for this node.
 func (h *handler) getNodes(c *rest.Call, p *api.NodeListParams) error {
-	if c.Watches() {
-		if done, err := h.watchNodes(c, p.Query, p.Match); done || err != nil {
-			return err
-		}
-	}
-	query, unmixed := nodeQuery(c, p.Query)
-	members, err := h.membership(c.Context(), c.Credential(), query.Flags, nil)
-	if err != nil {
+	name, _ := p.OneNode()
+	list := h.nodeList(c, p.Query, name, p.Match)
+	if done, err := rest.Watch(c, list); done || err != nil {
 		return err
 	}
 	body := api.NodesAnswer{Envelope: c.Envelope()}
+	nodes := rest.Paged(c, &body.Envelope, list.Set.Key, list.Records(c, func(t model.ListTimes) { body.LastUpdate = t.LastUpdate }))
+	_, unmixed := nodeFlagsOf(p.Query)
 	row := api.NodeRow{Users: h.Users, Unmixed: unmixed}
-	nodes := rest.Paged(c, &body.Envelope, func(n *model.Node) string { return n.Name }, func(each func(*model.Node) error) error {
-		matching := func(n *model.Node) error {
-			row.Node, row.Partitions = n, members.partitions(n.Name)
-			if !p.Match(&row) {
-				return nil
-			}
-			return each(n)
-		}
-		if name, ok := p.OneNode(); ok {
-			var node *model.Node
-			node, body.LastUpdate, err = h.Controller.Node(c.Context(), c.Credential(), name, query)
-			switch {
-			case errs.KindOf(err) == errs.NotFound:
-				return nil
-			case err != nil:
-				return err
-			}
-			return matching(node)
-		}
-		body.LastUpdate, err = h.Controller.Nodes(c.Context(), c.Credential(), query, matching)
-		return err
-	})
 	body.Nodes = func(each func(*api.NodeRow) error) error {
-		return nodes(func(n *model.Node) error {
-			row.Node, row.Partitions = n, members.partitions(n.Name)
+		return nodes(func(n *nodeRecord) error {
+			row.Node, row.Partitions = &n.Node, n.partitions
 			return each(&row)
 		})
 	}
@@ -74,12 +49,13 @@ func (h *handler) getNodes(c *rest.Call, p *api.NodeListParams) error {
 }
 
 func (h *handler) getNode(c *rest.Call, p *api.NodeParams) error {
-	if c.Watches() {
-		if _, err := h.watchNodes(c, p.Query, func(n *api.NodeRow) bool { return n.Name == p.Name }); err != nil {
-			return err
-		}
+	list := h.nodeList(c, p.Query, p.Name, func(n *api.NodeRow) bool { return n.Name == p.Name })
+	if _, err := rest.Watch(c, list); err != nil {
+		return err
 	}
-	query, unmixed := nodeQuery(c, p.Query)
+	query := p.Query
+	flags, unmixed := nodeFlagsOf(query)
+	query.Flags = flags
 	node, lastUpdate, err := h.Controller.Node(c.Context(), c.Credential(), p.Name, query)
 	if e, ok := errors.AsType[*errs.Error](err); ok && e.Kind == errs.NotFound && c.Lenient(api.NodeQueryText) {
 		missing := *e
@@ -89,7 +65,7 @@ func (h *handler) getNode(c *rest.Call, p *api.NodeParams) error {
 	if err != nil {
 		return err
 	}
-	partitions, err := h.partitionsOf(c, query.Flags, node.Name)
+	partitions, err := h.partitionsOf(c.Context(), c.Credential(), flags, node.Name)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"net/http"
+	"strings"
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
@@ -13,32 +14,21 @@ import (
 // getPartitions returns the partitions that the filter of the request selects,
 // one at a time.
 func (h *handler) getPartitions(c *rest.Call, p *api.PartitionListParams) error {
-	p.Undated, p.Flags = c.Waits(), p.Flags&partitionFlags
-	if c.Watches() {
-		if done, err := h.watchPartitions(c, p.Query, func(partition *model.Partition) bool { return p.Match(partition.Nodes) }); done || err != nil {
-			return err
-		}
+	list := h.partitionList(c, p.Query, func(partition *model.Partition) bool { return p.Match(partition.Nodes) })
+	if done, err := rest.Watch(c, list); done || err != nil {
+		return err
 	}
 	body := api.PartitionsAnswer{Envelope: c.Envelope()}
-	body.Partitions = rest.Paged(c, &body.Envelope, func(p *model.Partition) string { return p.Name }, func(each func(*model.Partition) error) (err error) {
-		body.LastUpdate, err = h.Controller.Partitions(c.Context(), c.Credential(), p.Query, func(partition *model.Partition) error {
-			if !p.Match(partition.Nodes) {
-				return nil
-			}
-			return each(partition)
-		})
-		return err
-	})
+	body.Partitions = rest.Paged(c, &body.Envelope, list.Set.Key, list.Records(c, func(t model.ListTimes) { body.LastUpdate = t.LastUpdate }))
 	return rest.Send(c, http.StatusOK, api.Partitions, &body)
 }
 
 func (h *handler) getPartition(c *rest.Call, p *api.PartitionParams) error {
 	query := p.Or(model.ShowAll)
 	query.Undated, query.Flags = c.Waits(), query.Flags&partitionFlags
-	if c.Watches() {
-		if _, err := h.watchPartitions(c, query, func(partition *model.Partition) bool { return partition.Name == p.Name }); err != nil {
-			return err
-		}
+	list := h.partitionList(c, query, func(partition *model.Partition) bool { return strings.EqualFold(partition.Name, p.Name) })
+	if _, err := rest.Watch(c, list); err != nil {
+		return err
 	}
 	partition, lastUpdate, err := h.Controller.Partition(c.Context(), c.Credential(), p.Name, query)
 	if err != nil {

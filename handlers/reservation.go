@@ -15,31 +15,20 @@ import (
 // getReservations returns the reservations that the filter of the request selects,
 // one at a time.
 func (h *handler) getReservations(c *rest.Call, p *api.ReservationListParams) error {
-	p.Undated = c.Waits()
-	if c.Watches() {
-		if done, err := h.watchReservations(c, func(reservation *model.Reservation) bool { return p.Match(reservation.Nodes) }); done || err != nil {
-			return err
-		}
+	list := h.reservationList(c, p.Query, func(r *model.Reservation) bool { return p.Match(r.Nodes) })
+	if done, err := rest.Watch(c, list); done || err != nil {
+		return err
 	}
 	body := api.ReservationsAnswer{Envelope: c.Envelope()}
-	body.Reservations = rest.Paged(c, &body.Envelope, func(r *model.Reservation) string { return r.Name }, func(each func(*model.Reservation) error) (err error) {
-		body.LastUpdate, err = h.Controller.Reservations(c.Context(), c.Credential(), p.Query, func(reservation *model.Reservation) error {
-			if !p.Match(reservation.Nodes) {
-				return nil
-			}
-			return each(reservation)
-		})
-		return err
-	})
+	body.Reservations = rest.Paged(c, &body.Envelope, list.Set.Key, list.Records(c, func(t model.ListTimes) { body.LastUpdate = t.LastUpdate }))
 	return rest.Send(c, http.StatusOK, api.Reservations, &body)
 }
 
 func (h *handler) getReservation(c *rest.Call, p *api.ReservationParams) error {
 	p.Undated = c.Waits()
-	if c.Watches() {
-		if _, err := h.watchReservations(c, func(reservation *model.Reservation) bool { return reservation.Name == p.Name }); err != nil {
-			return err
-		}
+	list := h.reservationList(c, p.Query, func(r *model.Reservation) bool { return strings.EqualFold(r.Name, p.Name) })
+	if _, err := rest.Watch(c, list); err != nil {
+		return err
 	}
 	reservation, lastUpdate, err := h.Controller.Reservation(c.Context(), c.Credential(), p.Name, p.Query)
 	if err != nil {

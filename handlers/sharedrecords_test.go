@@ -34,8 +34,8 @@ type digesting struct {
 
 func (d *digesting) Verify(context.Context, model.Credential) error   { return nil }
 func (d *digesting) Release(context.Context, model.Credential) string { return "24.11.5" }
-func (d *digesting) Jobs(ctx context.Context, _ model.Credential, _ model.Query, each func(*model.Job) error) (model.JobTimes, error) {
-	times := model.JobTimes{LastUpdate: model.Time(1000 + d.lists.Add(1))}
+func (d *digesting) Jobs(ctx context.Context, _ model.Credential, _ model.Query, each func(*model.Job) error) (model.ListTimes, error) {
+	times := model.ListTimes{LastUpdate: model.Time(1000 + d.lists.Add(1))}
 	data.From(ctx).Add(0, func() ([sha256.Size]byte, bool) { return sha256.Sum256([]byte(d.content)), d.content != "" })
 	fails := d.fails.Add(-1) >= 0
 	for i := range d.jobs {

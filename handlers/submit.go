@@ -75,7 +75,7 @@ func (h *handler) followSubmitted(c *rest.Call, id uint32) (schema.Stream[api.Jo
 	var recorded []model.Job
 	var known bool
 	err := c.Await(func() (err error) {
-		if err := h.listenToJob(c, params, matches); err != nil {
+		if _, err := rest.Watch(c, h.recordsOfJob(c, params, matches)); err != nil {
 			return err
 		}
 		recorded, known, err = h.awaitJob(c, params, matches)

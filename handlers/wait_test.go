@@ -73,18 +73,18 @@ func digested[T any](ctx context.Context, q model.Query, list []T, each func(*T)
 	}
 }
 
-func (l *living) Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
+func (l *living) Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.ListTimes, error) {
 	f, err := l.copyOf(q)
 	if err != nil {
-		return model.JobTimes{}, err
+		return model.ListTimes{}, err
 	}
 	return f.Jobs(ctx, cred, q, digested(ctx, q, f.jobs, each))
 }
 
-func (l *living) Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
+func (l *living) Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.ListTimes, error) {
 	f, err := l.copyOf(q)
 	if err != nil {
-		return model.JobTimes{}, err
+		return model.ListTimes{}, err
 	}
 	return f.Job(ctx, cred, id, q, digested(ctx, q, f.jobs, each))
 }

@@ -17,8 +17,8 @@ type Ping struct {
 	TimedOut   bool // did not answer in time; if neither Responding nor TimedOut is set, the daemon was unreachable
 }
 
-// JobTimes contains the times that a controller sends with a list of jobs.
-type JobTimes struct {
-	LastUpdate   Time // last change of any job
-	LastBackfill Time // last run of the backfill scheduler
+// ListTimes contains the times that a controller sends with a list.
+type ListTimes struct {
+	LastUpdate   Time // last change of any record
+	LastBackfill Time // last run of the backfill scheduler; only with jobs
 }

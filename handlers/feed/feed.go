@@ -24,6 +24,7 @@ import (
 	"schedrestd/internal/errs"
 	"schedrestd/internal/origin"
 	"schedrestd/internal/semaphore"
+	"schedrestd/model"
 )
 
 // A feed reads a Source.
@@ -191,7 +192,8 @@ func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
 		f.set.Count.Add(Saved, clients-1)
 	}
 	first := true
-	err = f.source.Read(origin.With(ctx, data), func(r *R, digest uint64) error {
+	var digest uint64 // of the record
+	_, err = f.source.Read(origin.With(ctx, data), model.Query{Undated: true, Digest: &digest}, func(r *R) error {
 		if first && f.known && len(f.whole) == 0 {
 			if sum, known := data.Sum(); known && sum == f.sum {
 				return errSame

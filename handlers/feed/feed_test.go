@@ -17,6 +17,7 @@ import (
 	"schedrestd/internal/limit"
 	"schedrestd/internal/origin"
 	"schedrestd/internal/semaphore"
+	"schedrestd/model"
 )
 
 // item is a record of a simulated controller.
@@ -49,7 +50,7 @@ func (c *controller) state() map[string]item {
 
 // source returns the list as a Source, which asks the controller each time.
 func (c *controller) source(name string, whole bool, visible func(item) bool) Source[item] {
-	return Source[item]{Name: name, Whole: whole, Read: func(ctx context.Context, each func(*item, uint64) error) error {
+	return Source[item]{Name: name, Whole: whole, Read: func(ctx context.Context, q model.Query, each func(*item) error) (model.ListTimes, error) {
 		c.mu.Lock()
 		c.reads++
 		err := c.fail
@@ -61,11 +62,12 @@ func (c *controller) source(name string, whole bool, visible func(item) bool) So
 		}
 		origin.From(ctx).Add(0, func() ([sha256.Size]byte, bool) { return sha256.Sum256(fmt.Append(nil, list)), err == nil })
 		for i := range list {
-			if err := each(&list[i], uint64(list[i].group)<<32|uint64(list[i].shown)<<16|uint64(list[i].other)); err != nil {
-				return err
+			*q.Digest = uint64(list[i].group)<<32 | uint64(list[i].shown)<<16 | uint64(list[i].other)
+			if err := each(&list[i]); err != nil {
+				return model.ListTimes{}, err
 			}
 		}
-		return err
+		return model.ListTimes{}, err
 	}}
 }
 
@@ -374,10 +376,10 @@ func TestCounts(t *testing.T) {
 	reading, proceed := make(chan time.Duration), make(chan struct{})
 	all := c.source("all", true, everything)
 	gated := all
-	gated.Read = func(ctx context.Context, each func(*item, uint64) error) error {
+	gated.Read = func(ctx context.Context, q model.Query, each func(*item) error) (model.ListTimes, error) {
 		reading <- origin.From(ctx).Accept
 		<-proceed
-		return all.Read(ctx, each)
+		return all.Read(ctx, q, each)
 	}
 	var mu sync.Mutex
 	counts := map[Count]int{}

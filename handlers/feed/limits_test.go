@@ -12,6 +12,7 @@ import (
 	"weak"
 
 	"schedrestd/internal/errs"
+	"schedrestd/model"
 )
 
 // many returns a controller with n records.
@@ -71,9 +72,9 @@ func TestGoneBeforeFirstPass(t *testing.T) {
 	source := c.source("all", true, everything)
 	var once sync.Once
 	read := source.Read
-	source.Read = func(ctx context.Context, each func(*item, uint64) error) error {
+	source.Read = func(ctx context.Context, q model.Query, each func(*item) error) (model.ListTimes, error) {
 		once.Do(func() { close(begun); <-goOn })
-		return read(ctx, each)
+		return read(ctx, q, each)
 	}
 	b := newBudget(40 * viewSize)
 	joined := make(chan *View[item])
@@ -146,9 +147,9 @@ func TestManyChanges(t *testing.T) {
 		var watched atomic.Pointer[View[item]]
 		var most, limit atomic.Int64
 		read := source.Read
-		source.Read = func(ctx context.Context, each func(*item, uint64) error) error {
-			return read(ctx, func(i *item, digest uint64) error {
-				err := each(i, digest)
+		source.Read = func(ctx context.Context, q model.Query, each func(*item) error) (model.ListTimes, error) {
+			return read(ctx, q, func(i *item) error {
+				err := each(i)
 				if v := watched.Load(); v != nil {
 					most.Store(max(most.Load(), int64(len(v.batch))))
 					limit.Store(int64(v.maxLog() / 1000))
@@ -229,8 +230,8 @@ func TestMemoryOfRecords(t *testing.T) {
 	read := 0
 	source := c.source("all", true, everything)
 	list := source.Read
-	source.Read = func(ctx context.Context, each func(*item, uint64) error) error {
-		return list(ctx, func(i *item, digest uint64) error { read++; return each(i, digest) })
+	source.Read = func(ctx context.Context, q model.Query, each func(*item) error) (model.ListTimes, error) {
+		return list(ctx, q, func(i *item) error { read++; return each(i) })
 	}
 	if _, err := set.Join(t.Context(), ownerNamed("alice"), i, source); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("error %v", err)

@@ -7,6 +7,7 @@ import (
 
 	"schedrestd/internal/errs"
 	"schedrestd/internal/limit"
+	"schedrestd/model"
 )
 
 // A Source is a list of records of the type R.
@@ -14,10 +15,10 @@ type Source[R any] struct {
 	Name  string // sources of a credential with the same name read the same records
 	Whole bool   // it contains the records of the other sources of the Set
 
-	// Read calls each for every record, with a hash of everything that is known
-	// about it. The record is valid only during the call. Read adds what it has
-	// read to the origin.Origin in ctx.
-	Read func(ctx context.Context, each func(r *R, digest uint64) error) error
+	// Read calls each for every record, which is valid only during the call. The
+	// flags of the query and its user are those of the source. Read adds what it
+	// has read to the origin.Origin in ctx.
+	Read func(ctx context.Context, q model.Query, each func(*R) error) (model.ListTimes, error)
 }
 
 // A Set is the feeds for one type of records. Its fields are set before its

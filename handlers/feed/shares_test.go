@@ -12,6 +12,7 @@ import (
 
 	"schedrestd/internal/errs"
 	"schedrestd/internal/limit"
+	"schedrestd/model"
 )
 
 // slowList is a source that the test lets read. It records the order in which
@@ -23,12 +24,12 @@ type slowList struct {
 }
 
 func (l *slowList) source(name, user string) Source[item] {
-	return Source[item]{Name: name, Whole: true, Read: func(context.Context, func(*item, uint64) error) error {
+	return Source[item]{Name: name, Whole: true, Read: func(context.Context, model.Query, func(*item) error) (model.ListTimes, error) {
 		l.mu.Lock()
 		l.reading = append(l.reading, user)
 		l.mu.Unlock()
 		<-l.proceed[user]
-		return nil
+		return model.ListTimes{}, nil
 	}}
 }
 

@@ -18,38 +18,60 @@ import (
 	"schedrestd/model"
 )
 
-// Watched says what a client waits for, or follows, in a list.
-type Watched[R any] struct {
-	Name  string                             // what the answer shows, if the path, the query without flags, and the source do not say it
-	Match func(*R) bool                      // whether the answer shows a record
-	Show  func(schema.Encoder, *R)           // writes a record as the answer shows it
-	Gone  func(e schema.Encoder, key string) // writes what names a record that the answer no longer shows
+// A List is what an operation shows of a list of the controller: to a client that
+// gets it, waits for a change of it, or follows its changes.
+type List[R any] struct {
+	Set     *feed.Set[R]
+	Sources []feed.Source[R]                   // lists that contain what the answer shows: first the one that the operation reads, last a whole one
+	Query   model.Query                        // with which the operation reads the list; the source sets flags and user
+	Name    string                             // what the answer shows, if the path, the query without flags, and the source do not say it
+	Match   func(*R) bool                      // whether the answer shows a record
+	Show    func(schema.Encoder, *R)           // writes a record as the answer shows it
+	Gone    func(e schema.Encoder, key string) // writes what names a record that the answer no longer shows
 }
 
-// Watches reports whether the request waits for changes, or follows them. Only
-// then must the operation call Watch.
-func (c *Call) Watches() bool {
+// Records returns the records that match. It calls the function times with the
+// times of the list, after the last record.
+func (l *List[R]) Records(c *Call, times func(model.ListTimes)) schema.Stream[R] {
+	return func(each func(*R) error) error {
+		q := l.Query
+		q.Undated = c.Waits()
+		t, err := l.Sources[0].Read(c.ctx, q, func(r *R) error {
+			if !l.Match(r) {
+				return nil
+			}
+			return each(r)
+		})
+		times(t)
+		return err
+	}
+}
+
+// watches reports whether the request finds out about changes of a list, which it
+// begins to do before it reads the list.
+func (c *Call) watches() bool {
 	return c.follows || c.waits != nil && (c.waiting.listens() || c.waits.hasAnswer) && c.waiting.changes == nil
 }
 
-// Watch lets the request find out about changes of a list, before it reads the
-// list. The sources are lists that contain what the answer shows: first the one
-// that the operation reads, last a whole list. If the client follows the changes,
-// Watch answers the request, and done is true.
-func Watch[R any](c *Call, set *feed.Set[R], w Watched[R], sources ...feed.Source[R]) (done bool, err error) {
+// Watch lets the request find out about changes of a list, if it waits for them.
+// If the client follows the changes, Watch answers the request, and done is true.
+func Watch[R any](c *Call, l *List[R]) (done bool, err error) {
+	if !c.watches() {
+		return false, nil
+	}
 	if !c.follows && !c.waiting.listens() {
-		return false, waitWithOthers(c, set.JoinExisting(ownerOf(c.cred), c.interestKey()+w.Name, &sources[0]))
+		return false, waitWithOthers(c, l.Set.JoinExisting(ownerOf(c.cred), c.interestKey()+l.Name, &l.Sources[0]))
 	}
 	worker, cred := c.server.Worker, c.cred // not c, which the view would keep
 	interest := feed.Interest[R]{
-		Key:      c.interestKey() + w.Name,
-		Match:    w.Match,
-		Render:   func(to []byte, r *R) []byte { return renderRecord(to, func(e schema.Encoder) { w.Show(e, r) }) },
-		Gone:     func(key string) []byte { return renderRecord(nil, func(e schema.Encoder) { w.Gone(e, key) }) },
+		Key:      c.interestKey() + l.Name,
+		Match:    l.Match,
+		Render:   func(to []byte, r *R) []byte { return renderRecord(to, func(e schema.Encoder) { l.Show(e, r) }) },
+		Gone:     func(key string) []byte { return renderRecord(nil, func(e schema.Encoder) { l.Gone(e, key) }) },
 		Reserve:  func() feed.Reservation { return worker.Memory(cred) },
 		Snapshot: c.follows && c.r.Header.Get("Last-Event-ID") == "",
 	}
-	view, err := set.Join(c.r.Context(), ownerOf(c.cred), interest, sources...)
+	view, err := l.Set.Join(c.r.Context(), ownerOf(c.cred), interest, l.Sources...)
 	if err != nil {
 		return c.follows, err
 	}
@@ -57,9 +79,9 @@ func Watch[R any](c *Call, set *feed.Set[R], w Watched[R], sources ...feed.Sourc
 		defer view.Leave()
 		return true, follow(c, view)
 	}
-	l := &viewListener[R]{view: view, at: view.Now(), exact: view.Reads(&sources[0]), interval: c.server.WatchInterval}
-	c.waiting.changes = l
-	c.waiting.newer(l.after())
+	changes := &viewListener[R]{view: view, at: view.Now(), exact: view.Reads(&l.Sources[0]), interval: c.server.WatchInterval}
+	c.waiting.changes = changes
+	c.waiting.newer(changes.after())
 	c.setOrigin()
 	return false, nil
 }
@@ -93,7 +115,7 @@ func ownerOf(cred model.Credential) feed.Owner {
 
 // interestKey identifies what the answer shows. The parameter flags is not in it:
 // the flags that make a difference are in the name of the source, or in
-// Watched.Name.
+// List.Name.
 func (q *request) interestKey() string {
 	query, _ := url.ParseQuery(q.r.URL.RawQuery)
 	for _, name := range []string{api.WaitParameter.Name, api.UntilParameter.Name, api.LimitParameter.Name, api.ContinueParameter.Name, "update_time", "flags"} {

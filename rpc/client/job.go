@@ -10,7 +10,7 @@ import (
 )
 
 // Jobs calls each(j) for every job j, under the same rules as Nodes.
-func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
+func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.ListTimes, error) {
 	answer := message.JobInfo{Without: q.Without}
 	answer.Jobs.Digest = q.Digest
 	answer.Jobs.Each = wrapCallback(func(j *model.Job) error {
@@ -33,14 +33,14 @@ func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query,
 		r.kind, r.body = message.RequestJobUserInfo, &message.JobUserInfoRequest{UserID: q.User.Number, ShowFlags: uint16(q.Flags)}
 	}
 	err := c.query(ctx, cred, r, message.ResponseJobInfo, &answer)
-	return model.JobTimes{LastUpdate: answer.LastUpdate, LastBackfill: answer.LastBackfill}, err
+	return model.ListTimes{LastUpdate: answer.LastUpdate, LastBackfill: answer.LastBackfill}, err
 }
 
 // Job calls each(j) for every record j of the job with this id. An array or a
 // heterogeneous job has several records. If there is no such job, Job does not
 // call each and returns errs.NotFound. The rules for the calls are the same as
 // for Nodes, and q.Since has the same effect as for Node.
-func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
+func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.ListTimes, error) {
 	found := false
 	answer := message.JobInfo{Without: q.Without}
 	answer.Jobs.Digest = q.Digest
@@ -56,11 +56,11 @@ func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q mo
 	})
 	req := message.JobInfoSingleRequest{JobID: model.Some(id), ShowFlags: uint16(q.Flags)}
 	err := c.query(ctx, cred, request{kind: message.RequestJobInfoSingle, body: &req, repeatable: true}, message.ResponseJobInfo, &answer)
-	times := model.JobTimes{LastUpdate: answer.LastUpdate, LastBackfill: answer.LastBackfill}
+	times := model.ListTimes{LastUpdate: answer.LastUpdate, LastBackfill: answer.LastBackfill}
 	if !found && (err == nil || numberOf(err) == fault.InvalidJobID) {
 		missing := errs.New(errs.NotFound, "there is no job %d", id)
 		missing.Number = fault.InvalidJobID
-		return model.JobTimes{}, missing
+		return model.ListTimes{}, missing
 	}
 	return times, err
 }

@@ -41,10 +41,15 @@ func (c *Client) Node(ctx context.Context, cred model.Credential, name string, q
 	if name == "" {
 		return nil, 0, missing // to a controller, an empty name means all nodes
 	}
-	var answer message.NodeInfo
+	var node *model.Node
+	answer := message.NodeInfo{Nodes: codec.Stream[model.Node]{Each: func(n *model.Node) error {
+		found := *n
+		node = &found
+		return nil
+	}, Digest: q.Digest}}
 	req := message.NodeInfoSingleRequest{NodeName: name, ShowFlags: uint16(q.Flags)}
 	err := c.query(ctx, cred, request{kind: message.RequestNodeInfoSingle, body: &req, repeatable: true}, message.ResponseNodeInfo, &answer)
-	if err == nil && len(answer.Nodes.List) == 0 || numberOf(err) == fault.InvalidNodeName {
+	if err == nil && node == nil || numberOf(err) == fault.InvalidNodeName {
 		return nil, 0, missing
 	}
 	if err != nil {
@@ -53,5 +58,5 @@ func (c *Client) Node(ctx context.Context, cred model.Credential, name string, q
 	if err := unchanged(answer.LastUpdate, q); err != nil {
 		return nil, answer.LastUpdate, err
 	}
-	return &answer.Nodes.List[0], answer.LastUpdate, nil
+	return node, answer.LastUpdate, nil
 }
