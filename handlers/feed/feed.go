@@ -89,15 +89,11 @@ func (f *feed[R]) run() {
 		}
 		// A view that has just been added can begin with data that the last
 		// pass has read, because its clients read the list after the pass.
-		accept := time.Duration(0)
-		if !due && failures == 0 && !asked.IsZero() {
-			accept = time.Since(asked) + f.set.Interval/4 // more than the time until the data is looked for
-		}
-		begun := time.Now()
-		if accept == 0 {
+		begun, again := time.Now(), !due && failures == 0 && !asked.IsZero()
+		if !again {
 			asked = begun
 		}
-		err := f.tryPass(asked, accept)
+		err := f.tryPass(asked, again)
 		if err == errAbandoned {
 			return
 		}
@@ -106,7 +102,7 @@ func (f *feed[R]) run() {
 		} else {
 			failures = min(failures+1, 5)
 		}
-		if err == nil && accept > 0 {
+		if err == nil && again {
 			continue // the timer is still running
 		}
 		timer.Reset(time.Until(begun.Add(f.pause(time.Since(begun)-f.waited, failures))))
@@ -153,7 +149,7 @@ const passTimeout = 5 * time.Minute
 
 // tryPass makes a pass. A panic, for example in a function of an Interest, ends
 // the views of the feed, and not the process with all its clients.
-func (f *feed[R]) tryPass(asked time.Time, accept time.Duration) (err error) {
+func (f *feed[R]) tryPass(asked time.Time, again bool) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			slog.Error("reading a list again panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -166,14 +162,14 @@ func (f *feed[R]) tryPass(asked time.Time, accept time.Duration) (err error) {
 			f.known = false
 		}
 	}()
-	return f.makePass(asked, accept)
+	return f.makePass(asked, again)
 }
 
 var errPanicked = errs.New(errs.Internal, "the list can't be read because of an error in the gateway")
 
-// makePass reads the list and tells the views what has changed. The list may have
-// been requested at the given time already, which is accept ago.
-func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
+// makePass reads the list, which is requested after the given time, and tells the
+// views what has changed. If again is set, the last pass may have read it already.
+func (f *feed[R]) makePass(asked time.Time, again bool) error {
 	asks := time.Now()
 	turn, err := f.set.Shares.turns.Acquire(context.Background(), f.key.owner.User)
 	if err != nil {
@@ -186,9 +182,12 @@ func (f *feed[R]) makePass(asked time.Time, accept time.Duration) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), passTimeout)
 	defer cancel()
-	data := &origin.Origin{Accept: accept, Keep: keep, Digest: true}
+	data := &origin.Origin{Keep: keep, Digest: true}
 	clients := f.beginPass()
-	if accept == 0 && clients > 1 {
+	switch {
+	case again:
+		data.After = asked
+	case clients > 1:
 		f.set.Count.Add(Saved, clients-1)
 	}
 	first := true

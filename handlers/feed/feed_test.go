@@ -373,11 +373,11 @@ func (b budget) used() int {
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	c := &controller{items: map[string]item{"a": {key: "a"}, "b": {key: "b", group: 1}}}
-	reading, proceed := make(chan time.Duration), make(chan struct{})
+	reading, proceed := make(chan time.Time), make(chan struct{})
 	all := c.source("all", true, everything)
 	gated := all
 	gated.Read = func(ctx context.Context, q model.Query, each func(*item) error) (model.ListTimes, error) {
-		reading <- origin.From(ctx).Accept
+		reading <- origin.From(ctx).After
 		<-proceed
 		return all.Read(ctx, q, each)
 	}
@@ -432,14 +432,14 @@ func TestCounts(t *testing.T) {
 		{"nothing after a failure", nil, nil, ReadUnchanged},
 		{"refused", nil, errs.New(errs.Unauthenticated, "refused"), ReadFailed},
 	} {
-		accept := <-reading // the pass before this one has ended
+		after := <-reading // the pass before this one has ended
 		mu.Lock()
 		before := maps.Clone(counts)
 		mu.Unlock()
 		if before[Readers] != 1 {
 			t.Errorf("%s: %d readers", tt.name, before[Readers])
 		}
-		if accept == 0 && begun > 0 {
+		if after.IsZero() && begun > 0 {
 			saved++
 		}
 		if begun > 0 && before[Saved] != saved {

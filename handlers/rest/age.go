@@ -23,19 +23,21 @@ func (c *Call) setOrigin() {
 		return
 	}
 	limit := &origin.Origin{Digest: c.route.Paged}
-	accept, stated := maxAge(c.r.Header.Values("Cache-Control"))
+	age, stated := maxAge(c.r.Header.Values("Cache-Control"))
 	switch {
 	case stated:
-		limit.Accept = accept
 	case c.part != nil && c.part.after != "":
-		limit.Accept = pageLifetime
+		age = pageLifetime
 	case c.route.Paged:
-		limit.Accept = c.server.MaxAge
+		age = c.server.MaxAge
+	}
+	if age > 0 {
+		limit.After = time.Now().Add(-age)
 	}
 	if c.waiting.listens() {
-		limit.Accept = time.Since(c.waiting.after)
+		limit.After, age = c.waiting.after, time.Since(c.waiting.after)
 	}
-	switch limit.Keep = min(limit.Accept, maxLifetime); {
+	switch limit.Keep = min(age, maxLifetime); {
 	case c.part != nil:
 		limit.Keep = pageLifetime
 	case c.Waits():

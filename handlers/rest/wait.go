@@ -67,7 +67,7 @@ func (a *answer) Hold() error {
 func (c *Call) Reached(asked time.Time) {
 	if c.waits != nil {
 		c.waiting.holds = false
-		c.ctx = origin.With(c.r.Context(), &origin.Origin{Digest: c.route.Paged, Accept: time.Since(asked)})
+		c.ctx = origin.With(c.r.Context(), &origin.Origin{Digest: c.route.Paged, After: asked})
 	}
 }
 

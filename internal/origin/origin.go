@@ -13,7 +13,7 @@ import (
 // how old the data was, and a digest of it. An Origin is safe for concurrent use.
 // A nil *Origin stands for data that is not older than the request.
 type Origin struct {
-	Accept time.Duration // maximum age of the data when the request arrives
+	After  time.Time     // data that was requested after this time is new enough; zero for no data that was requested earlier
 	Keep   time.Duration // how long to keep the data for later requests that accept it
 	Digest bool          // record a digest
 
@@ -34,8 +34,10 @@ func From(ctx context.Context) *Origin {
 	return o
 }
 
-// Accepts reports whether the data may have the given age.
-func (o *Origin) Accepts(age time.Duration) bool { return o != nil && age <= o.Accept && o.Accept > 0 }
+// Accepts reports whether the data may have been requested at the given time.
+func (o *Origin) Accepts(asked time.Time) bool {
+	return o != nil && !o.After.IsZero() && !asked.Before(o.After)
+}
 
 // KeepFor returns how long to keep the data.
 func (o *Origin) KeepFor() time.Duration {

@@ -46,13 +46,13 @@ func (a *reply) isKeepable() bool {
 	return !a.streaming && a.kind != message.ResponseRC && a.kind != message.ResponseRCMessage
 }
 
-// recall returns an answer that was kept, or nil if there is none of an age that
-// accepts allows.
-func (rs *rounds) recall(key roundKey, now time.Time, accepts func(age time.Duration) bool) *reply {
+// recall returns an answer that was kept, or nil if there is none that was
+// requested at a time that accepts allows.
+func (rs *rounds) recall(key roundKey, now time.Time, accepts func(asked time.Time) bool) *reply {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	k := rs.kept.answers[key]
-	if k == nil || !accepts(now.Sub(k.asked)) {
+	if k == nil || !accepts(k.asked) {
 		return nil
 	}
 	answer := k.answer.another()
@@ -145,7 +145,7 @@ func (c *Client) askDated(ctx context.Context, key roundKey, cred model.Credenti
 		return c.askAlone(ctx, cred, r)
 	}
 	now := c.now()
-	old := c.rounds.recall(key, now, func(age time.Duration) bool { return age >= 0 && age < datedLifetime })
+	old := c.rounds.recall(key, now, func(asked time.Time) bool { return !asked.After(now) && now.Sub(asked) < datedLifetime })
 	if old != nil && now.Sub(old.sent) >= datedLifetime {
 		old.release()
 		old = nil

@@ -77,7 +77,7 @@ func TestKeptAnswers(t *testing.T) {
 				if call.cred.Token == "" {
 					call.cred = ann
 				}
-				got, age := k.number(t, c, call.cred, call.query, &origin.Origin{Accept: time.Duration(call.accept) * time.Second, Keep: time.Duration(call.keep) * time.Second})
+				got, age := k.number(t, c, call.cred, call.query, &origin.Origin{After: accepting(now, call.accept), Keep: time.Duration(call.keep) * time.Second})
 				if call.old {
 					kept++
 				}
@@ -90,6 +90,15 @@ func TestKeptAnswers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// accepting returns the time after which data of at most the given age was
+// requested, in seconds.
+func accepting(now time.Time, age int) (after time.Time) {
+	if age == 0 {
+		return time.Time{}
+	}
+	return now.Add(-time.Duration(age) * time.Second)
 }
 
 // TestAnswerDuringChange checks that an answer that was requested before the end
@@ -108,7 +117,7 @@ func TestAnswerDuringChange(t *testing.T) {
 	proceed <- struct{}{}
 	wait.Wait()
 	close(proceed)
-	if got, _ := k.number(t, c, ann, model.Query{}, &origin.Origin{Accept: time.Hour}); got != 3 {
+	if got, _ := k.number(t, c, ann, model.Query{}, &origin.Origin{After: time.Now().Add(-time.Hour)}); got != 3 {
 		t.Errorf("got answer %d", got)
 	}
 }
@@ -131,7 +140,7 @@ func TestErrorsAreNotKept(t *testing.T) {
 	})
 	c := client.New(client.Config{Controllers: []client.Address{peer.Address}})
 	for i, wantError := range []bool{true, false, false} {
-		limit := &origin.Origin{Accept: time.Hour, Keep: time.Hour}
+		limit := &origin.Origin{After: time.Now().Add(-time.Hour), Keep: time.Hour}
 		_, err := c.Jobs(origin.With(context.Background(), limit), ann, model.Query{}, func(*model.Job) error { return nil })
 		if (err != nil) != wantError {
 			t.Errorf("call %d: error %v", i, err)
@@ -149,7 +158,7 @@ func TestKeptAnswersEnd(t *testing.T) {
 	c := k.client()
 	k.number(t, c, ann, model.Query{}, &origin.Origin{Keep: time.Millisecond})
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if got, _ := k.number(t, c, ann, model.Query{}, &origin.Origin{Accept: time.Hour}); got == 2 {
+		if got, _ := k.number(t, c, ann, model.Query{}, &origin.Origin{After: time.Now().Add(-time.Hour)}); got == 2 {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -167,7 +176,7 @@ func TestShortAnswersAreCounted(t *testing.T) {
 	budget := client.NewBudget(size)
 	c := client.New(client.Config{Controllers: []client.Address{newClock(t, func() {}).Address}, Answers: budget})
 	ask := func(user int) time.Duration {
-		limit := &origin.Origin{Accept: time.Hour, Keep: time.Hour}
+		limit := &origin.Origin{After: time.Now().Add(-time.Hour), Keep: time.Hour}
 		if _, err := c.Jobs(origin.With(context.Background(), limit), model.Credential{Token: fmt.Sprint(user)}, model.Query{}, func(*model.Job) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +206,7 @@ func TestManyKeptAnswers(t *testing.T) {
 	t.Parallel()
 	c := client.New(client.Config{Controllers: []client.Address{newClock(t, func() {}).Address}, Answers: client.NewBudget(1 << 20)})
 	ask := func(cred model.Credential, flags model.Show) time.Duration {
-		limit := &origin.Origin{Accept: time.Hour, Keep: time.Hour}
+		limit := &origin.Origin{After: time.Now().Add(-time.Hour), Keep: time.Hour}
 		_, err := c.Jobs(origin.With(context.Background(), limit), cred, model.Query{Flags: flags}, func(*model.Job) error { return nil })
 		if err != nil {
 			t.Fatal(err)
@@ -263,7 +272,7 @@ func TestKeptAnswersOfOthersStay(t *testing.T) {
 	})
 	c := client.New(client.Config{Controllers: []client.Address{peer.Address}, Answers: client.NewBudget(16 << 20)})
 	ask := func(cred model.Credential, flags model.Show) (age time.Duration) {
-		limit := &origin.Origin{Accept: time.Hour, Keep: time.Hour}
+		limit := &origin.Origin{After: time.Now().Add(-time.Hour), Keep: time.Hour}
 		if _, err := c.Jobs(origin.With(context.Background(), limit), cred, model.Query{Flags: flags}, func(*model.Job) error { return nil }); err != nil {
 			t.Error(err)
 		}

@@ -304,7 +304,7 @@ func TestCallsFreeMemory(t *testing.T) {
 					time.AfterFunc(rand.N(20*time.Millisecond), cancel)
 				}
 				cred := []model.Credential{ann, {Token: "second"}, {Token: ann.Token, ActAs: "ben"}}[rand.IntN(3)]
-				limit := &origin.Origin{Accept: rand.N(50 * time.Millisecond), Keep: rand.N(50 * time.Millisecond), Digest: rand.IntN(2) == 0}
+				limit := &origin.Origin{After: time.Now().Add(-rand.N(50 * time.Millisecond)), Keep: rand.N(50 * time.Millisecond), Digest: rand.IntN(2) == 0}
 				n, stop := 0, rand.IntN(6000)
 				switch rand.IntN(8) {
 				case 0:
