@@ -90,6 +90,7 @@ type SubmitAnswer struct {
 	model.Submitted
 	ErrorName string                // name of ErrorCode
 	Jobs      schema.Stream[JobRow] // the job after the wait; nil if the request does not wait
+	Estimate  *model.Estimate       // of a dry run, which submits nothing; otherwise nil
 	Envelope
 }
 
@@ -99,7 +100,19 @@ var Submit = enveloped("openapi_job_submit_response", func(a *SubmitAnswer) *Env
 	submittedID, submittedStep, submittedMessage,
 	schema.F("jobs", schema.StreamOf(Job.Type), func(a *SubmitAnswer) *schema.Stream[JobRow] { return &a.Jobs }, "The job as it was at the end of the wait; absent without the parameter wait", schema.Extension).
 		OmitIf(func(a *SubmitAnswer) bool { return a.Jobs == nil }),
+	schema.F("estimate", jobEstimate.Type, func(a *SubmitAnswer) *model.Estimate { return a.Estimate }, "When and where the job would start; absent without the parameter dry_run", schema.Extension).
+		OmitIf(func(a *SubmitAnswer) bool { return a.Estimate == nil }),
 )
+
+var jobEstimate = schema.Object("job_start_estimate", func() schema.Fields[model.Estimate] {
+	return schema.Fields[model.Estimate]{
+		schema.F("start_time", moment, func(e *model.Estimate) *model.Time { return &e.Start }, "Time at which the job would start; later if jobs with a higher priority are submitted, earlier if jobs end before their time limits", schema.Unit(UnixTime)),
+		schema.F("nodes", schema.String, func(e *model.Estimate) *string { return &e.Nodes }, "Nodes on which the job would run, as a host list"),
+		schema.F("partition", schema.String, func(e *model.Estimate) *string { return &e.Partition }, "Partition in which the job would run"),
+		schema.F("cpus", schema.Int32, func(e *model.Estimate) *uint32 { return &e.Processors }, "Number of processors that the job would get", schema.Count),
+		schema.F("preempted_jobs", schema.List(schema.Int32[uint32]), func(e *model.Estimate) *[]uint32 { return &e.Preempted }, "Numbers of the jobs that would have to make room"),
+	}
+})
 
 var submitResult = schema.Object("job_submit_response_msg", func() schema.Fields[SubmitAnswer] {
 	return schema.Fields[SubmitAnswer]{
@@ -139,7 +152,19 @@ func stepName(o model.Opt[uint32]) string {
 	return strconv.FormatUint(uint64(o.Number), 10)
 }
 
-var PostJobSubmit = declare(scope.ComputeCreate, noParams, Endpoint{
+// SubmitParams are the parameters of a submission.
+type SubmitParams struct{ DryRun bool }
+
+// DryRun is the name of the parameter of a submission that submits nothing.
+const DryRun = "dry_run"
+
+var submitParams = schema.Object("", func() schema.Fields[SubmitParams] {
+	return schema.Fields[SubmitParams]{
+		schema.F(DryRun, schema.Boolean, func(p *SubmitParams) *bool { return &p.DryRun }, "Submit nothing: the controller only checks the job, as in a submission, and the answer is when and where it would start", schema.Extension),
+	}
+})
+
+var PostJobSubmit = declare(scope.ComputeCreate, submitParams, Endpoint{
 	Method: http.MethodPost, Path: "job/submit", ID: "post_job_submit",
 	Doc: "Submit a batch job", Request: SubmissionBody, Answer: Submit,
 	Example:     `{"job": {"name": "hello", "script": "#!/bin/sh\necho Hello from job $SLURM_JOB_ID\n", "current_working_directory": "/tmp", "standard_output": "/tmp/hello-%u-%j.out", "environment": ["PATH=/usr/bin:/bin"], "time_limit": {"set": true, "number": 5}}}`,

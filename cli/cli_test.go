@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
@@ -45,6 +46,7 @@ type gateway struct {
 	jobs        string   // the list of jobs; "" for jobList
 	failures    int      // number of initial requests for job 5 that are answered with 503
 	description string   // state_description of job 5
+	openapi     string   // the OpenAPI document; "" for none
 }
 
 const jobList = `{"jobs": [
@@ -107,11 +109,20 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		state, exit, _ := strings.Cut(state, " ")
 		details, _ := json.Marshal(g.description)
 		fmt.Fprintf(w, `{"jobs": [{"job_id": 5, "name": "sub", "job_state": [%q], "state_description": %s, "exit_code": %s}]}`, state, details, cmp.Or(exit, "{}"))
+	case "GET /openapi/v3":
+		if g.openapi == "" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		fmt.Fprint(w, g.openapi)
 	case "POST job/submit":
 		g.headers = r.Header
 		body, _ := io.ReadAll(r.Body)
 		if err := json.Unmarshal(body, &g.submitted); err != nil {
 			g.t.Error(err)
+		}
+		if r.URL.RawQuery == "dry_run=true" {
+			fmt.Fprint(w, `{"job_id": 0, "job_submit_user_msg": "welcome", "estimate": {"start_time": {"set": true, "number": 100}, "nodes": "node[1-2]", "partition": "gpu", "cpus": 4, "preempted_jobs": [7, 8]}}`)
+			return
 		}
 		fmt.Fprint(w, `{"job_id": 5, "job_submit_user_msg": "welcome\u001b[2J", "warnings": [{"description": "field x is unknown"}], "errors": []}`)
 	case "DELETE job/3", "DELETE job/12", "DELETE job/19_4", "DELETE job/30", "DELETE job/30_2", "DELETE job/30_5", "DELETE job/30_6", "DELETE job/40":
@@ -366,6 +377,32 @@ func TestDetails(t *testing.T) {
 	g = &gateway{states: []string{"PENDING", "COMPLETED"}, description: text}
 	if status, _, errOut := runCommand(t, g, "submit", "--wait", "--wrap", "date"); status != 0 || !strings.Contains(errOut, "job 5 PENDING: nodes are \\x1b[2J too small\n") {
 		t.Errorf("submit --wait: status %d, %s", status, errOut)
+	}
+}
+
+// TestDryRun checks that submit --dry-run sends nothing to a server that would submit
+// the job.
+func TestDryRun(t *testing.T) {
+	start := time.Unix(100, 0).Format("2006-01-02T15:04:05")
+	for _, tt := range []struct {
+		openapi string
+		args    string
+		status  int
+		out     string
+		errOut  string
+		sent    bool
+	}{
+		{`{"name": "dry_run"}`, "", 0, "would start at " + start + ", on 4 CPUs of node[1-2] in the partition gpu; would end or suspend the jobs 7 8\n", "welcome\n", true},
+		{`{"name": "other"}`, "", statusFailed, "", "has no dry run; nothing was submitted", false},
+		{"", "", statusFailed, "", "has no dry run; nothing was submitted", false},
+		{`{"name": "dry_run"}`, "--wait", statusUsage, "", "--dry-run excludes --wait", false},
+		{`{"name": "dry_run"}`, "--idempotency-key=k", statusUsage, "", "--dry-run excludes --wait and --idempotency-key", false},
+	} {
+		g := &gateway{openapi: tt.openapi}
+		status, out, errOut := runCommand(t, g, append(strings.Fields("submit --dry-run "+tt.args), "--wrap", "date")...)
+		if status != tt.status || out != tt.out || !strings.Contains(errOut, tt.errOut) || (g.submitted != nil) != tt.sent {
+			t.Errorf("%s %s: status %d, printed %q, %q, sent %v", tt.openapi, tt.args, status, out, errOut, g.submitted)
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 
 func submitCommand() *cobra.Command {
 	var o options
-	var wait bool
+	var wait, dryRun bool
 	var key, wrap string
 	cmd := &cobra.Command{
 		Use:   "submit {FILE [ARG...] | --wrap COMMAND} [-- SBATCH-OPTION...]",
@@ -34,6 +34,9 @@ schedctl(1) lists the supported options.
 The job gets the environment of this command, without tokens, and the current directory;
 --export and --chdir change this.
 
+With --dry-run nothing is submitted. The controller checks the job, and the command
+prints when and on which nodes it would start.
+
 With --wait the command waits until the job has ended, shows its state on standard
 error, and exits with the job's exit code. If a signal ended the job, this is 128 plus
 its number; if the job was cancelled or failed in another way, it is 1.`,
@@ -43,6 +46,7 @@ its number; if the job was cancelled or failed in another way, it is 1.`,
 	o.connectFlags(cmd)
 	o.outputFlag(cmd)
 	cmd.Flags().BoolVarP(&wait, "wait", "W", false, "wait until the job has ended and exit with its exit code")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "submit nothing, and print when and where the job would start")
 	cmd.Flags().StringVar(&wrap, "wrap", "", "submit a script that runs `COMMAND` with sh, instead of a file")
 	cmd.RegisterFlagCompletionFunc("wrap", cobra.NoFileCompletions)
 	cmd.Flags().StringVar(&key, "idempotency-key", "", "`KEY`: if you repeat the command with it, schedrestd submits no second job")
@@ -59,6 +63,8 @@ its number; if the job was cancelled or failed in another way, it is 1.`,
 		case wrap != "" && len(files) > 0:
 			return usageError("submit: FILE and --wrap exclude each other").
 				WithHint("put a command that has several words in quotes, and options of sbatch after --")
+		case dryRun && (wait || key != ""):
+			return usageError("submit: --dry-run excludes --wait and --idempotency-key, which are about a job that is submitted")
 		case wrap == "" && len(files) == 0:
 			return usageError("submit: no script is given").WithHint("name a file, - for standard input, or a command with --wrap")
 		}
@@ -78,17 +84,20 @@ its number; if the job was cancelled or failed in another way, it is 1.`,
 		if err != nil {
 			return err
 		}
-		submitted, err := c.Submit(cmd.Context(), job, key)
-		for _, w := range submitted.Warnings {
-			fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", w)
+		if dryRun {
+			estimate, err := c.Estimate(cmd.Context(), job)
+			reportSubmission(cmd.ErrOrStderr(), estimate.Warnings, estimate.Message)
+			if err != nil {
+				return err
+			}
+			return o.printAnswer(cmd.OutOrStdout(), estimateText(&estimate), estimate.JSON)
 		}
+		submitted, err := c.Submit(cmd.Context(), job, key)
+		reportSubmission(cmd.ErrOrStderr(), submitted.Warnings, submitted.Message)
 		if err != nil {
 			return withUncertainty(err)
 		}
-		if submitted.Message != "" {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s\n", printable.Text(submitted.Message))
-		}
-		if err := o.printSubmitted(cmd.OutOrStdout(), submitted); err != nil || !wait {
+		if err := o.printAnswer(cmd.OutOrStdout(), strconv.FormatUint(uint64(submitted.ID), 10), submitted.JSON); err != nil || !wait {
 			return err
 		}
 		id := strconv.FormatUint(uint64(submitted.ID), 10)
@@ -135,23 +144,47 @@ func readScript(cmd *cobra.Command, file string, in io.Reader, overrides []strin
 	return script.Parse(script.Source{Name: file, Text: text, Options: overrides, Directory: dir, Environment: os.Environ()})
 }
 
-// printSubmitted prints the id of the job, or the server's whole answer.
-func (o *options) printSubmitted(w io.Writer, s rest.Submitted) (err error) {
+// reportSubmission prints the warnings of a submission, and the message of the
+// site's submit policy.
+func reportSubmission(w io.Writer, warnings []string, message string) {
+	for _, text := range warnings {
+		fmt.Fprintf(w, "warning: %s\n", text)
+	}
+	if message != "" {
+		fmt.Fprintf(w, "%s\n", printable.Text(message))
+	}
+}
+
+// estimateText says when and where a job would start.
+func estimateText(e *rest.Estimate) string {
+	start := "the controller does not know when the job would start"
+	if e.Start.Set {
+		start = "would start at " + formatTime(e.Start)
+	}
+	text := fmt.Sprintf("%s, on %d CPUs of %s in the partition %s", start, e.CPUs, printable.Text(e.Nodes), printable.Text(e.Partition))
+	if len(e.Preempted) > 0 {
+		text += fmt.Sprintf("; would end or suspend the jobs %s", strings.Trim(fmt.Sprint(e.Preempted), "[]"))
+	}
+	return text
+}
+
+// printAnswer prints the text, or the server's whole answer.
+func (o *options) printAnswer(w io.Writer, text string, answer json.RawMessage) (err error) {
 	switch o.output {
 	case "table":
-		_, err = fmt.Fprintln(w, s.ID)
+		_, err = fmt.Fprintln(w, text)
 		return err
 	case "json":
-		text, err := json.MarshalIndent(s.JSON, "", "  ")
+		text, err := json.MarshalIndent(answer, "", "  ")
 		if err != nil {
 			return err
 		}
 		_, err = fmt.Fprintf(w, "%s\n", table.EscapeJSON(text))
 		return err
 	}
-	text, err := table.YAML(s.JSON)
+	yaml, err := table.YAML(answer)
 	if err == nil {
-		_, err = w.Write(text)
+		_, err = w.Write(yaml)
 	}
 	return err
 }

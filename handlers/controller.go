@@ -84,6 +84,10 @@ type Controller interface {
 	// errs.OutcomeUnknown, the job may have been queued.
 	Submit(context.Context, model.Credential, *model.JobDesc) (*model.Submitted, error)
 
+	// Estimate returns when and where the components of a job would start. It
+	// submits nothing. If the controller would refuse the job, the error says why.
+	Estimate(context.Context, model.Credential, []model.JobDesc) (*model.Estimate, error)
+
 	// SubmitSeveral submits the components of a heterogeneous job, like Submit.
 	SubmitSeveral(context.Context, model.Credential, []model.JobDesc) (*model.Submitted, error)
 

@@ -42,6 +42,13 @@ func (f *fake) UpdatePartition(_ context.Context, cred model.Credential, u *mode
 	return record(f, &f.partitionUpdates, u, "update partition", u.Name, cred)
 }
 
+func (f *fake) Estimate(_ context.Context, cred model.Credential, descs []model.JobDesc) (*model.Estimate, error) {
+	if err := f.logCall("estimate", cred); err != nil {
+		return nil, err
+	}
+	return &model.Estimate{Start: 1_700_000_000, Nodes: "node1", Partition: "debug", Processors: uint32(len(descs)), Preempted: []uint32{5}, UserMessage: "welcome"}, f.submitErr
+}
+
 func (f *fake) SubmitSeveral(ctx context.Context, cred model.Credential, descs []model.JobDesc) (*model.Submitted, error) {
 	for i := range descs[1:] {
 		f.submitted = append(f.submitted, &descs[i+1])

@@ -24,6 +24,20 @@ func TestFastSignal(t *testing.T) {
 	}
 }
 
+// TestFastDryRun checks that with +fast an invalid dry_run is still an error. Without
+// it, the job would be submitted.
+func TestFastDryRun(t *testing.T) {
+	for _, query := range []string{"dry_run=perhaps", "dry_run=true&dry_run=true", "dryrun=true"} {
+		f := demo()
+		cfg := config(f)
+		cfg.Parsers = []feature.Parser{{Version: 42, Flags: feature.Fast}}
+		w := serve(t, cfg, request(http.MethodPost, "/slurm/v0.0.42/job/submit?"+query, `{"job": {"script": "x"}}`))
+		if w.Code != http.StatusUnprocessableEntity || len(f.submitted) != 0 {
+			t.Errorf("%s: status %d, %d submitted: %s", query, w.Code, len(f.submitted), w.Body)
+		}
+	}
+}
+
 // TestFast checks that the parser flag +fast makes the gateway silently ignore
 // values that it can't understand. Without the flag, the same request must
 // cause an error or a warning.

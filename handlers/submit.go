@@ -19,7 +19,7 @@ import (
 // postJobSubmit submits a batch job. It submits nothing if any part of the body
 // is invalid, or if an earlier request with the same Idempotency-Key has
 // submitted the job.
-func (h *handler) postJobSubmit(c *rest.Call, _ *api.NoParams) error {
+func (h *handler) postJobSubmit(c *rest.Call, p *api.SubmitParams) error {
 	if err := c.ReadKey(); err != nil {
 		return err
 	}
@@ -36,6 +36,9 @@ func (h *handler) postJobSubmit(c *rest.Call, _ *api.NoParams) error {
 	}
 	if err := h.prepareDescs(c, descs, at); err != nil {
 		return err
+	}
+	if p.DryRun {
+		return h.sendEstimate(c, descs, at)
 	}
 	if c.Waits() {
 		if err := c.CheckScope(scope.ComputeRead); err != nil {
@@ -59,6 +62,30 @@ func (h *handler) postJobSubmit(c *rest.Call, _ *api.NoParams) error {
 		}
 	}
 	answer.Envelope = c.Envelope()
+	return rest.Send(c, http.StatusOK, api.Submit, &answer)
+}
+
+// sendEstimate answers with when and where the job would start. It submits nothing,
+// so a key and a wait, which are about the submission, are refused.
+func (h *handler) sendEstimate(c *rest.Call, descs []model.JobDesc, at string) error {
+	switch {
+	case c.Waits():
+		return errs.New(errs.Invalid, "a dry run submits no job to wait for").WithSource(rest.InQuery + api.WaitParameter.Name)
+	case c.Keyed():
+		return errs.New(errs.Invalid, "a dry run can't have an Idempotency-Key: the submission with this key would get its answer").
+			WithHint("send the key only with the submission")
+	}
+	for i := range descs {
+		if descs[i].JobID.Set { // the controller would take it for the number of an existing job
+			return errs.New(errs.Invalid, "a dry run can't choose the number of the job").WithSource(componentAt(at, i) + "job_id")
+		}
+	}
+	estimate, err := h.Controller.Estimate(c.Context(), c.Credential(), descs)
+	if err != nil {
+		return annotateComponents(c, err, descs, at)
+	}
+	answer := api.SubmitAnswer{Estimate: estimate, Envelope: c.Envelope()}
+	answer.UserMessage = estimate.UserMessage
 	return rest.Send(c, http.StatusOK, api.Submit, &answer)
 }
 

@@ -25,6 +25,7 @@ func (c *Controller) Handlers() map[message.Type]server.Handler {
 		message.RequestJobUserInfo:     list(c.handleUserJobs),
 		message.RequestJobReady:        c.handleReady,
 		message.RequestSubmitBatchJob:  c.handleSubmit,
+		message.RequestEstimate:        c.handleEstimate,
 		message.RequestKillJob:         c.handleKill,
 		message.RequestKillJobs:        c.handleKillJobs,
 		message.RequestUpdateJob:       c.handleUpdate,
@@ -59,7 +60,7 @@ const maxSubmit = maxScript + maxEnvironment + 2<<20
 
 // Limit returns the maximum length of a request in bytes.
 func (c *Controller) Limit(t message.Type, _ server.Identity) int {
-	if t == message.RequestSubmitBatchJob {
+	if t == message.RequestSubmitBatchJob || t == message.RequestEstimate {
 		return maxSubmit
 	}
 	return server.MaxSmall

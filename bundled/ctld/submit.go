@@ -52,6 +52,49 @@ func (c *Controller) Submit(client server.Identity, d *model.JobDesc) (*model.Su
 	return &model.Submitted{StepID: model.StepID{JobID: j.id(), Step: model.Some(batchStep)}, UserMessage: userMessage}, nil
 }
 
+// handleEstimate answers when a job would start if it were submitted now, and if each
+// job ran until its time limit. It checks the job like handleSubmit.
+func (c *Controller) handleEstimate(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+	var q message.SubmitRequest
+	if err := r.Decode(&q); err != nil {
+		return 0, nil, err
+	}
+	now := time.Now()
+	j, _, userMessage, err := c.prepareJob(r.Identity, &q.Desc, now)
+	if err != nil {
+		return 0, nil, err
+	}
+	return message.ResponseEstimate, &message.EstimateResponse{Estimate: model.Estimate{
+		Start: c.estimate(j, now), Nodes: c.cfg.Node, Partition: j.Job.Partition, Processors: j.Job.NumCPUs, UserMessage: userMessage,
+	}}, nil
+}
+
+// estimate returns when j would start, or noEstimate if a job without a time limit
+// may keep it waiting.
+func (c *Controller) estimate(j *job, now time.Time) model.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	limit := func(id uint32) (time.Duration, bool) {
+		limit := c.jobs[id].Job.TimeLimit
+		return time.Duration(limit.Number) * c.cfg.minute, limit.Set
+	}
+	end := func(id uint32) (time.Time, bool) {
+		if at := c.jobs[id].Job.EndTime; at != 0 {
+			return at.Go(), true
+		}
+		d, limited := limit(id) // the job is being started
+		return now.Add(d), limited
+	}
+	start := c.queue.Estimate(now, j.earliestLocked(), j.Need, end, limit)
+	if start.IsZero() {
+		return noEstimate
+	}
+	return model.At(start)
+}
+
+// noEstimate is the number for a time that is not set.
+const noEstimate = model.Time(0xfffffffe)
+
 // enqueue gives j a number, writes j and spec to the journal, and adds j to the
 // queue.
 func (c *Controller) enqueue(j *job, spec *step.Spec, now time.Time) error {

@@ -55,7 +55,6 @@ var unsupported = map[message.Type]string{
 	3015: "changing nodes",
 
 	4001: "allocations",
-	4012: "estimating start times",
 	4014: "allocations",
 	4021: "allocations",
 	4022: "messages to jobs",

@@ -1,9 +1,11 @@
 package rest
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/url"
 
@@ -130,6 +132,69 @@ type Submitted struct {
 	Message  string // message of the site's submit policy
 	Warnings []string
 	JSON     json.RawMessage
+}
+
+// Estimate is the answer to a dry run, which submits nothing.
+type Estimate struct {
+	Start     Number // not set if the controller knows none
+	Nodes     string // host list
+	Partition string
+	CPUs      uint32
+	Preempted []uint32 // jobs that would have to make room
+	Message   string   // message of the site's submit policy
+	Warnings  []string
+	JSON      json.RawMessage
+}
+
+// Estimate asks when and where a job would start. A server that has no dry run would
+// ignore the parameter and submit the job, so Estimate first looks for the parameter
+// in the server's OpenAPI document.
+func (c *Client) Estimate(ctx context.Context, job any) (e Estimate, err error) {
+	if known, err := c.knowsDryRun(ctx); err != nil || !known {
+		return e, cmp.Or(err, error(errs.New(errs.Unsupported, "%s has no dry run; nothing was submitted", c.addr).WithHint("use a newer schedrestd, or sbatch --test-only")))
+	}
+	resp, err := c.do(ctx, http.MethodPost, c.path(c.spelling, "job/submit"), url.Values{api.DryRun: {"true"}}, map[string]any{"job": job}, nil)
+	if err != nil {
+		return e, err
+	}
+	defer resp.Body.Close()
+	if e.Warnings, err = c.decodeAnswer(resp, &e.JSON); err != nil {
+		return e, err
+	}
+	var answer struct {
+		Message  string `json:"job_submit_user_msg"`
+		Estimate *struct {
+			Start     Number `json:"start_time"`
+			Nodes     string
+			Partition string
+			CPUs      uint32
+			Preempted []uint32 `json:"preempted_jobs"`
+		}
+	}
+	if err := json.Unmarshal(e.JSON, &answer); err != nil || answer.Estimate == nil {
+		return e, errs.New(errs.BadAnswer, "the answer of %s contains no estimate; look with schedctl jobs --me whether it has submitted the job", c.addr)
+	}
+	e.Message, e.Start, e.Nodes, e.Partition = answer.Message, answer.Estimate.Start, answer.Estimate.Nodes, answer.Estimate.Partition
+	e.CPUs, e.Preempted = answer.Estimate.CPUs, answer.Estimate.Preempted
+	return e, nil
+}
+
+// knowsDryRun reports whether submissions can be dry runs.
+func (c *Client) knowsDryRun(ctx context.Context) (bool, error) {
+	if c.IsDirect() {
+		return true, nil
+	}
+	resp, err := c.do(ctx, http.MethodGet, "/openapi/v3", nil, nil, nil)
+	if errs.KindOf(err) == errs.NotFound { // an administrator can switch it off
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer resp.Body.Close()
+	const maxDocument = 64 << 20
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument))
+	return bytes.Contains(text, []byte(`"`+api.DryRun+`"`)), err
 }
 
 // Submit submits a job. If key is not empty, Submit sends it in the header

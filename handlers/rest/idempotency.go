@@ -39,6 +39,9 @@ func (q *request) ReadKey() error {
 	return nil
 }
 
+// Keyed reports whether the request has an Idempotency-Key, after ReadKey.
+func (q *request) Keyed() bool { return q.key != "" }
+
 func isUnprintable(r rune) bool { return r < ' ' || r > '~' }
 
 // SubmitOnce is MakeChange for the submission of a job. If an earlier request

@@ -10,6 +10,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/typo"
 )
 
 const (
@@ -39,14 +40,15 @@ func readParams[P any](c *Call, table *schema.ObjectType[P]) (*P, error) {
 	var report schema.Report
 	params := new(P)
 	table.Parser(c.view)(&report, doc, params)
-	fast := c.fast && c.r.Method != http.MethodDelete // without an invalid signal, the job would be killed
+	fast := c.fast && (c.r.Method == http.MethodGet || c.r.Method == http.MethodHead) // without an invalid signal or dry_run, the job would be killed or submitted
 	for _, n := range report.Warnings {
 		if fast {
 			break
 		}
 		source := c.paramSource(n)
 		if n.Unknown {
-			if c.follows || c.needsParameter(strings.TrimPrefix(source, InQuery)) && !c.Lenient(api.UnknownParameter) {
+			name := strings.TrimPrefix(source, InQuery)
+			if c.follows || c.seemsDryRun(name) || c.needsParameter(name) && !c.Lenient(api.UnknownParameter) {
 				n.Text = strings.Replace(n.Text, "unknown field, ignored", "unknown parameter", 1) + "; " + c.paramsHint()
 				report.Errors = append(report.Errors, n)
 				continue
@@ -112,6 +114,13 @@ func (q *request) Shows(path ...string) bool {
 // can contain no warning, needs all its parameters.
 func (q *request) needsParameter(name string) bool {
 	return q.r.Method == http.MethodDelete || api.IsFilter(name) || name == api.UntilParameter.Name
+}
+
+// seemsDryRun reports whether an unknown parameter may be meant to keep a job from
+// being submitted.
+func (q *request) seemsDryRun(name string) bool {
+	const optionOfSbatch = "test_only"
+	return q.r.Method == http.MethodPost && typo.Nearest(name, []string{api.DryRun, optionOfSbatch}) != ""
 }
 
 // removesRecords reports whether the request removes accounting records. Its

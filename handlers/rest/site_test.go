@@ -63,7 +63,7 @@ func (s *site) server() *Server {
 		}),
 		Bind(api.DeleteJob, kill), Bind(api.OldDeleteJob, kill),
 		Bind(api.PostJob, func(c *Call, _ *api.NamedJobParams) error { return s.change(c, "12") }),
-		Bind(api.PostJobSubmit, func(c *Call, _ *api.NoParams) error {
+		Bind(api.PostJobSubmit, func(c *Call, _ *api.SubmitParams) error {
 			if _, err := ReadBody(c, api.SubmissionBody); err != nil {
 				return err
 			}

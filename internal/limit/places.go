@@ -108,6 +108,11 @@ var (
 	Bursts = semaphore.Row{Name: "new requests to a controller", Process: "worker", Key: "user", Total: 4,
 		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("bursts")}
 
+	// The controller holds its locks on jobs and nodes for as long as an estimate
+	// takes, which may be seconds in a large cluster.
+	Estimates = semaphore.Row{Name: "estimates of a job's start", Process: "worker", Key: "user", Total: 2,
+		Wait: semaphore.Forever, Refused: "503 after half a call's time", Counts: semaphore.NewCounts("estimates")}
+
 	Probes = semaphore.Row{Name: "probes of a daemon's version", Process: "worker", Key: "user", Total: 1,
 		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("probes")}
 
@@ -213,7 +218,7 @@ var Places = []semaphore.Row{
 	Slots, Waiting, Watching, Identities,
 	Requests, RefusedConns, Parked, Feeds, Passes, Parsing,
 	AnswerMemory, KeptAnswers, Renderings, NoMemoryLimit,
-	LongRequests, LongConns, Bursts, Probes, AccountingCalls, IdleSessions, TokenQuestions,
+	LongRequests, LongConns, Bursts, Estimates, Probes, AccountingCalls, IdleSessions, TokenQuestions,
 	DispatcherQuestions, Signatures, KeeperTokens, Lookups, AccountSearches, NameLookups,
 	ResolverLookups, ResolverDispatcherLookups, MetricsConns, Scrapes,
 	DaemonConns, DaemonQueries, LargeJobs, Transactions, ControllerRequestBytes, DaemonRequestBytes, DaemonSpoolBytes, JobSpace, JobRecords, SuperBytes,

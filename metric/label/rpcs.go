@@ -18,6 +18,7 @@ var rpcs = []struct {
 	{call{controller, message.RequestUpdateJob}, "REQUEST_UPDATE_JOB"},
 	{call{controller, message.RequestSubmitBatchJob}, "REQUEST_SUBMIT_BATCH_JOB"},
 	{call{controller, message.RequestAllocation}, "REQUEST_RESOURCE_ALLOCATION"},
+	{call{controller, message.RequestEstimate}, "REQUEST_JOB_WILL_RUN"},
 	{call{controller, message.RequestAllocationInfo}, "REQUEST_JOB_ALLOCATION_INFO"},
 	{call{controller, message.RequestHetAllocation}, "REQUEST_HET_JOB_ALLOCATION"},
 	{call{controller, message.RequestHetAllocationInfo}, "REQUEST_HET_JOB_ALLOC_INFO"},

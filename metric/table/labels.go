@@ -126,6 +126,7 @@ var (
 		{"controller", "REQUEST_UPDATE_JOB"},
 		{"controller", "REQUEST_SUBMIT_BATCH_JOB"},
 		{"controller", "REQUEST_RESOURCE_ALLOCATION"},
+		{"controller", "REQUEST_JOB_WILL_RUN"},
 		{"controller", "REQUEST_JOB_ALLOCATION_INFO"},
 		{"controller", "REQUEST_HET_JOB_ALLOCATION"},
 		{"controller", "REQUEST_HET_JOB_ALLOC_INFO"},

@@ -40,6 +40,8 @@ import (
 	"time"
 
 	"schedrestd/internal/fdpass/unixconn"
+	"schedrestd/internal/limit"
+	"schedrestd/internal/semaphore"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/munge"
 	"schedrestd/rpc/sack"
@@ -113,8 +115,9 @@ type Config struct {
 // concurrent use and keeps no connection open.
 type Client struct {
 	caller
-	rounds   rounds
-	releases releases
+	rounds    rounds
+	releases  releases
+	estimates *semaphore.Semaphore[string] // keys are holders
 }
 
 // caller has the fields that Client and Accounting share.
@@ -135,7 +138,7 @@ const (
 
 // New returns a Client for the controllers in cfg. It does not connect to them.
 func New(cfg Config) *Client {
-	c := &Client{caller: newCaller(cfg, "controller", cfg.Controllers)}
+	c := &Client{caller: newCaller(cfg, "controller", cfg.Controllers), estimates: semaphore.New[string](limit.Estimates)}
 	c.cfg.Answers.reclaim = append(c.cfg.Answers.reclaim, c.rounds.free)
 	return c
 }

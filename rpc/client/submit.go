@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -21,6 +22,39 @@ func (c *Client) Submit(ctx context.Context, cred model.Credential, desc *model.
 		return nil, policyError(err)
 	}
 	return &answer.Submitted, nil
+}
+
+// Estimate returns when and where the controller would start a job, or an error if
+// it would refuse the job. It submits nothing. The components of a heterogeneous
+// job are estimated one after the other, as Slurm's own clients do, so the job may
+// start later.
+func (c *Client) Estimate(ctx context.Context, cred model.Credential, descs []model.JobDesc) (*model.Estimate, error) {
+	limited, cancel := context.WithTimeout(ctx, c.cfg.Timeout/2)
+	defer cancel()
+	release, err := c.estimates.Enter(limited, holderOf(cred))
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Unavailable, "server busy: limit of concurrent estimates reached")
+	}
+	defer release()
+	var sum model.Estimate
+	var nodes []string
+	for i := range descs {
+		var answer message.EstimateResponse
+		r := request{kind: message.RequestEstimate, body: &message.SubmitRequest{Desc: withDefaults(descs[i])}, repeatable: true, alone: true}
+		if err := c.query(ctx, cred, r, message.ResponseEstimate, &answer); err != nil {
+			return nil, policyError(err)
+		}
+		if answer.Nodes != "" {
+			nodes = append(nodes, answer.Nodes)
+		}
+		sum.Start = max(sum.Start, answer.Start)
+		sum.Partition = cmp.Or(sum.Partition, answer.Partition)
+		sum.Processors += answer.Processors
+		sum.Preempted = append(sum.Preempted, answer.Preempted...)
+		sum.UserMessage = cmp.Or(sum.UserMessage, answer.UserMessage)
+	}
+	sum.Nodes = strings.Join(nodes, ",")
+	return &sum, nil
 }
 
 // Bits of a job's flags. Each of them means that the controller chose a value

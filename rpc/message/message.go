@@ -44,6 +44,8 @@ const (
 	ResponseSubmitBatchJob    Type = 4004
 	RequestAllocation         Type = 4001
 	ResponseAllocation        Type = 4002
+	RequestEstimate           Type = 4012 // a SubmitRequest that submits nothing (REQUEST_JOB_WILL_RUN)
+	ResponseEstimate          Type = 4013
 	RequestAllocationInfo     Type = 4014
 	ResponseAllocationInfo    Type = 4015
 	RequestHetAllocation      Type = 4025

@@ -44,6 +44,7 @@ var walks = map[string]func(*codec.Codec){
 	"job_desc":                     new(SubmitRequest).Walk,
 	"cron_entry":                   func(c *codec.Codec) { cronEntry(c, new(model.CronEntry)) },
 	"submit_response":              new(SubmitResponse).Walk,
+	"will_run_response":            new(EstimateResponse).Walk,
 	"kill_job":                     new(KillJob).Walk,
 	"reservation_name":             new(ReservationName).Walk,
 	"job_desc_list":                new(JobDescs).Walk,

@@ -119,6 +119,57 @@ func (q *Queue) Start(now time.Time, permit func(id uint32) bool) []uint32 {
 	return started
 }
 
+// maxSteps limits the work of Estimate, which grows with the square of the number
+// of jobs.
+const maxSteps = 1_000_000
+
+// Estimate returns when a job would start that were added now, behind all waiting
+// jobs, if each job ran until its time limit. The function end returns when a
+// running job ends, and limit how long a waiting job runs; both return false if
+// there is no limit. The result is the zero time if the job would wait for a job
+// without a limit, or if there are too many jobs.
+func (q *Queue) Estimate(now, begin time.Time, need Resources, end func(id uint32) (time.Time, bool), limit func(id uint32) (time.Duration, bool)) time.Time {
+	const added = 0 // no job has this number
+	future := New(q.total)
+	future.waiting = append(slices.Clone(q.waiting), entry{added, need, begin, 1})
+	ends := map[uint32]time.Time{}
+	for id, used := range q.running {
+		future.Occupy(id, used)
+		if t, ok := end(id); ok {
+			ends[id] = t
+		}
+	}
+	for steps := 0; steps < maxSteps; steps += len(future.waiting) + len(ends) + 1 {
+		for _, id := range future.Start(now, func(uint32) bool { return true }) {
+			if id == added {
+				return now
+			}
+			if d, ok := limit(id); ok {
+				ends[id] = now.Add(d)
+			}
+		}
+		next := future.NextBegin(now)
+		for _, t := range ends {
+			if next.IsZero() || t.Before(next) {
+				next = t
+			}
+		}
+		if next.IsZero() {
+			break
+		}
+		if next.After(now) { // a job may be late to end
+			now = next
+		}
+		for id, t := range ends {
+			if !t.After(now) {
+				future.Release(id)
+				delete(ends, id)
+			}
+		}
+	}
+	return time.Time{}
+}
+
 func (q *Queue) fitsNow(need Resources) bool {
 	return q.used.CPUs+need.CPUs <= q.total.CPUs && q.used.Memory+need.Memory <= q.total.Memory
 }

@@ -115,3 +115,61 @@ func TestFits(t *testing.T) {
 		}
 	}
 }
+
+func TestEstimate(t *testing.T) {
+	minutes := func(n int) time.Time { return t0.Add(time.Duration(n) * time.Minute) }
+	ends := map[uint32]time.Time{1: minutes(10), 2: minutes(20)}
+	limits := map[uint32]time.Duration{3: 30 * time.Minute, 4: time.Minute}
+	queue := func() *Queue {
+		q := New(Resources{CPUs: 4, Memory: 100})
+		q.Occupy(1, Resources{CPUs: 2})
+		q.Occupy(2, Resources{CPUs: 1})
+		return q
+	}
+	for _, tt := range []struct {
+		name  string
+		add   func(*Queue)
+		begin time.Time
+		cpus  uint64
+		want  time.Time
+	}{
+		{name: "fits now", cpus: 1, want: t0},
+		{name: "fits later", cpus: 2, want: minutes(10)},
+		{name: "needs everything", cpus: 4, want: minutes(20)},
+		{name: "begins later", cpus: 1, begin: minutes(5), want: minutes(5)},
+		{name: "behind another", cpus: 4, add: func(q *Queue) { q.Add(3, Resources{CPUs: 3}, time.Time{}, 9) }, want: minutes(40)},
+		{name: "beside another", cpus: 1, add: func(q *Queue) { q.Add(3, Resources{CPUs: 3}, time.Time{}, 9) }, want: t0},
+		{name: "one that is held does not count", cpus: 2, add: func(q *Queue) { q.Add(3, Resources{CPUs: 4}, time.Time{}, 0) }, want: minutes(10)},
+		{name: "one that begins later", cpus: 2, add: func(q *Queue) { q.Add(3, Resources{CPUs: 4}, minutes(1000), 9) }, want: minutes(10)},
+		{name: "one without a limit", cpus: 4, add: func(q *Queue) { q.Add(5, Resources{CPUs: 1}, time.Time{}, 9) }},
+		{name: "a running one without a limit", cpus: 4, add: func(q *Queue) { q.Occupy(6, Resources{CPUs: 1}) }},
+	} {
+		q := queue()
+		if tt.add != nil {
+			tt.add(q)
+		}
+		waiting := len(q.waiting)
+		got := q.Estimate(t0, tt.begin, Resources{CPUs: tt.cpus},
+			func(id uint32) (time.Time, bool) { end, ok := ends[id]; return end, ok },
+			func(id uint32) (time.Duration, bool) { limit, ok := limits[id]; return limit, ok })
+		if !got.Equal(tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+		if len(q.waiting) != waiting {
+			t.Errorf("%s: the queue has %d jobs", tt.name, len(q.waiting))
+		}
+	}
+}
+
+// TestEstimateIsBounded checks that many jobs make an estimate unknown, not slow.
+func TestEstimateIsBounded(t *testing.T) {
+	q := New(Resources{CPUs: 1})
+	for id := uint32(1); id <= 20_000; id++ {
+		q.Add(id, Resources{CPUs: 1}, time.Time{}, 1)
+	}
+	evaluated := 0
+	got := q.Estimate(t0, time.Time{}, Resources{CPUs: 1}, nil, func(uint32) (time.Duration, bool) { evaluated++; return time.Minute, true })
+	if !got.IsZero() || evaluated > 200 {
+		t.Errorf("%v after %d jobs", got, evaluated)
+	}
+}
