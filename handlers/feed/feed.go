@@ -199,7 +199,7 @@ func (f *feed[R]) makePass(asked time.Time, again bool) error {
 			}
 		}
 		first = false
-		return f.compareRecord(r, digest)
+		return f.readRecord(r, digest)
 	})
 	if err == errSame {
 		f.endPass(asked, nil, false)
@@ -241,9 +241,9 @@ const (
 	recordStep = 256 // number of records for which memory is reserved at once; viewSize has room for the first ones
 )
 
-// compareRecord gives a record to the views, if it has changed. It fails if there
+// readRecord gives a record to the views, if it has changed. It fails if there
 // is no memory for another record.
-func (f *feed[R]) compareRecord(r *R, digest uint64) error {
+func (f *feed[R]) readRecord(r *R, digest uint64) error {
 	key := f.set.Key(r)
 	old, existed := f.records[key]
 	if n := len(f.records) + 1; !existed && n%recordStep == 0 {

@@ -53,9 +53,9 @@ func (q *request) offers() []string {
 	return BodyMedia
 }
 
-// follow sends the records of a view, and then their changes, until the client
+// sendStream sends the records of a view, and then their changes, until the client
 // leaves or the server ends the stream.
-func follow[R any](c *Call, view *feed.View[R]) error {
+func sendStream[R any](c *Call, view *feed.View[R]) error {
 	ctx, _, end, err := c.park()
 	if err != nil {
 		return err

@@ -77,7 +77,7 @@ func Watch[R any](c *Call, l *List[R]) (done bool, err error) {
 	}
 	if c.follows {
 		defer view.Leave()
-		return true, follow(c, view)
+		return true, sendStream(c, view)
 	}
 	changes := &viewListener[R]{view: view, at: view.Now(), exact: view.Reads(&l.Sources[0]), interval: c.server.WatchInterval}
 	c.waiting.changes = changes

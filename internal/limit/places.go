@@ -87,7 +87,9 @@ var (
 	NoMemoryLimit = semaphore.Row{Name: "bytes without a limit", Process: "schedctl", Key: "process", Total: math.MaxInt}
 )
 
-// Places of each worker for requests to daemons.
+// Places of each worker for requests to daemons. No row limits all connections to a
+// controller: those for short answers are limited by Bursts for their first 5 ms,
+// and by Requests, of which each needs one at a time.
 var (
 	// A controller writes one answer after another, and needs a tenth of a second
 	// for each long one. A submission that arrives after a hundred such requests
