@@ -291,6 +291,8 @@ export const words = {
 			directory: "Enter a working directory that begins with /.", valid: (field: string) => `${field}: not a valid value.`,
 		},
 		tokenNote: "The page sends the same request. The command takes your token from a file.", noTokenNote: "The page sends the same request.",
-		button: "Submit", busy: "Submitting…", copy: "Copy", copied: "Copied",
+		button: "Submit", busy: "Submitting…", copy: "Copy", copied: "Copied", check: "When would it start?",
+		estimate: (start: string, cpus: number, nodes: string, partition: string) => `Nothing was submitted. The job would start ${start}, on ${cpus} CPUs of ${nodes} in the partition ${partition}.`,
+		atSomeTime: "at a time that the controller does not know", at: (time: string) => `at ${time}`, makeRoom: (ids: string) => `These jobs would make room: ${ids}.`,
 	},
 };

@@ -2,7 +2,7 @@
 // request as a curl command, and then follows the job.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useAnswer } from "../core/answer";
-import { visible } from "../core/format";
+import { exactTime, visible } from "../core/format";
 import { href, useList } from "../core/hooks";
 import { jobs, partitions } from "../core/lists";
 import { call, Failure, path, session, tokenHeader } from "../core/session";
@@ -13,6 +13,15 @@ import { Card, Problem, State, Text } from "../ui/basics";
 const w = words.submitView;
 const PATH = "PATH=/usr/local/bin:/usr/bin:/bin";
 const example = "#!/bin/sh\n#SBATCH --job-name=hello\n#SBATCH --time=5\n\necho \"Hello from $(hostname)\"\nsleep 30\n";
+
+/** When and where a job would start. */
+interface Estimate {
+	start_time: { set: boolean; number: number };
+	nodes: string;
+	partition: string;
+	cpus: number;
+	preempted_jobs: number[];
+}
 
 /** What the user has written, kept while other views are shown. */
 let draft: Record<string, string> = { script: example };
@@ -33,9 +42,13 @@ export function Submit() {
 	const [busy, setBusy] = useState(false);
 	const [problem, setProblem] = useState<Failure>();
 	const [warnings, setWarnings] = useState<string[]>([]);
+	const [estimate, setEstimate] = useState<Estimate>();
 	const partitionList = useList(partitions);
 	useList(jobs);
-	const change = (id: string, value: string) => setValues((draft = { ...draft, [id]: value }));
+	const change = (id: string, value: string) => {
+		setValues((draft = { ...draft, [id]: value }));
+		setEstimate(undefined);
+	};
 	const get = (id: string) => values[id] ?? "";
 
 	// The directory of the user's last job is where the next one probably starts.
@@ -87,6 +100,16 @@ export function Submit() {
 			setBusy(false);
 		}
 	};
+	const check = async () => {
+		setBusy(true);
+		setProblem(undefined);
+		try {
+			setEstimate((await call<{ estimate: Estimate }>("controller", "job/submit?dry_run=true", { method: "POST", body })).estimate);
+		} catch (error) {
+			setProblem(error as Failure);
+		}
+		setBusy(false);
+	};
 	const drop = async (event: DragEvent) => {
 		const file = event.dataTransfer?.files[0];
 		if (!file) return;
@@ -137,8 +160,13 @@ export function Submit() {
 				</div>
 				{problem && <Problem failure={problem} />}
 				{warnings.map((text) => <p class="banner" key={text}><Text limit={500}>{text}</Text></p>)}
+				{estimate && <p class="banner" role="status">
+					<Text limit={500}>{w.estimate(estimate.start_time.set ? w.at(exactTime(estimate.start_time.number)) : w.atSomeTime, estimate.cpus, estimate.nodes, estimate.partition)}</Text>
+					{estimate.preempted_jobs.length > 0 && ` ${w.makeRoom(estimate.preempted_jobs.join(", "))}`}
+				</p>}
 				<footer class="formfoot">
 					<button type="submit" class="primary" disabled={busy || missing.length > 0}>{busy ? w.busy : w.button}</button>
+					<button type="button" disabled={busy || missing.length > 0} onClick={() => void check()}>{w.check}</button>
 					<span class={untouched ? "muted" : "error"} role="status">{missing[0]}</span>
 				</footer>
 			</form>
