@@ -50,7 +50,7 @@ func TestPage(t *testing.T) {
 	p.Fill("Working directory", l.Work)
 	p.AwaitText(`"time_limit"`)
 	p.Click("When would it start?")
-	p.AwaitText("Nothing was submitted. The job would start at ")
+	p.AwaitText("Nothing was submitted. The job would start at")
 	p.Screenshot("submit")
 	p.Click("Submit")
 	p.AwaitText("The job was submitted.")

@@ -292,7 +292,7 @@ export const words = {
 		},
 		tokenNote: "The page sends the same request. The command takes your token from a file.", noTokenNote: "The page sends the same request.",
 		button: "Submit", busy: "Submitting…", copy: "Copy", copied: "Copied", check: "When would it start?",
-		estimate: (start: string, cpus: number, nodes: string, partition: string) => `Nothing was submitted. The job would start ${start}, on ${cpus} CPUs of ${nodes} in the partition ${partition}.`,
-		atSomeTime: "at a time that the controller does not know", at: (time: string) => `at ${time}`, makeRoom: (ids: string) => `These jobs would make room: ${ids}.`,
+		notSubmitted: "Nothing was submitted.", wouldStart: "The job would start at", noEstimate: "The controller does not know when the job would start.",
+		where: (cpus: number, nodes: string, partition: string) => `${cpus} ${cpus === 1 ? "CPU" : "CPUs"} of ${nodes}, partition ${partition}`, makeRoom: (ids: string) => `These jobs would make room: ${ids}.`,
 	},
 };

@@ -2,13 +2,13 @@
 // request as a curl command, and then follows the job.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useAnswer } from "../core/answer";
-import { exactTime, visible } from "../core/format";
+import { visible } from "../core/format";
 import { href, useList } from "../core/hooks";
 import { jobs, partitions } from "../core/lists";
 import { call, Failure, path, session, tokenHeader } from "../core/session";
 import { type Fields, parseOption, parseScript } from "../core/sbatch";
 import { words } from "../words";
-import { Card, Problem, State, Text } from "../ui/basics";
+import { Card, Problem, State, Text, Time } from "../ui/basics";
 
 const w = words.submitView;
 const PATH = "PATH=/usr/local/bin:/usr/bin:/bin";
@@ -161,7 +161,8 @@ export function Submit() {
 				{problem && <Problem failure={problem} />}
 				{warnings.map((text) => <p class="banner" key={text}><Text limit={500}>{text}</Text></p>)}
 				{estimate && <p class="banner" role="status">
-					<Text limit={500}>{w.estimate(estimate.start_time.set ? w.at(exactTime(estimate.start_time.number)) : w.atSomeTime, estimate.cpus, estimate.nodes, estimate.partition)}</Text>
+					{w.notSubmitted} {estimate.start_time.set ? <>{w.wouldStart} <Time at={estimate.start_time.number} />: </> : `${w.noEstimate} `}
+					<Text limit={500}>{w.where(estimate.cpus, estimate.nodes, estimate.partition)}</Text>.
 					{estimate.preempted_jobs.length > 0 && ` ${w.makeRoom(estimate.preempted_jobs.join(", "))}`}
 				</p>}
 				<footer class="formfoot">
