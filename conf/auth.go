@@ -219,10 +219,14 @@ func setClaim(to *string, v string) error {
 const (
 	slurmState   = "/var/spool" // default of Slurm's StateSaveLocation
 	mungedSocket = "/run/munge/munge.socket.2"
+
+	ControllerSocket = "/run/schedctld/socket" // of the bundled controller
+	AccountingSocket = "/run/scheddbd/socket"  // of the bundled accounting daemon
 )
 
-// complete sets the defaults that depend on other keys.
-func (a *Auth) complete(slurm bool, state string) {
+// complete sets the defaults that depend on other keys. The argument socket is
+// the default path of the daemon's own socket.
+func (a *Auth) complete(slurm bool, state, socket string) {
 	switch {
 	case a.AuthType != "":
 	case slurm:
@@ -234,7 +238,7 @@ func (a *Auth) complete(slurm bool, state string) {
 	case "auth/munge":
 		a.AuthSocket, a.Munge.Socket = "", cmp.Or(a.AuthSocket, mungedSocket)
 	case "auth/cred":
-		a.Munge = Munge{}
+		a.AuthSocket, a.Munge = cmp.Or(a.AuthSocket, socket), Munge{}
 	default:
 		a.AuthSocket, a.Munge = "", Munge{}
 	}

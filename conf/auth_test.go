@@ -62,7 +62,9 @@ func TestAltParameters(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.want.AuthType = "auth/cred"
+			tt.want.AuthType, tt.want.AuthSocket = "auth/cred", ControllerSocket
+			wantDbd := tt.want
+			wantDbd.AuthSocket = AccountingSocket
 			line := "AuthAltParameters=" + tt.value
 			c, warnings, err := readCluster("/f", files{"/f": minimal + line}.open)
 			d, dbdWarnings, dbdErr := readDbd("/f", files{"/f": "#\nStorageLoc=/s\n" + line}.open)
@@ -70,9 +72,9 @@ func TestAltParameters(t *testing.T) {
 			if err == nil && dbdErr == nil {
 				got, inDbd = c.Auth, d.Auth
 			} else {
-				tt.want = Auth{}
+				tt.want, wantDbd = Auth{}, Auth{}
 			}
-			if diff := cmp.Diff(tt.want, got) + cmp.Diff(tt.want, inDbd); diff != "" {
+			if diff := cmp.Diff(tt.want, got) + cmp.Diff(wantDbd, inDbd); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 			var wantProblems, wantWarnings []string

@@ -2,6 +2,7 @@ package conf
 
 import (
 	"cmp"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -93,8 +94,23 @@ func readCluster(path string, open source) (*Cluster, []Warning, error) {
 	if c.SlurmKeys {
 		state = cmp.Or(state, slurmState)
 	}
-	c.complete(c.SlurmKeys, state)
+	socket := ControllerSocket
+	if len(c.Controllers) == 0 { // /dev/null
+		socket = ""
+	}
+	c.complete(c.SlurmKeys, state, socket)
 	return c, warnings, nil
+}
+
+// AccountingSocket returns the path of the accounting daemon's UNIX socket, or
+// "" if it has none. If the bundled accounting daemon runs on this machine, its
+// socket has a default path.
+func (c *Cluster) AccountingSocket() string {
+	ip, err := netip.ParseAddr(c.Accounting.Host)
+	if c.Accounting.Socket == "" && c.AuthType == "auth/cred" && (c.Accounting.Host == "localhost" || err == nil && ip.IsLoopback()) {
+		return AccountingSocket
+	}
+	return c.Accounting.Socket
 }
 
 // addLegacyHosts adds the controllers that are named by the old keys

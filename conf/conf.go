@@ -84,7 +84,7 @@ type Dbd struct {
 // same keys for these settings.
 type Auth struct {
 	AuthType             string        // in a site's file, possibly an unsupported type
-	AuthSocket           string        // AuthInfo=socket= with auth/cred: the daemon's own socket
+	AuthSocket           string        // AuthInfo=socket= with auth/cred: the daemon's own socket; it has a default
 	Munge                Munge         // settings for auth/munge
 	JWT                  bool          // AuthAltTypes has auth/jwt
 	JWTKey               string        // AuthAltParameters=jwt_key=

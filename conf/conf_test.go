@@ -40,7 +40,7 @@ var munged = Auth{AuthType: "auth/munge", Munge: Munge{Socket: "/run/munge/munge
 func TestReadCluster(t *testing.T) {
 	base := func(change func(*Cluster)) *Cluster {
 		c := &Cluster{Path: "/c", Files: []string{"/c"}, ClusterName: "c", Controllers: []Host{{"h", "h"}}, ControllerPort: 6817,
-			MessageTimeout: 10 * time.Second, Auth: Auth{AuthType: "auth/cred"}}
+			MessageTimeout: 10 * time.Second, Auth: Auth{AuthType: "auth/cred", AuthSocket: "/run/schedctld/socket"}}
 		if change != nil {
 			change(c)
 		}

@@ -29,6 +29,6 @@ func readDbd(path string, open source) (*Dbd, []Warning, error) {
 	if d.Address == "" {
 		d.Address = d.Host
 	}
-	d.complete(d.SlurmKeys, "")
+	d.complete(d.SlurmKeys, "", AccountingSocket)
 	return d, warnings, nil
 }

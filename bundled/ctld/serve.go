@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime/debug"
 
+	"schedrestd/become/nss"
 	"schedrestd/bundled/daemon"
 	"schedrestd/conf"
 	"schedrestd/internal/limit"
@@ -39,7 +40,11 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 	if err != nil {
 		return err
 	}
-	listeners, err := daemon.Listen(cfg.Address, cfg.Port, c.AuthSocket, socketMode(), user.UID)
+	if err := daemon.MakeDirectory(c.AuthSocket, conf.ControllerSocket, nss.User{}); err != nil {
+		return err
+	}
+	listeners, err := daemon.Listen(cfg.Address, cfg.Port, daemon.Socket{Path: c.AuthSocket, Default: conf.ControllerSocket,
+		Mode: socketMode(), DirOwner: user.UID, Required: !c.JWT}, log)
 	if err != nil {
 		return err
 	}

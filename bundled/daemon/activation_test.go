@@ -64,7 +64,7 @@ func TestPassedSockets(t *testing.T) {
 			if len(sockets) == 1 {
 				unixPath = filepath.Join(dir, "own")
 			}
-			list, err := Listen("localhost", portOf(tcp), unixPath, 0o600, 0)
+			list, err := Listen("localhost", portOf(tcp), Socket{Path: unixPath, Mode: 0o600}, quiet)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -113,7 +113,7 @@ func TestForeignSocketsAreRefused(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			passSockets(t, tt.ln)
-			list, err := Listen(tt.host, tt.port, tt.path, tt.mode, 0)
+			list, err := Listen(tt.host, tt.port, Socket{Path: tt.path, Mode: tt.mode}, quiet)
 			if err == nil {
 				Close(list)
 				t.Fatal("the socket is served")
@@ -134,7 +134,7 @@ func TestForeignSocketsAreRefused(t *testing.T) {
 // error must name the user of the program that uses the port.
 func TestTakenPort(t *testing.T) {
 	held := newSocket(t, "tcp", "127.0.0.1:0")
-	list, err := Listen("127.0.0.1", portOf(held), "", 0, 0)
+	list, err := Listen("127.0.0.1", portOf(held), Socket{}, quiet)
 	if err == nil {
 		Close(list)
 		t.Fatal("two listeners")

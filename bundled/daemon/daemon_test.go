@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -17,6 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/auth"
+	"schedrestd/become/nss"
+	"schedrestd/conf"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/socket/sockettest"
 	"schedrestd/rpc/server"
@@ -82,7 +85,7 @@ func TestListenRetries(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.AfterFunc(50*time.Millisecond, func() { held.Close() })
-	listeners, err := Listen("127.0.0.1", held.Addr().(*net.TCPAddr).Port, filepath.Join(sockettest.Dir(t), "s"), 0o600, 0)
+	listeners, err := Listen("127.0.0.1", held.Addr().(*net.TCPAddr).Port, Socket{Path: filepath.Join(sockettest.Dir(t), "s"), Mode: 0o600}, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,11 +97,69 @@ func TestListenRetries(t *testing.T) {
 	}
 }
 
+// TestDefaultSocket checks that root's daemon makes the directory of the default
+// socket, and that an ordinary user's daemon can do without this socket if
+// clients can send tokens. A socket with another path is never left out.
+func TestDefaultSocket(t *testing.T) {
+	dir := filepath.Join(sockettest.Dir(t), "run")
+	path := filepath.Join(dir, "s")
+	owner := nss.User{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+	if err := MakeDirectory(path, "/other", owner); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(dir); err == nil {
+		t.Error("the directory of another path was made")
+	}
+	if os.Geteuid() == 0 {
+		for range 2 {
+			if err := MakeDirectory(path, path, owner); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o755 {
+			t.Errorf("%v, %v", info, err)
+		}
+		listeners, err := Listen("127.0.0.1", 0, Socket{Path: path, Default: path, Mode: 0o600}, quiet)
+		if err != nil || len(listeners) != 2 {
+			t.Errorf("%d listeners, %v", len(listeners), err)
+		}
+		Close(listeners)
+		return
+	}
+	for _, tt := range []struct {
+		name   string
+		socket Socket
+		want   int
+	}{
+		{"default", Socket{Path: path, Default: path}, 1},
+		{"the only method", Socket{Path: path, Default: path, Required: true}, 0},
+		{"configured", Socket{Path: path, Default: "/other"}, 0},
+	} {
+		var log bytes.Buffer
+		listeners, err := Listen("127.0.0.1", 0, tt.socket, slog.New(slog.NewTextHandler(&log, nil)))
+		if len(listeners) != tt.want || (err == nil) != (tt.want > 0) || strings.Contains(log.String(), "level=WARN msg=\"no UNIX socket") != (err == nil) {
+			t.Errorf("%s: %d listeners, %v, logged %s", tt.name, len(listeners), err, log.String())
+		}
+		Close(listeners)
+	}
+}
+
+// TestUnitsListenOnDefaultSockets checks that systemd opens the sockets that the
+// daemons would open by default.
+func TestUnitsListenOnDefaultSockets(t *testing.T) {
+	for unit, path := range map[string]string{"schedctld": conf.ControllerSocket, "scheddbd": conf.AccountingSocket} {
+		text, err := os.ReadFile("../../deploy/systemd/" + unit + ".socket.in")
+		if err != nil || !strings.Contains(string(text), "\nListenStream="+path+"\n") {
+			t.Errorf("%s.socket does not listen on %s: %v", unit, path, err)
+		}
+	}
+}
+
 // TestListenFailsAtOnce checks that Listen tries again only if an address is in
 // use. After any other error, it must fail immediately.
 func TestListenFailsAtOnce(t *testing.T) {
 	const documentation = "192.0.2.1" // RFC 5737: no machine has this address
-	if listeners, err := Listen(documentation, 0, "", 0, 0); errs.KindOf(err) != errs.Invalid {
+	if listeners, err := Listen(documentation, 0, Socket{}, quiet); errs.KindOf(err) != errs.Invalid {
 		t.Errorf("an address of another machine: %d listeners, %v", len(listeners), err)
 	}
 	for number, want := range map[syscall.Errno]errs.Kind{
@@ -112,7 +173,7 @@ func TestListenFailsAtOnce(t *testing.T) {
 }
 
 func TestServeEndsWithItsWork(t *testing.T) {
-	listeners, err := Listen("127.0.0.1", 0, "", 0, 0)
+	listeners, err := Listen("127.0.0.1", 0, Socket{}, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,16 +25,12 @@ type Keys struct {
 // (jwt_key=), a key set for RS256 (jwks=), or both. The argument a is the
 // authentication section of the file, and path is the path of the file.
 // ReadKeys follows changes to the key set until ctx is done. It returns an
-// error if it can't use one of these keys, or if the configuration would not
-// let any client authenticate.
+// error if it can't use one of these keys.
 func ReadKeys(ctx context.Context, path string, a *conf.Auth, user nss.User, log *slog.Logger) (Keys, error) {
 	switch {
 	case a.AuthType != "auth/cred":
 		return Keys{}, errs.New(errs.Unsupported, "%s: AuthType=%s is supported only by Slurm's own daemons", path, a.AuthType).
 			WithHint("set AuthType=auth/cred")
-	case !a.JWT && a.AuthSocket == "":
-		return Keys{}, errs.New(errs.Invalid, "%s: no authentication method is configured", path).
-			WithHint("set AuthInfo=socket=PATH for users of this machine, or AuthAltTypes=auth/jwt for tokens")
 	case !a.JWT:
 		if a.JWTKey != "" || a.JWKS != "" {
 			log.Warn("token keys ignored", "reason", "AuthAltTypes=auth/jwt is not set")

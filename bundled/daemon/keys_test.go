@@ -339,7 +339,6 @@ func TestAuthMethods(t *testing.T) {
 		logs string
 	}{
 		{name: "a socket alone", auth: conf.Auth{AuthType: "auth/cred", AuthSocket: "/s"}},
-		{name: "nothing", auth: conf.Auth{AuthType: "auth/cred"}, text: "no authentication method is configured", hint: "AuthAltTypes=auth/jwt"},
 		{name: "tokens without a key", auth: conf.Auth{AuthType: "auth/cred", AuthSocket: "/s", JWT: true}, text: "without a key", hint: "jwks=PATH"},
 		{name: "munge", auth: conf.Auth{AuthType: "auth/munge", JWT: true, JWTKey: "/k"}, text: "AuthType=auth/munge", hint: "AuthType=auth/cred"},
 		{name: "an unused key", auth: conf.Auth{AuthType: "auth/cred", AuthSocket: "/s", JWKS: "/j"}, logs: "AuthAltTypes=auth/jwt is not set"},

@@ -3,8 +3,11 @@ package daemon
 import (
 	"errors"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
@@ -20,9 +23,36 @@ import (
 // bindTimeout limits how long Listen retries.
 const bindTimeout = 2 * time.Second
 
-// Listen opens a TCP port and, unless path is "", a UNIX socket at path. The
-// socket's directory must belong to root or to schedUser, so that both daemons
-// can share it. This gives schedUser no additional rights: clients accept that
+// A Socket is the UNIX socket on which a daemon listens.
+type Socket struct {
+	Path     string // "": none
+	Default  string // if this is Path, an ordinary user's daemon may have to do without the socket
+	Mode     fs.FileMode
+	DirOwner uint32 // SchedUser
+	Required bool   // no client could authenticate without the socket
+}
+
+// MakeDirectory makes the directory of a socket that has the default path, if
+// root starts the daemon. The directory /run is empty after each boot of the
+// machine. The owner is the user who opens the socket.
+func MakeDirectory(path, standard string, owner nss.User) error {
+	if path != standard || os.Geteuid() != 0 {
+		return nil
+	}
+	dir := filepath.Dir(path) // only root can write to the directory above it
+	err := os.Mkdir(dir, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil {
+		err = errors.Join(os.Chmod(dir, 0o755), os.Lchown(dir, int(owner.UID), int(owner.GID)))
+	}
+	return errs.Wrap(err, errs.Denied, "make the directory of the socket %s", path)
+}
+
+// Listen opens a TCP port and, unless its path is "", the UNIX socket s. The
+// socket's directory must belong to root or to SchedUser, so that both daemons
+// can share it. This gives SchedUser no additional rights: clients accept that
 // user's sockets anyway, and that user has unrestricted access to both daemons.
 //
 // If the service manager has passed a TCP or a UNIX socket, Listen uses the
@@ -34,17 +64,17 @@ const bindTimeout = 2 * time.Second
 // reason is that a daemon may be killed while it forks. Its child then holds
 // the port and the socket's lock file until the child executes its program.
 // This child must not make an immediate restart of the daemon fail.
-func Listen(address string, port int, path string, mode fs.FileMode, schedUser uint32) ([]net.Listener, error) {
-	options := socket.Options{Mode: mode, PrivateGroup: nss.PrivateGroup, DirOwner: schedUser}
+func Listen(address string, port int, s Socket, log *slog.Logger) ([]net.Listener, error) {
 	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		listeners, err := listen(address, port, path, options)
+		listeners, err := listen(address, port, s, log)
 		if err == nil || errs.KindOf(err) != errs.Conflict || time.Since(start) > bindTimeout {
 			return listeners, err
 		}
 	}
 }
 
-func listen(address string, port int, path string, o socket.Options) (list []net.Listener, err error) {
+func listen(address string, port int, s Socket, log *slog.Logger) (list []net.Listener, err error) {
+	o := socket.Options{Mode: s.Mode, PrivateGroup: nss.PrivateGroup, DirOwner: s.DirOwner}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, Close(list))
@@ -52,7 +82,7 @@ func listen(address string, port int, path string, o socket.Options) (list []net
 		}
 	}()
 	address = net.JoinHostPort(address, strconv.Itoa(port))
-	if list, err = passedListeners(address, path, o); err != nil {
+	if list, err = passedListeners(address, s.Path, o); err != nil {
 		return list, err
 	}
 	if !hasNetwork(list, "tcp") {
@@ -62,8 +92,12 @@ func listen(address string, port int, path string, o socket.Options) (list []net
 		}
 		list = append(list, tcpListener)
 	}
-	if path != "" && !hasNetwork(list, "unix") {
-		unixListener, err := listener.Listen(path, o)
+	if s.Path != "" && !hasNetwork(list, "unix") {
+		unixListener, err := listener.Listen(s.Path, o)
+		if err != nil && s.Path == s.Default && !s.Required && os.Geteuid() != 0 && errs.KindOf(err) != errs.Conflict {
+			log.Warn("no UNIX socket: clients need tokens", "error", err, "hint", "set AuthInfo=socket=PATH to a path in a directory of this user")
+			return list, nil
+		}
 		if err != nil {
 			return list, err
 		}

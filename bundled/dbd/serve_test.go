@@ -207,7 +207,6 @@ func TestRunRefuses(t *testing.T) {
 		kind errs.Kind
 	}{
 		{name: "munge", make: func(t *testing.T, s *site) { s.AuthType = "auth/munge" }, kind: errs.Unsupported},
-		{name: "no way in", make: func(t *testing.T, s *site) { s.JWT, s.AuthSocket = false, "" }, kind: errs.Invalid},
 		{name: "tokens without a key", make: func(t *testing.T, s *site) { s.JWTKey = "" }, kind: errs.Invalid},
 		{name: "key that is not there", make: func(t *testing.T, s *site) { s.JWTKey += "x" }, kind: errs.NotFound},
 		{name: "key that others may read", make: func(t *testing.T, s *site) { os.Chmod(s.JWTKey, 0o644) }, kind: errs.Invalid},

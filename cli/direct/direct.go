@@ -9,8 +9,10 @@ package direct
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -204,15 +206,15 @@ func SchedUser(c *conf.Cluster) (uint32, error) {
 }
 
 // controllers returns the addresses at which to try to reach a controller. The
-// first one is the UNIX socket of this machine's controller, if the
-// configuration names it. If there is a token, the TCP addresses of all
+// first one is, with AuthType=auth/cred, the UNIX socket of this machine's
+// controller. If there is a token, the TCP addresses of all
 // controllers follow.
 func controllers(c *conf.Cluster, token string) ([]client.Address, error) {
 	if len(c.Controllers) == 0 {
 		return nil, errs.New(errs.Invalid, "%s names no controller", c.Path).WithHint("set SchedctldHost=NAME")
 	}
 	var list []client.Address
-	if c.AuthType == "auth/cred" && c.AuthSocket != "" {
+	if c.AuthType == "auth/cred" {
 		list = []client.Address{{Name: c.Controllers[0].Name, Network: "unix", Address: c.AuthSocket}}
 	}
 	switch {
@@ -224,12 +226,19 @@ func controllers(c *conf.Cluster, token string) ([]client.Address, error) {
 	case c.AuthType != "auth/cred":
 		return nil, errs.New(errs.Unsupported, "%s: schedctl does not support AuthType=%s; it needs a token", c.Path, c.AuthType).
 			WithHint("set SCHED_JWT to a token; on the controller's machine, run: export $(schedctl token)")
-	case c.AuthSocket == "":
+	case c.AuthSocket == conf.ControllerSocket && isAbsent(c.AuthSocket):
 		return nil, errs.New(errs.Unauthenticated,
-			"no credential: TCP requires a token, and %s names no socket of the controller", c.Path).
+			"no credential: TCP requires a token, and this machine has no socket %s of a controller", c.AuthSocket).
 			WithHint("set SCHED_JWT to a token, or AuthInfo=socket=PATH in the configuration")
 	}
 	return list, nil
+}
+
+// isAbsent reports whether there is no file at path, usually because the
+// controller runs on another machine.
+func isAbsent(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // accounting returns the addresses of the accounting daemons, in the same order
@@ -239,8 +248,8 @@ func accounting(c *conf.Cluster, token string) (list []client.Address) {
 	if a == nil {
 		return nil
 	}
-	if a.Socket != "" {
-		list = append(list, client.Address{Name: a.Host, Network: "unix", Address: a.Socket})
+	if path := c.AccountingSocket(); path != "" {
+		list = append(list, client.Address{Name: a.Host, Network: "unix", Address: path})
 	}
 	if token == "" {
 		return list

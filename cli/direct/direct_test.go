@@ -41,10 +41,15 @@ func TestAddresses(t *testing.T) {
 		{name: "no token", lines: both + records, controllers: "/s", dbd: "/d"},
 		{name: "token", token: "t", lines: both + records, controllers: "/s 127.0.0.1:6817 127.0.0.2:6817", dbd: "/d d:6819"},
 		{name: "no accounting", token: "t", lines: both, controllers: "/s 127.0.0.1:6817 127.0.0.2:6817"},
-		{name: "no socket", lines: "ClusterName=c\nSchedctldHost=h\n", wantErr: "names no socket of the controller", wantHint: "AuthInfo=socket=PATH", wantKind: errs.Unauthenticated},
+		{name: "default sockets", token: "t", lines: "ClusterName=c\nSchedctldHost=h\nAccountingStorageType=accounting_storage/scheddbd\n", controllers: "/run/schedctld/socket h:6817", dbd: "/run/scheddbd/socket localhost:6819"},
+		{name: "accounting on another machine", token: "t", lines: "ClusterName=c\nSchedctldHost=h\nAccountingStorageType=accounting_storage/scheddbd\nAccountingStorageHost=d\n", controllers: "/run/schedctld/socket h:6817", dbd: "d:6819"},
+		{name: "no socket", lines: "ClusterName=c\nSchedctldHost=h\n", wantErr: "no socket /run/schedctld/socket of a controller", wantHint: "AuthInfo=socket=PATH", wantKind: errs.Unauthenticated},
 		{name: "munge", lines: "ClusterName=c\nSlurmctldHost=h\nAuthType=auth/munge\n", wantErr: "does not support AuthType=auth/munge", wantHint: "SCHED_JWT", wantKind: errs.Unsupported},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			if tt.name == "no socket" && !isAbsent(conf.ControllerSocket) {
+				t.Skip("this machine has a controller")
+			}
 			cluster, _, err := conf.Read(write(t, tt.lines))
 			if err != nil {
 				t.Fatal(err)

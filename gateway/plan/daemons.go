@@ -39,8 +39,8 @@ func addDaemons(c *conf.Cluster, s *work.Setup, log *slog.Logger) (err error) {
 	if s.Accounting, err = resolveDaemons("AccountingStorageHost", accounting, c.Accounting.Port, log); err != nil {
 		return err
 	}
-	if c.Accounting.Socket != "" { // a request without a token can use only this address
-		s.Accounting = append(s.Accounting, work.Address{Name: c.Accounting.Host, Network: "unix", Address: c.Accounting.Socket})
+	if path := c.AccountingSocket(); path != "" { // a request without a token can use only this address
+		s.Accounting = append(s.Accounting, work.Address{Name: c.Accounting.Host, Network: "unix", Address: path})
 	}
 	return nil
 }

@@ -126,9 +126,7 @@ func checkLocalAuth(c *conf.Cluster) error {
 		return errs.New(errs.Invalid, "AuthType=%s is not supported", c.AuthType).
 			WithHint("let users send tokens: AuthAltTypes=auth/jwt in %s and SCHED_JWT=daemon", configFile(c))
 	case c.AuthSocket == "":
-		return errs.New(errs.Invalid, "it needs AuthType=auth/munge, AuthType=auth/slurm, "+
-			"or AuthType=auth/cred with AuthInfo=socket=PATH; the configuration has only AuthType=%s", c.AuthType).
-			WithHint("set AuthInfo=socket=PATH in %s to the controller's socket", configFile(c))
+		return errs.New(errs.Invalid, "there is no configuration").WithHint("set AuthType=auth/cred in %s", configFile(c))
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func TestTokenVerifiers(t *testing.T) {
 		{name: "Slurm's keys", text: "AuthType=auth/slurm\nAuthInfo=use_client_ids", local: true,
 			sack: "/run/slurm-site/sack.socket /run/slurm/sack.socket /run/slurmctld/sack.socket /run/slurmdbd/sack.socket"},
 		{name: "the kernel", text: "AuthType=auth/cred\nAuthInfo=socket=/run/ctl", local: true},
-		{name: "the kernel, nowhere", text: "AuthType=auth/cred", log: "rest_auth/local is not loaded: it needs AuthType=auth/munge, AuthType=auth/slurm, or AuthType=auth/cred with AuthInfo=socket=PATH"},
+		{name: "the kernel, default socket", text: "AuthType=auth/cred", local: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestTokenVerifiers(t *testing.T) {
 			if err != nil || !s.JWT || s.Local != tt.local || s.Munge != tt.munge || strings.Join(s.Sack, " ") != tt.sack {
 				t.Errorf("jwt %t, local %t, %+v, %q, %v", s.JWT, s.Local, s.Munge, s.Sack, err)
 			}
-			if (s.AuthSocket != "") != (tt.name == "the kernel") || !strings.Contains(log, tt.log) || tt.log == "" && log != "" {
+			if (s.AuthSocket != "") != strings.HasPrefix(tt.name, "the kernel") || !strings.Contains(log, tt.log) || tt.log == "" && log != "" {
 				t.Errorf("socket %q, logged %q", s.AuthSocket, log)
 			}
 		})
