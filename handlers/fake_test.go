@@ -306,7 +306,7 @@ func config(f *fake) Config {
 		Config: rest.Config{
 			Auth:      auth.Options{JWT: true, Now: func() time.Time { return now }},
 			Names:     api.NamesBoth,
-			YAML:      schema.NoTag,
+			YAML:      schema.Pretty | schema.NoTag,
 			Cluster:   "demo",
 			Release:   "1.2.3",
 			Users:     testUsers,

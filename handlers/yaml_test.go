@@ -57,7 +57,7 @@ func TestYAMLSaysTheSame(t *testing.T) {
 			if err := yaml.Unmarshal(w.Body.Bytes(), &want); err != nil { // JSON is valid YAML
 				t.Fatal(err)
 			}
-			for _, layout := range []schema.Layout{schema.Compact, schema.Pretty, schema.NoTag} {
+			for _, layout := range []schema.Layout{schema.Compact, schema.Pretty, schema.NoTag, schema.Pretty | schema.NoTag} {
 				for _, media := range []string{rest.MediaJSON, rest.MediaYAML, rest.MediaXYAML} {
 					r := request(tt.method, tt.path(api.V42), tt.body)
 					r.Header.Set("Accept", media)

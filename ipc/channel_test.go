@@ -48,7 +48,7 @@ func fullSetup() work.Setup {
 		RequireUserName: true, REST: setting.REST{Strict: true, MaxAge: 2 * time.Second},
 		UserClaim: "preferred_username", ClientIDs: true, Zone: []byte("TZif"), Names: work.NamesSched | work.NamesSlurm,
 		Parsers: []work.Parser{{Version: 40, Flags: 1}, {Version: 43}}, Content: work.ContentController | work.ContentAccounting | work.ContentUtil, Pages: setting.Pages{Statuses: []string{"200", "default"}},
-		JSON: work.Pretty, YAML: work.NoTag,
+		JSON: work.Pretty, YAML: work.Pretty | work.NoTag,
 		Limits: work.Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: 30 * time.Second,
 			Call: 1500 * time.Millisecond, Accounting: 900 * time.Second, Connect: 2500 * time.Millisecond, Drain: time.Second, Header: 32 << 10, Body: 50 << 20, Answers: 256 << 20},
 		Admission: work.Admission{Auth: time.Second, Malformed: 2 * time.Second, Crash: time.Minute, Threshold: 30 * time.Second,

@@ -148,7 +148,7 @@ func TestParentThenDispatcher(t *testing.T) {
 // would accept.
 func TestSenderIsHeldToTheWords(t *testing.T) {
 	for _, m := range []ipc.Message{
-		(&work.Setup{Names: work.NamesSlurm << 1}).Opaque(), (&work.Setup{Content: work.ContentUtil << 1}).Opaque(), (&work.Setup{JSON: work.NoTag + 1}).Opaque(), (&work.Setup{YAML: work.NoTag + 1}).Opaque(),
+		(&work.Setup{Names: work.NamesSlurm << 1}).Opaque(), (&work.Setup{Content: work.ContentUtil << 1}).Opaque(), (&work.Setup{JSON: work.NoTag << 1}).Opaque(), (&work.Setup{YAML: work.NoTag << 1}).Opaque(),
 		&ipc.Setup{Reach: ipc.ReachMunge << 1},
 		&ipc.Setup{Sandbox: ipc.SandboxClaims << 1}, &ipc.ServiceSetup{Sandbox: ipc.SandboxClaims << 1}, &ipc.Connection{}, &ipc.StdioConnection{}, &work.Progress{ID: 1}, &work.Offence{ID: 1},
 		&work.Dial{Upstream: work.UpstreamSack + 1}, &work.DialBatch{Upstream: work.UpstreamSack + 1}, &query.IntentDecision{Decision: query.TryLater + 1}, &query.Verified{Verdict: query.Outdated + 1},

@@ -32,7 +32,7 @@ type JSONWriter struct {
 // NewJSONWriter returns a JSONWriter that writes to w. The JSONWriter writes
 // nothing until it has collected pieceSize bytes, or Flush is called.
 func NewJSONWriter(w io.Writer, layout Layout) *JSONWriter {
-	return &JSONWriter{output: newOutput(w), pretty: layout == Pretty}
+	return &JSONWriter{output: newOutput(w), pretty: layout&Pretty != 0}
 }
 
 // Reset discards the state of j and makes it write to w.

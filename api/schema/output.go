@@ -7,9 +7,9 @@ import "io"
 type Layout uint8
 
 const (
-	Compact Layout = iota // as short as the format allows, on one line
-	Pretty                // each value on its own line, indented; in YAML, each with a tag for its type
-	NoTag                 // YAML only: Pretty without the tags
+	Compact Layout = 0 // as short as the format allows, on one line
+	Pretty  Layout = 1 // each value on its own line, indented
+	NoTag   Layout = 2 // combined with one of the others; YAML only: no value has a tag for its type
 )
 
 // output is a writer's buffer, which is written in pieces.

@@ -345,7 +345,7 @@ func FuzzReadYAML(f *testing.F) {
 			}
 			return
 		}
-		for _, layout := range []Layout{Compact, Pretty, NoTag} {
+		for _, layout := range []Layout{Compact, Pretty, NoTag, Pretty | NoTag} {
 			rewritten := yamlOf(t, layout, func(e Encoder) { encode(e, v) })
 			back, err := ReadYAML(t.Context(), rewritten, Limits{Depth: math.MaxInt, Values: math.MaxInt})
 			if err != nil {

@@ -16,17 +16,18 @@ import (
 // bytes that are not UTF-8 become U+FFFD, integers keep all 64 bits, and NaN
 // and infinity become 0.
 //
-// The layouts Pretty and NoTag use the block style. With Pretty, each value has
-// a tag that names its type, as in slurmrestd's answers. Compact uses the flow
-// style and writes everything on one line.
+// The layout Pretty uses the block style. Compact uses the flow style and writes
+// everything on one line. Without NoTag, each value has a tag that names its
+// type, as in slurmrestd's answers.
 type YAMLWriter struct {
 	output
-	layout Layout
-	open   []yamlLevel // unclosed objects and arrays, outermost first
-	sep    bool        // Compact: the next key or element needs a comma before it
+	flow, tags bool
+	open       []yamlLevel // unclosed objects and arrays, outermost first
+	sep        bool        // flow style: the next key or element needs a comma before it
 }
 
-// yamlLevel is an unclosed object or array. Compact uses only the field array.
+// yamlLevel is an unclosed object or array. The flow style uses only the field
+// array.
 type yamlLevel struct {
 	array    bool
 	nonEmpty bool // it has at least one element
@@ -37,12 +38,12 @@ type yamlLevel struct {
 // NewYAMLWriter returns a YAMLWriter that writes to w. Its pieces have the same
 // size as those of a JSONWriter.
 func NewYAMLWriter(w io.Writer, layout Layout) *YAMLWriter {
-	return &YAMLWriter{output: newOutput(w), layout: layout}
+	return &YAMLWriter{output: newOutput(w), flow: layout&Pretty == 0, tags: layout&NoTag == 0}
 }
 
 // Reset discards the state of y and makes it write to w.
 func (y *YAMLWriter) Reset(w io.Writer) {
-	*y = YAMLWriter{output: output{w: w, buf: y.buf[:0]}, layout: y.layout, open: y.open[:0]}
+	*y = YAMLWriter{output: output{w: w, buf: y.buf[:0]}, flow: y.flow, tags: y.tags, open: y.open[:0]}
 }
 
 func (y *YAMLWriter) BeginObject() { y.begin(false) }
@@ -59,16 +60,17 @@ func (y *YAMLWriter) begin(array bool) {
 	if n := len(y.open); n > 0 {
 		level.indent = y.open[n-1].indent + 2
 	}
-	level.inline = y.layout != Pretty && (len(y.open) == 0 || y.open[len(y.open)-1].array)
-	switch {
-	case y.layout == Compact && array:
-		y.buf = append(y.buf, '[')
-	case y.layout == Compact:
-		y.buf = append(y.buf, '{')
-	case array:
-		y.tag("!!seq")
-	default:
-		y.tag("!!map")
+	level.inline = !y.tags && (len(y.open) == 0 || y.open[len(y.open)-1].array)
+	tag, bracket := "!!map", byte('{')
+	if array {
+		tag, bracket = "!!seq", '['
+	}
+	y.tag(tag)
+	if y.flow {
+		if y.tags {
+			y.buf = append(y.buf, ' ')
+		}
+		y.buf = append(y.buf, bracket)
 	}
 	y.sep = false
 	y.open = append(y.open, level)
@@ -78,7 +80,7 @@ func (y *YAMLWriter) end(empty string) {
 	level := y.open[len(y.open)-1]
 	y.open = y.open[:len(y.open)-1]
 	switch {
-	case y.layout == Compact:
+	case y.flow:
 		y.buf = append(y.buf, empty[1])
 	case !level.nonEmpty:
 		y.writeSpace()
@@ -92,7 +94,7 @@ func (y *YAMLWriter) Key(name string) {
 	y.beginItem()
 	y.text(name)
 	y.buf = append(y.buf, ':')
-	if y.layout == Compact {
+	if y.flow {
 		y.buf = append(y.buf, ' ')
 		y.sep = false
 	}
@@ -101,7 +103,7 @@ func (y *YAMLWriter) Key(name string) {
 // beginItem writes the separator before a key or an element: a new line or a
 // space in the block style, a comma in the flow style.
 func (y *YAMLWriter) beginItem() {
-	if y.layout == Compact {
+	if y.flow {
 		if y.sep {
 			y.buf = append(y.buf, ", "...)
 		}
@@ -125,7 +127,7 @@ func (y *YAMLWriter) beginItem() {
 func (y *YAMLWriter) beginValue() {
 	if n := len(y.open); n > 0 && y.open[n-1].array {
 		y.beginItem()
-		if y.layout != Compact {
+		if !y.flow {
 			y.buf = append(y.buf, '-')
 		}
 	}
@@ -134,7 +136,7 @@ func (y *YAMLWriter) beginValue() {
 // writeSpace writes the space that separates a value from the key, dash or tag
 // before it.
 func (y *YAMLWriter) writeSpace() {
-	if n := len(y.buf); y.layout != Compact && n > 0 && (y.buf[n-1] == ':' || y.buf[n-1] == '-' || y.endsWithTag()) {
+	if n := len(y.buf); !y.flow && n > 0 && (y.buf[n-1] == ':' || y.buf[n-1] == '-' || y.endsWithTag()) {
 		y.buf = append(y.buf, ' ')
 	}
 }
@@ -146,7 +148,7 @@ func (y *YAMLWriter) endsWithTag() bool {
 
 // tag writes a tag with the type of the next value.
 func (y *YAMLWriter) tag(name string) {
-	if y.layout == Pretty {
+	if y.tags {
 		y.writeSpace()
 		y.buf = append(y.buf, name...)
 	}
@@ -155,7 +157,7 @@ func (y *YAMLWriter) tag(name string) {
 // scalar writes everything that comes before a scalar: dash, space and tag.
 func (y *YAMLWriter) scalar(tag string) {
 	y.beginValue()
-	if y.layout == Pretty {
+	if y.tags {
 		y.tag(tag)
 		y.buf = append(y.buf, ' ')
 		return

@@ -67,7 +67,7 @@ func TestYAMLLayouts(t *testing.T) {
 		layout Layout
 		want   string
 	}{
-		{"no_tag", NoTag, `nodes:
+		{"pretty,no_tag", Pretty | NoTag, `nodes:
   - name: n1
     state:
       - IDLE
@@ -81,7 +81,9 @@ meta:
   ok: true
   "n": 18446744073709551615
 `},
-		{"compact", Compact, `{nodes: [{name: n1, state: [IDLE, "yes"], energy: {}}, [[-1], []], null], "200": 2.0, meta: {ok: true, "n": 18446744073709551615}}
+		{"compact", Compact, `!!map {nodes: !!seq [!!map {name: !!str n1, state: !!seq [!!str IDLE, !!str "yes"], energy: !!map {}}, !!seq [!!seq [!!int -1], !!seq []], !!null null], "200": !!float 2.0, meta: !!map {ok: !!bool true, "n": !!int 18446744073709551615}}
+`},
+		{"compact,no_tag", NoTag, `{nodes: [{name: n1, state: [IDLE, "yes"], energy: {}}, [[-1], []], null], "200": 2.0, meta: {ok: true, "n": 18446744073709551615}}
 `},
 		{"pretty", Pretty, `!!map
 nodes: !!seq
@@ -118,7 +120,7 @@ var texts = []string{"", " ", "a ", " a", "a  b", "yes", "No", "ON", "y", "n", "
 	"A=b", "a@b", "Tue 5", "None", "nUll", strings.Repeat("x ", 600) + "x"}
 
 func TestYAMLTextsComeBack(t *testing.T) {
-	for _, layout := range []Layout{Compact, Pretty, NoTag} {
+	for _, layout := range []Layout{Compact, Pretty, NoTag, Pretty | NoTag} {
 		text := yamlOf(t, layout, listOf(texts))
 		back, err := ReadYAML(t.Context(), text, DefaultLimits)
 		if err != nil {
@@ -169,7 +171,7 @@ func TestYAMLForOthers(t *testing.T) {
 		e.Int(math.MinInt64)
 		e.EndArray()
 	}
-	for _, layout := range []Layout{Compact, Pretty, NoTag} {
+	for _, layout := range []Layout{Compact, Pretty, NoTag, Pretty | NoTag} {
 		input := written(t, values) + "\n" + yamlOf(t, layout, values)
 		c := exec.Command("python3", "-c", `
 import json, sys, yaml
@@ -186,7 +188,7 @@ for w, g in zip(want, got, strict=True):
 
 func TestYAMLWriterWritesInPieces(t *testing.T) {
 	var p pieces
-	y := NewYAMLWriter(&p, NoTag)
+	y := NewYAMLWriter(&p, Pretty|NoTag)
 	y.BeginArray()
 	for range 200 {
 		y.String(strings.Repeat("x", 1021))
@@ -197,7 +199,7 @@ func TestYAMLWriterWritesInPieces(t *testing.T) {
 }
 
 func TestYAMLNotUTF8(t *testing.T) {
-	got := yamlOf(t, NoTag, func(e Encoder) { e.String("h\xe4ld\xff") })
+	got := yamlOf(t, Pretty|NoTag, func(e Encoder) { e.String("h\xe4ld\xff") })
 	if want := "\"h\uFFFDld\uFFFD\"\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -209,7 +211,7 @@ func FuzzYAMLWriterString(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		want := strings.Map(func(r rune) rune { return r }, s) // one U+FFFD for each byte that is not UTF-8
-		for _, layout := range []Layout{Compact, Pretty, NoTag} {
+		for _, layout := range []Layout{Compact, Pretty, NoTag, Pretty | NoTag} {
 			key := want
 			if len(key) > 200 { // a key may have at most 1024 characters, including escapes
 				key = "long"

@@ -247,7 +247,7 @@ func TestSetup(t *testing.T) {
 		AuthSocket: "/run/sched/ctld.sock", Names: work.NamesSched,
 		REST:    setting.REST{MaxWait: time.Minute, WatchInterval: time.Second},
 		Pages:   setting.Pages{Docs: true, Status: true, Statuses: []string{"200", "default"}},
-		Content: work.ContentController | work.ContentAccounting | work.ContentUtil, YAML: work.NoTag,
+		Content: work.ContentController | work.ContentAccounting | work.ContentUtil, YAML: work.Pretty | work.NoTag,
 		Limits:    o.limits(cluster),
 		Admission: work.Admission{Auth: time.Second, Malformed: time.Second, Crash: 15 * time.Second, Threshold: 30 * time.Second},
 		Hosts:     o.fixedHosts(), // they differ between machines

@@ -31,27 +31,25 @@ func (o *options) jsonLayout(c *conf.Cluster) work.Layout {
 	if c != nil {
 		for _, word := range c.Restd.Layout {
 			if word != "no_tag" {
-				layout = option.Layouts[word]
+				option.SetLayout(&layout, word)
 			}
 		}
 	}
 	return layout
 }
 
-// yamlLayout returns the layout of YAML. The default is no_tag, which users of
+// yamlLayout returns the layout of YAML. By default it has no tags, as users of
 // YAML expect.
 func (o *options) yamlLayout(c *conf.Cluster) work.Layout {
 	if o.YAML != nil {
 		return *o.YAML
 	}
 	if len(c.Restd.Layout) == 0 {
-		return work.NoTag
+		return work.Pretty | work.NoTag
 	}
 	layout := work.Pretty // Slurm's default
 	for _, word := range c.Restd.Layout {
-		if layout != work.NoTag {
-			layout = option.Layouts[word]
-		}
+		option.SetLayout(&layout, word)
 	}
 	return layout
 }

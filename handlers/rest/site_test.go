@@ -31,7 +31,7 @@ type site struct {
 func newSite(n int) *site {
 	s := &site{
 		Config: Config{Auth: auth.Options{JWT: true, Now: func() time.Time { return time.Unix(1_795_000_000, 0) }},
-			Names: api.NamesBoth, MaxBody: 50 << 20, ReadBody: 20 * time.Second, YAML: schema.NoTag},
+			Names: api.NamesBoth, MaxBody: 50 << 20, ReadBody: 20 * time.Second, YAML: schema.Pretty | schema.NoTag},
 		jobs: []model.Job{{StepID: model.StepID{JobID: 12}, Name: "twelve"}},
 	}
 	for i := range n {

@@ -36,7 +36,7 @@ func send(l *harness.Lab, method, path, body string, headers map[string]string) 
 // and contain the submitted name.
 func TestYAML(t *testing.T) {
 	t.Parallel()
-	for layout, want := range map[string]string{"": "jobs:\n  - ", "compact": "{jobs: [{", "pretty": "jobs: !!seq\n  - !!map\n", "no_tag": "jobs:\n  - "} {
+	for layout, want := range map[string]string{"": "jobs:\n  - ", "compact": "!!map {jobs: !!seq [!!map {", "compact,no_tag": "{jobs: [{", "pretty": "jobs: !!seq\n  - !!map\n", "no_tag": "jobs:\n  - "} {
 		t.Run(layout, func(t *testing.T) {
 			var env []string
 			if layout != "" {

@@ -183,12 +183,12 @@ type Layout uint8
 
 // The layouts. Not every format has all of them.
 const (
-	Compact Layout = iota
-	Pretty
-	NoTag // YAML without the types' tags
+	Compact Layout = 0
+	Pretty  Layout = 1
+	NoTag   Layout = 2 // combined with one of the others: YAML without the types' tags
 )
 
-func (l *Layout) Walk(w *ipc.Walker) { ipc.Enum(w, l, "layout", Compact, NoTag) }
+func (l *Layout) Walk(w *ipc.Walker) { ipc.Enum(w, l, "layout", Compact, Pretty|NoTag) }
 
 // Limits bounds the time and the memory that one client can take. Every field
 // must be set.

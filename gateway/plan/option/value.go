@@ -114,21 +114,32 @@ func netns(to *string) func(name, v string) error {
 	}
 }
 
-// Layouts maps the words of Slurm to layouts.
-var Layouts = map[string]work.Layout{"compact": work.Compact, "pretty": work.Pretty, "no_tag": work.NoTag}
+// SetLayout sets what a word of Slurm means for a layout.
+func SetLayout(to *work.Layout, word string) {
+	switch word {
+	case "compact":
+		*to &^= work.Pretty
+	case "pretty":
+		*to |= work.Pretty
+	case "no_tag":
+		*to |= work.NoTag
+	}
+}
 
 // layout stores the layout of response bodies. As in Slurm, the value may consist
-// of several words. The words compact and pretty exclude each other, and no_tag
-// implies pretty. Words of Slurm that are not in allowed have no effect.
+// of several words. The words compact and pretty exclude each other. Without
+// either of them, YAML is pretty. Words of Slurm that are not in allowed have no
+// effect.
 func (o *Options) layout(to **work.Layout, allowed ...string) func(name, v string) error {
 	return func(name, v string) error {
 		words := splitList(v)
 		bad := len(words) == 0 || slices.Contains(words, "compact") && slices.Contains(words, "pretty")
-		layout, isSet := work.Compact, false
+		layout, isSet := work.Pretty, false
 		for _, word := range words {
 			switch {
 			case slices.Contains(allowed, word):
-				layout, isSet = max(layout, Layouts[word]), true
+				SetLayout(&layout, word)
+				isSet = true
 			case word == "complex", word == "no_tag":
 				o.WithoutEffect = append(o.WithoutEffect, name+": "+word)
 			default:

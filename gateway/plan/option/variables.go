@@ -114,15 +114,18 @@ func (o *Options) variables() []variable {
 		{"SCHEDRESTD_JSON", o.layout(&o.JSON, "compact", "pretty")},
 
 		// How YAML is written:
-		// .Cm no_tag ,
-		// in blocks
-		// .Pq the default ;
-		// .Cm pretty ,
-		// in blocks with the tags of data types, as
-		// .Xr slurmrestd 8
-		// does; or
-		// .Cm compact ,
-		// on one line.
+		// .Cm pretty
+		// .Pq in blocks
+		// or
+		// .Cm compact
+		// .Pq on one line .
+		// Each value has a tag with its data type, as in the answers of
+		// .Xr slurmrestd 8 ,
+		// unless
+		// .Cm no_tag
+		// is given, too.
+		// The default is
+		// .Cm pretty,no_tag .
 		// If both variables are set, the one with the longer name counts.
 		{"SCHED_YAML", o.layout(&o.YAML, "compact", "pretty", "no_tag")},
 		{"SCHEDRESTD_YAML", o.layout(&o.YAML, "compact", "pretty", "no_tag")},
