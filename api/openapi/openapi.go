@@ -116,10 +116,10 @@ func (d *Document) collect() {
 					op.request = e.Request.Shape(view)
 					d.schemas.addBody(view, op.request)
 				}
+				if d.lists(func(status string) bool { return !isSuccess(status) }) {
+					d.schemas.addBody(view, failure)
+				}
 				d.operations = append(d.operations, op)
-			}
-			if d.lists(func(status string) bool { return !isSuccess(status) }) {
-				d.schemas.addBody(view, failure)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -164,11 +165,11 @@ func TestFlags(t *testing.T) {
 		named, inPlace []string // with the flags, these schemas are named or in place; without them, it is the other way round
 		always         []string // named with and without the flags
 	}{
-		{"v0.0.41", "+prefer_refs", []string{"node", "nodes", "job_state", "uint32_no_val_struct", "csv_string", "openapi_meta"}, nil, []string{"openapi_nodes_resp", "job_submit_req"}},
+		{"v0.0.41", "+prefer_refs", []string{"node", "nodes", "job_state", "uint32_no_val_struct", "csv_string", "openapi_meta", "job_submit_req"}, nil, []string{"openapi_nodes_resp"}},
 		{"v0.0.42", "+prefer_refs", nil, nil, []string{"node", "nodes", "job_state", "openapi_nodes_resp"}},
-		{"v0.0.42", "+minimize_refs", nil, []string{"node", "nodes", "job_info", "job_state", "openapi_errors", "uint16_no_val_struct"}, []string{"openapi_nodes_resp", "job_submit_req"}},
+		{"v0.0.42", "+minimize_refs", nil, []string{"node", "nodes", "job_info", "job_state", "openapi_errors", "uint16_no_val_struct", "job_submit_req"}, []string{"openapi_nodes_resp"}},
 		{"v0.0.42", "+inline_enums", nil, []string{"job_state", "node_states", "job_flags"}, []string{"node", "nodes", "csv_string", "uint16_no_val_struct"}},
-		{"v0.0.43", "+minimize_refs", nil, []string{"node", "nodes", "csv_string"}, []string{"openapi_nodes_resp", "job_submit_req"}},
+		{"v0.0.43", "+minimize_refs", nil, []string{"node", "nodes", "csv_string", "job_submit_req"}, []string{"openapi_nodes_resp"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.version+tt.flags, func(t *testing.T) {
@@ -195,6 +196,62 @@ func TestFlags(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestMinimalReferences checks which bodies have names in v0.0.41, and in later
+// versions with +minimize_refs: those that more than one operation has, as in
+// slurmrestd's documents, and no other schema.
+func TestMinimalReferences(t *testing.T) {
+	text, err := os.ReadFile("../testdata/paths.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slurmrestd := map[string]bool{} // in its document of v0.0.41
+	for _, name := range regexp.MustCompile(`@(v0\.0\.41_\w+)`).FindAllStringSubmatch(string(text), -1) {
+		slurmrestd[name[1]] = true
+	}
+	for _, parser := range []string{"v0.0.41", "v0.0.42+minimize_refs", "v0.0.45+minimize_refs"} {
+		o := everything()
+		o.Names, o.Parsers = api.NamesSlurm, parsers(t, parser)
+		doc := read(t, o)
+		bodies := map[string]int{} // operations by name of a body
+		for _, item := range doc.Paths.Map() {
+			for _, op := range item.Operations() {
+				named := map[string]bool{}
+				var contents []openapi3.Content
+				for _, r := range op.Responses.Map() {
+					contents = append(contents, r.Value.Content)
+				}
+				if op.RequestBody != nil {
+					contents = append(contents, op.RequestBody.Value.Content)
+				}
+				for _, c := range contents {
+					named[c.Get("application/json").Schema.Ref] = true
+				}
+				for name := range named {
+					bodies[strings.TrimPrefix(name, "#/components/schemas/")]++
+				}
+			}
+		}
+		delete(bodies, "")
+		for name, operations := range bodies {
+			if operations < 2 {
+				t.Errorf("%s: %s is the body of %d operations", parser, name, operations)
+			}
+		}
+		version, _, _ := strings.Cut(parser, "+")
+		for name := range slurmrestd {
+			if name = strings.Replace(name, "v0.0.41", version, 1); bodies[name] == 0 {
+				t.Errorf("%s: %s has no name", parser, name)
+			}
+		}
+		if parser == "v0.0.41" && len(bodies) != len(slurmrestd) {
+			t.Errorf("%d bodies have names, in slurmrestd's document %d", len(bodies), len(slurmrestd))
+		}
+		if len(doc.Components.Schemas) != len(bodies) {
+			t.Errorf("%s: %d schemas have names, %d bodies", parser, len(doc.Components.Schemas), len(bodies))
+		}
 	}
 }
 

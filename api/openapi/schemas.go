@@ -31,7 +31,7 @@ type schemaUse struct {
 	place
 	shape   *schema.Shape
 	doc     string // description that all uses of the schema share; "" if the descriptions differ
-	isBody  bool
+	bodies  int    // number of operations with the schema as a body
 	refName string // name in the document; "" if the schema is written in place
 	isFirst bool   // whether this is the first schema with this refName
 }
@@ -44,10 +44,10 @@ func newSchemas(parsers []feature.Parser) schemas {
 	return s
 }
 
-// addBody adds the schema of a body, and all schemas in it.
+// addBody adds the schema of a body of one more operation, and all schemas in it.
 func (s *schemas) addBody(v schema.View, shape *schema.Shape) {
 	s.add(v, shape, "")
-	s.byPlace[place{v, shape.Name}].isBody = true
+	s.byPlace[place{v, shape.Name}].bodies++
 }
 
 // add adds shape, and the schemas in shape. If shape belongs to a field, doc is
@@ -110,10 +110,10 @@ func (s *schemas) assignNames() {
 		return cmp.Compare(b.view.Spelling, a.view.Spelling)
 	})
 	for _, u := range slurmFirst {
-		if !u.isBody && !s.policies[u.view.Version].names(u.shape) {
+		if !s.policies[u.view.Version].names(u) {
 			continue
 		}
-		if twin := seen[inner{u.view.Version, u.name}]; !u.isBody && twin != nil && reflect.DeepEqual(twin.shape, u.shape) {
+		if twin := seen[inner{u.view.Version, u.name}]; u.bodies == 0 && twin != nil && reflect.DeepEqual(twin.shape, u.shape) {
 			u.refName = twin.refName
 			twin.mergeDoc(u.doc)
 			continue

@@ -147,7 +147,7 @@ func TestVerbosity(t *testing.T) {
 // TestDocumentFlags checks the effect of a data parser's flags on the OpenAPI
 // document that the gateway prints. With +prefer_refs in v0.0.41 and by default
 // in later versions, objects and lists are separate schemas. With +minimize_refs,
-// only bodies are. With +inline_enums, no array of enumerated values is one.
+// only bodies of several operations are. With +inline_enums, no array of enumerated values is one.
 func TestDocumentFlags(t *testing.T) {
 	t.Parallel()
 	document := func(parser string) (schemas map[string]any, text string) {

@@ -14,7 +14,7 @@ type Flags uint8
 const (
 	Fast         Flags = 1 << iota // no warnings, and lenient parsing of requests
 	PreferRefs                     // OpenAPI: all schemas have names, as always from v0.0.42 on
-	MinimizeRefs                   // OpenAPI: only the schemas of bodies have names
+	MinimizeRefs                   // OpenAPI: only the schemas of bodies that several operations share have names
 	InlineEnums                    // OpenAPI: inline enumerations
 )
 
@@ -31,8 +31,8 @@ type FlagEntry struct {
 var AllFlags = []FlagEntry{
 	{Fast, Entry{"+fast", "read requests leniently, without warnings"}},
 	{PreferRefs, Entry{"+prefer_refs", "OpenAPI: refer to all schemas by name; the default from v0.0.42 on"}},
-	{MinimizeRefs, Entry{"+minimize_refs", "OpenAPI: refer only to schemas of bodies by name"}},
-	{InlineEnums, Entry{"+inline_enums", "OpenAPI: inline enumerations"}},
+	{MinimizeRefs, Entry{"+minimize_refs", "OpenAPI: refer by name only to bodies that several operations share"}},
+	{InlineEnums, Entry{"+inline_enums", "OpenAPI: inline lists of enumerated values"}},
 }
 
 // String returns the flags as they are written after a version, such as
