@@ -1,5 +1,6 @@
 // Package netns opens and enters network namespaces that the administrator
-// names.
+// names. It enters them with package netns of vishvananda. It does not open them
+// with that package, which does not check who could replace a namespace.
 package netns
 
 import (
@@ -7,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"schedrestd/become"
@@ -19,7 +21,7 @@ import (
 // changed or removed. A nil Namespace stands for the namespace in which the
 // process was started.
 type Namespace struct {
-	fd      int
+	handle  netns.NsHandle
 	setting string // for messages
 }
 
@@ -41,8 +43,7 @@ func Open(variable, text string) (*Namespace, error) {
 	}
 	missing := errs.New(errs.NotFound, "%s: no network namespace %s", setting, path).
 		WithHint("ip netns list shows the existing ones; ip netns add NAME creates one")
-	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, PrivateGroup: become.PrivateGroup}
-	dir, _, name, err := guard.Parent(path, guard.Rule{Label: setting + ": network namespace", Trust: &trust})
+	dir, _, name, err := guard.Parent(path, guard.Rule{Label: setting + ": network namespace", Trust: &guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, PrivateGroup: become.PrivateGroup}})
 	if errs.KindOf(err) == errs.NotFound {
 		return nil, missing
 	}
@@ -59,13 +60,13 @@ func Open(variable, text string) (*Namespace, error) {
 		return nil, errs.New(errs.Denied, "%s: open %s: %v", setting, path, err).
 			WithHint("opening the namespace of another process needs root with CAP_SYS_PTRACE; after ip netns attach NAME PID, root can open it by that name")
 	}
-	return &Namespace{fd, setting}, nil
+	return &Namespace{netns.NsHandle(fd), setting}, nil
 }
 
 // Close closes s, which may be nil.
 func (s *Namespace) Close() {
 	if s != nil {
-		unix.Close(s.fd)
+		s.handle.Close()
 	}
 }
 
@@ -89,10 +90,10 @@ func (s *Namespace) Do(f func() error) error {
 // if the thread is already in s.
 func (s *Namespace) Enter() error {
 	var current, target unix.Stat_t
-	if unix.Stat("/proc/thread-self/ns/net", &current) == nil && unix.Fstat(s.fd, &target) == nil && current.Dev == target.Dev && current.Ino == target.Ino {
+	if unix.Stat("/proc/thread-self/ns/net", &current) == nil && unix.Fstat(int(s.handle), &target) == nil && current.Dev == target.Dev && current.Ino == target.Ino {
 		return nil
 	}
-	err := unix.Setns(s.fd, unix.CLONE_NEWNET)
+	err := netns.Set(s.handle)
 	switch {
 	case errors.Is(err, unix.EINVAL):
 		return errs.New(errs.Invalid, "%s is not a network namespace", s.setting).
