@@ -56,7 +56,7 @@ func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *con
 	}
 	row("TLS", "%s", describeTLS(plan.Secrets.TLS))
 	row("metrics", "%s", cmp.Or(o.Metrics, "off"))
-	row("runs as", "%s", describeService(plan))
+	row("runs as", "%s", o.describeService(plan))
 	row("limits", "connections=%d workers=%d threads=%d body=%d", plan.Numbers.Connections, plan.Numbers.Workers, plan.Numbers.Threads, s.Limits.Body)
 	row("rate", "%s", describeRate(s.Admission))
 	row("security", "%s", cmp.Or(strings.Join(o.SetSwitches(), ", "), "no switches"))
@@ -268,11 +268,14 @@ func describeTLS(t ipc.TLS) string {
 	return text
 }
 
-// describeService returns the user that the workers run as.
-func describeService(plan *query.WholePlan) string {
+// describeService returns the user that the workers run as. If an ordinary user
+// starts the gateway, -g does not change the user, who is also this process's.
+func (o *options) describeService(plan *query.WholePlan) string {
 	switch s := plan.Service; {
 	case plan.Switches.BecomeUser:
 		return "the connecting users"
+	case s.HasGroup && !s.HasUser && !o.start.Root:
+		return fmt.Sprintf("the user who starts it (uid %d, gid %d)", os.Geteuid(), s.GID)
 	case s.HasUser || s.HasGroup:
 		return fmt.Sprintf("%s (uid %d, gid %d)", cmp.Or(s.Name, "this user"), s.UID, s.GID)
 	}

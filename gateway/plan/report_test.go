@@ -2,10 +2,13 @@ package plan
 
 import (
 	"bytes"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // TestReport checks what --check prints. The parent must get a Plan that makes
@@ -62,6 +65,28 @@ func TestReport(t *testing.T) {
 				t.Errorf("mode %d, listeners %+v, the workers expect an auditor: %t", plan.Mode, plan.Listen, plan.Setup.Audit)
 			}
 		})
+	}
+}
+
+// TestDescribeService checks as whom --check says that the workers run. Without
+// root, -g leaves the user as it is.
+func TestDescribeService(t *testing.T) {
+	group := ipc.Service{HasGroup: true, GID: 7}
+	for _, tt := range []struct {
+		name    string
+		root    bool
+		service ipc.Service
+		want    string
+	}{
+		{"no option", false, ipc.Service{}, "the user who starts it"},
+		{"-g", false, group, fmt.Sprintf("the user who starts it (uid %d, gid 7)", os.Geteuid())},
+		{"-g as root", true, group, "this user (uid 0, gid 7)"},
+		{"-u", false, ipc.Service{HasUser: true, HasGroup: true, Name: "u", UID: 6, GID: 7}, "u (uid 6, gid 7)"},
+	} {
+		o := options{start: ipc.ConfigSetup{Root: tt.root}}
+		if got := o.describeService(&query.WholePlan{Plan: ipc.Plan{Service: tt.service}}); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
 	}
 }
 
