@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"schedrestd/integration/harness"
+	"schedrestd/internal/socket/sockettest"
 )
 
 // ignores reports whether a process ignores a signal.
@@ -162,6 +163,27 @@ func TestGraceful(t *testing.T) {
 			}
 		})
 	}
+	t.Run("silent connections", func(t *testing.T) {
+		path := filepath.Join(sockettest.Dir(t), "s")
+		g := l.StartGateway(t, []string{"SCHEDRESTD_MAX_CONNECTIONS=1"}, "unix:"+path) // so that one is served and one waits
+		var silent []net.Conn
+		for range 2 {
+			c, err := net.Dial("unix", path)
+			harness.Must(t, err)
+			defer c.Close()
+			silent = append(silent, c)
+		}
+		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGINT))
+		for _, c := range silent {
+			if n, err := c.Read(make([]byte, 1)); n != 0 || err == nil {
+				t.Errorf("%d bytes, %v", n, err)
+			}
+		}
+		<-g.Done() // both before the time limit for a request's header
+		if err := g.Stop(); err != nil {
+			t.Errorf("%v\n%s", err, g.Logged())
+		}
+	})
 	t.Run("twice", func(t *testing.T) {
 		address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 		g := l.StartGateway(t, nil, address)
