@@ -165,9 +165,8 @@ func (o *Options) setConfServer(name, v string) (err error) {
 
 func (o *Options) setListen(name, v string) error {
 	if len(o.Listen) > 0 {
-		if strings.Contains(v, "=") { // the administrator may rely on the scopes
-			o.WithoutEffect = append(o.WithoutEffect, name+": arguments name the addresses")
-		}
+		// The administrator may rely on these addresses, or on their scopes.
+		o.WithoutEffect = append(o.WithoutEffect, name+": arguments name the addresses")
 		return nil
 	}
 	list := splitList(v)
