@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"slices"
 
@@ -10,6 +11,7 @@ import (
 
 	"schedrestd/internal/errs"
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // Defaults of the plan's numbers.
@@ -87,7 +89,7 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	}
 	if uint64(s.Files) > l.Max {
 		return errs.New(errs.Invalid, "%d connections need %d open files, and the limit is %d", p.Connections, s.Files, l.Max).
-			WithHint("use a smaller --max-connections, or set LimitNOFILE=%d in the service's unit", s.Files)
+			WithHint("use a smaller --max-connections, or set LimitNOFILE=%d in the service's unit (in a shell, as root: ulimit -n %[1]d)", s.Files)
 	}
 	s.Watching = uint32(min(maxWatching, (l.Max-uint64(s.Files))/2))
 	s.Files += s.Watching
@@ -99,6 +101,17 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 		p.Switches.RequireConfinement = false // a worker that refuses to start could not be described on the page
 	}
 	return nil
+}
+
+// warnFewFiles warns if this machine permits enough open files for the number of
+// connections, but few for the requests that wait for changes in addition.
+func warnFewFiles(p *query.WholePlan, log *slog.Logger) {
+	s := &p.Setup
+	if p.Mode != ipc.ModeServe || s.Watching >= p.Connections {
+		return
+	}
+	log.Warn("few open files for requests that wait for changes", "requests", s.Watching, "connections", p.Connections,
+		"hint", fmt.Sprintf("set LimitNOFILE=%d in the service's unit, or use a smaller --max-connections", s.Files-s.Watching+3*p.Connections))
 }
 
 // sampleListeners returns one address of each type that the switches permit.

@@ -1,8 +1,11 @@
 package plan
 
 import (
+	"bytes"
+	"log/slog"
 	"math"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +13,7 @@ import (
 
 	"schedrestd/internal/errs"
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // TestComplete checks the numbers that Complete sets. It must derive them from
@@ -64,5 +68,19 @@ func TestTooFewFiles(t *testing.T) {
 	p := ipc.Plan{Run: ipc.Run{Numbers: ipc.Numbers{Connections: uint32(l.Max/3) + 1}}}
 	if err := Complete(&p, new(ipc.Setup), new([]ipc.Listen)); errs.KindOf(err) != errs.Invalid || errs.HintOf(err) == "" {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestFewFiles checks the warning about a number of connections that leaves few
+// descriptors for requests that wait for changes.
+func TestFewFiles(t *testing.T) {
+	for watching, want := range map[uint32]string{123: "LimitNOFILE=936", 124: ""} {
+		var log bytes.Buffer
+		p := &query.WholePlan{Plan: ipc.Plan{Mode: ipc.ModeServe, Run: ipc.Run{Numbers: ipc.Numbers{Connections: 124}}}}
+		p.Setup.Watching, p.Setup.Files = watching, fileLimit(124)+watching
+		warnFewFiles(p, slog.New(slog.NewTextHandler(&log, nil)))
+		if got := log.String(); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%d: logged %q", watching, got)
+		}
 	}
 }
