@@ -20,6 +20,9 @@ var DefaultStatuses = []string{"200", "default"}
 func ParseStatuses(origin, value string) ([]string, error) {
 	var list []string
 	for _, word := range split(value) {
+		if strings.EqualFold(word, "default") { // in any case, as in Slurm
+			word = "default"
+		}
 		if err := CheckStatus(origin, word); err != nil {
 			return nil, err
 		}

@@ -78,10 +78,11 @@ func (o *Options) switches() []securitySwitch {
 
 // setSwitches parses a list of switches. An unknown word is an error, because it
 // may be a misspelled switch for a protection on which the administrator relies.
+// As in Slurm, words may be in any case.
 func (o *Options) setSwitches(name, v string) error {
 	list := o.switches()
 	for _, word := range splitList(v) {
-		i := slices.IndexFunc(list, func(s securitySwitch) bool { return s.name == word })
+		i := slices.IndexFunc(list, func(s securitySwitch) bool { return strings.EqualFold(s.name, word) })
 		if i < 0 {
 			return invalid(name, v, ": unknown security switch %q", word).WithHint("allowed values: %s", strings.Join(SwitchNames(), ", "))
 		}

@@ -46,7 +46,7 @@ func TestParseSwitches(t *testing.T) {
 		{in: "strict_bodies", want: "strict_bodies"},
 		{in: "disable_user_chek", wantErr: "disable_user_chek"},
 		{in: "require_user_name,become_everyone", wantErr: "become_everyone"},
-		{in: "DISABLE_USER_CHECK", wantErr: "DISABLE_USER_CHECK"},
+		{in: "DISABLE_USER_CHECK,Strict_Bodies", want: "disable_user_check,strict_bodies"},
 	}
 	for _, tt := range tests {
 		got, err := parseSwitches(tt.in)

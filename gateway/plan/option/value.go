@@ -132,7 +132,7 @@ func SetLayout(to *work.Layout, word string) {
 // effect.
 func (o *Options) layout(to **work.Layout, allowed ...string) func(name, v string) error {
 	return func(name, v string) error {
-		words := splitList(v)
+		words := splitList(strings.ToLower(v)) // as in Slurm, words may be in any case
 		bad := len(words) == 0 || slices.Contains(words, "compact") && slices.Contains(words, "pretty")
 		layout, isSet := work.Pretty, false
 		for _, word := range words {
