@@ -217,6 +217,34 @@ func TestFlagsBeforeEnvironment(t *testing.T) {
 	}
 }
 
+// TestOmissionLevel checks when the absence of rest_auth/jwt is a warning: if
+// clients can only send tokens, or if SCHED_JWT is set without effect.
+func TestOmissionLevel(t *testing.T) {
+	unix, both := []string{"unix:/s"}, []string{"unix:/s", "127.0.0.1:6820"}
+	for _, tt := range []struct {
+		name   string
+		method feature.Auth
+		jwt    string
+		inConf bool
+		mode   mode
+		listen []string
+		want   slog.Level
+	}{
+		{"local clients only", feature.JWT, "", true, listening, unix, slog.LevelInfo},
+		{"TCP, too", feature.JWT, "", true, listening, both, slog.LevelWarn},
+		{"TCP, no JWT in the configuration", feature.JWT, "", false, listening, both, slog.LevelWarn},
+		{"inetd", feature.JWT, "", true, inetd, nil, slog.LevelInfo},
+		{"SCHED_JWT=daemon without effect", feature.JWT, jwtDaemon, false, listening, unix, slog.LevelWarn},
+		{"no local clients", feature.Local, "", true, listening, both, slog.LevelInfo},
+	} {
+		o := optionsHere()
+		o.JWT, o.Listen = tt.jwt, tt.listen
+		if got := o.omissionLevel(tt.method, &conf.Cluster{Auth: conf.Auth{JWT: tt.inConf}}, tt.mode); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
 // TestSetup checks the Setup that a worker gets from a configuration.
 func TestSetup(t *testing.T) {
 	path := writeConfig(t, sample)

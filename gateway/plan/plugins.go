@@ -55,7 +55,7 @@ func (o *options) configureAuth(c *conf.Cluster, s *work.Setup, m mode, log *slo
 		case o.Auth.Origin != "" || o.JWT != "" && o.JWT != jwtDaemon && e.Auth == feature.JWT:
 			return errs.New(errs.Invalid, "%s can't be loaded: %v", e.Name, err).WithHint("%s", errs.HintOf(err))
 		default:
-			log.Log(context.Background(), o.omissionLevel(e.Auth, c), e.Name+" is not loaded: "+err.Error())
+			log.Log(context.Background(), o.omissionLevel(e.Auth, c, m), e.Name+" is not loaded: "+err.Error())
 		}
 	}
 	if s.Local {
@@ -74,9 +74,11 @@ func (o *options) configureAuth(c *conf.Cluster, s *work.Setup, m mode, log *slo
 // omissionLevel returns the level of the log message about an omitted method.
 // If SCHED_JWT is "daemon", as in the shipped unit, and rest_auth/jwt is
 // omitted, the level is a warning. Clients will then send tokens, and the
-// gateway will refuse every token.
-func (o *options) omissionLevel(method feature.Auth, c *conf.Cluster) slog.Level {
-	if method == feature.JWT && o.JWT == jwtDaemon && !c.JWT {
+// gateway will refuse every token. The same applies if it also listens on TCP,
+// where clients have nothing but tokens.
+func (o *options) omissionLevel(method feature.Auth, c *conf.Cluster, m mode) slog.Level {
+	onTCP := m == listening && hasUnix(o.Listen) && slices.ContainsFunc(o.Listen, func(l string) bool { return !strings.HasPrefix(l, "unix:") })
+	if method == feature.JWT && (onTCP || o.JWT == jwtDaemon && !c.JWT) {
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo
