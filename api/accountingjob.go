@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"schedrestd/api/reason"
 	"schedrestd/api/schema"
 	"schedrestd/api/scope"
 	"schedrestd/model"
@@ -137,7 +138,7 @@ var AccountingJob = schema.Object("job", func() schema.Fields[AccountingJobRow] 
 		schema.F("stdin", schema.String, func(j *AccountingJobRow) *string { return &j.StdIn }, "Pattern of the standard input path", schema.Since(V41)),
 		schema.Group("state", "State", schema.Fields[AccountingJobRow]{
 			schema.F("current", jobStates.Type, func(j *AccountingJobRow) *model.JobState { return &j.State }, "Base state, followed by flags"),
-			schema.Show("reason", schema.String, func(j *AccountingJobRow) string { return reasonName(j.StateReason) }, "Why the job was last pending, or failed"),
+			schema.Show("reason", schema.String, func(j *AccountingJobRow) string { return reason.Name(j.StateReason) }, "Why the job was last pending, or failed"),
 		}),
 		schema.Show("steps", schema.Named("step_list", schema.StreamOf(AccountingStep.Type)), accountingSteps, "Steps of the job"),
 		schema.F("submit_line", schema.String, func(j *AccountingJobRow) *string { return &j.SubmitLine }, "Command line that submitted the job"),
@@ -347,10 +348,10 @@ func reasonNumbers() schema.Type[[]string] {
 			n, err := strconv.ParseUint(word, 10, 32)
 			if err != nil {
 				i := 0
-				for i < len(reasons) && (reasons[i] == "" || !strings.EqualFold(reasons[i], word)) {
+				for i < len(reason.Names) && (reason.Names[i] == "" || !strings.EqualFold(reason.Names[i], word)) {
 					i++
 				}
-				if i == len(reasons) {
+				if i == len(reason.Names) {
 					return nil, noSuch("reason", word)
 				}
 				n = uint64(i)

@@ -113,6 +113,7 @@ var extraFields = map[string]string{
 	"meta.continue":                   "token for the next page",
 	"jobs":                            "the job of a submission that waits",
 	"estimate":                        "the answer to a dry run",
+	"jobs[].explanation":              "the answer to the parameter explain",
 	"pings":                           "the specification wants the accounting daemon's pings in diag",
 	"statistics.rollups[].last_run":   "v0.0.40 sends this field in addition to the documented one",
 	"statistics.rollups[].last_cycle": "v0.0.40 sends this field in addition to the documented ones",

@@ -15,7 +15,8 @@ import (
 // and group ids to names.
 type JobRow struct {
 	*model.Job
-	Users Users
+	Users   Users
+	Explain bool // the client wants to know why the job waits
 }
 
 // Job declares the fields of a job. The fields are listed in jobfields.go. This
@@ -272,10 +273,12 @@ var Jobs = enveloped("openapi_job_info_resp", func(a *JobsAnswer) *Envelope { re
 type JobListParams struct {
 	model.Query
 	JobFilter
+	Explain bool
 }
 
 var jobListParams = schema.Object("", func() schema.Fields[JobListParams] {
-	return append(listFields(func(p *JobListParams) *model.Query { return &p.Query }),
+	list := append(listFields(func(p *JobListParams) *model.Query { return &p.Query }), explainParam(func(p *JobListParams) *bool { return &p.Explain }))
+	return append(list,
 		jobFilterFields(func(p *JobListParams) *JobFilter { return &p.JobFilter }, condition(jobRanges), schema.Extension)...)
 })
 
@@ -292,9 +295,15 @@ func JobURL(v schema.View, id uint32) string {
 	return strings.Replace(GetJob.URL(v), "{job_id}", strconv.FormatUint(uint64(id), 10), 1)
 }
 
+// explainParam returns the parameter with which a client asks why jobs wait.
+func explainParam[P any](at func(*P) *bool) schema.Field[P] {
+	return schema.F("explain", schema.Boolean, at, "Add to each job that waits or has failed an explanation of the reason, for people who do not know Slurm", schema.Extension)
+}
+
 type JobParams struct {
 	Job model.JobSelection
 	model.Query
+	Explain bool
 }
 
 var jobParams = schema.Object("", func() schema.Fields[JobParams] {
@@ -302,6 +311,7 @@ var jobParams = schema.Object("", func() schema.Fields[JobParams] {
 		schema.F("job_id", oneJob, func(p *JobParams) *model.JobSelection { return &p.Job }, "Job id; \"12_3\" for a task, \"12+1\" for a component", schema.Required(0)),
 		updateTime(func(p *JobParams) *model.Query { return &p.Query }),
 		flags(func(p *JobParams) *model.Query { return &p.Query }),
+		explainParam(func(p *JobParams) *bool { return &p.Explain }),
 	}
 })
 

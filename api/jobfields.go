@@ -1,6 +1,7 @@
 package api
 
 import (
+	"schedrestd/api/reason"
 	"schedrestd/api/schema"
 	"schedrestd/model"
 )
@@ -126,7 +127,9 @@ func jobFields() schema.Fields[JobRow] {
 		schema.F("sockets_per_node", number, func(j *JobRow) *model.Opt[uint16] { return &j.MultiCore.SocketsPerNode }, "Minimum number of sockets per node", schema.Count),
 		schema.F("start_time", moment, func(j *JobRow) *model.Time { return &j.StartTime }, "Start time, actual or expected", schema.Unit(UnixTime)),
 		schema.F("state_description", schema.String, func(j *JobRow) *string { return &j.StateDescription }, "Details of the reason in state_reason"),
-		schema.Show("state_reason", schema.String, func(j *JobRow) string { return reasonName(j.StateReason) }, "Why the job is pending, or how it failed"),
+		schema.Show("state_reason", schema.String, func(j *JobRow) string { return reason.Name(j.StateReason) }, "Why the job is pending, or how it failed"),
+		schema.F("explanation", explained.Type, func(j *JobRow) *JobRow { return j }, "Why the job waits or has failed, and what would change it; absent without the parameter explain", schema.Extension).
+			OmitIf(func(j *JobRow) bool { return !j.hasExplanation() }),
 		schema.Show("standard_error", schema.String, stderr, "Standard error path", schema.Until(V43)),
 		schema.Show("standard_input", schema.String, stdin, "Standard input path", schema.Until(V43)),
 		schema.Show("standard_output", schema.String, stdout, "Standard output path", schema.Until(V43)),

@@ -380,6 +380,23 @@ func TestDetails(t *testing.T) {
 	}
 }
 
+// TestWhy checks the explanations of jobs that wait, run and have failed.
+func TestWhy(t *testing.T) {
+	for id, want := range map[string]string{
+		"3":  "job 3 PENDING: Jobs with a higher priority come first. It starts when these have started, or earlier in a gap: a shorter time limit fits into more gaps.\n",
+		"12": "job 12 RUNNING: it does not wait, and has not failed\n",
+		"5":  "job 5 PENDING: The scheduler has not looked at the job yet. Wait for its next pass. nodes are \\x1b[2J too small.\n",
+	} {
+		status, out, errOut := runCommand(t, &gateway{states: []string{"PENDING"}, description: "nodes are \x1b[2J too small"}, "why", id)
+		if status != 0 || out != want || errOut != "" {
+			t.Errorf("%s: status %d, printed %q, %q", id, status, out, errOut)
+		}
+	}
+	if status, _, errOut := runCommand(t, &gateway{}, "why", "99"); status != statusUnknown || !strings.Contains(errOut, "job 99 is unknown") {
+		t.Errorf("status %d, %q", status, errOut)
+	}
+}
+
 // TestDryRun checks that submit --dry-run sends nothing to a server that would submit
 // the job.
 func TestDryRun(t *testing.T) {

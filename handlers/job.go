@@ -17,9 +17,9 @@ import (
 // getJobs returns the jobs that the filters of the request select. It passes
 // them on one at a time, while it reads the controller's answer.
 func (h *handler) getJobs(c *rest.Call, p *api.JobListParams) error {
-	row := api.JobRow{Users: h.Users}
+	row := api.JobRow{Users: h.Users, Explain: p.Explain}
 	match := func(j *model.Job) bool { row.Job = j; return p.Match(&row) }
-	list := h.jobList(c, p.Query, "", match, h.jobSources(c, p)...)
+	list := h.jobList(c, p.Query, row, "", match, h.jobSources(c, p)...)
 	if done, err := rest.Watch(c, list); done || err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (h *handler) getJob(c *rest.Call, p *api.JobParams) error {
 	}
 	body := api.JobsAnswer{Envelope: c.Envelope()}
 	body.Jobs = func(each func(*api.JobRow) error) error {
-		row := api.JobRow{Users: h.Users}
+		row := api.JobRow{Users: h.Users, Explain: p.Explain}
 		times, err := h.Controller.Job(c.Context(), c.Credential(), p.Job.JobID, jobQuery(c, p.Query), func(j *model.Job) error {
 			if !matches(j) {
 				return nil

@@ -43,10 +43,10 @@ func newFeedSet[R any](h *handler, shares *feed.Shares, key func(*R) string) fee
 	return feed.Set[R]{Key: key, Interval: h.WatchInterval, Limit: calls * h.CallTime, Count: h.Worker.CountWatch, Shares: shares}
 }
 
-// jobList is what an answer shows of jobs. The name says which jobs match, if the
-// path and the query do not.
-func (h *handler) jobList(c *rest.Call, q model.Query, name string, match func(*model.Job) bool, sources ...feed.Source[model.Job]) *rest.List[model.Job] {
-	show, row := rest.Entries(c, "jobs", api.Job.Type()), api.JobRow{Users: h.Users}
+// jobList is what an answer shows of jobs, each of them like row. The name says which
+// jobs match, if the path and the query do not.
+func (h *handler) jobList(c *rest.Call, q model.Query, row api.JobRow, name string, match func(*model.Job) bool, sources ...feed.Source[model.Job]) *rest.List[model.Job] {
+	show := rest.Entries(c, "jobs", api.Job.Type())
 	if !c.Shows("jobs", "job_resources") {
 		q.Without |= model.JobAllocation
 	}
@@ -72,7 +72,7 @@ func (h *handler) recordsOfJob(c *rest.Call, p *api.JobParams, matches func(*mod
 	ofJob := func(j *model.Job) bool {
 		return (j.StepID.JobID == p.Job.JobID || j.ArrayJobID == p.Job.JobID || j.HetJobID == p.Job.JobID) && matches(j)
 	}
-	return h.jobList(c, p.Query, fmt.Sprint(p.Job), ofJob, h.jobSource(c, p.Query, p.Job.JobID), h.allJobs(c, p.Query))
+	return h.jobList(c, p.Query, api.JobRow{Users: h.Users, Explain: p.Explain}, fmt.Sprint(p.Job), ofJob, h.jobSource(c, p.Query, p.Job.JobID), h.allJobs(c, p.Query))
 }
 
 // jobSources returns the lists with the jobs that the filter selects: first the

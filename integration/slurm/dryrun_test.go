@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -50,7 +51,7 @@ var whatSchedctlSays = regexp.MustCompile(`would start at (\S+), on (\d+) CPUs o
 
 // TestDryRun compares dry runs with sbatch --test-only, on a machine on which a job
 // runs and another one waits: start, processors, nodes and partition, or the refusal.
-// Nothing may be submitted.
+// Nothing may be submitted. SLURM_CHANGES=all adds pairs of options.
 func TestDryRun(t *testing.T) {
 	m := useCluster(t)
 	m.gateway(t, "-u", "nobody", "-g", "nogroup")
@@ -78,6 +79,14 @@ func TestDryRun(t *testing.T) {
 	}
 	estimated, refused := 0, 0
 	lines := slices.Concat(scriptOptions, dryRunOptions)
+	if os.Getenv("SLURM_CHANGES") == "all" {
+		for n := len(lines); len(lines) < 1000; {
+			line := lines[rand.IntN(n)] + " " + lines[rand.IntN(n)]
+			if !strings.Contains(line, "--hint") { // schedctl refuses it together with options that make sbatch ignore it
+				lines = append(lines, line)
+			}
+		}
+	}
 	for _, line := range lines {
 		script := fmt.Sprintf("#!/bin/sh\n#SBATCH %s\nexit 0\n", line)
 		must(t, os.WriteFile(filepath.Join(m.root, "tmp/dryrun.sh"), []byte(script), 0o755))

@@ -8,6 +8,7 @@ import fields from "../core/fields.json";
 import { count, duration, memory, percent, visible, visibleLines } from "../core/format";
 import { href, useList, useNow } from "../core/hooks";
 import { jobs } from "../core/lists";
+import { explain } from "../core/reasons";
 import { active, type Job, label, running, tasksIn, toJob, value } from "../core/records";
 import { parseTRES } from "../core/resources";
 import { jobKind } from "../core/states";
@@ -140,7 +141,7 @@ function Why({ job, raw }: { job: Job; raw: any }) {
 	const now = useNow(30);
 	return (
 		<div class="banner why">
-			<p><strong>{w.waits}</strong> {job.reason ? <><code><Text>{job.reason}</Text></code> {words.reasons[job.reason] ?? ""}</> : w.noReason}</p>
+			<p><strong>{w.waits}</strong> {job.reason ? <><code><Text>{job.reason}</Text></code> {explain(job.reason).join(" ")}</> : w.noReason}</p>
 			{raw?.state_description && <p><Text limit={1000}>{raw.state_description}</Text></p>}
 			<p class="muted">{job.started > now ? <>{w.expected} <Time at={job.started} /> ({w.inTime(duration(job.started - now))})</> : w.noEstimate} {raw?.scheduled_nodes && <>{w.on} <Text>{raw.scheduled_nodes}</Text></>}</p>
 		</div>

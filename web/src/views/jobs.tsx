@@ -6,6 +6,7 @@ import { count, duration, visible } from "../core/format";
 import fields from "../core/fields.json";
 import { href, type Route, setQuery, useList, useNow, useSelection } from "../core/hooks";
 import { jobs, partitions } from "../core/lists";
+import { explain } from "../core/reasons";
 import { active, type Job, natural, running, tasksIn } from "../core/records";
 import { permits, session } from "../core/session";
 import { words } from "../words";
@@ -43,7 +44,7 @@ export const jobColumns: Column<Job>[] = [
 	{ id: "id", title: t.job, sort: (j) => j.id, cell: (j) => <>{j.label}{j.tasks > 1 && <> <span class="tag optional" title={words.tasks(count(j.tasks))}>×{count(j.tasks)}</span></>}</> },
 	{ id: "name", title: t.name, sort: (j) => j.name, cell: (j) => <Text limit={80}>{j.name}</Text>, class: "grow" },
 	{ id: "state", title: t.state, sort: (j) => j.state, cell: (j) => <StateOf job={j} /> },
-	{ id: "why", title: t.reason, sort: (j) => reasonOf(j), cell: (j) => <span title={words.reasons[j.reason] ?? reasonOf(j)}><Text limit={120}>{reasonOf(j)}</Text></span>, optional: true, class: "text why" },
+	{ id: "why", title: t.reason, sort: (j) => reasonOf(j), cell: (j) => <span title={explain(j.reason)[0] || reasonOf(j)}><Text limit={120}>{reasonOf(j)}</Text></span>, optional: true, class: "text why" },
 	{ id: "user", title: t.user, sort: (j) => j.user, cell: (j) => <Text limit={40}>{j.user}</Text>, optional: true, class: "text" },
 	{ id: "account", title: t.account, sort: (j) => j.account, cell: (j) => <Text limit={40}>{j.account}</Text>, optional: true, class: "text" },
 	{ id: "partition", title: t.partition, sort: (j) => j.partition, cell: (j) => <Text limit={40}>{j.partition}</Text>, optional: true, class: "text" },

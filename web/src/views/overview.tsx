@@ -3,6 +3,7 @@ import { useMemo } from "preact/hooks";
 import { count, memory, time } from "../core/format";
 import { href, useList } from "../core/hooks";
 import { type Amount, happenings, jobs, nodes, partitions, samples, seenSince, usage } from "../core/lists";
+import { explain } from "../core/reasons";
 import { type Job, type Node, type Partition, running } from "../core/records";
 import type { Kind } from "../core/states";
 import { session } from "../core/session";
@@ -36,7 +37,7 @@ export function Overview() {
 			<div class="cards three">
 				<Card title={words.overview.reasons} span note={jobList.complete && words.overview.waitingCount(count(counts.waiting), counts.waiting)}>
 					{unfinished(jobList) ?? <Ranking list={counts.reasons} total={counts.waiting} empty={words.overview.nothingWaits}
-						link={(reason) => href(["jobs"], { scope: "all", state: "waiting", q: reason })} describe={(reason) => words.reasons[reason] ?? ""} />}
+						link={(reason) => href(["jobs"], { scope: "all", state: "waiting", q: reason })} describe={(reason) => explain(reason)[0]} />}
 				</Card>
 				<Card title={words.overview.users} note={words.overview.byCPUs}>
 					{unfinished(jobList) ?? <Ranking list={counts.users} total={counts.cpus} empty={words.overview.nothingRuns} link={(user) => href(["jobs"], { scope: "all", q: user })} />}

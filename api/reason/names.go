@@ -1,19 +1,20 @@
-package api
+// Package reason explains why a job waits, or has failed.
+package reason
 
 import "strconv"
 
-// reasonName returns the name of the reason why a job is waiting or has failed.
-// For an unknown reason, which a newer controller may send, it returns the
-// reason's number.
-func reasonName(n uint32) string {
-	if int64(n) < int64(len(reasons)) && reasons[n] != "" {
-		return reasons[n]
+// Name returns the name of a reason. For an unknown reason, which a newer
+// controller may send, it returns the number.
+func Name(n uint32) string {
+	if int64(n) < int64(len(Names)) && Names[n] != "" {
+		return Names[n]
 	}
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// reasons maps the numbers in the RPC's field state_reason to their names.
-var reasons = [...]string{
+// Names maps the numbers in the RPC's field state_reason to their names. Numbers
+// without a name are "".
+var Names = [...]string{
 	0:   "None",
 	1:   "Priority",
 	2:   "Dependency",

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/api/reason"
+	"schedrestd/cli/rest"
+	"schedrestd/internal/printable"
+)
+
+func whyCommand() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "why ID...",
+		Short: "Explain why jobs wait or have failed",
+		Long: `why explains why jobs wait or have failed, and what would change it, for people who do not
+know the words of Slurm.`,
+		Args: atLeastOneJob,
+	}
+	o.connectFlags(cmd)
+	cmd.ValidArgsFunction = o.completeJobs(&filter{all: true})
+	return setRun(cmd, func(cmd *cobra.Command, ids []string) error {
+		ids, err := expandIDs(ids)
+		if err != nil {
+			return err
+		}
+		c, err := o.dial(cmd.Context())
+		if err != nil {
+			return err
+		}
+		var joined error
+		for _, id := range ids {
+			jobs, err := c.Job(cmd.Context(), id)
+			joined = joinErrors(joined, err)
+			for i := range jobs {
+				j := &jobs[i]
+				fmt.Fprintf(cmd.OutOrStdout(), "job %s %s: %s\n", j.Label(), strings.Join(j.State, "+"), explanationOf(j, time.Now()))
+			}
+		}
+		return joined
+	})
+}
+
+// explanationOf says why j waits or has failed, what would change it, and when it is
+// expected to start.
+func explanationOf(j *rest.Job, now time.Time) string {
+	var list []string
+	word := reasonOf(j)
+	if word == "" && j.BaseState() == "PENDING" {
+		word = "None"
+	}
+	switch e, known := reason.Explain(word); {
+	case j.FilesFailed():
+		list = append(list, filesFailed+".")
+	case known:
+		list = append(list, e.Why, e.Change)
+	case word != "":
+		list = append(list, printable.Text(word)+".")
+	default:
+		return "it does not wait, and has not failed"
+	}
+	if d := j.Description; d != "" && !j.FilesFailed() {
+		list = append(list, printable.Text(d)+".")
+	}
+	if j.Dependency != "" && strings.HasPrefix(word, "Dependency") {
+		list = append(list, "Dependency: "+printable.Text(j.Dependency)+".")
+	}
+	if start := j.Started; j.BaseState() == "PENDING" && start.Int() > now.Unix() {
+		list = append(list, "Expected start: "+formatTime(start)+".")
+	}
+	return strings.Join(strings.Fields(strings.Join(list, " ")), " ")
+}
