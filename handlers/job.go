@@ -18,7 +18,7 @@ import (
 // them on one at a time, while it reads the controller's answer.
 func (h *handler) getJobs(c *rest.Call, p *api.JobListParams) error {
 	row := api.JobRow{Users: h.Users, Explain: p.Explain}
-	match := func(j *model.Job) bool { row.Job = j; return p.Match(&row) }
+	match := func(j *model.Job) bool { return p.Match(&api.JobRow{Job: j, Users: h.Users}) }
 	list := h.jobList(c, p.Query, row, "", match, h.jobSources(c, p)...)
 	if done, err := rest.Watch(c, list); done || err != nil {
 		return err

@@ -134,8 +134,7 @@ func (h *handler) nodeList(c *rest.Call, q model.Query, name string, match func(
 	return &rest.List[nodeRecord]{
 		Set: &h.feeds.nodes, Sources: sources, Query: q, Name: fmt.Sprintf("unmixed %t", unmixed),
 		Match: func(n *nodeRecord) bool {
-			row.Node, row.Partitions = &n.Node, n.partitions
-			return match(&row)
+			return match(&api.NodeRow{Node: &n.Node, Partitions: n.partitions, Users: h.Users, Unmixed: unmixed})
 		},
 		Show: func(e schema.Encoder, n *nodeRecord) {
 			row.Node, row.Partitions = &n.Node, n.partitions

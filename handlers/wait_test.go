@@ -73,6 +73,14 @@ func digested[T any](ctx context.Context, q model.Query, list []T, each func(*T)
 	}
 }
 
+func (l *living) Reservation(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Reservation, model.Time, error) {
+	f, err := l.copyOf(q)
+	if err != nil {
+		return nil, 0, err
+	}
+	return f.Reservation(ctx, cred, name, q)
+}
+
 func (l *living) Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.ListTimes, error) {
 	f, err := l.copyOf(q)
 	if err != nil {

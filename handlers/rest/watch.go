@@ -25,8 +25,8 @@ type List[R any] struct {
 	Sources []feed.Source[R]                   // lists that contain what the answer shows: first the one that the operation reads, last a whole one
 	Query   model.Query                        // with which the operation reads the list; the source sets flags and user
 	Name    string                             // what the answer shows, if the path, the query without flags, and the source do not say it
-	Match   func(*R) bool                      // whether the answer shows a record
-	Show    func(schema.Encoder, *R)           // writes a record as the answer shows it
+	Match   func(*R) bool                      // whether the answer shows a record; the operation and a feed call it at the same time
+	Show    func(schema.Encoder, *R)           // writes a record as the answer shows it; only the feed calls it
 	Gone    func(e schema.Encoder, key string) // writes what names a record that the answer no longer shows
 }
 
