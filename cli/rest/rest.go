@@ -26,6 +26,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -63,7 +64,8 @@ type Client struct {
 	spelling string // "slurm" or "sched"
 	version  string // "v0.0.44"
 
-	wholeLists atomic.Bool // the server has refused a request for a part of a list
+	wholeLists atomic.Bool  // the server has refused a request for a part of a list
+	scopes     atomic.Value // []string: the header with the scopes in the last answer
 }
 
 // Dial creates a Client. Unless the URL names a version of the API, Dial
@@ -95,6 +97,13 @@ func (c *Client) Server() string { return c.addr.String() }
 // IsDirect reports whether the client sends its requests to the daemons of a
 // cluster, without a gateway.
 func (c *Client) IsDirect() bool { return c.addr.direct }
+
+// Permits reports whether the last answer permits a scope, such as
+// compute.cancel. Only schedrestd names scopes, to clients that lack some.
+func (c *Client) Permits(scope string) bool {
+	header, _ := c.scopes.Load().([]string)
+	return header == nil || slices.Contains(strings.Split(strings.Join(header, ", "), ", "), scope)
+}
 
 // log writes a line about a request for the user.
 func (c *Client) log(format string, args ...any) {
@@ -173,6 +182,9 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	if header.Get("Idempotency-Key") != "" {
+		req.GetBody = nil // with it, net/http may repeat the request, although slurmrestd ignores the key
+	}
 	if c.config.Token != "" {
 		req.Header.Set("X-SLURM-USER-TOKEN", c.config.Token)
 	}
@@ -182,6 +194,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 		return nil, c.unreachable(ctx, err, limit)
 	}
 	c.log("answer: %s", resp.Status)
+	c.scopes.Store(resp.Header.Values("X-OAuth-Scopes"))
 	if header.Get("Accept") != mediaEvents { // a stream has no end, and its reader limits the pauses
 		resp.Body = newTimedBody(ctx, cancel, resp.Body)
 	}

@@ -588,3 +588,38 @@ func TestMemoryOfLists(t *testing.T) {
 func certificate(s *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
+
+// TestPermits checks which scopes the client has after an answer.
+func TestPermits(t *testing.T) {
+	var header []string
+	c := dialTest(t, apiHandler(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["X-Oauth-Scopes"] = header
+		reply(http.StatusForbidden, `{"errors": [{"description": "no"}]}`)(w, nil)
+	}, "/slurm/v0.0.45/"))
+	for _, tt := range []struct {
+		header []string
+		want   bool
+	}{
+		{nil, true}, {[]string{"compute.read, compute.cancel"}, true}, {[]string{"compute.read", "compute.cancel"}, true},
+		{[]string{"compute.read"}, false}, {[]string{""}, false}, {[]string{"compute.cancels"}, false},
+	} {
+		header = tt.header
+		c.Partitions(t.Context(), nil, nil)
+		if got := c.Permits("compute.cancel"); got != tt.want {
+			t.Errorf("%q: %t", tt.header, got)
+		}
+	}
+}
+
+// TestKeyedSubmission checks that the client sends a submission with a key once
+// if its answer is lost, because the server may ignore the key.
+func TestKeyedSubmission(t *testing.T) {
+	sent := 0
+	c := dialTest(t, apiHandler(func(http.ResponseWriter, *http.Request) {
+		sent++
+		panic(http.ErrAbortHandler)
+	}, "/slurm/v0.0.45/"))
+	if _, err := c.Submit(t.Context(), map[string]any{}, "a key"); err == nil || sent != 1 {
+		t.Errorf("sent %d times: %v", sent, err)
+	}
+}
