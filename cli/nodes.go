@@ -42,11 +42,8 @@ func nodesCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		for i, s := range states {
-			if states[i] = nodeState(s); states[i] == "" {
-				return usageError("--state %s: unknown state", printable.Text(s)).
-					WithHint("states are %s", strings.Join(nodeStates, ", "))
-			}
+		if err := checkNodeStates(states); err != nil {
+			return err
 		}
 		c, err := o.dial(cmd.Context())
 		if err != nil {
@@ -118,6 +115,16 @@ var nodeStates = []string{
 var shortNodeStates = map[string]string{
 	"ALLOC": "ALLOCATED", "MIX": "MIXED", "COMP": "COMPLETING", "MAINT": "MAINTENANCE", "DRAINED": "DRAIN",
 	"DRAINING": "DRAIN", "RESV": "RESERVED", "NO_RESPOND": "NOT_RESPONDING",
+}
+
+// checkNodeStates replaces states by their full names, and refuses unknown ones.
+func checkNodeStates(states []string) error {
+	for i, s := range states {
+		if states[i] = nodeState(s); states[i] == "" {
+			return usageError("--state %s: unknown state", printable.Text(s)).WithHint("states are %s", strings.Join(nodeStates, ", "))
+		}
+	}
+	return nil
 }
 
 // nodeState returns the full name of a state, or "" if it is unknown.

@@ -4,6 +4,7 @@
 //	schedctl jobs|nodes|partitions|history|job ID|show|ping|top|watch|wait ID
 //	schedctl submit FILE
 //	schedctl cancel|hold|release|requeue|update ID...
+//	schedctl mcp [--allow-changes]
 //	schedctl token [username=U] [lifespan=SECONDS]
 //	schedctl token explain
 //	schedctl explain REQUEST-ID [FILE...]
