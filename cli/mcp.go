@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"schedrestd/api/reason"
 	"schedrestd/cli/mcp"
 	"schedrestd/cli/rest"
 	"schedrestd/internal/release"
@@ -125,13 +126,18 @@ func (c *connection) toolListNodes(ctx context.Context, v map[string]string) (mc
 func (c *connection) jobTool(fields string, waits bool) func(context.Context, map[string]string) (mcp.Result, error) {
 	return func(ctx context.Context, v map[string]string) (mcp.Result, error) {
 		s := newShown("jobs", fields)
+		meaning := ""
 		err := checkID(v["job_id"])
 		if err == nil {
 			err = c.RawJob(ctx, v["job_id"], func(j *rest.Job, text json.RawMessage) error {
+				if e, known := reason.Explain(cmp.Or(reasonOf(j), "None")); waits && known && j.BaseState() == "PENDING" {
+					meaning = e.Why + " " + e.Change
+				}
 				return s.addIf(!waits || j.BaseState() == "PENDING", text)
 			})
 		}
 		r := resultOf(s)
+		r.Text += meaning
 		if len(s.list) == 0 {
 			r.Text = "The job does not wait. show_job shows its state."
 		}

@@ -312,9 +312,17 @@ func TestMCPSubmits(t *testing.T) {
 	var bodies, keys []string
 	var answer func(w http.ResponseWriter, r *http.Request)
 	h := readable().handler()
+	estimates := true
 	c := converse(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost {
+		switch {
+		case r.URL.Path == "/openapi/v3" && !estimates:
+			w.WriteHeader(http.StatusNotFound)
+			return
+		case r.Method != http.MethodPost:
 			h.ServeHTTP(w, r)
+			return
+		case r.URL.RawQuery == "dry_run=true":
+			reply(w, http.StatusOK, `{"job_id": 0, "estimate": {"start_time": {"set": true, "number": 100}, "nodes": "n1\u001b", "partition": "cpu", "cpus": 2, "preempted_jobs": [7]}}`)
 			return
 		}
 		body, _ := io.ReadAll(r.Body)
@@ -335,7 +343,12 @@ func TestMCPSubmits(t *testing.T) {
 		t.Helper()
 		text, data := c.call("submit_job", a)
 		_, rest, ok := strings.Cut(text, "repeat the call with the confirmation ")
-		if !ok || !strings.HasPrefix(text, "This was a dry run: nothing was submitted.") || !strings.Contains(data, `"HOME=/home/ann"`) || !strings.Contains(data, `"tasks":2`) {
+		known := "The controller accepts the job, and estimates its start."
+		if !estimates {
+			known = "The options are valid, but the controller has not seen the job, and may refuse it."
+		}
+		const estimate = `"estimate":{"cpus":2,"nodes":"n1\\x1b","partition":"cpu","preempted_jobs":"7","start":"1970-01-01T00:01:40Z"}`
+		if !ok || !strings.HasPrefix(text, "This was a dry run: nothing was submitted. "+known) || strings.Contains(data, estimate) != estimates || !strings.Contains(data, `"HOME=/home/ann"`) || !strings.Contains(data, `"tasks":2`) {
 			t.Fatalf("%s %s", text, data)
 		}
 		confirmation, _, _ = strings.Cut(rest, ".")
@@ -394,6 +407,7 @@ func TestMCPSubmits(t *testing.T) {
 	} {
 		want(job(tt.name, tt.value), tt.want, 0)
 	}
+	estimates = false
 	for range 20 { // dry runs are forgotten, and a confirmation of one then submits nothing
 		dryRun(job())
 	}

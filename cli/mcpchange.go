@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"strings"
+	"time"
 
 	"schedrestd/cli/mcp"
 	"schedrestd/cli/script"
@@ -50,6 +51,10 @@ func (c *connection) submitTool() mcp.Tool {
 				if err != nil {
 					return mcp.Result{}, err
 				}
+				checked, estimate, err := c.estimated(ctx, job)
+				if err != nil {
+					return mcp.Result{}, err
+				}
 				if len(dryRuns) == 16 { // each may have a long script
 					clear(dryRuns)
 				}
@@ -57,8 +62,11 @@ func (c *connection) submitTool() mcp.Tool {
 				dryRuns[confirmation] = &dryRun{arguments: v, job: job}
 				shown := maps.Clone(job)
 				shown["script"] = fmt.Sprintf("as in the call: %d bytes", len(v["script"]))
-				return mcp.Result{Text: "This was a dry run: nothing was submitted. The options are valid, but the controller has not seen the job, and may refuse it. " +
-					"To submit it, repeat the call with the confirmation " + confirmation + ".", Data: shown}, nil
+				if estimate != nil {
+					shown["estimate"] = estimate
+				}
+				return mcp.Result{Text: "This was a dry run: nothing was submitted. " + checked +
+					" To submit it, repeat the call with the confirmation " + confirmation + ".", Data: shown}, nil
 			case d == nil || !maps.Equal(d.arguments, v):
 				return mcp.Result{}, usageError("confirmation: not that of a dry run with these arguments; nothing was submitted").
 					WithHint("first call submit_job without a confirmation")
@@ -68,6 +76,28 @@ func (c *connection) submitTool() mcp.Tool {
 			return d.outcome, d.err
 		},
 	}
+}
+
+// estimated lets the controller check the job, and returns what is known about it: a
+// sentence, and when and where the job would start. Without a dry run of the gateway,
+// there is no estimate.
+func (c *connection) estimated(ctx context.Context, job script.Job) (checked string, estimate map[string]any, err error) {
+	e, err := c.Estimate(ctx, job)
+	switch {
+	case errs.KindOf(err) == errs.Unsupported:
+		return "The options are valid, but the controller has not seen the job, and may refuse it.", nil, nil
+	case err != nil:
+		return "", nil, err
+	}
+	estimate = map[string]any{"nodes": e.Nodes, "partition": e.Partition, "cpus": e.CPUs, "message": e.Message, "warnings": strings.Join(e.Warnings, "; ")}
+	if e.Start.Set {
+		estimate["start"] = time.Unix(e.Start.Int(), 0).UTC().Format(time.RFC3339)
+	}
+	if len(e.Preempted) > 0 {
+		estimate["preempted_jobs"] = strings.Trim(fmt.Sprint(e.Preempted), "[]")
+	}
+	shortForm("", estimate)
+	return "The controller accepts the job, and estimates its start.", estimate, nil
 }
 
 // checkedJob returns the job that the arguments describe. It makes the checks
