@@ -22,7 +22,11 @@ var explained = schema.Object("job_explanation", func() schema.Fields[JobRow] {
 // hasExplanation reports whether the request asks for an explanation, and the job
 // waits or has failed.
 func (j *JobRow) hasExplanation() bool {
-	return j.Explain && (j.StateReason != 0 || j.State.Base() == model.JobPending)
+	if !j.Explain {
+		return false
+	}
+	// A job that was cancelled keeps the reason for which it waited.
+	return j.State.Base() == model.JobPending || j.State.Ended() && reason.IsFailure(reason.Name(j.StateReason))
 }
 
 // explain explains the reason of the job. An unknown one is shown as it is, with what
@@ -56,9 +60,9 @@ func (j *JobRow) reasonObject() string {
 		return label("begin time", j.EligibleTime.Go().UTC().Format(time.RFC3339))
 	case name == "ReqNodeNotAvail", name == "NodeDown":
 		return label("nodes", j.ReqNodes)
-	case strings.HasPrefix(name, "Assoc"), strings.HasSuffix(name, "Account"), strings.HasPrefix(name, "Account"):
+	case strings.HasPrefix(name, "Assoc"), strings.HasSuffix(name, "PerAccount"), strings.HasPrefix(name, "InvalidAccount"), strings.HasPrefix(name, "Account"):
 		return label("account", j.Account)
-	case strings.Contains(name, "QOS"), strings.HasPrefix(name, "Max"):
+	case strings.Contains(name, "QOS"), strings.HasSuffix(name, "PerUser"):
 		return label("QOS", j.QOS)
 	}
 	return ""

@@ -155,12 +155,25 @@ func stepName(o model.Opt[uint32]) string {
 // SubmitParams are the parameters of a submission.
 type SubmitParams struct{ DryRun bool }
 
+// statedBool returns the type of a boolean parameter like boolText, but a value must be
+// stated: an empty one may be a mistake, and then the job would be submitted.
+func statedBool() schema.Type[bool] {
+	parse := boolText().Parser(schema.View{})
+	return schema.Simple(boolText().Shape(schema.View{}), func(e schema.Encoder, _ *bool) { e.Null() },
+		func(r *schema.Report, v *schema.Value, into *bool) bool {
+			if v.Kind == schema.Text && v.Text == "" {
+				return r.Error(v, "expected true or false")
+			}
+			return parse(r, v, into)
+		})
+}
+
 // DryRun is the name of the parameter of a submission that submits nothing.
 const DryRun = "dry_run"
 
 var submitParams = schema.Object("", func() schema.Fields[SubmitParams] {
 	return schema.Fields[SubmitParams]{
-		schema.F(DryRun, schema.Boolean, func(p *SubmitParams) *bool { return &p.DryRun }, "Submit nothing: the controller only checks the job, as in a submission, and the answer is when and where it would start", schema.Extension),
+		schema.F(DryRun, statedBool, func(p *SubmitParams) *bool { return &p.DryRun }, "Submit nothing: the controller only checks the job, as in a submission, and the answer is when and where it would start", schema.Extension),
 	}
 })
 

@@ -157,11 +157,11 @@ func reportSubmission(w io.Writer, warnings []string, message string) {
 
 // estimateText says when and where a job would start.
 func estimateText(e *rest.Estimate) string {
-	start := "the controller does not know when the job would start"
+	where := fmt.Sprintf("on %d CPUs of %s in the partition %s", e.CPUs, printable.Text(e.Nodes), printable.Text(e.Partition))
+	text := "would start at an unknown time, " + where
 	if e.Start.Set {
-		start = "would start at " + formatTime(e.Start)
+		text = "would start at " + formatTime(e.Start) + ", " + where
 	}
-	text := fmt.Sprintf("%s, on %d CPUs of %s in the partition %s", start, e.CPUs, printable.Text(e.Nodes), printable.Text(e.Partition))
 	if len(e.Preempted) > 0 {
 		text += fmt.Sprintf("; would end or suspend the jobs %s", strings.Trim(fmt.Sprint(e.Preempted), "[]"))
 	}

@@ -50,8 +50,11 @@ know the words of Slurm.`,
 func explanationOf(j *rest.Job, now time.Time) string {
 	var list []string
 	word := reasonOf(j)
-	if word == "" && j.BaseState() == "PENDING" {
+	switch pending := j.BaseState() == "PENDING"; {
+	case word == "" && pending:
 		word = "None"
+	case !pending && !reason.IsFailure(word): // a job that was cancelled keeps the reason for which it waited
+		word = ""
 	}
 	switch e, known := reason.Explain(word); {
 	case j.FilesFailed():

@@ -30,9 +30,15 @@ func TestDryRun(t *testing.T) {
 		{name: "a wrong value", target: "?dry_run=perhaps", body: job, status: 422, source: "query/dry_run"},
 		{name: "misspelt", target: "?dryrun=true", body: job, status: 422, source: "query/dryrun"},
 		{name: "as the option of sbatch", target: "?test-only=1", body: job, status: 422, source: "query/test-only"},
-		{name: "another parameter", target: "?colour=red", body: job, status: 200, calls: "submit"},
+		{name: "an empty value", target: "?dry_run=", body: job, status: 422, source: "query/dry_run"},
+		{name: "no value", target: "?dry_run", body: job, status: 422, source: "query/dry_run"},
+		{name: "in capitals", target: "?DRY_RUN=true", body: job, status: 422, source: "query/DRY_RUN"},
+		{name: "with more words", target: "?job-dry-run=true", body: job, status: 422, source: "query/job-dry-run"},
+		{name: "in the body", body: `{"dry_run": true, "job": {"script": "x"}}`, status: 422, source: "#/dry_run"},
+		{name: "in the job", body: `{"job": {"script": "x", "test_only": true}}`, status: 422, source: "#/job/test_only"},
+		{name: "in a component", body: `{"jobs": [{"script": "x"}, {"dryRun": true}]}`, status: 422, source: "#/jobs/1/dryRun"},
 		{name: "with a wait", target: "?dry_run=true&wait=3", body: job, status: 422, source: "query/wait"},
-		{name: "with a key", target: "?dry_run=true", body: job, header: "k", status: 422},
+		{name: "with a key", target: "?dry_run=true", body: job, header: "k", status: 422, source: "Idempotency-Key"},
 		{name: "with a number", target: "?dry_run=true", body: `{"job": {"script": "x", "job_id": 7}}`, status: 422, source: "#/job/job_id"},
 	}
 	for _, tt := range tests {
@@ -83,6 +89,18 @@ func TestDryRun(t *testing.T) {
 					t.Errorf("answer %s", w.Body)
 				}
 			})
+		}
+	}
+}
+
+// TestUnknownParameterOfSubmission checks that in this project's spelling a submission
+// with an unknown parameter is refused: the parameter may be meant to be a dry run.
+func TestUnknownParameterOfSubmission(t *testing.T) {
+	for segment, status := range map[string]int{"sched": http.StatusUnprocessableEntity, "slurm": http.StatusOK} {
+		f := demo()
+		w := serve(t, config(f), request(http.MethodPost, "/"+segment+"/v0.0.42/job/submit?validate=true", `{"job": {"script": "x"}}`))
+		if w.Code != status || (len(f.submitted) == 1) != (status == http.StatusOK) {
+			t.Errorf("%s: status %d, %d submitted: %s", segment, w.Code, len(f.submitted), w.Body)
 		}
 	}
 }

@@ -18,6 +18,7 @@ func TestExplain(t *testing.T) {
 		{StepID: model.StepID{JobID: 3}, State: model.JobRunning},
 		{StepID: model.StepID{JobID: 4}, State: model.JobPending, StateReason: 4711, StateDescription: "the moon is full"},
 		{StepID: model.StepID{JobID: 5}, State: model.JobTimeout, StateReason: 25},
+		{StepID: model.StepID{JobID: 6}, State: model.JobCancelled, StateReason: 3}, // it has waited for resources
 	}
 	type explanation struct{ Why, Change, About string }
 	want := map[uint32]*explanation{

@@ -36,6 +36,17 @@ func TestFastDryRun(t *testing.T) {
 			t.Errorf("%s: status %d, %d submitted: %s", query, w.Code, len(f.submitted), w.Body)
 		}
 	}
+	f := demo()
+	cfg := config(f)
+	cfg.Parsers = []feature.Parser{{Version: 42, Flags: feature.Fast}}
+	w := serve(t, cfg, request(http.MethodPost, "/slurm/v0.0.42/job/submit?colour=red", `{"job": {"script": "x", "colour": "red"}}`))
+	if body := envelope(t, w.Body.Bytes()); w.Code != http.StatusOK || len(f.submitted) != 1 || len(body.Warnings) != 0 {
+		t.Errorf("another parameter: status %d, %d submitted: %s", w.Code, len(f.submitted), w.Body)
+	}
+	w = serve(t, cfg, request(http.MethodPost, "/slurm/v0.0.42/job/submit", `{"job": {"script": "x", "dry_run": true}}`))
+	if w.Code != http.StatusUnprocessableEntity || len(f.submitted) != 1 {
+		t.Errorf("in the body: status %d, %d submitted: %s", w.Code, len(f.submitted), w.Body)
+	}
 }
 
 // TestFast checks that the parser flag +fast makes the gateway silently ignore

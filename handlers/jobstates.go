@@ -40,7 +40,7 @@ func (h *handler) statesOfJobs(c *rest.Call, p *api.JobStatesParams, each func(*
 	row := api.JobRow{Users: h.Users}
 	list := api.JobListParams{Query: model.Query{Flags: model.ShowAll}, JobFilter: p.JobFilter}
 	jobs := h.jobSources(c, &list)[0]
-	_, err := jobs.Read(c.Context(), model.Query{Without: model.JobAllocation}, func(j *model.Job) error {
+	_, err := jobs.Read(c.Context(), model.Query{Undated: c.Waits(), Without: model.JobAllocation}, func(j *model.Job) error {
 		if row.Job = j; !p.Match(&row) {
 			return nil
 		}

@@ -161,10 +161,11 @@ func (h *handler) allNodes(c *rest.Call, flags model.Show) feed.Source[nodeRecor
 			return times, err
 		}
 		q.Flags = flags
+		var record nodeRecord
 		times.LastUpdate, err = h.Controller.Nodes(ctx, cred, q, func(n *model.Node) error {
-			partitions := members.partitions(n.Name)
-			mixDigest(q.Digest, partitions)
-			return each(&nodeRecord{*n, partitions})
+			record = nodeRecord{*n, members.partitions(n.Name)}
+			mixDigest(q.Digest, record.partitions)
+			return each(&record)
 		})
 		return times, err
 	}}

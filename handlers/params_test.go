@@ -104,7 +104,7 @@ func TestParametersRefused(t *testing.T) {
 func TestFilterRefused(t *testing.T) {
 	w := serve(t, config(demo()), request(http.MethodGet, "/sched/v0.0.43/jobs?cluster=x", ""))
 	body := envelope(t, w.Body.Bytes())
-	if want := "cluster: unknown parameter; this operation takes update_time, flags, job_id, users, account, partition, state, job_name, qos, node, reservation, wckey, fields, limit, continue, wait"; len(body.Errors) != 1 || body.Errors[0].Description != want {
+	if want := "cluster: unknown parameter; this operation takes update_time, flags, explain, job_id, users, account, partition, state, job_name, qos, node, reservation, wckey, fields, limit, continue, wait"; len(body.Errors) != 1 || body.Errors[0].Description != want {
 		t.Errorf("errors %+v, want %q", body.Errors, want)
 	}
 	w = serve(t, config(demo()), request(http.MethodGet, "/scheddb/v0.0.43/jobs?user=me", ""))

@@ -72,8 +72,7 @@ func (h *handler) sendEstimate(c *rest.Call, descs []model.JobDesc, at string) e
 	case c.Waits():
 		return errs.New(errs.Invalid, "a dry run submits no job to wait for").WithSource(rest.InQuery + api.WaitParameter.Name)
 	case c.Keyed():
-		return errs.New(errs.Invalid, "a dry run can't have an Idempotency-Key: the submission with this key would get its answer").
-			WithHint("send the key only with the submission")
+		return errs.New(errs.Invalid, "a dry run can't have an Idempotency-Key, which is for a submission").WithSource(api.HeaderKey)
 	}
 	for i := range descs {
 		if descs[i].JobID.Set { // the controller would take it for the number of an existing job

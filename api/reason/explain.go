@@ -18,7 +18,17 @@ func Explain(name string) (Explanation, bool) {
 	if e, ok := explanations[name]; ok {
 		return e, true
 	}
+	if e, ok := failures[name]; ok {
+		return e, true
+	}
 	return explainLimit(name)
+}
+
+// IsFailure reports whether a job can have failed for the reason with this name.
+// Others are reasons for which jobs wait.
+func IsFailure(name string) bool {
+	_, ok := failures[name]
+	return ok || name == "DeadLine"
 }
 
 const (
@@ -48,8 +58,8 @@ var explanations = map[string]Explanation{
 	"Reservation":              {"The job waits for its reservation.", "It can start when the reservation begins."},
 	"ReservationDeleted":       {"The reservation of the job was deleted.", "Remove the reservation from the job, or choose another one."},
 	"ReservationInvalid":       {"The job can't use its reservation.", "Remove the reservation from the job, or choose another one."},
-	"ReqNodeNotAvail":          {"A node that the job needs is not available: it is down, drained or reserved.", "Ask for other nodes, or wait until an administrator returns it."},
-	"NodeDown":                 {"A node that the job needs is down.", "Ask for other nodes, or wait until an administrator returns it."},
+	"ReqNodeNotAvail":          {"A node that the job needs is not available: it is down, drained or reserved.", "Ask for other nodes, or wait until an administrator returns it to service."},
+	"NodeDown":                 {"A node that the job needs is down.", "Ask for other nodes, or wait until an administrator returns it to service."},
 	"BadConstraints":           {"No nodes can ever fit what the job asks for.", "Change the features, the nodes or the size of the job."},
 	"Constraints":              {"The nodes that are free do not fit what the job asks for.", waitOrLess},
 	"MaxPoweredUpNodes":        {"As many nodes are switched on as the site permits.", waitOrLess},
@@ -79,7 +89,10 @@ var explanations = map[string]Explanation{
 	"QOSResourceLimit":         {"The jobs of this QOS use as much as they may.", waitOrLess},
 	"QOSTimeLimit":             {"The time of this QOS is used up.", askAdmin},
 	"MaxMemPerLimit":           {"The job asks for more memory for each processor or node than is permitted.", "Ask for less memory, or for more processors."},
+}
 
+// failures are the reasons for which jobs have failed.
+var failures = map[string]Explanation{
 	"SystemFailure":    {"Slurm or a node has failed.", askAdmin},
 	"JobLaunchFailure": {"The job could not be started.", "Look whether its directory and the paths of its output exist on the nodes."},
 	"NonZeroExitCode":  {"The script ended with an exit code other than 0.", seeOutput},
@@ -106,11 +119,16 @@ func explainLimit(name string) (Explanation, bool) {
 		return Explanation{}, false
 	}
 	whose, kind, what, time, part := m[1], m[2], m[3], m[4], m[5]
+	if whose == "Assoc" && kind == "Max" && (what == "Jobs" || strings.HasPrefix(what, "Submit")) {
+		part = "PerUser" // a limit of the association of this user
+	}
 	all := map[string]string{"Assoc": "The jobs of the account", "QOS": "The jobs of this QOS", "": "The jobs of the account with this QOS"}[whose]
 	limit := map[string]string{"Assoc": "the account", "QOS": "the QOS", "": "the QOS"}[whose]
 	switch part {
 	case "PerUser":
-		all = "The user's jobs with this QOS"
+		if all = "The user's jobs with this QOS"; whose == "Assoc" {
+			all = "The user's jobs of this account"
+		}
 	case "PerAccount":
 		all = "The jobs of the account with this QOS"
 	}
@@ -125,17 +143,17 @@ func explainLimit(name string) (Explanation, bool) {
 	case what == "Jobs":
 		return Explanation{all + " that run are as many as " + limit + " permits.", "It starts when one of them has ended."}, true
 	case what == "WallDuration", what == "Wall" && kind == "Max":
-		return Explanation{"The job asks for more time than " + limit + " permits.", "Lower the time limit of the job, or choose another QOS."}, true
+		return Explanation{"The job asks for more time than " + limit + " permits.", "Lower the time limit of the job, or choose another account or QOS."}, true
 	case what == "Wall":
 		return Explanation{all + " have used up their time.", "The usage counts less with time, or an administrator resets it."}, true
 	case kind == "Min":
-		return Explanation{fmt.Sprintf("The job asks for fewer or less %s than %s requires.", strings.TrimPrefix(resources[what], "of "), limit), "Ask for more, or choose another QOS."}, true
+		return Explanation{fmt.Sprintf("The job asks for too little for the QOS, which requires a minimum of %s.", amountOf(amount)), "Ask for more, or choose another QOS."}, true
 	case time == "RunMinutes" || time == "RunMins":
-		return Explanation{fmt.Sprintf("%s that run hold %s for as long as they may.", all, amountOf(amount)), "It starts when one of them has ended. Shorter time limits let more of them run."}, true
+		return Explanation{fmt.Sprintf("%s that run have reserved as much time on %s as they may.", all, amountOf(amount)), "It starts when one of them has ended. Shorter time limits let more of them run."}, true
 	case time == "Minutes" && part == "PerJob":
 		return Explanation{fmt.Sprintf("The job asks for %s, times its time limit, than %s permits.", more, limit), "Lower the time limit, or ask for less."}, true
 	case time == "Minutes":
-		return Explanation{fmt.Sprintf("%s have used up their time with %s.", all, amountOf(amount)), "The usage counts less with time, or an administrator resets it."}, true
+		return Explanation{fmt.Sprintf("%s have used up their time on %s.", all, amountOf(amount)), "The usage counts less with time, or an administrator resets it."}, true
 	case part == "PerJob":
 		return Explanation{fmt.Sprintf("The job asks for %s than %s permits for a job.", more, limit), askLess}, true
 	case part == "PerNode", what == "Cpu" && part == "" && strings.HasSuffix(name, "PerNode"):

@@ -55,10 +55,15 @@ func TestExplained(t *testing.T) {
 		}
 		seen[e.Why] = true
 	}
-	for name := range explanations {
-		if !seen[explanations[name].Why] {
-			t.Errorf("no reason has the name %s", name)
+	for _, table := range []map[string]Explanation{explanations, failures} {
+		for name, e := range table {
+			if !seen[e.Why] {
+				t.Errorf("no reason has the name %s", name)
+			}
 		}
+	}
+	if !IsFailure("TimeLimit") || IsFailure("Resources") || IsFailure("AssocGrpCpuLimit") {
+		t.Error("a reason for which jobs wait is a failure, or the other way round")
 	}
 	if _, ok := Explain("4711"); ok {
 		t.Error("an unknown reason is explained")

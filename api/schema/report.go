@@ -30,10 +30,15 @@ type Report struct {
 	Strict     bool // treat an unknown field as an error
 	Quiet      bool // add no warning about a blank value or a harmless field
 	Conditions bool // treat null as an error, because without the condition a request would concern more objects
-	Warnings   []Note
-	Errors     []Note
-	silenced   int // warnings that Quiet left out
-	path       []string
+
+	// Forbids reports whether an unknown field is an error in any case, because it
+	// must not be ignored; nil for never.
+	Forbids func(name string) bool
+
+	Warnings []Note
+	Errors   []Note
+	silenced int // warnings that Quiet left out
+	path     []string
 }
 
 // OK reports whether there is no error.
@@ -66,6 +71,13 @@ func (r *Report) notes() int { return len(r.Warnings) + len(r.Errors) + r.silenc
 // limit on notes is reached, it no longer searches for similar names, because a
 // search for each of a million unknown names would take too long.
 func (r *Report) unknown(v *Value, known []string) {
+	if r.Forbids != nil && r.Forbids(v.Key) {
+		lenient := r.Lenient
+		r.Lenient = false
+		r.note(&r.Errors, v, "", "unknown field", nil)
+		r.Lenient = lenient
+		return
+	}
 	list, text := &r.Warnings, "unknown field, ignored"
 	if r.Strict {
 		list, text = &r.Errors, "unknown field"

@@ -25,7 +25,7 @@ func (c *Controller) Handlers() map[message.Type]server.Handler {
 		message.RequestJobUserInfo:     list(c.handleUserJobs),
 		message.RequestJobReady:        c.handleReady,
 		message.RequestSubmitBatchJob:  c.handleSubmit,
-		message.RequestEstimate:        c.handleEstimate,
+		message.RequestEstimate:        list(c.handleEstimate),
 		message.RequestKillJob:         c.handleKill,
 		message.RequestKillJobs:        c.handleKillJobs,
 		message.RequestUpdateJob:       c.handleUpdate,

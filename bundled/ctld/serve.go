@@ -44,7 +44,7 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 		return err
 	}
 	listeners, err := daemon.Listen(cfg.Address, cfg.Port, daemon.Socket{Path: c.AuthSocket, Default: conf.ControllerSocket,
-		Mode: socketMode(), DirOwner: user.UID, Required: !c.JWT}, log)
+		Mode: socketMode(), DirOwner: user.UID, Required: !c.JWT || os.Geteuid() == 0}, log)
 	if err != nil {
 		return err
 	}

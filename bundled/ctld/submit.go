@@ -9,6 +9,7 @@ import (
 
 	"schedrestd/bundled/ctld/failpoint"
 	"schedrestd/bundled/ctld/journal"
+	"schedrestd/bundled/ctld/queue"
 	"schedrestd/bundled/ctld/step"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
@@ -53,7 +54,8 @@ func (c *Controller) Submit(client server.Identity, d *model.JobDesc) (*model.Su
 }
 
 // handleEstimate answers when a job would start if it were submitted now, and if each
-// job ran until its time limit. It checks the job like handleSubmit.
+// job ran until its time limit. It checks the job like handleSubmit, but not the limits
+// on all jobs of a user, which ended jobs may give way to.
 func (c *Controller) handleEstimate(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.SubmitRequest
 	if err := r.Decode(&q); err != nil {
@@ -69,14 +71,27 @@ func (c *Controller) handleEstimate(_ context.Context, r *server.Request) (messa
 	}}, nil
 }
 
-// estimate returns when j would start, or noEstimate if a job without a time limit
-// may keep it waiting.
+// estimate returns when j would start, or noEstimate if it would be held, or if a job
+// without a time limit may keep it waiting.
 func (c *Controller) estimate(j *job, now time.Time) model.Time {
+	if j.held() {
+		return noEstimate
+	}
+	id, f := c.forecast(now)
+	if start := f.Start(now, j.begin(), id, j.Need, usualPriority(id, j.Job.Nice)); !start.IsZero() {
+		return model.At(start)
+	}
+	return noEstimate
+}
+
+// forecast returns a copy of the queue, and the number that the next job would get.
+func (c *Controller) forecast(now time.Time) (uint32, *queue.Forecast) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	limit := func(id uint32) (time.Duration, bool) {
 		limit := c.jobs[id].Job.TimeLimit
-		return time.Duration(limit.Number) * c.cfg.minute, limit.Set
+		d := time.Duration(limit.Number) * c.cfg.minute
+		return d, limit.Set && d/c.cfg.minute == time.Duration(limit.Number) // otherwise it is as long as no limit
 	}
 	end := func(id uint32) (time.Time, bool) {
 		if at := c.jobs[id].Job.EndTime; at != 0 {
@@ -85,11 +100,7 @@ func (c *Controller) estimate(j *job, now time.Time) model.Time {
 		d, limited := limit(id) // the job is being started
 		return now.Add(d), limited
 	}
-	start := c.queue.Estimate(now, j.earliestLocked(), j.Need, end, limit)
-	if start.IsZero() {
-		return noEstimate
-	}
-	return model.At(start)
+	return c.nextID, c.queue.Forecast(end, limit)
 }
 
 // noEstimate is the number for a time that is not set.

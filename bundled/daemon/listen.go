@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"schedrestd/become/nss"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/sockdiag/portowner"
@@ -26,10 +28,10 @@ const bindTimeout = 2 * time.Second
 // A Socket is the UNIX socket on which a daemon listens.
 type Socket struct {
 	Path     string // "": none
-	Default  string // if this is Path, an ordinary user's daemon may have to do without the socket
+	Default  string // if this is Path, and the socket is not Required, the daemon may have to do without it
 	Mode     fs.FileMode
 	DirOwner uint32 // SchedUser
-	Required bool   // no client could authenticate without the socket
+	Required bool   // no client could authenticate without it, or root has started the daemon
 }
 
 // MakeDirectory makes the directory of a socket that has the default path, if
@@ -42,7 +44,10 @@ func MakeDirectory(path, standard string, owner nss.User) error {
 	dir := filepath.Dir(path) // only root can write to the directory above it
 	err := os.Mkdir(dir, 0o755)
 	if errors.Is(err, fs.ErrExist) {
-		return nil
+		var stat unix.Stat_t
+		if err = unix.Lstat(dir, &stat); err == nil && (stat.Mode&unix.S_IFMT != unix.S_IFDIR || stat.Uid != 0) {
+			return nil // whether the socket can be there is checked later
+		}
 	}
 	if err == nil {
 		err = errors.Join(os.Chmod(dir, 0o755), os.Lchown(dir, int(owner.UID), int(owner.GID)))
@@ -94,7 +99,7 @@ func listen(address string, port int, s Socket, log *slog.Logger) (list []net.Li
 	}
 	if s.Path != "" && !hasNetwork(list, "unix") {
 		unixListener, err := listener.Listen(s.Path, o)
-		if err != nil && s.Path == s.Default && !s.Required && os.Geteuid() != 0 && errs.KindOf(err) != errs.Conflict {
+		if err != nil && s.Path == s.Default && !s.Required && errs.KindOf(err) != errs.Conflict {
 			log.Warn("no UNIX socket: clients need tokens", "error", err, "hint", "set AuthInfo=socket=PATH to a path in a directory of this user")
 			return list, nil
 		}

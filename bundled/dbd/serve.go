@@ -28,6 +28,7 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	if err := daemon.CheckFiles(c.Files, user.UID); err != nil {
 		return err
 	}
+	byRoot := os.Geteuid() == 0
 	if err := daemon.MakeDirectory(c.AuthSocket, conf.AccountingSocket, user); err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	// All users of this machine may connect to the socket, because the kernel
 	// reports the uid of each client.
 	listeners, err := daemon.Listen(c.Address, c.Port, daemon.Socket{Path: c.AuthSocket, Default: conf.AccountingSocket,
-		Mode: 0o666, DirOwner: user.UID, Required: !c.JWT}, log)
+		Mode: 0o666, DirOwner: user.UID, Required: !c.JWT || byRoot}, log)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -129,8 +130,25 @@ func checkLocalAuth(c *conf.Cluster) error {
 			WithHint("let users send tokens: AuthAltTypes=auth/jwt in %s and SCHED_JWT=daemon", configFile(c))
 	case c.AuthSocket == "":
 		return errs.New(errs.Invalid, "there is no configuration").WithHint("set AuthType=auth/cred in %s", configFile(c))
+	case c.AuthSocket == conf.ControllerSocket && !hasController(c):
+		return errs.New(errs.Invalid, "the controller of AuthType=auth/cred is on another machine, and this one has no socket %s", c.AuthSocket).
+			WithHint("let users send tokens: AuthAltTypes=auth/jwt in %s and SCHED_JWT=daemon", configFile(c))
 	}
 	return nil
+}
+
+// hasController reports whether a controller of the configuration is on this machine,
+// perhaps not started yet, or its socket is.
+func hasController(c *conf.Cluster) bool {
+	if _, err := os.Lstat(c.AuthSocket); err == nil {
+		return true
+	}
+	own, _ := os.Hostname()
+	short, _, _ := strings.Cut(own, ".")
+	return slices.ContainsFunc(c.Controllers, func(h conf.Host) bool {
+		ip, err := netip.ParseAddr(h.Address)
+		return err == nil && ip.IsLoopback() || slices.Contains([]string{own, short, "localhost"}, h.Address) || h.Name == own || h.Name == short
+	})
 }
 
 // configFile returns the name of the file in which the administrator should set

@@ -53,7 +53,7 @@ func ReadBodyInto[T any](c *Call, table *schema.ObjectType[T], body *T) (*T, err
 	// unknown or null condition, the request would remove more than the client wants.
 	conditions := c.r.Method == http.MethodDelete
 	strict := c.server.Strict || conditions
-	report := schema.Report{Lenient: c.fast && !strict, Strict: strict, Conditions: conditions, Quiet: c.Lenient(api.HarmlessValue)}
+	report := schema.Report{Lenient: c.fast && !strict, Strict: strict, Conditions: conditions, Quiet: c.Lenient(api.HarmlessValue), Forbids: c.seemsDryRun}
 	err = c.parse(len(text), func() error {
 		doc, err := format.parse(c.ctx, text, schema.DefaultLimits)
 		if err != nil {

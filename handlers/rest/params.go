@@ -40,14 +40,14 @@ func readParams[P any](c *Call, table *schema.ObjectType[P]) (*P, error) {
 	var report schema.Report
 	params := new(P)
 	table.Parser(c.view)(&report, doc, params)
-	fast := c.fast && (c.r.Method == http.MethodGet || c.r.Method == http.MethodHead) // without an invalid signal or dry_run, the job would be killed or submitted
+	fast := c.fast && c.r.Method != http.MethodDelete // without an invalid signal, the job would be killed
 	for _, n := range report.Warnings {
-		if fast {
-			break
-		}
 		source := c.paramSource(n)
+		name := strings.TrimPrefix(source, InQuery)
+		if fast && !c.seemsDryRun(name) {
+			continue
+		}
 		if n.Unknown {
-			name := strings.TrimPrefix(source, InQuery)
 			if c.follows || c.seemsDryRun(name) || c.needsParameter(name) && !c.Lenient(api.UnknownParameter) {
 				n.Text = strings.Replace(n.Text, "unknown field, ignored", "unknown parameter", 1) + "; " + c.paramsHint()
 				report.Errors = append(report.Errors, n)
@@ -57,13 +57,19 @@ func readParams[P any](c *Call, table *schema.ObjectType[P]) (*P, error) {
 		}
 		c.warnings = append(c.warnings, api.Warning{Description: n.Text, Source: source})
 	}
+	if fast {
+		report.Errors = slices.DeleteFunc(report.Errors, func(n schema.Note) bool {
+			source := c.paramSource(n)
+			return !strings.HasPrefix(source, InPath) && !c.seemsDryRun(strings.TrimPrefix(source, InQuery))
+		})
+	}
 	for i, n := range report.Errors {
 		report.Errors[i].Source = c.paramSource(n)
 		if strings.HasPrefix(report.Errors[i].Source, InPath) {
 			return nil, errs.New(errs.NotFound, "%s", n.Text).WithSource(report.Errors[i].Source)
 		}
 	}
-	if !report.OK() && !fast {
+	if !report.OK() {
 		return nil, &notesError{"parameters", report.Errors}
 	}
 	return params, nil
@@ -110,18 +116,34 @@ func (q *request) Shows(path ...string) bool {
 
 // needsParameter reports whether the request is refused because the operation does not
 // know a parameter. Otherwise a DELETE would remove or kill more than the client means,
-// a list would have more entries, or a wait would end at once. A stream of events, which
-// can contain no warning, needs all its parameters.
+// a list would have more entries, a wait would end at once, or a job would be submitted
+// that the client only wants to check. A stream of events, which can contain no warning,
+// needs all its parameters.
 func (q *request) needsParameter(name string) bool {
-	return q.r.Method == http.MethodDelete || api.IsFilter(name) || name == api.UntilParameter.Name
+	return q.r.Method == http.MethodDelete || api.IsFilter(name) || name == api.UntilParameter.Name || q.submits() && q.view.Spelling == schema.Sched
 }
 
-// seemsDryRun reports whether an unknown parameter may be meant to keep a job from
-// being submitted.
-func (q *request) seemsDryRun(name string) bool {
-	const optionOfSbatch = "test_only"
-	return q.r.Method == http.MethodPost && typo.Nearest(name, []string{api.DryRun, optionOfSbatch}) != ""
+// submits reports whether the request is a submission, which can be a dry run.
+func (q *request) submits() bool {
+	return q.route != nil && q.route.Endpoint == api.PostJobSubmit.Endpoint
 }
+
+// seemsDryRun reports whether a parameter of a submission, or a field of its body, may be
+// meant to keep the job from being submitted.
+func (q *request) seemsDryRun(name string) bool {
+	if !q.submits() {
+		return false
+	}
+	name = noSeparators.Replace(strings.ToLower(name))
+	for _, meant := range []string{noSeparators.Replace(api.DryRun), "testonly"} { // the second is sbatch's option
+		if strings.Contains(name, meant) || typo.Nearest(name, []string{meant}) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+var noSeparators = strings.NewReplacer("-", "", "_", "")
 
 // removesRecords reports whether the request removes accounting records. Its
 // parameters are then conditions. If the gateway ignored a condition that is

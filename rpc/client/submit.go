@@ -29,19 +29,13 @@ func (c *Client) Submit(ctx context.Context, cred model.Credential, desc *model.
 // job are estimated one after the other, as Slurm's own clients do, so the job may
 // start later.
 func (c *Client) Estimate(ctx context.Context, cred model.Credential, descs []model.JobDesc) (*model.Estimate, error) {
-	limited, cancel := context.WithTimeout(ctx, c.cfg.Timeout/2)
+	ctx, cancel := c.limit(ctx)
 	defer cancel()
-	release, err := c.estimates.Enter(limited, holderOf(cred))
-	if err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "server busy: limit of concurrent estimates reached")
-	}
-	defer release()
 	var sum model.Estimate
 	var nodes []string
 	for i := range descs {
-		var answer message.EstimateResponse
-		r := request{kind: message.RequestEstimate, body: &message.SubmitRequest{Desc: withDefaults(descs[i])}, repeatable: true, alone: true}
-		if err := c.query(ctx, cred, r, message.ResponseEstimate, &answer); err != nil {
+		answer, err := c.estimate(ctx, cred, &descs[i])
+		if err != nil {
 			return nil, policyError(err)
 		}
 		if answer.Nodes != "" {
@@ -55,6 +49,21 @@ func (c *Client) Estimate(ctx context.Context, cred model.Credential, descs []mo
 	}
 	sum.Nodes = strings.Join(nodes, ",")
 	return &sum, nil
+}
+
+// estimate estimates the start of one component, which waits for its turn among the
+// users.
+func (c *Client) estimate(ctx context.Context, cred model.Credential, desc *model.JobDesc) (*message.EstimateResponse, error) {
+	limited, cancel := halveDeadline(ctx, true)
+	defer cancel()
+	release, err := c.estimates.Enter(limited, holderOf(cred))
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Unavailable, "server busy: limit of concurrent estimates reached")
+	}
+	defer release()
+	answer := new(message.EstimateResponse)
+	r := request{kind: message.RequestEstimate, body: &message.SubmitRequest{Desc: withDefaults(*desc)}, repeatable: true, alone: true}
+	return answer, c.query(ctx, cred, r, message.ResponseEstimate, answer)
 }
 
 // Bits of a job's flags. Each of them means that the controller chose a value

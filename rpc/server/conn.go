@@ -203,14 +203,15 @@ func answerCredential(f message.Frame) *message.Credential {
 }
 
 // answerError sends the error number of err as the answer to f. Clients
-// understand a text only in the answer to a submission, so only that answer
-// also contains the text of err.
+// understand a text only in the answer to a submission, or to a dry run of one, so
+// only these answers also contain the text of err.
 func (c *conn) answerError(f message.Frame, err error) error {
 	number, text := fault.Number(err)
 	if number == fault.Internal {
 		c.server.log().Error("request failed", "peer", c.peerName(), "request", f.Header.Type, "error", err)
 	}
-	if f.Header.Type == message.RequestSubmitBatchJob && text != "" && number != fault.Authentication {
+	submits := f.Header.Type == message.RequestSubmitBatchJob || f.Header.Type == message.RequestEstimate
+	if submits && text != "" && number != fault.Authentication {
 		return c.answer(f, message.ResponseRCMessage, &message.RCMessage{Code: number, Message: text})
 	}
 	return c.answer(f, message.ResponseRC, &message.RC{Code: number})

@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -119,37 +120,51 @@ func (q *Queue) Start(now time.Time, permit func(id uint32) bool) []uint32 {
 	return started
 }
 
-// maxSteps limits the work of Estimate, which grows with the square of the number
-// of jobs.
-const maxSteps = 1_000_000
+// A Forecast is a copy of a queue, with which the future is computed without the
+// locks of the queue.
+type Forecast struct {
+	queue Queue
+	ends  map[uint32]time.Time     // of running jobs that have a limit
+	runs  map[uint32]time.Duration // limits of the waiting jobs that have one
+}
 
-// Estimate returns when a job would start that were added now, behind all waiting
-// jobs, if each job ran until its time limit. The function end returns when a
-// running job ends, and limit how long a waiting job runs; both return false if
-// there is no limit. The result is the zero time if the job would wait for a job
-// without a limit, or if there are too many jobs.
-func (q *Queue) Estimate(now, begin time.Time, need Resources, end func(id uint32) (time.Time, bool), limit func(id uint32) (time.Duration, bool)) time.Time {
-	const added = 0 // no job has this number
-	future := New(q.total)
-	future.waiting = append(slices.Clone(q.waiting), entry{added, need, begin, 1})
-	ends := map[uint32]time.Time{}
-	for id, used := range q.running {
-		future.Occupy(id, used)
+// Forecast returns a copy of the queue. The function end returns when a running job
+// ends, and limit how long a waiting job runs; both return false if there is no limit.
+func (q *Queue) Forecast(end func(id uint32) (time.Time, bool), limit func(id uint32) (time.Duration, bool)) *Forecast {
+	f := &Forecast{Queue{q.total, q.used, slices.Clone(q.waiting), maps.Clone(q.running)}, map[uint32]time.Time{}, map[uint32]time.Duration{}}
+	for id := range q.running {
 		if t, ok := end(id); ok {
-			ends[id] = t
+			f.ends[id] = t
 		}
 	}
-	for steps := 0; steps < maxSteps; steps += len(future.waiting) + len(ends) + 1 {
-		for _, id := range future.Start(now, func(uint32) bool { return true }) {
-			if id == added {
+	for _, e := range q.waiting {
+		if d, ok := limit(e.id); ok {
+			f.runs[e.id] = d
+		}
+	}
+	return f
+}
+
+// maxSteps limits the work of Start, which grows with the square of the number of
+// jobs. It takes about 3 ms.
+const maxSteps = 100_000
+
+// Start returns when a job would start that is added now, if each job runs until its
+// time limit. It uses up the Forecast. The result is the zero time if the job would
+// wait for a job without a limit, or if there are too many jobs.
+func (f *Forecast) Start(now, begin time.Time, id uint32, need Resources, priority uint32) time.Time {
+	f.queue.Add(id, need, begin, priority)
+	for steps := 0; steps < maxSteps; steps += len(f.queue.waiting) + len(f.ends) + 1 {
+		for _, started := range f.queue.Start(now, func(uint32) bool { return true }) {
+			if started == id {
 				return now
 			}
-			if d, ok := limit(id); ok {
-				ends[id] = now.Add(d)
+			if d, ok := f.runs[started]; ok {
+				f.ends[started] = now.Add(d)
 			}
 		}
-		next := future.NextBegin(now)
-		for _, t := range ends {
+		next := f.queue.NextBegin(now)
+		for _, t := range f.ends {
 			if next.IsZero() || t.Before(next) {
 				next = t
 			}
@@ -160,10 +175,10 @@ func (q *Queue) Estimate(now, begin time.Time, need Resources, end func(id uint3
 		if next.After(now) { // a job may be late to end
 			now = next
 		}
-		for id, t := range ends {
+		for ended, t := range f.ends {
 			if !t.After(now) {
-				future.Release(id)
-				delete(ends, id)
+				f.queue.Release(ended)
+				delete(f.ends, ended)
 			}
 		}
 	}

@@ -116,7 +116,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-func TestEstimate(t *testing.T) {
+func TestForecast(t *testing.T) {
 	minutes := func(n int) time.Time { return t0.Add(time.Duration(n) * time.Minute) }
 	ends := map[uint32]time.Time{1: minutes(10), 2: minutes(20)}
 	limits := map[uint32]time.Duration{3: 30 * time.Minute, 4: time.Minute}
@@ -127,12 +127,15 @@ func TestEstimate(t *testing.T) {
 		return q
 	}
 	for _, tt := range []struct {
-		name  string
-		add   func(*Queue)
-		begin time.Time
-		cpus  uint64
-		want  time.Time
+		name     string
+		add      func(*Queue)
+		begin    time.Time
+		cpus     uint64
+		priority uint32
+		want     time.Time
 	}{
+		{name: "before another", cpus: 4, priority: 10, add: func(q *Queue) { q.Add(3, Resources{CPUs: 4}, time.Time{}, 9) }, want: minutes(20)},
+		{name: "behind another of this size", cpus: 4, add: func(q *Queue) { q.Add(3, Resources{CPUs: 4}, time.Time{}, 9) }, want: minutes(50)},
 		{name: "fits now", cpus: 1, want: t0},
 		{name: "fits later", cpus: 2, want: minutes(10)},
 		{name: "needs everything", cpus: 4, want: minutes(20)},
@@ -149,9 +152,10 @@ func TestEstimate(t *testing.T) {
 			tt.add(q)
 		}
 		waiting := len(q.waiting)
-		got := q.Estimate(t0, tt.begin, Resources{CPUs: tt.cpus},
+		got := q.Forecast(
 			func(id uint32) (time.Time, bool) { end, ok := ends[id]; return end, ok },
-			func(id uint32) (time.Duration, bool) { limit, ok := limits[id]; return limit, ok })
+			func(id uint32) (time.Duration, bool) { limit, ok := limits[id]; return limit, ok }).
+			Start(t0, tt.begin, 99, Resources{CPUs: tt.cpus}, max(tt.priority, 1))
 		if !got.Equal(tt.want) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
@@ -161,15 +165,14 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestEstimateIsBounded checks that many jobs make an estimate unknown, not slow.
-func TestEstimateIsBounded(t *testing.T) {
+// TestForecastIsBounded checks that many jobs make a start unknown, not slow.
+func TestForecastIsBounded(t *testing.T) {
 	q := New(Resources{CPUs: 1})
 	for id := uint32(1); id <= 20_000; id++ {
 		q.Add(id, Resources{CPUs: 1}, time.Time{}, 1)
 	}
-	evaluated := 0
-	got := q.Estimate(t0, time.Time{}, Resources{CPUs: 1}, nil, func(uint32) (time.Duration, bool) { evaluated++; return time.Minute, true })
-	if !got.IsZero() || evaluated > 200 {
-		t.Errorf("%v after %d jobs", got, evaluated)
+	f := q.Forecast(nil, func(uint32) (time.Duration, bool) { return time.Minute, true })
+	if got := f.Start(t0, time.Time{}, 99_999, Resources{CPUs: 1}, 1); !got.IsZero() || len(f.queue.waiting) < 19_000 {
+		t.Errorf("%v, %d jobs still wait", got, len(f.queue.waiting))
 	}
 }

@@ -3,6 +3,6 @@ import table from "./reasons.json";
 
 /** Returns why a job waits or has failed, and what would change it; both "" for an unknown reason. */
 export function explain(reason: string): [why: string, change: string] {
-	const [why, change] = (table as Record<string, string[]>)[reason] ?? ["", ""];
+	const [why, change] = Object.hasOwn(table, reason) ? (table as Record<string, string[]>)[reason]! : ["", ""];
 	return [why!, change!];
 }

@@ -103,6 +103,7 @@ export function Submit() {
 	const check = async () => {
 		setBusy(true);
 		setProblem(undefined);
+		setEstimate(undefined);
 		try {
 			setEstimate((await call<{ estimate: Estimate }>("controller", "job/submit?dry_run=true", { method: "POST", body })).estimate);
 		} catch (error) {
