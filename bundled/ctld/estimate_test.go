@@ -23,7 +23,8 @@ func TestEstimate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return c.estimate(j, now)
+		_, start := c.estimate(j, now)
+		return start
 	}
 	if got := estimate(func(*model.JobDesc) {}); got != model.At(now) {
 		t.Errorf("an idle machine: %d, want %d", got, model.At(now))

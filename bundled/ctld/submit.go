@@ -66,22 +66,23 @@ func (c *Controller) handleEstimate(_ context.Context, r *server.Request) (messa
 	if err != nil {
 		return 0, nil, err
 	}
-	return message.ResponseEstimate, &message.EstimateResponse{Estimate: model.Estimate{
-		Start: c.estimate(j, now), Nodes: c.cfg.Node, Partition: j.Job.Partition, Processors: j.Job.NumCPUs, UserMessage: userMessage,
+	id, start := c.estimate(j, now)
+	return message.ResponseEstimate, &message.EstimateResponse{JobID: model.Some(id), Estimate: model.Estimate{
+		Start: start, Nodes: c.cfg.Node, Partition: j.Job.Partition, Processors: j.Job.NumCPUs, UserMessage: userMessage,
 	}}, nil
 }
 
-// estimate returns when j would start, or noEstimate if it would be held, or if a job
-// without a time limit may keep it waiting.
-func (c *Controller) estimate(j *job, now time.Time) model.Time {
-	if j.held() {
-		return noEstimate
-	}
+// estimate returns the number that j would get, and when j would start, or noEstimate
+// if it would be held, or if a job without a time limit may keep it waiting.
+func (c *Controller) estimate(j *job, now time.Time) (id uint32, start model.Time) {
 	id, f := c.forecast(now)
-	if start := f.Start(now, j.begin(), id, j.Need, usualPriority(id, j.Job.Nice)); !start.IsZero() {
-		return model.At(start)
+	if j.held() {
+		return id, noEstimate
 	}
-	return noEstimate
+	if at := f.Start(now, j.begin(), id, j.Need, usualPriority(id, j.Job.Nice)); !at.IsZero() {
+		return id, model.At(at)
+	}
+	return id, noEstimate
 }
 
 // forecast returns a copy of the queue, and the number that the next job would get.

@@ -49,7 +49,7 @@ var commandLines = []commandLine{
 	{user: "alice", line: "sbatch --parsable -o /dev/null --wrap 'sleep 600'", verdict: works},
 	{user: "alice", line: `printf '#!/bin/sh\nexit 3\n' | sbatch -o /dev/null -J three`, verdict: works},
 	{user: "alice", line: "sbatch -H -o /dev/null --wrap hostname", verdict: works},
-	{user: "alice", line: "sbatch --test-only --wrap hostname", verdict: cannot, reason: "schedctld does not predict start times"},
+	{user: "alice", line: "sbatch --test-only --wrap hostname", verdict: works},
 	{user: "alice", line: "sbatch --array=1-3 --wrap hostname", verdict: cannot, reason: "schedctld has no job arrays"},
 	{user: "alice", line: "sbatch -d afterok:1 --wrap hostname", verdict: cannot, reason: "schedctld has no job dependencies"},
 	{user: "alice", line: "sbatch --wrap hostname : --wrap hostname", verdict: cannot, reason: "schedctld has no heterogeneous jobs"},

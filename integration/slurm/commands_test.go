@@ -141,6 +141,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`), "TOKEN"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`), "TIME"},
 	{regexp.MustCompile(`\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}( \(\d+\))?`), "TIME"},
+	{regexp.MustCompile(`to start at None`), "to start at TIME"}, // behind a job without a time limit
 	{regexp.MustCompile(`\d\d:\d\d:\d\d\.\d+|\[\d{4}-\S+\] `), ""},
 	{regexp.MustCompile(`(CPULoad|FreeMem|TmpDisk|Sockets|CoresPerSocket|ThreadsPerCore|Version|Arch)=\S+`), "$1=…"},
 	{regexp.MustCompile(`OS=.*`), "OS=…"},
