@@ -108,7 +108,11 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, error) {
 	s := o.Setup
 	if m != listening {
-		s.Register = "" // see announce
+		s.Register, o.Run.Switches.Output = "", false // see announce
+	}
+	if s.Output = o.Run.Switches.Output; s.Output && o.start.Root && !o.Run.Switches.BecomeUser {
+		return s, errs.New(errs.Invalid, "SCHEDRESTD_OUTPUT=sockets needs become_user: the kernel must name the user whose files are read").
+			WithHint("SCHEDRESTD_SECURITY=become_user, with -a rest_auth/local and local sockets only; or remove SCHEDRESTD_OUTPUT")
 	}
 	s.Cluster, s.Hosts, s.Limits = c.ClusterName, o.fixedHosts(), o.limits(c)
 	s.UserClaim, s.ClientIDs, s.ClientIDsOnly = c.UserClaimField, c.ClientIDs, c.ClientIDsOnly
