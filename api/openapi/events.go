@@ -24,6 +24,22 @@ func keyOf(e *api.Endpoint) string {
 	return "name"
 }
 
+// text writes the media types of an answer that is text.
+func (d *writer) text() {
+	d.Key("content")
+	d.BeginObject()
+	for _, kind := range []string{"text/plain", "text/event-stream"} {
+		d.Key(kind)
+		d.BeginObject()
+		d.Key("schema")
+		d.BeginObject()
+		d.pair("type", "string")
+		d.EndObject()
+		d.EndObject()
+	}
+	d.EndObject()
+}
+
 // events writes the media type of a stream of events. Generators give the answer
 // of an operation the type of all its media types together, so that a program
 // could no longer read the list without a check. So only a gateway's own document

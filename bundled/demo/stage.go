@@ -109,7 +109,7 @@ func (s *stage) startDaemons(ctx context.Context) error {
 		return err
 	}
 	gateway := s.Schedrestd(bin, s.Listen)
-	gateway.Env = append(gateway.Env, "SCHEDRESTD_IDEMPOTENCY_FILE="+filepath.Join(s.Dir, "run", "idempotency"))
+	gateway.Env = append(gateway.Env, "SCHEDRESTD_IDEMPOTENCY_FILE="+filepath.Join(s.Dir, "run", "idempotency"), "SCHEDRESTD_OUTPUT=sockets")
 	if err := s.start(ctx, "gateway", gateway); err != nil {
 		return err
 	}
