@@ -24,11 +24,16 @@ func keyOf(e *api.Endpoint) string {
 	return "name"
 }
 
-// text writes the media types of an answer that is text.
+// text writes the media types of an answer that is text, of which a document for
+// generators lists only the first.
 func (d *writer) text() {
 	d.Key("content")
 	d.BeginObject()
-	for _, kind := range []string{"text/plain", "text/event-stream"} {
+	kinds := []string{"text/plain"}
+	if d.Served {
+		kinds = append(kinds, "text/event-stream")
+	}
+	for _, kind := range kinds {
 		d.Key(kind)
 		d.BeginObject()
 		d.Key("schema")
