@@ -133,14 +133,14 @@ type dispatcher struct {
 	listeners []ipc.Listening // listeners that the parent has opened
 
 	resolver, keeper, exporter, output *service.Spec
-	audit                      *auditlog.Log
-	names                      *dispatch.Names
-	incoming                   announced         // the part of the next generation's configuration that has been received
-	replies                    chan ipc.Received // the parent's answers for the goroutine that builds a generation
-	finishing                  chan struct{}     // closed when the gateway shuts down
-	closing                    sync.WaitGroup    // generations that are being closed
-	accepting                  sync.WaitGroup    // goroutines that receive connections from the parent
-	violations                 chan string       // inetd: reasons why the worker, which broke a service's protocol, must be killed
+	audit                              *auditlog.Log
+	names                              *dispatch.Names
+	incoming                           announced         // the part of the next generation's configuration that has been received
+	replies                            chan ipc.Received // the parent's answers for the goroutine that builds a generation
+	finishing                          chan struct{}     // closed when the gateway shuts down
+	closing                            sync.WaitGroup    // generations that are being closed
+	accepting                          sync.WaitGroup    // goroutines that receive connections from the parent
+	violations                         chan string       // inetd: reasons why the worker, which broke a service's protocol, must be killed
 
 	*pool.Set
 	acceptor     *dispatch.Acceptor

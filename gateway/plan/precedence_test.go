@@ -63,6 +63,7 @@ func TestPrecedence(t *testing.T) {
 				}
 				return from.servers.String()
 			}},
+		"SCHEDRESTD_OUTPUT":       {value: "sockets", want: true, otherValue: "off", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.Run.Switches.Output }},
 		"SCHEDRESTD_CONF_CA":      {value: "/a", want: "/a", otherValue: "/b", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.ConfCA }},
 		"SCHEDRESTD_CONF_CACHE":   {value: "/a", want: "/a", otherValue: "/b", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.cache(origin{}).Dir }},
 		"SCHEDRESTD_CONF_TOKEN":   {value: "/a", want: "/a", otherValue: "/b", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.ConfToken }},
