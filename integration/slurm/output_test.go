@@ -52,41 +52,41 @@ func TestOutput(t *testing.T) {
 		}
 		return fmt.Sprint(submitted.ID)
 	}
-	ended := func(id string) {
-		t.Helper()
-		eventually(t, "job "+id+" has ended", func() bool {
-			out, err := m.try("root", "squeue", "-h", "-j", id)
-			return err != nil || out == ""
-		})
-	}
-
+	patterns := map[string]string{} // by job
 	for _, pattern := range []string{"o-%j", "/srv/out/%A-%a-%u-%x", "o-%5j%%", "", "/srv/team/o-%j"} {
 		for _, array := range []string{"", "7"} {
 			id := submit("echo $SLURM_JOB_ID of $(id -un); echo to errors >&2", pattern, array)
-			ended(id)
 			if array != "" {
 				id += "_7"
 			}
-			if status, got := get("alice", id+"/stdout"); status != "200" || !strings.HasSuffix(got, " of alice\nto errors\n") {
-				t.Errorf("%q, array %q: status %s: %s", pattern, array, status, got)
-			}
-			if status, got := get("bob", id+"/stdout"); status != "403" {
-				t.Errorf("%q: bob gets status %s: %s", pattern, status, got)
-			}
+			patterns[id] = pattern
 		}
 	}
-
-	for output, want := range map[string]string{"/dev/null": "not a regular file", "/dev/zero": "not a regular file", "/root/none/o": "may not read"} {
-		id := submit("echo x", output, "")
-		ended(id)
-		if status, got := get("alice", id+"/stdout"); status != "403" && status != "404" || !strings.Contains(got, want) {
+	refused := map[string]string{"/dev/null": "not a regular file", "/dev/zero": "not a regular file", "/root/none/o": "may not read"}
+	ids := map[string]string{} // by path
+	for output := range refused {
+		ids[output] = submit("echo x", output, "")
+	}
+	shared := submit("echo mine", "/srv/out/shared", "")
+	eventually(t, "all jobs have ended", func() bool {
+		out, err := m.try("root", "squeue", "-h", "-u", "alice")
+		return err == nil && out == ""
+	})
+	for id, pattern := range patterns {
+		if status, got := get("alice", id+"/stdout"); status != "200" || !strings.HasSuffix(got, " of alice\nto errors\n") {
+			t.Errorf("%q, job %s: status %s: %s", pattern, id, status, got)
+		}
+		if status, got := get("bob", id+"/stdout"); status != "403" {
+			t.Errorf("%q: bob gets status %s: %s", pattern, status, got)
+		}
+	}
+	for output, want := range refused {
+		if status, got := get("alice", ids[output]+"/stdout"); status != "403" && status != "404" || !strings.Contains(got, want) {
 			t.Errorf("%s: status %s: %s", output, status, got)
 		}
 	}
 
 	// Another user puts links and other files in the place of the output.
-	id := submit("echo mine", "/srv/out/shared", "")
-	ended(id)
 	m.run(t, "alice", "sh", "-c", "echo private >/tmp/private; chmod 600 /tmp/private")
 	for swap, want := range map[string]string{
 		"ln -s /tmp/private shared":                  "link of another user",
@@ -98,13 +98,13 @@ func TestOutput(t *testing.T) {
 	} {
 		m.run(t, "root", "sh", "-c", "rm -rf /srv/out/shared /srv/out/d")
 		m.run(t, "bob", "sh", "-c", "cd /srv/out && "+swap)
-		if status, got := get("alice", id+"/stdout"); status != "403" || !strings.Contains(got, want) {
+		if status, got := get("alice", shared+"/stdout"); status != "403" || !strings.Contains(got, want) {
 			t.Errorf("%s: status %s: %s", swap, status, got)
 		}
 	}
 
 	// A client follows a job, and has each line while the job runs.
-	id = submit("for i in 1 2 3; do echo line $i; sleep 2; done", "f-%j", "")
+	id := submit("for i in 1 2 3; do echo line $i; sleep 2; done", "f-%j", "")
 	r, err := http.NewRequest("GET", jobs+id+"/stdout", nil)
 	must(t, err)
 	r.Header.Set("Accept", "text/event-stream")
