@@ -54,16 +54,16 @@ type OutputFile struct{ Device, Inode uint64 }
 // A file that a client follows is looked at four times in each WatchInterval, which
 // costs a few microseconds. If it has not grown for two of them, the controller is
 // asked whether the job has ended. A network file system may show the last lines
-// that late.
-func (o *output) poll() time.Duration  { return o.WatchInterval / 4 }
-func (o *output) quiet() time.Duration { return 2 * o.WatchInterval }
+// that late. While the job writes nothing, the controller is asked less and less
+// often, and requests for the same job share its answer.
+func (o *output) poll() time.Duration { return o.WatchInterval / 4 }
 
 // getJobOutput returns the function for a file of a job. The path function returns
 // the file's path.
 func (h *handler) getJobOutput(path func(*api.JobRow) string) func(*rest.Call, *api.OutputParams) error {
 	return func(c *rest.Call, p *api.OutputParams) error {
 		o := &output{handler: h, c: c, params: p, path: path}
-		if err := o.look(); err != nil {
+		if err := o.look(c.Context()); err != nil {
 			return err
 		}
 		if c.FollowsEvents() || p.Follow {
@@ -87,12 +87,12 @@ type output struct {
 
 // look asks the controller for the job, and checks that the client may have its
 // output.
-func (o *output) look() error {
+func (o *output) look(ctx context.Context) error {
 	if o.Output == nil {
 		return errs.New(errs.Unsupported, "this gateway does not read the output of jobs").
 			WithHint("an administrator can permit it with SCHEDRESTD_OUTPUT")
 	}
-	row, err := o.job()
+	row, err := o.job(ctx)
 	if err != nil {
 		return err
 	}
@@ -111,11 +111,11 @@ func (o *output) look() error {
 
 // job returns the record of the job, from accounting if the controller no longer
 // has it.
-func (o *output) job() (row *api.JobRow, err error) {
+func (o *output) job(ctx context.Context) (row *api.JobRow, err error) {
 	job := o.params.Job
 	name, matches := partOf(job)
 	var found []model.Job
-	_, err = o.Controller.Job(o.c.Context(), o.c.Credential(), job.JobID, model.Query{Flags: model.ShowAll, Without: model.JobAllocation | model.JobNodeIndexes}, func(j *model.Job) error {
+	_, err = o.Controller.Job(ctx, o.c.Credential(), job.JobID, model.Query{Flags: model.ShowAll, Without: model.JobAllocation | model.JobNodeIndexes}, func(j *model.Job) error {
 		if matches(j) && len(found) < 2 {
 			found = append(found, *j)
 		}
@@ -165,7 +165,7 @@ func (o *output) send() error {
 	}
 	status, at, end := http.StatusOK, first.Offset, first.Size
 	o.c.Header().Set("Accept-Ranges", "bytes")
-	if ranges := o.c.Request().Header.Values("Range"); len(ranges) == 1 && o.params.Tail == 0 {
+	if ranges := o.c.Request().Header.Values("Range"); len(ranges) == 1 && o.params.Tail == 0 && o.c.Request().Header.Get("If-Range") == "" {
 		switch from, to, ok := byteRange(ranges[0], first.Size); {
 		case ok && from >= to:
 			o.c.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", first.Size))
@@ -229,7 +229,7 @@ func byteRange(header string, size uint64) (from, to uint64, ok bool) {
 
 // follow sends the file, and then what the job writes, until the job has ended.
 func (o *output) follow() error {
-	f := &followed{output: o, changed: time.Now()}
+	f := &followed{output: o, grown: time.Now(), looked: time.Now()}
 	if id := o.c.Request().Header.Get("Last-Event-ID"); id != "" && o.c.FollowsEvents() {
 		f.known = parseOutputID(id, &f.file, &f.at)
 	}
@@ -248,10 +248,20 @@ func (o *output) follow() error {
 // followed is a file that a client follows.
 type followed struct {
 	*output
-	file    OutputFile
-	at      uint64    // how far the client has the file
-	known   bool      // the client knows of the file
-	changed time.Time // when the file was last seen to grow, or the job was last looked at
+	file   OutputFile
+	at     uint64    // how far the client has the file
+	known  bool      // the client knows of the file
+	grown  time.Time // when the file was last seen to grow
+	looked time.Time // when the job was last looked at
+}
+
+// lookEvery returns the time between two looks at the job, if the file has not grown
+// for the time quiet, and between the job's end and that of the text.
+func (f *followed) lookEvery(quiet time.Duration) time.Duration {
+	if f.ended {
+		quiet = 0
+	}
+	return min(max(quiet/4, 2*f.WatchInterval), 15*f.WatchInterval)
 }
 
 // next returns the next part of the file. If there is none when ctx ends, it
@@ -262,10 +272,12 @@ func (f *followed) next(ctx context.Context) (*rest.TextPart, error) {
 		if part != nil || err != nil && ctx.Err() == nil {
 			return part, err
 		}
-		if time.Since(f.changed) >= f.quiet() {
-			if f.ended {
-				return nil, io.EOF
-			}
+		quiet := time.Since(f.grown)
+		switch every := f.lookEvery(quiet); {
+		case quiet < every || time.Since(f.looked) < every:
+		case f.ended:
+			return nil, io.EOF
+		default:
 			if err := f.lookAgain(); err != nil {
 				return nil, err
 			}
@@ -279,10 +291,21 @@ func (f *followed) next(ctx context.Context) (*rest.TextPart, error) {
 }
 
 // lookAgain asks the controller whether the job has ended. If it has, the file is
-// read once more after a while.
+// looked at for a while longer. A controller that can't be reached is asked again
+// later: the job goes on without it.
 func (f *followed) lookAgain() error {
-	f.changed = time.Now()
-	return f.look()
+	f.looked = time.Now()
+	err := f.look(f.c.Recent(f.WatchInterval))
+	switch errs.KindOf(err) {
+	case errs.NotFound:
+		f.ended = true // the controller has forgotten it
+		return nil
+	case errs.Unavailable, errs.Timeout:
+		if err != nil {
+			return nil
+		}
+	}
+	return err
 }
 
 func (f *followed) nextPart(ctx context.Context) (*rest.TextPart, error) {
@@ -310,7 +333,7 @@ func (f *followed) nextPart(ctx context.Context) (*rest.TextPart, error) {
 	}
 	part.Offset, part.Text = f.at, text
 	f.at += uint64(len(text))
-	f.changed = time.Now()
+	f.grown = time.Now()
 	file := f.file
 	part.ID = func(end uint64) string { return outputID(file, end) }
 	return part, nil
