@@ -44,7 +44,7 @@ var floors = [][]string{
 	{"gateway/dispatcher/inetd", "gateway/dispatcher/service", "gateway/dispatcher/tokenfile", "gateway/worker/broker", "gateway/worker/clientconn", "gateway/worker/proxy", "rpc/confserver/confservertest", "rpc/confserver/request"},
 	{"gateway/dispatcher/pool", "gateway/fetcher", "gateway/worker/conns", "gateway/worker/keys", "gateway/worker/meter"},
 	{"bundled/daemon", "gateway/dispatcher/auditlog", "gateway/dispatcher/dispatch", "gateway/fetcher/confined", "gateway/worker/limiter"}, // daemon contains the code that ctld and dbd share, so that neither has a copy
-	{"bundled/ctld", "bundled/dbd", "gateway/auditor", "gateway/dispatcher", "gateway/exporter", "gateway/keeper", "gateway/plan", "gateway/resolver", "gateway/worker", "privsep"},
+	{"bundled/ctld", "bundled/dbd", "gateway/auditor", "gateway/dispatcher", "gateway/exporter", "gateway/keeper", "gateway/output", "gateway/plan", "gateway/resolver", "gateway/worker", "privsep"},
 	{"bundled/demo", "cli"},
 	{"bench", "cmd", "integration", "tools/lint", "tools/packaging"},
 }
@@ -90,6 +90,7 @@ var allowedImports = map[string][]string{
 	"gateway/keeper":               {"auth/gatewaytoken", "gateway/service", "internal/hmackey", "internal/limit", "internal/rate", "ipc", "security", "security/self"},                       // holds keys
 	"gateway/plan":                 {"api/scope", "become", "become/subuid", "conf", "gateway/endpoint", "gateway/fetcher", "internal/completion", "internal/errs", "internal/excerpt", "internal/feature", "internal/guard", "internal/loglevel", "internal/release", "internal/typo", "internal/zone", "ipc", "rpc/confserver", "rpc/munge", "rpc/tlsconn", "security/self"},
 	"gateway/proof":                {"gateway/confinement", "internal/errs", "internal/limit", "ipc", "security", "security/self"},                                              // runs with the rights of a worker
+	"gateway/output":               {"gateway/service", "ipc", "security", "security/self"},
 	"gateway/resolver":             {"become", "gateway/service", "internal/errs", "internal/limit", "internal/rate", "internal/semaphore", "ipc", "security", "security/self"}, // parses answers of a directory service
 	"gateway/service":              {"ipc", "security", "security/self"},
 	"gateway/worker/broker":        {"api", "auth", "become", "gateway/worker/count", "handlers", "internal/errs", "internal/fdpass", "internal/keystate", "internal/limit", "internal/rate", "internal/semaphore", "ipc", "rpc/client", "rpc/munge", "rpc/sack", "security"},

@@ -2,6 +2,7 @@ package become
 
 import (
 	"fmt"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -27,6 +28,18 @@ func PeerFD(fd int) (Ucred, error) {
 		return Ucred{}, errs.New(errs.Denied, "the peer has no credentials")
 	}
 	return Ucred{UID: c.Uid, GID: c.Gid, PID: c.Pid}, nil
+}
+
+// PeerGroups returns the supplementary groups of the process that connected the
+// UNIX socket fd, as the kernel recorded them with its Ucred. It returns nil if
+// there are none, or more than the 1024 that a process of the gateway may have.
+func PeerGroups(fd int) []uint32 {
+	groups := make([]uint32, 1024)
+	size := uint32(4 * len(groups)) // in bytes
+	if _, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_PEERGROUPS, uintptr(unsafe.Pointer(&groups[0])), uintptr(unsafe.Pointer(&size)), 0); e != 0 || size == 0 {
+		return nil
+	}
+	return append([]uint32(nil), groups[:size/4]...)
 }
 
 // Verify returns nil if the credentials can belong to a user of the cluster,

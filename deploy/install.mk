@@ -31,7 +31,7 @@ SERVERS  = schedrestd scheddbd
 COMMANDS = schedctl
 # These programs are executable but not readable. So other processes of the same user can't trace
 # them, not even before their first instruction.
-UNREADABLE = schedrestd-config schedrestd-worker schedrestd-keeper schedrestd-resolver schedrestd-auditor schedrestd-exporter schedrestd-dispatcher schedctld
+UNREADABLE = schedrestd-config schedrestd-worker schedrestd-keeper schedrestd-resolver schedrestd-auditor schedrestd-exporter schedrestd-dispatcher schedrestd-output schedctld
 PROGRAMS = $(SERVERS) $(COMMANDS) $(UNREADABLE)
 
 UNITS    = $(patsubst deploy/systemd/%.in,%,$(wildcard deploy/systemd/*.in))

@@ -135,7 +135,7 @@ func jobOfRecord(j *model.AccountingJob, r *api.Records) model.Job {
 		ArrayTaskID: j.ArrayTaskID, ArrayTasks: j.ArrayTasks, AssocID: j.AssocID, Cluster: j.Cluster, Comment: j.DerivedExitText.String(),
 		Container: j.Container, DerivedExitCode: j.DerivedExitCode, EligibleTime: j.EligibleTime, EndTime: j.EndTime, ExitCode: j.ExitCode,
 		Extra: j.Extra.String(), FailedNode: j.FailedNode, GroupID: j.GroupID, HetJobID: j.HetJobID, HetJobOffset: j.HetJobOffset.Number,
-		Licenses: j.Licenses, MCSLabel: j.MCSLabel, Name: j.Name, Nice: model.NiceOffset, Nodes: j.Nodes, Partition: j.Partition,
+		Licenses: j.Licenses, MCSLabel: j.MCSLabel, Name: j.Name, Nice: model.NiceOffset, Nodes: j.Nodes, Partition: j.Partition, PathRules: j.PathRules,
 		Priority: j.Priority.Number, QOS: r.QOS[j.QOSID], Reservation: j.Reservation, RestartCnt: j.RestartCnt, SiteFactor: model.NiceOffset,
 		StartTime: j.StartTime, State: j.State, StateReason: j.StateReason, StdErr: j.StdErr, StdIn: j.StdIn, StdOut: j.StdOut,
 		SubmitLine: j.SubmitLine, SubmitTime: j.SubmitTime, SystemComment: j.SystemComment.String(), TimeLimit: j.TimeLimit,

@@ -206,7 +206,11 @@ func allGoldens(t *testing.T) []golden {
 	requested := requestedEndpoints(t, goldens)
 	for _, e := range api.Endpoints {
 		if !requested[e] {
-			url := "/" + e.Segment(schema.Slurm) + "/VERSION/" + placeholders.Replace(strings.TrimSuffix(e.Path, "/"))
+			spelling := schema.Slurm
+			if e.SchedOnly {
+				spelling = schema.Sched
+			}
+			url := "/" + e.Segment(spelling) + "/VERSION/" + placeholders.Replace(strings.TrimSuffix(e.Path, "/"))
 			list = append(list, golden{e.Segment(schema.Sched) + "-" + strings.ReplaceAll(e.ID, "_", "-"), e.Method, url, ""})
 		}
 	}

@@ -30,6 +30,8 @@ type Config struct {
 	Resolver   Resolver        // looks up the ids of users and groups; nil if no name can be resolved
 	Content    feature.Content // served paths; 0 for all
 
+	Output OutputFiles // reads the output of jobs; nil if no output is read
+
 	// TokenDigests returns a line about what gateway tokens are accepted by. It is
 	// nil if there are none.
 	TokenDigests func(context.Context) string

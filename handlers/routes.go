@@ -29,6 +29,8 @@ func (h *handler) routes() []rest.Route {
 			rest.Bind(api.GetJobs, h.getJobs),
 			rest.Bind(api.GetJobStates, h.getJobStates),
 			rest.Bind(api.GetJob, h.getJob),
+			rest.Bind(api.GetJobStdout, h.getJobOutput(api.Stdout)),
+			rest.Bind(api.GetJobStderr, h.getJobOutput(api.Stderr)),
 			rest.Bind(api.GetReservations, h.getReservations),
 			rest.Bind(api.GetReservation, h.getReservation),
 			rest.Bind(api.GetLicenses, h.getLicenses),

@@ -69,16 +69,10 @@ func Open(fd int, self, peer Role) (*Channel, error) {
 	return &Channel{self: self, peer: peer, file: file, raw: raw, noFDs: noFDs, oob: make([]byte, controlSize)}, nil
 }
 
-// Resume opens an end as Open does, but in the given phase, because another
-// process has already used the end. For example, the parent sends a process its
-// setup and then passes its end to the dispatcher, which resumes it.
-func Resume(fd int, self, peer Role, phase Phase) (*Channel, error) {
-	c, err := Open(fd, self, peer)
-	if err == nil {
-		c.phase = phase
-	}
-	return c, err
-}
+// Resume puts an end that was just opened into the given phase, because another
+// process has already used it. For example, the parent sends a process its setup
+// and then passes its end to the dispatcher, which resumes it.
+func (c *Channel) Resume(phase Phase) { c.phase = phase }
 
 // WithFD calls fn with the descriptor of this end, so that fn can pass it to
 // another process.
@@ -115,7 +109,7 @@ func (c *Channel) Send(m Message, fds ...int) error { return c.send(m, fds, true
 func (c *Channel) TrySend(m Message, fds ...int) error { return c.send(m, fds, false) }
 
 func (c *Channel) send(m Message, fds []int, wait bool) error {
-	frame, err := encode(m)
+	frame, err := Encode(m)
 	if err != nil {
 		return violation(c.self, KindOf(m), "%w", err)
 	}

@@ -148,8 +148,9 @@ func TestHandover(t *testing.T) {
 	keeper.SetPhase(ipc.Proving)
 	dispatcherFD, err := unix.Dup(int(parent.Fd()))
 	must(t, err)
-	dispatcher, err := ipc.Resume(dispatcherFD, ipc.Dispatcher, ipc.Keeper, ipc.Proving)
+	dispatcher, err := ipc.Open(dispatcherFD, ipc.Dispatcher, ipc.Keeper)
 	must(t, err)
+	dispatcher.Resume(ipc.Proving)
 	defer dispatcher.Close()
 
 	receive := func(c *ipc.Channel) error {

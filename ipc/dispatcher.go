@@ -143,14 +143,14 @@ type StartProcess struct {
 	Number     uint32 // number of the process; greater than all earlier numbers
 	Role       Role
 	Generation uint32
-	Client     uint64 // the worker runs as the user of the Arrival with this ID; 0: as the user in DispatcherSetup
+	Client     uint64 // the worker, or the process that reads output, runs as the user of the Arrival with this ID; 0: as the user in DispatcherSetup
 	Threads    uint32 // threads that run concurrently
 	Requests   uint32 // requests that a worker may answer concurrently
 }
 
 func (s *StartProcess) Walk(w *Walker) {
 	w.Fields(&s.Number)
-	Enum(w, &s.Role, "role", Worker, Exporter)
+	Enum(w, &s.Role, "role", Worker, Output)
 	w.Fields(&s.Generation, &s.Client, &s.Threads, &s.Requests)
 }
 

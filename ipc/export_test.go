@@ -13,7 +13,6 @@ const (
 
 var (
 	Permit   = permit
-	Encode   = encode
 	Decode   = Unmarshal
 	ParseFDs = parseFDs
 )

@@ -160,11 +160,12 @@ type Switches struct {
 	WorkerPerConnection bool // each connection has its own worker, which exits when the connection ends
 	RequireConfinement  bool // refuse to start if a part of the confinement is unavailable
 	AuditConfinement    bool // log violations of the confinement instead of killing the process
+	Output              bool // a process of the user reads the output files of the user's jobs
 }
 
 func (s *Switches) Walk(w *Walker) {
 	w.Fields(&s.DisableUserCheck, &s.DisableUnshareFiles, &s.DisableUnshareSysV, &s.BecomeUser,
-		&s.WorkerPerConnection, &s.RequireConfinement, &s.AuditConfinement)
+		&s.WorkerPerConnection, &s.RequireConfinement, &s.AuditConfinement, &s.Output)
 }
 
 // Audit configures the auditor: the path of the audit log, what happens when

@@ -117,7 +117,7 @@ var _ = Register(
 	Of[PlanFailed](70, Config, Parent, In(Configured), 5, 5+2*maxCause, 0, Closed),
 	// what the parent needs from the command line, environment and
 	// configuration; after a Plan, no more files can be requested
-	Of[Plan](71, Config, Parent, In(Configured), 101, MaxMessage-1, 0, Planned),
+	Of[Plan](71, Config, Parent, In(Configured), 102, MaxMessage-1, 0, Planned),
 	// an address to listen on
 	Of[PlanListen](72, Config, Parent, In(Planned), 9, 9+maxListen+maxSocketPath+maxBound*(2+maxNetip), 0, Initial),
 	// ranges of subordinate uids, in ascending order
@@ -125,7 +125,7 @@ var _ = Register(
 	// the Setup of the workers, which ends the Plan
 	Of[PlanSetup](74, Config, Parent, In(Planned), 40, MaxMessage-1, 0, Closed),
 	// how this run of the gateway serves
-	Of[DispatcherSetup](80, Parent, Dispatcher, In(Handover), 66, MaxMessage-1, 0, Serving),
+	Of[DispatcherSetup](80, Parent, Dispatcher, In(Handover), 67, MaxMessage-1, 0, Serving),
 	// a listener, for the log
 	Of[Listening](105, Parent, Dispatcher, In(Serving), 5, 5+MaxAddress, 0, Initial),
 	// the channel on which accepted connections arrive, and a netlink socket that reports the owners of sockets

@@ -167,7 +167,7 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 // messages.
 func TestEveryRowIsHeard(t *testing.T) {
 	handled := map[ipc.Role]map[string]bool{}
-	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*"}, ipc.Dispatcher: {"../gateway/service", "../gateway/dispatcher", "../gateway/dispatcher/*"}, ipc.Worker: {"../gateway/worker", "../gateway/worker/*"}, ipc.Keeper: {"../gateway/service", "../gateway/keeper"}, ipc.Config: {"../gateway/plan"}, ipc.Resolver: {"../gateway/service", "../gateway/resolver"}, ipc.Auditor: {"../gateway/service", "../gateway/auditor"}, ipc.Exporter: {"../gateway/service", "../gateway/exporter"}} {
+	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*"}, ipc.Dispatcher: {"../gateway/service", "../gateway/dispatcher", "../gateway/dispatcher/*"}, ipc.Worker: {"../gateway/worker", "../gateway/worker/*"}, ipc.Keeper: {"../gateway/service", "../gateway/keeper"}, ipc.Config: {"../gateway/plan"}, ipc.Resolver: {"../gateway/service", "../gateway/resolver"}, ipc.Auditor: {"../gateway/service", "../gateway/auditor"}, ipc.Exporter: {"../gateway/service", "../gateway/exporter"}, ipc.Output: {"../gateway/service", "../gateway/output"}} {
 		handled[role] = map[string]bool{"Attributes": true} // ReceiveSetup does
 		var files []string
 		for _, dir := range dirs {
@@ -216,7 +216,7 @@ func TestEveryRowIsHeard(t *testing.T) {
 		}
 	}
 	for _, r := range ipc.Table() {
-		for _, role := range []ipc.Role{ipc.Parent, ipc.Worker, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Config, ipc.Dispatcher, ipc.Exporter} {
+		for _, role := range []ipc.Role{ipc.Parent, ipc.Worker, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Config, ipc.Dispatcher, ipc.Exporter, ipc.Output} {
 			for _, route := range r.Routes {
 				if route.To.Has(role) && !handled[role][r.Name] {
 					t.Errorf("no %s handles %s", role, r.Name)

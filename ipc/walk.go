@@ -237,21 +237,14 @@ func List[T any](w *Walker, s *[]T, limit, minSize int, each func(*T)) {
 	}
 }
 
-// encode returns m as a frame: its kind, then its fields.
-func encode(m Message) ([]byte, error) {
+// Encode returns m as a frame: its kind, then its fields.
+func Encode(m Message) ([]byte, error) {
 	w := &Walker{buf: []byte{byte(KindOf(m))}}
 	m.Walk(w)
 	if w.err == nil && len(w.buf) > MaxMessage {
 		w.fail("is longer than %d bytes", MaxMessage)
 	}
 	return w.buf, w.err
-}
-
-// Marshal returns the encoded fields of m. Another message can carry them as a
-// field.
-func Marshal(m Message) ([]byte, error) {
-	frame, err := encode(m)
-	return frame[1:], err
 }
 
 // Unmarshal reads the fields of m from b and rejects leftover bytes.

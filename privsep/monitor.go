@@ -298,11 +298,7 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 		return m.handleStart(d, msg)
 	case *ipc.SignalProcess:
 		if p := d.processes[msg.Number]; p != nil {
-			s := unix.SIGUSR1
-			if msg.Kill {
-				s = unix.SIGKILL
-			}
-			p.Signal(s)
+			p.Signal(map[bool]unix.Signal{false: unix.SIGUSR1, true: unix.SIGKILL}[msg.Kill])
 		}
 	case *ipc.RenewGeneration:
 		if len(m.generations) > maxGenerations {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/become"
 )
 
 // peers records the users of open connections, with become_user. A compromised
@@ -21,7 +23,7 @@ import (
 type peers struct {
 	epoll    int
 	max      int // number of connections above which the parent checks which are open
-	byID     map[uint64]ids
+	byID     map[uint64]peer
 	lastID   uint64
 	lastSeen map[ids]time.Time // when each user was last known to have a connection, in the last Limits.Absence
 }
@@ -29,9 +31,15 @@ type peers struct {
 // ids identifies the user of a connection.
 type ids struct{ uid, gid uint32 }
 
+// peer is the client of a connection.
+type peer struct {
+	ids
+	groups []uint32 // supplementary groups of the process that connected
+}
+
 func newPeers(max int) (*peers, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	return &peers{epoll: epoll, max: max, byID: map[uint64]ids{}, lastSeen: map[ids]time.Time{}}, err
+	return &peers{epoll: epoll, max: max, byID: map[uint64]peer{}, lastSeen: map[ids]time.Time{}}, err
 }
 
 // add records the user of the connection fd, and returns the number of the
@@ -44,7 +52,7 @@ func (p *peers) add(fd int, user ids) (number uint64, err error) {
 	if err = unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &e); err != nil {
 		return 0, fmt.Errorf("watch a connection: %w", err)
 	}
-	p.byID[p.lastID] = user
+	p.byID[p.lastID] = peer{user, become.PeerGroups(fd)}
 	p.lastSeen[user] = time.Now()
 	return p.lastID, nil
 }
@@ -57,14 +65,14 @@ func (p *peers) exceedMax() bool {
 	return len(p.byID) > p.max
 }
 
-// find returns the user of a connection, if this user has an open connection.
-func (p *peers) find(number uint64) (user ids, ok bool) {
-	user, isKnown := p.byID[number]
+// find returns the client of a connection, if its user has an open connection.
+func (p *peers) find(number uint64) (client peer, ok bool) {
+	client, isKnown := p.byID[number]
 	p.forgetClosed()
 	for _, other := range p.byID {
-		ok = ok || isKnown && other == user
+		ok = ok || isKnown && other.ids == client.ids
 	}
-	return user, ok
+	return client, ok
 }
 
 // forgetClosed removes connections that their clients have closed.
@@ -95,15 +103,15 @@ func (p *peers) forgetReleased() {
 			open[number] = true
 		}
 	}
-	maps.DeleteFunc(p.byID, func(number uint64, _ ids) bool { return !open[number] })
+	maps.DeleteFunc(p.byID, func(number uint64, _ peer) bool { return !open[number] })
 }
 
 // updateSeen updates lastSeen. Users who have had no connection for
 // limit are no longer in it.
 func (p *peers) updateSeen(now time.Time, limit time.Duration) {
 	p.forgetReleased()
-	for _, user := range p.byID {
-		p.lastSeen[user] = now
+	for _, client := range p.byID {
+		p.lastSeen[client.ids] = now
 	}
 	maps.DeleteFunc(p.lastSeen, func(_ ids, at time.Time) bool { return now.Sub(at) >= limit })
 }

@@ -46,7 +46,7 @@ func TestPeers(t *testing.T) {
 			tt.act(c)
 			p.forgetReleased()
 			got, ok := p.find(c.number)
-			if ok != tt.want || ok && got != alice {
+			if ok != tt.want || ok && got.ids != alice {
 				t.Errorf("found %v %v, want %v", got, ok, tt.want)
 			}
 			if _, ok := p.find(other.number); !ok {

@@ -13,7 +13,7 @@ import (
 // runningProcess is a process that the dispatcher asked for.
 type runningProcess struct {
 	*spawn.Child
-	isUsersOwn bool // with become_user: a worker that runs as the user of a connection
+	isUsersOwn bool // with become_user: it runs as the user of a connection
 	isAuditor  bool // Child.Channel stays open, because the parent sends the auditor files later, too
 }
 
@@ -21,23 +21,24 @@ type runningProcess struct {
 // dispatcher a channel to the process. It returns an error if the dispatcher
 // broke the protocol.
 func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.StartProcess) error {
-	g := m.generations[r.Generation]
-	if r.Number <= d.lastProcessNumber || g == nil || m.programs[r.Role] == nil || r.Role == ipc.Dispatcher || r.Role == ipc.Keeper && g != m.nextGeneration || r.Threads < 1 || r.Threads > m.config().Threads {
+	g, c := m.generations[r.Generation], m.config()
+	switch {
+	case r.Number <= d.lastProcessNumber || g == nil || m.programs[r.Role] == nil || r.Role == ipc.Dispatcher || r.Role == ipc.Keeper && g != m.nextGeneration || r.Threads < 1 || r.Threads > c.Threads:
 		return fmt.Errorf("requested process %d of generation %d with %d threads, with the role %s", r.Number, r.Generation, r.Threads, r.Role)
-	}
-	if maxProcesses := m.config().maxProcesses(); len(d.processes) >= maxProcesses {
-		return fmt.Errorf("requested more than %d processes", maxProcesses)
+	case r.Role == ipc.Auditor && m.auditLog == nil:
+		return errors.New("requested an auditor without an audit log")
+	case r.Role == ipc.Output && (!c.Switches.Output || m.service.Root && (!c.Switches.BecomeUser || r.Client == 0)):
+		return errors.New("requested a process that reads output, but for no user whom the kernel has named")
+	case len(d.processes) >= c.maxProcesses():
+		return fmt.Errorf("requested more than %d processes", c.maxProcesses())
 	}
 	d.lastProcessNumber = r.Number
-	if r.Role == ipc.Auditor && m.auditLog == nil {
-		return errors.New("requested an auditor without an audit log")
-	}
 	child, err := m.startProcess(g, r)
 	if err != nil {
 		m.send(&ipc.StartFailed{Number: r.Number, Failure: ipc.FailureOf(err)})
 		return nil
 	}
-	p := &runningProcess{child, r.Role == ipc.Worker && r.Client != 0 && m.config().Switches.BecomeUser, r.Role == ipc.Auditor}
+	p := &runningProcess{child, (r.Role == ipc.Worker || r.Role == ipc.Output) && r.Client != 0 && c.Switches.BecomeUser, r.Role == ipc.Auditor}
 	d.processes[r.Number] = p
 	if !p.isAuditor {
 		m.handOverProcess(d, r.Number, child)
@@ -77,10 +78,13 @@ func (m *monitor) startProcess(g *generation, r *ipc.StartProcess) (child *spawn
 	spec := spawn.Spec{Role: r.Role, Threads: int(r.Threads), Files: c.maxFiles()}
 	p, setup := m.programs[r.Role], c.serviceSetup()
 	switch r.Role {
-	case ipc.Worker:
-		identity, err := m.identityFor(r.Client)
+	case ipc.Worker, ipc.Output:
+		identity, err := m.identityFor(r)
 		if err != nil {
 			return nil, err
+		}
+		if r.Role == ipc.Output {
+			return p.Start(m.resolverSpawner, identity, spec, &setup)
 		}
 		worker := c.Setup
 		worker.Requests = r.Requests
@@ -105,18 +109,22 @@ func (m *monitor) startProcess(g *generation, r *ipc.StartProcess) (child *spawn
 }
 
 // identityFor returns the identity of a worker that is to serve the connection
-// with the given number. A number of 0 means that the worker is not meant for a
-// particular connection.
-func (m *monitor) identityFor(connection uint64) (security.Identity, error) {
+// r.Client, or of the process that reads output for this connection's user. A
+// number of 0 means that the process is not meant for a particular connection.
+// Workers have no supplementary groups, since they open no files.
+func (m *monitor) identityFor(r *ipc.StartProcess) (security.Identity, error) {
 	switch {
 	case m.inetdClient != nil:
 		return m.service.Identity, nil
-	case !m.config().Switches.BecomeUser || connection == 0:
+	case !m.config().Switches.BecomeUser || r.Client == 0:
 		return m.config().defaultIdentity(m.service), nil
 	}
-	peer, ok := m.peers.find(connection)
+	client, ok := m.peers.find(r.Client)
 	if !ok {
-		return security.Identity{}, errs.New(errs.Unavailable, "the connection for which the worker was requested is closed")
+		return security.Identity{}, errs.New(errs.Unavailable, "the connection for which the %s was requested is closed", r.Role)
 	}
-	return security.Identity{UID: peer.uid, GID: peer.gid}, nil
+	if r.Role == ipc.Worker {
+		client.groups = nil
+	}
+	return security.Identity{UID: client.uid, GID: client.gid, Groups: client.groups}, nil
 }

@@ -24,6 +24,27 @@ func keyOf(e *api.Endpoint) string {
 	return "name"
 }
 
+// text writes the media types of an answer that is text, of which a document for
+// generators lists only the first.
+func (d *writer) text() {
+	d.Key("content")
+	d.BeginObject()
+	kinds := []string{"text/plain"}
+	if d.Served {
+		kinds = append(kinds, "text/event-stream")
+	}
+	for _, kind := range kinds {
+		d.Key(kind)
+		d.BeginObject()
+		d.Key("schema")
+		d.BeginObject()
+		d.pair("type", "string")
+		d.EndObject()
+		d.EndObject()
+	}
+	d.EndObject()
+}
+
 // events writes the media type of a stream of events. Generators give the answer
 // of an operation the type of all its media types together, so that a program
 // could no longer read the list without a check. So only a gateway's own document

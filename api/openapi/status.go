@@ -34,6 +34,10 @@ func (d *writer) responses(op operation) {
 		switch {
 		case isSuccess(status):
 			d.pair("description", op.AnswerDoc)
+			if op.Text {
+				d.text()
+				break
+			}
 			d.content(op.view, "", op.Collection, op.answer)
 		case status == "default" && !d.lists(isSuccess):
 			d.pair("description", op.AnswerDoc+"; otherwise see errors")

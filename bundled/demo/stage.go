@@ -110,6 +110,9 @@ func (s *stage) startDaemons(ctx context.Context) error {
 	}
 	gateway := s.Schedrestd(bin, s.Listen)
 	gateway.Env = append(gateway.Env, "SCHEDRESTD_IDEMPOTENCY_FILE="+filepath.Join(s.Dir, "run", "idempotency"))
+	if os.Geteuid() != 0 { // root's gateway reads output only for users whom the kernel names
+		gateway.Env = append(gateway.Env, "SCHEDRESTD_OUTPUT=sockets")
+	}
 	if err := s.start(ctx, "gateway", gateway); err != nil {
 		return err
 	}

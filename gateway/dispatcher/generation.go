@@ -47,6 +47,9 @@ func (d *dispatcher) newGeneration(a announced) *generation {
 	g := &generation{announced: a}
 	g.Generation = pool.NewGeneration(pool.Generation{Config: d.poolConfig(a.setup), ID: a.ID,
 		Provision: g.provision, Audit: g.audit})
+	if d.config.Switches.Output {
+		g.Output = d.startOutput(g)
+	}
 	g.OnUnused = func() { d.closing.Go(func() { g.close(); d.parent.Send(&ipc.GenerationReleased{ID: g.ID}) }) }
 	return g
 }
@@ -177,6 +180,24 @@ func (d *dispatcher) startKeeper(g *generation) (*ipc.KeysResult, error) {
 	}
 }
 
+// startOutput returns a function that starts a process that reads output for a
+// worker of g, as the user of one of the worker's connections.
+func (d *dispatcher) startOutput(g *generation) func(uint64, *work.WorkerChannel, *ipc.Channel) (pool.OutputProcess, error) {
+	return func(client uint64, worker *work.WorkerChannel, to *ipc.Channel) (pool.OutputProcess, error) {
+		p, err := d.output.StartFor(d.starter, g.BuildGeneration.ID, client, service.Hooks{Report: d.reportViolation})
+		if err == nil {
+			if err = p.Introduce(worker, to); err != nil {
+				p.Stop()
+			}
+		}
+		if err != nil {
+			d.log.Warn("no process reads output", errs.LogAttrs(errs.HintOf(err), "uid", worker.UID, "error", err)...)
+			return nil, err
+		}
+		return p, nil
+	}
+}
+
 // followTokens gives the keeper of g the register of gateway tokens, if there is
 // one, and follows the file until the keeper exits. A register that can't be used
 // prevents the start. Later, it must not keep a new key from being used, or a keeper
@@ -239,10 +260,8 @@ func (g *generation) onServiceExit(f func(*service.Process)) {
 // isBroken reports whether a service of g has exited.
 func (g *generation) isBroken() bool {
 	for _, p := range g.services() {
-		select {
-		case <-p.Done:
+		if p.Exited() {
 			return true
-		default:
 		}
 	}
 	return false

@@ -36,3 +36,19 @@ func TestBecomeUserIsRefused(t *testing.T) {
 		t.Errorf("without root: %v", err)
 	}
 }
+
+// TestOutputIsRefused checks that output is read only if the kernel names the user,
+// or if only this process's user is served.
+func TestOutputIsRefused(t *testing.T) {
+	for _, tt := range []struct {
+		root, become bool
+		want         string
+	}{{root: true, want: "needs become_user"}, {root: true, become: true}, {}} {
+		o := options{start: ipc.ConfigSetup{Root: tt.root}}
+		o.Run.Switches.Output, o.Run.Switches.BecomeUser = true, tt.become
+		err := o.checkOutput()
+		if (err != nil) != (tt.want != "") || err != nil && (!strings.Contains(err.Error(), tt.want) || errs.HintOf(err) == "") {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+}

@@ -63,6 +63,7 @@ func TestPrecedence(t *testing.T) {
 				}
 				return from.servers.String()
 			}},
+		"SCHEDRESTD_OUTPUT":       {value: "sockets", want: true, otherValue: "off", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.Run.Switches.Output }},
 		"SCHEDRESTD_CONF_CA":      {value: "/a", want: "/a", otherValue: "/b", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.ConfCA }},
 		"SCHEDRESTD_CONF_CACHE":   {value: "/a", want: "/a", otherValue: "/b", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.cache(origin{}).Dir }},
 		"SCHEDRESTD_CONF_TOKEN":   {value: "/a", want: "/a", otherValue: "/b", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.ConfToken }},
@@ -145,6 +146,9 @@ func TestPrecedence(t *testing.T) {
 			}
 			t.Setenv(name, test.value)
 			o := parseOptions(t, strings.Fields(args)...)
+			if v == "SCHEDRESTD_OUTPUT" { // for root it needs become_user, which excludes tokens
+				o.start.Root = false
+			}
 			if len(o.Listen) == 0 {
 				o.Listen = []string{":1", "unix:/s"}
 			}

@@ -60,6 +60,7 @@ func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *con
 	row("limits", "connections=%d workers=%d threads=%d body=%d", plan.Numbers.Connections, plan.Numbers.Workers, plan.Numbers.Threads, s.Limits.Body)
 	row("rate", "%s", describeRate(s.Admission))
 	row("security", "%s", cmp.Or(strings.Join(o.SetSwitches(), ", "), "no switches"))
+	row("output", "%s", describeOutput(plan))
 	row("log", "%s", logTo)
 	row("audit log", "%s", cmp.Or(plan.Audit.Path, "off"))
 	row("idempotency", "%s", cmp.Or(plan.Audit.Claims, "off"))
@@ -251,6 +252,17 @@ func describeLocal(plan *query.WholePlan) string {
 		return "accepted at UNIX sockets, each with workers of their own"
 	}
 	return "accepted at UNIX sockets, if they are the user of the gateway"
+}
+
+// describeOutput returns who can read the output of jobs.
+func describeOutput(plan *query.WholePlan) string {
+	switch {
+	case !plan.Switches.Output:
+		return "not read"
+	case plan.Switches.BecomeUser:
+		return "read by each connected user, of their own jobs"
+	}
+	return "read by the user of the gateway, of their own jobs"
 }
 
 // describeTLS returns the files of TLS.

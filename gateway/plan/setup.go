@@ -108,13 +108,17 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, error) {
 	s := o.Setup
 	if m != listening {
-		s.Register = "" // see announce
+		s.Register, o.Run.Switches.Output = "", false // see announce
 	}
+	s.Output = o.Run.Switches.Output
 	s.Cluster, s.Hosts, s.Limits = c.ClusterName, o.fixedHosts(), o.limits(c)
 	s.UserClaim, s.ClientIDs, s.ClientIDsOnly = c.UserClaimField, c.ClientIDs, c.ClientIDsOnly
 	s.JSON, s.YAML = o.jsonLayout(c), o.yamlLayout(c)
 	if len(s.Statuses) == 0 {
 		s.Statuses = feature.DefaultStatuses
+	}
+	if err := o.checkOutput(); err != nil {
+		return s, err
 	}
 	versions, err := o.RequestedVersions()
 	if err != nil {
@@ -143,6 +147,15 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, 
 		return s, err
 	}
 	return s, addDaemons(c, &s, log)
+}
+
+// checkOutput refuses to read output for users whom the kernel does not name.
+func (o *options) checkOutput() error {
+	if o.Run.Switches.Output && o.start.Root && !o.Run.Switches.BecomeUser {
+		return errs.New(errs.Invalid, "SCHEDRESTD_OUTPUT=sockets needs become_user: the kernel must name the user whose files are read").
+			WithHint("SCHEDRESTD_SECURITY=become_user, with -a rest_auth/local and local sockets only; or remove SCHEDRESTD_OUTPUT")
+	}
+	return nil
 }
 
 // limits returns the limits for each client.

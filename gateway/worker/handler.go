@@ -77,6 +77,9 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 	if setup.Register != "" {
 		cfg.TokenDigests = k.Digests
 	}
+	if setup.Output && b != nil {
+		cfg.Output = b.Output()
+	}
 	cfg.Users, cfg.Resolver = users, users
 	return handlers.New(cfg), nil
 }

@@ -54,7 +54,7 @@ func (s *server) handleMessages() {
 			}
 		case *ipc.StdioConnection:
 			s.serveStdio(m.FDs[0], m.FDs[1], msg)
-		case *work.Dialed, *work.DialFailed, *work.DialedBatch, *work.ConnectedBatch:
+		case *work.Dialed, *work.DialFailed, *work.DialedBatch, *work.ConnectedBatch, *work.NoOutput:
 			s.broker.Deliver(m)
 		case *work.ServiceChannel:
 			err = s.connectService(msg.Service, m.FDs[0])

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -44,6 +45,12 @@ func (c *Call) setOrigin() {
 		limit.Keep = max(limit.Keep, c.server.WatchInterval)
 	}
 	c.ctx = origin.With(c.r.Context(), limit)
+}
+
+// Recent returns a context for questions to the controller whose answers may be that
+// old, so that requests that ask the same share them.
+func (c *Call) Recent(age time.Duration) context.Context {
+	return origin.With(c.r.Context(), &origin.Origin{After: time.Now().Add(-age), Keep: age})
 }
 
 // maxAge returns the maximum age of an answer according to the Cache-Control

@@ -63,6 +63,8 @@ func Status(err error) int {
 		return http.StatusRequestHeaderFieldsTooLarge
 	case errs.PreconditionFailed:
 		return http.StatusPreconditionFailed
+	case errs.RangeNotSatisfiable:
+		return http.StatusRequestedRangeNotSatisfiable
 	case errs.Unchanged:
 		return http.StatusNotModified
 	}

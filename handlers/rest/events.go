@@ -47,6 +47,9 @@ func (s *Server) StopWaiting(reason string) { s.stopWaiting(stopReason{errors.Ne
 
 // offers returns the media types that the answer can have.
 func (q *request) offers() []string {
+	if q.route != nil && q.route.Text {
+		return []string{MediaText, MediaEvents}
+	}
 	if q.route != nil && q.route.Collection != "" {
 		return append(BodyMedia[:len(BodyMedia):len(BodyMedia)], MediaEvents)
 	}
@@ -56,6 +59,17 @@ func (q *request) offers() []string {
 // sendStream sends the records of a view, and then their changes, until the client
 // leaves or the server ends the stream.
 func sendStream[R any](c *Call, view *feed.View[R]) error {
+	return c.stream(MediaEvents, func(ctx context.Context, out *eventWriter) {
+		stream := startStream(ctx, out, view)
+		defer stream.Close()
+		sendEvents(ctx, out, stream)
+	})
+}
+
+// stream answers with what the function send writes. It has no end of its own: the
+// context ends when the client leaves, when its token expires, or when the server
+// ends the stream.
+func (c *Call) stream(media string, send func(context.Context, *eventWriter)) error {
 	ctx, _, end, err := c.park()
 	if err != nil {
 		return err
@@ -67,7 +81,7 @@ func sendStream[R any](c *Call, view *feed.View[R]) error {
 		defer cancel()
 	}
 	h := c.Header()
-	h.Set("Content-Type", MediaEvents)
+	h.Set("Content-Type", media)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // for nginx, which would collect events
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -81,10 +95,7 @@ func sendStream[R any](c *Call, view *feed.View[R]) error {
 		c.idle += time.Since(begun)
 	}(time.Now())
 	c.w.stopped = nil // so that the last event can say why
-	out := &eventWriter{c: c, ctx: ctx, flush: http.NewResponseController(c.w).Flush}
-	stream := startStream(ctx, out, view)
-	defer stream.Close()
-	sendEvents(ctx, out, stream)
+	send(ctx, &eventWriter{c: c, ctx: ctx, flush: http.NewResponseController(c.w).Flush})
 	return nil
 }
 
@@ -124,13 +135,7 @@ func sendEvents[R any](ctx context.Context, out *eventWriter, stream *feed.Strea
 			snapshot, err = nil, context.Cause(ctx)
 		}
 		switch {
-		case out.c.tokenEnd() == errRevoked:
-			out.end(errRevoked, stopReason{errors.New("the gateway token is no longer accepted")})
-			return
-		case out.c.tokenEnd() != nil:
-			out.end(out.c.tokenEnd(), nil)
-			return
-		case out.err != nil || out.c.r.Context().Err() != nil: // the client has left
+		case out.over():
 			return
 		case err == errIdle:
 			out.comment()
@@ -149,6 +154,20 @@ func sendEvents[R any](ctx context.Context, out *eventWriter, stream *feed.Strea
 		}
 		out.lag(stream.Lag())
 	}
+}
+
+// over reports whether the token is no longer accepted, for which it sends the last
+// event, or the client has left.
+func (w *eventWriter) over() bool {
+	switch {
+	case w.c.tokenEnd() == errRevoked:
+		w.end(errRevoked, stopReason{errors.New("the gateway token is no longer accepted")})
+	case w.c.tokenEnd() != nil:
+		w.end(w.c.tokenEnd(), nil)
+	case w.err == nil && w.c.r.Context().Err() == nil:
+		return false
+	}
+	return true
 }
 
 // untilExpiry returns the time until the token of the request expires.
@@ -202,8 +221,8 @@ var eventCounts = map[string]feed.Count{
 // event adds an event. The data is one line; nil stands for an empty object,
 // because an event without data is ignored.
 func (w *eventWriter) event(name, id string, data []byte) {
-	if w.err == nil {
-		w.c.server.Worker.CountWatch(eventCounts[name], 1)
+	if count, ok := eventCounts[name]; ok && w.err == nil {
+		w.c.server.Worker.CountWatch(count, 1)
 	}
 	w.text("event: " + name + "\n")
 	if id != "" {

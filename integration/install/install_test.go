@@ -32,6 +32,7 @@ var installedFiles = map[string]fs.FileMode{
 	"sbin/schedrestd-resolver":   0o711,
 	"sbin/schedrestd-auditor":    0o711,
 	"sbin/schedrestd-exporter":   0o711,
+	"sbin/schedrestd-output":     0o711,
 	"sbin/schedrestd-dispatcher": 0o711,
 	"sbin/schedrestd-worker":     0o711,
 

@@ -50,6 +50,9 @@ var violations = map[string]struct {
 	"an auditor without an audit log": {func(g uint32) []ipc.Message {
 		return []ipc.Message{&ipc.StartProcess{Number: 1, Role: ipc.Auditor, Generation: g, Threads: 1}}
 	}, "without an audit log"},
+	"a process that reads files, although no output is read": {func(g uint32) []ipc.Message {
+		return []ipc.Message{&ipc.StartProcess{Number: 1, Role: ipc.Output, Generation: g, Threads: 1}}
+	}, "for no user whom the kernel has named"},
 	"CheckLogFile without an audit log": {func(uint32) []ipc.Message { return []ipc.Message{new(ipc.CheckLogFile)} }, "sent CheckLogFile"},
 	"another generation's outcome": {func(g uint32) []ipc.Message {
 		return []ipc.Message{&ipc.GenerationResult{ID: g + 1, Result: ipc.Result{OK: true}}}
@@ -97,7 +100,7 @@ func (c *compromised) Handle(m ipc.Received) (bool, error) {
 	case *ipc.StartFailed:
 		slog.Info("got no worker", "number", msg.Number, "error", msg.Err())
 	case *ipc.GenerationSetup:
-		if c.part == readsNoConnections || c.part == doesNotStop || c.part == startsForAbsentUser {
+		if c.part == readsNoConnections || c.part == doesNotStop || c.part == startsForAbsentUser || c.part == readsForAbsentUser {
 			return true, c.parent.Send(&ipc.GenerationResult{ID: c.build, Result: ipc.Result{OK: true}})
 		}
 		for _, m := range violations[c.part].send(c.build) {
@@ -114,6 +117,7 @@ const (
 	readsNoConnections  = "reads no connections"
 	doesNotStop         = "does not stop"
 	startsForAbsentUser = "starts workers for a user who has disconnected"
+	readsForAbsentUser  = "reads the files of a user who has disconnected"
 	compromisedServes   = "the compromised dispatcher serves"
 )
 
@@ -132,11 +136,15 @@ func (c *compromised) answerPings(fd int) {
 	}
 }
 
-// startTwice requests a worker for a connection, and another one after the
-// client has closed the connection. It never reports that, and keeps its copy
+// startTwice requests a process for a connection, a worker or one that reads
+// files, and another one after the client has closed the connection. It never reports that, and keeps its copy
 // of the descriptor.
 func (c *compromised) startTwice(a *ipc.Arrival, fd int) error {
-	start := &ipc.StartProcess{Number: 1, Role: ipc.Worker, Generation: c.build, Client: a.ID, Threads: 1, Requests: 1}
+	role := ipc.Worker
+	if c.part == readsForAbsentUser {
+		role = ipc.Output
+	}
+	start := &ipc.StartProcess{Number: 1, Role: role, Generation: c.build, Client: a.ID, Threads: 1, Requests: 1}
 	if err := c.parent.Send(start); err != nil {
 		return err
 	}

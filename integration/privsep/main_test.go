@@ -24,6 +24,7 @@ import (
 	auditing "schedrestd/gateway/auditor"
 	"schedrestd/gateway/dispatcher"
 	"schedrestd/gateway/fetcher/confined"
+	"schedrestd/gateway/output"
 	"schedrestd/gateway/proof"
 	program "schedrestd/gateway/worker"
 	"schedrestd/integration/privsep/parent"
@@ -71,6 +72,8 @@ func TestMain(m *testing.M) {
 		os.Exit(auditing.Main())
 	case os.Args[0] == programs.Name(ipc.Exporter):
 		os.Exit(playExporter(os.Args[1:]))
+	case os.Args[0] == programs.Name(ipc.Output):
+		os.Exit(output.Main())
 	case os.Args[0] == programs.Name(ipc.Keeper):
 		os.Exit(playKeeper(os.Args[1]))
 	case confined.Requested(os.Args):
@@ -208,7 +211,7 @@ func buildParent(path string) bool {
 }
 
 // started lists the roles whose programs a parent starts.
-var started = []ipc.Role{ipc.Worker, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Exporter, ipc.Dispatcher}
+var started = []ipc.Role{ipc.Worker, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Exporter, ipc.Dispatcher, ipc.Output}
 
 // replace puts links to the programs into a new directory, except to the
 // program for role. It calls change with the missing program's path, so that

@@ -37,23 +37,25 @@ func TestDispatcherMisbehaves(t *testing.T) {
 		g := launch(t, plainUser(t), testConfig{Silence: hangLimit, Argv: argv{ipc.Dispatcher: {"compromised", readsNoConnections}}})
 		g.awaitReason("dispatcher exited", "has not read its channel for 5s")
 	})
-	t.Run("starts workers for a user who has disconnected", func(t *testing.T) {
-		needRoot(t)
-		t.Parallel()
-		socket := sharedDir(t) + "/s"
-		c := testConfig{Listen: listens("unix:" + socket), Argv: argv{ipc.Dispatcher: {"compromised", startsForAbsentUser}}}
-		c.Switches.BecomeUser, c.Setup.Local = true, true
-		g := launch(t, nil, c)
-		said := func(what string) {
-			g.await("not a record", func(r map[string]any) bool { return strings.Contains(fmt.Sprint(r["raw"]), what) })
-		}
-		said(compromisedServes)
-		client, err := thread.DialAs(31001, 31101, socket)
-		must(t, err)
-		said(`"got a worker" number=1`)
-		client.Close()
-		said(`"got no worker" number=2`)
-	})
+	for _, part := range []string{startsForAbsentUser, readsForAbsentUser} {
+		t.Run(part, func(t *testing.T) {
+			needRoot(t)
+			t.Parallel()
+			socket := sharedDir(t) + "/s"
+			c := testConfig{Listen: listens("unix:" + socket), Argv: argv{ipc.Dispatcher: {"compromised", part}}}
+			c.Switches.BecomeUser, c.Switches.Output, c.Setup.Local = true, true, true
+			g := launch(t, nil, c)
+			said := func(what string) {
+				g.await("not a record", func(r map[string]any) bool { return strings.Contains(fmt.Sprint(r["raw"]), what) })
+			}
+			said(compromisedServes)
+			client, err := thread.DialAs(31001, 31101, socket)
+			must(t, err)
+			said(`"got a worker" number=1`)
+			client.Close()
+			said(`"got no worker" number=2`)
+		})
+	}
 	t.Run("does not stop", func(t *testing.T) {
 		t.Parallel()
 		g := launch(t, plainUser(t), testConfig{Stop: time.Second, Argv: argv{ipc.Dispatcher: {"compromised", doesNotStop}}})

@@ -43,6 +43,8 @@ const (
 
 	PreconditionFailed // a condition of the request is false
 
+	RangeNotSatisfiable // the requested bytes are beyond the end
+
 	Unchanged // not a failure: the requested object has not changed
 )
 

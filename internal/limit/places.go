@@ -153,6 +153,10 @@ var (
 	KeeperTokens = semaphore.Row{Name: "tokens that the keeper verifies", Process: "worker", Key: "source", Total: 64, Share: 32, Lends: true,
 		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("keeper_tokens")}
 
+	// A part is read in no time, unless a file system hangs.
+	OutputParts = semaphore.Row{Name: "parts of output files that are being read", Process: "worker", Key: "user", Total: 32, Share: 16,
+		Wait: semaphore.Forever, Refused: "503 after 10s", Counts: semaphore.NewCounts("output")}
+
 	// The resolver does not run more look-ups for a worker, and there they would
 	// be served in the order of their arrival.
 	Lookups = semaphore.Row{Name: "look-ups of users and groups", Process: "worker", Key: "user or source", Total: 2, Share: 1, Lends: true,
@@ -221,7 +225,7 @@ var Places = []semaphore.Row{
 	Requests, RefusedConns, Parked, Feeds, Passes, Parsing,
 	AnswerMemory, KeptAnswers, Renderings, NoMemoryLimit,
 	LongRequests, LongConns, Bursts, Estimates, Probes, AccountingCalls, IdleSessions, TokenQuestions,
-	DispatcherQuestions, Signatures, KeeperTokens, Lookups, AccountSearches, NameLookups,
+	DispatcherQuestions, Signatures, KeeperTokens, OutputParts, Lookups, AccountSearches, NameLookups,
 	ResolverLookups, ResolverDispatcherLookups, MetricsConns, Scrapes,
 	DaemonConns, DaemonQueries, LargeJobs, Transactions, ControllerRequestBytes, DaemonRequestBytes, DaemonSpoolBytes, JobSpace, JobRecords, SuperBytes,
 }

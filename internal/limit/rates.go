@@ -37,6 +37,10 @@ var (
 	// second.
 	AuditBytes = rate.Row{Name: "bytes of changes in the audit log", Process: "worker", Key: "user", Burst: 16 << 20, PerSecond: 32 << 10, Max: 10_000, Refused: "429"}
 
+	// A client that downloads a large file takes its processor time in turns with
+	// other requests.
+	OutputBytes = rate.Row{Name: "bytes of output files", Process: "worker", Key: "user", Burst: 64 << 20, PerSecond: 64 << 20, Max: 10_000, Refused: "waits"}
+
 	// Package http2server describes the price of frames. The burst of 1000 is
 	// nghttp2's default for cancelled requests. The rate permits 33 cancelled
 	// requests a second, as in nghttp2.
@@ -121,7 +125,7 @@ const LogLineSize = 200
 // Rates lists all rows of rates, in the order of the page.
 var Rates = []rate.Row{
 	ParentArrivals, Arrivals, AssumedUIDs, RefusalAnswers, DaemonArrivals,
-	UserRequests, AuditBytes, Frames, OffenceReports, JobBytes,
+	UserRequests, AuditBytes, OutputBytes, Frames, OffenceReports, JobBytes,
 	WorkerDials, WorkerDialRetries, WorkerStages, WorkerOffences, WorkerCounts, LogLines, LogBytes,
 	Intents, KeeperWork, ResolverMisses, ResolverQuestions,
 	ServiceReports, AuditLogChecks, Samples, ParentRestarts,

@@ -45,14 +45,7 @@ func (b *Buckets[K]) TakeN(now time.Time, key K, n float64) time.Duration {
 }
 
 // Len returns the number of buckets.
-func (b *Buckets[K]) Len() int {
-	if b == nil {
-		return 0
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.list)
-}
+func (b *Buckets[K]) Len() int { b.mu.Lock(); defer b.mu.Unlock(); return len(b.list) }
 
 // evictLocked examines a few buckets, and removes those that are full. If none
 // is full, evict removes the fullest of them.

@@ -45,6 +45,11 @@ var Rows = ipc.Register(
 	// the Outcome of a change with an Idempotency-Key was handled and, if
 	// possible, written to the disk
 	ipc.Of[Settled](26, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 8, 8, 0, ipc.Initial),
+	// asks for a part of a file of the process's user, named by its path
+	ipc.Of[ReadOutput](108, ipc.Worker, ipc.Output, ipc.In(ipc.Initial), 26, 26+maxOutputPath, 0, ipc.Initial),
+	// the part of the file and what the kernel reports about the file, or why it
+	// can't be read
+	ipc.Of[OutputPart](109, ipc.Output, ipc.Worker, ipc.In(ipc.Initial), 47, 47+MaxOutputPart, 0, ipc.Initial),
 	// what a worker has counted since its previous Counts, and the numbers of
 	// requests, calls to daemons and so on that it has at present
 	ipc.Of[Counts](101, ipc.Worker, ipc.Dispatcher, ipc.In(ipc.Handover, ipc.Serving, ipc.Draining), 22, 22+6*MaxCounts, 0, ipc.Initial),

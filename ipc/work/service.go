@@ -31,5 +31,16 @@ func (b *WorkerViolation) Walk(w *ipc.Walker) {
 type ServiceChannel struct{ Service ipc.Role }
 
 func (s *ServiceChannel) Walk(w *ipc.Walker) {
-	ipc.Enum(w, &s.Service, "service", ipc.Keeper, ipc.Auditor)
+	ipc.Enum(w, &s.Service, "service", ipc.Keeper, ipc.Output)
 }
+
+// AskOutput asks for a channel to a process that reads the output files of the
+// worker's user. The answer is a ServiceChannel or a NoOutput.
+type AskOutput struct{}
+
+func (*AskOutput) Walk(*ipc.Walker) {}
+
+// NoOutput reports why there is no process that reads output files.
+type NoOutput struct{ Reason string }
+
+func (n *NoOutput) Walk(w *ipc.Walker) { w.Text(ipc.MaxReason, &n.Reason) }

@@ -41,6 +41,7 @@ type Setup struct {
 
 	RequireUserName bool     // refuse the token of root or SchedUser if the request names no user
 	Hosts           []string // host names of the gateway, in lower case
+	Output          bool     // a process reads the output files of the worker's user
 	Metrics         bool     // events are counted for the exporter
 	Zone            []byte   // the local time zone, in the format TZif; empty: UTC
 	UserClaim       string   // additional claim that may contain the user's name; "": only the standard claims
@@ -84,8 +85,8 @@ func (s Setup) Pack() (ipc.Setup, error) {
 	if s.Munge.Socket != "" || len(s.Sack) > 0 {
 		p.Reach |= ipc.ReachMunge
 	}
-	var err error
-	p.Settings, err = ipc.Marshal(s.Opaque())
+	frame, err := ipc.Encode(s.Opaque())
+	p.Settings = frame[1:] // a Setup carries the fields without the kind
 	return p, err
 }
 

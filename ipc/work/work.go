@@ -45,11 +45,16 @@ var _ = ipc.Register(
 	// finish the requests in progress, close idle connections, exit
 	ipc.Of[Drain](9, ipc.Dispatcher, ipc.Worker, connPhases, 0, 0, 0, ipc.Draining),
 	// the channel to the worker with this number
-	ipc.Of[WorkerChannel](33, ipc.Dispatcher, ipc.Keeper|ipc.Resolver|ipc.Auditor, working, 16, 16, 1, ipc.Initial),
+	ipc.Of[WorkerChannel](33, ipc.Dispatcher, ipc.Keeper|ipc.Resolver|ipc.Auditor|ipc.Output, working, 16, 16, 1, ipc.Initial),
 	// how a worker violated the protocol on its channel to the service
-	ipc.Of[WorkerViolation](50, ipc.Keeper|ipc.Resolver|ipc.Auditor, ipc.Dispatcher, working, 6, 6+ipc.MaxReason, 0, ipc.Initial),
+	ipc.Of[WorkerViolation](50, ipc.Keeper|ipc.Resolver|ipc.Auditor|ipc.Output, ipc.Dispatcher, working, 6, 6+ipc.MaxReason, 0, ipc.Initial),
 	// the worker's channel to a service
-	ipc.Of[ServiceChannel](35, ipc.Dispatcher, ipc.Worker, working, 2, 2, 1, ipc.Initial),
+	ipc.Of[ServiceChannel](35, ipc.Dispatcher, ipc.Worker, connPhases, 2, 2, 1, ipc.Initial),
+	// asks for a channel to a process that reads the output files of the worker's
+	// user
+	ipc.Of[AskOutput](110, ipc.Worker, ipc.Dispatcher, connPhases, 0, 0, 0, ipc.Initial),
+	// why there is no such process
+	ipc.Of[NoOutput](111, ipc.Dispatcher, ipc.Worker, connPhases, 2, 2+ipc.MaxReason, 0, ipc.Initial),
 	// asks for a connection to a configured daemon, which is identified by an
 	// index, never by an address
 	ipc.Of[Dial](17, ipc.Worker, ipc.Dispatcher, connPhases, 10, 10, 0, ipc.Initial),

@@ -4,6 +4,7 @@ package program
 
 import (
 	"os"
+	"slices"
 
 	"schedrestd/internal/errs"
 	"schedrestd/ipc"
@@ -34,13 +35,13 @@ func Name(role ipc.Role) string { return "schedrestd-" + role.String() }
 // The argv argument holds the command-line arguments for each role.
 func Open(service identity.Service, argv map[ipc.Role][]string) (Set, error) {
 	s := Set{}
-	for _, role := range identity.Roles {
+	for _, role := range append(slices.Clip(identity.Roles), ipc.Output) {
 		// If the parent is root, no worker has the identity of a service, so a
 		// captured worker can neither stop nor trace the service. If the parent
 		// is not root, services have the identity of the workers.
 		p := &Program{Argv: append([]string{Name(role)}, argv[role]...), Identity: service.Identity}
-		if service.Root && role != ipc.Worker {
-			p.Identity = service.Users[role]
+		if user, ok := service.Users[role]; ok && role != ipc.Worker {
+			p.Identity = user
 		}
 		var err error
 		if p.File, err = spawn.OpenProgram(role.String(), "", Name(role), p.Identity, service.Root, p.Identity.UID, service.UID); err != nil {

@@ -61,7 +61,7 @@ func (s *Spawner) execute(spec Spec, channel, log int) (*Process, error) {
 			path = stage.File(len(attr.Files))
 			attr.Files = append(attr.Files, spec.Program.Fd())
 		}
-		target := stage.Target{UID: spec.Identity.UID, GID: spec.Identity.GID, DeathSignal: sys.Pdeathsig, Path: path, Argv: argv, Env: attr.Env}
+		target := stage.Target{UID: spec.Identity.UID, GID: spec.Identity.GID, Groups: spec.Identity.Groups, DeathSignal: sys.Pdeathsig, Path: path, Argv: argv, Env: attr.Env}
 		if spec.Quiet {
 			target.Report = uint32(len(attr.Files))
 			attr.Files = append(attr.Files, s.null.Fd())

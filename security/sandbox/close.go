@@ -19,7 +19,7 @@ func Close(o Options, requireAll bool) (enforced security.Sandbox, err error) {
 	//
 	//lint:ignore SA4017 the file with the local time is read once, now, and can't be later
 	time.Now().Zone()
-	if o.Kind == Dispatcher {
+	if opensFiles(o) {
 		enforced, err = denyWriting()
 	} else {
 		enforced, err = denyFiles(o)

@@ -45,8 +45,8 @@ var atCWD = uintptr(unix.AT_FDCWD & (1<<64 - 1))
 // Values that a filter can't see, such as the text of a path or the content of
 // an address, are arbitrary.
 var probes = append([]probe{
-	{name: "open /", number: unix.SYS_OPENAT, args: [6]uintptr{atCWD, addressOf(&rootPath[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeFD, skip: isDispatcher},
-	{name: "open /proc/self/status", number: unix.SYS_OPENAT, args: [6]uintptr{atCWD, addressOf(&statusPath[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeFD, skip: isDispatcher},
+	{name: "open /", number: unix.SYS_OPENAT, args: [6]uintptr{atCWD, addressOf(&rootPath[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeFD, skip: opensFiles},
+	{name: "open /proc/self/status", number: unix.SYS_OPENAT, args: [6]uintptr{atCWD, addressOf(&statusPath[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeFD, skip: opensFiles},
 	{name: "openat2 /", number: unix.SYS_OPENAT2, args: [6]uintptr{atCWD, addressOf(&rootPath[0]), uintptr(unsafe.Pointer(&emptyOpenHow)), unsafe.Sizeof(emptyOpenHow)}, undo: closeFD},
 	{name: "execute a program", number: unix.SYS_EXECVE, args: [6]uintptr{addressOf(&rootPath[0]), uintptr(unsafe.Pointer(&noArgs)), uintptr(unsafe.Pointer(&noArgs))}},
 	{name: "execute a program by descriptor", number: unix.SYS_EXECVEAT, args: [6]uintptr{invalid, addressOf(&emptyPath[0]), uintptr(unsafe.Pointer(&noArgs)), uintptr(unsafe.Pointer(&noArgs)), unix.AT_EMPTY_PATH}},
@@ -79,6 +79,9 @@ func dialsUnix(o Options) bool { return o.Kind == Worker && o.Unix }
 
 // isDispatcher reports whether the process opens files and TCP connections.
 func isDispatcher(o Options) bool { return o.Kind == Dispatcher }
+
+// opensFiles reports whether the process opens files for reading.
+func opensFiles(o Options) bool { return isDispatcher(o) || o.Kind == Output }
 
 // mayConnect reports whether the process connects to anything.
 func mayConnect(o Options) bool { return dialsUnix(o) || isDispatcher(o) }

@@ -2,14 +2,15 @@
 // worker or a service before it sends Ready. After this step the process can
 // open no files, start no programs and make no connections, and can use only a
 // few system calls. An attacker who captures the process has only its memory,
-// its descriptors and the few calls that serve requests. There are two
+// its descriptors and the few calls that serve requests. There are three
 // exceptions: the dispatcher can also open files for reading and connect over
-// TCP, and a worker with Options.Unix can connect to UNIX sockets.
+// TCP, the process that reads output can open files for reading, and a worker
+// with Options.Unix can connect to UNIX sockets.
 //
 // Start with Close. It always takes these three steps, in this order:
 //
 //	denyFiles      Landlock: no files and no TCP, even through a hole in the filter;
-//	               denyWriting for the dispatcher: no changes of files
+//	               denyWriting for those that open files: no changes of files
 //	installFilter  seccomp on all threads: a table of calls; a call without a row kills the process
 //	runProbes      the proof: forbidden operations are tried and must return EPERM
 //
@@ -44,6 +45,7 @@ const (
 	Auditor         // the keeper's table with fdatasync, but without lseek, pread64 and F_SETFL
 	Dispatcher      // it connects over TCP, opens files for reading, and sends descriptors over channels
 	Exporter        // the worker's table, and accepting connections
+	Output          // it opens files for reading
 )
 
 // Options selects the table.

@@ -38,6 +38,8 @@ func table(o Options, pid int) []row {
 		t = append(append(t, dispatcherFDRows()...), dispatcherRows...)
 	case Exporter:
 		t = append(append(append(t, descriptorRows...), connectionRows...), exporterRows...)
+	case Output:
+		t = append(append(append(t, descriptorRows...), keeperRows...), outputRows...)
 	default:
 		t = append(append(append(t, descriptorRows...), connectionRows...), workerRows...)
 	}
@@ -176,6 +178,16 @@ var keeperRows = []row{
 	{sys("recvmsg", unix.SYS_RECVMSG), allow, nil, "the protocol's channels; a worker that sends descriptors is detected"},
 }
 
+// outputRows allow a process to open the files that its user may read. A filter
+// can't see paths.
+var outputRows = []row{
+	{sys("openat", unix.SYS_OPENAT), allow, []test{
+		is(2, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC).named("O_PATH|O_RDONLY"),
+	}, "directories, links and files of output; opening for writing kills"},
+	{sys("readlinkat", unix.SYS_READLINKAT), allow, nil, "links in the path of a file"},
+	{sys("fstatfs", unix.SYS_FSTATFS), allow, nil, "whether the kernel makes up a file"},
+}
+
 // workerRows allows operations on connections that only workers need.
 var workerRows = []row{
 	{sys("shutdown", unix.SYS_SHUTDOWN), allow, nil, "CloseWrite, before a refused connection is closed"},
@@ -213,7 +225,7 @@ var dialRows = []row{
 // the process.
 func errorRows(o Options) []row {
 	var t []row
-	if !isDispatcher(o) {
+	if !opensFiles(o) {
 		t = append(t, row{sys("openat", unix.SYS_OPENAT), eperm, nil, "probe: no file"}, row{sys("readlinkat", unix.SYS_READLINKAT), eperm, nil, fileLookups})
 	}
 	t = append(t, []row{

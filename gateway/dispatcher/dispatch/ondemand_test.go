@@ -62,16 +62,18 @@ func newStarter(t *testing.T) (*process.Starter, *ipc.Channel) {
 	end, fd, err := ipc.Pair(ipc.Parent, ipc.Dispatcher)
 	must(t, err)
 	t.Cleanup(func() { end.Close() })
-	channel, err := ipc.Resume(fd, ipc.Dispatcher, ipc.Parent, ipc.Serving)
+	channel, err := ipc.Open(fd, ipc.Dispatcher, ipc.Parent)
 	must(t, err)
+	channel.Resume(ipc.Serving)
 	t.Cleanup(func() { channel.Close() })
 	var other *ipc.Channel
 	must(t, end.WithFD(func(fd int) (err error) {
 		if fd, err = unix.Dup(fd); err == nil {
-			other, err = ipc.Resume(fd, ipc.Parent, ipc.Dispatcher, ipc.Serving)
+			other, err = ipc.Open(fd, ipc.Parent, ipc.Dispatcher)
 		}
 		return err
 	}))
+	other.Resume(ipc.Serving)
 	t.Cleanup(func() { other.Close() })
 	return process.NewStarter(process.NewParent(channel), relay.Text(io.Discard)), other
 }

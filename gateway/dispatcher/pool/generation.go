@@ -15,9 +15,10 @@ type Generation struct {
 	ID        uint32
 	Provision func(worker *work.WorkerChannel, to *ipc.Channel) error // gives a ready worker its channels and keys; may block
 	Audit     Auditor
-	OnUnused  func() // called after the last Release
-	Replacing bool   // a service has exited, and the next generation is being built
-	refs      int    // number of Release calls that are still to come
+	Output    func(client uint64, worker *work.WorkerChannel, to *ipc.Channel) (OutputProcess, error) // starts a process that reads output for a worker, and connects them; may block
+	OnUnused  func()                                                                                  // called after the last Release
+	Replacing bool                                                                                    // a service has exited, and the next generation is being built
+	refs      int                                                                                     // number of Release calls that are still to come
 }
 
 // Config configures the workers of a generation.
@@ -44,6 +45,13 @@ type Auditor interface {
 	ConnAssigned(worker uint32, c *ipc.Connection)
 	ConnClosed(id uint64)
 	WorkerExited(worker uint32, status string)
+}
+
+// An OutputProcess reads the output files of a worker's user.
+type OutputProcess interface {
+	Stop() // ends the process, and waits until it has exited
+	Wait() // waits until it has exited
+	Exited() bool
 }
 
 // NewGeneration returns a copy of g. The caller must call Release when it no

@@ -143,6 +143,8 @@ func (p *Pool) handle(w *worker, m ipc.Message) error {
 		return p.offence(w, m)
 	case *query.Counts:
 		return p.addCounts(w, m)
+	case *work.AskOutput:
+		return p.askOutput(w)
 	case *ipc.Pong:
 		return w.liveness.HandlePong(m.Number)
 	}
@@ -189,6 +191,7 @@ type departure struct {
 // removeWorker removes a worker from the pool, and takes back its connections.
 func (p *Pool) removeWorker(w *worker, cause error) departure {
 	w.startTimer.Stop()
+	w.output.stop()
 	delete(p.workers, w.Number)
 	if w.violation != nil {
 		cause = w.violation

@@ -35,6 +35,7 @@ type worker struct {
 	counts     *rate.Bucket // limits its reports on metrics
 
 	gauges query.Gauges // what it has at present, as it reports it
+	output output       // its process that reads output
 }
 
 // heldConn returns the connection that a message from w is about. It returns an

@@ -179,11 +179,12 @@ func (s *Starter) takeRequest(number uint32) *request {
 // adopt returns the Process for a process that the parent has started.
 func (s *Starter) adopt(q *request, m *ipc.ProcessStarted, fds []int) (*Process, error) {
 	log := os.NewFile(uintptr(fds[1]), "log of a process")
-	channel, err := ipc.Resume(fds[0], ipc.Dispatcher, q.Role, ipc.Proving)
+	channel, err := ipc.Open(fds[0], ipc.Dispatcher, q.Role)
 	if err != nil {
 		log.Close()
 		return nil, errs.Wrap(err, errs.Internal, "open the channel to a %s", q.Role)
 	}
+	channel.Resume(ipc.Proving)
 	p := &Process{Number: q.Number, Identity: security.Identity{UID: m.UID, GID: m.GID}, PID: int(m.PID), OwnUserns: m.OwnUserns,
 		Channel: channel, Started: time.Now(), Exited: make(chan struct{}), starter: s, label: fmt.Sprintf("%[1]s=%[2]d %[1]s_pid=%[3]d %[1]s_uid=%[4]d", q.Role, m.Number, m.PID, m.UID), log: log, logDone: make(chan struct{})}
 	s.mu.Lock()

@@ -2,9 +2,11 @@ package service
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,7 +41,13 @@ type Hooks struct {
 // Start starts a process for a generation, and waits until the process is
 // ready. If this fails, Start returns the reason.
 func (s *Spec) Start(starter *process.Starter, generation uint32, hooks Hooks) (*Process, error) {
-	child, err := s.spawn(starter, generation)
+	return s.StartFor(starter, generation, 0, hooks)
+}
+
+// StartFor starts a process like Start. The process runs as the user of the
+// connection with the number client, as the parent knows it.
+func (s *Spec) StartFor(starter *process.Starter, generation uint32, client uint64, hooks Hooks) (*Process, error) {
+	child, err := s.spawn(starter, generation, client)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +144,11 @@ func (p *Process) handle(m ipc.Message) error {
 	switch m := m.(type) {
 	case *ipc.Ready:
 		name := p.spec.Role.String()
-		p.spec.Log.Info(name+" ready", name, p.Number, "pid", p.PID, "sandbox", security.Sandbox(*m).String(),
+		level := slog.LevelInfo
+		if p.spec.Role == ipc.Output { // users start it
+			level = slog.LevelDebug
+		}
+		p.spec.Log.Log(context.Background(), level, name+" ready", name, p.Number, "pid", p.PID, "sandbox", security.Sandbox(*m).String(),
 			"took", time.Since(p.Started).Round(10*time.Microsecond))
 		p.liveness.Check(p.Process, p.spec.PingTimeout) // the first message ends the handover: the process accepts no more files from the parent
 		p.ready <- nil
@@ -166,6 +178,19 @@ func (p *Process) Stop() {
 	if p != nil {
 		_ = p.Channel.Shutdown() // Close would not suffice, because the parent may have a copy of this end
 		<-p.Done
+	}
+}
+
+// Wait waits until the process has exited.
+func (p *Process) Wait() { <-p.Done }
+
+// Exited reports whether the process has exited.
+func (p *Process) Exited() bool {
+	select {
+	case <-p.Done:
+		return true
+	default:
+		return false
 	}
 }
 

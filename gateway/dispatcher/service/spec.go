@@ -1,6 +1,6 @@
 // Package service starts the unprivileged processes that work for the
-// dispatcher and for workers: the keeper, the resolver, the auditor and the
-// exporter.
+// dispatcher and for workers: the keeper, the resolver, the auditor, the
+// exporter, and the processes that read output.
 //
 // The dispatcher treats all services alike. After its start, the process of a
 // service sends Ready, or the reason why it failed. The keeper, the resolver
@@ -41,7 +41,7 @@ func New(o Options) *Spec {
 	return &Spec{Options: o, reports: rate.New(limit.ServiceReports, time.Now())}
 }
 
-// spawn starts a process of the service for a generation.
-func (s *Spec) spawn(starter *process.Starter, generation uint32) (*process.Process, error) {
-	return starter.Start(ipc.StartProcess{Role: s.Role, Generation: generation, Threads: uint32(s.Threads)}, s.Quota)
+// spawn starts a process of the service for a generation. See Start.
+func (s *Spec) spawn(starter *process.Starter, generation uint32, client uint64) (*process.Process, error) {
+	return starter.Start(ipc.StartProcess{Role: s.Role, Generation: generation, Client: client, Threads: uint32(s.Threads)}, s.Quota)
 }

@@ -550,6 +550,22 @@ func (o *Options) variables() []variable {
 		// #SCHEDRESTD_SCOPES=compute.read+slurmdb.read=127.0.0.1:6822
 		{"SCHEDRESTD_SCOPES", o.setScopes},
 
+		// With
+		// .Cm sockets
+		// users can read the output of their own jobs, also while a job runs.
+		// A process with the user's uid and groups reads the files, in the sandbox that
+		// .Sx OUTPUT
+		// describes.
+		// This needs
+		// .Cm become_user ,
+		// or a gateway that an ordinary user has started, which reads only the files of this user.
+		// The default is
+		// .Cm off .
+		// A reload does not change it.
+		// # Let users read the output of their jobs. It needs become_user.
+		// #SCHEDRESTD_OUTPUT=sockets
+		{"SCHEDRESTD_OUTPUT", word(&run.Switches.Output, "sockets", "off", "sockets")},
+
 		// Switches, separated by commas:
 		{"SCHEDRESTD_SECURITY", o.setSwitches},
 

@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,12 +33,13 @@ type Broker struct {
 	dialer   dialer
 	auditor  *auditor
 	resolver *resolver
+	output   *Output
 }
 
 // New returns a Broker that calls send for each message to the
 // dispatcher.
 func New(send func(ipc.Message, ...int) error) *Broker {
-	return &Broker{dialer: dialer{dispatcher: newDispatcher(send)}, auditor: newAuditor(), resolver: newResolver()}
+	return &Broker{dialer: dialer{dispatcher: newDispatcher(send)}, auditor: newAuditor(), resolver: newResolver(), output: newOutput(uint32(os.Getuid()), send)}
 }
 
 // Deliver handles an answer from the dispatcher.
@@ -45,6 +47,8 @@ func (b *Broker) Deliver(r ipc.Received) {
 	switch m := r.Message.(type) {
 	case *work.DialedBatch:
 		b.dialer.pool.put(m.DialBatch, r.FDs, ipc.NoID, time.Now())
+	case *work.NoOutput:
+		b.output.refuse(m)
 	case *work.ConnectedBatch:
 		b.dialer.pool.put(m.DialBatch, r.FDs, m.Server, time.Now())
 	default:
@@ -52,14 +56,16 @@ func (b *Broker) Deliver(r ipc.Received) {
 	}
 }
 
-// Connect makes the descriptor fd this worker's channel to the resolver or the
-// auditor.
+// Connect makes the descriptor fd this worker's channel to the resolver, the
+// auditor, or the process that reads output.
 func (b *Broker) Connect(service ipc.Role, fd int) error {
 	switch service {
 	case ipc.Resolver:
 		return b.resolver.service.connect(fd)
 	case ipc.Auditor:
 		return b.auditor.service.connect(fd)
+	case ipc.Output:
+		return b.output.connect(fd)
 	}
 	_ = unix.Close(fd)
 	return fmt.Errorf("channel to an unknown service: %s", service)
@@ -111,6 +117,9 @@ func (b *Broker) Audit(logged, keys bool) rest.Audit {
 	}
 	return changes{b.auditor, logged, keys}
 }
+
+// Output returns what reads the output files of this process's user.
+func (b *Broker) Output() *Output { return b.output }
 
 // AuditCounts returns the counts of changes, which grow while the worker runs.
 func (b *Broker) AuditCounts() *AuditCounts { return &b.auditor.counts }

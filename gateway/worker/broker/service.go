@@ -66,6 +66,8 @@ func (s *service) listen(l *link) {
 			if !l.pending.answer(answer.ID, answer) {
 				l.handleLate(answer)
 			}
+		case *query.OutputPart:
+			l.pending.answer(answer.ID, answer)
 		case *query.Settled:
 			l.pending.answer(answer.ID, answer)
 		default:

@@ -63,7 +63,12 @@ func (l *Limiter) Places() (taken, waiting int) { return l.places.Counts() }
 func (l *Limiter) Parked() (n int) { return l.parked.count() }
 
 // Identities returns the number of users whose rates are limited at present.
-func (l *Limiter) Identities() int { return l.rates.Len() }
+func (l *Limiter) Identities() int {
+	if l.rates == nil {
+		return 0
+	}
+	return l.rates.Len()
+}
 
 func (l *Limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.Counts.Requests.Add(1)

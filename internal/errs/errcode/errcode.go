@@ -13,8 +13,9 @@ var names = [...]string{
 	errs.Unsupported: "unsupported", errs.MethodNotAllowed: "method_not_allowed",
 	errs.UnsupportedMedia: "unsupported_media_type", errs.RequestTimeout: "request_timeout",
 	errs.NotAcceptable: "not_acceptable", errs.URITooLong: "uri_too_long", errs.HeaderTooLarge: "header_too_large",
-	errs.PreconditionFailed: "precondition_failed",
-	errs.Unchanged:          "unchanged",
+	errs.PreconditionFailed:  "precondition_failed",
+	errs.RangeNotSatisfiable: "range_not_satisfiable",
+	errs.Unchanged:           "unchanged",
 }
 
 // Of returns the name of k. Clients get this name as an error's code, so it

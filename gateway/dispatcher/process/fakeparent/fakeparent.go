@@ -52,10 +52,12 @@ func Channel(t testing.TB, one, other ipc.Role, phase ipc.Phase) (a, b *ipc.Chan
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	must(t, err)
-	a, err = ipc.Resume(fds[0], one, other, phase)
+	a, err = ipc.Open(fds[0], one, other)
 	must(t, err)
-	b, err = ipc.Resume(fds[1], other, one, phase)
+	b, err = ipc.Open(fds[1], other, one)
 	must(t, err)
+	a.Resume(phase)
+	b.Resume(phase)
 	t.Cleanup(func() { a.Close(); b.Close() })
 	return a, b
 }
@@ -156,11 +158,12 @@ func (p *Parent) start(m *ipc.StartProcess) {
 		return
 	}
 	defer unix.Close(fds[0])
-	channel, err := ipc.Resume(fds[1], m.Role, ipc.Managers, ipc.Proving) // it has already received its configuration
+	channel, err := ipc.Open(fds[1], m.Role, ipc.Managers)
 	if err != nil {
 		p.t.Error(err)
 		return
 	}
+	channel.Resume(ipc.Proving) // it has already received its configuration
 	out, log, err := os.Pipe()
 	if err != nil {
 		p.t.Error(err)

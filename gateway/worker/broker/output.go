@@ -1,0 +1,189 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"syscall"
+	"time"
+
+	"schedrestd/handlers"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
+	"schedrestd/internal/rate"
+	"schedrestd/internal/semaphore"
+	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
+)
+
+// An Output stands for the process that reads output files of this worker's
+// user. The dispatcher starts it at the first question. It implements
+// handlers.OutputFiles.
+type Output struct {
+	uid     uint32
+	service *service
+	send    func(ipc.Message, ...int) error // to the dispatcher
+	parts   *semaphore.Semaphore[string]    // a place is a question
+	bytes   *rate.Buckets[string]           // how many bytes users read
+	now     func() time.Time
+
+	mu    sync.Mutex
+	asked *startOfOutput // the question to the dispatcher that is not answered yet
+}
+
+// A startOfOutput is a question to the dispatcher for the process. Its err is
+// valid when done is closed.
+type startOfOutput struct {
+	done chan struct{}
+	err  error
+}
+
+// outputTimeout is how long a client waits for a part of a file. It is longer
+// than a network file system needs that is only slow.
+const outputTimeout = 10 * time.Second
+
+var (
+	errOutputHangs = errs.New(errs.Timeout, "the file system did not answer within %s", outputTimeout).WithHint("try again later; other requests are not affected")
+	errOutputBusy  = errs.New(errs.Unavailable, "too many files are being read, or a file system does not answer").WithHint("try again later")
+	errNoStart     = errs.New(errs.Unavailable, "the process that reads output did not start in time").WithHint("try again later")
+)
+
+func newOutput(uid uint32, send func(ipc.Message, ...int) error) *Output {
+	return &Output{uid: uid, service: newService(ipc.Output), send: send, now: time.Now,
+		parts: semaphore.New[string](limit.OutputParts), bytes: rate.NewBuckets[string](limit.OutputBytes)}
+}
+
+// Owner returns the uid of the user.
+func (o *Output) Owner() uint32 { return o.uid }
+
+// ReadOutput asks the process for a part of a file. A user who reads much waits.
+func (o *Output) ReadOutput(ctx context.Context, part handlers.OutputPart) (data handlers.OutputData, err error) {
+	user := semaphore.KeyFrom(ctx)
+	limited, cancel := context.WithTimeoutCause(ctx, outputTimeout, errOutputHangs)
+	defer cancel()
+	place, err := o.parts.Acquire(limited, user)
+	if err != nil {
+		return data, errs.Wrap(context.Cause(limited), errs.Unavailable, "%s", errOutputBusy.Message)
+	}
+	answer, err := o.ask(limited, part)
+	place.Release()
+	if err != nil {
+		return data, err
+	}
+	if err := explainOutput(answer); err != nil {
+		return data, err
+	}
+	for n := float64(len(answer.Data)); n > 0; {
+		wait := o.bytes.TakeN(o.now(), user, n)
+		if wait == 0 {
+			break
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return data, context.Cause(ctx)
+		}
+	}
+	return handlers.OutputData{File: handlers.OutputFile{Device: answer.Device, Inode: answer.Inode}, Size: answer.Size, Offset: answer.Offset, Data: answer.Data}, nil
+}
+
+// ask sends a question to the process.
+func (o *Output) ask(ctx context.Context, part handlers.OutputPart) (*query.OutputPart, error) {
+	for again := false; ; again = true {
+		l, err := o.connected(ctx)
+		if err != nil {
+			return nil, err
+		}
+		m, err := l.ask(ctx, l.channel.Send, func(id uint64) ipc.Message {
+			return &query.ReadOutput{ID: id, Path: part.Path, Offset: part.Offset, Max: uint32(part.Max), Lines: part.Lines}
+		})
+		switch answer, ok := m.(*query.OutputPart); {
+		case ok:
+			return answer, nil
+		case errors.Is(err, errGone) && !again: // the process has exited; the next one may read the file
+			o.service.link.CompareAndSwap(l, nil)
+		case errors.Is(err, errGone):
+			return nil, errs.Wrap(err, errs.Unavailable, "the process that reads output has exited")
+		default:
+			return nil, err
+		}
+	}
+}
+
+// connected returns the channel to the process. If there is none, it asks the
+// dispatcher for one.
+func (o *Output) connected(ctx context.Context) (*link, error) {
+	o.mu.Lock()
+	l, start := o.service.link.Load(), o.asked
+	if l == nil && start == nil {
+		start = &startOfOutput{done: make(chan struct{})}
+		if err := o.send(new(work.AskOutput)); err != nil {
+			o.mu.Unlock()
+			return nil, errs.Wrap(err, errs.Unavailable, "the dispatcher is not reached")
+		}
+		o.asked = start
+	}
+	o.mu.Unlock()
+	if l != nil {
+		return l, nil
+	}
+	select {
+	case <-start.done:
+		if start.err != nil {
+			return nil, start.err
+		}
+		return o.service.connected()
+	case <-ctx.Done():
+		if context.Cause(ctx) == errOutputHangs {
+			return nil, errNoStart
+		}
+		return nil, context.Cause(ctx)
+	}
+}
+
+// connect makes the descriptor fd the channel to the process.
+func (o *Output) connect(fd int) error {
+	err := o.service.connect(fd)
+	o.settle(nil)
+	return err
+}
+
+// refuse notes why there is no process.
+func (o *Output) refuse(m *work.NoOutput) {
+	o.settle(errs.New(errs.Unavailable, "output can't be read at present: %s", m.Reason))
+}
+
+// settle ends the question to the dispatcher.
+func (o *Output) settle(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.asked != nil {
+		o.asked.err = err
+		close(o.asked.done)
+		o.asked = nil
+	}
+}
+
+// explainOutput returns an error if the process has not read the file. The errors
+// name no path.
+func explainOutput(p *query.OutputPart) error {
+	switch p.State {
+	case query.OutputRead:
+		return nil
+	case query.OutputMissing:
+		return errs.New(errs.NotFound, "there is no such file on the gateway's machine")
+	case query.OutputDenied:
+		return errs.New(errs.Denied, "the user may not read the file, or not enter its directory")
+	case query.OutputNotRegular:
+		return errs.New(errs.Denied, "it is not a regular file, and no other file is read")
+	case query.OutputForeign:
+		return errs.New(errs.Denied, "the file belongs to another user, and only the job's user's own files are read")
+	case query.OutputUnsafe:
+		return errs.New(errs.Denied, "a link of another user leads to the file, and such a link is not followed")
+	}
+	if syscall.Errno(p.Errno) == syscall.EAGAIN {
+		return errOutputBusy
+	}
+	return errs.New(errs.Unavailable, "the file can't be read: %s", syscall.Errno(p.Errno).Error())
+}
