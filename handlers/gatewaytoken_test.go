@@ -23,7 +23,7 @@ type tokenWorker struct {
 	ended atomic.Pointer[func(revoked bool)] // of the last request that watches its token
 }
 
-func (w *tokenWorker) WatchToken(_ string, ended func(revoked bool)) (end func()) {
+func (w *tokenWorker) WatchToken(_, _ string, ended func(revoked bool)) (end func()) {
 	w.ended.Store(&ended)
 	return func() {}
 }
@@ -31,19 +31,23 @@ func (w *tokenWorker) WatchToken(_ string, ended func(revoked bool)) (end func()
 // gatewayServer returns a server that accepts gateway tokens, and a function that
 // makes a request with a token of these scopes. What it counts in excused are
 // requests without a penalty.
-func gatewayServer(t *testing.T, excused *atomic.Int32) (w *tokenWorker, l *living, server http.Handler, request func(s scope.Set, method, url, body string) *http.Request) {
+func gatewayServer(t *testing.T, excused *atomic.Int32, options ...func(*Config)) (w *tokenWorker, l *living, server http.Handler, request func(s scope.Set, method, url, body string, changes ...func(*gatewaytoken.Token)) *http.Request) {
 	t.Helper()
 	w = &tokenWorker{}
-	l, server, _ = newLiving(t, func(c *Config) {
+	l, server, _ = newLiving(t, append(options, func(c *Config) {
 		c.Auth.Rules.Gateway = "demo"
 		c.Worker = w
-		c.Authenticator = &auth.Authenticator{Now: c.Auth.Now, Gateway: func(context.Context, auth.Signature) auth.Answer { return auth.Good },
+		c.Authenticator = &auth.Authenticator{Now: c.Auth.Now, Gateway: func(context.Context, auth.Signature, string) auth.Answer { return auth.Good },
 			Excuse: func(context.Context) { excused.Add(1) }}
-	})
-	return w, l, server, func(s scope.Set, method, url, body string) *http.Request {
+	})...)
+	return w, l, server, func(s scope.Set, method, url, body string, changes ...func(*gatewaytoken.Token)) *http.Request {
 		uid := uint32(1000)
-		token, err := gatewaytoken.Sign(gatewaytoken.Token{Cluster: "demo", User: "alice", UID: &uid, Scopes: s, Issued: now.Add(-time.Minute), Expires: now.Add(time.Hour),
-			ID: gatewaytoken.NewID()}, []byte(strings.Repeat("k", 32)))
+		made := gatewaytoken.Token{Cluster: "demo", User: "alice", UID: &uid, Scopes: s, Issued: now.Add(-time.Minute), Expires: now.Add(time.Hour),
+			ID: gatewaytoken.NewID()}
+		for _, change := range changes {
+			change(&made)
+		}
+		token, err := gatewaytoken.Sign(made, []byte(strings.Repeat("k", 32)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,13 +15,13 @@ import (
 type process struct {
 	rest.Audit
 	memory func(model.Credential) feed.Reservation
-	watch  func(token string, ended func(revoked bool)) (end func())
+	watch  func(token, actAs string, ended func(revoked bool)) (end func())
 }
 
 func (p process) Memory(cred model.Credential) feed.Reservation { return p.memory(cred) }
 
-func (p process) WatchToken(token string, ended func(revoked bool)) (end func()) {
-	return p.watch(token, ended)
+func (p process) WatchToken(token, actAs string, ended func(revoked bool)) (end func()) {
+	return p.watch(token, actAs, ended)
 }
 
 func (process) Admit(ctx context.Context, user string) error { return limiter.Admit(ctx, user) }

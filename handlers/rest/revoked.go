@@ -19,9 +19,9 @@ var (
 // longer accepted. One that changes something has its answer, which says what was
 // changed; what it asks the daemons for afterwards is refused. endWithToken must be
 // called before the token is verified: a revocation in between would be missed.
-func (c *Call) endWithToken(token string) {
+func (c *Call) endWithToken(token, actAs string) {
 	ctx, cancel := context.WithCancelCause(c.r.Context())
-	c.unwatch = c.server.Worker.WatchToken(token, func(revoked bool) {
+	c.unwatch = c.server.Worker.WatchToken(token, actAs, func(revoked bool) {
 		if revoked {
 			cancel(errRevoked)
 		} else {
