@@ -191,7 +191,7 @@ func (d *dispatcher) followTokens(g *generation) error {
 		}
 	}
 	f := &tokenfile.Follower{Path: g.setup.Register, Owners: []uint32{g.setup.SchedUID}, Send: g.keeper.Channel.Send, Log: d.log,
-		Rules: work.TokenRegister{Cluster: g.setup.Cluster, SchedUID: g.setup.SchedUID, Privileged: g.setup.Privileged}}
+		Rules: work.TokenRegister{Cluster: g.setup.Cluster, MinUID: g.setup.MinUID, SchedUID: g.setup.SchedUID, Privileged: g.setup.Privileged}}
 	if d.serves.Load() { // an editor may have emptied the file, and the running keepers know more
 		f.Settle()
 	}

@@ -21,6 +21,7 @@ import (
 type register struct {
 	*gatewaytoken.Register
 	cluster    string
+	minUID     uint32   // lowest uid for which a token of another user acts
 	schedUID   uint32   // uid of SchedUser
 	privileged []string // names of root and SchedUser
 }
@@ -44,7 +45,7 @@ func readRegister(m *work.TokenRegister, f *os.File) *register {
 		slog.Warn("register of gateway tokens can't be used; all of them are refused", "error", err)
 		return nil
 	}
-	return &register{r, m.Cluster, m.SchedUID, m.Privileged}
+	return &register{r, m.Cluster, m.MinUID, m.SchedUID, m.Privileged}
 }
 
 var errShorter = errors.New("the file has become shorter")

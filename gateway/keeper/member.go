@@ -19,10 +19,6 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// minUID is the lowest uid that a token of a portal acts for. Lower ones belong to
-// users of the system.
-const minUID = 1000
-
 // kernelNobody is what the kernel shows for an id that is unknown in a user
 // namespace. It is also the user nobody.
 const kernelNobody = 65534
@@ -43,10 +39,10 @@ func (r *register) canBeMember(name string) bool {
 // names any user, and could act for each of them with a stolen token.
 func (r *register) permits(m *query.Membership, worker uint32) bool {
 	switch m.UID {
-	case ipc.NoID, kernelNobody, r.schedUID, ownUID, worker:
+	case 0, ipc.NoID, kernelNobody, r.schedUID, ownUID, worker:
 		return false
 	}
-	return m.Member && m.UID >= minUID
+	return m.Member && m.UID >= r.minUID
 }
 
 // members asks the resolver which users are members of a group. The dispatcher

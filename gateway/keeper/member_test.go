@@ -24,7 +24,7 @@ import (
 func portalKeeper(t *testing.T, text string) *keeper {
 	t.Helper()
 	k := keeperOf(t, "")
-	m := &work.TokenRegister{Cluster: gatewaytokentest.Cluster, Size: uint32(len(text)), SchedUID: 2000, Privileged: []string{"root", "toor", "slurm"}}
+	m := &work.TokenRegister{Cluster: gatewaytokentest.Cluster, Size: uint32(len(text)), MinUID: 1000, SchedUID: 2000, Privileged: []string{"root", "toor", "slurm"}}
 	k.register.Store(readRegister(m, file(t, text)))
 	return k
 }
@@ -142,6 +142,12 @@ func TestActing(t *testing.T) {
 	k := portalKeeper(t, "")
 	if a, _ := k.exchange(questionFor(portal, "starter"), workerUID, gatewayNow, member(5000)); a.Verdict != query.NotForUser {
 		t.Errorf("the user who started the gateway: verdict %d", a.Verdict)
+	}
+	k.register.Load().minUID = 0
+	for uid, want := range map[uint32]query.Verdict{0: query.NotForUser, 1: query.Genuine} {
+		if a, _ := k.exchange(questionFor(portal, "x"), workerUID, gatewayNow, member(uid)); a.Verdict != want {
+			t.Errorf("uid %d without a lowest one: verdict %d", uid, a.Verdict)
+		}
 	}
 }
 

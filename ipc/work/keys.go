@@ -35,13 +35,14 @@ const maxPrivileged = 32
 type TokenRegister struct {
 	Cluster    string   // ClusterName, which the tokens must contain
 	Size       uint32   // what the dispatcher has found right, in bytes; the file may have grown since
-	SchedUID   uint32   // uid of SchedUser, for whom no token acts; NoID if it is not known
+	MinUID     uint32   // the lowest uid of a user for whom a token of another user acts
+	SchedUID   uint32   // uid of SchedUser, for whom none acts
 	Privileged []string // every name of root and SchedUser
 }
 
 func (t *TokenRegister) Walk(w *ipc.Walker) {
 	w.Text(maxName, &t.Cluster)
-	w.Fields(&t.Size, &t.SchedUID)
+	w.Fields(&t.Size, &t.MinUID, &t.SchedUID)
 	ipc.List(w, &t.Privileged, maxPrivileged, 2, func(name *string) { w.Text(maxName, name) })
 }
 

@@ -26,7 +26,7 @@ var _ = ipc.Register(
 	ipc.Of[Keys](60, ipc.Dispatcher, ipc.Worker, working, 6, 6+32*maxTickets, 3, ipc.Initial),
 	// the register of gateway tokens, as an open file whose owner and mode were
 	// checked; it replaces the previous one
-	ipc.Of[TokenRegister](28, ipc.Dispatcher, ipc.Keeper, working, 12, 12+maxName+maxPrivileged*(2+maxName), 1, ipc.Initial),
+	ipc.Of[TokenRegister](28, ipc.Dispatcher, ipc.Keeper, working, 16, 16+maxName+maxPrivileged*(2+maxName), 1, ipc.Initial),
 	// the register of gateway tokens can't be used: refuse all of them
 	ipc.Of[NoTokenRegister](29, ipc.Dispatcher, ipc.Keeper, working, 0, 0, 0, ipc.Initial),
 	// the worker has received the connection and will read from it; no process
