@@ -20,10 +20,10 @@ import (
 // tokenWorker is a worker whose gateway tokens end when the test says so.
 type tokenWorker struct {
 	rest.NoWorker
-	ended atomic.Pointer[func(revoked bool)] // of the last request that watches its token
+	ended atomic.Pointer[func(auth.Answer)] // of the last request that watches its token
 }
 
-func (w *tokenWorker) WatchToken(_, _ string, ended func(revoked bool)) (end func()) {
+func (w *tokenWorker) WatchToken(_, _ string, ended func(auth.Answer)) (end func()) {
 	w.ended.Store(&ended)
 	return func() {}
 }
@@ -95,11 +95,12 @@ func (w *callingWriter) FlushError() error           { return nil }
 // its token is no longer accepted while a long list is sent.
 func TestTokenEndsInSnapshot(t *testing.T) {
 	for _, tt := range []struct {
-		revoked bool
-		reason  string
+		why    auth.Answer
+		reason string
 	}{
-		{true, "the gateway token is no longer accepted"},
-		{false, "gateway tokens can't be verified at present"},
+		{auth.Revoked, "the gateway token is no longer accepted"},
+		{auth.NotForUser, "the gateway token no longer acts for this user"},
+		{auth.Unknown, "gateway tokens can't be verified at present"},
 	} {
 		worker, l, server, request := gatewayServer(t, new(atomic.Int32))
 		l.change(func(f *fake) {
@@ -116,11 +117,11 @@ func TestTokenEndsInSnapshot(t *testing.T) {
 				after += text
 			} else if strings.Contains(text, "event: snapshot") {
 				begun = true
-				(*worker.ended.Load())(tt.revoked)
+				(*worker.ended.Load())(tt.why)
 			}
 		}}, r)
 		if !begun || strings.Contains(after, "event: snapshot") || !strings.Contains(after, "event: end\ndata: {\"reason\":\""+tt.reason) {
-			t.Errorf("revoked %t: after the first piece, %d bytes: %.300s", tt.revoked, len(after), after)
+			t.Errorf("answer %d: after the first piece, %d bytes: %.300s", tt.why, len(after), after)
 		}
 	}
 }
@@ -129,11 +130,11 @@ func TestTokenEndsInSnapshot(t *testing.T) {
 // no longer accepted, and that it causes no penalty.
 func TestTokenEndsInWait(t *testing.T) {
 	for _, tt := range []struct {
-		revoked bool
+		why     auth.Answer
 		status  int
 		excused int32
 	}{
-		{true, 401, 1}, {false, 503, 0},
+		{auth.Revoked, 401, 1}, {auth.NotForUser, 403, 0}, {auth.Unknown, 503, 0},
 	} {
 		var excused atomic.Int32
 		worker, _, server, request := gatewayServer(t, &excused)
@@ -141,10 +142,10 @@ func TestTokenEndsInWait(t *testing.T) {
 		server.ServeHTTP(w, request(scope.ComputeRead, "GET", "/sched/v0.0.43/jobs/", ""))
 		r := request(scope.ComputeRead, "GET", "/sched/v0.0.43/jobs/?wait=60s", "")
 		r.Header.Set("If-None-Match", w.Header().Get("ETag"))
-		time.AfterFunc(100*time.Millisecond, func() { (*worker.ended.Load())(tt.revoked) })
+		time.AfterFunc(100*time.Millisecond, func() { (*worker.ended.Load())(tt.why) })
 		w = httptest.NewRecorder()
 		if server.ServeHTTP(w, r); w.Code != tt.status || excused.Load() != tt.excused {
-			t.Errorf("revoked %t: %d, excused %d times: %s", tt.revoked, w.Code, excused.Load(), w.Body)
+			t.Errorf("answer %d: %d, excused %d times: %s", tt.why, w.Code, excused.Load(), w.Body)
 		}
 	}
 }

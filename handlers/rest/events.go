@@ -127,6 +127,9 @@ func sendEvents[R any](ctx context.Context, out *eventWriter, stream *feed.Strea
 		case out.c.tokenEnd() == errRevoked:
 			out.end(errRevoked, stopReason{errors.New("the gateway token is no longer accepted")})
 			return
+		case out.c.tokenEnd() == errNotForUser:
+			out.end(errNotForUser, stopReason{errors.New("the gateway token no longer acts for this user")})
+			return
 		case out.c.tokenEnd() != nil:
 			out.end(out.c.tokenEnd(), nil)
 			return

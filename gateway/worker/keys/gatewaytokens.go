@@ -46,7 +46,7 @@ type bearer struct {
 type use struct {
 	useKey
 	signature auth.Signature
-	ended     map[*func(revoked bool)]struct{} // are called when the token is no longer accepted
+	ended     map[*func(auth.Answer)]struct{} // are called when the token is no longer accepted
 }
 
 const (
@@ -139,11 +139,11 @@ func splitToken(token string) (auth.Signature, error) {
 	return auth.Signature{Signed: token[:end], Bytes: signature}, err
 }
 
-// Watch calls ended, once, when the gateway token is no longer accepted, or no longer
-// acts for the user actAs that the request names. The argument revoked is false if
-// the keeper can't verify tokens at present. The caller must call the function that
-// Watch returns when it is no longer interested.
-func (k *Keys) Watch(token, actAs string, ended func(revoked bool)) (end func()) {
+// Watch calls ended, once, when the gateway token is no longer accepted (auth.Revoked),
+// when it does not act for the user actAs that the request names (auth.NotForUser),
+// or when the keeper can't verify tokens (auth.Unknown). The caller must call the
+// function that Watch returns when it is no longer interested.
+func (k *Keys) Watch(token, actAs string, ended func(auth.Answer)) (end func()) {
 	s, err := splitToken(token)
 	if err != nil {
 		return func() {}
@@ -153,7 +153,7 @@ func (k *Keys) Watch(token, actAs string, ended func(revoked bool)) (end func())
 	defer g.mu.Unlock()
 	u := g.used[key]
 	if u == nil {
-		u = &use{key, s, map[*func(bool)]struct{}{}}
+		u = &use{key, s, map[*func(auth.Answer)]struct{}{}}
 		if g.used == nil {
 			g.used = map[useKey]*use{}
 		}
@@ -210,8 +210,12 @@ func (g *gatewayTokens) checkAll(decides bool) (complete bool) {
 		case answer == auth.Good:
 		case answer == auth.Unknown && decides:
 			complete = false
+		case !decides:
+			g.end(u, auth.Unknown)
+		case answer == auth.NotForUser:
+			g.end(u, answer)
 		default:
-			g.end(u, decides)
+			g.end(u, auth.Revoked)
 		}
 	}
 	return complete
@@ -228,13 +232,13 @@ func (g *gatewayTokens) checkMembers() {
 			continue
 		}
 		if _, answer := g.exchange(context.Background(), u.signature, u.actAs, time.Now()); answer == auth.NotForUser {
-			g.end(u, true)
+			g.end(u, answer)
 		}
 	}
 }
 
-// end ends the use of a token, which is revoked or can't be verified.
-func (g *gatewayTokens) end(u *use, revoked bool) {
+// end ends the use of a token. The answer says why.
+func (g *gatewayTokens) end(u *use, answer auth.Answer) {
 	g.mu.Lock()
 	list := slices.Collect(maps.Keys(u.ended))
 	clear(u.ended)
@@ -243,7 +247,7 @@ func (g *gatewayTokens) end(u *use, revoked bool) {
 	}
 	g.mu.Unlock()
 	for _, ended := range list { // without the lock, because it may call what Watch has returned
-		(*ended)(revoked)
+		(*ended)(answer)
 	}
 }
 

@@ -172,7 +172,7 @@ func TestWatch(t *testing.T) {
 	ends := map[string][]func(){}
 	watch := func(token string) {
 		end := new(func())
-		*end = k.Watch(token, "", func(bool) { told[token]++; (*end)() })
+		*end = k.Watch(token, "", func(auth.Answer) { told[token]++; (*end)() })
 		ends[token] = append(ends[token], *end)
 	}
 	for i := range tokens {
@@ -222,7 +222,7 @@ func TestWatch(t *testing.T) {
 	if len(g.used) != 0 {
 		t.Errorf("%d tokens are in use in the end", len(g.used))
 	}
-	k.Watch("not a gateway token", "", func(bool) { t.Error("a revocation of no gateway token") })()
+	k.Watch("not a gateway token", "", func(auth.Answer) { t.Error("a revocation of no gateway token") })()
 	g.checkAll(false)
 }
 
@@ -248,8 +248,8 @@ func TestFollowRegister(t *testing.T) {
 			mu.Unlock()
 		}
 	}()
-	token, told := gatewayToken(t), make(chan bool, 1)
-	defer k.Watch(token, "", func(revoked bool) { told <- revoked })()
+	token, told := gatewayToken(t), make(chan auth.Answer, 1)
+	defer k.Watch(token, "", func(a auth.Answer) { told <- a })()
 	if _, err := k.Bearer(t.Context(), token, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestFollowRegister(t *testing.T) {
 		register, verdict = digest, v
 	}
 	set("none", query.NoVerdict)
-	if <-told {
+	if <-told != auth.Unknown {
 		t.Error("a token is revoked because there is no register")
 	}
 	set("1", query.Genuine)
@@ -271,9 +271,9 @@ func TestFollowRegister(t *testing.T) {
 			break
 		}
 	}
-	defer k.Watch(token, "", func(revoked bool) { told <- revoked })()
+	defer k.Watch(token, "", func(a auth.Answer) { told <- a })()
 	set("2", query.Revoked)
-	if !<-told {
+	if <-told != auth.Revoked {
 		t.Error("a revocation is taken for a lack of the register")
 	}
 	if _, err := k.Bearer(t.Context(), token, ""); errs.KindOf(err) != errs.Unauthenticated {
@@ -286,14 +286,10 @@ func TestFollowRegister(t *testing.T) {
 func TestBearersOfPortal(t *testing.T) {
 	k, s := scripted(t)
 	s.members = map[string]bool{"alice": true, "bob": true}
-	token := gatewayToken(t)
+	token, left := gatewayToken(t), fmt.Sprint("alice ", auth.NotForUser)
 	told := map[string]int{}
 	for _, user := range []string{"alice", "bob"} {
-		defer k.Watch(token, user, func(revoked bool) {
-			if told[user]++; !revoked {
-				t.Errorf("%s: the keeper can't decide", user)
-			}
-		})()
+		defer k.Watch(token, user, func(a auth.Answer) { told[fmt.Sprint(user, " ", a)]++ })()
 		for range 2 {
 			if got, err := k.Bearer(t.Context(), token, user); err != nil || !strings.HasSuffix(got, user) {
 				t.Errorf("%s: %q, %v", user, got, err)
@@ -318,11 +314,11 @@ func TestBearersOfPortal(t *testing.T) {
 	k.gateway.mu.Unlock()
 	k.gateway.checkMembers()
 	k.gateway.checkMembers()
-	if !maps.Equal(told, map[string]int{"alice": 1}) {
+	if !maps.Equal(told, map[string]int{left: 1}) {
 		t.Errorf("alice has left the group: %v", told)
 	}
 	s.set(query.Revoked, token)
-	if !k.gateway.checkAll(true) || !maps.Equal(told, map[string]int{"alice": 1, "bob": 1}) {
+	if !k.gateway.checkAll(true) || !maps.Equal(told, map[string]int{left: 1, fmt.Sprint("bob ", auth.Revoked): 1}) {
 		t.Errorf("the token is revoked: %v", told)
 	}
 }
