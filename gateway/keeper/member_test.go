@@ -56,8 +56,8 @@ func userOf(t *testing.T, bearer []byte) string {
 	return strings.TrimSuffix(rest, `"}`)
 }
 
-// TestActing checks for whom a token of a portal is exchanged. Everything but the
-// token is what a worker says, which may be an attacker's, and what the resolver says.
+// TestActing checks for whom a token of a portal is exchanged. The user's name comes
+// from a worker, which an attacker may control, and the rest from the resolver.
 func TestActing(t *testing.T) {
 	const workerUID = 3000
 	member := func(uid uint32) *query.Membership { return &query.Membership{Available: true, Member: true, UID: uid} }

@@ -15,8 +15,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// testMembers has these users: alice (1000, primary group 100), bob (1001, the group's
-// list names him), carol (1002, a supplementary group), dave (1003, no group), and the
+// testMembers has these users: alice (1000, primary group 100), bob (1001, in the
+// group's list), carol (1002, a supplementary group), dave (1003, no group), and the
 // group students (100).
 func testMembers(d *directory) *members {
 	m := d.members
@@ -130,7 +130,7 @@ func TestMemberTTL(t *testing.T) {
 	}
 	now = now.Add(nonMemberTTL)
 	if is, _ := member("dave"); !is {
-		t.Error("dave is no member 10 s after he has joined")
+		t.Error("dave is no member 10 s after joining")
 	}
 	now = now.Add(memberTTL - nonMemberTTL - 1)
 	if is, _ := member("carol"); !is {
@@ -138,7 +138,7 @@ func TestMemberTTL(t *testing.T) {
 	}
 	now = now.Add(1)
 	if is, err := member("carol"); is || err != nil {
-		t.Errorf("carol is a member 30 s after she has left: %v", err)
+		t.Errorf("carol is a member 30 s after leaving: %v", err)
 	}
 	if is, _ := member("dave"); !is {
 		t.Error("dave is no member")
