@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"schedrestd/internal/errs"
@@ -14,7 +15,8 @@ import (
 // If the Authenticator has the key, it verifies the signature. Otherwise it
 // asks the daemon that will serve the request. Then it looks up the user. If the
 // request acts as another user, it finally asks the daemon about this, because
-// only the daemon decides whether the token's user may do so. If the daemon
+// only the daemon decides whether the token's user may do so. About a gateway token
+// the keeper decides all of this. If the daemon
 // accepts the token, the Authenticator remembers this for at most a minute. The
 // remembered answer is valid only for the same daemon, the same token, and the
 // same user name to act as.
@@ -36,10 +38,11 @@ type Authenticator struct {
 	RS256 func(context.Context, Signature) Answer // nil if this process has no key set
 	Now   func() time.Time                        // nil for time.Now
 
-	// Gateway decides about gateway tokens. Its answers are not remembered here,
+	// Gateway decides about gateway tokens, and whether one acts as the user actAs
+	// ("" if the request names none). Its answers are not remembered here,
 	// because such a token can be revoked at any time. If it is nil, or does not
 	// know, they are refused: no daemon knows them.
-	Gateway func(context.Context, Signature) Answer
+	Gateway func(ctx context.Context, s Signature, actAs string) Answer
 
 	// UserID returns the uid of the user called name, as whom the request with the
 	// verified credential c is to be carried out. Its errors are NotFound, or the
@@ -85,7 +88,8 @@ const (
 	Unknown Answer = iota // this process could not verify the signature, for example because it has no key
 	Good
 	Bad
-	Revoked // the signature is genuine, but the token has been revoked
+	Revoked    // the signature is genuine, but the token has been revoked
+	NotForUser // the gateway token is genuine, but does not act for the user that the request names
 )
 
 // Authenticate returns nil if c is genuine and its user exists. A local client
@@ -109,7 +113,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, c Credential, daemon s
 	}
 	now := timeOf(a.Now)
 	if p.gateway {
-		if err := a.checkGateway(ctx, p); err != nil {
+		if err := a.checkGateway(ctx, p, c.ActAs); err != nil {
 			return err
 		}
 	} else if own := (acceptance{daemon, p.hash, ""}); !a.accepted.has(own, now) {
@@ -125,18 +129,19 @@ func (a *Authenticator) Authenticate(ctx context.Context, c Credential, daemon s
 	if errs.KindOf(err) == errs.Unauthenticated && a.Excuse != nil {
 		a.Excuse(ctx)
 	}
-	if err != nil || c.ActAs == "" || c.ActAs == c.Claims.User {
+	if err != nil || p.gateway || c.ActAs == "" || c.ActAs == c.Claims.User {
 		return err
 	}
 	return a.askDaemon(ctx, acceptance{daemon, p.hash, c.ActAs}, c.Claims.Expires, now, ask)
 }
 
 // checkGateway returns an error if a gateway token is not genuine, or revoked, or
-// if that can't be decided at present.
-func (a *Authenticator) checkGateway(ctx context.Context, p *proof) error {
+// does not act as the user that the request names, or if that can't be decided at
+// present.
+func (a *Authenticator) checkGateway(ctx context.Context, p *proof, actAs string) error {
 	answer := Unknown
 	if a.Gateway != nil {
-		answer = a.Gateway(ctx, p.Signature)
+		answer = a.Gateway(ctx, p.Signature, actAs)
 	}
 	switch answer {
 	case Good:
@@ -148,8 +153,18 @@ func (a *Authenticator) checkGateway(ctx context.Context, p *proof) error {
 			a.Excuse(ctx)
 		}
 		return refuse("gateway token: revoked")
+	case NotForUser:
+		return NotActingFor("not a member of its group, or a user of the system")
 	}
 	return errs.New(errs.Unavailable, "gateway tokens can't be verified at present").WithHint("the administrator finds the reason in the gateway's log")
+}
+
+// NotActingFor returns the error for a request with a genuine gateway token that
+// does not act for the user that the request names. The client gets the same text
+// for every reason. So a stolen token does not help to find out which users exist.
+func NotActingFor(reason string) error {
+	return &errs.Error{Kind: errs.Denied, Message: "the token does not act for this user", Err: errors.New(reason),
+		Hint: "it acts for the members of its group, but not for users of the system and administrators"}
 }
 
 // askDaemon asks a daemon whether it accepts a credential, unless its answer is

@@ -26,6 +26,7 @@ type Claims struct {
 	Withheld  scope.Set // what the token does not permit: a gateway token, or because of Rules.ScopeClaim
 	Gateway   bool      // it is a gateway token, which only the gateway accepts (package gatewaytoken)
 	ID        string    // id of a gateway token
+	ActFor    string    // the gateway token acts for the members of this Unix group, one of whom each request names; "": for User
 }
 
 // readDates reads the dates into c.

@@ -69,7 +69,7 @@ func (e *examination) readGatewayToken() error {
 		return errors.New("gateway token: of another cluster")
 	}
 	e.claims = Claims{User: t.User, UID: t.UID, IssuedAt: t.Issued, Expires: t.Expires, Algorithm: hs256,
-		Withheld: scope.All &^ t.Scopes, Gateway: true, ID: t.ID}
+		Withheld: scope.All &^ t.Scopes, Gateway: true, ID: t.ID, ActFor: t.ActFor}
 	return nil
 }
 

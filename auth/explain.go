@@ -118,7 +118,11 @@ func (e *examination) describe(check string) string {
 		return fmt.Sprintf("alg %s, %s", e.alg, kid)
 	case "payload":
 		if e.gateway {
-			return fmt.Sprintf("gateway token %s for %s, permits %s", e.claims.ID, e.claims.User, scope.All&^e.claims.Withheld)
+			text := fmt.Sprintf("gateway token %s for %s, permits %s", e.claims.ID, e.claims.User, scope.All&^e.claims.Withheld)
+			if e.claims.ActFor != "" {
+				text += "; acts only for the members of the group " + e.claims.ActFor + ", one of whom each request must name"
+			}
+			return text
 		}
 		return "claims " + strings.Join(slices.Sorted(maps.Keys(e.members)), ", ")
 	case "dates":

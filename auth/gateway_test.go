@@ -114,6 +114,88 @@ func TestGatewayTokenInRequest(t *testing.T) {
 	}
 }
 
+// TestPortalInRequest checks which requests may have a gateway token that acts for
+// the members of a group. Each must name a user, whatever the token's own user is.
+func TestPortalInRequest(t *testing.T) {
+	portal := gatewayToken(t, func(t *gatewaytoken.Token) { t.User, t.ActFor = "portal", "students" })
+	opt := Options{JWT: true, Local: true, UID: 1000, User: func() string { return "alice" }, Rules: gatewayRules, Now: clock}
+	named := opt
+	named.Privileged = func(user string, _ *uint32) bool { return user == "root" || user == "slurm" }
+	for _, tt := range []struct {
+		name, headers string // the token and these headers
+		opt           Options
+		user          string // of the credential; "" if it is refused
+		reason        string
+	}{
+		{"a name", "X-SCHED-USER-NAME: alice", opt, "alice by portal", ""},
+		{"a name in Slurm's spelling", "X-SLURM-USER-NAME: alice", opt, "alice by portal", ""},
+		{"its own name", "X-SCHED-USER-NAME: portal", opt, "portal", ""},
+		{"a name, with require_user_name", "X-SCHED-USER-NAME: alice", named, "alice by portal", ""},
+		{"no name", "", opt, "", "name the user to act as"},
+		{"no name, with require_user_name", "", named, "", "name the user to act as"},
+		{"an empty name", "X-SCHED-USER-NAME:", opt, "", "empty"},
+		{"two names", "X-SCHED-USER-NAME: alice\nX-SLURM-USER-NAME: alice", opt, "", "2 headers"},
+		{"a name that Connection lists", "X-SCHED-USER-NAME: alice\nConnection: X-SCHED-USER-NAME", opt, "", "Connection"},
+		{"a quote", `X-SCHED-USER-NAME: a","sun":"root`, opt, "", "not a user name"},
+		{"root, with require_user_name", "X-SCHED-USER-NAME: root", named, "", "privileged user"},
+		{"SlurmUser, with require_user_name", "X-SCHED-USER-NAME: slurm", named, "", "privileged user"},
+	} {
+		tt.opt.Seen = new(Seen)
+		for range 2 { // the second time, it is remembered
+			c, err := FromRequest(request(t, &unix, strings.TrimSuffix("X-SCHED-USER-TOKEN: "+portal+"\n"+tt.headers, "\n")), tt.opt)
+			if c.User() != tt.user || (err == nil) != (tt.user != "") || err != nil && (!strings.Contains(reasonOf(err), tt.reason) || errs.KindOf(err) != errs.Unauthenticated) {
+				t.Errorf("%s: %q, %v", tt.name, c.User(), err)
+			}
+			if err == nil && c.Claims.ActFor != "students" {
+				t.Errorf("%s: %+v", tt.name, c.Claims)
+			}
+		}
+	}
+}
+
+// TestAuthenticatorOfPortals checks that the keeper decides about the user for whom
+// a token of a portal acts, that no daemon is asked, and that the user must exist.
+func TestAuthenticatorOfPortals(t *testing.T) {
+	portal := gatewayToken(t, func(t *gatewaytoken.Token) { t.User, t.ActFor = "portal", "students" })
+	for _, tt := range []struct {
+		name   string
+		answer Answer
+		uidErr error
+		kind   errs.Kind
+	}{
+		{"a member", Good, nil, 0},
+		{"not a member", NotForUser, nil, errs.Denied},
+		{"revoked", Revoked, nil, errs.Unauthenticated},
+		{"the keeper does not know", Unknown, nil, errs.Unavailable},
+		{"the worker finds no such user", Good, errs.New(errs.NotFound, "no such user"), errs.Unauthenticated},
+		{"the worker can't look the user up", Good, errs.New(errs.Unavailable, "no answer"), errs.Unavailable},
+	} {
+		a, excused := newTestAuthenticator(nil), 0
+		a.Excuse = func(context.Context) { excused++ }
+		a.Gateway = func(_ context.Context, _ Signature, actAs string) Answer {
+			if actAs != "alice" {
+				t.Errorf("%s: the keeper is asked about %q", tt.name, actAs)
+			}
+			return tt.answer
+		}
+		a.UserID = func(_ context.Context, _ Credential, name string) (uint32, error) {
+			if name != "alice" || tt.answer != Good {
+				t.Errorf("%s: %q is looked up", tt.name, name)
+			}
+			return 1001, tt.uidErr // not the uid in the token, which is that of its own user
+		}
+		c, err := FromRequest(request(t, &tcp, "X-SCHED-USER-TOKEN: "+portal+"\nX-SCHED-USER-NAME: alice"), Options{JWT: true, Rules: gatewayRules, Now: clock})
+		must(t, err)
+		err = a.authenticate(c, controller)
+		if (err == nil) != (tt.kind == 0) || err != nil && errs.KindOf(err) != tt.kind || len(a.daemonCalls) != 0 {
+			t.Errorf("%s: %v, daemons asked %v", tt.name, err, a.daemonCalls)
+		}
+		if (excused > 0) != (tt.kind == errs.Unauthenticated) {
+			t.Errorf("%s: excused %d times", tt.name, excused)
+		}
+	}
+}
+
 // TestGatewayTokenRemembered checks that a gateway token that need not be parsed
 // again has the same proof, and that its dates still count.
 func TestGatewayTokenRemembered(t *testing.T) {
@@ -153,7 +235,7 @@ func TestAuthenticatorOfGatewayTokens(t *testing.T) {
 			a, asked, excused := newTestAuthenticator(&good), 0, 0
 			a.Excuse = func(context.Context) { excused++ }
 			a.answer = errors.New("a daemon was asked")
-			a.Gateway = func(context.Context, Signature) Answer { asked++; return tt.answer }
+			a.Gateway = func(context.Context, Signature, string) Answer { asked++; return tt.answer }
 			if tt.nobody {
 				a.Gateway = nil
 			}
@@ -180,7 +262,7 @@ func TestAuthenticatorOfGatewayTokens(t *testing.T) {
 // request after its revocation on.
 func TestGatewayTokenRevokedMeanwhile(t *testing.T) {
 	a, answer := newTestAuthenticator(nil), Good
-	a.Gateway = func(context.Context, Signature) Answer { return answer }
+	a.Gateway = func(context.Context, Signature, string) Answer { return answer }
 	c, err := FromRequest(requestWith(gatewayToken(t)), Options{JWT: true, Rules: gatewayRules, Now: clock})
 	must(t, err)
 	a.expect(t, c, controller, 0, 0)
@@ -195,7 +277,7 @@ func TestGatewayTokenRevokedMeanwhile(t *testing.T) {
 func TestUserOfGatewayToken(t *testing.T) {
 	for uid, accepted := range map[uint32]bool{1000: true, 1001: false, 0: false, kernelNobody: false} {
 		a := newTestAuthenticator(nil)
-		a.Gateway = func(context.Context, Signature) Answer { return Good }
+		a.Gateway = func(context.Context, Signature, string) Answer { return Good }
 		a.UserID = func(context.Context, Credential, string) (uint32, error) { return uid, nil }
 		c, err := FromRequest(requestWith(gatewayToken(t)), Options{JWT: true, Rules: gatewayRules, Now: clock})
 		must(t, err)

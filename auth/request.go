@@ -44,8 +44,8 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 		if err := claims.checkExpiry(timeOf(opt.Now)); err != nil {
 			return Credential{}, refuse("token: %w", err)
 		}
-		if claims.Gateway && name != "" && name != claims.User {
-			return Credential{}, refuse("a gateway token can't act as another user")
+		if err := claims.checkName(name); err != nil {
+			return Credential{}, err
 		}
 		if opt.Privileged != nil && opt.Privileged(authority(name, claims)) {
 			return Credential{}, refuse("the request has the authority of a privileged user: name another user to act as")
@@ -55,6 +55,21 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 		return local(r, name, opt)
 	}
 	return Credential{}, refuse("no token")
+}
+
+// checkName refuses a request with a gateway token that names a user as whom the
+// token can't act. The keeper decides the same.
+func (c *Claims) checkName(name string) error {
+	switch {
+	case !c.Gateway:
+	case c.ActFor != "" && name == "":
+		// A proxy may omit the name, or a client may make it do so. The request
+		// must not be served as the token's own user then.
+		return refuse("the gateway token acts for the members of a group: name the user to act as")
+	case c.ActFor == "" && name != "" && name != c.User:
+		return refuse("the gateway token can't act as another user")
+	}
+	return nil
 }
 
 // authority returns the user as whom the daemons would carry out a request that

@@ -35,7 +35,7 @@ func (s *Seen) add(key hash, c Claims) {
 		return
 	}
 	c.KeyID = strings.Clone(c.KeyID) // not a part of the token's text
-	c.User = strings.Clone(c.User)
+	c.User, c.ActFor = strings.Clone(c.User), strings.Clone(c.ActFor)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.claims == nil || len(s.claims) >= maxSeen {

@@ -20,10 +20,10 @@ import (
 // tokenWorker is a worker whose gateway tokens end when the test says so.
 type tokenWorker struct {
 	rest.NoWorker
-	ended atomic.Pointer[func(revoked bool)] // of the last request that watches its token
+	ended atomic.Pointer[func(auth.Answer)] // of the last request that watches its token
 }
 
-func (w *tokenWorker) WatchToken(_ string, ended func(revoked bool)) (end func()) {
+func (w *tokenWorker) WatchToken(_, _ string, ended func(auth.Answer)) (end func()) {
 	w.ended.Store(&ended)
 	return func() {}
 }
@@ -31,19 +31,23 @@ func (w *tokenWorker) WatchToken(_ string, ended func(revoked bool)) (end func()
 // gatewayServer returns a server that accepts gateway tokens, and a function that
 // makes a request with a token of these scopes. What it counts in excused are
 // requests without a penalty.
-func gatewayServer(t *testing.T, excused *atomic.Int32) (w *tokenWorker, l *living, server http.Handler, request func(s scope.Set, method, url, body string) *http.Request) {
+func gatewayServer(t *testing.T, excused *atomic.Int32, options ...func(*Config)) (w *tokenWorker, l *living, server http.Handler, request func(s scope.Set, method, url, body string, changes ...func(*gatewaytoken.Token)) *http.Request) {
 	t.Helper()
 	w = &tokenWorker{}
-	l, server, _ = newLiving(t, func(c *Config) {
+	l, server, _ = newLiving(t, append(options, func(c *Config) {
 		c.Auth.Rules.Gateway = "demo"
 		c.Worker = w
-		c.Authenticator = &auth.Authenticator{Now: c.Auth.Now, Gateway: func(context.Context, auth.Signature) auth.Answer { return auth.Good },
+		c.Authenticator = &auth.Authenticator{Now: c.Auth.Now, Gateway: func(context.Context, auth.Signature, string) auth.Answer { return auth.Good },
 			Excuse: func(context.Context) { excused.Add(1) }}
-	})
-	return w, l, server, func(s scope.Set, method, url, body string) *http.Request {
+	})...)
+	return w, l, server, func(s scope.Set, method, url, body string, changes ...func(*gatewaytoken.Token)) *http.Request {
 		uid := uint32(1000)
-		token, err := gatewaytoken.Sign(gatewaytoken.Token{Cluster: "demo", User: "alice", UID: &uid, Scopes: s, Issued: now.Add(-time.Minute), Expires: now.Add(time.Hour),
-			ID: gatewaytoken.NewID()}, []byte(strings.Repeat("k", 32)))
+		made := gatewaytoken.Token{Cluster: "demo", User: "alice", UID: &uid, Scopes: s, Issued: now.Add(-time.Minute), Expires: now.Add(time.Hour),
+			ID: gatewaytoken.NewID()}
+		for _, change := range changes {
+			change(&made)
+		}
+		token, err := gatewaytoken.Sign(made, []byte(strings.Repeat("k", 32)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,11 +95,12 @@ func (w *callingWriter) FlushError() error           { return nil }
 // its token is no longer accepted while a long list is sent.
 func TestTokenEndsInSnapshot(t *testing.T) {
 	for _, tt := range []struct {
-		revoked bool
-		reason  string
+		why    auth.Answer
+		reason string
 	}{
-		{true, "the gateway token is no longer accepted"},
-		{false, "gateway tokens can't be verified at present"},
+		{auth.Revoked, "the gateway token is no longer accepted"},
+		{auth.NotForUser, "the gateway token no longer acts for this user"},
+		{auth.Unknown, "gateway tokens can't be verified at present"},
 	} {
 		worker, l, server, request := gatewayServer(t, new(atomic.Int32))
 		l.change(func(f *fake) {
@@ -112,11 +117,11 @@ func TestTokenEndsInSnapshot(t *testing.T) {
 				after += text
 			} else if strings.Contains(text, "event: snapshot") {
 				begun = true
-				(*worker.ended.Load())(tt.revoked)
+				(*worker.ended.Load())(tt.why)
 			}
 		}}, r)
 		if !begun || strings.Contains(after, "event: snapshot") || !strings.Contains(after, "event: end\ndata: {\"reason\":\""+tt.reason) {
-			t.Errorf("revoked %t: after the first piece, %d bytes: %.300s", tt.revoked, len(after), after)
+			t.Errorf("answer %d: after the first piece, %d bytes: %.300s", tt.why, len(after), after)
 		}
 	}
 }
@@ -125,11 +130,11 @@ func TestTokenEndsInSnapshot(t *testing.T) {
 // no longer accepted, and that it causes no penalty.
 func TestTokenEndsInWait(t *testing.T) {
 	for _, tt := range []struct {
-		revoked bool
+		why     auth.Answer
 		status  int
 		excused int32
 	}{
-		{true, 401, 1}, {false, 503, 0},
+		{auth.Revoked, 401, 1}, {auth.NotForUser, 403, 0}, {auth.Unknown, 503, 0},
 	} {
 		var excused atomic.Int32
 		worker, _, server, request := gatewayServer(t, &excused)
@@ -137,10 +142,10 @@ func TestTokenEndsInWait(t *testing.T) {
 		server.ServeHTTP(w, request(scope.ComputeRead, "GET", "/sched/v0.0.43/jobs/", ""))
 		r := request(scope.ComputeRead, "GET", "/sched/v0.0.43/jobs/?wait=60s", "")
 		r.Header.Set("If-None-Match", w.Header().Get("ETag"))
-		time.AfterFunc(100*time.Millisecond, func() { (*worker.ended.Load())(tt.revoked) })
+		time.AfterFunc(100*time.Millisecond, func() { (*worker.ended.Load())(tt.why) })
 		w = httptest.NewRecorder()
 		if server.ServeHTTP(w, r); w.Code != tt.status || excused.Load() != tt.excused {
-			t.Errorf("revoked %t: %d, excused %d times: %s", tt.revoked, w.Code, excused.Load(), w.Body)
+			t.Errorf("answer %d: %d, excused %d times: %s", tt.why, w.Code, excused.Load(), w.Body)
 		}
 	}
 }

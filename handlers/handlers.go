@@ -27,6 +27,7 @@ type Config struct {
 
 	Controller Controller
 	Accounting Accounting      // if nil, accounting is not in use, and the accounting paths do not exist
+	Levels     Accounting      // is asked for users' levels (level.go), even if Accounting is nil; nil if accounting is not in use
 	Resolver   Resolver        // looks up the ids of users and groups; nil if no name can be resolved
 	Content    feature.Content // served paths; 0 for all
 

@@ -12,7 +12,11 @@ import (
 func New(cfg Config) *rest.Server { return newHandler(cfg).server() }
 
 func (h *handler) server() *rest.Server {
-	return rest.NewServer(rest.Service{Routes: h.routes(), Pages: h.pages(), Controller: h.Controller, Accounting: h.Accounting}, h.Config.Config)
+	service := rest.Service{Routes: h.routes(), Pages: h.pages(), Controller: h.Controller, Accounting: h.Accounting}
+	if h.Levels != nil {
+		service.CheckMember = newLevels(h.Levels).checkMember
+	}
+	return rest.NewServer(service, h.Config.Config)
 }
 
 // routes returns all endpoints that the gateway serves. Only endpoints that

@@ -15,7 +15,7 @@ const MaxRegister = 4 << 20
 
 // A Register says which tokens are revoked. It is a file of lines:
 //
-//	token ID user=NAME scope=SCOPES issued=TIME until=TIME label=LABEL
+//	token ID user=NAME act-for=GROUP scope=SCOPES issued=TIME until=TIME label=LABEL
 //	revoke token ID
 //	revoke user NAME before TIME
 //	revoke all before TIME
@@ -34,8 +34,8 @@ type Register struct {
 
 // Created is the line about a token that was created.
 type Created struct {
-	ID, User, Scopes, Label string
-	Issued, Until           time.Time
+	ID, User, ActFor, Scopes, Label string
+	Issued, Until                   time.Time
 }
 
 // ParseRegister parses the content of a register. A line with an error makes the
@@ -70,7 +70,7 @@ func (r *Register) add(words []string) error {
 		r.tokens[words[2]] = true
 		return nil
 	case words[1] == "user" && len(words) == 5 && words[3] == "before":
-		if !isUser(words[2]) {
+		if !IsUser(words[2]) {
 			return errors.New("not a user name")
 		}
 		before, err := parseTime(words[4])
@@ -99,6 +99,8 @@ func (r *Register) addCreated(words []string) error {
 		switch name {
 		case "user":
 			c.User = value
+		case "act-for":
+			c.ActFor = value
 		case "scope":
 			c.Scopes = value
 		case "label":
@@ -130,6 +132,13 @@ func (r *Register) Revokes(t Token) bool {
 	return r == nil || r.tokens[t.ID] || t.Issued.Before(r.users[t.User]) || t.Issued.Before(r.all)
 }
 
+// RevokesFor reports whether the register revokes what a token does as another
+// user, because it revokes that user's tokens: a line about alice must end
+// everything that acts as alice.
+func (r *Register) RevokesFor(t Token, user string) bool {
+	return r == nil || t.Issued.Before(r.users[user])
+}
+
 // Digest returns the beginning of the SHA-256 of the file, in hexadecimal digits.
 // Gateways with the same file have the same digest. It is "none" for a nil
 // Register.
@@ -142,7 +151,11 @@ func (r *Register) Digest() string {
 
 // Line returns the line that records that a token was created.
 func (t Token) Line() string {
-	line := fmt.Sprintf("token %s user=%s scope=%s issued=%s until=%s", t.ID, t.User, t.Scopes, t.Issued.Format(time.RFC3339), t.Expires.Format(time.RFC3339))
+	line := fmt.Sprintf("token %s user=%s", t.ID, t.User)
+	if t.ActFor != "" {
+		line += " act-for=" + t.ActFor
+	}
+	line += fmt.Sprintf(" scope=%s issued=%s until=%s", t.Scopes, t.Issued.Format(time.RFC3339), t.Expires.Format(time.RFC3339))
 	if t.Label != "" {
 		line += " label=" + t.Label
 	}

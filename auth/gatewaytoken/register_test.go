@@ -94,6 +94,10 @@ func TestLines(t *testing.T) {
 	if d := cmp.Diff([]gatewaytoken.Created{labelled, created, {ID: made.ID}}, r.Created); d != "" {
 		t.Errorf("created: -want +got\n%s", d)
 	}
+	portal := token(func(t *gatewaytoken.Token) { t.ActFor = "students" })
+	if c := parse(t, portal.Line()).Created[0]; c.ActFor != "students" || c.User != "alice" {
+		t.Errorf("a portal's: %+v", c)
+	}
 	if !parse(t, gatewaytoken.RevokeToken(made.ID)).Revokes(made) {
 		t.Error("not revoked by its id")
 	}
@@ -110,6 +114,25 @@ func TestLines(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestRevokesFor checks that a line about a user also ends what tokens of others do
+// as this user.
+func TestRevokesFor(t *testing.T) {
+	portal := token(func(t *gatewaytoken.Token) { t.User, t.ActFor = "portal", "students" })
+	r := parse(t, gatewaytoken.RevokeBefore("bob", now)+gatewaytoken.RevokeBefore("carol", now.Add(-time.Second)))
+	for user, want := range map[string]bool{"alice": false, "bob": true, "carol": false, "": false} {
+		if got := r.RevokesFor(portal, user); got != want {
+			t.Errorf("%s: %v", user, got)
+		}
+	}
+	if r.Revokes(portal) {
+		t.Error("a line about bob revokes the portal's token")
+	}
+	var none *gatewaytoken.Register
+	if !none.RevokesFor(portal, "alice") {
+		t.Error("no register revokes nothing")
 	}
 }
 

@@ -6,6 +6,10 @@
 // Parse accepts is exactly what Sign has written, and nothing depends on how a
 // parser reads JSON. Its key is derived from the cluster's (Key), so there is no
 // second secret to distribute, and no daemon accepts it.
+//
+// A token of a portal acts for the members of a Unix group (Token.ActFor). It can't
+// be for the members of a Slurm account: the keeper, which decides, can ask the user
+// database, but not the accounting daemon, and must believe no worker that can.
 package gatewaytoken
 
 import (
@@ -34,6 +38,10 @@ const MaxLifetime = 366 * 24 * time.Hour
 // MaxLabel is the maximum length of a label, in bytes.
 const MaxLabel = 64
 
+// NotForOthers are the scopes that a token that acts for others can't have. A
+// stolen token of a portal must not change what belongs to the whole cluster.
+const NotForOthers = scope.ClusterAdmin | scope.SlurmdbWrite
+
 // Purpose is what the key of gateway tokens is derived for (auth.Key.Derive).
 const Purpose = "gateway tokens"
 
@@ -42,6 +50,7 @@ type Token struct {
 	Cluster string // ClusterName of the only gateways that accept it
 	User    string
 	UID     *uint32 // the user's uid when the token was created; nil if it was not known
+	ActFor  string  // Unix group: each request names the member to act as; "": it acts only as User
 	Scopes  scope.Set
 	Issued  time.Time
 	Expires time.Time
@@ -55,11 +64,17 @@ type payload struct {
 	Audience string  `json:"aud"`
 	User     string  `json:"sun"`
 	UID      *uint32 `json:"uid,omitempty"`
+	Act      *act    `json:"act,omitempty"`
 	Scope    string  `json:"scope"` // separated by spaces (RFC 8693, 4.2)
 	Issued   int64   `json:"iat"`
 	Expires  int64   `json:"exp"`
 	ID       string  `json:"jti"`
 	Label    string  `json:"label,omitempty"`
+}
+
+// act is the claim that names the group of Token.ActFor.
+type act struct {
+	Group string `json:"group"`
 }
 
 // Key returns the key of gateway tokens for a cluster with this HS256 key. It is the
@@ -93,6 +108,9 @@ func Sign(t Token, clusterKey []byte) (string, error) {
 func (t Token) payload() []byte {
 	p := payload{Issuer: t.Cluster, Audience: t.Cluster, User: t.User, UID: t.UID, Scope: strings.ReplaceAll(t.Scopes.String(), "+", " "),
 		Issued: t.Issued.Unix(), Expires: t.Expires.Unix(), ID: t.ID, Label: t.Label}
+	if t.ActFor != "" {
+		p.Act = &act{t.ActFor}
+	}
 	text, _ := json.Marshal(p) // can't fail for these types
 	return text
 }
@@ -111,6 +129,9 @@ func Parse(text []byte) (Token, error) {
 	}
 	t := Token{Cluster: p.Issuer, User: p.User, UID: p.UID, Scopes: scopes, ID: p.ID, Label: p.Label,
 		Issued: time.Unix(p.Issued, 0).UTC(), Expires: time.Unix(p.Expires, 0).UTC()}
+	if p.Act != nil {
+		t.ActFor = p.Act.Group
+	}
 	if err := t.check(); err != nil {
 		return Token{}, err
 	}
@@ -139,10 +160,16 @@ func (t Token) check() error {
 	switch life := t.Expires.Sub(t.Issued); {
 	case t.Cluster == "":
 		return errors.New("no cluster")
-	case !isUser(t.User):
+	case !IsUser(t.User):
 		return errors.New("not a user name")
 	case t.Scopes == scope.None:
 		return errors.New("no scope")
+	case t.ActFor != "" && !IsUser(t.ActFor): // groups have the same names
+		return errors.New("not the name of a group")
+	case t.ActFor != "" && t.Scopes&NotForOthers != 0:
+		return errors.New("a token that acts for others can't have the scopes slurmdb.write and cluster.admin")
+	case t.ActFor != "" && t.User == "root":
+		return errors.New("a token that acts for others can't be root's")
 	case !IsID(t.ID):
 		return errors.New("not an id of a token")
 	case t.Issued.Unix() <= 0 || life <= 0 || life > MaxLifetime:
@@ -171,8 +198,9 @@ func CheckLabel(text string) error {
 	return nil
 }
 
-// isUser reports whether name is a user's name in a token (auth.PosixName).
-func isUser(name string) bool {
+// IsUser reports whether name is a user's name in a token (auth.PosixName). JSON
+// escapes none of its characters.
+func IsUser(name string) bool {
 	if name == "" || len(name) > 64 || name[0] == '-' {
 		return false
 	}

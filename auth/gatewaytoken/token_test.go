@@ -39,6 +39,11 @@ func TestSign(t *testing.T) {
 		"a second":      token(func(t *gatewaytoken.Token) { t.Expires = now.Add(time.Second) }),
 		"366 days":      token(func(t *gatewaytoken.Token) { t.Expires = now.Add(gatewaytoken.MaxLifetime) }),
 		"a new id":      token(func(t *gatewaytoken.Token) { t.ID = gatewaytoken.NewID() }),
+		"a group":       token(func(t *gatewaytoken.Token) { t.User, t.UID, t.ActFor = "portal", &highest, "students" }),
+		"longest group": token(func(t *gatewaytoken.Token) { t.ActFor = strings.Repeat("g", 64) }),
+		"all for others": token(func(t *gatewaytoken.Token) {
+			t.ActFor, t.Scopes = "students", scope.All&^gatewaytoken.NotForOthers
+		}),
 		"cluster <&\">": token(func(t *gatewaytoken.Token) { t.Cluster = `<&">` }),
 	} {
 		text, err := gatewaytoken.Sign(want, gatewaytokentest.Secret)
@@ -56,15 +61,21 @@ func TestSign(t *testing.T) {
 // TestSignRefuses checks that nothing is signed that would be refused.
 func TestSignRefuses(t *testing.T) {
 	for name, change := range map[string]func(*gatewaytoken.Token){
-		"no cluster":     func(t *gatewaytoken.Token) { t.Cluster = "" },
-		"no user":        func(t *gatewaytoken.Token) { t.User = "" },
-		"a user's quote": func(t *gatewaytoken.Token) { t.User = `a","sun":"root` },
-		"no scope":       func(t *gatewaytoken.Token) { t.Scopes = scope.None },
-		"no id":          func(t *gatewaytoken.Token) { t.ID = "" },
-		"no life":        func(t *gatewaytoken.Token) { t.Expires = now },
-		"367 days":       func(t *gatewaytoken.Token) { t.Expires = now.Add(367 * 24 * time.Hour) },
-		"no time":        func(t *gatewaytoken.Token) { t.Issued = time.Time{} },
-		"a label's line": func(t *gatewaytoken.Token) { t.Label = "x\nrevoke" },
+		"no cluster":               func(t *gatewaytoken.Token) { t.Cluster = "" },
+		"no user":                  func(t *gatewaytoken.Token) { t.User = "" },
+		"a user's quote":           func(t *gatewaytoken.Token) { t.User = `a","sun":"root` },
+		"no scope":                 func(t *gatewaytoken.Token) { t.Scopes = scope.None },
+		"no id":                    func(t *gatewaytoken.Token) { t.ID = "" },
+		"no life":                  func(t *gatewaytoken.Token) { t.Expires = now },
+		"367 days":                 func(t *gatewaytoken.Token) { t.Expires = now.Add(367 * 24 * time.Hour) },
+		"no time":                  func(t *gatewaytoken.Token) { t.Issued = time.Time{} },
+		"a group's quote":          func(t *gatewaytoken.Token) { t.ActFor = `g"` },
+		"a group's space":          func(t *gatewaytoken.Token) { t.ActFor = "domain users" },
+		"a longer group":           func(t *gatewaytoken.Token) { t.ActFor = strings.Repeat("g", 65) },
+		"root for others":          func(t *gatewaytoken.Token) { t.User, t.ActFor = "root", "students" },
+		"cluster.admin for others": func(t *gatewaytoken.Token) { t.ActFor, t.Scopes = "students", scope.ComputeRead|scope.ClusterAdmin },
+		"slurmdb.write for others": func(t *gatewaytoken.Token) { t.ActFor, t.Scopes = "students", scope.SlurmdbWrite },
+		"a label's line":           func(t *gatewaytoken.Token) { t.Label = "x\nrevoke" },
 	} {
 		if text, err := gatewaytoken.Sign(token(change), gatewaytokentest.Secret); err == nil || text != "" {
 			t.Errorf("%s: %q, %v", name, text, err)
@@ -87,8 +98,11 @@ func TestHostileForms(t *testing.T) {
 	if c, err := auth.Inspect(good, opt); err != nil || !c.Gateway || c.User != gatewaytokentest.User || c.ID != gatewaytokentest.ID {
 		t.Fatalf("the token that is right: %+v, %v", c, err)
 	}
+	if c, err := auth.Inspect(gatewaytokentest.Acting(now), opt); err != nil || c.ActFor != gatewaytokentest.Group {
+		t.Fatalf("the token that acts for others: %+v, %v", c, err)
+	}
 	forms := gatewaytokentest.Forms(now)
-	if len(forms) < 57 {
+	if len(forms) < 84 {
 		t.Errorf("%d forms", len(forms))
 	}
 	names := map[string]bool{}

@@ -44,18 +44,24 @@ func gatewayTokenCommands(configPath *string) []*cobra.Command {
 func createCommand(configPath, path *string) *cobra.Command {
 	scopes, life, t := "", "", gatewaytoken.Token{}
 	cmd := &cobra.Command{
-		Use:   "create --scope SCOPES [--user USER] [--for TIME] [--label LABEL]",
+		Use:   "create --scope SCOPES [--user USER] [--act-for GROUP] [--for TIME] [--label LABEL]",
 		Short: "Create a token that only the gateway accepts, and that does less",
 		Long: `Create a gateway token and print it as SCHED_JWT=TOKEN. The gateway accepts it for the operations
 of its scopes, until its end or until it is revoked; the daemons do not accept it. The scopes are
 ` + wrapScopes() + `,
 several with + between them; ENDPOINTS.md lists the scope of each operation.
 
+With --act-for, the token is for a proxy that authenticates users, such as a portal: each request
+names the user to act as, who must be a member of this Unix group. It never acts for root, the
+scheduler's user, users of the system and administrators of the accounting database, and can't have
+the scopes slurmdb.write and cluster.admin.
+
 The command needs the key of the cluster (jwt_key=), so root or the scheduler's user runs it, on a
 machine with this key. It also adds a line to the register of gateway tokens, which is for the list;
 a gateway with the key accepts the token in any case.`,
 		Example: `  schedctl token create --user prometheus --scope compute.read --for 365d --label exporter
-  schedctl token create --user alice --scope compute.read+compute.create --label ci`,
+  schedctl token create --user alice --scope compute.read+compute.create --label ci
+  schedctl token create --user haproxy --act-for students --scope compute.read+compute.create+compute.cancel`,
 		Args: noTokenArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			register, err := openRegister(*path, true)
@@ -92,15 +98,24 @@ a gateway with the key accepts the token in any case.`,
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "SCHED_JWT=%s\n", token)
-			fmt.Fprintf(cmd.ErrOrStderr(), "token %s for %s, valid until %s\n", t.ID, t.User, t.Expires.Format(time.RFC3339))
+			fmt.Fprintf(cmd.ErrOrStderr(), "token %s for %s, valid until %s\n", t.ID, holder(t.User, t.ActFor), t.Expires.Format(time.RFC3339))
 			return err
 		},
 	}
 	cmd.Flags().StringVar(&scopes, "scope", "", "what the token permits: `SCOPES` with + between them")
 	cmd.Flags().StringVar(&t.User, "user", "", "`USER` as whom requests are carried out (default: you)")
+	cmd.Flags().StringVar(&t.ActFor, "act-for", "", "act for the members of `GROUP`; --user is the portal's user")
 	cmd.Flags().StringVar(&life, "for", "30d", "`TIME` for which it is valid, such as 12h or 90d; at most 366d")
 	cmd.Flags().StringVar(&t.Label, "label", "", "`LABEL` for the list, such as the name of the program")
 	return cmd
+}
+
+// holder describes for whom a token acts.
+func holder(user, group string) string {
+	if group == "" {
+		return user
+	}
+	return user + ", who acts for the members of " + group
 }
 
 // wrapScopes returns the names of all scopes.
@@ -145,9 +160,37 @@ func describeToken(t *gatewaytoken.Token, c *conf.Cluster, scopes, life string) 
 	case auth.IsNobody(u.UID):
 		return errs.New(errs.Malformed, "--user: uid %d stands for unknown users", u.UID)
 	}
+	if t.ActFor != "" {
+		if err := checkPortal(t, set, u.UID, c); err != nil {
+			return err
+		}
+	}
 	now := time.Now().UTC().Truncate(time.Second)
 	t.Cluster, t.UID, t.Scopes, t.Issued, t.Expires, t.ID = c.ClusterName, &u.UID, set, now, now.Add(valid), gatewaytoken.NewID()
 	return nil
+}
+
+// checkPortal checks a token that acts for the members of a group.
+func checkPortal(t *gatewaytoken.Token, set scope.Set, uid uint32, c *conf.Cluster) error {
+	const hint = "the user is only in logs, and in revocations; the portal's own user is a good one, such as haproxy"
+	sched, err := direct.SchedUser(c)
+	switch {
+	case uid == 0:
+		return errs.New(errs.Malformed, "--act-for: the token can't be root's").WithHint("give it another user with --user: %s", hint)
+	case err == nil && uid == sched:
+		return errs.New(errs.Malformed, "--act-for: the token can't be that of the scheduler's user").WithHint("give it another user with --user: %s", hint)
+	case set&gatewaytoken.NotForOthers != 0:
+		return errs.New(errs.Malformed, "--act-for: the token can't have the scopes slurmdb.write and cluster.admin").
+			WithHint("it acts for users, and these scopes are for administrators")
+	case !gatewaytoken.IsUser(t.ActFor):
+		return errs.New(errs.Malformed, "--act-for: a group's name in a token has only letters, digits and the characters - _ .").
+			WithHint("make a group with such a name that has the same members")
+	}
+	g, err := nss.LookupGroup(t.ActFor)
+	if err == nil && g.GID == 0 {
+		err = errs.New(errs.Malformed, "not for group 0")
+	}
+	return errs.Wrap(err, errs.KindOf(err), "--act-for")
 }
 
 // parseLife parses a time such as 12h or 30d.
@@ -222,7 +265,7 @@ func listCommand(path *string) *cobra.Command {
 // printTokens prints the tokens that have not expired.
 func printTokens(w io.Writer, r *gatewaytoken.Register, now time.Time) error {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tUSER\tSCOPE\tUNTIL\tSTATE\tLABEL")
+	fmt.Fprintln(table, "ID\tUSER\tSCOPE\tUNTIL\tSTATE\tACT-FOR\tLABEL")
 	for _, c := range r.Created {
 		if !now.Before(c.Until) {
 			continue
@@ -231,7 +274,7 @@ func printTokens(w io.Writer, r *gatewaytoken.Register, now time.Time) error {
 		if r.Revokes(gatewaytoken.Token{ID: c.ID, User: c.User, Issued: c.Issued}) {
 			state = "revoked"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, c.User, c.Scopes, c.Until.UTC().Format(time.RFC3339), state, c.Label)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, c.User, c.Scopes, c.Until.UTC().Format(time.RFC3339), state, cmp.Or(c.ActFor, "-"), c.Label)
 	}
 	return table.Flush()
 }
@@ -241,8 +284,8 @@ func revokeCommand(path *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke {ID... | --user USER | --all}",
 		Short: "Revoke gateway tokens",
-		Long: `Revoke gateway tokens by id, or those of a user, or all, that were created until now. It adds lines
-to the register. Within a second, each gateway with this file refuses the tokens, and ends the
+		Long: `Revoke gateway tokens by id, or those of a user, or all, that were created until now. With --user, the
+tokens of portals that exist now no longer act for this user either. It adds lines to the register. Within a second, each gateway with this file refuses the tokens, and ends the
 requests and streams that use them.`,
 		Example: `  schedctl token revoke AB3DEFGHIJKLMNOPQRSTUVWX27
   schedctl token revoke --user alice`,

@@ -11,6 +11,8 @@ import (
 
 	"schedrestd/api/scope"
 	"schedrestd/auth/gatewaytoken"
+	"schedrestd/become/nss"
+	"schedrestd/conf"
 	"schedrestd/internal/errs"
 )
 
@@ -199,7 +201,8 @@ func TestPrintTokens(t *testing.T) {
 		return gatewaytoken.Token{ID: id, User: user, Scopes: scope.ComputeRead | scope.SlurmdbRead, Label: label, Issued: issued, Expires: issued.Add(life)}.Line()
 	}
 	const third, fourth = "AAAAAAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBBBBBB"
-	r, err := gatewaytoken.ParseRegister([]byte("# tokens\n" + made(oneID, "alice", "monitor", time.Hour) + made(otherID, "bob", "", 48*time.Hour) +
+	portal := gatewaytoken.Token{ID: strings.Repeat("C", 26), User: "haproxy", ActFor: "students", Scopes: scope.ComputeRead, Issued: tokenNow.Truncate(time.Second), Expires: tokenNow.Add(time.Hour)}
+	r, err := gatewaytoken.ParseRegister([]byte("# tokens\n" + portal.Line() + made(oneID, "alice", "monitor", time.Hour) + made(otherID, "bob", "", 48*time.Hour) +
 		made(third, "carol", "ci", time.Hour) + made(fourth, "dave", "expired", time.Second) + gatewaytoken.RevokeToken(otherID) + gatewaytoken.RevokeBefore("carol", tokenNow)))
 	if err != nil {
 		t.Fatal(err)
@@ -208,13 +211,49 @@ func TestPrintTokens(t *testing.T) {
 	if err := printTokens(&out, r, tokenNow.Add(time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf(`ID                          USER   SCOPE                      UNTIL                 STATE    LABEL
-%s  alice  compute.read+slurmdb.read  2026-03-01T13:00:00Z  valid    monitor
-%s  bob    compute.read+slurmdb.read  2026-03-03T12:00:00Z  revoked  
-%s  carol  compute.read+slurmdb.read  2026-03-01T13:00:00Z  revoked  ci
-`, oneID, otherID, third)
+	want := fmt.Sprintf(`ID                          USER     SCOPE                      UNTIL                 STATE    ACT-FOR   LABEL
+%s  haproxy  compute.read               2026-03-01T13:00:00Z  valid    students  
+%s  alice    compute.read+slurmdb.read  2026-03-01T13:00:00Z  valid    -         monitor
+%s  bob      compute.read+slurmdb.read  2026-03-03T12:00:00Z  revoked  -         
+%s  carol    compute.read+slurmdb.read  2026-03-01T13:00:00Z  revoked  -         ci
+`, portal.ID, oneID, otherID, third)
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// TestCheckPortal checks for which users, scopes and groups there is no token of a
+// portal.
+func TestCheckPortal(t *testing.T) {
+	g, err := nss.LookupGID(1)
+	if err != nil {
+		t.Skip(err)
+	}
+	root, err := nss.LookupGID(0)
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, tt := range []struct {
+		name, group string
+		scopes      scope.Set
+		uid         uint32
+		err         string
+	}{
+		{"good", g.Name, scope.ComputeRead | scope.ComputeCreate, 1001, ""},
+		{"all that it can have", g.Name, scope.All &^ gatewaytoken.NotForOthers, 1001, ""},
+		{"root's", g.Name, scope.ComputeRead, 0, "can't be root's"},
+		{"cluster.admin", g.Name, scope.ComputeRead | scope.ClusterAdmin, 1001, "can't have the scopes"},
+		{"slurmdb.write", g.Name, scope.SlurmdbWrite, 1001, "can't have the scopes"},
+		{"a group with a space", "domain users", scope.ComputeRead, 1001, "a group's name"},
+		{"a group with an option", "-x", scope.ComputeRead, 1001, "a group's name"},
+		{"no such group", "nobody-made-this-group", scope.ComputeRead, 1001, "does not exist"},
+		{"a number", "1", scope.ComputeRead, 1001, "can't be the name"},
+		{"group 0", root.Name, scope.ComputeRead, 1001, "group 0"},
+	} {
+		err := checkPortal(&gatewaytoken.Token{User: "portal", ActFor: tt.group}, tt.scopes, tt.uid, &conf.Cluster{})
+		if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
 	}
 }
 

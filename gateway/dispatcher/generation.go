@@ -206,8 +206,13 @@ func (d *dispatcher) followTokens(g *generation) error {
 	if g.setup.Register == "" {
 		return nil
 	}
-	f := &tokenfile.Follower{Path: g.setup.Register, Cluster: g.setup.Cluster, Owners: []uint32{g.setup.SchedUID},
-		Send: g.keeper.Channel.Send, Log: d.log}
+	if g.resolver != nil { // without it, the keeper refuses tokens that act for the members of a group
+		if err := g.resolver.Introduce(&work.KeeperChannel{}, g.keeper.Channel); err != nil {
+			return err
+		}
+	}
+	f := &tokenfile.Follower{Path: g.setup.Register, Owners: []uint32{g.setup.SchedUID}, Send: g.keeper.Channel.Send, Log: d.log,
+		Rules: work.TokenRegister{Cluster: g.setup.Cluster, MinUID: g.setup.MinUID, SchedUID: g.setup.SchedUID, Privileged: g.setup.Privileged}}
 	if d.serves.Load() { // an editor may have emptied the file, and the running keepers know more
 		f.Settle()
 	}

@@ -3,6 +3,7 @@ package keeper
 import (
 	"log/slog"
 	"math/bits"
+	"sync/atomic"
 	"time"
 
 	"schedrestd/gateway/service"
@@ -18,13 +19,15 @@ type client struct {
 	keeper  *keeper
 	refused uint         // number of refused signatures
 	budget  *rate.Bucket // budget for questions
+	acting  atomic.Int32 // questions that wait for the resolver
 }
 
 func newClient(k *keeper, c *service.Client) *client {
 	return &client{Client: c, keeper: k, budget: rate.New(limit.KeeperWork, time.Now())}
 }
 
-// serve answers the worker's questions one by one. The kernel limits the number
+// serve answers the worker's questions one by one, except those for which the
+// resolver has to be asked. The kernel limits the number
 // of questions that wait in the channel, so a worker that asks too many
 // questions, or does not read its answers, fills only its own channel.
 func (c *client) serve() {
@@ -48,7 +51,8 @@ func (c *client) handle(m ipc.Message) (handled bool, err error) {
 		answer = c.keeper.counts.countVerdict(c.keeper.verifyToken(msg))
 	case *query.Exchange:
 		c.throttle(exchangeCost)
-		answer = c.keeper.counts.countExchange(c.keeper.exchange(msg, time.Now()))
+		c.exchange(msg)
+		return true, nil
 	case *query.AskDigests:
 		c.throttle(verifyCost)
 		answer = c.keeper.digests(msg)

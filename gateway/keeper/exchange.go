@@ -20,7 +20,10 @@ import (
 // A register is what the keeper accepts gateway tokens by.
 type register struct {
 	*gatewaytoken.Register
-	cluster string
+	cluster    string
+	minUID     uint32   // lowest uid for which a token of another user acts
+	schedUID   uint32   // uid of SchedUser
+	privileged []string // names of root and SchedUser
 }
 
 // readRegister reads the register of gateway tokens from f. The dispatcher has
@@ -42,7 +45,7 @@ func readRegister(m *work.TokenRegister, f *os.File) *register {
 		slog.Warn("register of gateway tokens can't be used; all of them are refused", "error", err)
 		return nil
 	}
-	return &register{r, m.Cluster}
+	return &register{r, m.Cluster, m.MinUID, m.SchedUID, m.Privileged}
 }
 
 var errShorter = errors.New("the file has become shorter")
@@ -53,40 +56,61 @@ const (
 )
 
 // exchange answers with a token for the daemons, if the gateway token is genuine,
-// has not expired and is not revoked. The signature is verified first, so only
-// what this cluster's key has signed is parsed.
-func (k *keeper) exchange(e *query.Exchange, now time.Time) *query.Exchanged {
+// has not expired, is not revoked and acts for the user that the question names.
+// The signature is verified first, so only what this cluster's key has signed is
+// parsed.
+//
+// If the resolver has to decide about that user, exchange returns a question for
+// it. The caller then calls exchange again with the answer: the token may have been
+// revoked meanwhile. The argument worker is the uid of the worker that asks, and
+// member is nil in the first call.
+func (k *keeper) exchange(e *query.Exchange, worker uint32, now time.Time, member *query.Membership) (*query.Exchanged, *query.AskMember) {
 	answer := &query.Exchanged{ID: e.ID}
 	key, r := k.token.Load(), k.register.Load()
 	if key == nil || r == nil {
-		return answer
+		return answer, nil
 	}
 	if answer.Verdict = key.verifyWith(key.gateway, e.Signed, e.MAC); answer.Verdict != query.Genuine {
-		return answer
+		return answer, nil
 	}
 	t, err := gatewaytoken.ParseSigned(e.Signed)
+	user := t.User
 	switch {
 	case err != nil || t.Cluster != r.cluster || !now.Before(t.Expires) || t.Issued.After(now.Add(leeway)):
 		answer.Verdict = query.Forged
-	case r.Revokes(t):
+	case r.Revokes(t) || e.ActAs != "" && r.RevokesFor(t, e.ActAs):
 		answer.Verdict = query.Revoked
+	case t.ActFor != "" && !r.canBeMember(e.ActAs) || t.ActFor == "" && e.ActAs != "" && e.ActAs != t.User:
+		answer.Verdict = query.NotForUser
+	case e.Check:
+		return answer, nil
+	case t.ActFor == "":
+	case member == nil:
+		return answer, &query.AskMember{User: e.ActAs, Group: t.ActFor}
+	case !member.Available:
+		answer.Verdict = query.NoVerdict
+	case !r.permits(member, worker):
+		answer.Verdict = query.NotForUser
 	default:
-		answer.Bearer = key.bearer(t, now)
+		user = e.ActAs
 	}
-	return answer
+	if answer.Verdict == query.Genuine {
+		answer.Bearer = key.bearer(user, t.Expires, now)
+	}
+	return answer, nil
 }
 
-// bearer returns a token for the user of t that the daemons accept. It expires no
-// later than t.
-func (k *tokenKey) bearer(t gatewaytoken.Token, now time.Time) []byte {
+// bearer returns a token for a user that the daemons accept. It expires no later
+// than the gateway token.
+func (k *tokenKey) bearer(user string, end, now time.Time) []byte {
 	expires := now.Add(bearerLifetime)
-	if t.Expires.Before(expires) {
-		expires = t.Expires
+	if end.Before(expires) {
+		expires = end
 	}
 	encode := base64.RawURLEncoding.AppendEncode
 	text := encode(nil, []byte(`{"alg":"HS256","typ":"JWT"}`))
-	// The name of a gateway token's user has no characters that JSON escapes.
-	text = encode(append(text, '.'), fmt.Appendf(nil, `{"exp":%d,"iat":%d,"sun":"%s"}`, expires.Unix(), now.Unix(), t.User))
+	// gatewaytoken.IsUser has accepted the name: JSON escapes none of its characters.
+	text = encode(append(text, '.'), fmt.Appendf(nil, `{"exp":%d,"iat":%d,"sun":"%s"}`, expires.Unix(), now.Unix(), user))
 	mac := hmac.New(sha256.New, k.secret)
 	mac.Write(text)
 	return encode(append(text, '.'), mac.Sum(nil))

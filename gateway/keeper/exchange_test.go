@@ -45,6 +45,16 @@ func questionOf(token string) *query.Exchange {
 	return q
 }
 
+// exchanged returns the answer to a question about a token for which the resolver is
+// not asked.
+func exchanged(k *keeper, q *query.Exchange, now time.Time) *query.Exchanged {
+	answer, ask := k.exchange(q, 0, now, nil)
+	if ask != nil {
+		panic("the resolver is asked")
+	}
+	return answer
+}
+
 // issue returns a gateway token that is right, with changes.
 func issue(t *testing.T, changes ...func(*gatewaytoken.Token)) string {
 	t.Helper()
@@ -64,7 +74,7 @@ func issue(t *testing.T, changes ...func(*gatewaytoken.Token)) string {
 // checked, refuses what is not written as a gateway token is.
 func TestHostileForms(t *testing.T) {
 	k := keeperOf(t, "")
-	if a := k.exchange(questionOf(gatewaytokentest.Good(gatewayNow)), gatewayNow); a.Verdict != query.Genuine || len(a.Bearer) == 0 {
+	if a := exchanged(k, questionOf(gatewaytokentest.Good(gatewayNow)), gatewayNow); a.Verdict != query.Genuine || len(a.Bearer) == 0 {
 		t.Fatalf("the token that is right: %+v", a)
 	}
 	for _, f := range gatewaytokentest.Forms(gatewayNow) {
@@ -76,7 +86,7 @@ func TestHostileForms(t *testing.T) {
 			t.Errorf("%s: a worker can't ask about it", f.Name)
 			continue
 		}
-		if a := k.exchange(q, gatewayNow); a.Verdict != query.Forged || a.Bearer != nil || a.ID != 7 {
+		if a := exchanged(k, q, gatewayNow); a.Verdict != query.Forged || a.Bearer != nil || a.ID != 7 {
 			t.Errorf("%s: verdict %d, %q", f.Name, a.Verdict, a.Bearer)
 		}
 	}
@@ -126,7 +136,7 @@ func TestExchange(t *testing.T) {
 		{"earlier ones are revoked", keeperOf(t, gatewaytoken.RevokeBefore("", second(-1))), good, gatewayNow, query.Genuine},
 		{"revoked and expired", keeperOf(t, gatewaytoken.RevokeToken(gatewaytokentest.ID)), good, second(3600), query.Forged},
 	} {
-		a := tt.keeper.exchange(questionOf(tt.token), tt.at)
+		a := exchanged(tt.keeper, questionOf(tt.token), tt.at)
 		if a.Verdict != tt.want || (len(a.Bearer) > 0) != (tt.want == query.Genuine) {
 			t.Errorf("%s: verdict %d, %q", tt.name, a.Verdict, a.Bearer)
 		}
@@ -151,7 +161,7 @@ func TestRegisterChanges(t *testing.T) {
 	} {
 		k := keeperOf(t, "")
 		k.register.Store(readRegister(&work.TokenRegister{Cluster: gatewaytokentest.Cluster, Size: uint32(tt.size)}, file(t, tt.text)))
-		if a := k.exchange(questionOf(issue(t)), gatewayNow); a.Verdict != tt.want {
+		if a := exchanged(k, questionOf(issue(t)), gatewayNow); a.Verdict != tt.want {
 			t.Errorf("%s: verdict %d", tt.name, a.Verdict)
 		}
 	}
@@ -173,7 +183,7 @@ func TestBearer(t *testing.T) {
 		{"alice", 3600, 30}, {"alice", 31, 30}, {"alice", 30, 30}, {"alice", 29, 29}, {"alice", 1, 1},
 		{"root", 3600, 30}, {strings.Repeat("u", 64), 3600, 30}, {"a.b_c-d", 3600, 30},
 	} {
-		a := k.exchange(questionOf(issue(t, func(token *gatewaytoken.Token) {
+		a := exchanged(k, questionOf(issue(t, func(token *gatewaytoken.Token) {
 			token.User, token.UID, token.Label = tt.user, &uid, "ci"
 			token.Expires = token.Issued.Add(time.Duration(tt.life) * time.Second)
 		})), gatewayNow)

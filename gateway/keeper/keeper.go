@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"errors"
 	"os"
 	"sync/atomic"
 
@@ -19,9 +20,12 @@ type keeper struct {
 	token atomic.Pointer[tokenKey] // nil for none
 
 	register atomic.Pointer[register] // nil: gateway tokens are refused
+	members  *members
 }
 
-func newKeeper(dispatcher *ipc.Channel) *keeper { return &keeper{dispatcher: dispatcher} }
+func newKeeper(dispatcher *ipc.Channel) *keeper {
+	return &keeper{dispatcher: dispatcher, members: newMembers()}
+}
 
 // Handle handles a message from the parent or the dispatcher.
 func (k *keeper) Handle(m ipc.Received) (handled bool, err error) {
@@ -31,12 +35,19 @@ func (k *keeper) Handle(m ipc.Received) (handled bool, err error) {
 	case *work.TokenRegister:
 		k.register.Store(readRegister(msg, os.NewFile(uintptr(m.FDs[0]), "register")))
 		return true, nil
+	case *work.ServiceChannel:
+		if msg.Service != ipc.Resolver {
+			return true, errNotResolver
+		}
+		return true, k.members.connect(m.FDs[0])
 	case *work.NoTokenRegister:
 		k.register.Store(nil)
 		return true, nil
 	}
 	return false, nil
 }
+
+var errNotResolver = errors.New("a channel to a service that the keeper does not need")
 
 // Serve answers the questions of one worker.
 func (k *keeper) Serve(c *service.Client) { newClient(k, c).serve() }

@@ -11,8 +11,12 @@
 // signs in a handshake. A worker must send the whole message, because the
 // keeper could not check a digest.
 //
-// The keeper opens no file by name, uses no network, and parses only PEM, the
-// protocol's messages and the messages to sign. It exits when its channel to
+// For a gateway token of a portal, which acts for the members of a group, the keeper
+// asks the resolver about the user (member.go), on a channel that the dispatcher
+// makes.
+//
+// The keeper opens no file by name, uses no network, and parses only PEM, gateway
+// tokens that the key has signed, the protocol's messages and the messages to sign. It exits when its channel to
 // the dispatcher closes.
 package keeper
 

@@ -29,9 +29,10 @@ func addDaemons(c *conf.Cluster, s *work.Setup, log *slog.Logger) (err error) {
 		}
 	}
 	s.MorePorts = uint16(c.MorePorts)
-	if err != nil || s.Content&work.ContentAccounting == 0 {
+	if err != nil || s.Content&work.ContentAccounting == 0 && (c.Accounting == nil || s.Register == "") {
 		return err
 	}
+	// With gateway tokens, workers also ask who is an administrator.
 	accounting := []conf.Host{{Name: c.Accounting.Host, Address: c.Accounting.Host}}
 	if backup := c.Accounting.BackupHost; backup != "" {
 		accounting = append(accounting, conf.Host{Name: backup, Address: backup})

@@ -263,6 +263,7 @@ func TestSetup(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := work.Setup{Setup: ipc.Setup{JWT: true, Local: true},
+		Tokens:  setting.Tokens{MinUID: 1000},
 		Cluster: "tiny",
 		Controllers: []work.Address{
 			{Name: "one", Host: "127.0.0.1", Network: "tcp", Address: "127.0.0.1:7001"},

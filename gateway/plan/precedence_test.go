@@ -92,6 +92,7 @@ func TestPrecedence(t *testing.T) {
 		"SCHEDRESTD_MAX_AGE":               {value: "2s", want: 2 * time.Second, otherValue: "1m", got: setup(func(s work.Setup) any { return s.MaxAge })},
 		"SCHEDRESTD_MAX_WAIT":              {value: "0s", want: time.Duration(0), otherValue: "1h", got: setup(func(s work.Setup) any { return s.MaxWait })},
 		"SCHEDRESTD_WATCH_INTERVAL":        {value: "2s", want: 2 * time.Second, otherValue: "100ms", got: setup(func(s work.Setup) any { return s.WatchInterval })},
+		"SCHEDRESTD_MIN_UID":               {value: "500", want: uint32(500), otherValue: "1001", got: setup(func(s work.Setup) any { return s.MinUID })},
 		"SCHEDRESTD_METRICS":               {value: "127.0.0.1:7", want: "127.0.0.1:7", otherValue: "127.0.0.1:8", args: "--metrics 127.0.0.1:9", flagWant: "127.0.0.1:9", got: config(func(c *query.WholePlan) any { return c.Metrics[0].Text })},
 		"SCHEDRESTD_NETNS":                 {value: "mgmt", want: "mgmt", otherValue: "/proc/7/ns/net", got: config(func(c *query.WholePlan) any { return c.Netns })},
 		"SCHEDRESTD_CONTROLLER_NETNS":      {value: "mgmt", want: "mgmt", otherValue: "/proc/7/ns/net", got: config(func(c *query.WholePlan) any { return c.ControllerNetns })},

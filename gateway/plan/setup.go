@@ -112,6 +112,7 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, 
 	}
 	s.Output = o.Run.Switches.Output
 	s.Cluster, s.Hosts, s.Limits = c.ClusterName, o.fixedHosts(), o.limits(c)
+	s.MinUID = cmp.Or(s.MinUID, 1000)
 	s.UserClaim, s.ClientIDs, s.ClientIDsOnly = c.UserClaimField, c.ClientIDs, c.ClientIDsOnly
 	s.JSON, s.YAML = o.jsonLayout(c), o.yamlLayout(c)
 	if len(s.Statuses) == 0 {

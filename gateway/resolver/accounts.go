@@ -110,7 +110,7 @@ func (a *accounts) refresh(name string, last answer, find func()) answer {
 // that the user was not known.
 func (a *accounts) find(name string, now func() time.Time) (answer, error) {
 	u, err := a.lookup(name)
-	missing := errs.KindOf(err) == errs.NotFound || errs.KindOf(err) == errs.Invalid
+	missing := isMissing(err)
 	if err != nil && missing && a.isDown(name, now) {
 		err, missing = errs.New(errs.Unavailable, "the directory finds none of its users"), false
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"schedrestd/become/nss"
-	"schedrestd/internal/errs"
 	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/internal/semaphore"
@@ -23,6 +22,7 @@ type directory struct {
 	user, group   func(uint32) (string, error)
 	groupID       func(string) (uint32, error)
 	accounts      *accounts
+	members       *members
 	now           func() time.Time
 	lookups       atomic.Uint64                   // number of look-ups since the start
 	forWorkers    *semaphore.Semaphore[*inquirer] // a place is a look-up
@@ -56,7 +56,7 @@ const (
 )
 
 func newDirectory() *directory {
-	return &directory{now: time.Now, cache: map[question]answer{}, accounts: newAccounts(),
+	return &directory{now: time.Now, cache: map[question]answer{}, accounts: newAccounts(), members: newMembers(),
 		forWorkers: semaphore.New[*inquirer](limit.ResolverLookups), forDispatcher: semaphore.New[struct{}](limit.ResolverDispatcherLookups),
 		user: func(uid uint32) (string, error) {
 			u, err := nss.LookupUID(uid)
@@ -123,19 +123,28 @@ func (i *inquirer) resolve(q question) (answer, error) {
 }
 
 // ask looks q up when the worker has its turn.
-func (i *inquirer) ask(q question) (answer, error) {
+func (i *inquirer) ask(q question) (a answer, err error) {
+	err = i.inTurn(func() (err error) {
+		a, err = i.lookup(q)
+		return err
+	})
+	return a, err
+}
+
+// inTurn calls f, which looks something up, when the worker has its turn.
+func (i *inquirer) inTurn(f func() error) error {
 	place, err := i.forWorkers.Acquire(i.ctx, i)
 	if err != nil {
-		return answer{}, errWorkerExited
+		return errWorkerExited
 	}
 	defer place.Release()
 	for i.ctx.Err() == nil {
 		if i.allowMiss() {
-			return i.lookup(q)
+			return f()
 		}
 		time.Sleep(time.Duration(float64(time.Second) / limit.ResolverMisses.PerSecond))
 	}
-	return answer{}, errWorkerExited
+	return errWorkerExited
 }
 
 func (i *inquirer) allowMiss() bool {
@@ -155,12 +164,8 @@ func (d *directory) lookup(q question) (answer, error) {
 		return d.accounts.find(q.name, d.now)
 	}
 	result, err := d.queryDatabase(q)
-	switch errs.KindOf(err) {
-	case errs.NotFound, errs.Invalid: // a text that can't be a name belongs to no user
-	default:
-		if err != nil {
-			return answer{}, err
-		}
+	if err != nil && !isMissing(err) { // a text that can't be a name belongs to no user
+		return answer{}, err
 	}
 	result.expires = d.now().Add(nameTTL)
 	d.mu.Lock()

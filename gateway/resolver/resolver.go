@@ -1,5 +1,6 @@
 // Package resolver implements the process that looks up names of users and
-// groups for the workers and the dispatcher. Names come from the files in /etc
+// groups for the workers and the dispatcher, and the members of groups for the
+// keeper. Names come from the files in /etc
 // and from getent, which may ask a directory service. Workers can't open these
 // files. The parent may run as root, so it should not parse the answers of a
 // directory service.
@@ -51,14 +52,20 @@ func (r *resolver) Counters() []any {
 		slog.Uint64("asked", r.questions.Load()), slog.Uint64("looked_up", r.names.lookups.Load()))}
 }
 
-// Handle answers questions from the dispatcher. It sends each answer as soon as
-// it is known.
+// Handle answers questions from the dispatcher, and begins to serve a keeper. It
+// sends each answer as soon as it is known.
 func (r *resolver) Handle(m ipc.Received) (handled bool, err error) {
 	switch q := m.Message.(type) {
 	case *work.Lookup:
 		r.questions.Add(1)
 		go func() { _ = r.dispatcher.Send(lookupResult(q, r.names.resolve)) }()
 		return true, nil
+	case *work.KeeperChannel:
+		channel, err := ipc.Open(m.FDs[0], ipc.Resolver, ipc.Keeper)
+		if err == nil {
+			go r.serveKeeper(channel)
+		}
+		return true, err
 	}
 	return false, nil
 }

@@ -42,7 +42,10 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 	cfg := handlerConfig(setup)
 	cfg.Controller = ctl
 	if len(setup.Accounting) > 0 {
-		cfg.Accounting = client.NewAccounting(accountingConfig(setup, daemons, b))
+		cfg.Levels = client.NewAccounting(accountingConfig(setup, daemons, b))
+		if cfg.Accounting != nil {
+			cfg.Accounting = cfg.Levels
+		}
 	}
 	cfg.Auth = auth.Options{
 		JWT:   setup.JWT,
@@ -173,7 +176,7 @@ func handlerConfig(setup work.Setup) handlers.Config {
 			Worker:     process{rest.NoWorker{}, rest.NoWorker{}.Memory, rest.NoWorker{}.WatchToken},
 		},
 	}
-	if len(setup.Accounting) > 0 {
+	if len(setup.Accounting) > 0 && (cfg.Content == 0 || cfg.Content.Has(feature.Accounting)) {
 		cfg.Accounting = noAccounting{}
 	}
 	return cfg

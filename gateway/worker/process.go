@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 
+	"schedrestd/auth"
 	"schedrestd/gateway/worker/limiter"
 	"schedrestd/gateway/worker/meter"
 	"schedrestd/handlers/feed"
@@ -15,13 +16,13 @@ import (
 type process struct {
 	rest.Audit
 	memory func(model.Credential) feed.Reservation
-	watch  func(token string, ended func(revoked bool)) (end func())
+	watch  func(token, actAs string, ended func(auth.Answer)) (end func())
 }
 
 func (p process) Memory(cred model.Credential) feed.Reservation { return p.memory(cred) }
 
-func (p process) WatchToken(token string, ended func(revoked bool)) (end func()) {
-	return p.watch(token, ended)
+func (p process) WatchToken(token, actAs string, ended func(auth.Answer)) (end func()) {
+	return p.watch(token, actAs, ended)
 }
 
 func (process) Admit(ctx context.Context, user string) error { return limiter.Admit(ctx, user) }

@@ -10,7 +10,8 @@ import (
 )
 
 // Authenticate verifies the credential of the request, that its user exists, and
-// that the token and the listener permit the operation.
+// that the token and the listener permit the operation. The token of a portal does
+// not act for administrators.
 // Only the request line and the Accept header are checked earlier, and what may
 // show that a page of another site has caused the request. A client without a
 // valid credential must not make the gateway read a body, and learns only that
@@ -27,7 +28,7 @@ func (c *Call) Authenticate() error {
 	peer, _ := auth.PeerFrom(c.ctx)
 	c.cred = model.Credential{Token: client.Token, ActAs: client.ActAs, Expires: client.Claims.Expires, Holder: "from " + peer.Source()}
 	if c.cred.Gateway = client.Claims.Gateway; c.cred.Gateway && c.neededScope().ReadsOnly() {
-		c.endWithToken(client.Token)
+		c.endWithToken(client.Token, client.ActAs)
 	}
 	daemon, verify := c.daemon()
 	if err := c.server.Authenticator.Authenticate(c.ctx, client, daemon, func(ctx context.Context, actAs string) error {
@@ -45,7 +46,13 @@ func (c *Call) Authenticate() error {
 		c.reason = err.Error()
 		return err
 	}
-	return c.checkScope()
+	if err := c.checkScope(); err != nil {
+		return err
+	}
+	if check := c.server.service.CheckMember; check != nil && client.Claims.ActFor != "" {
+		return check(c.ctx, c.cred, client.ActAs)
+	}
+	return nil
 }
 
 // daemon returns the name of the daemon that serves the request, and the

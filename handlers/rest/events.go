@@ -162,6 +162,8 @@ func (w *eventWriter) over() bool {
 	switch {
 	case w.c.tokenEnd() == errRevoked:
 		w.end(errRevoked, stopReason{errors.New("the gateway token is no longer accepted")})
+	case w.c.tokenEnd() == errNotForUser:
+		w.end(errNotForUser, stopReason{errors.New("the gateway token no longer acts for this user")})
 	case w.c.tokenEnd() != nil:
 		w.end(w.c.tokenEnd(), nil)
 	case w.err == nil && w.c.r.Context().Err() == nil:

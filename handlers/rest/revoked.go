@@ -11,20 +11,24 @@ import (
 // What ends a request with a gateway token while it is in progress. It is the cause
 // of the request's context.
 var (
-	errRevoked   = errs.Wrap(errors.New("the gateway token has been revoked"), errs.Unauthenticated, auth.Refused)
-	errUndecided = errs.New(errs.Unavailable, "gateway tokens can't be verified at present").WithHint("the administrator finds the reason in the gateway's log")
+	errRevoked    = errs.Wrap(errors.New("the gateway token has been revoked"), errs.Unauthenticated, auth.Refused)
+	errNotForUser = auth.NotActingFor("no longer a member of its group")
+	errUndecided  = errs.New(errs.Unavailable, "gateway tokens can't be verified at present").WithHint("the administrator finds the reason in the gateway's log")
 )
 
 // endWithToken lets a request that only reads end when its gateway token is no
-// longer accepted. One that changes something has its answer, which says what was
+// longer accepted, or no longer acts for the user actAs. One that changes something has its answer, which says what was
 // changed; what it asks the daemons for afterwards is refused. endWithToken must be
 // called before the token is verified: a revocation in between would be missed.
-func (c *Call) endWithToken(token string) {
+func (c *Call) endWithToken(token, actAs string) {
 	ctx, cancel := context.WithCancelCause(c.r.Context())
-	c.unwatch = c.server.Worker.WatchToken(token, func(revoked bool) {
-		if revoked {
+	c.unwatch = c.server.Worker.WatchToken(token, actAs, func(why auth.Answer) {
+		switch why {
+		case auth.Revoked:
 			cancel(errRevoked)
-		} else {
+		case auth.NotForUser:
+			cancel(errNotForUser)
+		default:
 			cancel(errUndecided)
 		}
 	})
@@ -42,7 +46,7 @@ func (c *Call) endWatch() {
 // tokenEnd returns why the token of the request is no longer accepted since the
 // request arrived, or nil.
 func (q *request) tokenEnd() error {
-	if cause := context.Cause(q.r.Context()); cause == errRevoked || cause == errUndecided {
+	if cause := context.Cause(q.r.Context()); cause == errRevoked || cause == errNotForUser || cause == errUndecided {
 		return cause
 	}
 	return nil

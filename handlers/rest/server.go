@@ -17,6 +17,11 @@ type Service struct {
 
 	Controller Controller // of the routes that are not about accounting
 	Accounting Verifier   // of the others; nil if there are none
+
+	// CheckMember returns an error if a gateway token that acts for the members of
+	// a group must not act for this one, whose credential it gets. Nil if all
+	// members are permitted.
+	CheckMember func(ctx context.Context, cred model.Credential, user string) error
 }
 
 // A Verifier is a daemon that verifies credentials.

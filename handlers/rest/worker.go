@@ -6,6 +6,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/auth"
 	"schedrestd/handlers/feed"
 	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
@@ -23,10 +24,11 @@ type Worker interface {
 	// credential occupy. It returns a reservation of no bytes.
 	Memory(model.Credential) feed.Reservation
 
-	// WatchToken calls ended when a gateway token is no longer accepted, until
-	// the function that it returns is called. The argument revoked is false if
-	// tokens can't be verified at present.
-	WatchToken(token string, ended func(revoked bool)) (end func())
+	// WatchToken calls ended when a gateway token is no longer accepted
+	// (auth.Revoked), when it does not act for the user actAs that the request names
+	// (auth.NotForUser), or when tokens can't be verified (auth.Unknown), until the
+	// function that it returns is called.
+	WatchToken(token, actAs string, ended func(auth.Answer)) (end func())
 
 	// Park is called before a request waits for a change. It may refuse that with
 	// an error. It may call the function stop later, to end the wait.
@@ -77,7 +79,7 @@ func (NoWorker) Memory(model.Credential) feed.Reservation {
 }
 
 // WatchToken does nothing.
-func (NoWorker) WatchToken(string, func(bool)) (end func()) { return func() {} }
+func (NoWorker) WatchToken(_, _ string, _ func(auth.Answer)) (end func()) { return func() {} }
 
 // Park lets all requests wait.
 func (NoWorker) Park(context.Context, string, func()) (Parked, error) { return unparked{}, nil }

@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// Frontend is one way to send the gateway requests with a token whose owner may
-// act for all users: through a proxy, or directly. A proxy has the token and
+// Frontend is one way to send the gateway requests with a token that acts for
+// other users: through a proxy, or directly. A proxy has the token and
 // checks passwords. For a direct request, the test itself adds the headers that
 // a proxy would add.
 type Frontend struct {
@@ -43,6 +43,11 @@ type ProxyLab struct {
 	Frontends  []Frontend
 	ProxyUser  string // user, and name of the group, that HAProxy runs as; "" for nobody
 
+	// Register is the path of the register of gateway tokens. If it is "", the proxies
+	// have a token of root. Otherwise they get one that acts for the members of the
+	// user's group, as PROXY.md says.
+	Register string
+
 	env []string // of the gateway
 }
 
@@ -51,11 +56,62 @@ const Password = "correct horse"
 
 // NewProxyLab starts a gateway with the given switches of SCHEDRESTD_SECURITY.
 // It also starts HAProxy and nginx in front of the gateway, if they are
-// installed.
+// installed. The proxies have a token of root, with which a request that loses the
+// user's name on its way would be served as root.
 func NewProxyLab(t *testing.T, switches ...string) *ProxyLab {
 	t.Helper()
 	f := &ProxyLab{Lab: NewLab(t)}
-	f.TokenOwner, f.User = f.Owner, servedUser(t)
+	f.TokenOwner = f.Owner
+	f.start(t, f.OwnToken, switches)
+	return f
+}
+
+// NewPortalLab does the same with proxies whose token acts for the members of a
+// group, as in PROXY.md.
+func NewPortalLab(t *testing.T, switches ...string) *ProxyLab {
+	t.Helper()
+	f := &ProxyLab{Lab: NewLab(t)}
+	f.User = servedUser(t)
+	f.AddRegister(t)
+	f.start(t, f.portalToken(t), switches)
+	return f
+}
+
+// AddRegister makes a register of gateway tokens, for the tokens of the proxies.
+func (f *ProxyLab) AddRegister(t *testing.T) {
+	t.Helper()
+	f.Register, f.TokenOwner = filepath.Join(f.Dir, "tokens"), portalUser
+	ReplaceFile(t, f.Register, nil, 0o644)
+}
+
+// portalUser is the user of the proxies' token in place of HAProxy's own user, which
+// not every machine has.
+const portalUser = "mail"
+
+// portalSettings replaces the names in a script of PROXY.md.
+func (f *ProxyLab) portalSettings(t *testing.T, script string) string {
+	t.Helper()
+	u, err := user.Lookup(f.User.Name)
+	Must(t, err)
+	g, err := user.LookupGroupId(u.Gid)
+	Must(t, err)
+	return Substitute(t, script, `--register /etc/sched/tokens`, "--register "+f.Register, `--user haproxy`, "--user "+portalUser, `--act-for students`, "--act-for "+g.Name)
+}
+
+// portalToken returns a token like that of the proxies.
+func (f *ProxyLab) portalToken(t *testing.T) string {
+	t.Helper()
+	script, _, _ := strings.Cut(CodeBlock(t, "PROXY.md", "/usr/local/sbin/sched-proxy-token"), "printf")
+	path := filepath.Join(t.TempDir(), "token")
+	Must(t, f.runScript(t, f.portalSettings(t, script)+"printf %s \"$token\" >"+path))
+	text, err := os.ReadFile(path)
+	Must(t, err)
+	return string(text)
+}
+
+func (f *ProxyLab) start(t *testing.T, token string, switches []string) {
+	t.Helper()
+	f.User = servedUser(t)
 	f.Socket = filepath.Join(SocketDir(t, f.Lab), "socket")
 	direct := fmt.Sprintf("127.0.0.1:%d", FreePort(t))
 	if os.Geteuid() != 0 {
@@ -63,15 +119,23 @@ func NewProxyLab(t *testing.T, switches ...string) *ProxyLab {
 	}
 	// The tests compare each answer with the log line of its request. Only with
 	// the level debug does a worker log every request.
-	f.env = []string{"SCHEDRESTD_SECURITY=" + strings.Join(switches, ","), "SCHEDRESTD_DEBUG=debug"}
+	f.env = append(f.GatewayEnv(), "SCHEDRESTD_SECURITY="+strings.Join(switches, ","), "SCHEDRESTD_DEBUG=debug")
 	f.Frontends = []Frontend{{Name: "directly", Address: direct,
-		Headers: "X-SCHED-USER-TOKEN: " + f.OwnToken + "\r\nX-SCHED-USER-NAME: " + f.User.Name + "\r\n"}}
+		Headers: "X-SCHED-USER-TOKEN: " + token + "\r\nX-SCHED-USER-NAME: " + f.User.Name + "\r\n"}}
 	f.StartGateway(t)
 	f.StartHAProxy(t, "haproxy", HAProxyExample(t))
 	f.StartHAProxy(t, "careless haproxy", carelessConfig(t, "haproxy.cfg"))
 	f.StartNginx(t, "nginx", NginxExample(t))
 	f.StartNginx(t, "careless nginx", carelessConfig(t, "nginx.conf"))
-	return f
+}
+
+// GatewayEnv returns the variables of a gateway that accepts the token of the
+// proxies. The users of the tests have low uids.
+func (f *ProxyLab) GatewayEnv() []string {
+	if f.Register == "" {
+		return nil
+	}
+	return []string{"SCHEDRESTD_TOKEN_REGISTER=" + f.Register, "SCHEDRESTD_MIN_UID=1"}
 }
 
 // StartGateway starts the gateway behind the proxies. A test calls it to restart
@@ -158,7 +222,7 @@ func (f *ProxyLab) StartHAProxy(t *testing.T, name, sections string) {
 	}
 	sections = Substitute(t, sections, `^\tuser alice password .*$`, "\tuser "+f.User.Name+` insecure-password "`+Password+`"`,
 		` :443 ssl crt /etc/haproxy/site\.pem.*$`, " "+address, `/etc/haproxy/sched-token\.map`, tokens, `/run/schedrestd/socket`, socket)
-	f.runTokenScript(t, CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token"), "/etc/haproxy/sched-token.map", tokens)
+	f.writeToken(t, CodeBlock(t, "PROXY.md", "/usr/local/sbin/sched-proxy-token"), "/etc/haproxy/sched-token.map", tokens)
 	Must(t, os.WriteFile(config, []byte(global+HAProxyDefaults+sections), 0o600))
 	f.startProxy(t, name, address, FindProgram(t, "haproxy", "haproxy"), "-db", "-f", config)
 }
@@ -175,8 +239,8 @@ func (f *ProxyLab) StartNginx(t *testing.T, name, parts string) {
 	parts = Substitute(t, parts, `^\tlisten 443 ssl.*;$`, "\tlisten "+address+";", `^\tssl_certificate.*$`, "",
 		`/etc/nginx/sched-users`, users, `/etc/nginx/sched-token\.conf`, tokens, `/run/schedrestd/socket`, f.Socket)
 	Must(t, os.WriteFile(users, []byte(f.User.Name+":{PLAIN}"+Password+"\n"), 0o600))
-	script, _, _ := strings.Cut(CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token"), "printf")
-	f.runTokenScript(t, script+CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token, for nginx"), "/etc/nginx/sched-token.conf", tokens)
+	script, _, _ := strings.Cut(CodeBlock(t, "PROXY.md", "/usr/local/sbin/sched-proxy-token"), "printf")
+	f.writeToken(t, script+CodeBlock(t, "PROXY.md", "/usr/local/sbin/sched-proxy-token, for nginx"), "/etc/nginx/sched-token.conf", tokens)
 	Must(t, os.WriteFile(config, []byte(NginxConfig(dir, parts)), 0o600))
 	f.startProxy(t, name, address, FindProgram(t, "nginx", "nginx-light"), "-e", "stderr", "-c", config, "-g", "daemon off;")
 }
@@ -196,11 +260,17 @@ func NginxConfig(dir, parts string) string {
 	return text + parts + "}\n"
 }
 
-// runTokenScript runs a script from a page of the documentation. The script
+// writeToken runs a script from a page of the documentation. The script
 // writes a token to a file, from which the proxy reads it. path is the path of
-// this file in the script. runTokenScript replaces it with testPath.
-func (f *ProxyLab) runTokenScript(t *testing.T, script, path, testPath string) {
+// this file in the script. writeToken replaces it with testPath. Without a register,
+// the script creates a token of root instead, as the page says.
+func (f *ProxyLab) writeToken(t *testing.T, script, path, testPath string) {
 	t.Helper()
+	if f.Register == "" {
+		script = Substitute(t, script, `token=\$\(schedctl token create (?s:.*?)\)`, "token=$(schedctl token lifespan=172800)")
+	} else {
+		script = f.portalSettings(t, script)
+	}
 	Must(t, f.runScript(t, Substitute(t, script, regexp.QuoteMeta(path), testPath)))
 	info, err := os.Stat(testPath)
 	if Must(t, err); info.Mode().Perm() != 0o600 {

@@ -3,10 +3,12 @@ package privsep
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
 	little "encoding/binary"
 	"fmt"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"schedrestd/gateway/dispatcher/process"
 	"slices"
 	"strings"
@@ -16,6 +18,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/api/scope"
+	"schedrestd/auth/gatewaytoken"
+	"schedrestd/internal/setting"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
@@ -33,6 +38,8 @@ type serviceAttack struct {
 	neverReads     bool // the attacker reads no answer
 	breaksProtocol bool // the message violates the protocol table; the attacker waits until the parent kills the worker
 	close          bool // the attacker closes its half of the channel
+
+	stolen string // token of a portal that the attacker has stolen
 }
 
 // handshake returns a text that a TLS 1.3 server signs. The text ends with a
@@ -64,6 +71,40 @@ func verifyFrame(signed string, mac []byte) func() []byte {
 		return append(append(raw, signed...), mac...)
 	}
 }
+
+// exchangeFrame returns a function that encodes a question for a token of the
+// daemons, in exchange for the stolen token of a portal, as a user. A forged token
+// has another signature.
+func exchangeFrame(actAs string, forged bool) func() []byte {
+	return func() []byte {
+		signed, signature, _ := cutLast(stolenToken, ".")
+		mac, err := base64.RawURLEncoding.DecodeString(signature)
+		if err != nil || len(mac) != 32 {
+			return nil
+		}
+		if forged {
+			mac = noMAC
+		}
+		raw := append([]byte{byte(ipc.KindOf(new(query.Exchange)))}, make([]byte, 8)...)
+		raw = little.LittleEndian.AppendUint16(raw, uint16(len(signed)))
+		raw = append(append(raw, signed...), mac...)
+		raw = little.LittleEndian.AppendUint16(raw, uint16(len(actAs)))
+		return append(append(raw, actAs...), 0)
+	}
+}
+
+func cutLast(text, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(text, sep)
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+len(sep):], true
+}
+
+// stolenToken is the token of a portal that the captured worker of this process has
+// seen. It acts for the members of the group daemon, the only one of whom in the
+// tests is the user daemon.
+var stolenToken string
 
 // zeroFrame returns a function that returns a frame of zeros.
 func zeroFrame(kind ipc.Kind, size int) func() []byte {
@@ -119,6 +160,22 @@ var keeperAttacks = []serviceAttack{
 	{name: "verify nothing", frame: verifyFrame("", noMAC)},
 	{name: "guess a token's signature 2000 times", frame: verifyFrame(header13, noMAC), times: 2000},
 	{name: "request verdicts endlessly, and read none", frame: verifyFrame(strings.Repeat("x", 24<<10), noMAC), times: 10_000, neverReads: true},
+
+	// Tokens of the daemons, with the stolen token of a portal. The first question is
+	// an honest one.
+	{name: "act as a member of the group of a portal's token", frame: exchangeFrame("daemon", false)},
+	{name: "act as a user who is not a member", frame: exchangeFrame("bin", false)},
+	{name: "act as a user who does not exist", frame: exchangeFrame("no-such-user", false)},
+	{name: "act as root with a portal's token", frame: exchangeFrame("root", false)},
+	{name: "act as uid 0 with a portal's token", frame: exchangeFrame("0", false)},
+	{name: "act as the token's own user", frame: exchangeFrame("", false)},
+	{name: "act as a user whose name ends the text in the daemons' token", frame: exchangeFrame(`daemon","sun":"root`, false)},
+	{name: "act as a member with a forged token", frame: exchangeFrame("daemon", true)},
+	{name: "act as a user who is not a member, 2000 times", frame: exchangeFrame("bin", false), times: 2000},
+	{name: "the resolver's answer that a user is a member (Membership)", frame: zeroFrame(ipc.KindOf(new(query.Membership)), 14), breaksProtocol: true},
+	{name: "a channel to a resolver of its own (ServiceChannel)", frame: zeroFrame(ipc.KindOf(new(work.ServiceChannel)), 2), breaksProtocol: true},
+	{name: "a register of its own (TokenRegister)", frame: zeroFrame(ipc.KindOf(new(work.TokenRegister)), 16), breaksProtocol: true},
+	{name: "Exchange with a name of 65 bytes", frame: exchangeFrame(strings.Repeat("x", 65), false), breaksProtocol: true},
 
 	// Messages that are not in the protocol table, or that a worker may not
 	// send.
@@ -191,6 +248,7 @@ func handleServiceAttack(w http.ResponseWriter, r *http.Request) {
 	fmt.Sscan(r.FormValue("to"), &to)
 	list := services[to].attacks
 	at := slices.IndexFunc(list, func(s serviceAttack) bool { return s.name == r.FormValue("name") })
+	stolenToken = r.FormValue("stolen")
 	fd := steal(services[to].nth)
 	if at < 0 || fd < 0 {
 		fmt.Fprintf(w, "NO SUCH THING, OR NO CHANNEL: %d, %d", at, fd)
@@ -266,6 +324,10 @@ func receive(fd int, message []byte) string {
 				return "is answered: unknown"
 			}
 			return fmt.Sprintf("is answered: %q", raw[12:12+int(raw[10])])
+		case raw[0] == byte(ipc.KindOf(new(query.Exchanged))) && raw[9] == byte(query.Genuine):
+			return "gets a token for " + userOf(string(raw[12:n]))
+		case raw[0] == byte(ipc.KindOf(new(query.Exchanged))):
+			return "is answered: " + map[byte]string{byte(query.NoVerdict): "UNKNOWN", byte(query.Forged): "forged", byte(query.Revoked): "revoked", byte(query.NotForUser): "not for this user"}[raw[9]]
 		case raw[0] == byte(ipc.KindOf(new(query.Verified))):
 			return "is answered: " + map[byte]string{byte(query.Genuine): "genuine", byte(query.Forged): "forged"}[raw[9]]
 		}
@@ -274,10 +336,19 @@ func receive(fd int, message []byte) string {
 	return "HEARS NOTHING"
 }
 
+// userOf returns the user of a daemons' token.
+func userOf(bearer string) string {
+	_, rest, _ := strings.Cut(bearer, ".")
+	payload, _, _ := strings.Cut(rest, ".")
+	text, _ := base64.RawURLEncoding.DecodeString(payload)
+	_, user, _ := strings.Cut(string(text), `"sun":"`)
+	return strings.TrimSuffix(user, `"}`)
+}
+
 // isAnswer reports whether messages of this kind answer a request.
 func isAnswer(kind byte) bool {
 	switch ipc.Kind(kind) {
-	case ipc.KindOf(new(query.Signed)), ipc.KindOf(new(query.Verified)), ipc.KindOf(new(work.LookupResult)):
+	case ipc.KindOf(new(query.Signed)), ipc.KindOf(new(query.Verified)), ipc.KindOf(new(query.Exchanged)), ipc.KindOf(new(work.LookupResult)):
 		return true
 	}
 	return false
@@ -304,6 +375,7 @@ func TestCapturedAsksTheKeeper(t *testing.T) {
 func testKeeperAttacks(t *testing.T, as user, c testConfig) {
 	v, s := newVault(t, as), newSite(t, as)
 	c.Listen = listens("127.0.0.1:0", "https://127.0.0.2:0")
+	stolen := setUpPortal(t, v, &c)
 	c = v.config(c)
 	c.TLS = s.TLS
 	g := serve(t, as, c)
@@ -312,6 +384,7 @@ func testKeeperAttacks(t *testing.T, as user, c testConfig) {
 	table := &strings.Builder{}
 	fmt.Fprintf(table, "| sent to the keeper | result | logged about that worker |\n|---|---|---|\n")
 	for _, one := range keeperAttacks {
+		one.stolen = stolen
 		outcome, logged := g.runServiceAttack(1, one)
 		fmt.Fprintf(table, "| %s | %s | %s |\n", one.name, outcome, cmp.Or(logged, "–"))
 		if _, _, err := secured(s.client(secure), "/pid"); err != nil {
@@ -326,13 +399,27 @@ func testKeeperAttacks(t *testing.T, as user, c testConfig) {
 	checkTable(t, beginKeeperAttacks, endKeeperAttacks, table.String())
 }
 
+// setUpPortal lets the gateway accept gateway tokens, and returns one that acts for
+// the members of the group daemon.
+func setUpPortal(t *testing.T, v *vault, c *testConfig) (token string) {
+	t.Helper()
+	register := filepath.Join(filepath.Dir(v.Key), "tokens")
+	v.put(register, "", 0o644)
+	c.Setup = packed(work.Setup{Cluster: "c", Tokens: setting.Tokens{Register: register, MinUID: 1}})
+	now := time.Now().Truncate(time.Second)
+	token, err := gatewaytoken.Sign(gatewaytoken.Token{Cluster: "c", User: "portal", ActFor: "daemon", Scopes: scope.ComputeRead,
+		ID: gatewaytoken.NewID(), Issued: now, Expires: now.Add(time.Hour)}, v.key)
+	must(t, err)
+	return token
+}
+
 // runServiceAttack makes a worker send a message to a service. It chooses a
 // worker that has already served a request. It returns the outcome and the
 // reason that the log states. Afterwards it kills the worker, because the
 // worker has lost its channel to the service.
 func (g *gateway) runServiceAttack(to int, one serviceAttack) (outcome, logged string) {
 	g.t.Helper()
-	pid, answer, err := g.attackWorker(fmt.Sprintf("/says?to=%d&name=%s", to, url.QueryEscape(one.name)))
+	pid, answer, err := g.attackWorker(fmt.Sprintf("/says?to=%d&name=%s&stolen=%s", to, url.QueryEscape(one.name), one.stolen))
 	number := g.await("worker ready", func(r map[string]any) bool { return r["pid"] == float64(pid) })["worker"]
 	refused := strings.Contains(answer, "no signature")
 	reported := services[to].reported

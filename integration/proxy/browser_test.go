@@ -27,7 +27,7 @@ func TestBrowserEvents(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
 	b := harness.StartBrowser(t)
-	f := harness.NewProxyLab(t, "require_user_name")
+	f := harness.NewPortalLab(t)
 	direct, list := f.Frontends[0], "/sched/"+harness.Version+"/jobs/?fields=job_id,name,job_state"
 	// A restart would make nginx answer 502, after which an EventSource gives up.
 	reload := func() { harness.Must(t, syscall.Kill(f.Gateway.PID(), syscall.SIGHUP)) }

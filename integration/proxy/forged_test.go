@@ -44,7 +44,7 @@ func TestForgedRequests(t *testing.T) {
 	harness.NeedRoot(t)
 	harness.FindProgram(t, "nginx", "nginx-light")
 	attacker := startAttacker(t)
-	f := harness.NewProxyLab(t, "require_user_name")
+	f := harness.NewPortalLab(t)
 	var frontend harness.Frontend
 	for _, other := range f.Frontends {
 		if other.Name == "nginx" {

@@ -42,6 +42,7 @@ func startPair(t *testing.T) *pair {
 		harness.Must(t, os.WriteFile(filepath.Join(l.Dir, "etc", "site.pem"), append(id.CertPEM, id.KeyPEM...), 0o600))
 		l.Extra = "TLSParameters=restd_cert_file=" + p.certFile + ",restd_cert_key_file=" + key + "\n"
 	})
+	p.AddRegister(t)
 	p.Socket = filepath.Join(harness.SocketDir(t, p.Lab), "socket")
 	for i := range p.gateways {
 		p.address[i] = fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
@@ -60,8 +61,8 @@ func (p *pair) start(i int) {
 	if i == 0 {
 		args = []string{"--socket-mode", "0660", "--socket-group", p.ProxyUser, args[0], "unix:" + p.Socket}
 	}
-	p.gateways[i] = p.Lab.StartGateway(p.t, []string{"SCHEDRESTD_SECURITY=require_user_name", "SCHEDRESTD_DEBUG=debug",
-		"SCHEDRESTD_IDEMPOTENCY_FILE=" + filepath.Join(p.keys(i), "keys"), "SCHEDRESTD_TRUSTED_PROXIES=127.0.0.1,unix:" + p.ProxyUser}, args...)
+	p.gateways[i] = p.Lab.StartGateway(p.t, append(p.GatewayEnv(), "SCHEDRESTD_SECURITY=require_user_name", "SCHEDRESTD_DEBUG=debug",
+		"SCHEDRESTD_IDEMPOTENCY_FILE="+filepath.Join(p.keys(i), "keys"), "SCHEDRESTD_TRUSTED_PROXIES=127.0.0.1,unix:"+p.ProxyUser), args...)
 }
 
 // haproxy returns the example for HAProxy, with the addresses of the gateways.

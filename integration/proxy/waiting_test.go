@@ -20,7 +20,7 @@ const impatientNginx = "send_timeout 2s;\nproxy_read_timeout 2s;\nproxy_send_tim
 // proxies that are configured as in deploy/examples.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
-	f := harness.NewProxyLab(t, "require_user_name")
+	f := harness.NewPortalLab(t)
 	haproxy := func(server string) string {
 		return harness.Substitute(t, harness.HAProxyExample(t), `^\ttimeout client .*$`, "\ttimeout client 2s", `^\ttimeout server .*$`, server)
 	}

@@ -12,39 +12,20 @@ import (
 	"schedrestd/auth/gatewaytoken"
 )
 
-// TestGatewayTokens checks against real daemons what gateway tokens permit: the
-// daemons and Slurm's gateway refuse them, each scope permits the operations of its
-// kind and no others, and a revoked token permits nothing within a second.
-func TestGatewayTokens(t *testing.T) {
-	m := freshCluster(t)
+// setUpGatewayTokens changes the cluster as the manual says, so that a gateway can accept
+// gateway tokens, and returns the path of the register and a function that creates
+// tokens. The argument before is called before the changes.
+func setUpGatewayTokens(t *testing.T, m *machine, before func()) (register string, create func(gatewaytoken.Token) (token, id string)) {
+	t.Helper()
 	file := filepath.Join(m.root, "etc/slurm/slurm.conf")
 	text, err := os.ReadFile(file)
 	must(t, err)
 	t.Cleanup(func() { must(t, os.WriteFile(file, text, 0)) })
-	register := filepath.Join(m.root, "etc/slurm/tokens")
+	register = filepath.Join(m.root, "etc/slurm/tokens")
 	must(t, os.WriteFile(register, nil, 0o644))
-	fails := func(want string) {
-		t.Helper()
-		out, err := m.try("root", "timeout", "60", "env", "SLURM_JWT=daemon", "SCHEDRESTD_TOKEN_REGISTER=/etc/slurm/tokens",
-			"/opt/gateway/schedrestd", "-f", m.conf(), "-u", "nobody", "-g", "nogroup", "unix:"+gatewaySocket)
-		if err == nil || !strings.Contains(out+err.Error(), want) {
-			t.Errorf("the gateway starts without %q: %v %.300s", want, err, out)
-		}
-	}
-	fails("exchange") // a bearer for a longer token
+	before()
 	must(t, os.WriteFile(file, []byte(strings.Replace(string(text), "AuthAltParameters=", "AuthAltParameters=disable_token_creation,", 1)), 0))
 	m.restartController(t)
-	fails("can't read the key of the cluster")
-	// As in KEYS.md, so that the gateway can read the key.
-	m.run(t, "root", "chown", "root:slurm", "/etc/slurm/jwt_hs256.key")
-	m.run(t, "root", "chmod", "0440", "/etc/slurm/jwt_hs256.key")
-	t.Cleanup(func() {
-		m.run(t, "root", "chmod", "0600", "/etc/slurm/jwt_hs256.key")
-		m.run(t, "root", "chown", "slurm:slurm", "/etc/slurm/jwt_hs256.key")
-	})
-	m.start(t, "gateway", gatewaySocket, []string{"SLURM_JWT=daemon", "SCHEDRESTD_TOKEN_REGISTER=/etc/slurm/tokens"},
-		"/opt/gateway/schedrestd", "-v", "-f", m.conf(), "-u", "nobody", "-g", "nogroup", "unix:"+gatewaySocket)
-	m.reference(t)
 	key, err := os.ReadFile(filepath.Join(m.root, "etc/slurm/jwt_hs256.key"))
 	must(t, err)
 	cluster := ""
@@ -53,13 +34,49 @@ func TestGatewayTokens(t *testing.T) {
 			cluster = name
 		}
 	}
-	create := func(user string, scopes scope.Set) (token, id string) {
+	return register, func(gt gatewaytoken.Token) (token, id string) {
 		t.Helper()
 		now := time.Now().UTC().Truncate(time.Second)
-		gt := gatewaytoken.Token{Cluster: cluster, User: user, Scopes: scopes, Issued: now, Expires: now.Add(time.Hour), ID: gatewaytoken.NewID()}
+		gt.Cluster, gt.Issued, gt.Expires, gt.ID = cluster, now, now.Add(time.Hour), gatewaytoken.NewID()
 		token, err := gatewaytoken.Sign(gt, key)
 		must(t, err)
 		return token, gt.ID
+	}
+}
+
+// giveKey lets the gateway read the key of the cluster, as in KEYS.md.
+func (m *machine) giveKey(t *testing.T) {
+	t.Helper()
+	m.run(t, "root", "chown", "root:slurm", "/etc/slurm/jwt_hs256.key")
+	m.run(t, "root", "chmod", "0440", "/etc/slurm/jwt_hs256.key")
+	t.Cleanup(func() {
+		m.run(t, "root", "chmod", "0600", "/etc/slurm/jwt_hs256.key")
+		m.run(t, "root", "chown", "slurm:slurm", "/etc/slurm/jwt_hs256.key")
+	})
+}
+
+// TestGatewayTokens checks against real daemons what gateway tokens permit: the
+// daemons and Slurm's gateway refuse them, each scope permits the operations of its
+// kind and no others, and a revoked token permits nothing within a second.
+func TestGatewayTokens(t *testing.T) {
+	m := freshCluster(t)
+	fails := func(want string) {
+		t.Helper()
+		out, err := m.try("root", "timeout", "60", "env", "SLURM_JWT=daemon", "SCHEDRESTD_TOKEN_REGISTER=/etc/slurm/tokens",
+			"/opt/gateway/schedrestd", "-f", m.conf(), "-u", "nobody", "-g", "nogroup", "unix:"+gatewaySocket)
+		if err == nil || !strings.Contains(out+err.Error(), want) {
+			t.Errorf("the gateway starts without %q: %v %.300s", want, err, out)
+		}
+	}
+	register, issue := setUpGatewayTokens(t, m, func() { fails("exchange") }) // a bearer for a longer token
+	fails("can't read the key of the cluster")
+	m.giveKey(t)
+	m.start(t, "gateway", gatewaySocket, []string{"SLURM_JWT=daemon", "SCHEDRESTD_TOKEN_REGISTER=/etc/slurm/tokens"},
+		"/opt/gateway/schedrestd", "-v", "-f", m.conf(), "-u", "nobody", "-g", "nogroup", "unix:"+gatewaySocket)
+	m.reference(t)
+	create := func(user string, scopes scope.Set) (token, id string) {
+		t.Helper()
+		return issue(gatewaytoken.Token{User: user, Scopes: scopes})
 	}
 	gateway := m.client(gatewaySocket)
 	send := func(c *http.Client, token, method, path, body string) answer {

@@ -152,6 +152,10 @@ var (
 		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("signatures")}
 	KeeperTokens = semaphore.Row{Name: "tokens that the keeper verifies", Process: "worker", Key: "source", Total: 64, Share: 32, Lends: true,
 		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("keeper_tokens")}
+	// The keeper may have to wait for a directory service, for which other tokens
+	// must not wait.
+	PortalTokens = semaphore.Row{Name: "tokens of portals for which the keeper asks the resolver", Process: "worker", Key: "source", Total: 32, Share: 16, Lends: true,
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("portal_tokens")}
 
 	// A part is read in no time, unless a file system hangs.
 	OutputParts = semaphore.Row{Name: "parts of output files that are being read", Process: "worker", Key: "user", Total: 32, Share: 16,
@@ -173,6 +177,10 @@ var (
 
 // Places of the services.
 var (
+	// A captured worker must not delay the questions of others.
+	KeeperQuestions = semaphore.Row{Name: "questions of the keeper to the resolver", Process: "keeper", Key: "worker", Total: 16, Share: 8,
+		Wait: semaphore.Forever, Refused: "refuses the token after 8 s"}
+
 	// Each look-up may start a process.
 	ResolverLookups = semaphore.Row{Name: "look-ups for workers", Process: "resolver", Key: "worker", Total: 4, Share: 2,
 		Wait: semaphore.Forever, Refused: "waits"}
@@ -225,7 +233,7 @@ var Places = []semaphore.Row{
 	Requests, RefusedConns, Parked, Feeds, Passes, Parsing,
 	AnswerMemory, KeptAnswers, Renderings, NoMemoryLimit,
 	LongRequests, LongConns, Bursts, Estimates, Probes, AccountingCalls, IdleSessions, TokenQuestions,
-	DispatcherQuestions, Signatures, KeeperTokens, OutputParts, Lookups, AccountSearches, NameLookups,
-	ResolverLookups, ResolverDispatcherLookups, MetricsConns, Scrapes,
+	DispatcherQuestions, Signatures, KeeperTokens, PortalTokens, OutputParts, Lookups, AccountSearches, NameLookups,
+	KeeperQuestions, ResolverLookups, ResolverDispatcherLookups, MetricsConns, Scrapes,
 	DaemonConns, DaemonQueries, LargeJobs, Transactions, ControllerRequestBytes, DaemonRequestBytes, DaemonSpoolBytes, JobSpace, JobRecords, SuperBytes,
 }

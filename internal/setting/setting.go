@@ -52,6 +52,7 @@ type Tokens struct {
 	Audience   string // a value of the claim aud of a token; "" for any
 	ScopeClaim string // the claim with the scopes that a token permits; "": it permits everything
 	Register   string // path of the register of gateway tokens; "": none is accepted
+	MinUID     uint32 // a gateway token that acts for the members of a group acts for no user with a lower uid
 	OneUser    bool   // the claims that name the user must name the same one
 }
 

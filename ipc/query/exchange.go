@@ -8,6 +8,7 @@ const (
 	maxGatewayToken = 2 << 10
 	maxBearer       = 512
 	maxDigest       = 16
+	maxUser         = 64 // of the name of a user or a group in a gateway token
 )
 
 // Exchange asks the keeper for a token that the daemons accept, in exchange for a
@@ -16,12 +17,16 @@ type Exchange struct {
 	ID     uint64 // chosen by the worker and repeated in the answer
 	Signed []byte // header and payload of the gateway token, as they were sent
 	MAC    [macSize]byte
+	ActAs  string // the user to act as; "": the token's own user
+	Check  bool   // whether the token is still accepted: the answer has no token, and nobody is asked about the user
 }
 
 func (e *Exchange) Walk(w *ipc.Walker) {
 	w.Fields(&e.ID)
 	w.Blob(&e.Signed, maxGatewayToken)
 	w.Bytes(e.MAC[:])
+	w.Text(maxUser, &e.ActAs)
+	w.Fields(&e.Check)
 }
 
 // Exchanged answers the Exchange with the same ID.
@@ -33,7 +38,7 @@ type Exchanged struct {
 
 func (e *Exchanged) Walk(w *ipc.Walker) {
 	w.Fields(&e.ID)
-	ipc.Enum(w, &e.Verdict, "verdict", NoVerdict, Revoked)
+	ipc.Enum(w, &e.Verdict, "verdict", NoVerdict, NotForUser)
 	w.Blob(&e.Bearer, maxBearer)
 }
 

@@ -1,6 +1,6 @@
 // Package query defines messages that the parent neither sends nor receives:
-// requests from workers to the keeper and the auditor, the answers to these
-// requests, and the counts for the metrics. The parent does not link this
+// requests from workers to the keeper and the auditor, a request from the keeper
+// to the resolver, the answers to these requests, and the counts for the metrics. The parent does not link this
 // package.
 package query
 
@@ -22,15 +22,20 @@ var Rows = ipc.Register(
 	// the decision: the signature is valid, or it is forged, or the keeper
 	// can't tell because it has no key or an outdated key
 	ipc.Of[Verified](22, ipc.Keeper, ipc.Worker, ipc.In(ipc.Initial), 9, 9, 0, ipc.Initial),
-	// asks for a token that the daemons accept, in exchange for a gateway token
-	ipc.Of[Exchange](23, ipc.Worker, ipc.Keeper, ipc.In(ipc.Initial), 42, 42+maxGatewayToken, 0, ipc.Initial),
+	// asks for a token that the daemons accept, in exchange for a gateway token,
+	// and names the user to act as
+	ipc.Of[Exchange](23, ipc.Worker, ipc.Keeper, ipc.In(ipc.Initial), 45, 45+maxGatewayToken+maxUser, 0, ipc.Initial),
 	// the token, or why there is none: the gateway token is forged, has expired
-	// or is revoked, or the keeper can't tell
+	// or is revoked, or does not act for this user, or the keeper can't tell
 	ipc.Of[Exchanged](24, ipc.Keeper, ipc.Worker, ipc.In(ipc.Initial), 11, 11+maxBearer, 0, ipc.Initial),
 	// asks with which key and which register the keeper decides about gateway tokens
 	ipc.Of[AskDigests](25, ipc.Worker, ipc.Keeper, ipc.In(ipc.Initial), 8, 8, 0, ipc.Initial),
 	// digests of the key and of the register
 	ipc.Of[Digests](27, ipc.Keeper, ipc.Worker, ipc.In(ipc.Initial), 12, 12+2*maxDigest, 0, ipc.Initial),
+	// asks for the uid of a user, and whether the user is a member of a group
+	ipc.Of[AskMember](109, ipc.Keeper, ipc.Resolver, ipc.In(ipc.Initial), 12, 12+2*maxUser, 0, ipc.Initial),
+	// the answer, or a report that the user database is unavailable
+	ipc.Of[Membership](110, ipc.Resolver, ipc.Keeper, ipc.In(ipc.Initial), 14, 14, 0, ipc.Initial),
 	// asks for permission to make a change for a connection of this worker, and
 	// claims the change's Idempotency-Key, if it has one; key, user and request
 	// are sent as hashes
@@ -46,10 +51,10 @@ var Rows = ipc.Register(
 	// possible, written to the disk
 	ipc.Of[Settled](26, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 8, 8, 0, ipc.Initial),
 	// asks for a part of a file of the process's user, named by its path
-	ipc.Of[ReadOutput](108, ipc.Worker, ipc.Output, ipc.In(ipc.Initial), 26, 26+maxOutputPath, 0, ipc.Initial),
+	ipc.Of[ReadOutput](111, ipc.Worker, ipc.Output, ipc.In(ipc.Initial), 26, 26+maxOutputPath, 0, ipc.Initial),
 	// the part of the file and what the kernel reports about the file, or why it
 	// can't be read
-	ipc.Of[OutputPart](109, ipc.Output, ipc.Worker, ipc.In(ipc.Initial), 47, 47+MaxOutputPart, 0, ipc.Initial),
+	ipc.Of[OutputPart](112, ipc.Output, ipc.Worker, ipc.In(ipc.Initial), 47, 47+MaxOutputPart, 0, ipc.Initial),
 	// what a worker has counted since its previous Counts, and the numbers of
 	// requests, calls to daemons and so on that it has at present
 	ipc.Of[Counts](101, ipc.Worker, ipc.Dispatcher, ipc.In(ipc.Handover, ipc.Serving, ipc.Draining), 22, 22+6*MaxCounts, 0, ipc.Initial),

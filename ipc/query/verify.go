@@ -31,8 +31,9 @@ const (
 	NoVerdict Verdict = iota // the keeper has no key
 	Genuine
 	Forged
-	Outdated // not genuine, but the key's file can no longer be used, so there may be a newer key
-	Revoked  // a genuine gateway token that must no longer be accepted
+	Outdated   // not genuine, but the key's file can no longer be used, so there may be a newer key
+	Revoked    // a genuine gateway token that must no longer be accepted
+	NotForUser // a genuine gateway token that does not act for the user that the request names
 )
 
 // Verified answers the Verify with the same ID.

@@ -27,16 +27,23 @@ func (k *Keys) Walk(w *ipc.Walker) {
 	ipc.List(w, &k.Tickets, maxTickets, 32, func(k *[32]byte) { w.Bytes(k[:]) })
 }
 
+// maxPrivileged is the largest number of names of root and SchedUser.
+const maxPrivileged = 32
+
 // TokenRegister gives the keeper the register of gateway tokens
-// (gatewaytoken.Register), as an open file.
+// (gatewaytoken.Register), as an open file, and what else decides about them.
 type TokenRegister struct {
-	Cluster string // ClusterName, which the tokens must contain
-	Size    uint32 // what the dispatcher has found right, in bytes; the file may have grown since
+	Cluster    string   // ClusterName, which the tokens must contain
+	Size       uint32   // what the dispatcher has found right, in bytes; the file may have grown since
+	MinUID     uint32   // the lowest uid of a user for whom a token of another user acts
+	SchedUID   uint32   // uid of SchedUser, for whom none acts
+	Privileged []string // every name of root and SchedUser
 }
 
 func (t *TokenRegister) Walk(w *ipc.Walker) {
 	w.Text(maxName, &t.Cluster)
-	w.Fields(&t.Size)
+	w.Fields(&t.Size, &t.MinUID, &t.SchedUID)
+	ipc.List(w, &t.Privileged, maxPrivileged, 2, func(name *string) { w.Text(maxName, name) })
 }
 
 // NoTokenRegister says that there is no register that can be used.

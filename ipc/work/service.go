@@ -13,6 +13,11 @@ type WorkerChannel struct {
 
 func (c *WorkerChannel) Walk(w *ipc.Walker) { w.Fields(&c.Number, &c.PID, &c.UID, &c.Requests) }
 
+// KeeperChannel gives the resolver its end of a channel to the keeper.
+type KeeperChannel struct{}
+
+func (*KeeperChannel) Walk(*ipc.Walker) {}
+
 // WorkerViolation reports that the worker with this Number violated the
 // protocol on its channel to the service. The service has closed that channel,
 // and the dispatcher kills the worker.
@@ -27,7 +32,8 @@ func (b *WorkerViolation) Walk(w *ipc.Walker) {
 }
 
 // ServiceChannel gives a worker its end of a channel to a service, in place of
-// the channel that the worker had before.
+// the channel that the worker had before. It also gives the keeper its end of the
+// channel to the resolver.
 type ServiceChannel struct{ Service ipc.Role }
 
 func (s *ServiceChannel) Walk(w *ipc.Walker) {

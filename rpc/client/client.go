@@ -75,10 +75,10 @@ type Config struct {
 	Sack     *sack.Client // for auth/slurm, instead of Munge
 	MungeUID uint32       // user of the daemons; only this user may decode the credentials
 
-	// Bearer returns the token that a daemon gets in place of a gateway token. It is
-	// called for each message, because the gateway token can be revoked at any time.
-	// Nil if there are no gateway tokens.
-	Bearer func(ctx context.Context, token string) (string, error)
+	// Bearer returns the token that a daemon gets in place of a gateway token, for
+	// the user actAs of the credential. It is called for each message, because the
+	// gateway token can be revoked at any time. Nil if there are no gateway tokens.
+	Bearer func(ctx context.Context, token, actAs string) (string, error)
 
 	// TLS is for the TCP connections to the daemons. If it is nil, they are
 	// plain. Connections to UNIX sockets always are.

@@ -16,7 +16,7 @@ func (c *caller) credentialFunc(ctx context.Context, d *daemon, cred model.Crede
 	switch {
 	case cred.Gateway:
 		return func(message.Type, []byte) (*message.Credential, error) {
-			token, err := c.cfg.Bearer(ctx, cred.Token)
+			token, err := c.cfg.Bearer(ctx, cred.Token, cred.ActAs)
 			return &message.Credential{Plugin: message.PluginJWT, Token: token}, err
 		}
 	case !cred.Local():

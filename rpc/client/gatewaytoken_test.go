@@ -21,9 +21,9 @@ func TestGatewayToken(t *testing.T) {
 	cfg := client.Config{
 		Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: sockettest.Serve(t, "tcp", j.controller)}},
 		Accounting:  []client.Address{{Name: "dbd", Network: "tcp", Address: sockettest.Serve(t, "tcp", j.accounting)}},
-		Bearer: func(_ context.Context, token string) (string, error) {
-			if asked++; token != "gateway token" {
-				t.Errorf("asked for %q", token)
+		Bearer: func(_ context.Context, token, actAs string) (string, error) {
+			if asked++; token != "gateway token" || actAs != "alice" {
+				t.Errorf("asked for %q and %q", token, actAs)
 			}
 			return fmt.Sprint("bearer ", asked), refusal
 		},

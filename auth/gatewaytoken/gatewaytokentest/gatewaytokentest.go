@@ -43,6 +43,14 @@ const (
 // Good returns the token that is right, issued at the given time.
 func Good(now time.Time) string { return sign(gatewaytoken.Header, payload(now)) }
 
+// Group is the group of Acting.
+const Group = "students"
+
+// Acting returns a token that is right, and acts for the members of Group.
+func Acting(now time.Time) string {
+	return sign(gatewaytoken.Header, strings.Replace(payload(now), `"uid":1000`, `"uid":1000,"act":{"group":"`+Group+`"}`, 1))
+}
+
 func payload(now time.Time) string {
 	return fmt.Sprintf(`{"iss":"c","aud":"c","sun":"alice","uid":1000,"scope":"compute.read compute.create","iat":%d,"exp":%d,"jti":"%s","label":"ci"}`,
 		now.Unix(), now.Unix()+life, ID)
@@ -175,7 +183,34 @@ func Forms(now time.Time) []Form {
 		{"a label too long", label, `"label":"` + strings.Repeat("a", gatewaytoken.MaxLabel+1) + `"`},
 		{"an empty label", label, `"label":""`},
 
-		{"act", `"label":"ci"}`, `"label":"ci","act":{"group":"root"}}`},
+		{"act at the end", `"label":"ci"}`, `"label":"ci","act":{"group":"students"}}`},
+		{"act as a text", uid, uid + `,"act":"students"`},
+		{"act as a list", uid, uid + `,"act":["students"]`},
+		{"act as a number", uid, uid + `,"act":1`},
+		{"act true", uid, uid + `,"act":true`},
+		{"act null", uid, uid + `,"act":null`},
+		{"an empty act", uid, uid + `,"act":{}`},
+		{"act twice", uid, uid + `,"act":{"group":"root"},"act":{"group":"students"}`},
+		{"act within act", uid, uid + `,"act":{"group":"students","act":{"group":"root"}}`},
+		{"act with sub (RFC 8693)", uid, uid + `,"act":{"sub":"alice"}`},
+		{"act with another member", uid, uid + `,"act":{"group":"students","user":"root"}`},
+		{"act in capital letters", uid, uid + `,"ACT":{"group":"students"}`},
+		{"act with a space", uid, uid + `,"act": {"group":"students"}`},
+		{"an empty group", uid, uid + `,"act":{"group":""}`},
+		{"two groups", uid, uid + `,"act":{"group":"root","group":"students"}`},
+		{"groups as a list", uid, uid + `,"act":{"group":["students"]}`},
+		{"a group as an object", uid, uid + `,"act":{"group":{"group":"students"}}`},
+		{"a group null", uid, uid + `,"act":{"group":null}`},
+		{"a group as a number", uid, uid + `,"act":{"group":100}`},
+		{"a group with a space", uid, uid + `,"act":{"group":"domain users"}`},
+		{"a group like an option", uid, uid + `,"act":{"group":"-x"}`},
+		{"a group with a wildcard", uid, uid + `,"act":{"group":"*"}`},
+		{"a group with an escape", uid, uid + `,"act":{"group":"\u0073tudents"}`},
+		{"a group of 65 bytes", uid, uid + `,"act":{"group":"` + strings.Repeat("g", 65) + `"}`},
+		{"a group of a kilobyte", uid, uid + `,"act":{"group":"` + strings.Repeat("g", 1<<10) + `"}`},
+		{"act with cluster.admin", uid + `,` + scopes, uid + `,"act":{"group":"students"},"scope":"compute.read cluster.admin"`},
+		{"act with slurmdb.write", uid + `,` + scopes, uid + `,"act":{"group":"students"},"scope":"slurmdb.write"`},
+		{"root's with act", sun + `,` + uid, `"sun":"root","uid":0,"act":{"group":"students"}`},
 		{"an unknown member", `"label":"ci"}`, `"label":"ci","x":1}`},
 		{"nbf", `"label":"ci"}`, `"label":"ci","nbf":1}`},
 		{"members in another order", uid + `,` + scopes, scopes + `,` + uid},

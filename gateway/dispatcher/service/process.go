@@ -194,16 +194,18 @@ func (p *Process) Exited() bool {
 	}
 }
 
-// Introduce connects the service and a ready worker: it creates a channel, and
-// sends each of the two processes one end.
-func (p *Process) Introduce(worker *work.WorkerChannel, to *ipc.Channel) error {
+// Introduce connects the service and a client, which is a ready worker or, for the
+// resolver, the keeper: it creates a channel, and sends each of the two processes
+// one end. The argument client is the message with the service's end, and to is the
+// channel to the client.
+func (p *Process) Introduce(client ipc.Message, to *ipc.Channel) error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return errs.Wrap(err, errs.Internal, "make a channel between the %s and a worker", p.spec.Role)
+		return errs.Wrap(err, errs.Internal, "make a channel between the %s and a client", p.spec.Role)
 	}
 	defer unix.Close(fds[0])
 	defer unix.Close(fds[1])
-	if p.Channel.Send(worker, fds[0]) != nil {
+	if p.Channel.Send(client, fds[0]) != nil {
 		return nil // the service is exiting, which ends the generation
 	}
 	return ipc.IgnoreClosed(to.Send(&work.ServiceChannel{Service: p.spec.Role}, fds[1]))

@@ -26,11 +26,11 @@ const interval = 300 * time.Millisecond
 
 // A Follower follows the file for one keeper.
 type Follower struct {
-	Path    string
-	Cluster string
-	Owners  []uint32 // uids that may own the file, beside root
-	Send    func(m ipc.Message, fds ...int) error
-	Log     *slog.Logger
+	Path   string
+	Rules  work.TokenRegister // what else the keeper decides by; without Size
+	Owners []uint32           // uids that may own the file, beside root
+	Send   func(m ipc.Message, fds ...int) error
+	Log    *slog.Logger
 
 	stamp string // of the file that was sent last
 	size  int    // of the register that was sent last, in bytes
@@ -134,7 +134,9 @@ func (f *Follower) send() error {
 		return &errs.Error{Kind: errs.Invalid, Message: "register of gateway tokens " + f.Path, Err: err, Hint: "correct the line; schedctl token revoke adds lines without errors"}
 	}
 	f.size, f.sent = len(text), true
-	_ = f.Send(&work.TokenRegister{Cluster: f.Cluster, Size: uint32(len(text))}, int(file.Fd()))
+	m := f.Rules
+	m.Size = uint32(len(text))
+	_ = f.Send(&m, int(file.Fd()))
 	return nil
 }
 

@@ -29,7 +29,7 @@ func newFollower(t *testing.T, text string) (f *Follower, got func() string) {
 		t.Fatal(err)
 	}
 	var texts []string
-	f = &Follower{Path: filepath.Join(dir, "tokens"), Cluster: "c", Log: slog.New(slog.DiscardHandler)}
+	f = &Follower{Path: filepath.Join(dir, "tokens"), Rules: work.TokenRegister{Cluster: "c"}, Log: slog.New(slog.DiscardHandler)}
 	f.Send = func(m ipc.Message, fds ...int) error {
 		r, ok := m.(*work.TokenRegister)
 		if !ok {

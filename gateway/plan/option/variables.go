@@ -1,6 +1,7 @@
 package option
 
 import (
+	"math"
 	"time"
 
 	"schedrestd/ipc"
@@ -430,6 +431,11 @@ func (o *Options) variables() []variable {
 		// .Cm 0s
 		// no request waits.
 		{"SCHEDRESTD_MAX_WAIT", duration(&s.MaxWait, 0, time.Hour, "60s")},
+
+		// The lowest uid of a user for whom the token of a portal acts: see
+		// .Sx GATEWAY TOKENS .
+		// The default is 1000, because lower ones belong to users of the system.
+		{"SCHEDRESTD_MIN_UID", flagValue(number{&s.MinUID, 1, math.MaxInt32})},
 
 		// As
 		// .Fl -metrics .

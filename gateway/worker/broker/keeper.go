@@ -16,21 +16,26 @@ import (
 // A Keeper stands for the keeper process. It passes the worker's questions on:
 // the keeper signs TLS handshakes and verifies tokens.
 type Keeper struct {
-	service            *service
-	signing, verifying *semaphore.Semaphore[string] // separate, so that signatures do not delay tokens; keys are sources
-	outdated           atomic.Bool                  // see IsOutdated
+	service  *service
+	outdated atomic.Bool // see IsOutdated
+
+	// These are separate, so that signatures do not delay tokens, nor tokens for
+	// which the keeper asks the resolver other tokens. Keys are sources.
+	signing, verifying, acting *semaphore.Semaphore[string]
 }
 
 const (
 	signTimeout   = 10 * time.Second // far longer than a signature takes
 	verifyTimeout = time.Second      // far longer than the verification takes; after this time, a daemon is asked instead
+	actingTimeout = lookupTimeout    // for a token that acts for the members of a group, which the resolver has to look up
 )
 
 var errUnsigned = errors.New("the keeper refused to sign this handshake")
 
 // NewKeeper returns a Keeper without a channel.
 func NewKeeper() *Keeper {
-	return &Keeper{service: newService(ipc.Keeper), signing: semaphore.New[string](limit.Signatures), verifying: semaphore.New[string](limit.KeeperTokens)}
+	return &Keeper{service: newService(ipc.Keeper), signing: semaphore.New[string](limit.Signatures), verifying: semaphore.New[string](limit.KeeperTokens),
+		acting: semaphore.New[string](limit.PortalTokens)}
 }
 
 // Connect makes the descriptor fd the channel to the keeper.
@@ -89,7 +94,7 @@ func (k *Keeper) Verify(ctx context.Context, s auth.Signature) auth.Answer {
 		return auth.Bad
 	}
 	copy(question.MAC[:], s.Bytes)
-	verified, err := askKeeper[*query.Verified](ctx, k, func(id uint64) ipc.Message {
+	verified, err := askKeeper[*query.Verified](ctx, k, k.verifying, verifyTimeout, func(id uint64) ipc.Message {
 		question.ID = id
 		return question
 	})
@@ -108,6 +113,8 @@ func (k *Keeper) answerOf(v query.Verdict) auth.Answer {
 		return auth.Bad
 	case query.Revoked:
 		return auth.Revoked
+	case query.NotForUser:
+		return auth.NotForUser
 	case query.Outdated:
 		k.outdated.Store(true)
 	}
@@ -115,16 +122,32 @@ func (k *Keeper) answerOf(v query.Verdict) auth.Answer {
 }
 
 // Exchange asks the keeper for a token of the daemons, in exchange for a gateway
-// token. The bearer is "" unless the answer is auth.Good.
-func (k *Keeper) Exchange(ctx context.Context, s auth.Signature) (bearer string, answer auth.Answer) {
-	question := &query.Exchange{Signed: []byte(s.Signed)}
+// token. The argument actAs is the user that the request names, or "". The bearer is
+// "" unless the answer is auth.Good.
+func (k *Keeper) Exchange(ctx context.Context, s auth.Signature, actAs string) (bearer string, answer auth.Answer) {
+	places, timeout := k.verifying, verifyTimeout
+	if actAs != "" {
+		places, timeout = k.acting, actingTimeout
+	}
+	return k.exchange(ctx, places, timeout, s, query.Exchange{ActAs: actAs})
+}
+
+// Check asks the keeper whether a gateway token is still accepted, as far as the
+// keeper knows this without the resolver.
+func (k *Keeper) Check(ctx context.Context, s auth.Signature, actAs string) auth.Answer {
+	_, answer := k.exchange(ctx, k.verifying, verifyTimeout, s, query.Exchange{ActAs: actAs, Check: true})
+	return answer
+}
+
+func (k *Keeper) exchange(ctx context.Context, places *semaphore.Semaphore[string], timeout time.Duration, s auth.Signature, question query.Exchange) (bearer string, answer auth.Answer) {
+	question.Signed = []byte(s.Signed)
 	if len(s.Bytes) != len(question.MAC) {
 		return "", auth.Bad
 	}
 	copy(question.MAC[:], s.Bytes)
-	exchanged, err := askKeeper[*query.Exchanged](ctx, k, func(id uint64) ipc.Message {
+	exchanged, err := askKeeper[*query.Exchanged](ctx, k, places, timeout, func(id uint64) ipc.Message {
 		question.ID = id
-		return question
+		return &question
 	})
 	if err != nil {
 		return "", auth.Unknown
@@ -135,7 +158,7 @@ func (k *Keeper) Exchange(ctx context.Context, s auth.Signature) (bearer string,
 // Digests asks the keeper with which key and which register it decides about
 // gateway tokens.
 func (k *Keeper) Digests(ctx context.Context) (key, register string, err error) {
-	digests, err := askKeeper[*query.Digests](ctx, k, func(id uint64) ipc.Message { return &query.AskDigests{ID: id} })
+	digests, err := askKeeper[*query.Digests](ctx, k, k.verifying, verifyTimeout, func(id uint64) ipc.Message { return &query.AskDigests{ID: id} })
 	if err != nil {
 		return "", "", err
 	}
@@ -144,16 +167,17 @@ func (k *Keeper) Digests(ctx context.Context) (key, register string, err error) 
 
 var errAnswer = errors.New("the keeper gave an answer to another question")
 
-// askKeeper asks the keeper about tokens, and waits for at most verifyTimeout.
-func askKeeper[A ipc.Message](ctx context.Context, k *Keeper, question func(id uint64) ipc.Message) (answer A, err error) {
+// askKeeper asks the keeper about tokens. It takes one of the places, and waits no
+// longer than the timeout.
+func askKeeper[A ipc.Message](ctx context.Context, k *Keeper, places *semaphore.Semaphore[string], timeout time.Duration, question func(id uint64) ipc.Message) (answer A, err error) {
 	l, err := k.service.connected()
 	if err != nil {
 		return answer, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	peer, _ := auth.PeerFrom(ctx) // the token's user is not known yet
-	release, err := k.verifying.Enter(ctx, peer.Source())
+	release, err := places.Enter(ctx, peer.Source())
 	if err != nil {
 		return answer, err
 	}

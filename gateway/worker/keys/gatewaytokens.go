@@ -24,13 +24,16 @@ type gatewayTokens struct {
 	watch  sync.Once // starts the goroutine that asks for revocations, with the first token
 
 	mu      sync.Mutex // guards the fields below
-	bearers map[digest]bearer
+	bearers map[useKey]bearer
 	checks  int // how often all tokens in use were checked again
-	used    map[digest]*use
+	used    map[useKey]*use
 }
 
-// digest identifies the text that a token's signature covers.
-type digest = [sha256.Size]byte
+// A useKey identifies what a token is used for.
+type useKey struct {
+	token [sha256.Size]byte // digest of the token
+	actAs string            // the user that the requests name; "" for none
+}
 
 // A bearer is a token of the daemons.
 type bearer struct {
@@ -38,10 +41,12 @@ type bearer struct {
 	until time.Time // when it is exchanged again
 }
 
-// A use is a token with which clients wait for changes, or follow them.
+// A use is a token with which clients wait for changes, or follow them, as the same
+// user.
 type use struct {
+	useKey
 	signature auth.Signature
-	ended     map[*func(revoked bool)]struct{} // are called when the token is no longer accepted
+	ended     map[*func(auth.Answer)]struct{} // are called when the token is no longer accepted
 }
 
 const (
@@ -55,21 +60,26 @@ const (
 	// watchInterval is the time between two questions for revocations.
 	watchInterval = 400 * time.Millisecond
 
+	// memberInterval is the time between two questions whether the tokens that are in
+	// use still act for the users that their requests name.
+	memberInterval = 5 * time.Second
+
 	// checkTime limits the time for checking all tokens in use again. A thousand
 	// take the keeper far less.
 	checkTime = 2 * time.Second
 )
 
 // answer decides about a gateway token, for auth.Authenticator.
-func (g *gatewayTokens) answer(ctx context.Context, s auth.Signature) auth.Answer {
-	_, answer := g.exchange(ctx, s, time.Now())
+func (g *gatewayTokens) answer(ctx context.Context, s auth.Signature, actAs string) auth.Answer {
+	_, answer := g.exchange(ctx, s, actAs, time.Now())
 	return answer
 }
 
-// exchange returns the daemons' token for a gateway token.
-func (g *gatewayTokens) exchange(ctx context.Context, s auth.Signature, now time.Time) (string, auth.Answer) {
+// exchange returns the daemons' token for a gateway token and the user that the
+// request names.
+func (g *gatewayTokens) exchange(ctx context.Context, s auth.Signature, actAs string, now time.Time) (string, auth.Answer) {
 	g.watch.Do(func() { go g.followRegister() })
-	key := digestOf(s)
+	key := keyOf(s, actAs)
 	g.mu.Lock()
 	known, ok := g.bearers[key]
 	checks := g.checks
@@ -77,7 +87,7 @@ func (g *gatewayTokens) exchange(ctx context.Context, s auth.Signature, now time
 	if ok && now.Before(known.until) {
 		return known.token, auth.Good
 	}
-	token, answer := g.keeper.Exchange(ctx, s)
+	token, answer := g.keeper.Exchange(ctx, s, actAs)
 	if answer == auth.Good {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -85,32 +95,36 @@ func (g *gatewayTokens) exchange(ctx context.Context, s auth.Signature, now time
 			return token, answer // the token may have been revoked meanwhile
 		}
 		if g.bearers == nil || len(g.bearers) >= maxBearers {
-			g.bearers = map[digest]bearer{}
+			g.bearers = map[useKey]bearer{}
 		}
 		g.bearers[key] = bearer{token, now.Add(bearerUse)}
 	}
 	return token, answer
 }
 
-// digestOf returns the key of a token in the maps. The signature is part of it, so
+// keyOf returns the key of a token in the maps. The signature is part of it, so
 // that only a token that the keeper has accepted is found.
-func digestOf(s auth.Signature) digest {
-	return sha256.Sum256(append([]byte(s.Signed+"."), s.Bytes...))
+func keyOf(s auth.Signature, actAs string) useKey {
+	return useKey{sha256.Sum256(append([]byte(s.Signed+"."), s.Bytes...)), actAs}
 }
 
 // Bearer returns the token that the daemons get in place of a gateway token. The
-// error is errs.Unauthenticated if the token has been revoked or has expired.
-func (k *Keys) Bearer(ctx context.Context, token string) (string, error) {
+// argument actAs is the user that the request names, or "". The error is
+// errs.Unauthenticated if the token has been revoked or has expired, and
+// errs.Denied if it does not act for this user.
+func (k *Keys) Bearer(ctx context.Context, token, actAs string) (string, error) {
 	s, err := splitToken(token)
 	if err != nil {
 		return "", err
 	}
-	bearer, answer := k.gateway.exchange(ctx, s, time.Now())
+	bearer, answer := k.gateway.exchange(ctx, s, actAs, time.Now())
 	switch answer {
 	case auth.Good:
 		return bearer, nil
 	case auth.Bad, auth.Revoked:
 		return "", errs.Wrap(errRevoked, errs.Unauthenticated, auth.Refused)
+	case auth.NotForUser:
+		return "", auth.NotActingFor("no longer a member of its group")
 	}
 	return "", errs.New(errs.Unavailable, "gateway tokens can't be verified at present")
 }
@@ -125,21 +139,23 @@ func splitToken(token string) (auth.Signature, error) {
 	return auth.Signature{Signed: token[:end], Bytes: signature}, err
 }
 
-// Watch calls ended, once, when the gateway token is no longer accepted. The argument
-// revoked is false if the keeper can't verify tokens at present. The caller must call the function that Watch returns when it is no longer interested.
-func (k *Keys) Watch(token string, ended func(revoked bool)) (end func()) {
+// Watch calls ended, once, when the gateway token is no longer accepted (auth.Revoked),
+// when it does not act for the user actAs that the request names (auth.NotForUser),
+// or when the keeper can't verify tokens (auth.Unknown). The caller must call the
+// function that Watch returns when it is no longer interested.
+func (k *Keys) Watch(token, actAs string, ended func(auth.Answer)) (end func()) {
 	s, err := splitToken(token)
 	if err != nil {
 		return func() {}
 	}
-	g, key := k.gateway, digestOf(s)
+	g, key := k.gateway, keyOf(s, actAs)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	u := g.used[key]
 	if u == nil {
-		u = &use{s, map[*func(bool)]struct{}{}}
+		u = &use{key, s, map[*func(auth.Answer)]struct{}{}}
 		if g.used == nil {
-			g.used = map[digest]*use{}
+			g.used = map[useKey]*use{}
 		}
 		g.used[key] = u
 	}
@@ -154,9 +170,14 @@ func (k *Keys) Watch(token string, ended func(revoked bool)) (end func()) {
 }
 
 // followRegister asks the keeper again and again whether it decides as before. If
-// it does not, all tokens are exchanged again, and the requests with those that are
+// it does not, all tokens are checked again, and the requests with those that are
 // now refused end.
 func (g *gatewayTokens) followRegister() {
+	go func() {
+		for ; ; time.Sleep(memberInterval) {
+			g.checkMembers()
+		}
+	}()
 	last := ""
 	for ; ; time.Sleep(watchInterval) {
 		key, register, err := g.keeper.Digests(context.Background())
@@ -184,29 +205,49 @@ func (g *gatewayTokens) checkAll(decides bool) (complete bool) {
 	list := slices.Collect(maps.Values(g.used))
 	g.mu.Unlock()
 	complete = true
-	for _, u := range list {
-		switch _, answer := g.exchange(ctx, u.signature, time.Now()); {
+	for _, u := range list { // without the resolver, so that a slow directory service does not delay the end of others
+		switch answer := g.keeper.Check(ctx, u.signature, u.actAs); {
 		case answer == auth.Good:
 		case answer == auth.Unknown && decides:
 			complete = false
+		case !decides:
+			g.end(u, auth.Unknown)
+		case answer == auth.NotForUser:
+			g.end(u, answer)
 		default:
-			g.end(u, decides)
+			g.end(u, auth.Revoked)
 		}
 	}
 	return complete
 }
 
-// end ends the use of a token, which is revoked or can't be verified.
-func (g *gatewayTokens) end(u *use, revoked bool) {
+// checkMembers ends the use of tokens that act for the members of a group by users
+// who are no longer members.
+func (g *gatewayTokens) checkMembers() {
+	g.mu.Lock()
+	list := slices.Collect(maps.Values(g.used))
+	g.mu.Unlock()
+	for _, u := range list {
+		if u.actAs == "" {
+			continue
+		}
+		if _, answer := g.exchange(context.Background(), u.signature, u.actAs, time.Now()); answer == auth.NotForUser {
+			g.end(u, answer)
+		}
+	}
+}
+
+// end ends the use of a token. The answer says why.
+func (g *gatewayTokens) end(u *use, answer auth.Answer) {
 	g.mu.Lock()
 	list := slices.Collect(maps.Keys(u.ended))
 	clear(u.ended)
-	if key := digestOf(u.signature); g.used[key] == u {
-		delete(g.used, key)
+	if g.used[u.useKey] == u {
+		delete(g.used, u.useKey)
 	}
 	g.mu.Unlock()
 	for _, ended := range list { // without the lock, because it may call what Watch has returned
-		(*ended)(revoked)
+		(*ended)(answer)
 	}
 }
 

@@ -31,6 +31,7 @@ func gatewayToken(t *testing.T) string {
 type script struct {
 	mu       sync.Mutex               // guards the fields below
 	verdicts map[string]query.Verdict // by the token without its signature; Genuine for others
+	members  map[string]bool          // users for whom tokens act; nil for all
 	asked    int
 }
 
@@ -59,8 +60,10 @@ func (s *script) answer(m ipc.Message) ipc.Message {
 	if v, ok := s.verdicts[string(q.Signed)]; ok {
 		a.Verdict = v
 	}
-	if a.Verdict == query.Genuine {
-		a.Bearer = fmt.Appendf(nil, "bearer %d", s.asked)
+	if a.Verdict == query.Genuine && !q.Check {
+		if a.Bearer = fmt.Appendf(nil, "bearer %d%s", s.asked, q.ActAs); s.members != nil && q.ActAs != "" && !s.members[q.ActAs] {
+			a.Verdict, a.Bearer = query.NotForUser, nil
+		}
 	}
 	return a
 }
@@ -91,7 +94,7 @@ func TestBearer(t *testing.T) {
 	token, other := gatewayToken(t), gatewayToken(t)
 	bearer := func(token, want string) {
 		t.Helper()
-		if got, err := k.Bearer(t.Context(), token); got != want || err != nil {
+		if got, err := k.Bearer(t.Context(), token, ""); got != want || err != nil {
 			t.Errorf("bearer %q, %v; want %q", got, err, want)
 		}
 	}
@@ -109,11 +112,11 @@ func TestBearer(t *testing.T) {
 		query.NoVerdict: errs.Unavailable, query.Outdated: errs.Unavailable} {
 		s.set(verdict, token)
 		k.gateway.checkAll(true)
-		if got, err := k.Bearer(t.Context(), token); got != "" || errs.KindOf(err) != want {
+		if got, err := k.Bearer(t.Context(), token, ""); got != "" || errs.KindOf(err) != want {
 			t.Errorf("verdict %d: %q, %v", verdict, got, err)
 		}
 	}
-	if got, err := k.Bearer(t.Context(), "eyJhbGciOiJIUzI1NiJ9.e30.AAAA"); got != "" || errs.KindOf(err) != errs.Internal {
+	if got, err := k.Bearer(t.Context(), "eyJhbGciOiJIUzI1NiJ9.e30.AAAA", ""); got != "" || errs.KindOf(err) != errs.Internal {
 		t.Errorf("a token of the cluster: %q, %v", got, err)
 	}
 }
@@ -128,7 +131,7 @@ func TestBearerExpires(t *testing.T) {
 		after time.Duration
 		asked int
 	}{{0, 1}, {bearerUse - 1, 0}, {bearerUse, 1}, {bearerUse + 1, 0}} {
-		if _, answer := k.gateway.exchange(t.Context(), signature, now.Add(tt.after)); answer != auth.Good || s.count() != tt.asked {
+		if _, answer := k.gateway.exchange(t.Context(), signature, "", now.Add(tt.after)); answer != auth.Good || s.count() != tt.asked {
 			t.Errorf("after %v: answer %d", tt.after, answer)
 		}
 	}
@@ -144,7 +147,7 @@ func TestRevokedDuringExchange(t *testing.T) {
 	done := make(chan error)
 	ask := func(verdict query.Verdict, meanwhile func()) error {
 		go func() {
-			_, err := k.Bearer(t.Context(), token)
+			_, err := k.Bearer(t.Context(), token, "")
 			done <- err
 		}()
 		m, err := c.Receive()
@@ -169,7 +172,7 @@ func TestWatch(t *testing.T) {
 	ends := map[string][]func(){}
 	watch := func(token string) {
 		end := new(func())
-		*end = k.Watch(token, func(bool) { told[token]++; (*end)() })
+		*end = k.Watch(token, "", func(auth.Answer) { told[token]++; (*end)() })
 		ends[token] = append(ends[token], *end)
 	}
 	for i := range tokens {
@@ -219,7 +222,7 @@ func TestWatch(t *testing.T) {
 	if len(g.used) != 0 {
 		t.Errorf("%d tokens are in use in the end", len(g.used))
 	}
-	k.Watch("not a gateway token", func(bool) { t.Error("a revocation of no gateway token") })()
+	k.Watch("not a gateway token", "", func(auth.Answer) { t.Error("a revocation of no gateway token") })()
 	g.checkAll(false)
 }
 
@@ -245,9 +248,9 @@ func TestFollowRegister(t *testing.T) {
 			mu.Unlock()
 		}
 	}()
-	token, told := gatewayToken(t), make(chan bool, 1)
-	defer k.Watch(token, func(revoked bool) { told <- revoked })()
-	if _, err := k.Bearer(t.Context(), token); err != nil {
+	token, told := gatewayToken(t), make(chan auth.Answer, 1)
+	defer k.Watch(token, "", func(a auth.Answer) { told <- a })()
+	if _, err := k.Bearer(t.Context(), token, ""); err != nil {
 		t.Fatal(err)
 	}
 	if line := k.Digests(t.Context()); line != "gateway tokens: key 0, register 1" {
@@ -259,21 +262,63 @@ func TestFollowRegister(t *testing.T) {
 		register, verdict = digest, v
 	}
 	set("none", query.NoVerdict)
-	if <-told {
+	if <-told != auth.Unknown {
 		t.Error("a token is revoked because there is no register")
 	}
 	set("1", query.Genuine)
 	for {
-		if _, err := k.Bearer(t.Context(), token); err == nil {
+		if _, err := k.Bearer(t.Context(), token, ""); err == nil {
 			break
 		}
 	}
-	defer k.Watch(token, func(revoked bool) { told <- revoked })()
+	defer k.Watch(token, "", func(a auth.Answer) { told <- a })()
 	set("2", query.Revoked)
-	if !<-told {
+	if <-told != auth.Revoked {
 		t.Error("a revocation is taken for a lack of the register")
 	}
-	if _, err := k.Bearer(t.Context(), token); errs.KindOf(err) != errs.Unauthenticated {
+	if _, err := k.Bearer(t.Context(), token, ""); errs.KindOf(err) != errs.Unauthenticated {
 		t.Errorf("revoked: %v", err)
+	}
+}
+
+// TestBearersOfPortal checks that a token of a portal has a bearer for each user, and
+// that what it does as one user ends when it no longer acts for this user.
+func TestBearersOfPortal(t *testing.T) {
+	k, s := scripted(t)
+	s.members = map[string]bool{"alice": true, "bob": true}
+	token, left := gatewayToken(t), fmt.Sprint("alice ", auth.NotForUser)
+	told := map[string]int{}
+	for _, user := range []string{"alice", "bob"} {
+		defer k.Watch(token, user, func(a auth.Answer) { told[fmt.Sprint(user, " ", a)]++ })()
+		for range 2 {
+			if got, err := k.Bearer(t.Context(), token, user); err != nil || !strings.HasSuffix(got, user) {
+				t.Errorf("%s: %q, %v", user, got, err)
+			}
+		}
+	}
+	if n := s.count(); n != 2 {
+		t.Errorf("%d questions for two users", n)
+	}
+	if got, err := k.Bearer(t.Context(), token, "eve"); got != "" || errs.KindOf(err) != errs.Denied {
+		t.Errorf("eve: %q, %v", got, err)
+	}
+	k.gateway.checkMembers()
+	if n := s.count(); n != 1 || len(told) != 0 { // eve's
+		t.Errorf("%d questions, %v", n, told)
+	}
+	s.mu.Lock()
+	delete(s.members, "alice")
+	s.mu.Unlock()
+	k.gateway.mu.Lock()
+	k.gateway.bearers = nil // they are older than bearerUse
+	k.gateway.mu.Unlock()
+	k.gateway.checkMembers()
+	k.gateway.checkMembers()
+	if !maps.Equal(told, map[string]int{left: 1}) {
+		t.Errorf("alice has left the group: %v", told)
+	}
+	s.set(query.Revoked, token)
+	if !k.gateway.checkAll(true) || !maps.Equal(told, map[string]int{left: 1, fmt.Sprint("bob ", auth.Revoked): 1}) {
+		t.Errorf("the token is revoked: %v", told)
 	}
 }

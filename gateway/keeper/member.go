@@ -1,0 +1,176 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"schedrestd/auth/gatewaytoken"
+	"schedrestd/internal/limit"
+	"schedrestd/internal/semaphore"
+	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+)
+
+// kernelNobody is what the kernel shows for an id that is unknown in a user
+// namespace. It is also the user nobody.
+const kernelNobody = 65534
+
+// ownUID is the uid of this process, which is that of a user if root did not start
+// the gateway.
+var ownUID = uint32(os.Getuid())
+
+// canBeMember reports whether a token of a portal may act for a user with this
+// name, as far as the name shows. Slurm's daemons take a name of digits for a uid,
+// so "0" would be root.
+func (r *register) canBeMember(name string) bool {
+	return gatewaytoken.IsUser(name) && strings.Trim(name, "0123456789") != "" && name != "root" && !slices.Contains(r.privileged, name)
+}
+
+// permits reports whether a token of a portal may act for the user that the
+// resolver has found. A worker has no part in this: an attacker who controls one
+// names any user, and could act for each of them with a stolen token.
+func (r *register) permits(m *query.Membership, worker uint32) bool {
+	switch m.UID {
+	case 0, ipc.NoID, kernelNobody, r.schedUID, ownUID, worker:
+		return false
+	}
+	return m.Member && m.UID >= r.minUID
+}
+
+// members asks the resolver which users are members of a group. The dispatcher
+// makes the channel. Without one, nothing can be asked.
+type members struct {
+	places *semaphore.Semaphore[*client] // a place is a question that the resolver has
+	link   atomic.Pointer[memberLink]
+}
+
+// A memberLink is a channel to the resolver.
+type memberLink struct {
+	channel *ipc.Channel
+
+	mu      sync.Mutex // guards the fields below
+	last    uint64     // number of the last question
+	waiting map[uint64]chan<- *query.Membership
+}
+
+const (
+	memberTimeout = 8 * time.Second // a little less than a worker waits
+	maxActing     = 64              // questions of one worker about tokens of portals that wait for the resolver; an honest one has fewer
+)
+
+func newMembers() *members {
+	return &members{places: semaphore.New[*client](limit.KeeperQuestions)}
+}
+
+// connect makes the descriptor fd the channel to the resolver.
+func (m *members) connect(fd int) error {
+	channel, err := ipc.Open(fd, ipc.Keeper, ipc.Resolver)
+	if err != nil {
+		return err
+	}
+	l := &memberLink{channel: channel, waiting: map[uint64]chan<- *query.Membership{}}
+	if old := m.link.Swap(l); old != nil {
+		old.channel.Close()
+	}
+	go l.listen()
+	return nil
+}
+
+// listen passes answers on until the channel closes. If the resolver breaks the
+// protocol, tokens of portals are refused until the next generation, and the keeper
+// does all its other work.
+func (l *memberLink) listen() {
+	defer l.channel.Close()
+	for {
+		m, err := l.channel.Receive()
+		switch answer := m.Message.(type) {
+		case nil:
+		case *query.Membership:
+			l.answer(answer)
+		default:
+			err = ipc.Unhandled(answer)
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				slog.Error("channel to the resolver failed; tokens of portals are refused", "error", err)
+			}
+			return
+		}
+	}
+}
+
+func (l *memberLink) answer(m *query.Membership) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if waiting := l.waiting[m.ID]; waiting != nil {
+		delete(l.waiting, m.ID)
+		waiting <- m // has room for it
+	}
+}
+
+// ask asks the resolver on behalf of a worker, and waits for the answer. Workers
+// take turns. Without an answer, the user database counts as unavailable.
+func (m *members) ask(c *client, q *query.AskMember) *query.Membership {
+	ctx, cancel := context.WithTimeout(context.Background(), memberTimeout)
+	defer cancel()
+	unavailable := &query.Membership{}
+	leave, err := m.places.Enter(ctx, c)
+	if err != nil {
+		return unavailable
+	}
+	defer leave()
+	l := m.link.Load()
+	if l == nil {
+		return unavailable
+	}
+	answer := make(chan *query.Membership, 1)
+	l.mu.Lock()
+	l.last++
+	q.ID = l.last
+	l.waiting[q.ID] = answer
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.waiting, q.ID)
+	}()
+	if l.channel.TrySend(q) != nil {
+		return unavailable
+	}
+	select {
+	case found := <-answer:
+		return found
+	case <-ctx.Done():
+		return unavailable
+	}
+}
+
+// exchange answers a question about a gateway token. If the resolver has to be
+// asked, the worker's next questions don't wait for it.
+func (c *client) exchange(e *query.Exchange) {
+	k := c.keeper
+	answer, ask := k.exchange(e, c.UID, time.Now(), nil)
+	if ask == nil {
+		c.AnswerInTurn(k.counts.countExchange(answer))
+		return
+	}
+	c.throttle(exchangeCost) // for the second time that the token is verified
+	if c.acting.Add(1) > maxActing {
+		c.acting.Add(-1)
+		c.AnswerInTurn(k.counts.countExchange(&query.Exchanged{ID: e.ID}))
+		return
+	}
+	go func() {
+		defer c.acting.Add(-1)
+		answer, _ := k.exchange(e, c.UID, time.Now(), k.members.ask(c, ask))
+		c.Answer(k.counts.countExchange(answer))
+	}()
+}

@@ -1,0 +1,27 @@
+package query
+
+import "schedrestd/ipc"
+
+// AskMember asks the resolver for the uid of a user, and whether the user is a
+// member of a group. The keeper asks on a channel of its own: it must believe no
+// worker about this.
+type AskMember struct {
+	ID          uint64 // chosen by the keeper and repeated in the answer
+	User, Group string // names
+}
+
+func (a *AskMember) Walk(w *ipc.Walker) {
+	w.Fields(&a.ID)
+	w.Text(maxUser, &a.User)
+	w.Text(maxUser, &a.Group)
+}
+
+// Membership answers the AskMember with the same ID.
+type Membership struct {
+	ID        uint64
+	Available bool   // false: the user database is unavailable
+	Member    bool   // the group is the user's primary group or one of the supplementary groups
+	UID       uint32 // NoID when no user has the name
+}
+
+func (m *Membership) Walk(w *ipc.Walker) { w.Fields(&m.ID, &m.Available, &m.Member, &m.UID) }
