@@ -37,6 +37,8 @@ type Endpoint struct {
 	NoFields    bool           // a GET whose answer describes a daemon, so it lacks the FieldsParameter
 	Keyed       bool           // the operation accepts an Idempotency-Key
 	SlurmSince  schema.Version // first version in which slurmrestd also has the operation; 0 for all, SlurmNever for none
+	SchedOnly   bool           // the operation does not exist in Slurm's spelling
+	CSV         bool           // the records of the answer can also be CSV
 }
 
 // SlurmNever is the value of Endpoint.SlurmSince for an operation that does not
@@ -177,6 +179,11 @@ func (e *Endpoint) InPath(name string) bool {
 // In reports whether the API version v has the endpoint.
 func (e *Endpoint) In(v schema.Version) bool {
 	return v >= e.Since && (e.Until == 0 || v < e.Until)
+}
+
+// InView reports whether the API version and spelling in v have the endpoint.
+func (e *Endpoint) InView(v schema.View) bool {
+	return e.In(v.Version) && !(e.SchedOnly && v.Spelling == schema.Slurm)
 }
 
 // Endpoints lists all endpoints, sorted by path. Their paths and IDs are those

@@ -39,7 +39,7 @@ func TestScopes(t *testing.T) {
 		for _, version := range []schema.Version{api.Versions[0], api.Versions[len(api.Versions)-1]} {
 			for _, spelling := range []schema.Spelling{schema.Sched, schema.Slurm} {
 				v := schema.View{Version: version, Spelling: spelling}
-				if !e.In(version) {
+				if !e.InView(v) {
 					continue
 				}
 				url := strings.NewReplacer("{", "", "}", "").Replace(e.URL(v))

@@ -101,7 +101,7 @@ func (d *Document) collect() {
 			view := schema.View{Version: schema.Version(p.Version), Spelling: spelling}
 			failure := api.Empty.Shape(view)
 			for _, e := range api.Endpoints {
-				if !e.In(view.Version) || !d.serves(e) {
+				if !e.InView(view) || !d.serves(e) {
 					continue
 				}
 				if e.Util && i < len(spellings)-1 {

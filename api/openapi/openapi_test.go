@@ -132,7 +132,7 @@ func TestOperations(t *testing.T) {
 			for _, names := range api.NamesBoth.Spellings() {
 				view := schema.View{Version: v, Spelling: names}
 				item := doc.Paths.Value(e.URL(view))
-				if !e.In(v) { // in version v, another endpoint may have this path
+				if !e.InView(view) { // in version v, another endpoint may have this path
 					continue
 				}
 				if item == nil || item.GetOperation(e.Method) == nil {
@@ -519,7 +519,7 @@ func TestEvents(t *testing.T) {
 		for _, e := range api.Endpoints {
 			for _, names := range api.NamesBoth.Spellings() {
 				view := schema.View{Version: 43, Spelling: names}
-				if !e.In(view.Version) {
+				if !e.InView(view) {
 					continue
 				}
 				op := doc.Paths.Value(e.URL(view)).GetOperation(e.Method)

@@ -47,8 +47,11 @@ func (s *Server) StopWaiting(reason string) { s.stopWaiting(stopReason{errors.Ne
 
 // offers returns the media types that the answer can have.
 func (q *request) offers() []string {
-	if q.route != nil && q.route.Collection != "" {
+	switch {
+	case q.route != nil && q.route.Collection != "":
 		return append(BodyMedia[:len(BodyMedia):len(BodyMedia)], MediaEvents)
+	case q.route != nil && q.route.CSV:
+		return append(BodyMedia[:len(BodyMedia):len(BodyMedia)], MediaCSV)
 	}
 	return BodyMedia
 }

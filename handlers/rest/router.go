@@ -230,7 +230,7 @@ func (m *match) methodNotAllowed(r *http.Request) error {
 // fits reports whether parts, the rest of a path, match the pattern in version
 // v. If the pattern has no parameters, params is nil.
 func (p *pattern) fits(seg segment, v schema.Version, parts []string) (params map[string]string, ok bool) {
-	if len(parts) != len(p.parts) || p.Accounting != seg.accounting || p.Util != seg.util || !p.In(v) {
+	if len(parts) != len(p.parts) || p.Accounting != seg.accounting || p.Util != seg.util || !p.InView(schema.View{Version: v, Spelling: seg.spelling}) {
 		return nil, false
 	}
 	for i, want := range p.parts {
