@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -308,5 +309,10 @@ func TestExplainGatewayToken(t *testing.T) {
 		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: refused because of %q", tt.name, got)
 		}
+	}
+	steps, claims := Explain(gatewayToken(t, func(t *gatewaytoken.Token) { t.User, t.ActFor = "portal", "students" }),
+		Options{JWT: true, Rules: gatewayRules, Now: clock}, KeyFile("jwt_key=/k", key), KeySource{})
+	if got := fmt.Sprint(steps); firstRefusal(steps) != "" || claims.ActFor != "students" || !strings.Contains(got, "acts only for the members of the group students") {
+		t.Errorf("a portal's token: %s", got)
 	}
 }

@@ -124,7 +124,10 @@ func explainToken(w io.Writer, token string, c *conf.Cluster) error {
 	hs256, rs256 := keySources(c)
 	checks, claims := auth.Explain(token, auth.Options{Rules: rules}, hs256, rs256)
 	steps = append(steps, checks...)
-	if claims.User != "" {
+	switch {
+	case claims.ActFor != "":
+		steps = append(steps, explainGroup(claims.ActFor))
+	case claims.User != "":
 		steps = append(steps, explainUser(claims, c))
 	}
 	if claims.Gateway {
@@ -167,6 +170,7 @@ var refusalRemedies = map[string]string{
 	"user":      "AuthAltParameters= names the claim of the user (userclaimfield=); IDENTITY-PROVIDER.md",
 	"provider":  "get the token from the provider, and for the client, that the gateway's variables SCHEDRESTD_TOKEN_… name",
 	"signature": "the token was made with another key, or changed; restart slurmctld and slurmdbd after a change of their keys",
+	"group":     "the group must exist on the gateway's machine",
 	"register":  "create another token, or mend the register, as the error says",
 	"account": "the user must exist on the gateway's machine, with the uid of the account in the cluster; if only the daemons know the users, " +
 		"SCHEDRESTD_UNKNOWN_USERS=controller leaves unknown ones to them. Always: " + refusedUsersHint,
@@ -218,6 +222,22 @@ func explainRegister(claims auth.Claims) auth.Step {
 		step.Outcome, step.Text = auth.Refuses, "revoked: "+f.Name()
 	default:
 		step.Text = "not revoked: " + f.Name()
+	}
+	return step
+}
+
+// explainGroup describes the group for whose members a token acts, which the gateway
+// looks up on its machine.
+func explainGroup(name string) auth.Step {
+	step := auth.Step{Name: "group"}
+	g, err := nss.LookupGroup(name)
+	switch {
+	case errs.KindOf(err) == errs.NotFound:
+		step.Outcome, step.Text = auth.Refuses, "this machine has no group "+name
+	case err != nil:
+		step.Outcome, step.Text = auth.Unchecked, err.Error()
+	default:
+		step.Text = fmt.Sprintf("%s has gid %d on this machine", name, g.GID)
 	}
 	return step
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"schedrestd/api/scope"
+	"schedrestd/auth"
 	"schedrestd/auth/gatewaytoken"
 	"schedrestd/become/nss"
 	"schedrestd/conf"
@@ -254,6 +255,20 @@ func TestCheckPortal(t *testing.T) {
 		if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
+	}
+}
+
+// TestExplainGroup checks what is explained about the group of a portal's token.
+func TestExplainGroup(t *testing.T) {
+	g, err := nss.LookupGID(1)
+	if err != nil {
+		t.Skip(err)
+	}
+	if s := explainGroup(g.Name); s.Outcome != auth.Passed || !strings.Contains(s.Text, "has gid 1 on this machine") {
+		t.Errorf("%+v", s)
+	}
+	if s := explainGroup("nobody-made-this-group"); s.Outcome != auth.Refuses || refusalRemedies[s.Name] == "" {
+		t.Errorf("%+v", s)
 	}
 }
 
