@@ -47,7 +47,7 @@ type Usage struct {
 	AllocSecs   uint64
 	TRES        TRES
 	ID          uint32
-	IDAlt       uint32
+	IDAlt       uint32 // quality of service, if the usage was requested by it
 	PeriodStart Time
 }
 
@@ -83,4 +83,5 @@ const (
 	AssocSubAccounts                          // include the child accounts
 	AssocWithoutParentInfo                    // without id and name of the parent
 	AssocWithoutParentLimits                  // only the association's own limits, not those inherited from the parent
+	AssocQOSUsage                             // with AssocWithUsage: the usage by quality of service; only from protocol 42 on
 )

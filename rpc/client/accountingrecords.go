@@ -56,6 +56,9 @@ func (q *question) since() codec.Version {
 	case message.AccountingGetConf:
 		return codec.V2605
 	}
+	if g, ok := q.body.(*message.GetAssociations); ok && g.Flags&model.AssocQOSUsage != 0 {
+		return codec.V2411 // an older protocol has no place for the flag, and the answer would be the usage in all qualities of service
+	}
 	return message.ListSince(q.kind)
 }
 

@@ -269,3 +269,37 @@ func TestRecordJobs(t *testing.T) {
 		}
 	}
 }
+
+// TestUsageByQOS checks that usage by quality of service is requested only in a
+// protocol that has the flag for it. In an older one, the daemon would answer with
+// the usage in all of them.
+func TestUsageByQOS(t *testing.T) {
+	t.Parallel()
+	for v := codec.Oldest; v <= codec.Newest; v++ {
+		asked := model.AssocFilterFlags(0)
+		s := &server.Server{Newest: v, Persistent: map[message.Type]server.Handler{
+			message.AccountingGetAssocs: decoded(message.AccountingGotAssocs, func(r *message.GetAssociations) (message.Body, error) {
+				asked = r.Flags
+				usage := []model.Usage{{AllocSecs: 1 << 40, ID: 5, IDAlt: 2, PeriodStart: 1_700_000_000, TRES: model.TRES{ID: 1001, Type: "gres", Name: "gpu"}}}
+				return &message.Associations{ListResponse: listResponse([]string{"x"}, func(string) model.Association { return model.Association{Usage: usage} })}, nil
+			}),
+		}}
+		a := client.NewAccounting(client.Config{Accounting: []client.Address{serve(t, "tcp", s)}})
+		for _, flags := range []model.AssocFilterFlags{model.AssocWithUsage, model.AssocWithUsage | model.AssocQOSUsage} {
+			var got []model.Usage
+			err := client.Records(context.Background(), a, ann, model.AssocFilter{Flags: flags}, func(r *model.Association) error {
+				got = append(got, r.Usage...)
+				return nil
+			})
+			if flags&model.AssocQOSUsage != 0 && v < codec.V2411 {
+				if errs.KindOf(err) != errs.Unsupported {
+					t.Errorf("protocol %d: %v", v, err)
+				}
+				continue
+			}
+			if err != nil || asked != flags || len(got) != 1 || got[0].AllocSecs != 1<<40 || got[0].TRES.Name != "gpu" || (got[0].IDAlt == 2) != (v >= codec.V2411) {
+				t.Errorf("protocol %d: asked with flags %d, got %+v, %v", v, asked, got, err)
+			}
+		}
+	}
+}
