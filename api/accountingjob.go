@@ -143,8 +143,8 @@ var AccountingJob = schema.Object("job", func() schema.Fields[AccountingJobRow] 
 		schema.Show("steps", schema.Named("step_list", schema.StreamOf(AccountingStep.Type)), accountingSteps, "Steps of the job"),
 		schema.F("submit_line", schema.String, func(j *AccountingJobRow) *string { return &j.SubmitLine }, "Command line that submitted the job"),
 		schema.Group("tres", "Trackable resources", schema.Fields[AccountingJobRow]{
-			schema.Show("allocated", amounts, func(j *AccountingJobRow) []model.TRES { return j.amounts(j.TRESAlloc) }, "Allocated resources"),
-			schema.Show("requested", amounts, func(j *AccountingJobRow) []model.TRES { return j.amounts(j.TRESReq) }, "Resources that the job requested"),
+			schema.Show("allocated", amounts, func(j *AccountingJobRow) []model.TRES { return j.Amounts(j.TRESAlloc) }, "Allocated resources"),
+			schema.Show("requested", amounts, func(j *AccountingJobRow) []model.TRES { return j.Amounts(j.TRESReq) }, "Resources that the job requested"),
 		}),
 		schema.Show("used_gres", schema.String, func(*AccountingJobRow) string { return "" }, "No longer used: see tres"),
 		schema.Show("user", schema.String, accountingUser, "User of the job"),

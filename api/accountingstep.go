@@ -73,7 +73,7 @@ var AccountingStep = schema.Object("step", func() schema.Fields[AccountingStepRo
 		schema.Group("tres", "Trackable resources", schema.Fields[AccountingStepRow]{
 			usedTRES("requested", "Resources that the step has used: CPU time, memory and data read", func(s *AccountingStepRow) *model.StepUsage { return &s.Stats.In }),
 			usedTRES("consumed", "Data that the step has written", func(s *AccountingStepRow) *model.StepUsage { return &s.Stats.Out }),
-			schema.Show("allocated", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(s.TRESAlloc) }, "Allocated resources"),
+			schema.Show("allocated", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.Amounts(s.TRESAlloc) }, "Allocated resources"),
 		}),
 	}
 })
@@ -96,8 +96,8 @@ func usedTRES(name, doc string, usageOf func(*AccountingStepRow) *model.StepUsag
 			u := usageOf(s)
 			return taskAmounts(s, u.Min, u.MinNode, u.MinTask)
 		}, "Usage of the task with the lowest usage"),
-		schema.Show("average", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(usageOf(s).Average) }, "Average of all tasks"),
-		schema.Show("total", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(usageOf(s).Total) }, "Total of all tasks"),
+		schema.Show("average", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.Amounts(usageOf(s).Average) }, "Average of all tasks"),
+		schema.Show("total", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.Amounts(usageOf(s).Total) }, "Total of all tasks"),
 	})
 }
 
@@ -132,7 +132,7 @@ func taskAmounts(s *AccountingStepRow, counts, nodes, tasks string) []taskTRES {
 		return nil
 	}
 	nodeIndexes, taskIndexes := byID(nodes), byID(tasks)
-	for _, t := range s.job.amounts(counts) {
+	for _, t := range s.job.Amounts(counts) {
 		task := taskTRES{TRES: t, task: taskIndexes[t.ID]}
 		if index, known := nodeIndexes[t.ID]; known {
 			task.node = hostAt(s.Nodes, index)

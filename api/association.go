@@ -21,7 +21,7 @@ type AssociationRow struct {
 
 // limit returns a field for limits on trackable resources.
 func limit(name string, at func(*model.Association) *string, doc string, opts ...schema.Option) schema.Field[AssociationRow] {
-	return schema.GetSet(name, amounts, func(a *AssociationRow) []model.TRES { return a.amounts(*at(a.Association)) },
+	return schema.GetSet(name, amounts, func(a *AssociationRow) []model.TRES { return a.Amounts(*at(a.Association)) },
 		func(a *AssociationRow, list []model.TRES) error {
 			a.Limits = append(a.Limits, Limit[model.Association]{at, list})
 			return nil

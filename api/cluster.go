@@ -42,7 +42,7 @@ var Cluster = schema.Object("cluster_rec", func() schema.Fields[ClusterRow] {
 			schema.Show("root", assocShort.Type, func(c *ClusterRow) model.Association { return c.RootAssoc }, "Root association"),
 		}),
 		schema.Show("rpc_version", schema.Int32, func(c *ClusterRow) uint16 { return c.RPCVersion }, "Protocol version of the controller, times 256", schema.Bare),
-		schema.Show("tres", amounts, func(c *ClusterRow) []model.TRES { return c.amounts(c.Cluster.TRES) }, "Resources of the cluster"),
+		schema.Show("tres", amounts, func(c *ClusterRow) []model.TRES { return c.Amounts(c.Cluster.TRES) }, "Resources of the cluster"),
 	}
 })
 

@@ -39,6 +39,7 @@ type Endpoint struct {
 	SlurmSince  schema.Version // first version in which slurmrestd also has the operation; 0 for all, SlurmNever for none
 	SchedOnly   bool           // the operation does not exist in Slurm's spelling
 	Text        bool           // the answer is text, or a stream of events with the text
+	CSV         bool           // the records of the answer can also be CSV
 }
 
 // SlurmNever is the value of Endpoint.SlurmSince for an operation that does not

@@ -19,7 +19,7 @@ type QOSRow struct {
 
 // qosLimit returns a field for limits on trackable resources.
 func qosLimit(name string, at func(*model.QOS) *string, doc string, opts ...schema.Option) schema.Field[QOSRow] {
-	return schema.GetSet(name, amounts, func(q *QOSRow) []model.TRES { return q.amounts(*at(q.QOS)) },
+	return schema.GetSet(name, amounts, func(q *QOSRow) []model.TRES { return q.Amounts(*at(q.QOS)) },
 		func(q *QOSRow, list []model.TRES) error {
 			q.Limits = append(q.Limits, Limit[model.QOS]{at, list})
 			return nil

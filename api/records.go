@@ -16,9 +16,9 @@ type Records struct {
 	Users Users
 }
 
-// amounts parses a list of amounts, such as "1=4,2=1000", whose keys are the
+// Amounts parses a list of amounts, such as "1=4,2=1000", whose keys are the
 // ids of trackable resources. A resource with an unknown id gets no type.
-func (r *Records) amounts(s string) []model.TRES {
+func (r *Records) Amounts(s string) []model.TRES {
 	var list []model.TRES
 	for part := range strings.SplitSeq(s, ",") {
 		id, count, ok := amount(part)
@@ -88,7 +88,7 @@ func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 	for _, l := range limits {
 		list := l.List
 		if len(list) == 0 && old != nil {
-			list = r.amounts(*l.At(old))
+			list = r.Amounts(*l.At(old))
 			for i := range list {
 				list[i].Count = NoLimit
 			}

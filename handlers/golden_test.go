@@ -164,6 +164,7 @@ var goldens = []golden{
 	{"recorded-jobs", "GET", "/slurmdb/VERSION/jobs", ""},
 	{"recorded-job", "GET", "/scheddb/VERSION/job/13", ""},
 	{"wckeys", "GET", "/scheddb/VERSION/wckeys?with_usage=true", ""},
+	{"usage", "GET", "/scheddb/VERSION/usage?start=1699999200&end=1700006400", ""},
 	{"wckey", "GET", "/slurmdb/VERSION/wckey/k", ""},
 	{"instances", "GET", "/scheddb/VERSION/instances?cluster=demo", ""},
 	{"post-accounts", "POST", "/slurmdb/VERSION/accounts", `{"accounts": [{"name": "new", "description": "d", "organization": "o", "colour": 1}, {"name": "lab", "description": "changed", "organization": "", "associations": [{"user": "alice"}]}], "meta": {"client": {"user": "root"}}}`},

@@ -26,10 +26,13 @@ var exampleNames = map[string]string{
 func eachParameter(visit func(e *api.Endpoint, v schema.View, path string, p schema.Property)) {
 	for _, e := range api.Endpoints {
 		for _, version := range api.Versions {
-			if e.Method != http.MethodGet || !e.In(version) || e.SchedOnly {
+			if e.Method != http.MethodGet || !e.In(version) || e.Text {
 				continue
 			}
 			view := schema.View{Version: version, Spelling: schema.Slurm}
+			if e.SchedOnly {
+				view.Spelling = schema.Sched
+			}
 			path := e.URL(view)
 			for name, value := range exampleNames {
 				path = strings.ReplaceAll(path, "{"+name+"}", value)
@@ -54,14 +57,22 @@ var exampleValues = map[string]string{
 	"id": "7", "association": "7", "reservation_id": "7", "rpc_version": "7", "cpus_min": "7", "cpus_max": "7", "nodes_min": "7", "nodes_max": "7",
 	"get_nodes state": "DOWN", "get_jobs state": "RUNNING", "get_nodes node": "n9", "get_jobs node": "n9", "get_partitions node": "n9", "get_reservations node": "n9",
 	"timelimit_min": "7", "timelimit_max": "7", "exit_code": "7", "node": "n[1-2]", "users": "alice", "groups": "alice",
+	"report": "users", "start": "1699999200", "end": "1700006400", "by": "hour", "tres": "mem", "sizes": "2", "top": "7",
 }
 
 func exampleValue(e *api.Endpoint, name string) string {
 	return cmp.Or(exampleValues[e.ID+" "+name], exampleValues[name])
 }
 
-// companions maps a parameter to the parameters that it requires.
-var companions = map[string]string{"SpecialExit": "Hold=true&"}
+// companions maps a parameter to the parameters that it requires. A key may begin
+// with the id of an operation.
+var companions = map[string]string{
+	"SpecialExit":     "Hold=true&",
+	"get_usage tres":  "start=1699999200&",
+	"get_usage user":  "report=users&",
+	"get_usage wckey": "report=wckeys&", "get_usage qos": "report=qos&", "get_usage account": "report=accounts&",
+	"get_usage sizes": "report=job_sizes&start=1699999200&", "get_usage top": "report=top_users&",
+}
 
 // ineffective lists the parameters that change neither the requests to daemons
 // nor the answer, each with the reason. The id of an operation stands for any
@@ -100,12 +111,13 @@ func TestParametersHaveEffect(t *testing.T) {
 				values = p.Shape.Enum // the others make no difference to the controller
 			}
 		}
-		if plain[path] == "" {
-			plain[path] = get(path)
+		required := cmp.Or(companions[e.ID+" "+p.Name], companions[p.Name])
+		if plain[path+required] == "" {
+			plain[path+required] = get(strings.TrimSuffix(path+"?"+required, "?"))
 		}
 		values = slices.DeleteFunc(slices.Clone(values), func(s string) bool { return s == "" })
-		got := get(path + "?" + companions[p.Name] + url.Values{p.Name: values[:1]}.Encode())
-		same := got == plain[path]
+		got := get(path + "?" + required + url.Values{p.Name: values[:1]}.Encode())
+		same := got == plain[path+required]
 		// If a request for recorded jobs has a query, the gateway selects only
 		// the jobs of this cluster. So the test compares two requests that both
 		// have a query.

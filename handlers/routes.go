@@ -83,6 +83,7 @@ func (h *handler) routes() []rest.Route {
 			rest.Bind(api.GetAccountingJob, h.getAccountingJob),
 			rest.Bind(api.GetInstances, h.getInstances),
 			rest.Bind(api.GetInstance, h.getInstances),
+			rest.Bind(api.GetUsage, h.getUsage),
 			rest.Bind(api.GetWCKeys, h.getWCKeys),
 			rest.Bind(api.GetWCKey, h.getWCKey),
 			rest.Bind(api.PostAccounts, h.postAccounts),

@@ -38,10 +38,10 @@ func (d *writer) responses(op operation) {
 				d.text()
 				break
 			}
-			d.content(op.view, "", op.Collection, op.answer)
+			d.contentWith(op.view, "", op.Collection, op.CSV, op.answer)
 		case status == "default" && !d.lists(isSuccess):
 			d.pair("description", op.AnswerDoc+"; otherwise see errors")
-			d.content(op.view, "", op.Collection, op.answer, op.failure)
+			d.contentWith(op.view, "", op.Collection, op.CSV, op.answer, op.failure)
 		case status[0] == '1' || status == "304":
 			d.pair("description", statusDoc(status)) // has no body
 		default:

@@ -179,6 +179,11 @@ func (d *writer) parameter(op operation, p schema.Property) {
 // schema, and its example unless that is "". If the body is a list that can be a
 // stream of events, collection is the name of the list.
 func (d *writer) content(v schema.View, example, collection string, shapes ...*schema.Shape) {
+	d.contentWith(v, example, collection, false, shapes...)
+}
+
+// contentWith is like content. If csv is set, the body can also be a table.
+func (d *writer) contentWith(v schema.View, example, collection string, csv bool, shapes ...*schema.Shape) {
 	kinds := []string{"application/json"}
 	if d.Served {
 		kinds = append(kinds, "application/yaml", "application/x-yaml")
@@ -209,6 +214,15 @@ func (d *writer) content(v schema.View, example, collection string, shapes ...*s
 	}
 	if collection != "" && d.Served && v.Spelling == schema.Sched {
 		d.events(collection)
+	}
+	if csv && d.Served {
+		d.Key("text/csv")
+		d.BeginObject()
+		d.Key("schema")
+		d.BeginObject()
+		d.pair("type", "string")
+		d.EndObject()
+		d.EndObject()
 	}
 	d.EndObject()
 }

@@ -25,6 +25,10 @@ func MaxBody(memory int64) int64 { return max(freeBody, memory/2-stepBody) }
 // reserve returns a reservation of no bytes for the client.
 func (q *request) reserve() feed.Reservation { return q.server.Worker.Memory(q.cred) }
 
+// Reserve returns an empty reservation of memory for the answer, which counts for
+// the user of the request. The caller must free what it reserves.
+func (q *request) Reserve() feed.Reservation { return q.reserve() }
+
 // growBody reserves memory for a body of n bytes, or fails at once if there is not
 // enough. It does not wait, because two bodies that each have half of the
 // memory would wait for each other.

@@ -47,11 +47,13 @@ func (s *Server) StopWaiting(reason string) { s.stopWaiting(stopReason{errors.Ne
 
 // offers returns the media types that the answer can have.
 func (q *request) offers() []string {
-	if q.route != nil && q.route.Text {
+	switch {
+	case q.route != nil && q.route.Text:
 		return []string{MediaText, MediaEvents}
-	}
-	if q.route != nil && q.route.Collection != "" {
+	case q.route != nil && q.route.Collection != "":
 		return append(BodyMedia[:len(BodyMedia):len(BodyMedia)], MediaEvents)
+	case q.route != nil && q.route.CSV:
+		return append(BodyMedia[:len(BodyMedia):len(BodyMedia)], MediaCSV)
 	}
 	return BodyMedia
 }

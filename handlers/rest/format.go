@@ -61,6 +61,10 @@ const (
 	MediaXYAML = "application/x-yaml" // older name of application/yaml, which clients of slurmrestd use
 )
 
+// MediaCSV is the media type of a table (RFC 4180). Only operations with
+// Endpoint.CSV have it, and only their successful answers.
+const MediaCSV = "text/csv"
+
 // BodyMedia are the media types that every answer can have.
 var BodyMedia = []string{MediaJSON, MediaYAML, MediaXYAML}
 

@@ -26,6 +26,7 @@ func (c *Call) Negotiate(offers []string) error {
 	c.media = choose(accept, offers)
 	found := c.media != ""
 	c.follows = c.media == MediaEvents
+	c.table = c.media == MediaCSV
 	if !found {
 		c.media = choose(accept, BodyMedia)
 	}

@@ -100,6 +100,17 @@ func (q *request) selectFields(doc *schema.Value) error {
 	return nil
 }
 
+// ShowByDefault makes the records of the answer show only the named fields, unless
+// the client has selected fields.
+func (q *request) ShowByDefault(fields ...string) error {
+	if q.only != nil {
+		return nil
+	}
+	only, err := q.route.Answer.Select(q.view, fields)
+	q.only = only
+	return err
+}
+
 // Shows reports whether the answer shows a field, whose place in the answer is
 // given by the names of the objects that contain it, and its own name.
 func (q *request) Shows(path ...string) bool {

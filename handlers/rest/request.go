@@ -28,6 +28,7 @@ type request struct {
 	cred   model.Credential // the credential for a daemon
 
 	follows   bool              // the client follows the changes of a list
+	table     bool              // the client wants the records as CSV
 	only      *schema.Selection // what the answer shows; nil for everything
 	part      *part             // the page of the list; nil for the whole list
 	waits     *waitParams       // for what the request waits; nil if it does not wait

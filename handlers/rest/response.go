@@ -18,6 +18,9 @@ func Send[T any](c *Call, status int, table *api.AnswerType[T], body *T) error {
 	view := c.view
 	view.Only = c.only
 	tagged := status == http.StatusOK && c.route != nil && c.route.Method == http.MethodGet && !c.route.Changing()
+	if c.table && status == http.StatusOK {
+		return c.sendTable(table.Shape(view), view, func(e schema.Encoder) { table.Renderer(view)(e, body) })
+	}
 	return c.render(status, tagged, func(e schema.Encoder) { table.Renderer(view)(e, body) })
 }
 
@@ -49,6 +52,35 @@ func (c *Call) render(status int, tagged bool, write func(schema.Encoder)) error
 	}
 	if err == errHeld {
 		return err
+	}
+	if err != nil {
+		c.abort(err)
+	}
+	return nil
+}
+
+// sendTable answers with the records in the output of the function write, as CSV.
+// The shape argument describes the answer. If write fails before anything was
+// sent, sendTable returns the error, like render.
+func (c *Call) sendTable(answer *schema.Shape, view schema.View, write func(schema.Encoder)) error {
+	records := answer.Fields[0]
+	failed := c.media
+	c.media = MediaCSV
+	to := &sink{c: c, status: http.StatusOK}
+	defer to.release()
+	out := schema.NewCSVWriter(to, records.Shape.Items, view.In(records.Name))
+	write(out)
+	err := out.Err()
+	if err != nil && c.w.status == 0 {
+		c.media = failed
+		return err
+	}
+	if err == nil {
+		to.whole = c.w.status == 0
+		err = out.Flush()
+	}
+	if err == nil {
+		err = to.finish()
 	}
 	if err != nil {
 		c.abort(err)
