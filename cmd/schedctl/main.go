@@ -1,7 +1,7 @@
 // Command schedctl lists, submits, follows, changes and cancels jobs, creates
 // tokens, and runs the whole system in a demo.
 //
-//	schedctl jobs|nodes|partitions|history|job ID|show|ping|top|watch|wait ID
+//	schedctl jobs|nodes|partitions|history|job ID|usage|show|ping|top|watch|wait ID
 //	schedctl submit FILE
 //	schedctl cancel|hold|release|requeue|update ID...
 //	schedctl mcp [--allow-changes]

@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/api"
+	"schedrestd/cli/table"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/printable"
+)
+
+// usageUnits are the units of the amounts in tables, in seconds.
+var usageUnits = map[string]float64{"seconds": 1, "minutes": 60, "hours": 3600}
+
+// A usageRequest contains the options of the command usage.
+type usageRequest struct {
+	since, until, by, unit, tres         string
+	accounts, users, clusters, keys, qos []string
+	sizes                                []string
+	top                                  uint32
+}
+
+func usageCommand() *cobra.Command {
+	var o options
+	var u usageRequest
+	cmd := &cobra.Command{
+		Use:   "usage [REPORT]",
+		Short: "Report the usage of resources, as sreport does",
+		Long: `usage reports how much was used of a resource. A REPORT is
+
+  cluster       the utilization of the cluster (the default)
+  accounts      each account, with its users and subaccounts
+  users         each user, in each account
+  associations  accounts and their users
+  wckeys        workload keys, and the users of each
+  qos           qualities of service, in each account
+  job_sizes     groups of jobs of similar size, in each account
+  top_users     the users who used most
+
+The time begins at yesterday's midnight and ends at today's, unless --since and --until select
+another; it consists of whole hours. The accounting daemon adds up the usage of an hour after its
+end. If that has not reached the end of the time, the table says so.
+
+A time is YYYY-MM-DD, YYYY-MM-DDTHH:MM[:SS], HH:MM of today, today, yesterday, or a
+number of minutes, hours, days or weeks ago: 90m, 12h, 7d or 4w.
+
+The table shows rounded minutes. The other formats contain the exact seconds.`,
+		Example:   "  schedctl usage users --since 2026-01-01 --until 2026-02-01 --account physics\n  schedctl usage accounts --since 4w --by day --tres gres/gpu -o csv",
+		Args:      atMost(1, "schedctl usage --help lists the reports"),
+		ValidArgs: api.UsageReports,
+	}
+	o.connectFlags(cmd)
+	o.outputFlag(cmd, "csv")
+	f := cmd.Flags()
+	f.StringVar(&u.since, "since", "", "begin of the time (default: yesterday)")
+	f.StringVar(&u.until, "until", "", "end of the time (default: today)")
+	f.StringVar(&u.by, "by", "", "divide the time into `PERIODS`: hour, day or month")
+	f.StringVar(&u.unit, "unit", "minutes", "`UNIT` of amounts in the table: seconds, minutes or hours")
+	f.StringVar(&u.tres, "tres", "cpu", "trackable `RESOURCES`, such as cpu,gres/gpu, or all")
+	f.StringSliceVar(&u.clusters, "cluster", nil, "`CLUSTERS` (default: that of the gateway)")
+	f.StringSliceVar(&u.accounts, "account", nil, "only these `ACCOUNTS`")
+	f.StringSliceVarP(&u.users, "user", "u", nil, "only these `USERS`")
+	f.StringSliceVar(&u.keys, "wckey", nil, "only these workload `KEYS`, in wckeys")
+	f.StringSliceVar(&u.qos, "qos", nil, "only these qualities of service, in qos")
+	f.StringSliceVar(&u.sizes, "sizes", nil, "numbers of `CPUS` at which the groups of job_sizes begin (default: 50,250,500,1000)")
+	f.Uint32Var(&u.top, "top", 0, "`NUMBER` of users in top_users (default: 10)")
+	for name, words := range map[string][]string{"since": {"today", "yesterday", "7d"}, "until": {"today", "now"}, "by": {"hour", "day", "month"},
+		"unit": {"seconds", "minutes", "hours"}, "tres": {"all", "cpu", "mem", "gres/gpu"}} {
+		cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	}
+	for _, name := range []string{"user", "cluster", "account", "wckey", "qos", "sizes", "top"} {
+		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
+	return setRun(cmd, func(cmd *cobra.Command, args []string) error {
+		report := append(args, api.UsageReports[0])[0]
+		query, err := u.query(report, time.Now())
+		if err == nil {
+			err = o.checkOutput()
+		}
+		if err != nil {
+			return err
+		}
+		c, err := o.dial(cmd.Context())
+		if err != nil {
+			return err
+		}
+		out := cmd.OutOrStdout()
+		if o.output == "csv" {
+			w := csv.NewWriter(out)
+			err := c.UsageTable(cmd.Context(), query, func(row []string) error {
+				for i := range row {
+					if strings.ContainsFunc(row[i], unicode.IsControl) {
+						row[i] = plain(row[i])
+					}
+				}
+				return w.Write(row)
+			})
+			w.Flush()
+			return cmp.Or(err, w.Error())
+		}
+		if d := o.document(out, "usage"); d != nil {
+			if err := c.Usage(cmd.Context(), query, d.Add); err != nil {
+				return err
+			}
+			return d.Close()
+		}
+		t := u.table(report)
+		end := int64(0)
+		err = c.Usage(cmd.Context(), query, func(text json.RawMessage) error {
+			r, err := recordOf(text)
+			if err != nil {
+				return errs.Wrap(err, errs.BadAnswer, "read the answer")
+			}
+			t.add(r)
+			n, _ := strconv.ParseInt(r.get("end"), 10, 64)
+			end = max(end, n)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if err := t.Write(out, table.TerminalOf(out).Style()); err != nil {
+			return err
+		}
+		if asked := u.end(time.Now()); end != 0 && end < asked.Unix() {
+			fmt.Fprintf(cmd.ErrOrStderr(), "note: usage is rolled up to %s\n", time.Unix(end, 0).Format("2006-01-02T15:04"))
+		}
+		return nil
+	})
+}
+
+// query returns the parameters of the request.
+func (u *usageRequest) query(report string, now time.Time) (url.Values, error) {
+	query := url.Values{"report": {report}}
+	if !slices.Contains(api.UsageReports, report) {
+		return nil, usageError("unknown report %s", printable.Text(report)).WithHint("the reports are %s", strings.Join(api.UsageReports, ", "))
+	}
+	if u.by != "" && !slices.Contains([]string{"hour", "day", "month"}, u.by) {
+		return nil, usageError("--by %s: no such period", printable.Text(u.by)).WithHint("use hour, day or month")
+	}
+	if usageUnits[u.unit] == 0 {
+		return nil, usageError("--unit %s: unknown unit", printable.Text(u.unit)).WithHint("use seconds, minutes or hours")
+	}
+	period := url.Values{}
+	if err := addPeriod(period, u.since, u.until, now); err != nil {
+		return nil, err
+	}
+	if u.tres != "all" {
+		query.Set("tres", u.tres)
+	}
+	if u.top != 0 {
+		query.Set("top", strconv.FormatUint(uint64(u.top), 10))
+	}
+	for name, value := range map[string]string{
+		"start": period.Get("start_time"), "end": period.Get("end_time"), "by": u.by, "cluster": strings.Join(u.clusters, ","), "account": strings.Join(u.accounts, ","),
+		"user": strings.Join(u.users, ","), "wckey": strings.Join(u.keys, ","), "qos": strings.Join(u.qos, ","), "sizes": strings.Join(u.sizes, ","),
+	} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return query, nil
+}
+
+// A usageTable is a table of the records of a report.
+type usageTable struct {
+	*table.Table
+	fields []string
+	unit   float64
+}
+
+// table returns the table of a report. It shows the periods only if there are
+// several.
+func (u *usageRequest) table(report string) *usageTable {
+	t := &usageTable{unit: usageUnits[u.unit]}
+	var headings []table.Column
+	for _, name := range api.UsageFields(report) {
+		if name == "end" || name == "start" && u.by == "" || name == "count" || name == "overcommitted" {
+			continue
+		}
+		t.fields = append(t.fields, name)
+		headings = append(headings, table.Column{Heading: strings.ToUpper(name), Right: !slices.Contains(usageNames, name)})
+	}
+	t.Table = table.New(headings...)
+	return t
+}
+
+// usageNames are the fields that are no numbers.
+var usageNames = []string{"cluster", "account", "user", "partition", "accounts", "wckey", "qos", "tres", "start"}
+
+// usageCounts are the fields that are numbers of things, not amounts.
+var usageCounts = []string{"min_size", "max_size", "jobs"}
+
+// add adds a record.
+func (t *usageTable) add(r record) {
+	var cells []table.Cell
+	for _, name := range t.fields {
+		text := r.get(name)
+		switch n, err := strconv.ParseUint(text, 10, 64); {
+		case name == "start":
+			text = formatSeconds(r, text)
+		case err == nil && !slices.Contains(usageNames, name) && !slices.Contains(usageCounts, name):
+			text = fmt.Sprintf("%.0f", float64(n)/t.unit)
+			if t.unit == 1 {
+				text = strconv.FormatUint(n, 10)
+			}
+		}
+		cells = append(cells, textCell(text))
+	}
+	t.Add(cells...)
+}
+
+// end returns the end of the time that the user has asked for.
+func (u *usageRequest) end(now time.Time) time.Time {
+	t, _ := parseTime(cmp.Or(u.until, "today"), now)
+	return t
+}

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+)
+
+// usageServer answers requests for usage, and stores their parameters.
+type usageServer struct{ query url.Values }
+
+func (s *usageServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/v0.0.45/ping/"):
+		fmt.Fprint(w, `{"pings": []}`)
+	case r.URL.Path == "/scheddb/v0.0.45/usage/" && r.Header.Get("Accept") == "text/csv":
+		s.query = r.URL.Query()
+		w.Header().Set("Content-Type", "text/csv")
+		fmt.Fprint(w, "cluster,user,allocated\ndemo,\"a,b\x1b[2J\",90\n")
+	case r.URL.Path == "/scheddb/v0.0.45/usage/" && r.URL.Query().Get("account") == "secret":
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"errors": [{"description": "no access"}]}`)
+	case r.URL.Path == "/scheddb/v0.0.45/usage/":
+		s.query = r.URL.Query()
+		fmt.Fprint(w, `{"usage": [
+			{"cluster": "demo", "account": "a b", "user": "", "partition": "", "accounts": ["x", "y"], "tres": "cpu", "start": 0, "end": 3600, "allocated": 90, "jobs": 7, "min_size": 50, "max_size": 249},
+			{"cluster": "demo", "account": "c\u001b[2J", "user": "ann", "partition": "p", "accounts": [], "tres": "gres/gpu", "start": 3600, "end": 7200, "allocated": 18446744073709551615, "jobs": 0, "min_size": 1000}], "rolled_up": [{"cluster": "demo", "until": 7200}]}`)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `{"errors": [{"description": "no such path"}]}`)
+	}
+}
+
+// TestUsage checks the parameters of the request, and the output in each format.
+func TestUsage(t *testing.T) {
+	t.Setenv("TZ", "UTC")
+	for _, tt := range []struct {
+		args   string
+		status int
+		want   string
+		query  string
+		errOut string
+	}{
+		{"usage associations --unit seconds", 0, `CLUSTER  ACCOUNT   USER  PARTITION  TRES                 ALLOCATED
+demo     a_b       -     -          cpu                         90
+demo     c\x1b[2J  ann   p          gres/gpu  18446744073709551615
+`, "report=associations&tres=cpu", "note: usage is rolled up to 1970-01-01T02:00\n"},
+		{"usage associations --by hour --since 2026-01-02 --until 2026-01-03T04:00", 0, `CLUSTER  ACCOUNT   USER  PARTITION  TRES      START                         ALLOCATED
+demo     a_b       -     -          cpu       1970-01-01T00:00:00                   2
+demo     c\x1b[2J  ann   p          gres/gpu  1970-01-01T01:00:00  307445734561825856
+`, "by=hour&end=1767412800&report=associations&start=1767312000&tres=cpu", "note: usage"},
+		{"usage job_sizes --unit hours --sizes 50,250 --account a,b --tres all", 0, `CLUSTER  ACCOUNT   MIN_SIZE  MAX_SIZE  JOBS  TRES             ALLOCATED
+demo     a_b             50       249     7  cpu                      0
+demo     c\x1b[2J      1000         -     0  gres/gpu  5124095576030431
+`, "account=a,b&report=job_sizes&sizes=50,250", "note: usage"},
+		{"usage top_users --top 3 -u ann --cluster demo,west -o json", 0, "", "cluster=demo,west&report=top_users&top=3&tres=cpu&user=ann", ""},
+		{"usage wckeys --wckey k --tres cpu,mem -o yaml", 0, "", "report=wckeys&tres=cpu,mem&wckey=k", ""},
+		{"usage qos --qos fast -o csv", 0, "cluster,user,allocated\ndemo,\"a,b\\x1b[2J\",90\n", "qos=fast&report=qos&tres=cpu", ""},
+		{"usage accounts --account secret", statusDenied, "", "", "no access"},
+		{"usage nosuch", statusUsage, "", "", "unknown report nosuch"},
+		{"usage users more", statusUsage, "", "", "unexpected argument"},
+		{"usage --by week", statusUsage, "", "", "no such period"},
+		{"usage --unit weeks", statusUsage, "", "", "unknown unit"},
+		{"usage --since soon", statusUsage, "", "", "not a time"},
+		{"usage -o wide", statusUsage, "", "", "unknown format"},
+	} {
+		s := &usageServer{}
+		status, out, errOut := runAgainst(t, s, strings.Fields(tt.args)...)
+		query, _ := url.QueryUnescape(s.query.Encode())
+		if status != tt.status || query != tt.query || !strings.Contains(errOut, tt.errOut) || tt.errOut == "" && errOut != "" {
+			t.Errorf("%s: status %d, query %s, %s", tt.args, status, query, errOut)
+		}
+		if diff := gocmp.Diff(tt.want, out); tt.want != "" && diff != "" {
+			t.Errorf("%s: -want +got\n%s", tt.args, diff)
+		}
+		if tt.want == "" && tt.status == 0 && (!strings.Contains(out, "18446744073709551615") || strings.Contains(out, "\x1b")) {
+			t.Errorf("%s: %s", tt.args, out)
+		}
+	}
+	for _, format := range []string{"table", "csv"} {
+		status, out, errOut := runCommand(t, &gateway{}, "usage", "-o", format)
+		if status != statusFailed || out != "" || !strings.Contains(errOut, "has no reports of usage") || !strings.Contains(errOut, "use sreport") {
+			t.Errorf("slurmrestd, %s: status %d, %s%s", format, status, out, errOut)
+		}
+	}
+}
