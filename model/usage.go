@@ -1,5 +1,7 @@
 package model
 
+import "time"
+
 // UsageRow is the usage of one trackable resource in a period. Amounts are in
 // seconds, multiplied by the units of the resource, such as CPU seconds. Which
 // fields are set depends on the report.
@@ -33,4 +35,18 @@ type UsageRow struct {
 type RolledUp struct {
 	Cluster string
 	Until   Time // end of the last period for which there is usage; 0 if there is none
+}
+
+// UsageTable returns the length of the periods for which slurmdbd has usage in the
+// table from which it answers a request about the time from start to end: "month"
+// for whole months, "day" for whole days, and otherwise, or if the time ends in the
+// future, "hour". Both times are on the hour, in the daemon's time zone.
+func UsageTable(start, end, now time.Time) string {
+	switch {
+	case start.Hour() != 0 || end.Hour() != 0 || end.Sub(start) < 24*time.Hour || end.After(now):
+		return "hour"
+	case start.Day() == 1 && end.Day() == 1 && end.Sub(start) > 24*time.Hour:
+		return "month"
+	}
+	return "day"
 }

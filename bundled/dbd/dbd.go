@@ -9,9 +9,9 @@
 // message.GetAccountingJobPage, which a client sends if the daemon has offered it
 // at the beginning of the connection.
 //
-// The daemon enforces no limits, computes no usage and has no workload keys. It
-// refuses requests that need these features, because its answers would be
-// wrong.
+// The daemon enforces no limits and has no workload keys. It refuses requests that
+// need these features, because its answers would be wrong. It computes usage when a
+// list is requested with it, from the records of jobs (usage.go).
 //
 // All records except jobs are in memory, in a catalog.Catalog. edit.go
 // implements transactions. Each transaction changes a copy of the Catalog.

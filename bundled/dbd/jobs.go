@@ -59,6 +59,9 @@ func (d *Daemon) sendJobs(ctx context.Context, r *server.Request, f *model.Accou
 				return nil, err
 			}
 			record = accountingJob(cluster, j)
+			if f.Flags&(model.JobFilterNoTruncation|model.JobFilterNoDefaultUsage) == 0 {
+				truncate(&record, f.UsageStart, f.UsageEnd)
+			}
 			return &record, nil
 		}
 		body, err = r.Spool(message.AccountingGotJobs, &answer)
@@ -104,6 +107,20 @@ func accountingJob(cluster string, j *model.Job) model.AccountingJob {
 	}
 }
 
+// truncate truncates the times of a job to those from start to end, which may be
+// 0 for no limit.
+func truncate(j *model.AccountingJob, start, end model.Time) {
+	if j.StartTime != 0 {
+		j.StartTime = max(j.StartTime, start)
+	}
+	if end != 0 {
+		j.EndTime = min(j.EndTime, end)
+	}
+	if j.Elapsed != 0 {
+		j.Elapsed = uint32(max(0, j.EndTime-j.StartTime))
+	}
+}
+
 // notCancelled is the value of the field ReqUserID, the uid of the canceller,
 // if no user has cancelled the job.
 const notCancelled = 1<<32 - 1
@@ -146,6 +163,17 @@ func tresByID(s string) string {
 		}
 	}
 	return strings.Join(list, ",")
+}
+
+// parseAmount parses an element of the result of tresByID.
+func parseAmount(s string) (id uint32, count uint64, ok bool) {
+	number, rest, found := strings.Cut(s, "=")
+	n, err := strconv.ParseUint(number, 10, 32)
+	if !found || err != nil {
+		return 0, 0, false
+	}
+	count, err = strconv.ParseUint(rest, 10, 64)
+	return uint32(n), count, err == nil
 }
 
 // parseMiB parses an amount with an optional suffix of M, G, T or P. The result

@@ -72,6 +72,18 @@ func TestJobs(t *testing.T) {
 		}
 	}
 
+	for flags, want := range map[model.JobFilterFlags][3]model.Time{0: {130, 140, 10}, model.JobFilterNoTruncation: {110, 150, 40}} {
+		f := model.AccountingJobFilter{Accounts: []string{"lab"}, UsageStart: 130, UsageEnd: 140, Flags: flags}
+		err := client.Records(ctx, c, model.Credential{}, f, func(j *model.AccountingJob) error {
+			if got := [3]model.Time{j.StartTime, j.EndTime, model.Time(j.Elapsed)}; got != want {
+				t.Errorf("flags %d: start, end and duration are %v, want %v", flags, got, want)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
 	var last []model.AccountingJob
 	filter := model.AccountingJobFilter{Steps: []model.SelectedStep{step(model.SelectedStep{}, 1)}}
 	err := client.Records(ctx, c, model.Credential{}, filter, func(j *model.AccountingJob) error { last = append(last, *j); return nil })

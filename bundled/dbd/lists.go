@@ -50,23 +50,33 @@ func (d *Daemon) handleTRES(_ context.Context, r *server.Request) (message.Type,
 }
 
 // handleClusters answers AccountingGetClusters (DBD_GET_CLUSTERS).
-func (d *Daemon) handleClusters(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+func (d *Daemon) handleClusters(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetClusters
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
 	list := d.records(r.Session).ListClusters(&q.ClusterFilter)
+	if q.WithUsage {
+		u, err := d.usageOf(ctx, r, q.Names, q.UsageStart, q.UsageEnd, model.Opt[uint32]{})
+		if err != nil {
+			return 0, nil, err
+		}
+		u.ofClusters(list)
+	}
 	return message.AccountingGotClusters, &message.Clusters{ListResponse: listResponse(list)}, nil
 }
 
 // handleAssociations answers AccountingGetAssocs (DBD_GET_ASSOCS) with the
 // associations that the client may see.
-func (d *Daemon) handleAssociations(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+func (d *Daemon) handleAssociations(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetAssociations
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
 	list := d.view(r).filterAssociations(d.records(r.Session).ListAssociations(&q.AssocFilter))
+	if err := d.addUsage(ctx, r, &q.AssocFilter, list); err != nil {
+		return 0, nil, err
+	}
 	return message.AccountingGotAssocs, &message.Associations{ListResponse: listResponse(list)}, nil
 }
 

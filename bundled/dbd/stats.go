@@ -15,7 +15,7 @@ import (
 // often each message was received. PrivateData=users determines who sees how
 // many requests each user has sent.
 //
-// This daemon computes no usage. So the counts for the three periods (hour,
+// This daemon rolls up no usage. So the counts for the three periods (hour,
 // day, month) are zero, and there are no counts for clusters.
 func (d *Daemon) handleStats(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	if err := r.Decode(message.Empty{}); err != nil {
