@@ -33,6 +33,7 @@ func TestUsage(t *testing.T) {
 	m.awaitExit(t, "slurmdbd")
 	m.restart(t, "slurmdbd")
 	m.gateway(t, "-u", "nobody", "-g", "nogroup")
+	must(t, m.install("schedctl"))
 	c := &usageComparison{m: m, t: t, token: m.admin, user: "slurm"}
 	for _, span := range [][2]string{
 		{"2025-02-01", "2025-05-01"},                   // whole months
@@ -50,6 +51,7 @@ func TestUsage(t *testing.T) {
 	c.comparePeriods("month", "2025-02-01", 3)
 	c.compareHours(db)
 	c.compareJobSizes("2025-10-01", "2025-10-21")
+	c.compareTable("2025-03-15", "2025-04-10")
 	t.Logf("%d reports with %d amounts were compared", c.reports, c.amounts)
 	m.configure(t, map[string]string{"slurmdbd.conf": privateData["slurmdbd.conf"]})
 	private := &usageComparison{m: m, t: t, token: m.token, user: "alice", private: true}
@@ -447,5 +449,27 @@ func (c *usageComparison) compareJobSizes(start, end string) {
 		if tres == "cpu" {
 			compare("jobs", ourJobs, " PrintJobCount")
 		}
+	}
+}
+
+// compareTable compares the table of schedctl with sreport's, in its default unit.
+func (c *usageComparison) compareTable(start, end string) {
+	c.t.Helper()
+	out := c.m.run(c.t, "slurm", "env", "SLURM_JWT="+c.token, "SCHED_URL=unix:"+gatewaySocket, "SCHED_SERVER_USER=nobody",
+		"/opt/gateway/schedctl", "usage", "accounts", "--since", start, "--until", end, "--tres", "cpu,mem")
+	var got, want []string
+	for line := range strings.Lines(out) {
+		got = append(got, strings.Join(strings.Fields(line), "|"))
+	}
+	for _, row := range c.sreport("cluster AccountUtilizationByUser", "Cluster,Account,Login,TRESName,Used", start, end, "Minutes", "cpu,mem") {
+		if row[2] == "" {
+			want = append(want, strings.Join(slices.Delete(row, 2, 3), "|"))
+			c.amounts++
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(append([]string{"CLUSTER|ACCOUNT|TRES|ALLOCATED"}, want...), got); diff != "" || len(want) < 10 {
+		c.t.Errorf("table of schedctl (theirs -, ours +):\n%s", diff)
 	}
 }
