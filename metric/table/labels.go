@@ -102,6 +102,8 @@ var (
 		{"/scheddb/tres", "GET"},
 		{"/scheddb/tres", "HEAD"},
 		{"/scheddb/tres", "POST"},
+		{"/scheddb/usage", "GET"},
+		{"/scheddb/usage", "HEAD"},
 		{"/scheddb/user/{name}", "GET"},
 		{"/scheddb/user/{name}", "HEAD"},
 		{"/scheddb/user/{name}", "DELETE"},
