@@ -26,7 +26,7 @@ var exampleNames = map[string]string{
 func eachParameter(visit func(e *api.Endpoint, v schema.View, path string, p schema.Property)) {
 	for _, e := range api.Endpoints {
 		for _, version := range api.Versions {
-			if e.Method != http.MethodGet || !e.In(version) || e.SchedOnly {
+			if e.Method != http.MethodGet || !e.In(version) || e.Text {
 				continue
 			}
 			view := schema.View{Version: version, Spelling: schema.Slurm}
