@@ -267,7 +267,7 @@ func (d *writer) securitySchemes() {
 	for _, spelling := range d.Names.Spellings() {
 		user, token := d.schemeNames(spelling)
 		d.apiKey(user, api.HeaderUser(spelling),
-			"User to act as; defaults to the user of the token. Other users are possible only with a token that allows it")
+			"User to act as; defaults to the user of the token, except with the token of a portal, which needs it. Other users are possible only with a token that allows it")
 		d.apiKey(token, api.HeaderToken(spelling), "JSON Web Token")
 	}
 	d.Key("bearerAuth")
