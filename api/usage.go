@@ -109,7 +109,7 @@ var usageParams = schema.Object("", func() schema.Fields[UsageParams] {
 		schema.F("report", oneOf(UsageReports...), func(p *UsageParams) *string { return &p.Report },
 			"What to report: cluster (its utilization; default), accounts (each with its users and subaccounts), users (in each account), associations (accounts and users), wckeys, qos (of each account), job_sizes, or top_users"),
 		schema.F("start", instant, func(p *UsageParams) *model.Time { return &p.Start }, "Start of the time, rounded down to an hour; default: yesterday 0:00", schema.Unit(TimeText)),
-		schema.F("end", instant, func(p *UsageParams) *model.Time { return &p.End }, "End of the time, rounded up to an hour; default: today 0:00", schema.Unit(TimeText)),
+		schema.F("end", instant, func(p *UsageParams) *model.Time { return &p.End }, "End of the time, rounded up to an hour; default: today 0:00, or now if the start is later", schema.Unit(TimeText)),
 		schema.F("by", oneOf("day", "hour", "month"), func(p *UsageParams) *string { return &p.By }, "Divide the time into periods: hour, day or month. Days and months begin at midnight in the gateway's time zone, which must be that of the accounting daemon"),
 		texts("tres", "Trackable resources, such as cpu,gres/gpu; default: all", func(p *UsageParams) *[]string { return &p.TRES }),
 		clusterTexts("cluster", "Clusters, by default this cluster", func(p *UsageParams) *[]string { return &p.Clusters }),

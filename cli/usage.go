@@ -64,7 +64,7 @@ The table shows rounded minutes. The other formats contain the exact seconds.`,
 	o.outputFlag(cmd, "csv")
 	f := cmd.Flags()
 	f.StringVar(&u.since, "since", "", "begin of the time (default: yesterday)")
-	f.StringVar(&u.until, "until", "", "end of the time (default: today)")
+	f.StringVar(&u.until, "until", "", "end of the time (default: today, or now if it begins today)")
 	f.StringVar(&u.by, "by", "", "divide the time into `PERIODS`: hour, day or month")
 	f.StringVar(&u.unit, "unit", "minutes", "`UNIT` of amounts in the table: seconds, minutes or hours")
 	f.StringVar(&u.tres, "tres", "cpu", "trackable `RESOURCES`, such as cpu,gres/gpu, or all")

@@ -27,6 +27,9 @@ func newUsageSpan(start, end model.Time, by string, now time.Time) usageSpan {
 	if start != 0 {
 		s.start = zone.Hour(start.Go().In(now.Location()))
 	}
+	if end == 0 && !s.start.Before(s.end) { // it begins today
+		s.end = zone.Hour(now.Add(time.Hour - 1))
+	}
 	if s.end.Sub(s.start) < time.Hour {
 		s.end = s.start.Add(time.Hour)
 	}
