@@ -115,7 +115,7 @@ func (c *connection) explainOutput(ctx context.Context, file rest.Output, err er
 	}
 	e := &errs.Error{Kind: errs.Unsupported, Err: err, Hint: "an administrator can permit it with SCHEDRESTD_OUTPUT"}
 	if c.IsDirect() {
-		e.Hint = "select one with --url or SCHED_URL"
+		e.Hint = "select a gateway with --url or SCHED_URL"
 	}
 	if len(jobs) == 1 {
 		path := cmp.Or(jobs[0].OutputPath, jobs[0].Output)

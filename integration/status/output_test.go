@@ -11,13 +11,12 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestOutput checks that the page of a job shows the end of the job's output and
-// follows it, as text whatever the job writes, that it keeps a limited number of
-// lines, and that the file can be saved.
-func TestOutput(t *testing.T) {
-	t.Parallel()
+// serveOutput starts a gateway that reads the output of an ordinary user's jobs. The
+// URL of the lab needs no token.
+func serveOutput(t *testing.T) (l *harness.Lab, submit func(script string, fields map[string]any) (id int)) {
+	t.Helper()
 	u := harness.OrdinaryUser(t)
-	l := harness.NewDaemons(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
+	l = harness.NewDaemons(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
 	socket, env := filepath.Join(l.Dir, "run", "rest.sock"), []string{"SCHEDRESTD_OUTPUT=sockets"}
 	args := []string{"-f", l.Conf(), "-a", "rest_auth/local", "unix:" + socket}
 	if os.Geteuid() == 0 {
@@ -26,11 +25,51 @@ func TestOutput(t *testing.T) {
 	}
 	l.StartGateway(t, env, args...)
 	l.URL = forwardAs(t, u, socket)
-	submit := func(script string, fields map[string]any) int {
+	return l, func(script string, fields map[string]any) int {
+		t.Helper()
 		a, err := l.TryRequest(http.DefaultClient, "POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest(script, fields), "X-SCHED-USER-TOKEN:")
 		harness.Must(t, err)
 		return int(a.Want(t, 200).Get("job_id").(float64))
 	}
+}
+
+// TestOutputAccess checks the output with the rules of axe-core, in light and dark
+// colours, on a narrow screen and on paper.
+func TestOutputAccess(t *testing.T) {
+	t.Parallel()
+	axe := readRules(t)
+	l, submit := serveOutput(t)
+	id := submit("seq 1 300; head -c 5000 /dev/zero | tr '\\0' x; echo; seq 301 320; echo oops >&2", map[string]any{"standard_output": "out-%j", "standard_error": "err-%j"})
+	p := harness.OpenStatus(t, l.URL)
+	p.Call("Page.setBypassCSP", map[string]any{"enabled": true}, nil) // axe-core is not a part of the page
+	p.Call("Page.reload", nil, nil)
+	p.Await("the page has started", `document.querySelector(".shell") !== null`)
+	p.Show(fmt.Sprint("job/", id))
+	p.Await("the output is shown", `document.querySelector("pre.output")?.textContent.includes("\n320\n") === true`)
+	for _, mode := range []struct {
+		name, media, scheme string
+		width               int
+	}{{"light", "screen", "light", 1360}, {"dark", "screen", "dark", 1360}, {"narrow", "screen", "light", 390}, {"printed", "print", "dark", 900}} {
+		p.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": mode.width, "height": 900, "deviceScaleFactor": 1, "mobile": false}, nil)
+		p.Call("Emulation.setEmulatedMedia", map[string]any{"media": mode.media, "features": []any{map[string]any{"name": "prefers-color-scheme", "value": mode.scheme}}}, nil)
+		if checkRules(t, p, axe, mode.name); mode.media == "print" {
+			if cut := p.Eval(`(() => { const e = document.querySelector("pre.output"); return e.scrollHeight - e.clientHeight; })()`); cut != 0.0 {
+				t.Errorf("printed: %v pixels of the output are hidden", cut)
+			}
+		}
+		if width := p.Eval(`document.documentElement.scrollWidth - document.documentElement.clientWidth`); width != 0.0 {
+			t.Errorf("%s: the page is %v pixels too wide", mode.name, width)
+		}
+		p.Screenshot("output-" + mode.name)
+	}
+}
+
+// TestOutput checks that the page of a job shows the end of the job's output and
+// follows it, as text whatever the job writes, that it keeps a limited number of
+// lines, and that the file can be saved.
+func TestOutput(t *testing.T) {
+	t.Parallel()
+	l, submit := serveOutput(t)
 	id := submit(`seq 1 1000
 printf '<img src=x onerror="window.injected=1">\033[31mred\nsafe\342\200\256gnp\a\377\n'
 echo oops >&2
