@@ -89,7 +89,7 @@ var allowedImports = map[string][]string{
 	"gateway/fetcher/confined":     {"conf", "gateway/fetcher", "rpc/confserver", "rpc/confserver/request", "rpc/tlsconn", "security", "security/self"},                                       // parses answers of a controller
 	"gateway/keeper":               {"auth/gatewaytoken", "gateway/service", "internal/hmackey", "internal/limit", "internal/rate", "internal/semaphore", "ipc", "security", "security/self"}, // holds keys
 	"gateway/plan":                 {"api/scope", "become", "become/subuid", "conf", "gateway/endpoint", "gateway/fetcher", "internal/completion", "internal/errs", "internal/excerpt", "internal/feature", "internal/guard", "internal/loglevel", "internal/release", "internal/typo", "internal/zone", "ipc", "rpc/confserver", "rpc/munge", "rpc/tlsconn", "security/self"},
-	"gateway/proof":                {"gateway/confinement", "internal/errs", "internal/limit", "ipc", "security", "security/self"},                                              // runs with the rights of a worker
+	"gateway/proof":                {"gateway/confinement", "internal/errs", "internal/limit", "ipc", "security", "security/self"}, // runs with the rights of a worker
 	"gateway/output":               {"gateway/service", "ipc", "security", "security/self"},
 	"gateway/resolver":             {"become", "gateway/service", "internal/errs", "internal/limit", "internal/rate", "internal/semaphore", "ipc", "security", "security/self"}, // parses answers of a directory service
 	"gateway/service":              {"ipc", "security", "security/self"},

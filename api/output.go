@@ -16,6 +16,10 @@ type OutputParams struct {
 	Follow bool
 }
 
+// OutputEnded is the reason in the last event of a stream that ends because the job
+// has ended. Any other reason means that the client should come back.
+const OutputEnded = "the job has ended"
+
 // maxTail is the maximum number of lines from the end of a file.
 const maxTail = 100_000
 
@@ -44,7 +48,7 @@ const outputDescription = "The gateway reads the file that the job's record name
 	"With `follow=true` the answer goes on with what the job writes, until the job has ended. " +
 	"With `Accept: text/event-stream` it does so as server-sent events: `output` has {\"offset\": …, \"text\": …}, where offset is the place in the file, in bytes, and what is no UTF-8 is shown as U+FFFD. " +
 	"`reset` means that the file was replaced or became shorter, and the next text is from its beginning. " +
-	"The last event is `end`: {\"reason\": …}. A client that comes back with the last id in Last-Event-ID gets what follows, from any worker."
+	"The last event is `end`: {\"reason\": …}, with the reason \"" + OutputEnded + "\" or another one, after which the client should come back. A client that comes back with the last id in Last-Event-ID gets what follows, from any worker."
 
 // GetJobStdout returns the standard output of a job.
 var GetJobStdout = declare(scope.ComputeRead, outputParams, Endpoint{

@@ -38,7 +38,7 @@ import (
 // Commands returns the commands.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{
-		jobsCommand(), jobCommand(), whyCommand(), historyCommand(), nodesCommand(), partitionsCommand(), submitCommand(), waitCommand(), watchCommand(), topCommand(),
+		jobsCommand(), jobCommand(), whyCommand(), historyCommand(), nodesCommand(), partitionsCommand(), submitCommand(), outputCommand(), waitCommand(), watchCommand(), topCommand(),
 		cancelCommand(), holdCommand(), releaseCommand(), requeueCommand(), updateCommand(), drainCommand(), resumeCommand(), usageCommand(), pingCommand(), showCommand(), mcpCommand(),
 	}
 }

@@ -413,7 +413,7 @@ func TestDryRun(t *testing.T) {
 		{`{"name": "other"}`, "", statusFailed, "", "has no dry run; nothing was submitted", false},
 		{"", "", statusFailed, "", "has no dry run; nothing was submitted", false},
 		{`{"name": "dry_run"}`, "--wait", statusUsage, "", "--dry-run excludes --wait", false},
-		{`{"name": "dry_run"}`, "--idempotency-key=k", statusUsage, "", "--dry-run excludes --wait and --idempotency-key", false},
+		{`{"name": "dry_run"}`, "--idempotency-key=k", statusUsage, "", "--dry-run excludes --wait, --follow and --idempotency-key", false},
 	} {
 		g := &gateway{openapi: tt.openapi}
 		status, out, errOut := runCommand(t, g, append(strings.Fields("submit --dry-run "+tt.args), "--wrap", "date")...)

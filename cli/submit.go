@@ -20,7 +20,7 @@ import (
 
 func submitCommand() *cobra.Command {
 	var o options
-	var wait, dryRun bool
+	var wait, follow, dryRun bool
 	var key, wrap string
 	cmd := &cobra.Command{
 		Use:   "submit {FILE [ARG...] | --wrap COMMAND} [-- SBATCH-OPTION...]",
@@ -39,13 +39,17 @@ prints when and on which nodes it would start.
 
 With --wait the command waits until the job has ended, shows its state on standard
 error, and exits with the job's exit code. If a signal ended the job, this is 128 plus
-its number; if the job was cancelled or failed in another way, it is 1.`,
+its number; if the job was cancelled or failed in another way, it is 1.
+
+--follow is like --wait, but the command prints the output of the job, as schedctl output
+--follow does, and everything else on standard error, including the id.`,
 		Example: "  schedctl submit job.sh\n  schedctl submit --wait job.sh -- --time=10 --partition=debug\n  schedctl submit --wrap 'hostname; date' -- -n 2",
 		Args:    cobra.ArbitraryArgs,
 	}
 	o.connectFlags(cmd)
 	o.outputFlag(cmd)
 	cmd.Flags().BoolVarP(&wait, "wait", "W", false, "wait until the job has ended and exit with its exit code")
+	cmd.Flags().BoolVarP(&follow, "follow", "F", false, "print the output of the job until it has ended, and exit with its exit code")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "submit nothing, and print when and where the job would start")
 	cmd.Flags().StringVar(&wrap, "wrap", "", "submit a script that runs `COMMAND` with sh, instead of a file")
 	cmd.RegisterFlagCompletionFunc("wrap", cobra.NoFileCompletions)
@@ -63,8 +67,10 @@ its number; if the job was cancelled or failed in another way, it is 1.`,
 		case wrap != "" && len(files) > 0:
 			return usageError("submit: FILE and --wrap exclude each other").
 				WithHint("put a command that has several words in quotes, and options of sbatch after --")
-		case dryRun && (wait || key != ""):
-			return usageError("submit: --dry-run excludes --wait and --idempotency-key, which are about a job that is submitted")
+		case dryRun && (wait || follow || key != ""):
+			return usageError("submit: --dry-run excludes --wait, --follow and --idempotency-key, which are about a job that is submitted")
+		case follow && o.output != "table":
+			return usageError("submit: --follow and --output exclude each other, because --follow prints the output of the job")
 		case wrap == "" && len(files) == 0:
 			return usageError("submit: no script is given").WithHint("name a file, - for standard input, or a command with --wrap")
 		}
@@ -84,6 +90,10 @@ its number; if the job was cancelled or failed in another way, it is 1.`,
 		if err != nil {
 			return err
 		}
+		if follow && c.IsDirect() {
+			return errs.New(errs.Unsupported, "submit: --follow needs a gateway, which reads the output; nothing was submitted").
+				WithHint("select one with --url or SCHED_URL, or use --wait")
+		}
 		if dryRun {
 			estimate, err := c.Estimate(cmd.Context(), job)
 			reportSubmission(cmd.ErrOrStderr(), estimate.Warnings, estimate.Message)
@@ -97,10 +107,13 @@ its number; if the job was cancelled or failed in another way, it is 1.`,
 		if err != nil {
 			return withUncertainty(err)
 		}
-		if err := o.printAnswer(cmd.OutOrStdout(), strconv.FormatUint(uint64(submitted.ID), 10), submitted.JSON); err != nil || !wait {
+		id := strconv.FormatUint(uint64(submitted.ID), 10)
+		if follow {
+			return c.followJob(cmd, id)
+		}
+		if err := o.printAnswer(cmd.OutOrStdout(), id, submitted.JSON); err != nil || !wait {
 			return err
 		}
-		id := strconv.FormatUint(uint64(submitted.ID), 10)
 		p := newProgress(cmd.ErrOrStderr(), id)
 		defer p.finish()
 		return c.awaitJobs(cmd.Context(), []string{id}, &await{until: rest.UntilEnded, report: p.show})

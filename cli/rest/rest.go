@@ -23,6 +23,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -196,7 +197,11 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	c.log("answer: %s", resp.Status)
 	c.scopes.Store(resp.Header.Values("X-OAuth-Scopes"))
 	if header.Get("Accept") != mediaEvents { // a stream has no end, and its reader limits the pauses
-		resp.Body = newTimedBody(ctx, cancel, resp.Body)
+		body := newTimedBody(ctx, cancel, resp.Body)
+		if header.Get("Accept") == mediaText { // a file of any length, of which nothing is kept
+			body.limit = math.MaxInt64
+		}
+		resp.Body = body
 	}
 	return resp, nil
 }
@@ -222,7 +227,7 @@ var (
 )
 
 // A timedBody is the body of an answer. A Read fails if the server sends nothing
-// for maxIdle, or if all Reads together have taken maxTransfer. The time between
+// for maxIdle, or if all Reads together have taken the limit. The time between
 // Reads does not count, because standard output may be a pager.
 type timedBody struct {
 	io.ReadCloser
@@ -230,23 +235,24 @@ type timedBody struct {
 	cancel context.CancelCauseFunc
 	timer  *time.Timer // cancels the request
 	spent  time.Duration
+	limit  time.Duration // for all Reads together
 }
 
 func newTimedBody(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser) *timedBody {
-	b := &timedBody{ReadCloser: body, ctx: ctx, cancel: cancel, timer: time.AfterFunc(maxIdle, func() { cancel(errStalled) })}
+	b := &timedBody{ReadCloser: body, ctx: ctx, cancel: cancel, limit: maxTransfer, timer: time.AfterFunc(maxIdle, func() { cancel(errStalled) })}
 	b.timer.Stop()
 	return b
 }
 
 func (b *timedBody) Read(p []byte) (int, error) {
 	begun := time.Now()
-	b.timer.Reset(min(maxIdle, maxTransfer-b.spent))
+	b.timer.Reset(min(maxIdle, b.limit-b.spent))
 	n, err := b.ReadCloser.Read(p)
 	b.timer.Stop()
 	b.spent += time.Since(begun)
 	switch {
 	case err == nil || err == io.EOF || context.Cause(b.ctx) != errStalled:
-	case b.spent >= maxTransfer:
+	case b.spent >= b.limit:
 		err = errEndless
 	default:
 		err = errStalled

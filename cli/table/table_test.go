@@ -205,3 +205,24 @@ func FuzzEscapeJSON(f *testing.F) {
 		}
 	})
 }
+
+// TestEscaper checks that a text is escaped in the same way however it is cut into
+// parts.
+func TestEscaper(t *testing.T) {
+	const in = "plain ü\n\x1b[2J\ttab\r\n日本\u202e\x00\xff\xc3(\xe6\x97"
+	const want = "plain ü\n\\x1b[2J\ttab\\r\n日本\\u202e\\x00\\xff\\xc3(\\xe6\\x97"
+	for size := 1; size <= len(in); size++ {
+		var b strings.Builder
+		w := &Escaper{W: &b}
+		for rest := in; rest != ""; {
+			n := min(size, len(rest))
+			if written, err := w.Write([]byte(rest[:n])); written != n || err != nil {
+				t.Fatal(written, err)
+			}
+			rest = rest[n:]
+		}
+		if err := w.Flush(); err != nil || b.String() != want {
+			t.Errorf("in parts of %d bytes: %q", size, b.String())
+		}
+	}
+}

@@ -21,7 +21,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{[]string{"scancel", "12"}, "error: unknown command \"scancel\"\nhint: schedctl cancel ends jobs\n"},
 		{[]string{"qos"}, "error: unknown command \"qos\"\nhint: schedctl show qos lists the QOS\n"},
 		{[]string{"sacct"}, "error: unknown command \"sacct\"\nhint: schedctl history lists jobs in the accounting records\n"},
-		{[]string{"logs"}, "error: unknown command \"logs\"\nhint: the output of a job is in a file: schedctl job ID shows which\n"},
+		{[]string{"logs"}, "error: unknown command \"logs\"\nhint: schedctl output ID prints the output of a job, and --follow follows it\n"},
 		{[]string{"cancle"}, "error: unknown command \"cancle\"\nhint: schedctl --help lists the commands\n"},
 		{[]string{"queue"}, "error: unknown command \"queue\"\nhint: schedctl jobs lists jobs\n"},
 		{[]string{"requeu"}, "error: unknown command \"requeu\"\nhint: schedctl --help lists the commands\n"},

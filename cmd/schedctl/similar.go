@@ -20,7 +20,7 @@ var elsewhere = map[string]string{
 	"scontrol": "schedctl show shows objects, update, hold and release change jobs, and drain and resume nodes",
 	"sstat":    "schedctl job ID shows a job, and show job ID all its fields",
 	"sprio":    "schedctl jobs --columns=jobid,priority,reason",
-	"srun":     "schedctl submit --wrap COMMAND runs a command as a job, and --wait waits for it",
+	"srun":     "schedctl submit --wrap COMMAND runs a command as a job, and --follow prints its output",
 	"salloc":   "schedctl submit submits a script; interactive jobs are not supported",
 	"sdiag":    "schedctl ping asks the controllers, and schedctl top shows the load",
 	"sshare":   "schedctl show share lists fair shares",
@@ -32,7 +32,7 @@ var elsewhere = map[string]string{
 	"seff":         notHere,
 	"reservations": "schedctl show reservation lists reservations",
 	"licenses":     "schedctl show license lists licenses",
-	"logs":         output, "log": output, "output": output, "tail": output,
+	"logs":         output, "log": output, "tail": output, "cat": output, "sattach": output, "stdout": output, "stderr": output,
 	"queue": "schedctl jobs lists jobs", "list": "schedctl jobs lists jobs", "ls": "schedctl jobs lists jobs", "ps": "schedctl jobs lists jobs",
 	"kill": "schedctl cancel ends jobs", "run": "schedctl submit submits a script",
 	"status": "schedctl job ID shows a job, schedctl top the cluster, and schedctl ping the controllers",
@@ -40,7 +40,7 @@ var elsewhere = map[string]string{
 }
 
 const (
-	output  = "the output of a job is in a file: schedctl job ID shows which"
+	output  = "schedctl output ID prints the output of a job, and --follow follows it"
 	notHere = "schedctl does not show this; the REST API and the gateway's page at /status do"
 )
 

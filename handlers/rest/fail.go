@@ -23,10 +23,11 @@ import (
 // administrator. It must be called before any part of the answer is sent.
 func (c *Call) fail(err error) {
 	code := Status(err)
-	if code >= http.StatusInternalServerError || code == http.StatusUnauthorized {
+	noLine := code == http.StatusForbidden || code == http.StatusTooManyRequests || code == http.StatusNotImplemented // nothing is broken
+	if code >= http.StatusInternalServerError && !noLine || code == http.StatusUnauthorized {
 		c.logFailure(err)
 	}
-	if code == http.StatusForbidden || code == http.StatusTooManyRequests { // which have no line of their own
+	if noLine {
 		c.reason = cmp.Or(c.reason, Redact(err.Error()))
 	}
 	if code == http.StatusUnauthorized && c.claimedUser == "" {

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 	"unicode/utf8"
+
+	"schedrestd/api"
 )
 
 // MediaText is the media type of text.
@@ -88,7 +90,7 @@ func (w *eventWriter) followText(ctx context.Context, next func(context.Context)
 			w.end(context.Cause(ctx), context.Cause(ctx))
 			return
 		case err == io.EOF:
-			w.end(err, stopReason{errors.New("the job has ended")})
+			w.end(err, stopReason{errors.New(api.OutputEnded)})
 			return
 		case err != nil:
 			w.end(err, nil)

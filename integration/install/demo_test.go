@@ -16,8 +16,11 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"schedrestd/bundled/ctld/process"
 	"schedrestd/integration/harness"
+	"schedrestd/integration/page"
 	"schedrestd/internal/programtest"
 	"schedrestd/internal/socket/sockettest"
 )
@@ -135,6 +138,57 @@ func TestDemoStops(t *testing.T) {
 			checkNothingLeft(t, d)
 		})
 	}
+}
+
+// TestDemoOutput runs the files in testdata/demo, which contain commands about the
+// output of jobs, with the demo of an ordinary user. Then it runs the blocks about
+// output in the guide for clients.
+func TestDemoOutput(t *testing.T) {
+	u := harness.OrdinaryUser(t)
+	var credential *syscall.Credential
+	if os.Geteuid() == 0 {
+		credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: []uint32{}}
+	}
+	d := demoCommand(t, credential)
+	d.start()
+	environment, _, _ := strings.Cut(strings.TrimPrefix(d.lines(". ")[0], ". "), " ")
+	dir := filepath.Dir(environment)
+	read := exec.Command("sh", "-ec", ". "+environment+"; echo $SCHED_URL $SCHED_JWT")
+	out, err := read.Output()
+	harness.Must(t, err)
+	server := strings.Fields(string(out))
+	t.Run("commands", func(t *testing.T) {
+		testscript.Run(t, testscript.Params{Dir: "testdata/demo", Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", harness.Bin+":"+env.Getenv("PATH"))
+			env.Setenv("SCHED_URL", server[0])
+			env.Setenv("SCHED_JWT", server[1])
+			env.Setenv("WORK", filepath.Join(dir, "job"))
+			env.Setenv("CONF", filepath.Join(dir, "etc", "sched.conf"))
+			return nil
+		}})
+	})
+	t.Run("guide", func(t *testing.T) {
+		if _, err := exec.LookPath("python3"); err != nil {
+			t.Skip("python3 is not installed")
+		}
+		blocks, err := page.Blocks(filepath.Join(harness.Root, "docs/CLIENTS.md"))
+		harness.Must(t, err)
+		steps := "cp " + dir + "/token token; URL=" + server[0] + "/sched/v0.0.43; id=1\n"
+		for _, b := range blocks {
+			if b.Heading == "Find the output of a job" {
+				steps += script("docs/CLIENTS.md", b)
+			}
+		}
+		sh := exec.Command("sh", "-ec", strings.ReplaceAll(steps, "http://127.0.0.1:6820", server[0]))
+		sh.Dir, sh.Env = t.TempDir(), append(os.Environ(), "SCHED_JWT="+server[1])
+		out, err := sh.CombinedOutput()
+		if n := strings.Count(string(out), "part 3 of 3\n"); err != nil || n != 6 {
+			t.Errorf("%v, %d times the last line\n%s", err, n, out)
+		}
+	})
+	d.signal(syscall.SIGINT)
+	d.Wait()
+	checkNothingLeft(t, d)
 }
 
 // TestDemoDaemonDies checks that if a daemon exits, the demo names the daemon

@@ -17,10 +17,7 @@ import (
 // installs.
 func TestAccessibility(t *testing.T) {
 	t.Parallel()
-	axe, err := os.ReadFile(filepath.Join(harness.Root, "web/node_modules/axe-core/axe.min.js"))
-	if err != nil {
-		harness.SkipMissing(t, "axe-core is not installed: make web")
-	}
+	axe := readRules(t)
 	nodes, jobs, partitions := cluster(60, 60)
 	c := newController(t, nodes, jobs, partitions)
 	c.shares = []model.Share{{Name: "root"}, {Name: "physics", Parent: "root"}, {Name: "bob", Parent: "physics", User: true}}
@@ -31,18 +28,7 @@ func TestAccessibility(t *testing.T) {
 	p.Await("the page asks for a token", `document.querySelector(".signin textarea") !== null`)
 	check := func(what string) {
 		t.Helper()
-		var found []struct {
-			ID, Help string
-			Nodes    []struct{ HTML, FailureSummary string }
-		}
-		p.Eval(string(axe) + "; 0")
-		text, _ := p.Eval(`axe.run(document, { resultTypes: ["violations"] }).then((r) => JSON.stringify(r.violations))`).(string)
-		harness.Must(t, json.Unmarshal([]byte(text), &found))
-		for _, v := range found {
-			for _, n := range v.Nodes {
-				t.Errorf("%s: %s (%s): %.200s\n%.400s", what, v.ID, v.Help, n.HTML, n.FailureSummary)
-			}
-		}
+		checkRules(t, p, axe, what)
 	}
 	check("sign in")
 	p.SignIn(g.Lab.OwnToken)
@@ -70,6 +56,34 @@ func TestAccessibility(t *testing.T) {
 		check(mode.name + " dialog")
 		p.Eval(`document.querySelector("dialog").close()`)
 		p.Await("it is closed", `document.querySelector("dialog") === null`)
+	}
+}
+
+// readRules returns the program of axe-core, or skips the test.
+func readRules(t *testing.T) []byte {
+	t.Helper()
+	axe, err := os.ReadFile(filepath.Join(harness.Root, "web/node_modules/axe-core/axe.min.js"))
+	if err != nil {
+		harness.SkipMissing(t, "axe-core is not installed: make web")
+	}
+	return axe
+}
+
+// checkRules reports what violates the rules of axe-core. The page must not apply
+// its security policy.
+func checkRules(t *testing.T, p *harness.StatusPage, axe []byte, what string) {
+	t.Helper()
+	var found []struct {
+		ID, Help string
+		Nodes    []struct{ HTML, FailureSummary string }
+	}
+	p.Eval(string(axe) + "; 0")
+	text, _ := p.Eval(`axe.run(document, { resultTypes: ["violations"] }).then((r) => JSON.stringify(r.violations))`).(string)
+	harness.Must(t, json.Unmarshal([]byte(text), &found))
+	for _, v := range found {
+		for _, n := range v.Nodes {
+			t.Errorf("%s: %s (%s): %.200s\n%.400s", what, v.ID, v.Help, n.HTML, n.FailureSummary)
+		}
 	}
 }
 

@@ -142,6 +142,25 @@ func TestSocket(t *testing.T) {
 		}
 		l.Restd.Args = append(l.Restd.Args, "unix:"+socket)
 	})
+	p := harness.OpenStatus(t, forwardAs(t, u, socket))
+	p.Await("the nodes are shown", `document.querySelector(".legend li") !== null`)
+	p.Await("changes arrive as a stream", `document.querySelector(".fresh.live") !== null`)
+	if name := p.Eval(`document.querySelector(".user .name").innerText`); name != u.Name {
+		t.Errorf("the page shows the user %v, want %s", name, u.Name)
+	}
+	p.Show("submit")
+	p.Fill("Script", "#!/bin/sh\n#SBATCH -o /dev/null -J socket\ntrue\n")
+	p.Fill("Working directory", "/")
+	p.Await("the script is read", `document.querySelector("pre.source").textContent.includes('"name": "socket"')`)
+	p.Click("Submit")
+	p.AwaitText("The job that you submitted has ended.")
+	p.Check("")
+}
+
+// forwardAs forwards connections to a UNIX socket as a user, and returns the
+// address for a browser.
+func forwardAs(t *testing.T, u harness.Account, socket string) (url string) {
+	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	harness.Must(t, err)
 	t.Cleanup(func() { ln.Close() })
@@ -163,19 +182,7 @@ func TestSocket(t *testing.T) {
 			}()
 		}
 	}()
-	p := harness.OpenStatus(t, "http://"+ln.Addr().String())
-	p.Await("the nodes are shown", `document.querySelector(".legend li") !== null`)
-	p.Await("changes arrive as a stream", `document.querySelector(".fresh.live") !== null`)
-	if name := p.Eval(`document.querySelector(".user .name").innerText`); name != u.Name {
-		t.Errorf("the page shows the user %v, want %s", name, u.Name)
-	}
-	p.Show("submit")
-	p.Fill("Script", "#!/bin/sh\n#SBATCH -o /dev/null -J socket\ntrue\n")
-	p.Fill("Working directory", "/")
-	p.Await("the script is read", `document.querySelector("pre.source").textContent.includes('"name": "socket"')`)
-	p.Click("Submit")
-	p.AwaitText("The job that you submitted has ended.")
-	p.Check("")
+	return "http://" + ln.Addr().String()
 }
 
 // TestBelowPath checks the page behind a proxy that serves the gateway below

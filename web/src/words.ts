@@ -222,6 +222,15 @@ export const words = {
 		script: "Script", accounting: "Accounting",
 	},
 
+	outputView: {
+		which: "Which output",
+		streams: { stdout: "Standard output", stderr: "Error output" },
+		download: "Download the file", downloading: "Downloading…",
+		dropped: "Older lines are not shown; the file has them.",
+		empty: "The file is empty.",
+		denied: "You may not read this file:", missing: "The file can't be found:", notYet: "The file does not exist yet:", interrupted: "The output can't be read at present:",
+	},
+
 	nodesView: { search: "Name, reason, feature…", all: "All" },
 	nodeView: {
 		unknown: (name: string) => `There is no node ${name} that you may see`,

@@ -76,6 +76,9 @@ export function path(daemon: Daemon, operation: string): string {
 	return `${base}/${spelling}${daemon === "accounting" ? "db" : ""}/${session.version}/${operation}`;
 }
 
+/** Returns whether the gateway serves its own paths, and not only those of slurmrestd. */
+export const ownPaths = (): boolean => spelling === "sched";
+
 /** Returns the headers that authenticate a request. */
 function credentials(): Record<string, string> {
 	const prefix = spelling === "slurm" ? "X-SLURM-USER-" : "X-SCHED-USER-";

@@ -82,7 +82,7 @@ export function Table<T>({ caption, columns, rows, id, link, order: first, selec
 	const save = () => {
 		setWhole(true);
 		window.setTimeout(() => {
-			download(`${caption}.csv`, csv(box.current!));
+			saveFile(`${caption}.csv`, new Blob(["\ufeff", csv(box.current!)], { type: "text/csv" }));
 			setWhole(false);
 		});
 	};
@@ -183,8 +183,9 @@ function csv(box: HTMLElement): string {
 	}).join(",")).join("\r\n") + "\r\n";
 }
 
-function download(name: string, text: string): void {
-	const address = URL.createObjectURL(new Blob(["\ufeff", text], { type: "text/csv" }));
+/** Lets the browser save a file. */
+export function saveFile(name: string, content: Blob): void {
+	const address = URL.createObjectURL(content);
 	Object.assign(document.createElement("a"), { href: address, download: name }).click();
 	window.setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }

@@ -8,6 +8,7 @@ import fields from "../core/fields.json";
 import { count, duration, memory, percent, visible, visibleLines } from "../core/format";
 import { href, useList, useNow } from "../core/hooks";
 import { jobs } from "../core/lists";
+import { readsOutput } from "../core/output";
 import { explain } from "../core/reasons";
 import { active, type Job, label, running, tasksIn, toJob, value } from "../core/records";
 import { parseTRES } from "../core/resources";
@@ -18,6 +19,7 @@ import { Card, Empty, Facts, Loading, Problem, State, Text, Time } from "../ui/b
 import { ConfirmJobs } from "../ui/dialog";
 import { type Column, Table } from "../ui/table";
 import { jobColumns } from "./jobs";
+import { OutputCard } from "./output";
 
 const w = words.jobView;
 
@@ -73,6 +75,7 @@ export function JobView({ id, submitted }: { id: string; submitted: boolean }) {
 			{head.state === "PENDING" && <Why job={head} raw={raw} />}
 			<div class="cards flow">
 				<Card title={w.times} wide><Timeline job={head} raw={raw} record={record} /></Card>
+				{readsOutput() && head.state !== "PENDING" && head.tasks === 1 && <OutputCard key={raw?.restart_cnt} label={target(head.label)} over={over} separate={!!file("stderr_expanded") && file("stderr_expanded") !== file("stdout_expanded")} />}
 				<Card title={w.resources}><Resources job={head} raw={raw} record={record} /></Card>
 				<Card title={w.result}>
 					<Facts facts={[

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/cli/rest"
+	"schedrestd/cli/table"
+	"schedrestd/internal/errs"
+	"schedrestd/internal/printable"
+)
+
+func outputCommand() *cobra.Command {
+	var o options
+	var file rest.Output
+	var follow bool
+	cmd := &cobra.Command{
+		Use:   "output ID",
+		Short: "Print the output of a job",
+		Long: `output prints the file with the output of a job, which a gateway reads as the job's user if
+its administrator permits this. With --follow it goes on with what the job writes, until the
+job has ended.
+
+On a terminal, control characters are escaped. In a file or a pipe the bytes are those of the
+file.`,
+		Example: "  schedctl output 12 --tail 20 --follow\n  schedctl output 12_3 --errors | less -R",
+		Args: func(cmd *cobra.Command, words []string) error {
+			if err := atLeastOneJob(cmd, words); err != nil {
+				return err
+			}
+			return atMost(1, "name one job; each task of an array has an output of its own")(cmd, words)
+		},
+	}
+	o.connectFlags(cmd)
+	f := cmd.Flags()
+	f.BoolVarP(&follow, "follow", "F", false, "print also what the job writes from now on, until it has ended")
+	f.BoolVarP(&file.Errors, "errors", "e", false, "print the error output, if it is in a file of its own")
+	f.Uint32VarP(&file.Tail, "tail", "n", 0, "begin with the last `LINES` lines, at most 100000; 0 for the whole file")
+	cmd.RegisterFlagCompletionFunc("tail", cobra.NoFileCompletions)
+	cmd.ValidArgsFunction = o.completeJobs(&filter{all: true})
+	return setRun(cmd, func(cmd *cobra.Command, words []string) error {
+		file.Job = words[0]
+		if err := checkID(file.Job); err != nil {
+			return err
+		}
+		c, err := o.dial(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if follow {
+			return c.followOutput(cmd.Context(), file, cmd.OutOrStdout())
+		}
+		return c.showOutput(cmd.Context(), file, cmd.OutOrStdout())
+	})
+}
+
+// outputWriter returns a Writer for the bytes of a file. On a terminal it escapes
+// control characters, with which a job or its programs could act as the user. The
+// flush function writes the rest.
+func outputWriter(out io.Writer) (w io.Writer, flush func() error) {
+	if !table.TerminalOf(out).IsTerminal() {
+		return out, func() error { return nil }
+	}
+	safe := &table.Escaper{W: out}
+	return safe, safe.Flush
+}
+
+// showOutput prints the output of a job as it is now.
+func (c *connection) showOutput(ctx context.Context, file rest.Output, out io.Writer) error {
+	if c.IsDirect() {
+		return c.explainOutput(ctx, file, nil)
+	}
+	w, flush := outputWriter(out)
+	err := c.Output(ctx, &file, w)
+	return c.explainOutput(ctx, file, cmp.Or(err, flush()))
+}
+
+// followOutput prints the output of a job until the job has ended.
+func (c *connection) followOutput(ctx context.Context, file rest.Output, out io.Writer) error {
+	if c.IsDirect() {
+		return c.explainOutput(ctx, file, nil)
+	}
+	w, flush := outputWriter(out)
+	var failed error // to write, which is not tried again
+	follower := &rest.OutputFollower{Output: file,
+		Reset: func() { c.warn("the file is shorter or another one now; its beginning follows") },
+		Write: func(text []byte) error { _, failed = w.Write(text); return failed }}
+	c.noteEvents()
+	err := c.repeat(ctx, new(rest.List), listSchedule, func() (rest.Meta, bool, error) {
+		ended, err := follower.Follow(ctx, c.Client)
+		if failed != nil {
+			return rest.Meta{}, true, nil
+		}
+		return rest.Meta{Wait: time.Second}, ended, err
+	})
+	return c.explainOutput(ctx, file, cmp.Or(err, failed, flush()))
+}
+
+// explainOutput adds to the error of a server that does not read output where the
+// output is. A server in this process has no error.
+func (c *connection) explainOutput(ctx context.Context, file rest.Output, err error) error {
+	switch {
+	case c.IsDirect():
+		err = errs.New(errs.Unsupported, "only a gateway reads the output of jobs")
+	case errs.KindOf(err) != errs.Unsupported:
+		return err
+	}
+	jobs, lookupErr := c.Job(ctx, file.Job)
+	if lookupErr != nil {
+		return lookupErr
+	}
+	e := &errs.Error{Kind: errs.Unsupported, Err: err, Hint: "an administrator can permit it with SCHEDRESTD_OUTPUT"}
+	if c.IsDirect() {
+		e.Hint = "select a gateway with --url or SCHED_URL"
+	}
+	if len(jobs) == 1 {
+		path := cmp.Or(jobs[0].OutputPath, jobs[0].Output)
+		if file.Errors {
+			path = cmp.Or(jobs[0].ErrorPath, jobs[0].Error)
+		}
+		if path != "" {
+			e.Hint = "on the cluster it is in the file " + printable.Text(path) + "; " + e.Hint
+		}
+	}
+	return e
+}
+
+// followJob prints the output of the user's job with this id, and each of its
+// states on standard error, until the job has ended. If the output can't be
+// followed, it only warns, because the exit status is that of the job.
+func (c *connection) followJob(cmd *cobra.Command, id string) error {
+	states := &progress{id: id, w: cmd.ErrOrStderr()} // not a line that changes, between those of the job
+	followed := make(chan error, 1)
+	go func() { followed <- c.followOutput(cmd.Context(), rest.Output{Job: id}, cmd.OutOrStdout()) }()
+	err := c.awaitJobs(cmd.Context(), []string{id}, &await{until: rest.UntilEnded, report: states.show})
+	if outputErr := <-followed; outputErr != nil && cmd.Context().Err() == nil {
+		c.warn("the output is not shown: %s", outputErr)
+		if hint := errs.HintOf(outputErr); hint != "" {
+			c.warn("%s", hint)
+		}
+	}
+	return err
+}

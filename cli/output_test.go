@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// An outputServer is a gateway that answers each request for the output of a job
+// with the next of its answers, and the last one again and again. It notes the
+// requests.
+type outputServer struct {
+	*gateway
+	answers  []http.HandlerFunc
+	requests []string
+}
+
+func (s *outputServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path, ok := strings.CutPrefix(r.URL.RequestURI(), "/sched/v0.0.44/job/")
+	if !ok || strings.Contains(path, "submit") {
+		s.gateway.ServeHTTP(w, r)
+		return
+	}
+	s.requests = append(s.requests, strings.TrimSpace(path+" "+r.Header.Get("Accept")+" "+r.Header.Get("Last-Event-ID")+r.Header.Get("Range")))
+	answer := s.answers[0]
+	if len(s.answers) > 1 {
+		s.answers = s.answers[1:]
+	}
+	answer(w, r)
+}
+
+func outputText(status int, text string, headers ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		for _, h := range headers {
+			name, value, _ := strings.Cut(h, ": ")
+			w.Header().Set(name, value)
+		}
+		w.WriteHeader(status)
+		fmt.Fprint(w, text)
+	}
+}
+
+func outputEvents(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "retry: 2000\n\n:\n\n"+text)
+	}
+}
+
+func outputEvent(id string, offset int, text string) string {
+	return fmt.Sprintf("event: output\nid: %s\ndata: {\"offset\":%d,\"text\":%q}\n\n", id, offset, text)
+}
+
+const (
+	outputEnd   = "event: end\ndata: {\"reason\":\"the job has ended\"}\n\n"
+	outputBreak = "event: end\ndata: {\"reason\":\"the gateway stops\"}\n\n"
+	outputReset = "event: reset\ndata: {}\n\n"
+)
+
+// refusal returns an answer of schedrestd that is an error.
+func refusal(status int, code, description string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, status, fmt.Sprintf(`{"errors": [{"description": %q, "code": %q}]}`, description, code))
+	}
+}
+
+// TestOutput checks what output prints, what it requests, and which error it has
+// for a server that does not read the output.
+func TestOutput(t *testing.T) {
+	hurry(t)
+	const events = "text/event-stream"
+	all := func(list ...http.HandlerFunc) []http.HandlerFunc { return list }
+	for _, tt := range []struct {
+		name, args string
+		answers    []http.HandlerFunc
+		status     int
+		want       string
+		wantErr    string // a part of it
+		requests   []string
+	}{
+		{"whole", "5", all(outputText(200, "a\x1b\xff\n")), 0, "a\x1b\xff\n", "", []string{"5/stdout text/plain"}},
+		{"errors, the last lines", "5_2 --errors --tail 3", all(outputText(200, "a")), 0, "a", "", []string{"5_2/stderr?tail=3 text/plain"}},
+		{"cut off", "5", all(outputText(200, "a", "Content-Length: 5")), 1, "a", "read the output of the gateway", []string{"5/stdout text/plain"}},
+		{"followed", "5 -F -n 1", all(outputEvents(outputEvent("i1", 4, "two\n") + outputEvent("i2", 8, "drei ü\n") + outputEnd)), 0, "two\ndrei ü\n", "", []string{"5/stdout?tail=1 " + events}},
+		{"broken off", "5 --follow", all(outputEvents(outputEvent("i1", 0, "one\n")), refusal(503, "unavailable", "busy"), outputEvents(outputBreak), outputEvents(outputEvent("i2", 4, "two\n")+outputEnd)), 0, "one\ntwo\n", "",
+			[]string{"5/stdout " + events, "5/stdout " + events + " i1", "5/stdout " + events + " i1", "5/stdout " + events + " i1"}},
+		{"bytes that are no UTF-8", "5 --follow", all(outputEvents(outputEvent("i1", 0, "one\n")+outputEvent("i2", 4, "t\ufffdo\n")+outputEvent("i3", 8, "three\n")+outputEnd), outputText(206, "t\xffo\nth", "Content-Range: bytes 4-9/10")), 0, "one\nt\xffo\nthree\n", "",
+			[]string{"5/stdout " + events, "5/stdout text/plain bytes=4-"}},
+		{"bytes that were written before", "5 --follow", all(outputEvents(outputEvent("i1", 0, "\ufffd")+outputEvent("i2", 1, "\ufffd")+outputEnd), outputText(206, "\xff\xfe", "Content-Range: bytes 0-1/2"), refusal(416, "range_not_satisfiable", "the file has only 2 bytes")), 0, "\xff\xfe", "",
+			[]string{"5/stdout " + events, "5/stdout text/plain bytes=0-", "5/stdout text/plain bytes=2-"}},
+		{"another file", "5 --follow", all(outputEvents(outputEvent("i1", 0, "one\n") + outputReset + outputEvent("j1", 0, "new\n") + outputEnd)), 0, "one\nnew\n", "warning: the file is shorter or another one now", []string{"5/stdout " + events}},
+		{"refused while it is followed", "5 --follow", all(outputEvents(outputEvent("i1", 0, "one\n")+"event: end\ndata: {\"reason\":\"it is not a regular file\"}\n\n"), refusal(403, "denied", "it is not a regular file")), 4, "one\n", "error: it is not a regular file",
+			[]string{"5/stdout " + events, "5/stdout " + events + " i1"}},
+		{"before the start", "5", all(refusal(404, "not_found", "the job has not started, so it has no output yet")), 5, "", "has not started", []string{"5/stdout text/plain"}},
+		{"off", "6", all(refusal(501, "unsupported", "this gateway does not read the output of jobs")), 1, "", "does not read the output of jobs\nhint: on the cluster it is in the file /home/ann/\\x1bout; an administrator can permit it with SCHEDRESTD_OUTPUT", []string{"6/stdout text/plain"}},
+		{"off, errors", "6 -e --follow", all(refusal(501, "unsupported", "this gateway does not read the output of jobs")), 1, "", "in the file /home/ann/err;", []string{"6/stderr " + events}},
+		{"an older gateway", "6", all(refusal(404, "not_found", "GET /sched/v0.0.44/job/6/stdout: no such path")), 1, "", "in the file /home/ann/", []string{"6/stdout text/plain"}},
+		{"slurmrestd", "6", all(outputText(404, "no")), 1, "", "in the file /home/ann/", []string{"6/stdout text/plain"}},
+		{"off, unknown job", "99", all(refusal(501, "unsupported", "this gateway does not read the output of jobs")), 5, "", "error: ", []string{"99/stdout text/plain"}},
+		{"no job", "", nil, 2, "", "no job is named", nil},
+		{"two jobs", "5 6", nil, 2, "", `unexpected argument "6"`, nil},
+		{"no id", "all", nil, 2, "", "is not a job id", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &outputServer{gateway: &gateway{t: t, jobs: `{"jobs": [{"job_id": 6, "standard_output": "/home/ann/\u001bout", "standard_error": "/home/ann/err"}]}`}, answers: tt.answers}
+			status, out, errOut := runAgainst(t, s, append([]string{"output"}, strings.Fields(tt.args)...)...)
+			if status != tt.status || out != tt.want || !strings.Contains(errOut, tt.wantErr) || tt.wantErr == "" && errOut != "" || !slices.Equal(s.requests, tt.requests) {
+				t.Errorf("status %d, printed %q, %s, requested %q", status, out, errOut, s.requests)
+			}
+		})
+	}
+}
+
+// TestSubmitFollow checks that submit --follow prints nothing but the output of the
+// job on standard output, and exits as the job does, also if the output is not
+// read.
+func TestSubmitFollow(t *testing.T) {
+	hurry(t)
+	for _, tt := range []struct {
+		name    string
+		answer  http.HandlerFunc
+		args    []string
+		status  int
+		want    string
+		wantErr []string
+	}{
+		{"followed", outputEvents(outputEvent("i", 0, "hello\n") + outputEnd), nil, 3, "hello\n", []string{"job 5 PENDING\n", "job 5 RUNNING\n", "job 5 FAILED, exit code 3\n"}},
+		{"not read", refusal(501, "unsupported", "no"), nil, 3, "", []string{"job 5 FAILED", "warning: the output is not shown: the gateway at ", "does not read the output of jobs\n", "warning: an administrator can"}},
+		{"as JSON", nil, []string{"-o", "json"}, 2, "", []string{"exclude each other"}},
+		{"dry run", nil, []string{"--dry-run"}, 2, "", []string{"--dry-run excludes"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &outputServer{gateway: &gateway{t: t, states: []string{"PENDING", "RUNNING", `FAILED {"return_code": {"set": true, "number": 3}}`}}, answers: []http.HandlerFunc{tt.answer}}
+			status, out, errOut := runAgainst(t, s, append([]string{"submit", "--wrap", "hello", "--follow"}, tt.args...)...)
+			if status != tt.status || out != tt.want {
+				t.Errorf("status %d, printed %q\n%s", status, out, errOut)
+			}
+			for _, want := range tt.wantErr {
+				if !strings.Contains(errOut, want) {
+					t.Errorf("no %q in\n%s", want, errOut)
+				}
+			}
+		})
+	}
+}
