@@ -59,6 +59,10 @@ func TestPage(t *testing.T) {
 		t.Fatalf("the page shows %v", p.Eval(`location.hash`))
 	}
 	p.Await("the job runs", `document.querySelector(".sub .state.running") !== null`)
+	p.Await("the gateway was asked for the output", `performance.getEntriesByType("resource").some((e) => e.name.endsWith("/stdout"))`)
+	if p.Eval(`document.querySelector('section[aria-label="Output"]') === null`) != true {
+		t.Error("the page shows the output of a job, which this gateway does not read")
+	}
 	p.Screenshot("job")
 	var list struct {
 		Jobs []struct {
