@@ -78,7 +78,7 @@ var allowedImports = map[string][]string{
 	"gateway/dispatcher/dial":      {"become", "internal/limit", "internal/rate", "internal/sockaddr", "internal/sockdiag", "ipc"},
 	"gateway/dispatcher/dispatch":  {"gateway/dispatcher/admission", "gateway/dispatcher/pool", "gateway/dispatcher/process", "internal/limit", "internal/rate", "internal/semaphore", "internal/sockdiag", "ipc", "security"},
 	"gateway/dispatcher/inetd":     {"gateway/dispatcher/dial", "gateway/dispatcher/process", "gateway/dispatcher/relay", "internal/errs", "internal/exitstatus", "internal/printable", "ipc"},
-	"gateway/dispatcher/pool":      {"gateway/dispatcher/admission", "gateway/dispatcher/dial", "gateway/dispatcher/process", "gateway/dispatcher/relay", "internal/errs", "internal/fdpass", "internal/limit", "internal/penalty", "internal/printable", "internal/rate", "internal/sockdiag", "ipc", "metric", "security"},
+	"gateway/dispatcher/pool":      {"gateway/dispatcher/admission", "gateway/dispatcher/dial", "gateway/dispatcher/process", "gateway/dispatcher/relay", "internal/errs", "internal/fdpass", "internal/limit", "internal/penalty", "internal/printable", "internal/rate", "internal/semaphore", "internal/sockdiag", "ipc", "metric", "security"},
 	"gateway/dispatcher/process":   {"gateway/dispatcher/relay", "internal/errs", "internal/exitstatus", "ipc", "security"},
 	"gateway/dispatcher/relay":     {"internal/limit", "internal/printable", "internal/rate"},
 	"gateway/dispatcher/service":   {"gateway/dispatcher/process", "gateway/dispatcher/relay", "internal/errs", "internal/limit", "internal/printable", "internal/rate", "ipc", "security"},

@@ -2,6 +2,7 @@ package become
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -32,14 +33,14 @@ func PeerFD(fd int) (Ucred, error) {
 
 // PeerGroups returns the supplementary groups of the process that connected the
 // UNIX socket fd, as the kernel recorded them with its Ucred. It returns nil if
-// there are none, or more than the 1024 that a process of the gateway may have.
+// there are none, or more than the 1024 that a process of the gateway may have. It
+// omits groups that are unknown in this user namespace.
 func PeerGroups(fd int) []uint32 {
-	groups := make([]uint32, 1024)
-	size := uint32(4 * len(groups)) // in bytes
+	groups, size := make([]uint32, 1024), uint32(4*1024) // size in bytes
 	if _, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_PEERGROUPS, uintptr(unsafe.Pointer(&groups[0])), uintptr(unsafe.Pointer(&size)), 0); e != 0 || size == 0 {
 		return nil
 	}
-	return append([]uint32(nil), groups[:size/4]...)
+	return slices.DeleteFunc(slices.Clone(groups[:size/4]), func(gid uint32) bool { return gid == Overflow || gid == NoID })
 }
 
 // Verify returns nil if the credentials can belong to a user of the cluster,

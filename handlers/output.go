@@ -165,7 +165,7 @@ func (o *output) send() error {
 	}
 	status, at, end := http.StatusOK, first.Offset, first.Size
 	o.c.Header().Set("Accept-Ranges", "bytes")
-	if ranges := o.c.Request().Header.Values("Range"); len(ranges) == 1 && o.params.Tail == 0 && o.c.Request().Header.Get("If-Range") == "" {
+	if ranges := o.c.Request().Header.Values("Range"); len(ranges) == 1 && o.params.Tail == 0 && o.c.Request().Method == http.MethodGet && o.c.Request().Header.Get("If-Range") == "" {
 		switch from, to, ok := byteRange(ranges[0], first.Size); {
 		case ok && from >= to:
 			o.c.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", first.Size))
@@ -233,7 +233,7 @@ func (o *output) follow() error {
 	if id := o.c.Request().Header.Get("Last-Event-ID"); id != "" && o.c.FollowsEvents() {
 		f.known = parseOutputID(id, &f.file, &f.at)
 	}
-	data, err := o.read(o.c.Context(), OutputPart{Lines: o.params.Tail})
+	data, err := o.read(o.c.Context(), OutputPart{Max: 1, Lines: o.params.Tail})
 	switch {
 	case err == nil && !f.known:
 		f.file, f.at, f.known = data.File, data.Offset, true
@@ -318,14 +318,18 @@ func (f *followed) nextPart(ctx context.Context) (*rest.TextPart, error) {
 	}
 	part := &rest.TextPart{}
 	if f.known && (data.File != f.file || data.Size < f.at) {
-		part.Reset, f.at = true, 0
-		if data, err = f.read(ctx, OutputPart{Max: maxOutputPart}); err != nil {
+		data, err = f.read(ctx, OutputPart{Max: maxOutputPart})
+		switch {
+		case err != nil && errs.KindOf(err) == errs.NotFound:
+			return nil, nil
+		case err != nil:
 			return nil, err
 		}
+		part.Reset, f.at = true, 0
 	}
 	f.file, f.known = data.File, true
 	text := data.Data
-	if f.c.FollowsEvents() && !f.ended { // the rest of the last character is being written
+	if f.c.FollowsEvents() && (!f.ended || f.at+uint64(len(text)) < data.Size) { // the rest of the last character follows
 		text = text[:len(text)-incomplete(text)]
 	}
 	if len(text) == 0 && !part.Reset {

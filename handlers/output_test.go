@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -64,6 +65,7 @@ func TestOutput(t *testing.T) {
 	is := func(change func(*model.Job)) func(*fake) { return func(f *fake) { change(&f.jobs[0]) } }
 	tests := []struct {
 		name, target string
+		method       string // "": GET
 		header       [2]string
 		set          func(*fake)
 		file         *outputFile
@@ -88,6 +90,7 @@ func TestOutput(t *testing.T) {
 		{name: "a range after the end", target: "7/stdout", header: [2]string{"Range", "bytes=14-"}, file: &outputFile{text: text}, status: 416, want: "only 14 bytes", headers: map[string]string{"Content-Range": "bytes */14"}},
 		{name: "several ranges", target: "7/stdout", header: [2]string{"Range", "bytes=0-1,4-5"}, file: &outputFile{text: text}, status: 200, want: text},
 		{name: "a range that is none", target: "7/stdout", header: [2]string{"Range", "bytes=6-4"}, file: &outputFile{text: text}, status: 200, want: text},
+		{name: "a range in a HEAD", method: "HEAD", target: "7/stdout", header: [2]string{"Range", "bytes=4-6"}, file: &outputFile{text: text}, status: 200, headers: map[string]string{"Content-Length": "14"}},
 		{name: "another unit", target: "7/stdout", header: [2]string{"Range", "lines=1-2"}, file: &outputFile{text: text}, status: 200, want: text},
 		{name: "a task", target: "7_3/stdout", set: is(func(j *model.Job) { j.ArrayJobID, j.ArrayTaskID = 7, model.Some[uint32](3) }), file: &outputFile{text: text}, status: 200, want: text, path: "/home/alice/slurm-7_3.out"},
 		{name: "a task that waits", target: "7_5/stdout", set: is(func(j *model.Job) { j.ArrayJobID, j.ArrayTasks, j.State = 7, "0x20", model.JobPending }), file: &outputFile{err: errs.New(errs.NotFound, "no file")}, status: 404,
@@ -121,7 +124,7 @@ func TestOutput(t *testing.T) {
 			if cfg.Accounting = nil; tt.header[0] == "" {
 				tt.header[0] = "X-Nothing"
 			}
-			r := request(http.MethodGet, "/sched/v0.0.45/job/"+tt.target, "")
+			r := request(cmp.Or(tt.method, http.MethodGet), "/sched/v0.0.45/job/"+tt.target, "")
 			r.Header.Set(tt.header[0], tt.header[1])
 			w := httptest.NewRecorder()
 			New(cfg).ServeHTTP(w, r)
@@ -284,6 +287,24 @@ func TestFollowedOutput(t *testing.T) {
 	expect(next, `event: end|data: {"reason":"the job has ended"}`)
 	if got := <-text; got != "ne, and the end\n" {
 		t.Errorf("without events: %q", got)
+	}
+
+	long := "a" + strings.Repeat("é", maxOutputPart)
+	file.set(long, 3, nil)
+	all, parts := "", events("", "")
+	for range 10 {
+		event := parts()
+		if strings.HasPrefix(event, "event: end") {
+			break
+		}
+		var part struct{ Text string }
+		if _, data, ok := strings.Cut(event, "data: "); !ok || json.Unmarshal([]byte(data), &part) != nil {
+			t.Errorf("got %.100s", event)
+		}
+		all += part.Text
+	}
+	if all != long {
+		t.Errorf("a long text with characters on the edges of parts is %d bytes, want %d", len(all), len(long))
 	}
 
 	file.set("", 0, errs.New(errs.Denied, "it belongs to another user"))

@@ -67,8 +67,8 @@ func (p *peers) exceedMax() bool {
 
 // find returns the client of a connection, if its user has an open connection.
 func (p *peers) find(number uint64) (client peer, ok bool) {
-	client, isKnown := p.byID[number]
 	p.forgetClosed()
+	client, isKnown := p.byID[number]
 	for _, other := range p.byID {
 		ok = ok || isKnown && other.ids == client.ids
 	}

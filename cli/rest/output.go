@@ -109,7 +109,8 @@ type OutputFollower struct {
 
 // Follow passes the output on until ctx ends, the connection breaks, the server
 // ends the stream, or the job has ended. Only in the last case it returns true.
-// After the second and the third, Follow can be called again.
+// After the second and the third, Follow can be called again. It is an error if the
+// server ends the stream before it has sent anything.
 func (f *OutputFollower) Follow(ctx context.Context, c *Client) (ended bool, err error) {
 	header := http.Header{"Accept": {mediaEvents}}
 	if f.lastID != "" {
@@ -127,12 +128,17 @@ func (f *OutputFollower) Follow(ctx context.Context, c *Client) (ended bool, err
 	}
 	idle := time.AfterFunc(maxIdle, func() { cancel(errTooSlow) })
 	defer idle.Stop()
+	var progress bool
+	var stopped error // why the server has ended the stream at once
 	err = readEvents(resp.Body, func() { idle.Reset(maxIdle) }, func(e *event) error {
 		if e.name == "end" {
-			ended = isOutputEnd(e.data)
+			if ended = isOutputEnd(e.data); !ended && !progress {
+				stopped = errs.New(errs.Unavailable, "%s does not go on: %s", c.addr, shorten(string(e.data)))
+			}
 			c.log("note: the server has ended the stream of events: %s", shorten(string(e.data)))
 			return io.EOF
 		}
+		progress = true
 		idle.Stop() // standard output may be a pager
 		defer idle.Reset(maxIdle)
 		return f.event(ctx, c, e)
@@ -145,7 +151,7 @@ func (f *OutputFollower) Follow(ctx context.Context, c *Client) (ended bool, err
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	case err == io.EOF:
-		return ended, nil
+		return ended, stopped
 	}
 	return false, c.unreadable(err, "events")
 }

@@ -184,14 +184,15 @@ func (d *dispatcher) startKeeper(g *generation) (*ipc.KeysResult, error) {
 // worker of g, as the user of one of the worker's connections.
 func (d *dispatcher) startOutput(g *generation) func(uint64, *work.WorkerChannel, *ipc.Channel) (pool.OutputProcess, error) {
 	return func(client uint64, worker *work.WorkerChannel, to *ipc.Channel) (pool.OutputProcess, error) {
-		p, err := d.output.StartFor(d.starter, g.BuildGeneration.ID, client, service.Hooks{Report: d.reportViolation})
-		if err == nil {
-			if err = p.Introduce(worker, to); err != nil {
-				p.Stop()
-			}
+		if client == 0 && d.config.Switches.BecomeUser { // the parent would end this process
+			return nil, errs.New(errs.Unavailable, "no connection of the user is open")
 		}
+		p, err := d.output.StartFor(d.starter, g.BuildGeneration.ID, client, service.Hooks{Report: d.reportViolation})
 		if err != nil {
-			d.log.Warn("no process reads output", errs.LogAttrs(errs.HintOf(err), "uid", worker.UID, "error", err)...)
+			return nil, err
+		}
+		if err := p.Introduce(worker, to); err != nil {
+			go p.Stop()
 			return nil, err
 		}
 		return p, nil
@@ -207,7 +208,7 @@ func (d *dispatcher) followTokens(g *generation) error {
 		return nil
 	}
 	if g.resolver != nil { // without it, the keeper refuses tokens that act for the members of a group
-		if err := g.resolver.Introduce(&work.KeeperChannel{}, g.keeper.Channel); err != nil {
+		if err := g.resolver.Introduce(&work.KeeperChannel{}, g.keeper.Channel); err != nil && err != error(service.ErrExiting) {
 			return err
 		}
 	}
@@ -243,7 +244,7 @@ func (g *generation) services() (list []*service.Process) {
 // keys. The worker must get all of them before its first connection.
 func (g *generation) provision(worker *work.WorkerChannel, to *ipc.Channel) error {
 	for _, p := range g.services() {
-		if err := p.Introduce(worker, to); err != nil {
+		if err := p.Introduce(worker, to); err != nil && err != error(service.ErrExiting) { // its exit ends the generation
 			return err
 		}
 	}

@@ -88,8 +88,14 @@ func walk(path string, uid uint32) (inode int, err error) {
 	return dir, err
 }
 
-func openPath(dir int, name string) (int, error) {
-	return unix.Openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+// openPath returns a descriptor of the inode called name. First it asks for a
+// directory, because only this makes the kernel mount what is mounted on demand.
+func openPath(dir int, name string) (fd int, err error) {
+	const flags = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	if fd, err = unix.Openat(dir, name, flags|unix.O_DIRECTORY, 0); err == unix.ENOTDIR { // a file or a link
+		fd, err = unix.Openat(dir, name, flags, 0)
+	}
+	return fd, err
 }
 
 // split returns the components of a path. A path that ends with a slash names a

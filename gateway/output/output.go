@@ -87,8 +87,8 @@ func (r *reader) answer(c *service.Client, q *query.ReadOutput) {
 		return
 	}
 	go func() {
+		defer r.pending.Add(-1) // a worker that does not read its answers gets no more
 		part := read(q)
-		r.pending.Add(-1)
 		r.parts.Add(1)
 		if part.State != query.OutputRead {
 			r.refused.Add(1)

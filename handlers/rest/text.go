@@ -58,6 +58,7 @@ func (c *Call) FollowText(next func(context.Context) (*TextPart, error)) error {
 		return c.stream(MediaEvents, func(ctx context.Context, out *eventWriter) { out.followText(ctx, next) })
 	}
 	return c.stream(mediaUTF8, func(ctx context.Context, out *eventWriter) {
+		out.err = out.flush() // a job that writes nothing must not look like a gateway that does not answer
 		for out.err == nil && c.r.Context().Err() == nil {
 			part, err := next(ctx)
 			switch {

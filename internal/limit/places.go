@@ -27,6 +27,11 @@ var (
 	// worker for each group.
 	Identities = semaphore.Row{Name: "workers of users (become_user)", Process: "dispatcher", Key: "user", Setting: "--max-identities", Parts: 4,
 		Wait: 10 * time.Second, Refused: "503", Metric: "schedrestd_workers"}
+
+	// A process can't exit while a file system hangs, even if its user has left. The
+	// parent lets the dispatcher have a hundred processes more than it needs for
+	// workers and services (privsep.Config).
+	OutputProcesses = semaphore.Row{Name: "processes that read output", Process: "dispatcher", Key: "user", Total: 64, Share: 16, Refused: "503"}
 )
 
 // Places of each worker for requests.
@@ -229,7 +234,7 @@ var (
 
 // Places lists all rows of places, in the order of the page.
 var Places = []semaphore.Row{
-	Slots, Waiting, Watching, Identities,
+	Slots, Waiting, Watching, Identities, OutputProcesses,
 	Requests, RefusedConns, Parked, Feeds, Passes, Parsing,
 	AnswerMemory, KeptAnswers, Renderings, NoMemoryLimit,
 	LongRequests, LongConns, Bursts, Estimates, Probes, AccountingCalls, IdleSessions, TokenQuestions,

@@ -182,7 +182,7 @@ var keeperRows = []row{
 // can't see paths.
 var outputRows = []row{
 	{sys("openat", unix.SYS_OPENAT), allow, []test{
-		is(2, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC).named("O_PATH|O_RDONLY"),
+		is(2, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC).named("O_PATH|O_RDONLY"),
 	}, "directories, links and files of output; opening for writing kills"},
 	{sys("readlinkat", unix.SYS_READLINKAT), allow, nil, "links in the path of a file"},
 	{sys("fstatfs", unix.SYS_FSTATFS), allow, nil, "whether the kernel makes up a file"},

@@ -2,8 +2,10 @@ package pool
 
 import (
 	"errors"
+	"log/slog"
 	"time"
 
+	"schedrestd/internal/errs"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -36,32 +38,37 @@ func (p *Pool) askOutput(w *worker) error {
 		p.refuseOutput(w, "the process that reads output has just exited")
 		return nil
 	}
+	place := p.outputs.Empty(p.identity.UID)
+	if !place.Grow(1) {
+		p.refuseOutput(w, "too many processes read output")
+		return nil
+	}
 	w.output.starting, w.output.lastAt = true, time.Now()
-	// Any connection will do: all connections of a worker with become_user have
-	// the same user.
+	// All connections of a worker with become_user have the same uid and gid, but a
+	// new login may have more groups.
 	var client uint64
 	for _, c := range w.held {
-		client = c.Arrival
+		client = max(client, c.Arrival)
 	}
-	p.gen.Hold()
+	p.gen.Hold() // until the process has started; the worker needs the generation anyway
 	go func() {
 		process, err := p.gen.Output(client, Describe(w.Process, w.requests), w.Channel)
 		p.Do(func() {
-			w.output.starting = false
-			if err != nil {
+			p.gen.Release()
+			w.output.starting, w.output.process = false, process
+			switch {
+			case err != nil:
+				w.output.process = nil
+				p.logFailure(slog.LevelWarn, "no process reads output", errs.LogAttrs(errs.HintOf(err), "uid", p.identity.UID, "error", err)...)
 				p.refuseOutput(w, err.Error())
-				p.gen.Release()
-				return
-			}
-			w.output.process = process
-			if p.workers[w.Number] != w {
+			case p.workers[w.Number] != w:
 				w.output.stop()
 			}
 		})
 		if err == nil {
-			process.Wait()
-			p.Do(p.gen.Release)
+			process.Wait() // a file system that hangs may keep it from exiting
 		}
+		place.Release()
 	}()
 	return nil
 }

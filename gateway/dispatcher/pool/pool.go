@@ -6,6 +6,7 @@ import (
 	"schedrestd/gateway/dispatcher/admission"
 	"schedrestd/gateway/dispatcher/process"
 	"schedrestd/gateway/dispatcher/relay"
+	"schedrestd/internal/semaphore"
 	"schedrestd/security"
 )
 
@@ -23,6 +24,8 @@ type Set struct {
 	// Counts of events in all lazy pools. The log lines about these events are
 	// limited, because users can start and end the workers of these pools.
 	failures, routine *limitedCount
+
+	outputs *semaphore.Semaphore[uint32] // processes that read output, by the uid of their user
 }
 
 // A Pool manages the workers of one identity. It has two places for workers by

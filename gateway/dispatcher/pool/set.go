@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
+	"schedrestd/internal/semaphore"
 )
 
 // NewSet returns a Set without pools, and starts its loop. The field Starter
@@ -11,7 +13,7 @@ import (
 func NewSet(o Options) *Set {
 	l := NewLoop()
 	s := &Set{Loop: l, Slots: newSlots(o, l), pools: map[*Pool]struct{}{}, Done: make(chan struct{}),
-		failures: newLimitedCount(), routine: newLimitedCount()}
+		failures: newLimitedCount(), routine: newLimitedCount(), outputs: semaphore.New[uint32](limit.OutputProcesses)}
 	s.Slots.checkSilent = func() { s.each((*Pool).excuseUnresponsive) }
 	go l.Run()
 	return s

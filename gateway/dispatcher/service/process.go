@@ -194,6 +194,9 @@ func (p *Process) Exited() bool {
 	}
 }
 
+// ErrExiting is the error of Introduce for a service that is exiting.
+var ErrExiting = errs.New(errs.Unavailable, "the service is exiting")
+
 // Introduce connects the service and a client, which is a ready worker or, for the
 // resolver, the keeper: it creates a channel, and sends each of the two processes
 // one end. The argument client is the message with the service's end, and to is the
@@ -206,7 +209,7 @@ func (p *Process) Introduce(client ipc.Message, to *ipc.Channel) error {
 	defer unix.Close(fds[0])
 	defer unix.Close(fds[1])
 	if p.Channel.Send(client, fds[0]) != nil {
-		return nil // the service is exiting, which ends the generation
+		return ErrExiting
 	}
 	return ipc.IgnoreClosed(to.Send(&work.ServiceChannel{Service: p.spec.Role}, fds[1]))
 }

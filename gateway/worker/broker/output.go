@@ -133,9 +133,13 @@ func (o *Output) connected(ctx context.Context) (*link, error) {
 		if start.err != nil {
 			return nil, start.err
 		}
-		return o.service.connected()
+		if l := o.service.link.Load(); l != nil {
+			return l, nil
+		}
+		return nil, errNoStart // it has already exited
 	case <-ctx.Done():
 		if context.Cause(ctx) == errOutputHangs {
+			o.forget(start)
 			return nil, errNoStart
 		}
 		return nil, context.Cause(ctx)
@@ -152,6 +156,16 @@ func (o *Output) connect(fd int) error {
 // refuse notes why there is no process.
 func (o *Output) refuse(m *work.NoOutput) {
 	o.settle(errs.New(errs.Unavailable, "output can't be read at present: %s", m.Reason))
+}
+
+// forget gives up a question to the dispatcher that was not answered, so that the next
+// request asks again.
+func (o *Output) forget(start *startOfOutput) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.asked == start {
+		o.asked = nil
+	}
 }
 
 // settle ends the question to the dispatcher.
