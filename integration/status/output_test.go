@@ -105,6 +105,7 @@ printf 'the end'`, map[string]any{"standard_output": "out-%j", "standard_error":
 	// Jobs without separate errors, without output, and whose file has gone.
 	for _, tt := range []struct{ script, file, want string }{{"true", "empty", "The file is empty."}, {"rm gone", "gone", "The file can't be found:"}, {"true", "/dev/null", "You may not read this file:"}} {
 		id := submit(tt.script, map[string]any{"standard_output": tt.file})
+		l.Request("GET", fmt.Sprint("/sched/", harness.Version, "/job/", id, "?until=ended&wait=30"), "", "X-SCHED-USER-TOKEN:").Want(t, 200) // so that the file has gone
 		p.Show(fmt.Sprint("job/", id))
 		p.AwaitText(tt.want)
 		if p.Eval(`document.querySelector(".card .segments") === null`) != true {
