@@ -116,6 +116,10 @@ printf 'the end'`, map[string]any{"standard_output": "out-%j", "standard_error":
 
 	// A long line without an end is read again and again.
 	id = submit(`head -c 300000 /dev/zero | tr '\0' x; while [ ! -e stop ]; do sleep 0.1; done; printf y`, map[string]any{"standard_output": "long"})
+	harness.Eventually(t, "the line is written", func() bool { // what comes while the page follows is not cut
+		info, err := os.Stat(filepath.Join(l.Work, "long"))
+		return err == nil && info.Size() == 300_000
+	})
 	p.Show(fmt.Sprint("job/", id))
 	output("the end of the line is shown", `text.length === 100000`)
 	harness.Must(t, os.WriteFile(filepath.Join(l.Work, "stop"), nil, 0o644))
