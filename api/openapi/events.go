@@ -34,13 +34,22 @@ func (d *writer) text() {
 		kinds = append(kinds, "text/event-stream")
 	}
 	for _, kind := range kinds {
-		d.Key(kind)
-		d.BeginObject()
-		d.Key("schema")
-		d.BeginObject()
-		d.pair("type", "string")
-		d.EndObject()
-		d.EndObject()
+		d.textMedia(kind, "")
+	}
+	d.EndObject()
+}
+
+// textMedia writes a media type whose content is text, and its example unless that
+// is "".
+func (d *writer) textMedia(kind, example string) {
+	d.Key(kind)
+	d.BeginObject()
+	d.Key("schema")
+	d.BeginObject()
+	d.pair("type", "string")
+	d.EndObject()
+	if example != "" {
+		d.pair("example", example)
 	}
 	d.EndObject()
 }
@@ -51,12 +60,5 @@ func (d *writer) text() {
 // has this media type, and only in the spelling that clients of slurmrestd do not
 // use.
 func (d *writer) events(collection string) {
-	d.Key("text/event-stream")
-	d.BeginObject()
-	d.Key("schema")
-	d.BeginObject()
-	d.pair("type", "string")
-	d.EndObject()
-	d.pair("example", "event: snapshot\nid: 9A7LC1KDWaIpLMUj1YABhg\ndata: {\""+collection+"\":[],\"more\":false}\n\n")
-	d.EndObject()
+	d.textMedia("text/event-stream", "event: snapshot\nid: 9A7LC1KDWaIpLMUj1YABhg\ndata: {\""+collection+"\":[],\"more\":false}\n\n")
 }

@@ -216,13 +216,7 @@ func (d *writer) contentWith(v schema.View, example, collection string, csv bool
 		d.events(collection)
 	}
 	if csv && d.Served {
-		d.Key("text/csv")
-		d.BeginObject()
-		d.Key("schema")
-		d.BeginObject()
-		d.pair("type", "string")
-		d.EndObject()
-		d.EndObject()
+		d.textMedia("text/csv", "")
 	}
 	d.EndObject()
 }

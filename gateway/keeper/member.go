@@ -13,15 +13,12 @@ import (
 	"time"
 
 	"schedrestd/auth/gatewaytoken"
+	"schedrestd/become"
 	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 )
-
-// kernelNobody is what the kernel shows for an id that is unknown in a user
-// namespace. It is also the user nobody.
-const kernelNobody = 65534
 
 // ownUID is the uid of this process, which is that of a user if root did not start
 // the gateway.
@@ -39,7 +36,7 @@ func (r *register) canBeMember(name string) bool {
 // names any user, and could act for each of them with a stolen token.
 func (r *register) permits(m *query.Membership, worker uint32) bool {
 	switch m.UID {
-	case 0, ipc.NoID, kernelNobody, r.schedUID, ownUID, worker:
+	case 0, ipc.NoID, become.Overflow, r.schedUID, ownUID, worker:
 		return false
 	}
 	return m.Member && m.UID >= r.minUID
