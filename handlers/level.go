@@ -14,8 +14,7 @@ import (
 // The type levels finds out which users are operators or administrators, for whom
 // the token of a portal does not act: a stolen one must do nothing that concerns the
 // whole cluster. It asks the accounting daemon, as the user, and remembers the answer
-// for a while. If there is none, nobody knows what the user may do, so the request
-// is refused.
+// for a while. Without an answer, the request is refused.
 //
 // This check is the worker's. It does not hold if an attacker controls the worker.
 type levels struct {
