@@ -85,9 +85,9 @@ var allowedImports = map[string][]string{
 	"gateway/dispatcher/tokenfile": {"auth/gatewaytoken", "internal/errs", "internal/guard", "ipc"},
 	"gateway/endpoint":             {"become", "internal/errs", "internal/guard", "internal/socket", "ipc"},
 	"gateway/exporter":             {"gateway/service", "internal/limit", "internal/penalty", "internal/release", "internal/semaphore", "ipc", "metric", "metric/table", "security", "security/self"},
-	"gateway/fetcher":              {"conf", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/printable", "model", "rpc/confserver", "rpc/serveruid"},           // linked into schedrestd-config, which needs no client
-	"gateway/fetcher/confined":     {"conf", "gateway/fetcher", "rpc/confserver", "rpc/confserver/request", "rpc/tlsconn", "security", "security/self"},                                                 // parses answers of a controller
-	"gateway/keeper":               {"auth/gatewaytoken", "become", "gateway/service", "internal/hmackey", "internal/limit", "internal/rate", "internal/semaphore", "ipc", "security", "security/self"}, // holds keys
+	"gateway/fetcher":              {"conf", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/printable", "model", "rpc/confserver", "rpc/serveruid"},                        // linked into schedrestd-config, which needs no client
+	"gateway/fetcher/confined":     {"conf", "gateway/fetcher", "rpc/confserver", "rpc/confserver/request", "rpc/tlsconn", "security", "security/self"},                                                              // parses answers of a controller
+	"gateway/keeper":               {"api/scope", "auth/gatewaytoken", "become", "gateway/service", "internal/hmackey", "internal/limit", "internal/rate", "internal/semaphore", "ipc", "security", "security/self"}, // holds keys
 	"gateway/plan":                 {"api/scope", "become", "become/subuid", "conf", "gateway/endpoint", "gateway/fetcher", "internal/completion", "internal/errs", "internal/excerpt", "internal/feature", "internal/guard", "internal/loglevel", "internal/release", "internal/typo", "internal/zone", "ipc", "rpc/confserver", "rpc/munge", "rpc/tlsconn", "security/self"},
 	"gateway/proof":                {"gateway/confinement", "internal/errs", "internal/limit", "ipc", "security", "security/self"}, // runs with the rights of a worker
 	"gateway/output":               {"gateway/service", "ipc", "security", "security/self"},

@@ -143,6 +143,16 @@ func (c Credential) tokenProof() (*proof, error) {
 	return p.proof(hashOf(c.Token)), nil
 }
 
+// HS256 returns what the signature of c's token covers, and whether it is that of a
+// gateway token. If ok is false, c has no token, or one that another key has signed.
+func (c Credential) HS256() (s Signature, gateway, ok bool) {
+	p, err := c.tokenProof()
+	if c.Local || err != nil || p.alg != hs256 {
+		return s, false, false
+	}
+	return p.Signature, p.gateway, true
+}
+
 // User returns the user that the credential claims, as a text. The claim may be
 // forged. Until the credential is authenticated, the text is only for logs.
 func (c Credential) User() string {

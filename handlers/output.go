@@ -13,15 +13,23 @@ import (
 	"unicode/utf8"
 
 	"schedrestd/api"
+	"schedrestd/auth"
 	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
-// OutputFiles reads files of one user, as this user: the output of the user's
-// jobs.
+// OutputFiles reads files of users, as these users: the output of their jobs.
 type OutputFiles interface {
+	// Of returns what reads the files of the user of a request with a verified
+	// credential. Its errors are Denied, Unavailable, and Unauthenticated for a
+	// token that is no longer accepted.
+	Of(ctx context.Context, c auth.Credential) (UserFiles, error)
+}
+
+// UserFiles reads files of one user.
+type UserFiles interface {
 	// Owner returns the uid of this user.
 	Owner() uint32
 
@@ -80,6 +88,7 @@ type output struct {
 	params *api.OutputParams
 	path   func(*api.JobRow) string
 
+	files UserFiles
 	file  string // path of the file
 	ended bool   // the job has ended
 	begun bool   // the job has started
@@ -96,8 +105,11 @@ func (o *output) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	owner := o.Output.Owner()
 	client := o.c.Client()
+	if o.files, err = o.Output.Of(ctx, client); err != nil {
+		return err
+	}
+	owner := o.files.Owner()
 	isOwner := client.Local && client.UID == owner || !client.Local && o.userID(o.c, o.c.User()) == model.Some(owner)
 	if row.UserID != owner || !isOwner {
 		return errs.New(errs.Denied, "only the user of a job can read its output, and only at a gateway that serves this user").WithSource(rest.InPath + "job_id")
@@ -145,7 +157,7 @@ func (o *output) job(ctx context.Context) (row *api.JobRow, err error) {
 // from the job's record.
 func (o *output) read(ctx context.Context, part OutputPart) (OutputData, error) {
 	part.Path = o.file
-	data, err := o.Output.ReadOutput(ctx, part)
+	data, err := o.files.ReadOutput(ctx, part)
 	if e, ok := errors.AsType[*errs.Error](err); ok {
 		copied := *e
 		copied.Message = o.file + ": " + e.Message

@@ -27,6 +27,8 @@ type outputFile struct {
 	paths []string
 }
 
+func (o *outputFile) Of(context.Context, auth.Credential) (UserFiles, error) { return o, nil }
+
 func (o *outputFile) Owner() uint32 { return 20001 }
 
 func (o *outputFile) ReadOutput(_ context.Context, p OutputPart) (d OutputData, err error) {

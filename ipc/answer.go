@@ -4,7 +4,7 @@ import "strings"
 
 // Ready reports that the process attributes are as expected, that the sandbox
 // is active and was tested, and that the process serves. The fields are those
-// of security.Sandbox.
+// of sandbox.Layers.
 type Ready struct {
 	Filter   bool
 	Audit    bool
@@ -20,9 +20,6 @@ const MaxReason = 1024
 // Refused reports that the process will not serve, and why. The process wrote
 // the text, so the parent shortens and escapes it before it reaches a log.
 type Refused struct{ Reason string }
-
-// NewRefused returns a Refused with reason, truncated to MaxReason.
-func NewRefused(reason string) *Refused { return &Refused{Reason: TruncateReason(reason)} }
 
 // TruncateReason returns at most MaxReason bytes of reason, without invalid
 // UTF-8.

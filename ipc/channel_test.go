@@ -250,7 +250,7 @@ func TestOtherBuild(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "from the same build") {
 			t.Fatalf("%s of %d bytes: %v", ipc.Kind(frame[0]), len(frame), err)
 		}
-		if err := worker.Send(ipc.NewRefused(err.Error())); err != nil {
+		if err := worker.Send(&ipc.Refused{Reason: ipc.TruncateReason(err.Error())}); err != nil {
 			t.Fatal(err)
 		}
 		if m, err := parent.Receive(); err != nil || ipc.KindOf(m.Message) != ipc.KindOf(new(ipc.Refused)) {

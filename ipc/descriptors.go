@@ -30,12 +30,8 @@ func parseFDs(oob []byte) (fds []int, err error) {
 		return nil, errors.New("has a control message that can't be parsed")
 	}
 	for i := range list {
-		if list[i].Header.Level != unix.SOL_SOCKET || list[i].Header.Type != unix.SCM_RIGHTS {
+		if list[i].Header.Level != unix.SOL_SOCKET || list[i].Header.Type != unix.SCM_RIGHTS || len(list[i].Data)%4 != 0 { // ParseUnixRights would index past the end of half a descriptor
 			err = errors.New("has a control message that is not about descriptors")
-			continue
-		}
-		if len(list[i].Data)%4 != 0 { // ParseUnixRights would index past the end
-			err = errors.New("has half a descriptor")
 			continue
 		}
 		more, moreErr := unix.ParseUnixRights(&list[i])

@@ -143,7 +143,7 @@ type StartProcess struct {
 	Number     uint32 // number of the process; greater than all earlier numbers
 	Role       Role
 	Generation uint32
-	Client     uint64 // the worker, or the process that reads output, runs as the user of the Arrival with this ID; 0: as the user in DispatcherSetup
+	Client     uint64 // the worker, or the process that reads output, runs as the user of the Arrival or of the Vouched with this number; 0: as the user in DispatcherSetup
 	Threads    uint32 // threads that run concurrently
 	Requests   uint32 // requests that a worker may answer concurrently
 }

@@ -18,6 +18,36 @@ type SecretKeys struct {
 
 func (s *SecretKeys) Walk(w *Walker) { w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.Current) }
 
+// KeeperChannels gives the keeper its ends of two channels: to the parent, and to the
+// resolver. The dispatcher has no part in them: it must choose neither as whom a
+// process runs, nor who is a member of a group.
+type KeeperChannels struct{}
+
+func (*KeeperChannels) Walk(*Walker) {}
+
+// KeeperChannel gives the resolver its end of a channel to the keeper.
+type KeeperChannel struct{}
+
+func (*KeeperChannel) Walk(*Walker) {}
+
+// Vouch reports that the keeper has verified a token of a user. For a minute, the
+// parent starts processes of this user that read output.
+type Vouch struct {
+	UID, GID uint32
+	Groups   []uint32 // supplementary
+}
+
+func (v *Vouch) Walk(w *Walker) {
+	w.Fields(&v.UID, &v.GID)
+	List(w, &v.Groups, maxGroups, 4, func(gid *uint32) { w.Fields(gid) })
+}
+
+// Vouched answers a Vouch with the number that stands for the user in StartProcess,
+// or with 0 if no process may run as this user.
+type Vouched struct{ Client uint64 }
+
+func (v *Vouched) Walk(w *Walker) { w.Fields(&v.Client) }
+
 // KeysResult reports whether a process uses the keys that it has received. The
 // keeper sends KeysResult as the answer to SecretKeys, and a worker as the
 // answer to Keys.

@@ -17,7 +17,7 @@ const (
 	Auditor
 	Config
 	Dispatcher
-	Acceptor // the part of the parent that accepts connections
+	Acceptor // the part of the parent that accepts connections, and believes the keeper about users
 	Exporter
 	Output
 )

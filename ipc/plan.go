@@ -133,6 +133,7 @@ type Service struct {
 	SchedUser   string   // from the configuration; "" means root
 	SchedUID    uint32
 	SchedGroups []uint32
+	MinUID      uint32   // lowest uid of a user for whom the keeper can vouch
 	Privileged  []string // every name of root and SchedUser
 }
 
@@ -146,7 +147,7 @@ func (s *Service) Walk(w *Walker) {
 	w.Text(3*maxName, &s.Options)
 	List(w, &s.RootGroups, maxGroups, 4, func(gid *uint32) { w.Fields(gid) })
 	w.Text(maxName, &s.SchedUser)
-	w.Fields(&s.SchedUID)
+	w.Fields(&s.SchedUID, &s.MinUID)
 	List(w, &s.SchedGroups, maxGroups, 4, func(gid *uint32) { w.Fields(gid) })
 	List(w, &s.Privileged, maxNames, 2, func(t *string) { w.Text(maxName, t) })
 }

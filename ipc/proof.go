@@ -28,21 +28,14 @@ const DeathTests = 8
 // Facts for the page that --check-confinement prints. Each fact is passed as
 // one argument, NAME=VALUE or only NAME.
 const (
-	FactPart     = "part"     // a part of the confinement: its name, its state (below) and the reason, separated by tabs
-	FactRoot     = "root"     // the gateway was started as root
-	FactName     = "name"     // the serving user
-	FactUID      = "uid"      // … its uid
-	FactUnfit    = "unfit"    // why the serving user is accepted only with disable_user_check
-	FactBecome   = "become"   // become_user
-	FactLocal    = "local"    // peers that the kernel identifies are served
-	FactMunge    = "munge"    // workers connect to munged, or to a socket of auth/slurm
-	FactDial     = "dial"     // workers connect to daemons over TCP; the value is a worker's limit on open descriptors
-	FactTLS      = "tls"      // there is a TLS key
-	FactTokens   = "tokens"   // there is a token key
-	FactTasks    = "tasks"    // the process limit of a worker's user
-	FactKeeper   = "keeper"   // a keeper was started; the value is its uid
-	FactFailed   = "failed"   // a worker or the keeper could not be started
-	FactRequired = "required" // the configuration requires all parts
+	FactPart   = "part"   // a part of the confinement: its name, its state (below) and the reason, separated by tabs
+	FactRoot   = "root"   // the gateway was started as root
+	FactName   = "name"   // the serving user
+	FactUID    = "uid"    // … its uid
+	FactUnfit  = "unfit"  // why the serving user is accepted only with disable_user_check
+	FactTasks  = "tasks"  // the process limit of a worker's user
+	FactKeeper = "keeper" // a keeper was started; the value is its uid
+	FactFailed = "failed" // a worker or the keeper could not be started
 )
 
 // Part is a part of the confinement that a worker inherits.

@@ -85,6 +85,14 @@ var _ = Register(
 	// whether the keys are in use; if not, which key can't be used, and why; a
 	// worker gets connections only after it has sent KeysResult
 	Of[KeysResult](34, Keeper|Worker, Dispatcher, In(Handover, Serving), 4, 4+MaxReason, 0, Initial),
+	// channels to the parent, on which the keeper can vouch for users, and to the resolver
+	Of[KeeperChannels](115, Parent, Keeper, In(Proving, Handover), 0, 0, 2, Initial),
+	// the channel to the keeper, which asks who is a member of a group
+	Of[KeeperChannel](108, Parent, Resolver, In(Proving, Handover, Serving), 0, 0, 1, Initial),
+	// the keeper has verified a token of the user with these ids
+	Of[Vouch](116, Keeper, Acceptor, In(Initial), 10, 10+4*maxGroups, 0, Initial),
+	// the number that stands for this user, or 0 if no process may run as this user
+	Of[Vouched](117, Acceptor, Keeper, In(Initial), 8, 8, 0, Initial),
 	// the audit log, open for appending; its owner, mode and directory were checked; it replaces the previous one
 	Of[LogFD](53, Parent, Auditor, In(Proving, Handover, Serving), 4, 4, 1, Initial),
 	// the file of Idempotency-Keys, open for reading and writing; its owner, mode and directory were checked
@@ -117,7 +125,7 @@ var _ = Register(
 	Of[PlanFailed](70, Config, Parent, In(Configured), 5, 5+2*maxCause, 0, Closed),
 	// what the parent needs from the command line, environment and
 	// configuration; after a Plan, no more files can be requested
-	Of[Plan](71, Config, Parent, In(Configured), 102, MaxMessage-1, 0, Planned),
+	Of[Plan](71, Config, Parent, In(Configured), 106, MaxMessage-1, 0, Planned),
 	// an address to listen on
 	Of[PlanListen](72, Config, Parent, In(Planned), 9, 9+maxListen+maxSocketPath+maxBound*(2+maxNetip), 0, Initial),
 	// ranges of subordinate uids, in ascending order

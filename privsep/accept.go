@@ -8,10 +8,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/become"
 	"schedrestd/internal/fdpass"
 	"schedrestd/internal/notify"
 	"schedrestd/ipc"
 	"schedrestd/privsep/listen"
+	"schedrestd/security"
 )
 
 // startAccepting gives the dispatcher a channel for connections. If no
@@ -99,11 +101,11 @@ func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 	}
 }
 
-// maxPeersInTransit is the number of connections that may be open beyond the
+// maxClientsInTransit is the number of connections that may be open beyond the
 // dispatcher's limits. They are on their way to the dispatcher, or are being
 // turned away. The parent also remembers as many connections that are closed
 // before it checks which are open.
-const maxPeersInTransit = 10_000
+const maxClientsInTransit = 10_000
 
 // warnInterval is the time between two warnings about a user whose connections are
 // closed.
@@ -121,11 +123,11 @@ func (m *monitor) passConn(l *listen.Listener, fd int, facts ipc.Connection, err
 		a.DenyReason = m.service.RefusalReason(facts, switches.DisableUserCheck)
 		if a.DenyReason == "" {
 			m.postAndWait(func() {
-				if a.ID, err = m.peers.add(fd, ids{facts.UID, facts.GID}); err != nil {
+				if a.ID, err = m.clients.Add(fd, security.Identity{UID: facts.UID, GID: facts.GID, Groups: become.PeerGroups(fd)}); err != nil {
 					a.DenyReason = err.Error()
 				}
-				if m.peers.exceedMax() && m.dispatcher != nil {
-					m.dispatcher.killWithReason(fmt.Sprintf("holds more than %d connections", m.peers.max))
+				if m.clients.IsFull() && m.dispatcher != nil {
+					m.dispatcher.killWithReason(fmt.Sprintf("holds more than %d connections", m.clients.Max))
 				}
 			})
 		}

@@ -23,6 +23,7 @@ type generation struct {
 	keys            *keys.Keys
 	requireNewCerts bool // reject the generation if its new certificates are unusable
 	startedAt       time.Time
+	resolver        *ipc.Channel   // to its resolver; nil: none was started
 	spawner         *spawn.Spawner // the monitor's confinedSpawner when this generation was announced
 }
 

@@ -22,7 +22,7 @@ import (
 	"schedrestd/privsep/listen"
 	"schedrestd/privsep/program"
 	"schedrestd/privsep/spawn"
-	"schedrestd/security"
+	"schedrestd/security/clients"
 )
 
 // monitor is the state of the parent. Only the goroutine that runs the method
@@ -37,10 +37,10 @@ type monitor struct {
 	programs          program.Set
 	confinedSpawner   *spawn.Spawner // of confined processes
 	spareSpawners     []*spawn.Spawner
-	confinementParts  []ipc.Part       // of the confinement, for the log
-	workerSandbox     security.Sandbox // what the proof at the start reported
-	resolverSpawner   *spawn.Spawner   // of the resolver
-	dispatcherSpawner *spawn.Spawner   // of the dispatcher
+	confinementParts  []ipc.Part     // of the confinement, for the log
+	workerSandbox     ipc.Ready      // what the proof at the start reported
+	resolverSpawner   *spawn.Spawner // of the resolver
+	dispatcherSpawner *spawn.Spawner // of the dispatcher
 	events            chan func()
 	done              chan struct{} // closed when the loop stops handling events
 
@@ -50,7 +50,7 @@ type monitor struct {
 	accepting      bool                        // acceptors run
 	arrivals       *rate.Buckets[uint32]       // connections to UNIX sockets, by user
 	acceptors      sync.WaitGroup
-	peers          *peers // with become_user
+	clients        *clients.Set
 
 	generations       map[uint32]*generation     // that the dispatcher has not released
 	current           atomic.Pointer[generation] // in force; at first one with the id 0, the first configuration and no keys
@@ -107,10 +107,7 @@ func (m *monitor) loop(signals <-chan os.Signal) error {
 	if err := m.startDispatcher(); err != nil {
 		return err
 	}
-	keyTicker, pingTicker, peerTicker := time.NewTicker(m.config().Limits.KeyCheck), time.NewTicker(m.config().Limits.Ping/4), time.NewTicker(m.config().Limits.PeerCheck)
-	defer keyTicker.Stop()
-	defer pingTicker.Stop()
-	defer peerTicker.Stop()
+	keyTick, pingTick, clientTick := time.Tick(m.config().Limits.KeyCheck), time.Tick(m.config().Limits.Ping/4), time.Tick(m.config().Limits.PeerCheck)
 	var duplicateUntil time.Time
 	for {
 		select {
@@ -120,11 +117,11 @@ func (m *monitor) loop(signals <-chan os.Signal) error {
 			if err := m.replaceSpawner(); err != nil {
 				return err
 			}
-		case <-keyTicker.C:
+		case <-keyTick:
 			m.checkKeyFiles()
-		case <-pingTicker.C:
+		case <-pingTick:
 			m.ping()
-		case <-peerTicker.C:
+		case <-clientTick:
 			m.endAbandonedWorkers()
 		case s := <-signals:
 			switch {
@@ -285,7 +282,7 @@ func (m *monitor) sendTo(d *dispatcherProcess, msg ipc.Message, fds ...int) {
 func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 	switch msg := msg.(type) {
 	case *ipc.Ready:
-		return m.configureDispatcher(d, security.Sandbox(*msg))
+		return m.configureDispatcher(d)
 	case *ipc.Refused:
 		return errs.New(errs.Denied, "the dispatcher cannot serve: %s", msg.Reason)
 	case *ipc.Pong:
@@ -339,13 +336,13 @@ func (d *dispatcherProcess) isServing() bool { return d != nil && d.Channel.Phas
 
 // configureDispatcher sends the dispatcher everything that it needs to serve.
 // The dispatcher has just reported that it is ready.
-func (m *monitor) configureDispatcher(d *dispatcherProcess, enforced security.Sandbox) error {
+func (m *monitor) configureDispatcher(d *dispatcherProcess) error {
 	c := m.config()
 	d.killTimer.Stop()
-	c.Log.Info("dispatcher ready", "pid", d.PID, "sandbox", enforced.String(), "took", time.Since(d.startedAt).Round(10*time.Microsecond))
+	c.Log.Info("dispatcher ready", "pid", d.PID, "took", time.Since(d.startedAt).Round(10*time.Microsecond))
 	worker := c.defaultIdentity(m.service)
 	m.send(&ipc.DispatcherSetup{Run: c.Run, Name: worker.Name, UID: worker.UID, GID: worker.GID, StartLimit: c.Limits.Start, PingTimeout: c.Limits.Ping,
-		Sandbox: ipc.Ready(m.workerSandbox), Confinement: m.confinementParts})
+		Sandbox: m.workerSandbox, Confinement: m.confinementParts})
 	for _, l := range m.listeners {
 		m.send(&l.Listening)
 	}
@@ -383,7 +380,7 @@ func (m *monitor) handleDispatcherExit(d *dispatcherProcess) {
 		m.endRun(err)
 		return
 	}
-	clear(m.peers.byID)
+	m.clients.Forget()
 	if g := m.nextGeneration; g != nil { // this generation may be why the dispatcher exited, so it is not tried again
 		m.nextGeneration = nil
 		m.rejectGeneration(g, err)

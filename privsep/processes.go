@@ -3,6 +3,7 @@ package privsep
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"schedrestd/internal/errs"
 	"schedrestd/ipc"
@@ -13,8 +14,8 @@ import (
 // runningProcess is a process that the dispatcher asked for.
 type runningProcess struct {
 	*spawn.Child
-	isUsersOwn bool // with become_user: it runs as the user of a connection
-	isAuditor  bool // Child.Channel stays open, because the parent sends the auditor files later, too
+	isUsersOwn bool // it runs as the user of a connection, or of a token
+	isAuditor  bool // it gets files later, too
 }
 
 // handleStart starts a process that the dispatcher asks for, and sends the
@@ -23,12 +24,12 @@ type runningProcess struct {
 func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.StartProcess) error {
 	g, c := m.generations[r.Generation], m.config()
 	switch {
-	case r.Number <= d.lastProcessNumber || g == nil || m.programs[r.Role] == nil || r.Role == ipc.Dispatcher || r.Role == ipc.Keeper && g != m.nextGeneration || r.Threads < 1 || r.Threads > c.Threads:
+	case r.Number <= d.lastProcessNumber || g == nil || m.programs[r.Role] == nil || r.Role == ipc.Dispatcher || r.Role == ipc.Keeper && (g != m.nextGeneration || g.resolver == nil) || r.Threads < 1 || r.Threads > c.Threads:
 		return fmt.Errorf("requested process %d of generation %d with %d threads, with the role %s", r.Number, r.Generation, r.Threads, r.Role)
 	case r.Role == ipc.Auditor && m.auditLog == nil:
 		return errors.New("requested an auditor without an audit log")
-	case r.Role == ipc.Output && (!c.Switches.Output || m.service.Root && (!c.Switches.BecomeUser || r.Client == 0)):
-		return errors.New("requested a process that reads output, but for no user whom the kernel has named")
+	case r.Role == ipc.Output && (!c.Switches.Output || m.service.Root && r.Client == 0):
+		return errors.New("requested a process that reads output, but for no user whom the kernel or the keeper has named")
 	case len(d.processes) >= c.maxProcesses():
 		return fmt.Errorf("requested more than %d processes", c.maxProcesses())
 	}
@@ -38,11 +39,15 @@ func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.StartProcess) error {
 		m.send(&ipc.StartFailed{Number: r.Number, Failure: ipc.FailureOf(err)})
 		return nil
 	}
-	p := &runningProcess{child, (r.Role == ipc.Worker || r.Role == ipc.Output) && r.Client != 0 && c.Switches.BecomeUser, r.Role == ipc.Auditor}
+	p := &runningProcess{child, r.Client != 0 && (r.Role == ipc.Output || r.Role == ipc.Worker && c.Switches.BecomeUser), r.Role == ipc.Auditor}
 	d.processes[r.Number] = p
 	if !p.isAuditor {
 		m.handOverProcess(d, r.Number, child)
-		child.Channel.Close()
+		if r.Role == ipc.Resolver { // it gets a channel to each keeper later
+			g.resolver = child.Channel
+		} else {
+			child.Channel.Close()
+		}
 		return nil
 	}
 	go func() { // the audit log may be on a file system that hangs
@@ -99,6 +104,9 @@ func (m *monitor) startProcess(g *generation, r *ipc.StartProcess) (child *spawn
 	if err == nil && r.Role == ipc.Keeper {
 		secret, fds := g.keys.KeeperMessage()
 		err = ipc.IgnoreClosed(child.Channel.TrySend(secret, fds...))
+		if err == nil {
+			err = m.connectKeeper(g, child)
+		}
 	}
 	if err == nil && r.Role == ipc.Exporter {
 		for _, l := range m.metricsListeners {
@@ -116,15 +124,31 @@ func (m *monitor) identityFor(r *ipc.StartProcess) (security.Identity, error) {
 	switch {
 	case m.inetdClient != nil:
 		return m.service.Identity, nil
-	case !m.config().Switches.BecomeUser || r.Client == 0:
+	case r.Client == 0 || !m.config().Switches.BecomeUser && (r.Role == ipc.Worker || !m.service.Root):
 		return m.config().defaultIdentity(m.service), nil
 	}
-	client, ok := m.peers.find(r.Client)
+	id, ok := m.clients.Find(r.Client)
 	if !ok {
-		return security.Identity{}, errs.New(errs.Unavailable, "the connection for which the %s was requested is closed", r.Role)
+		return security.Identity{}, errs.New(errs.Unavailable, "the connection for which the %s was requested is closed, or its token is no longer verified", r.Role)
 	}
 	if r.Role == ipc.Worker {
-		client.groups = nil
+		id.Groups = nil
 	}
-	return security.Identity{UID: client.uid, GID: client.gid, Groups: client.groups}, nil
+	return id, nil
+}
+
+// endAbandonedWorkers kills the workers of users who have had no connection for
+// Limits.Absence. Otherwise a compromised dispatcher could act as such a user
+// through a worker that it never ends.
+func (m *monitor) endAbandonedWorkers() {
+	seen := m.clients.Seen(time.Now(), m.config().Limits.Absence)
+	if m.dispatcher == nil || m.inetdClient != nil {
+		return
+	}
+	for _, p := range m.dispatcher.processes {
+		if p.isUsersOwn && !seen(p.UID, p.GID) {
+			m.config().Log.Error("worker terminated", "uid", p.UID, "because", "its user has no connection")
+			p.Kill()
+		}
+	}
 }

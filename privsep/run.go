@@ -12,7 +12,8 @@
 // The parent does not trust the dispatcher. The dispatcher names roles and
 // connections, but never a program, a path, or a uid. A worker runs as the
 // configured user, or as the user at the other end of a connection that the
-// parent itself accepted and checked. The parent kills a dispatcher that sends
+// parent itself accepted and checked. A process that reads the output of jobs may also
+// run as a user for whom the keeper vouches. The parent kills a dispatcher that sends
 // a message that violates the protocol table of package ipc.
 //
 // The parent consists of these packages, none of which imports package privsep:
@@ -32,7 +33,6 @@ package privsep
 
 import (
 	"cmp"
-	"context"
 	"os"
 	"os/signal"
 	"runtime"
@@ -53,6 +53,7 @@ import (
 	"schedrestd/privsep/program"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
+	"schedrestd/security/clients"
 )
 
 // Run serves until a signal arrives. Then it finishes the requests in progress
@@ -88,7 +89,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	m.confinementParts = m.confinedSpawner.Parts()
-	go notify.Watchdog(context.Background(), func() { m.postAndWait(func() { m.confinedSpawner.Do(func() {}) }) })
+	go notify.Watchdog(func() { m.postAndWait(func() { m.confinedSpawner.Do(func() {}) }) })
 	return m.loop(signals)
 }
 
@@ -132,7 +133,7 @@ func (m *monitor) prepare(listeners []*listen.Listener) (err error) {
 		return err
 	}
 	c := m.config()
-	if m.peers, err = newPeers(int(c.Connections+c.Waiting) + maxPeersInTransit); err != nil {
+	if m.clients, err = clients.New(int(c.Connections+c.Waiting) + maxClientsInTransit); err != nil {
 		return err
 	}
 	if m.programs, err = program.Open(m.service, m.config().Argv); err != nil {

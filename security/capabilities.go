@@ -28,14 +28,19 @@ func Caps(list ...int) Capabilities {
 }
 
 // AllCapabilities returns every capability that this kernel has.
-func AllCapabilities() (all Capabilities) {
+func AllCapabilities() Capabilities { all, _ := readBounding(); return all }
+
+// readBounding returns every capability that this kernel has, and those in the
+// bounding set of the calling thread.
+func readBounding() (all, bounding Capabilities) {
 	for n := 0; n < 64; n++ {
-		if _, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(n), 0, 0, 0); err != nil {
+		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(n), 0, 0, 0)
+		if err != nil { // n is past the last capability
 			break
 		}
-		all |= 1 << n
+		all, bounding = all|1<<n, bounding|Capabilities(has)<<n
 	}
-	return all
+	return all, bounding
 }
 
 // Has reports whether capability n is in the set.
@@ -179,20 +184,12 @@ func checkThreads(want map[string]string) error {
 // nothing, but a service manager may already have emptied the set.
 func DropBounding() (bool, error) {
 	held, err := EffectiveCapabilities()
-	if err != nil {
-		return false, err
+	all, bounding := readBounding()
+	if err != nil || bounding == 0 || !held.Has(unix.CAP_SETPCAP) {
+		return bounding == 0, err
 	}
-	for n := uintptr(0); n < 64; n++ {
-		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, n, 0, 0, 0)
-		switch {
-		case errors.Is(err, unix.EINVAL):
-			return true, nil // n is past the last capability
-		case err == nil && has != 0 && !held.Has(unix.CAP_SETPCAP):
-			return false, nil
-		case err == nil && has != 0:
-			err = unix.Prctl(unix.PR_CAPBSET_DROP, n, 0, 0, 0)
-		}
-		if err != nil {
+	for n := 0; all.Has(n); n++ {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(n), 0, 0, 0); err != nil {
 			return false, fmt.Errorf("drop capability %d from the bounding set: %w", n, err)
 		}
 	}

@@ -44,7 +44,7 @@ func (p Program) Run(args []string, errOut io.Writer) int {
 	defer stop()
 	notify.ClearEnv()
 	_, _ = passedSockets() // removes the service manager's variables from the environment; Listen reports any error
-	go notify.Watchdog(context.Background(), func() {})
+	go notify.Watchdog(func() {})
 	err := errors.Join(CloseOnExec(), zone.SetLocal())
 	if err == nil {
 		err = cmd.ExecuteContext(ctx)

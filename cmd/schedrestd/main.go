@@ -84,9 +84,7 @@ func run(errOut *os.File) (status int, err error) {
 
 // printError prints err, one problem per line.
 func printError(w io.Writer, err error) {
-	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(w, "error: %s\n", strings.TrimRight(line, "\n"))
-	}
+	fmt.Fprintf(w, "error: %s\n", strings.ReplaceAll(strings.TrimRight(err.Error(), "\n"), "\n", "\nerror: "))
 	if hint := errs.HintOf(err); hint != "" {
 		fmt.Fprintf(w, "hint: %s\n", hint)
 	}

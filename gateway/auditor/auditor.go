@@ -30,7 +30,6 @@ import (
 	"schedrestd/gateway/service"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
-	"schedrestd/security"
 	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
 )
@@ -43,7 +42,7 @@ func Main() int {
 	return service.Main(ipc.Auditor, confine, func(dispatcher *ipc.Channel) service.Service { return newAuditor(dispatcher) })
 }
 
-func confine(setup ipc.ServiceSetup) (security.Sandbox, error) {
+func confine(setup ipc.ServiceSetup) (sandbox.Layers, error) {
 	s := setup.Sandbox
 	o := sandbox.Options{Kind: sandbox.Auditor, Claims: s&ipc.SandboxClaims != 0, Audit: s&ipc.SandboxAudit != 0}
 	return sandbox.Close(o, s&ipc.SandboxRequire != 0)

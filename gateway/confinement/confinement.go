@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
-	"schedrestd/security"
+	"schedrestd/security/sandbox"
 )
 
 // The names of the parts that a worker sets up itself. It inherits all other
@@ -27,8 +27,8 @@ const (
 // AllParts returns the inherited parts, followed by the parts that a worker
 // sets up itself. The worker closed its sandbox with the given options, and
 // reported s.
-func AllParts(inherited []ipc.Part, options ipc.SandboxOptions, s security.Sandbox) []ipc.Part {
-	filter, denied := s.Layers()
+func AllParts(inherited []ipc.Part, options ipc.SandboxOptions, s sandbox.Layers) []ipc.Part {
+	filter, denied := s.Describe()
 	calls := ipc.Part{Name: CallFilter, State: ipc.PartOn, Reason: filter}
 	switch {
 	case options&ipc.SandboxAudit != 0:
@@ -41,7 +41,7 @@ func AllParts(inherited []ipc.Part, options ipc.SandboxOptions, s security.Sandb
 		landlock.State, landlock.Reason = ipc.PartMissing, "needs Linux 5.13 and landlock in lsm="
 	}
 	list := append(inherited[:len(inherited):len(inherited)], calls, landlock)
-	if options&ipc.SandboxUnix != 0 && s.Denies&security.DeniesTCP == 0 {
+	if options&ipc.SandboxUnix != 0 && s.Denies&sandbox.DeniesTCP == 0 {
 		list = append(list, ipc.Part{Name: LandlockTCP, State: ipc.PartMissing, Reason: "needs Linux 6.7, since workers connect to UNIX sockets"})
 	}
 	return list

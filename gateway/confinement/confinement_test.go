@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"schedrestd/ipc"
-	"schedrestd/security"
+	"schedrestd/security/sandbox"
 )
 
-var fullSandbox = security.Sandbox{Filter: true, Landlock: 7, Denies: security.DeniesFiles | security.DeniesTCP}
+var fullSandbox = sandbox.Layers{Filter: true, Landlock: 7, Denies: sandbox.DeniesFiles | sandbox.DeniesTCP}
 
 // TestLog checks the log line if all parts are on, if a part is missing, if a
 // part is switched off, and if the user has no permission for a part.
@@ -18,18 +18,18 @@ func TestLog(t *testing.T) {
 	for name, tt := range map[string]struct {
 		parts    []ipc.Part
 		how      ipc.SandboxOptions
-		enforced security.Sandbox
+		enforced sandbox.Layers
 		inetd    bool
 		want     string
 	}{
 		"everything": {inherited, 0, fullSandbox, false, `level=INFO msg="confinement of the workers" on="IPC namespace, seccomp, Landlock 7 (files, TCP)"`},
-		"audit": {inherited, ipc.SandboxAudit, security.Sandbox{Filter: true, Audit: true, Landlock: 7}, false,
+		"audit": {inherited, ipc.SandboxAudit, sandbox.Layers{Filter: true, Audit: true, Landlock: 7}, false,
 			`level=INFO msg="confinement of the workers" on="IPC namespace, Landlock 7 ()" off="system call filter (audit_confinement: it only logs)"`},
-		"no Landlock": {inherited, 0, security.Sandbox{Filter: true}, true,
+		"no Landlock": {inherited, 0, sandbox.Layers{Filter: true}, true,
 			`level=WARN msg="confinement of the workers" on="IPC namespace, seccomp" unavailable="Landlock (needs Linux 5.13 and landlock in lsm=)"`},
-		"no filter, and TCP": {inherited, ipc.SandboxUnix, security.Sandbox{Landlock: 1, Denies: security.DeniesFiles}, false,
+		"no filter, and TCP": {inherited, ipc.SandboxUnix, sandbox.Layers{Landlock: 1, Denies: sandbox.DeniesFiles}, false,
 			`level=WARN msg="confinement of the workers" on="IPC namespace, Landlock 1 (files)" unavailable="system call filter (not installed, or it only logs), Landlock for TCP (needs Linux 6.7, since workers connect to UNIX sockets)"`},
-		"no TCP, which is not connected": {inherited, 0, security.Sandbox{Filter: true, Landlock: 1, Denies: security.DeniesFiles}, false,
+		"no TCP, which is not connected": {inherited, 0, sandbox.Layers{Filter: true, Landlock: 1, Denies: sandbox.DeniesFiles}, false,
 			`level=INFO msg="confinement of the workers" on="IPC namespace, seccomp, Landlock 1 (files)"`},
 		"no permission": {[]ipc.Part{{Name: "PID namespace", State: ipc.PartUnpermitted, Reason: "operation not permitted"}}, 0, fullSandbox, false,
 			`level=WARN msg="confinement of the workers" on="seccomp, Landlock 7 (files, TCP)" unavailable="PID namespace"`},

@@ -12,7 +12,7 @@ import (
 	"schedrestd/internal/setting"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
-	"schedrestd/security"
+	"schedrestd/security/sandbox"
 )
 
 // announceStart logs once which user the workers run as, and which listeners
@@ -81,7 +81,7 @@ func listenerNames(list []ipc.Listening) (names []string) {
 // active.
 func (d *dispatcher) announceConfinement(a announced, enforced ipc.Ready) {
 	if parts := d.config.Confinement; len(parts) > 0 { // a check prints them
-		confinement.Log(d.log, confinement.AllParts(parts, a.setup.Sandbox, security.Sandbox(enforced)), a.setup.Inetd)
+		confinement.Log(d.log, confinement.AllParts(parts, a.setup.Sandbox, sandbox.Layers(enforced)), a.setup.Inetd)
 	}
 }
 

@@ -88,7 +88,7 @@ var Defaults = Limits{RotateAfter: 200_000, Age: 12 * time.Hour, IdleLimit: time
 // chooses the format and destination of this process's log.
 func Run(log *slog.Logger, level *slog.LevelVar, limits Limits) int {
 	out := relay.Text(os.Stderr)
-	prepare := func(setup ipc.ServiceSetup) (security.Sandbox, error) {
+	prepare := func(setup ipc.ServiceSetup) (sandbox.Layers, error) {
 		if setup.Log != "" {
 			out = relay.Open(setup.Log, os.Stderr)
 		}
@@ -96,7 +96,11 @@ func Run(log *slog.Logger, level *slog.LevelVar, limits Limits) int {
 			log = newLog(setup.Log, out, level)
 			slog.SetDefault(log)
 		}
-		return confine(setup.Sandbox)
+		s, err := confine(setup.Sandbox)
+		if err == nil {
+			log.Info("dispatcher confined", "pid", os.Getpid(), "sandbox", s.String())
+		}
+		return s, err
 	}
 	return servicemain.Main(ipc.Dispatcher, prepare, func(channel *ipc.Channel) servicemain.Service {
 		parent := process.NewParent(channel)
@@ -116,7 +120,7 @@ func newLog(to string, out *relay.Log, level *slog.LevelVar) *slog.Logger {
 
 // confine enters the sandbox, in which this process can't change files, signal
 // processes, start programs or connect to UNIX sockets.
-func confine(s ipc.SandboxOptions) (security.Sandbox, error) {
+func confine(s ipc.SandboxOptions) (sandbox.Layers, error) {
 	return sandbox.Close(sandbox.Options{Kind: sandbox.Dispatcher, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
 }
 

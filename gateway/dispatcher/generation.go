@@ -48,7 +48,7 @@ func (d *dispatcher) newGeneration(a announced) *generation {
 	g.Generation = pool.NewGeneration(pool.Generation{Config: d.poolConfig(a.setup), ID: a.ID,
 		Provision: g.provision, Audit: g.audit})
 	if d.config.Switches.Output {
-		g.Output = d.startOutput(g)
+		g.Output, g.TokenOutput = d.startOutput(g), g.setup.TokenOutput
 	}
 	g.OnUnused = func() { d.closing.Go(func() { g.close(); d.parent.Send(&ipc.GenerationReleased{ID: g.ID}) }) }
 	return g
@@ -181,7 +181,8 @@ func (d *dispatcher) startKeeper(g *generation) (*ipc.KeysResult, error) {
 }
 
 // startOutput returns a function that starts a process that reads output for a
-// worker of g, as the user of one of the worker's connections.
+// worker of g, as the user of one of the worker's connections, or as a user for whom
+// the keeper has vouched.
 func (d *dispatcher) startOutput(g *generation) func(uint64, *work.WorkerChannel, *ipc.Channel) (pool.OutputProcess, error) {
 	return func(client uint64, worker *work.WorkerChannel, to *ipc.Channel) (pool.OutputProcess, error) {
 		if client == 0 && d.config.Switches.BecomeUser { // the parent would end this process
@@ -191,7 +192,11 @@ func (d *dispatcher) startOutput(g *generation) func(uint64, *work.WorkerChannel
 		if err != nil {
 			return nil, err
 		}
-		if err := p.Introduce(worker, to); err != nil {
+		var token uint64 // as the worker has named the user
+		if g.setup.TokenOutput {
+			token = client
+		}
+		if err := p.IntroduceFor(token, worker, to); err != nil {
 			go p.Stop()
 			return nil, err
 		}
@@ -206,11 +211,6 @@ func (d *dispatcher) startOutput(g *generation) func(uint64, *work.WorkerChannel
 func (d *dispatcher) followTokens(g *generation) error {
 	if g.setup.Register == "" {
 		return nil
-	}
-	if g.resolver != nil { // without it, the keeper refuses tokens that act for the members of a group
-		if err := g.resolver.Introduce(&work.KeeperChannel{}, g.keeper.Channel); err != nil && err != error(service.ErrExiting) {
-			return err
-		}
 	}
 	f := &tokenfile.Follower{Path: g.setup.Register, Owners: []uint32{g.setup.SchedUID}, Send: g.keeper.Channel.Send, Log: d.log,
 		Rules: work.TokenRegister{Cluster: g.setup.Cluster, MinUID: g.setup.MinUID, SchedUID: g.setup.SchedUID, Privileged: g.setup.Privileged}}

@@ -28,7 +28,6 @@ import (
 	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
-	"schedrestd/security"
 	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
 )
@@ -41,7 +40,7 @@ func Main() int {
 	return service.Main(ipc.Exporter, confine, func(dispatcher *ipc.Channel) service.Service { return newExporter(dispatcher.Send) })
 }
 
-func confine(setup ipc.ServiceSetup) (security.Sandbox, error) {
+func confine(setup ipc.ServiceSetup) (sandbox.Layers, error) {
 	s := setup.Sandbox
 	return sandbox.Close(sandbox.Options{Kind: sandbox.Exporter, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
 }

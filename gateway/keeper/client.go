@@ -53,6 +53,10 @@ func (c *client) handle(m ipc.Message) (handled bool, err error) {
 		c.throttle(exchangeCost)
 		c.exchange(msg)
 		return true, nil
+	case *query.VouchFor:
+		c.throttle(exchangeCost)
+		c.inBackground(func() ipc.Message { return c.keeper.vouchFor(c, msg, time.Now()) }, &query.VouchedFor{ID: msg.ID})
+		return true, nil
 	case *query.AskDigests:
 		c.throttle(verifyCost)
 		answer = c.keeper.digests(msg)

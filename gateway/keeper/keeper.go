@@ -21,6 +21,7 @@ type keeper struct {
 
 	register atomic.Pointer[register] // nil: gateway tokens are refused
 	members  *members
+	vouches  vouches
 }
 
 func newKeeper(dispatcher *ipc.Channel) *keeper {
@@ -35,11 +36,11 @@ func (k *keeper) Handle(m ipc.Received) (handled bool, err error) {
 	case *work.TokenRegister:
 		k.register.Store(readRegister(msg, os.NewFile(uintptr(m.FDs[0]), "register")))
 		return true, nil
-	case *work.ServiceChannel:
-		if msg.Service != ipc.Resolver {
-			return true, errNotResolver
+	case *ipc.KeeperChannels:
+		if k.members.link.Load() != nil { // the first ones are the parent's, these may be the dispatcher's
+			return true, errSecondChannels
 		}
-		return true, k.members.connect(m.FDs[0])
+		return true, errors.Join(k.vouches.connect(m.FDs[0]), k.members.connect(m.FDs[1]))
 	case *work.NoTokenRegister:
 		k.register.Store(nil)
 		return true, nil
@@ -47,7 +48,7 @@ func (k *keeper) Handle(m ipc.Received) (handled bool, err error) {
 	return false, nil
 }
 
-var errNotResolver = errors.New("a channel to a service that the keeper does not need")
+var errSecondChannels = errors.New("other channels to the parent and the resolver")
 
 // Serve answers the questions of one worker.
 func (k *keeper) Serve(c *service.Client) { newClient(k, c).serve() }

@@ -12,8 +12,7 @@
 // keeper could not check a digest.
 //
 // For a gateway token of a portal, which acts for the members of a group, the keeper
-// asks the resolver about the user (member.go), on a channel that the dispatcher
-// makes.
+// asks the resolver about the user (member.go), on a channel that the parent makes.
 //
 // The keeper opens no file by name, uses no network, and parses only PEM, gateway
 // tokens that the key has signed, the protocol's messages and the messages to sign. It exits when its channel to
@@ -23,7 +22,6 @@ package keeper
 import (
 	"schedrestd/gateway/service"
 	"schedrestd/ipc"
-	"schedrestd/security"
 	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
 )
@@ -36,7 +34,7 @@ func Main() int {
 	return service.Main(ipc.Keeper, confine, func(dispatcher *ipc.Channel) service.Service { return newKeeper(dispatcher) })
 }
 
-func confine(setup ipc.ServiceSetup) (security.Sandbox, error) {
+func confine(setup ipc.ServiceSetup) (sandbox.Layers, error) {
 	s := setup.Sandbox
 	return sandbox.Close(sandbox.Options{Kind: sandbox.Keeper, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
 }

@@ -42,8 +42,8 @@ func (r *register) permits(m *query.Membership, worker uint32) bool {
 	return m.Member && m.UID >= r.minUID
 }
 
-// members asks the resolver which users are members of a group. The dispatcher
-// makes the channel. Without one, nothing can be asked.
+// members asks the resolver which users are members of a group. The parent makes the
+// channel.
 type members struct {
 	places *semaphore.Semaphore[*client] // a place is a question that the resolver has
 	link   atomic.Pointer[memberLink]
@@ -160,14 +160,22 @@ func (c *client) exchange(e *query.Exchange) {
 		return
 	}
 	c.throttle(exchangeCost) // for the second time that the token is verified
+	c.inBackground(func() ipc.Message {
+		answer, _ := k.exchange(e, c.UID, time.Now(), k.members.ask(c, ask))
+		return k.counts.countExchange(answer)
+	}, k.counts.countExchange(&query.Exchanged{ID: e.ID}))
+}
+
+// inBackground sends the answer that f returns. A worker that has too many of such
+// questions gets the answer full at once.
+func (c *client) inBackground(f func() ipc.Message, full ipc.Message) {
 	if c.acting.Add(1) > maxActing {
 		c.acting.Add(-1)
-		c.AnswerInTurn(k.counts.countExchange(&query.Exchanged{ID: e.ID}))
+		c.AnswerInTurn(full)
 		return
 	}
 	go func() {
 		defer c.acting.Add(-1)
-		answer, _ := k.exchange(e, c.UID, time.Now(), k.members.ask(c, ask))
-		c.Answer(k.counts.countExchange(answer))
+		c.Answer(f())
 	}()
 }

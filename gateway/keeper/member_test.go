@@ -172,10 +172,7 @@ func connectResolver(t *testing.T, k *keeper) *ipc.Channel {
 	end, fd, err := ipc.Pair(ipc.Resolver, ipc.Keeper)
 	must(t, err)
 	t.Cleanup(func() { end.Close() })
-	handled, err := k.Handle(ipc.Received{Message: &work.ServiceChannel{Service: ipc.Resolver}, FDs: []int{fd}})
-	if must(t, err); !handled {
-		t.Fatal("not handled")
-	}
+	must(t, k.members.connect(fd))
 	return end
 }
 
@@ -314,9 +311,21 @@ func TestMembersTakeTurns(t *testing.T) {
 	})
 }
 
-// TestWrongService checks that the keeper accepts a channel only to the resolver.
-func TestWrongService(t *testing.T) {
-	if handled, err := keeperOf(t, "").Handle(ipc.Received{Message: &work.ServiceChannel{Service: ipc.Auditor}}); !handled || err == nil {
-		t.Errorf("handled %v, %v", handled, err)
+// TestSecondChannels checks that the dispatcher can't give the keeper channels of its
+// own.
+func TestSecondChannels(t *testing.T) {
+	k := keeperOf(t, "")
+	channels := func() (handled bool, err error) {
+		_, parent, err := ipc.Pair(ipc.Acceptor, ipc.Keeper)
+		must(t, err)
+		_, resolver, err := ipc.Pair(ipc.Resolver, ipc.Keeper)
+		must(t, err)
+		return k.Handle(ipc.Received{Message: new(ipc.KeeperChannels), FDs: []int{parent, resolver}})
+	}
+	if handled, err := channels(); !handled || err != nil {
+		t.Errorf("the first: %t, %v", handled, err)
+	}
+	if handled, err := channels(); !handled || err == nil {
+		t.Errorf("the second: %t, %v", handled, err)
 	}
 }

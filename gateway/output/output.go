@@ -20,13 +20,13 @@ package output
 import (
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"schedrestd/gateway/service"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
-	"schedrestd/security"
 	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
 )
@@ -36,10 +36,12 @@ func Rename() { self.Rename("schedrestd-outp") }
 
 // Main runs the process and returns its exit status.
 func Main() int {
-	return service.Main(ipc.Output, confine, func(*ipc.Channel) service.Service { return new(reader) })
+	return service.Main(ipc.Output, confine, func(dispatcher *ipc.Channel) service.Service {
+		return newReader(func() { _ = dispatcher.Close() }, restLimit) // as if the dispatcher had closed it
+	})
 }
 
-func confine(setup ipc.ServiceSetup) (security.Sandbox, error) {
+func confine(setup ipc.ServiceSetup) (sandbox.Layers, error) {
 	s := setup.Sandbox
 	return sandbox.Close(sandbox.Options{Kind: sandbox.Output, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
 }
@@ -49,9 +51,28 @@ func confine(setup ipc.ServiceSetup) (security.Sandbox, error) {
 // (limit.OutputParts).
 const maxPending = 48
 
+// restLimit is the time without a question after which the process exits. The
+// dispatcher starts another one when it is needed.
+const restLimit = time.Minute
+
 type reader struct {
+	rest *time.Timer // ends the process
+
 	parts, refused atomic.Uint64
 	pending        atomic.Int32
+}
+
+// newReader returns a reader that calls exit after a rest.
+func newReader(exit func(), rest time.Duration) *reader {
+	r := new(reader)
+	r.rest = time.AfterFunc(rest, func() {
+		if r.pending.Load() > 0 {
+			r.rest.Reset(rest)
+			return
+		}
+		exit()
+	})
+	return r
 }
 
 // Close does nothing, because the process holds nothing.
@@ -72,6 +93,7 @@ func (r *reader) Serve(c *service.Client) {
 	_ = c.EachMessage(func(m ipc.Message) (handled bool, err error) {
 		switch q := m.(type) {
 		case *query.ReadOutput:
+			r.rest.Reset(restLimit)
 			r.answer(c, q)
 			return true, nil
 		}

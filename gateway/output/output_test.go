@@ -2,7 +2,9 @@ package output
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"schedrestd/gateway/service"
@@ -20,7 +22,7 @@ func TestServe(t *testing.T) {
 	end, err := ipc.Open(fd, ipc.Output, ipc.Worker)
 	must(t, err)
 	defer end.Close()
-	r := new(reader)
+	r := newReader(func() {}, time.Hour)
 	go r.Serve(service.NewClient(work.WorkerChannel{Number: 1}, end))
 	path := write(t, t.TempDir()+"/f")
 	must(t, worker.Send(&query.ReadOutput{ID: 1, Path: path, Max: 100}))
@@ -42,4 +44,23 @@ func TestServe(t *testing.T) {
 	if n := r.pending.Load(); n > maxPending {
 		t.Errorf("%d questions are pending", n)
 	}
+}
+
+// TestRest checks that the process exits after a rest, and not while a question is
+// pending.
+func TestRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var exited atomic.Bool
+		r := newReader(func() { exited.Store(true) }, restLimit)
+		r.pending.Add(1)
+		time.Sleep(3 * restLimit)
+		if synctest.Wait(); exited.Load() {
+			t.Error("it has exited, and a question is pending")
+		}
+		r.pending.Add(-1)
+		time.Sleep(restLimit)
+		if synctest.Wait(); !exited.Load() {
+			t.Error("it has not exited")
+		}
+	})
 }

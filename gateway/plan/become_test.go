@@ -4,9 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"schedrestd/conf"
 	"schedrestd/gateway/plan/option"
 	"schedrestd/internal/errs"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // TestBecomeUserIsRefused checks that become_user is refused if the kernel does
@@ -37,16 +39,28 @@ func TestBecomeUserIsRefused(t *testing.T) {
 	}
 }
 
-// TestOutputIsRefused checks that output is read only if the kernel names the user,
-// or if only this process's user is served.
+// TestOutputIsRefused checks that output is read only if the kernel or the keeper
+// names the user, or if only this process's user is served.
 func TestOutputIsRefused(t *testing.T) {
 	for _, tt := range []struct {
-		root, become bool
-		want         string
-	}{{root: true, want: "needs become_user"}, {root: true, become: true}, {}} {
+		root, become, tokens, jwt bool
+		key                       string
+		want                      string
+	}{
+		{root: true, want: "needs become_user"},
+		{root: true, become: true},
+		{},
+		{tokens: true, jwt: true, key: "/k", want: "needs a gateway that root starts"},
+		{root: true, become: true, tokens: true, jwt: true, key: "/k", want: "needs a gateway that root starts"},
+		{root: true, tokens: true, key: "/k", want: "needs rest_auth/jwt and jwt_key="},
+		{root: true, tokens: true, jwt: true, want: "needs rest_auth/jwt and jwt_key="},
+		{root: true, tokens: true, jwt: true, key: "/k"},
+	} {
 		o := options{start: ipc.ConfigSetup{Root: tt.root}}
 		o.Run.Switches.Output, o.Run.Switches.BecomeUser = true, tt.become
-		err := o.checkOutput()
+		s := work.Setup{TokenOutput: tt.tokens}
+		s.JWT = tt.jwt
+		err := o.checkOutput(&conf.Cluster{Auth: conf.Auth{JWTKey: tt.key}}, &s)
 		if (err != nil) != (tt.want != "") || err != nil && (!strings.Contains(err.Error(), tt.want) || errs.HintOf(err) == "") {
 			t.Errorf("%+v: %v", tt, err)
 		}

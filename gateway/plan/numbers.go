@@ -134,13 +134,13 @@ func facts(p *ipc.Plan, s *ipc.Setup, listen []ipc.Listen) (list []string) {
 		}
 	}
 	local := s.Local && hasNetwork(listen, ipc.Unix)
-	add(p.Switches.RequireConfinement, ipc.FactRequired)
-	add(p.Switches.BecomeUser, ipc.FactBecome)
-	add(local, ipc.FactLocal)
-	add(local && s.Reach&ipc.ReachMunge != 0, ipc.FactMunge)
-	add(p.Secrets.TLS.Key != "", ipc.FactTLS)
-	add(p.Secrets.Tokens.Key != "", ipc.FactTokens)
-	add(s.Reach&ipc.ReachTCP != 0, fmt.Sprintf("%s=%d", ipc.FactDial, s.Files))
+	add(p.Switches.RequireConfinement, query.FactRequired)
+	add(p.Switches.BecomeUser, query.FactBecome)
+	add(local, query.FactLocal)
+	add(local && s.Reach&ipc.ReachMunge != 0, query.FactMunge)
+	add(p.Secrets.TLS.Key != "", query.FactTLS)
+	add(p.Secrets.Tokens.Key != "", query.FactTokens)
+	add(s.Reach&ipc.ReachTCP != 0, fmt.Sprintf("%s=%d", query.FactDial, s.Files))
 	return list
 }
 

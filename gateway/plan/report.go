@@ -261,6 +261,8 @@ func describeOutput(plan *query.WholePlan) string {
 		return "not read"
 	case plan.Switches.BecomeUser:
 		return "read by each connected user, of their own jobs"
+	case plan.Setup.TokenOutput:
+		return "read by each user with a token that jwt_key= verifies, of their own jobs"
 	}
 	return "read by the user of the gateway, of their own jobs"
 }

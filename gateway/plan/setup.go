@@ -93,7 +93,7 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 			Tokens: ipc.Tokens{Key: c.JWTKey, JWKS: c.JWKS},
 		},
 	}}
-	plan.HasSocketGroup = hasGroup
+	plan.HasSocketGroup, plan.Service.MinUID = hasGroup, setup.MinUID
 	switch {
 	case o.Check:
 		plan.Mode = ipc.ModeRead
@@ -108,7 +108,7 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, error) {
 	s := o.Setup
 	if m != listening {
-		s.Register, o.Run.Switches.Output = "", false // see announce
+		s.Register, o.Run.Switches.Output, s.TokenOutput = "", false, false // see announce
 	}
 	s.Output = o.Run.Switches.Output
 	s.Cluster, s.Hosts, s.Limits = c.ClusterName, o.fixedHosts(), o.limits(c)
@@ -117,9 +117,6 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, 
 	s.JSON, s.YAML = o.jsonLayout(c), o.yamlLayout(c)
 	if len(s.Statuses) == 0 {
 		s.Statuses = feature.DefaultStatuses
-	}
-	if err := o.checkOutput(); err != nil {
-		return s, err
 	}
 	versions, err := o.RequestedVersions()
 	if err != nil {
@@ -138,6 +135,9 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, 
 	if err := o.configureAuth(c, &s, m, log); err != nil {
 		return s, err
 	}
+	if err := o.checkOutput(c, &s); err != nil {
+		return s, err
+	}
 	if err := checkGatewayTokens(c, &s); err != nil {
 		return s, err
 	}
@@ -150,11 +150,19 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, 
 	return s, addDaemons(c, &s, log)
 }
 
-// checkOutput refuses to read output for users whom the kernel does not name.
-func (o *options) checkOutput() error {
-	if o.Run.Switches.Output && o.start.Root && !o.Run.Switches.BecomeUser {
+// checkOutput refuses to read output for users whom neither the kernel nor the keeper
+// names.
+func (o *options) checkOutput(c *conf.Cluster, s *work.Setup) error {
+	switch {
+	case s.TokenOutput && (!o.start.Root || o.Run.Switches.BecomeUser):
+		return errs.New(errs.Invalid, "SCHEDRESTD_OUTPUT=tokens needs a gateway that root starts with -u: it starts a process of each user whose files are read").
+			WithHint("with become_user, and for the files of an ordinary user who starts it, use SCHEDRESTD_OUTPUT=sockets")
+	case s.TokenOutput && (!s.JWT || c.JWTKey == ""):
+		return errs.New(errs.Invalid, "SCHEDRESTD_OUTPUT=tokens needs rest_auth/jwt and jwt_key=: the keeper must verify whose token it is").
+			WithHint("set jwt_key= in AuthAltParameters=, or remove SCHEDRESTD_OUTPUT")
+	case !s.TokenOutput && o.Run.Switches.Output && o.start.Root && !o.Run.Switches.BecomeUser:
 		return errs.New(errs.Invalid, "SCHEDRESTD_OUTPUT=sockets needs become_user: the kernel must name the user whose files are read").
-			WithHint("SCHEDRESTD_SECURITY=become_user, with -a rest_auth/local and local sockets only; or remove SCHEDRESTD_OUTPUT")
+			WithHint("SCHEDRESTD_SECURITY=become_user, with -a rest_auth/local and local sockets only; or SCHEDRESTD_OUTPUT=tokens")
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"schedrestd/internal/errs"
 	"schedrestd/internal/limit"
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 	"schedrestd/security"
 	"schedrestd/security/sandbox"
 )
@@ -28,7 +29,7 @@ type page struct {
 
 // newPage returns a page. The arguments options and enforced describe the
 // tested sandbox, and facts come from the program's arguments.
-func newPage(out io.Writer, options ipc.SandboxOptions, enforced security.Sandbox, facts []string) *page {
+func newPage(out io.Writer, options ipc.SandboxOptions, enforced sandbox.Layers, facts []string) *page {
 	p := &page{out: out, options: options, facts: map[string]string{}}
 	for _, f := range facts {
 		key, value, _ := strings.Cut(f, "=")
@@ -173,14 +174,14 @@ func (p *page) escapes() []string {
 			list = append(list, fmt.Sprintf(format, args...))
 		}
 	}
-	add(p.has(ipc.FactDial),
+	add(p.has(query.FactDial),
 		"connections to the configured daemons, and to no others: %d at once, then %d per second; its %s descriptors limit how many are open, and slurmctld has fewer threads than that",
-		int(limit.WorkerDials.Burst), int(limit.WorkerDials.PerSecond), p.facts[ipc.FactDial])
-	add(p.has(ipc.FactLocal), "everything that its user may ask of the daemons")
-	add(p.has(ipc.FactTLS), "signatures for TLS handshakes: while captured it can impersonate the gateway to clients whose traffic it can intercept")
-	add(p.has(ipc.FactTokens), "checks of token signatures; it cannot sign a token")
+		int(limit.WorkerDials.Burst), int(limit.WorkerDials.PerSecond), p.facts[query.FactDial])
+	add(p.has(query.FactLocal), "everything that its user may ask of the daemons")
+	add(p.has(query.FactTLS), "signatures for TLS handshakes: while captured it can impersonate the gateway to clients whose traffic it can intercept")
+	add(p.has(query.FactTokens), "checks of token signatures; it cannot sign a token")
 	sockets := p.options&ipc.SandboxUnix != 0
-	add(sockets && p.has(ipc.FactMunge), "credentials of MUNGE or auth/slurm for its user, for every host with the same key")
+	add(sockets && p.has(query.FactMunge), "credentials of MUNGE or auth/slurm for its user, for every host with the same key")
 	isolated := p.partsOn(ownRoot, pidNamespace) // a process that sees the machine's /proc can leave any root directory
 	add(sockets && !isolated,
 		"every UNIX socket that its user may connect to: D-Bus, container engines, the session's agents")
@@ -193,7 +194,7 @@ func (p *page) escapes() []string {
 		add(escapesByPart[part.Name] != "" && part.State != ipc.PartOn, "%s", escapesByPart[part.Name])
 	}
 	add(sockets, "any address, by reconnecting a multipath TCP connection, where a socket unit has SocketProtocol=mptcp; no version of Landlock restricts that")
-	becomeUser, isRoot := p.has(ipc.FactBecome), p.has(ipc.FactRoot)
+	becomeUser, isRoot := p.has(query.FactBecome), p.has(ipc.FactRoot)
 	add(!becomeUser, "processes of uid %s outside the sandbox, which can stop, limit and kill it: give the gateway its own user", p.facts[ipc.FactUID])
 	add(true, "memory and CPU time, as much as the service may use (MemoryMax= and CPUQuota= in its unit); the gateway sets no limit")
 	add(isRoot && !(p.partsOn(pidNamespace) && security.KernelSince(6, 14)),
@@ -215,7 +216,7 @@ func (p *page) writeVerdict() (err error) {
 		kind = "as root"
 	}
 	switch {
-	case p.has(ipc.FactRequired) && len(p.missing) > 0:
+	case p.has(query.FactRequired) && len(p.missing) > 0:
 		p.printf("\nSome confinement is off and require_confinement is set: such a start fails.\n")
 		// the parent returns the same error when it starts to serve
 		err = errs.New(errs.Unsupported, "require_confinement: parts of the confinement are not available: %s", strings.Join(p.missing, ", ")).

@@ -24,7 +24,6 @@ import (
 
 	"schedrestd/internal/errs"
 	"schedrestd/ipc"
-	"schedrestd/security"
 	"schedrestd/security/root"
 	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
@@ -32,7 +31,7 @@ import (
 
 // Closer closes the sandbox of this process, as a worker does before it serves
 // requests.
-type Closer func(ipc.SandboxOptions) (security.Sandbox, error)
+type Closer func(ipc.SandboxOptions) (sandbox.Layers, error)
 
 // smokeSet lists the cases that run at each start of the gateway: one for each
 // kind of forbidden call. With --check-confinement, all cases run (pageSet).
@@ -54,14 +53,14 @@ func Main(args []string, closeSandbox Closer, pageSet []string) (status int, req
 		return exitStatus(err), true
 	}
 	at := slices.Index(args, ipc.ProveMode)
-	return Report(channel, func() (security.Sandbox, error) {
+	return Report(channel, func() (sandbox.Layers, error) {
 		return prove(args[:at], args[at+1], args[at+2], args[at+3], args[at+4:], pageSet)
 	}), true
 }
 
 // Report calls try, sends the result to the parent, and returns the exit
 // status.
-func Report(channel *ipc.Channel, try func() (security.Sandbox, error)) int {
+func Report(channel *ipc.Channel, try func() (sandbox.Layers, error)) int {
 	enforced, err := try()
 	if sendErr := channel.Send(&ipc.Proven{Result: ipc.ResultOf(err), Sandbox: ipc.Ready(enforced)}); sendErr != nil || err != nil {
 		return 1
@@ -92,24 +91,24 @@ type prover struct {
 	prefix   []string // program arguments before those of this package
 	options  ipc.SandboxOptions
 	limit    time.Duration // a case that takes longer is killed
-	enforced security.Sandbox
+	enforced sandbox.Layers
 }
 
 // prove carries out the proof with the given name: ipc.ProveClosed,
 // ipc.ProveSmoke or ipc.ProvePage. First it sets up the namespaces and root
 // directory of this process (self.SetUpNamespaces), so that all processes that
 // it starts share them.
-func prove(prefix []string, options, name, limit string, facts, pageSet []string) (security.Sandbox, error) {
+func prove(prefix []string, options, name, limit string, facts, pageSet []string) (sandbox.Layers, error) {
 	s, err := strconv.ParseUint(options, 10, 8)
 	if err != nil {
-		return security.Sandbox{}, fmt.Errorf("sandbox options: %w", err)
+		return sandbox.Layers{}, fmt.Errorf("sandbox options: %w", err)
 	}
 	p := prover{prefix: prefix, options: ipc.SandboxOptions(s)}
 	if p.limit, err = time.ParseDuration(limit); err != nil {
-		return security.Sandbox{}, err
+		return sandbox.Layers{}, err
 	}
 	if err := self.SetUpNamespaces(); err != nil {
-		return security.Sandbox{}, err
+		return sandbox.Layers{}, err
 	}
 	os.Unsetenv(root.CapsVariable)
 	runtime.LockOSThread() // the death signal of each case depends on this thread
@@ -245,12 +244,12 @@ const (
 const sandboxFormat = "filter %t audit %t landlock %d denies %d"
 
 // sandboxText encodes s as a text for readSandbox.
-func sandboxText(s security.Sandbox) string {
+func sandboxText(s sandbox.Layers) string {
 	return fmt.Sprintf(sandboxFormat, s.Filter, s.Audit, s.Landlock, s.Denies)
 }
 
 // readSandbox decodes a text from sandboxText, and rejects any other text.
-func readSandbox(text string) (s security.Sandbox, ok bool) {
+func readSandbox(text string) (s sandbox.Layers, ok bool) {
 	_, err := fmt.Sscanf(text, sandboxFormat, &s.Filter, &s.Audit, &s.Landlock, &s.Denies)
 	return s, err == nil && sandboxText(s) == text
 }

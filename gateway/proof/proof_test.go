@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
-	"schedrestd/security"
+	"schedrestd/ipc/query"
 	"schedrestd/security/sandbox"
 )
 
@@ -44,12 +44,12 @@ func TestAsked(t *testing.T) {
 // TestSandboxText checks that readSandbox reads what sandboxText writes,
 // and nothing else.
 func TestSandboxText(t *testing.T) {
-	for _, s := range []security.Sandbox{{}, {Filter: true}, {Filter: true, Audit: true, Landlock: 4, Denies: 255}} {
+	for _, s := range []sandbox.Layers{{}, {Filter: true}, {Filter: true, Audit: true, Landlock: 4, Denies: 255}} {
 		if got, ok := readSandbox(sandboxText(s)); !ok || got != s {
 			t.Errorf("%q is read as %+v, %t", sandboxText(s), got, ok)
 		}
 	}
-	good := sandboxText(security.Sandbox{Filter: true})
+	good := sandboxText(sandbox.Layers{Filter: true})
 	for _, bad := range []string{"", "nothing", " " + good, good + " ", good + "0", good[:len(good)-1] + "256", good[:len(good)-1] + "00"} {
 		if s, ok := readSandbox(bad); ok {
 			t.Errorf("%q is read as %+v", bad, s)
@@ -77,8 +77,8 @@ func TestEscapesOfThePage(t *testing.T) {
 	list, _, _ = strings.Cut(list, "\n\n## ")
 	_, list, _ = strings.Cut(list, "\n\n")
 	facts := append(parts(ipc.PartMissing, "", "network namespace", ownRoot, pidNamespace),
-		ipc.FactLocal, ipc.FactDial+"=3", ipc.FactUID+"=900", ipc.FactTasks+"=4096", ipc.FactUnfit+"=would serve as root")
-	escapes := strings.Join(append(newPage(io.Discard, ipc.SandboxUnix, security.Sandbox{}, facts).escapes(), newPage(io.Discard, ipc.SandboxUnix|ipc.SandboxAudit, security.Sandbox{}, append(facts, ipc.FactRoot)).escapes()...), "\n")
+		query.FactLocal, query.FactDial+"=3", ipc.FactUID+"=900", ipc.FactTasks+"=4096", ipc.FactUnfit+"=would serve as root")
+	escapes := strings.Join(append(newPage(io.Discard, ipc.SandboxUnix, sandbox.Layers{}, facts).escapes(), newPage(io.Discard, ipc.SandboxUnix|ipc.SandboxAudit, sandbox.Layers{}, append(facts, ipc.FactRoot)).escapes()...), "\n")
 	rows := []struct{ page, check string }{
 		{"- a flaw of the kernel", "bugs in the kernel"},
 		{"- the dispatcher and the resolver keep", "the dispatcher and the resolver"},
@@ -105,7 +105,7 @@ func TestEscapesOfThePage(t *testing.T) {
 }
 
 // fullSandbox is a sandbox with all layers.
-var fullSandbox = security.Sandbox{Filter: true, Landlock: 7, Denies: security.DeniesFiles | security.DeniesTCP}
+var fullSandbox = sandbox.Layers{Filter: true, Landlock: 7, Denies: sandbox.DeniesFiles | sandbox.DeniesTCP}
 
 // TestEscapes checks that the remaining escapes depend on the parts that are
 // on.
@@ -121,14 +121,14 @@ func TestEscapes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		facts           []string
 		options         ipc.SandboxOptions
-		enforced        security.Sandbox
+		enforced        sandbox.Layers
 		escapes, absent []string
 	}{
 		"all on":                       {all, 0, fullSandbox, nil, []string{network, files, filesNoLandlock, reconnect, audited}},
 		"no namespaces":                {parts(ipc.PartUnpermitted, "", "network namespace", ownRoot), 0, fullSandbox, []string{network, files}, []string{reconnect, audited, filesNoLandlock}},
-		"a Landlock that knows no TCP": {all, ipc.SandboxUnix, security.Sandbox{Filter: true, Landlock: 1}, []string{reconnect}, []string{audited}},
-		"no Landlock":                  {nil, 0, security.Sandbox{Filter: true}, []string{filesNoLandlock}, []string{files, reconnect}},
-		"a filter that logs":           {all, ipc.SandboxAudit, security.Sandbox{Filter: true, Audit: true, Landlock: 7}, []string{audited}, []string{files, filesNoLandlock}},
+		"a Landlock that knows no TCP": {all, ipc.SandboxUnix, sandbox.Layers{Filter: true, Landlock: 1}, []string{reconnect}, []string{audited}},
+		"no Landlock":                  {nil, 0, sandbox.Layers{Filter: true}, []string{filesNoLandlock}, []string{files, reconnect}},
+		"a filter that logs":           {all, ipc.SandboxAudit, sandbox.Layers{Filter: true, Audit: true, Landlock: 7}, []string{audited}, []string{files, filesNoLandlock}},
 	} {
 		remaining := newPage(io.Discard, tt.options, tt.enforced, tt.facts).escapes()
 		has := func(start string) bool {
@@ -163,11 +163,11 @@ func TestRemedy(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		facts    []string
-		enforced security.Sandbox
+		enforced sandbox.Layers
 		want     string
 	}{
 		"a group":               {parts(ipc.PartOfRoot, "", "dropping of supplementary groups"), fullSandbox, "start as root with -u USER; or start without supplementary groups"},
-		"what the kernel lacks": {nil, security.Sandbox{Filter: true}, ""},
+		"what the kernel lacks": {nil, sandbox.Layers{Filter: true}, ""},
 		"as root":               {append(unpermitted, ipc.FactRoot), fullSandbox, "give root CAP_SYS_ADMIN and CAP_SETPCAP at the start, which the gateway then drops (CapabilityBoundingSet= in the unit, --cap-add and --security-opt in a container)"},
 	} {
 		if got := newPage(io.Discard, 0, tt.enforced, tt.facts).remedy(); got != tt.want {

@@ -28,12 +28,17 @@ type members struct {
 	known map[memberKey]membership
 }
 
-type memberKey struct{ user, group string }
+type memberKey struct {
+	user, group string // group may be ""
+	groups      bool   // the user's groups are asked for
+}
 
 // A membership says whether a user is a member of a group.
 type membership struct {
 	uid     uint32 // NoID if no user has the name
 	member  bool
+	gid     uint32
+	groups  []uint32 // supplementary; nil unless they were asked for
 	expires time.Time
 }
 
@@ -61,14 +66,14 @@ func (m *members) cached(key memberKey, now time.Time) (membership, bool) {
 func (m *members) find(key memberKey, now func() time.Time, isDown func(name string) bool) (membership, error) {
 	begun := now()
 	found, err := m.lookup(key)
-	if err == nil && !found.member && isDown(key.user) {
+	if err == nil && (!found.member && key.group != "" || found.uid == ipc.NoID) && isDown(key.user) {
 		err = errs.New(errs.Unavailable, "the directory finds none of its users")
 	}
 	if err != nil {
 		return membership{}, err
 	}
 	found.expires = begun.Add(nonMemberTTL)
-	if found.member {
+	if found.member || found.uid != ipc.NoID && key.group == "" {
 		found.expires = begun.Add(memberTTL)
 	}
 	m.mu.Lock()
@@ -89,21 +94,26 @@ func (m *members) lookup(key memberKey) (membership, error) {
 	if err != nil {
 		return none, err
 	}
-	g, err := m.group(key.group)
-	if isMissing(err) {
-		return membership{uid: u.UID}, nil
-	}
-	if err != nil {
-		return none, err
-	}
-	if u.GID == g.GID || slices.Contains(g.Members, u.Name) {
-		return membership{uid: u.UID, member: true}, nil
+	found := membership{uid: u.UID, gid: u.GID}
+	var g nss.Group
+	if key.group != "" {
+		if g, err = m.group(key.group); err != nil && !isMissing(err) {
+			return none, err
+		}
+		found.member = err == nil && (u.GID == g.GID || slices.Contains(g.Members, u.Name))
+		if isMissing(err) || found.member && !key.groups {
+			return found, nil
+		}
 	}
 	list, err := m.groups(u)
 	if err != nil {
 		return none, err
 	}
-	return membership{uid: u.UID, member: slices.Contains(list, g.GID)}, nil
+	found.member = found.member || key.group != "" && slices.Contains(list, g.GID)
+	if key.groups && len(list) <= query.MaxGroups { // a process with more could not start
+		found.groups = list
+	}
+	return found, nil
 }
 
 // isMissing reports whether a look-up has found that no user or group has a name.
@@ -152,8 +162,8 @@ func (r *resolver) serveKeeper(channel *ipc.Channel) {
 			}
 			go func() {
 				defer pending.Add(-1)
-				found, err := i.member(memberKey{q.User, q.Group})
-				_ = channel.TrySend(&query.Membership{ID: q.ID, Available: err == nil, Member: found.member, UID: found.uid})
+				found, err := i.member(memberKey{q.User, q.Group, q.Groups})
+				_ = channel.TrySend(&query.Membership{ID: q.ID, Available: err == nil, Member: found.member, UID: found.uid, GID: found.gid, Groups: found.groups})
 			}()
 		default:
 			err = ipc.Unhandled(q)

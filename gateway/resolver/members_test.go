@@ -2,6 +2,7 @@ package resolver
 
 import (
 	"errors"
+	"reflect"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ func keeperChannel(t *testing.T, parent *ipc.Channel) *ipc.Channel {
 	c, fd, err := ipc.Pair(ipc.Keeper, ipc.Resolver)
 	must(t, err)
 	t.Cleanup(func() { c.Close() })
-	must(t, parent.Send(&work.KeeperChannel{}, fd))
+	must(t, parent.Send(&ipc.KeeperChannel{}, fd))
 	must(t, unix.Close(fd))
 	return c
 }
@@ -63,27 +64,31 @@ func TestMembership(t *testing.T) {
 	m := testMembers(d)
 	broken := errs.New(errs.Unavailable, "no answer")
 	c := keeperChannel(t, serve(t, d))
-	ask := func(user, group string) query.Membership {
+	ask := func(user, group string, groups bool) query.Membership {
 		t.Helper()
-		must(t, c.Send(&query.AskMember{ID: 5, User: user, Group: group}))
+		must(t, c.Send(&query.AskMember{ID: 5, User: user, Group: group, Groups: groups}))
 		return *receive(t, c).(*query.Membership)
 	}
 	for _, tt := range []struct {
 		user, group string
+		groups      bool
 		want        query.Membership
 	}{
-		{"alice", "students", query.Membership{Available: true, Member: true, UID: 1000}},
-		{"bob", "students", query.Membership{Available: true, Member: true, UID: 1001}},
-		{"carol", "students", query.Membership{Available: true, Member: true, UID: 1002}},
-		{"dave", "students", query.Membership{Available: true, UID: 1003}},
-		{"zoe", "students", query.Membership{Available: true, UID: ipc.NoID}},
-		{"alice", "teachers", query.Membership{Available: true, UID: 1000}},
-		{"", "students", query.Membership{Available: true, UID: ipc.NoID}},
-		{"alice", "", query.Membership{Available: true, UID: 1000}},
+		{"alice", "students", false, query.Membership{Available: true, Member: true, UID: 1000, GID: 100}},
+		{"bob", "students", false, query.Membership{Available: true, Member: true, UID: 1001, GID: 1}},
+		{"carol", "students", false, query.Membership{Available: true, Member: true, UID: 1002, GID: 1}},
+		{"dave", "students", false, query.Membership{Available: true, UID: 1003, GID: 1}},
+		{"zoe", "students", false, query.Membership{Available: true, UID: ipc.NoID}},
+		{"alice", "teachers", false, query.Membership{Available: true, UID: 1000, GID: 100}},
+		{"", "students", false, query.Membership{Available: true, UID: ipc.NoID}},
+		{"alice", "", false, query.Membership{Available: true, UID: 1000, GID: 100}},
+		{"carol", "", true, query.Membership{Available: true, UID: 1002, GID: 1, Groups: []uint32{1, 100}}},
+		{"alice", "students", true, query.Membership{Available: true, Member: true, UID: 1000, GID: 100, Groups: []uint32{100}}},
+		{"zoe", "", true, query.Membership{Available: true, UID: ipc.NoID}},
 	} {
 		tt.want.ID = 5
 		for range 2 { // the second time from the cache
-			if got := ask(tt.user, tt.group); got != tt.want {
+			if got := ask(tt.user, tt.group, tt.groups); !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("%q in %q: %+v", tt.user, tt.group, got)
 			}
 		}
@@ -94,10 +99,11 @@ func TestMembership(t *testing.T) {
 		"groups": func() { m.groups = func(nss.User) ([]uint32, error) { return nil, broken } },
 	}
 	for what, f := range fail {
-		testMembers(d)
+		d := newDirectory()
+		m = testMembers(d)
 		f()
-		clear(m.known)
-		if got := ask("dave", "students"); got.Available || got.Member {
+		c = keeperChannel(t, serve(t, d))
+		if got := ask("dave", "students", false); got.Available || got.Member {
 			t.Errorf("without %s: %+v", what, got)
 		}
 	}
@@ -113,7 +119,7 @@ func TestMemberTTL(t *testing.T) {
 	i := d.inquirer()
 	defer i.stop()
 	member := func(user string) (bool, error) {
-		found, err := i.member(memberKey{user, "students"})
+		found, err := i.member(memberKey{user: user, group: "students"})
 		return found.member, err
 	}
 	if is, err := member("carol"); !is || err != nil {
@@ -158,11 +164,11 @@ func TestDirectoryIsDown(t *testing.T) {
 	i := d.inquirer()
 	defer i.stop()
 	d.accounts.storeLocked("erin", nss.User{Name: "erin", UID: 1005, Remote: true}, time.Now())
-	if _, err := i.member(memberKey{"frank", "students"}); errs.KindOf(err) != errs.Unavailable {
+	if _, err := i.member(memberKey{user: "frank", group: "students"}); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("the directory is down: %v", err)
 	}
 	d.accounts.lookup = func(name string) (nss.User, error) { return nss.User{Name: name, UID: 1005, Remote: true}, nil }
-	if found, err := i.member(memberKey{"frank", "students"}); err != nil || found.uid != ipc.NoID {
+	if found, err := i.member(memberKey{user: "frank", group: "students"}); err != nil || found.uid != ipc.NoID {
 		t.Errorf("the directory answers: %+v, %v", found, err)
 	}
 }

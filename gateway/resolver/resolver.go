@@ -22,7 +22,6 @@ import (
 	"schedrestd/gateway/service"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
-	"schedrestd/security"
 	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
 )
@@ -60,7 +59,7 @@ func (r *resolver) Handle(m ipc.Received) (handled bool, err error) {
 		r.questions.Add(1)
 		go func() { _ = r.dispatcher.Send(lookupResult(q, r.names.resolve)) }()
 		return true, nil
-	case *work.KeeperChannel:
+	case *ipc.KeeperChannel:
 		channel, err := ipc.Open(m.FDs[0], ipc.Resolver, ipc.Keeper)
 		if err == nil {
 			go r.serveKeeper(channel)
@@ -104,6 +103,6 @@ func lookupResult(q *work.Lookup, ask func(question) (answer, error)) *work.Look
 }
 
 // confine removes all rights that getent does not need.
-func confine(s ipc.ServiceSetup) (security.Sandbox, error) {
+func confine(s ipc.ServiceSetup) (sandbox.Layers, error) {
 	return sandbox.ReadOnly(s.Sandbox&ipc.SandboxRequire != 0)
 }

@@ -28,7 +28,7 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
-	"schedrestd/security"
+	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
 )
 
@@ -62,7 +62,7 @@ type Service interface {
 // Main calls confine as the last step before it sends Ready. It then calls
 // build, which returns the service. The service may keep the channel, to send
 // messages to the dispatcher.
-func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sandbox, error), build func(channel *ipc.Channel) Service) int {
+func Main(role ipc.Role, confine func(ipc.ServiceSetup) (sandbox.Layers, error), build func(channel *ipc.Channel) Service) int {
 	// A terminal or a service manager sends SIGINT, SIGTERM and SIGHUP to all
 	// processes, but only the parent handles them.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
@@ -80,7 +80,7 @@ func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sandbox, error
 	if err := setUp(role, channel, confine); err != nil {
 		slog.Error(role.String()+" does not serve", "error", err)
 		if !errors.Is(err, io.EOF) {
-			_ = channel.Send(ipc.NewRefused(err.Error()))
+			_ = channel.Send(&ipc.Refused{Reason: ipc.TruncateReason(err.Error())})
 		}
 		return 1
 	}
@@ -101,7 +101,7 @@ func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sandbox, error
 
 // setUp sets up the namespaces, receives the setup, confines the process,
 // verifies its attributes, and sends Ready.
-func setUp(role ipc.Role, channel *ipc.Channel, confine func(ipc.ServiceSetup) (security.Sandbox, error)) error {
+func setUp(role ipc.Role, channel *ipc.Channel, confine func(ipc.ServiceSetup) (sandbox.Layers, error)) error {
 	if err := self.SetUpNamespaces(); err != nil {
 		return err
 	}

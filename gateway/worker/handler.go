@@ -81,7 +81,7 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 		cfg.TokenDigests = k.Digests
 	}
 	if setup.Output && b != nil {
-		cfg.Output = b.Output()
+		cfg.Output = b.Output(k.Voucher(setup.TokenOutput))
 	}
 	cfg.Users, cfg.Resolver = users, users
 	return handlers.New(cfg), nil

@@ -35,7 +35,6 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
-	"schedrestd/security"
 	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
 )
@@ -77,7 +76,7 @@ func Main(build Build) int {
 	if err != nil {
 		slog.Error("worker not started", "error", err)
 		if !errors.Is(err, io.EOF) {
-			_ = channel.Send(ipc.NewRefused(reason(err)))
+			_ = channel.Send(&ipc.Refused{Reason: ipc.TruncateReason(reason(err))})
 		}
 		return 1
 	}
@@ -146,6 +145,6 @@ const _ = uint(sandbox.Channel-ipc.WorkerFD) + uint(ipc.WorkerFD-sandbox.Channel
 
 // CloseSandbox puts the process into the sandbox that the parent requested, and
 // returns what the kernel enforces.
-func CloseSandbox(s ipc.SandboxOptions) (security.Sandbox, error) {
+func CloseSandbox(s ipc.SandboxOptions) (sandbox.Layers, error) {
 	return sandbox.Close(sandbox.Options{Unix: s&ipc.SandboxUnix != 0, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
 }

@@ -57,7 +57,7 @@ func (s *server) handleMessages() {
 		case *work.Dialed, *work.DialFailed, *work.DialedBatch, *work.ConnectedBatch, *work.NoOutput:
 			s.broker.Deliver(m)
 		case *work.ServiceChannel:
-			err = s.connectService(msg.Service, m.FDs[0])
+			err = s.connectService(msg, m.FDs[0])
 		case *work.Keys:
 			err = s.channel.Send(s.keys.Load(msg, m.FDs))
 		case *work.Pause:
@@ -82,11 +82,11 @@ func (s *server) handleMessages() {
 }
 
 // connectService makes the descriptor fd this worker's channel to a service.
-func (s *server) connectService(service ipc.Role, fd int) error {
-	if service == ipc.Keeper {
+func (s *server) connectService(m *work.ServiceChannel, fd int) error {
+	if m.Service == ipc.Keeper {
 		return s.keys.Connect(fd)
 	}
-	return s.broker.Connect(service, fd)
+	return s.broker.Connect(m, fd)
 }
 
 // serveConn serves a connection from the dispatcher.

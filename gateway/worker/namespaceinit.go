@@ -46,7 +46,7 @@ func NamespaceInit(options string) int {
 	if err != nil {
 		return 2
 	}
-	status := proof.Report(channel, func() (security.Sandbox, error) { return setUpInit(options) })
+	status := proof.Report(channel, func() (sandbox.Layers, error) { return setUpInit(options) })
 	if status != 0 {
 		return status
 	}
@@ -58,7 +58,7 @@ func NamespaceInit(options string) int {
 }
 
 // setUpInit turns the process into the namespace init.
-func setUpInit(options string) (enforced security.Sandbox, err error) {
+func setUpInit(options string) (enforced sandbox.Layers, err error) {
 	options, pids, _ := strings.Cut(options, ",")
 	maxPIDs, _ := strconv.Atoi(pids)
 	s, err := strconv.ParseUint(options, 10, 8)

@@ -2,6 +2,7 @@ package output
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -116,6 +117,132 @@ func TestUsers(t *testing.T) {
 	})
 	parent := u.gateway.PID()
 	u.gateway.Stop()
+	if left := append(outputProcesses(parent, alice.UID), outputProcesses(parent, bob.UID)...); left != nil {
+		t.Errorf("processes remain: %v", left)
+	}
+}
+
+// TestTokens checks that the users of tokens read the output of own jobs, each in a
+// process of this user, at a gateway with one user of its own: with Slurm's tokens and
+// with gateway tokens, until the token is revoked.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	alice, bob := harness.TwoUsers(t)
+	l := harness.NewDaemons(t, func(l *harness.Lab) { l.AuthParameters = "jwt_key=" + l.Key() + ",disable_token_creation" })
+	register := filepath.Join(l.Dir, "register")
+	harness.Must(t, os.WriteFile(register, nil, 0o644))
+	start := func(env ...string) (*harness.Gateway, string) {
+		address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+		return l.StartGateway(t, append(env, "SCHEDRESTD_OUTPUT=tokens", "SCHEDRESTD_TOKEN_REGISTER="+register), address), address
+	}
+	gateway, address := start("SCHEDRESTD_MIN_UID=1") // the users of this test are users of the system
+	_, strict := start()
+	send := func(address, token, method, path, body string, headers ...string) harness.Answer {
+		t.Helper()
+		c := harness.NewClient(func() (net.Conn, error) { return net.Dial("tcp", address) })
+		a, err := l.TryRequest(c, method, jobPath+path, body, append(headers, "X-SCHED-USER-TOKEN: "+token)...)
+		harness.Must(t, err)
+		return a
+	}
+	create := func(user, scopes string) (token, id string) {
+		token = strings.TrimSpace(strings.TrimPrefix(l.Schedctl(t, "token", "create", "--register", register, "--user", user, "--scope", scopes), "SCHED_JWT="))
+		text, err := os.ReadFile(register)
+		harness.Must(t, err)
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		return token, strings.Fields(lines[len(lines)-1])[1]
+	}
+	tokens := map[string]string{"alice": l.UserToken(alice.Name), "bob": l.UserToken(bob.Name), "root": l.UserToken("root")}
+	var readerID string
+	tokens["alice's reader"], readerID = create(alice.Name, "compute.read")
+	tokens["alice's accountant"], _ = create(alice.Name, "slurmdb.read")
+	harness.Eventually(t, "the gateways know the tokens", func() bool { return send(address, tokens["alice's reader"], "GET", "", "").Status != 401 })
+	jobs := map[string]string{}
+	for name, user := range map[string]string{"alice": alice.Name, "bob": bob.Name, "root": "root"} {
+		jobs[name] = fmt.Sprint(send(address, tokens[name], "POST", "submit", l.JobRequest("id -un; id -Gn", map[string]any{"name": user})).Want(t, 200).Get("job_id"))
+		send(address, tokens[name], "GET", jobs[name]+"?until=ended&wait=30", "").Want(t, 200)
+	}
+	for _, tt := range []struct {
+		address, token, job string
+		status              int
+		want                string
+		headers             []string
+	}{
+		{address, "alice", "alice", 200, alice.Name + "\n", nil},
+		{address, "bob", "bob", 200, bob.Name + "\n", nil},
+		{address, "alice's reader", "alice", 200, alice.Name + "\n", nil},
+		{address, "alice's accountant", "alice", 403, "compute.read", nil},
+		{address, "bob", "alice", 404, "there is no job", nil}, // the controller shows users only their own jobs
+		{address, "root", "alice", 403, "no output is read for the user of this token", nil},
+		{address, "root", "root", 403, "no output is read for the user of this token", nil},
+		{address, "root", "alice", 403, "no output is read for the user of this token", []string{"X-SCHED-USER-NAME: " + alice.Name}},
+		{strict, "alice", "alice", 403, "SCHEDRESTD_MIN_UID", nil},
+	} {
+		if a := send(tt.address, tokens[tt.token], "GET", jobs[tt.job]+"/stdout", "", tt.headers...); a.Status != tt.status || !strings.Contains(a.Text, tt.want) {
+			t.Errorf("%s reads of %s %s: status %d: %s", tt.token, tt.job, tt.headers, a.Status, a.Text)
+		}
+	}
+
+	for _, u := range []harness.Account{alice, bob} {
+		list := outputProcesses(gateway.PID(), u.UID)
+		if len(list) != 1 && len(list) != 2 { // one for each worker that was asked
+			t.Fatalf("%s: processes %v", u.Name, list)
+		}
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", list[0]))
+		harness.Must(t, err)
+		for _, want := range []string{"NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", fmt.Sprintf("Gid:\t%d\t", u.GID)} {
+			if !strings.Contains(string(status), want) {
+				t.Errorf("%s: no %q in\n%s", u.Name, want, status)
+			}
+		}
+	}
+	for _, pid := range outputProcesses(gateway.PID(), bob.UID) {
+		harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
+	}
+	harness.Eventually(t, "another process reads output", func() bool {
+		a := send(address, tokens["bob"], "GET", jobs["bob"]+"/stdout", "")
+		if a.Status != 200 {
+			a.Want(t, 503)
+		}
+		return a.Status == 200
+	})
+
+	// A client that follows the output loses it when the token is revoked.
+	long := fmt.Sprint(send(address, tokens["alice"], "POST", "submit", l.JobRequest("echo first; sleep 600", nil)).Want(t, 200).Get("job_id"))
+	harness.Eventually(t, "the job writes", func() bool {
+		return send(address, tokens["alice's reader"], "GET", long+"/stdout", "").Text == "first\n"
+	})
+	r, err := http.NewRequest("GET", "http://"+address+jobPath+long+"/stdout?follow=true", nil)
+	harness.Must(t, err)
+	r.Header.Set("X-SCHED-USER-TOKEN", tokens["alice's reader"])
+	followed, err := http.DefaultClient.Do(r)
+	harness.Must(t, err)
+	defer followed.Body.Close()
+	text := make([]byte, len("first\n"))
+	if _, err := io.ReadFull(followed.Body, text); err != nil || string(text) != "first\n" {
+		t.Fatalf("status %d: %q, %v", followed.StatusCode, text, err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.ReadAll(followed.Body)
+	}()
+	select {
+	case <-ended:
+		t.Fatal("it ends before the token is revoked")
+	case <-time.After(100 * time.Millisecond):
+	}
+	l.Schedctl(t, "token", "revoke", "--register", register, readerID)
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Error("the client of a revoked token still follows")
+	}
+	if a := send(address, tokens["alice's reader"], "GET", long+"/stdout", ""); a.Status != 401 {
+		t.Errorf("status %d", a.Status)
+	}
+	send(address, tokens["alice"], "DELETE", long, "")
+	parent := gateway.PID()
+	gateway.Stop()
 	if left := append(outputProcesses(parent, alice.UID), outputProcesses(parent, bob.UID)...); left != nil {
 		t.Errorf("processes remain: %v", left)
 	}

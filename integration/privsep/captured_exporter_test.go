@@ -23,7 +23,6 @@ import (
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
 	"schedrestd/metric"
-	"schedrestd/security"
 	"schedrestd/security/sandbox"
 )
 
@@ -153,7 +152,7 @@ func playExporter(args []string) int {
 	if len(args) == 0 {
 		return exporter.Main()
 	}
-	confine := func(s ipc.ServiceSetup) (security.Sandbox, error) {
+	confine := func(s ipc.ServiceSetup) (sandbox.Layers, error) {
 		return sandbox.Close(sandbox.Options{Kind: sandbox.Exporter}, false)
 	}
 	return own.Main(ipc.Exporter, confine, func(*ipc.Channel) own.Service { return compromisedExporter{} })

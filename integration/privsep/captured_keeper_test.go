@@ -93,6 +93,22 @@ func exchangeFrame(actAs string, forged bool) func() []byte {
 	}
 }
 
+// vouchFrame returns a function that encodes a question for a process of the user of a
+// token: of the stolen token of a portal, as a user, or of a forged one.
+func vouchFrame(actAs string, gateway, forged bool) func() []byte {
+	return func() []byte {
+		raw := exchangeFrame(actAs, forged)() // with another kind, the message differs only in its last flag
+		if raw == nil {
+			return nil
+		}
+		raw[0] = byte(ipc.KindOf(new(query.VouchFor)))
+		if raw[len(raw)-1] = 0; gateway {
+			raw[len(raw)-1] = 1
+		}
+		return raw
+	}
+}
+
 func cutLast(text, sep string) (before, after string, found bool) {
 	i := strings.LastIndex(text, sep)
 	if i < 0 {
@@ -172,8 +188,18 @@ var keeperAttacks = []serviceAttack{
 	{name: "act as a user whose name ends the text in the daemons' token", frame: exchangeFrame(`daemon","sun":"root`, false)},
 	{name: "act as a member with a forged token", frame: exchangeFrame("daemon", true)},
 	{name: "act as a user who is not a member, 2000 times", frame: exchangeFrame("bin", false), times: 2000},
-	{name: "the resolver's answer that a user is a member (Membership)", frame: zeroFrame(ipc.KindOf(new(query.Membership)), 14), breaksProtocol: true},
-	{name: "a channel to a resolver of its own (ServiceChannel)", frame: zeroFrame(ipc.KindOf(new(work.ServiceChannel)), 2), breaksProtocol: true},
+
+	// Processes of users, although no output is read: the parent asks for no vouches.
+	{name: "a process of a member of the group of a portal's token", frame: vouchFrame("daemon", true, false)},
+	{name: "a process of a user who is not a member", frame: vouchFrame("bin", true, false)},
+	{name: "a process of root, with a portal's token", frame: vouchFrame("root", true, false)},
+	{name: "a process of a user, with a forged token", frame: vouchFrame("daemon", true, true)},
+	{name: "a process of a user, with a portal's token as one of Slurm's", frame: vouchFrame("daemon", false, false)},
+	{name: "the keeper's word to the parent (Vouch)", frame: zeroFrame(ipc.KindOf(new(ipc.Vouch)), 10), breaksProtocol: true},
+	{name: "the parent's answer (Vouched)", frame: zeroFrame(ipc.KindOf(new(ipc.Vouched)), 8), breaksProtocol: true},
+	{name: "channels to a parent and a resolver of its own (KeeperChannels)", frame: zeroFrame(ipc.KindOf(new(ipc.KeeperChannels)), 0), breaksProtocol: true},
+
+	{name: "the resolver's answer that a user is a member (Membership)", frame: zeroFrame(ipc.KindOf(new(query.Membership)), 20), breaksProtocol: true},
 	{name: "a register of its own (TokenRegister)", frame: zeroFrame(ipc.KindOf(new(work.TokenRegister)), 16), breaksProtocol: true},
 	{name: "Exchange with a name of 65 bytes", frame: exchangeFrame(strings.Repeat("x", 65), false), breaksProtocol: true},
 
@@ -328,6 +354,13 @@ func receive(fd int, message []byte) string {
 			return "gets a token for " + userOf(string(raw[12:n]))
 		case raw[0] == byte(ipc.KindOf(new(query.Exchanged))):
 			return "is answered: " + map[byte]string{byte(query.NoVerdict): "UNKNOWN", byte(query.Forged): "forged", byte(query.Revoked): "revoked", byte(query.NotForUser): "not for this user"}[raw[9]]
+		case raw[0] == byte(ipc.KindOf(new(query.VouchedFor))) && raw[9] == byte(query.Genuine):
+			if bytes.Equal(raw[10:18], make([]byte, 8)) {
+				return "gets none"
+			}
+			return "GETS A PROCESS"
+		case raw[0] == byte(ipc.KindOf(new(query.VouchedFor))):
+			return "is answered: " + map[byte]string{byte(query.NoVerdict): "UNKNOWN", byte(query.Forged): "forged", byte(query.NotForUser): "not for this user"}[raw[9]]
 		case raw[0] == byte(ipc.KindOf(new(query.Verified))):
 			return "is answered: " + map[byte]string{byte(query.Genuine): "genuine", byte(query.Forged): "forged"}[raw[9]]
 		}
@@ -348,7 +381,7 @@ func userOf(bearer string) string {
 // isAnswer reports whether messages of this kind answer a request.
 func isAnswer(kind byte) bool {
 	switch ipc.Kind(kind) {
-	case ipc.KindOf(new(query.Signed)), ipc.KindOf(new(query.Verified)), ipc.KindOf(new(query.Exchanged)), ipc.KindOf(new(work.LookupResult)):
+	case ipc.KindOf(new(query.Signed)), ipc.KindOf(new(query.Verified)), ipc.KindOf(new(query.Exchanged)), ipc.KindOf(new(query.VouchedFor)), ipc.KindOf(new(work.LookupResult)):
 		return true
 	}
 	return false

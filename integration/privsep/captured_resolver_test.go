@@ -63,7 +63,7 @@ var resolverAttacks = []serviceAttack{
 	{name: "WorkerViolation, about another worker", frame: zeroFrame(ipc.KindOf(new(work.WorkerViolation)), 6), breaksProtocol: true},
 	{name: "Sign, as if to the keeper", frame: zeroFrame(ipc.KindOf(new(query.Sign)), 16), breaksProtocol: true},
 	{name: "whether a user is a member of a group (AskMember), as if from the keeper", frame: zeroFrame(ipc.KindOf(new(query.AskMember)), 12), breaksProtocol: true},
-	{name: "a channel to the keeper (KeeperChannel), as if from the dispatcher", frame: zeroFrame(ipc.KindOf(new(work.KeeperChannel)), 0), breaksProtocol: true},
+	{name: "a channel to the keeper (KeeperChannel), as if from the parent", frame: zeroFrame(ipc.KindOf(new(ipc.KeeperChannel)), 0), breaksProtocol: true},
 	{name: "ConnectionDone, as if to the dispatcher", frame: zeroFrame(ipc.KindOf(new(work.ConnectionDone)), 8), breaksProtocol: true},
 	{name: "Lookup cut short", frame: zeroFrame(ipc.KindOf(new(work.Lookup)), 14), breaksProtocol: true},
 	{name: "Lookup with trailing bytes", frame: zeroFrame(ipc.KindOf(new(work.Lookup)), 16), breaksProtocol: true},

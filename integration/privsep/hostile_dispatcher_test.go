@@ -15,7 +15,7 @@ import (
 
 	own "schedrestd/gateway/service"
 	"schedrestd/ipc"
-	"schedrestd/security"
+	"schedrestd/security/sandbox"
 )
 
 // compromised is a dispatcher that an attacker controls. It starts like an
@@ -52,7 +52,7 @@ var violations = map[string]struct {
 	}, "without an audit log"},
 	"a process that reads files, although no output is read": {func(g uint32) []ipc.Message {
 		return []ipc.Message{&ipc.StartProcess{Number: 1, Role: ipc.Output, Generation: g, Threads: 1}}
-	}, "for no user whom the kernel has named"},
+	}, "for no user whom the kernel or the keeper has named"},
 	"CheckLogFile without an audit log": {func(uint32) []ipc.Message { return []ipc.Message{new(ipc.CheckLogFile)} }, "sent CheckLogFile"},
 	"another generation's outcome": {func(g uint32) []ipc.Message {
 		return []ipc.Message{&ipc.GenerationResult{ID: g + 1, Result: ipc.Result{OK: true}}}
@@ -82,7 +82,7 @@ var violations = map[string]struct {
 
 // playCompromised acts as a dispatcher that sends one of the violations.
 func playCompromised(part string) int {
-	return own.Main(ipc.Dispatcher, func(ipc.ServiceSetup) (security.Sandbox, error) { return security.Sandbox{}, nil },
+	return own.Main(ipc.Dispatcher, func(ipc.ServiceSetup) (sandbox.Layers, error) { return sandbox.Layers{}, nil },
 		func(parent *ipc.Channel) own.Service { return &compromised{parent: parent, part: part} })
 }
 

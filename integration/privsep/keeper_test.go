@@ -35,6 +35,8 @@ func playKeeper(part string) int {
 	switch part {
 	case "good":
 		return keeping.Main()
+	case vouchesForAll, breaksVouches:
+		return playVouching(part)
 	case "crash":
 		panic("no keeper here")
 	case "sends nothing":
@@ -60,7 +62,7 @@ func playKeeper(part string) int {
 		}
 	}
 	if part == "refuses" {
-		c.Send(ipc.NewRefused("no\x1bkeeper"))
+		c.Send(&ipc.Refused{Reason: ipc.TruncateReason("no\x1bkeeper")})
 		return 1
 	}
 	c.Send(new(ipc.Ready))

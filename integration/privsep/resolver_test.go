@@ -15,7 +15,7 @@ import (
 	serving "schedrestd/gateway/service"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
-	"schedrestd/security"
+	"schedrestd/security/sandbox"
 )
 
 // playResolver runs the resolver that part names: the real one, one that has a
@@ -25,7 +25,7 @@ func playResolver(part string) int {
 	case "good":
 		return resolving.Main()
 	case "resolves any name": // tests have no accounts
-		return serving.Main(ipc.Resolver, func(ipc.ServiceSetup) (security.Sandbox, error) { return security.Sandbox{}, nil }, func(parent *ipc.Channel) serving.Service { return anyNameResolver{parent} })
+		return serving.Main(ipc.Resolver, func(ipc.ServiceSetup) (sandbox.Layers, error) { return sandbox.Layers{}, nil }, func(parent *ipc.Channel) serving.Service { return anyNameResolver{parent} })
 	case "crash":
 		panic("no resolver here")
 	case "sends nothing":
@@ -41,7 +41,7 @@ func playResolver(part string) int {
 		}
 	}
 	if part == "refuses" {
-		c.Send(ipc.NewRefused("no\x1bresolver"))
+		c.Send(&ipc.Refused{Reason: ipc.TruncateReason("no\x1bresolver")})
 		return 1
 	}
 	c.Send(new(ipc.Ready))

@@ -5,7 +5,6 @@
 package notify
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strconv"
@@ -67,23 +66,14 @@ func Reloading() {
 // Stopping reports that shutdown has begun.
 func Stopping() { serviceManager().send("STOPPING=1") }
 
-// Watchdog sends reports until ctx is done, because the service manager kills a
-// process that sends none (WatchdogSec=). Before each report it calls the
-// function alive, which must return only if the process still works.
-func Watchdog(ctx context.Context, alive func()) { serviceManager().watch(ctx, alive) }
+// Watchdog sends reports for as long as this process runs, because the service
+// manager kills a process that sends none (WatchdogSec=). Before each report it
+// calls the function alive, which must return only if the process still works.
+func Watchdog(alive func()) { serviceManager().watch(alive) }
 
-func (m manager) watch(ctx context.Context, alive func()) {
-	if m.watchdog == 0 {
-		return
-	}
-	tick := time.NewTicker(max(m.watchdog/3, time.Millisecond))
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+func (m manager) watch(alive func()) {
+	for m.watchdog > 0 {
+		time.Sleep(max(m.watchdog/3, time.Millisecond))
 		alive()
 		m.send("WATCHDOG=1")
 	}

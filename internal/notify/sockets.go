@@ -36,25 +36,18 @@ func passedSockets(env func(string) string, pid int) ([]*os.File, error) {
 	if err != nil || n < 0 || n > maxPassed {
 		return nil, fmt.Errorf("environment: LISTEN_FDS=%s is not a number up to %d", env("LISTEN_FDS"), maxPassed)
 	}
-	names := strings.Split(env("LISTEN_FDNAMES"), ":")
+	names := append(strings.Split(env("LISTEN_FDNAMES"), ":"), make([]string, n)...) // some may have no name
 	var files []*os.File
 	for i := range n {
-		name := ""
-		if i < len(names) {
-			name = names[i]
-		}
 		unix.CloseOnExec(firstPassedFD + i)
-		files = append(files, os.NewFile(uintptr(firstPassedFD+i), name))
+		files = append(files, os.NewFile(uintptr(firstPassedFD+i), names[i]))
 	}
 	return files, nil
 }
 
 // IsListening reports whether fd is a listening stream socket.
 func IsListening(fd int) bool {
-	on, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
-	if err != nil || on != 1 {
-		return false
-	}
-	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
-	return err == nil && kind == unix.SOCK_STREAM
+	listens, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
+	kind, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	return listens == 1 && kind == unix.SOCK_STREAM
 }

@@ -7,13 +7,14 @@ import "schedrestd/ipc"
 // worker about this.
 type AskMember struct {
 	ID          uint64 // chosen by the keeper and repeated in the answer
-	User, Group string // names
+	User, Group string // names; without a Group, the user is a member of none
+	Groups      bool   // the answer has the user's groups
 }
 
 func (a *AskMember) Walk(w *ipc.Walker) {
 	w.Fields(&a.ID)
-	w.Text(maxUser, &a.User)
-	w.Text(maxUser, &a.Group)
+	w.Text(maxUser, &a.User, &a.Group)
+	w.Fields(&a.Groups)
 }
 
 // Membership answers the AskMember with the same ID.
@@ -22,6 +23,15 @@ type Membership struct {
 	Available bool   // false: the user database is unavailable
 	Member    bool   // the group is the user's primary group or one of the supplementary groups
 	UID       uint32 // NoID when no user has the name
+	GID       uint32
+	Groups    []uint32 // supplementary
 }
 
-func (m *Membership) Walk(w *ipc.Walker) { w.Fields(&m.ID, &m.Available, &m.Member, &m.UID) }
+func (m *Membership) Walk(w *ipc.Walker) {
+	w.Fields(&m.ID, &m.Available, &m.Member, &m.UID, &m.GID)
+	ipc.List(w, &m.Groups, MaxGroups, 4, func(gid *uint32) { w.Fields(gid) })
+}
+
+// MaxGroups is the number of supplementary groups that a process of the gateway
+// may have.
+const MaxGroups = 1024

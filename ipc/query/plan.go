@@ -36,3 +36,15 @@ func SendPlan(c *ipc.Channel, p *WholePlan) error {
 	}
 	return err
 }
+
+// Facts for the page that --check-confinement prints, which the parent passes on
+// (see ipc.FactPart).
+const (
+	FactBecome   = "become"   // become_user
+	FactLocal    = "local"    // peers that the kernel identifies are served
+	FactMunge    = "munge"    // workers connect to munged, or to a socket of auth/slurm
+	FactDial     = "dial"     // workers connect to daemons over TCP; the value is a worker's limit on open descriptors
+	FactTLS      = "tls"      // there is a TLS key
+	FactTokens   = "tokens"   // there is a token key
+	FactRequired = "required" // the configuration requires all parts
+)

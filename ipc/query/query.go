@@ -33,9 +33,14 @@ var Rows = ipc.Register(
 	// digests of the key and of the register
 	ipc.Of[Digests](27, ipc.Keeper, ipc.Worker, ipc.In(ipc.Initial), 12, 12+2*maxDigest, 0, ipc.Initial),
 	// asks for the uid of a user, and whether the user is a member of a group
-	ipc.Of[AskMember](109, ipc.Keeper, ipc.Resolver, ipc.In(ipc.Initial), 12, 12+2*maxUser, 0, ipc.Initial),
+	ipc.Of[AskMember](109, ipc.Keeper, ipc.Resolver, ipc.In(ipc.Initial), 13, 13+2*maxUser, 0, ipc.Initial),
 	// the answer, or a report that the user database is unavailable
-	ipc.Of[Membership](110, ipc.Resolver, ipc.Keeper, ipc.In(ipc.Initial), 14, 14, 0, ipc.Initial),
+	ipc.Of[Membership](110, ipc.Resolver, ipc.Keeper, ipc.In(ipc.Initial), 20, 20+4*MaxGroups, 0, ipc.Initial),
+	// asks for a number that stands for the user of a token when a process is
+	// started that reads this user's files
+	ipc.Of[VouchFor](118, ipc.Worker, ipc.Keeper, ipc.In(ipc.Initial), 45, 45+maxSigned+maxUser, 0, ipc.Initial),
+	// the number, or why there is none
+	ipc.Of[VouchedFor](119, ipc.Keeper, ipc.Worker, ipc.In(ipc.Initial), 21, 21, 0, ipc.Initial),
 	// asks for permission to make a change for a connection of this worker, and
 	// claims the change's Idempotency-Key, if it has one; key, user and request
 	// are sent as hashes

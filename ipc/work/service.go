@@ -13,11 +13,6 @@ type WorkerChannel struct {
 
 func (c *WorkerChannel) Walk(w *ipc.Walker) { w.Fields(&c.Number, &c.PID, &c.UID, &c.Requests) }
 
-// KeeperChannel gives the resolver its end of a channel to the keeper.
-type KeeperChannel struct{}
-
-func (*KeeperChannel) Walk(*ipc.Walker) {}
-
 // WorkerViolation reports that the worker with this Number violated the
 // protocol on its channel to the service. The service has closed that channel,
 // and the dispatcher kills the worker.
@@ -32,21 +27,33 @@ func (b *WorkerViolation) Walk(w *ipc.Walker) {
 }
 
 // ServiceChannel gives a worker its end of a channel to a service, in place of
-// the channel that the worker had before. It also gives the keeper its end of the
-// channel to the resolver.
-type ServiceChannel struct{ Service ipc.Role }
+// the channel that the worker had before.
+type ServiceChannel struct {
+	Service ipc.Role
+	Client  uint64 // of the AskOutput that this answers; 0 for other services
+}
 
 func (s *ServiceChannel) Walk(w *ipc.Walker) {
 	ipc.Enum(w, &s.Service, "service", ipc.Keeper, ipc.Output)
+	w.Fields(&s.Client)
 }
 
-// AskOutput asks for a channel to a process that reads the output files of the
-// worker's user. The answer is a ServiceChannel or a NoOutput.
-type AskOutput struct{}
+// AskOutput asks for a channel to a process that reads the output files of a user.
+// The answer is a ServiceChannel or a NoOutput.
+type AskOutput struct {
+	Client uint64 // stands for the user, for whom the keeper has vouched; 0: the worker's user
+	UID    uint32 // of the user, for the limit on processes; only with a Client
+}
 
-func (*AskOutput) Walk(*ipc.Walker) {}
+func (a *AskOutput) Walk(w *ipc.Walker) { w.Fields(&a.Client, &a.UID) }
 
 // NoOutput reports why there is no process that reads output files.
-type NoOutput struct{ Reason string }
+type NoOutput struct {
+	Client uint64 // of the AskOutput
+	Reason string
+}
 
-func (n *NoOutput) Walk(w *ipc.Walker) { w.Text(ipc.MaxReason, &n.Reason) }
+func (n *NoOutput) Walk(w *ipc.Walker) {
+	w.Fields(&n.Client)
+	w.Text(ipc.MaxReason, &n.Reason)
+}

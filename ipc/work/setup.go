@@ -42,6 +42,7 @@ type Setup struct {
 	RequireUserName bool     // refuse the token of root or SchedUser if the request names no user
 	Hosts           []string // host names of the gateway, in lower case
 	Output          bool     // a process reads the output files of the worker's user
+	TokenOutput     bool     // … or rather, for each user whose token the keeper verifies, a process reads this user's
 	Metrics         bool     // events are counted for the exporter
 	Zone            []byte   // the local time zone, in the format TZif; empty: UTC
 	UserClaim       string   // additional claim that may contain the user's name; "": only the standard claims

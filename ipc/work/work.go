@@ -49,15 +49,12 @@ var _ = ipc.Register(
 	// how a worker violated the protocol on its channel to the service
 	ipc.Of[WorkerViolation](50, ipc.Keeper|ipc.Resolver|ipc.Auditor|ipc.Output, ipc.Dispatcher, working, 6, 6+ipc.MaxReason, 0, ipc.Initial),
 	// the receiver's channel to a service
-	ipc.Of[ServiceChannel](35, ipc.Dispatcher, ipc.Worker, connPhases, 2, 2, 1, ipc.Initial).
-		Or(ipc.Dispatcher, ipc.Keeper, working),
-	// the channel to the keeper, which asks who is a member of a group
-	ipc.Of[KeeperChannel](108, ipc.Dispatcher, ipc.Resolver, working, 0, 0, 1, ipc.Initial),
+	ipc.Of[ServiceChannel](35, ipc.Dispatcher, ipc.Worker, connPhases, 10, 10, 1, ipc.Initial),
 	// asks for a channel to a process that reads the output files of the worker's
 	// user
-	ipc.Of[AskOutput](113, ipc.Worker, ipc.Dispatcher, connPhases, 0, 0, 0, ipc.Initial),
+	ipc.Of[AskOutput](113, ipc.Worker, ipc.Dispatcher, connPhases, 12, 12, 0, ipc.Initial),
 	// why there is no such process
-	ipc.Of[NoOutput](114, ipc.Dispatcher, ipc.Worker, connPhases, 2, 2+ipc.MaxReason, 0, ipc.Initial),
+	ipc.Of[NoOutput](114, ipc.Dispatcher, ipc.Worker, connPhases, 10, 10+ipc.MaxReason, 0, ipc.Initial),
 	// asks for a connection to a configured daemon, which is identified by an
 	// index, never by an address
 	ipc.Of[Dial](17, ipc.Worker, ipc.Dispatcher, connPhases, 10, 10, 0, ipc.Initial),

@@ -22,15 +22,17 @@ type Service struct {
 	security.Identity
 	Root         bool   // the parent was started as root, so it can change identity and groups
 	SchedUID     uint32 // uid of SchedUser
+	MinUID       uint32 // see Vouched
 	UserCheckErr error  // why this identity would be rejected without disable_user_check
 
+	taken map[uint32]string              // if Root: the uids as which no user's process may run, and whose they are
 	Users map[ipc.Role]security.Identity // if Root: the users of the processes that do not run as a client's or the service's user
 }
 
 // Determine returns the service identity, or an error if that identity is
 // forbidden.
 func Determine(p *ipc.PackedPlan) (Service, error) {
-	s := Service{Identity: requestedIdentity(p.Service), Root: os.Geteuid() == 0, SchedUID: p.Service.SchedUID}
+	s := Service{Identity: requestedIdentity(p.Service), Root: os.Geteuid() == 0, SchedUID: p.Service.SchedUID, MinUID: p.Service.MinUID}
 	if s.Root {
 		if err := s.findUsers(p); err != nil {
 			return s, err
@@ -108,6 +110,18 @@ func ProtectedAccounts(s ipc.Service) []security.Account {
 		schedName = "SchedUser " + s.SchedUser
 	}
 	return []security.Account{{Name: "root", UID: 0, Groups: append([]uint32{0}, s.RootGroups...)}, {Name: schedName, UID: s.SchedUID, Groups: s.SchedGroups}}
+}
+
+// Vouched returns the identity of a process for a user for whom the keeper vouches.
+// If ok is false, no process may run as this user. A keeper in the hands of an
+// attacker must not get the rights of the system's users and groups.
+func (s Service) Vouched(v *ipc.Vouch) (id security.Identity, ok bool) {
+	isSystem := func(gid uint32) bool { return gid < s.MinUID }
+	if id = (security.Identity{UID: v.UID, GID: v.GID, Groups: slices.DeleteFunc(v.Groups, isSystem)}); isSystem(v.GID) {
+		id.GID = become.Overflow // such as the group of all users
+	}
+	_, taken := s.taken[v.UID]
+	return id, !taken && v.UID >= s.MinUID
 }
 
 // RefusalReason returns the reason why the peer of a connection may not have

@@ -1,10 +1,13 @@
 package identity
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
+	"schedrestd/become"
 	"schedrestd/ipc"
+	"schedrestd/security"
 )
 
 // TestRefusedPeers checks which peers are refused a worker of their own, and
@@ -30,6 +33,39 @@ func TestRefusedPeers(t *testing.T) {
 	} {
 		if got := service.RefusalReason(tt.peer, tt.how); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestVouched checks as which users the keeper can have processes started, and with
+// which groups.
+func TestVouched(t *testing.T) {
+	s, plan := Service{Identity: security.Identity{UID: 2000}, SchedUID: 1500, MinUID: 1000}, new(ipc.PackedPlan)
+	refused := []uint32{0, 1, 999, 1500, 2000, become.Overflow, become.NoID}
+	for i, role := range Roles {
+		uid := 2001 + uint32(i)
+		plan.Users = append(plan.Users, ipc.RoleUser{Role: role, UID: uid, GID: uid})
+		refused = append(refused, uid)
+	}
+	if err := s.findUsers(plan); err != nil {
+		t.Fatal(err)
+	}
+	for _, uid := range refused {
+		if id, ok := s.Vouched(&ipc.Vouch{UID: uid, GID: 1000}); ok {
+			t.Errorf("uid %d: %+v", uid, id)
+		}
+	}
+	for _, tt := range []struct {
+		vouch ipc.Vouch
+		want  security.Identity
+	}{
+		{ipc.Vouch{UID: 1000, GID: 1000, Groups: []uint32{1000, 4000}}, security.Identity{UID: 1000, GID: 1000, Groups: []uint32{1000, 4000}}},
+		{ipc.Vouch{UID: 1001, GID: 1000, Groups: []uint32{0, 42, 999, 4000}}, security.Identity{UID: 1001, GID: 1000, Groups: []uint32{4000}}},
+		{ipc.Vouch{UID: 1001, GID: 100, Groups: []uint32{100}}, security.Identity{UID: 1001, GID: become.Overflow, Groups: []uint32{}}},
+		{ipc.Vouch{UID: 1001, GID: 0}, security.Identity{UID: 1001, GID: become.Overflow}},
+	} {
+		if got, ok := s.Vouched(&tt.vouch); !ok || !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%+v: %+v, %t", tt.vouch, got, ok)
 		}
 	}
 }

@@ -30,5 +30,6 @@ func (s *Service) findUsers(p *ipc.PackedPlan) error {
 		}
 		taken[id.UID] = "the " + role.String()
 	}
+	s.taken = taken
 	return nil
 }

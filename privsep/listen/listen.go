@@ -209,20 +209,18 @@ func nameTCP(a unix.Sockaddr, zone string) string {
 }
 
 func explainBind(err error, address string, s *netns.Namespace) error {
-	var hint string
-	switch {
-	case errors.Is(err, unix.EADDRINUSE):
-		hint = "another program listens there, or a socket unit has opened the port: stop that, or use another port"
-	case errors.Is(err, unix.EACCES):
-		hint = "ports below 1024 need root: use a higher port, or let systemd open the port (ListenStream= in schedrestd.socket)"
-	case errors.Is(err, unix.EPERM):
-		hint = "a unit permits only the ports in its SocketBindAllow=: run systemctl edit schedrestd, and add SocketBindAllow=tcp:PORT " +
-			"to [Service]; for addresses of clients use ListenStream= in schedrestd.socket instead"
-	case errors.Is(err, unix.EADDRNOTAVAIL):
-		hint = "there is no such address: ip addr shows those of this machine, and nsenter --net=PATH ip addr those of a network namespace"
-	}
 	if s != nil {
 		address += " in " + s.String()
 	}
-	return errs.New(errs.Unavailable, "listen on %s: %v", address, err).WithHint("%s", hint)
+	return errs.New(errs.Unavailable, "listen on %s: %v", address, err).WithHint("%s", bindHints[err])
+}
+
+// bindHints holds the hint for each error of bindTCP that an administrator can
+// remove.
+var bindHints = map[error]string{
+	unix.EADDRINUSE: "another program listens there, or a socket unit has opened the port: stop that, or use another port",
+	unix.EACCES:     "ports below 1024 need root: use a higher port, or let systemd open the port (ListenStream= in schedrestd.socket)",
+	unix.EPERM: "a unit permits only the ports in its SocketBindAllow=: run systemctl edit schedrestd, and add SocketBindAllow=tcp:PORT " +
+		"to [Service]; for addresses of clients use ListenStream= in schedrestd.socket instead",
+	unix.EADDRNOTAVAIL: "there is no such address: ip addr shows those of this machine, and nsenter --net=PATH ip addr those of a network namespace",
 }

@@ -88,8 +88,7 @@ func (p *Planner) Plan() (plan *ipc.PackedPlan, status int, err error) {
 	}
 	defer child.Close()
 	if p.setup.Reload {
-		killTimer := time.AfterFunc(replanLimit, child.Kill)
-		defer killTimer.Stop()
+		defer time.AfterFunc(replanLimit, child.Kill).Stop()
 	}
 	plan, err = p.receivePlan(child.Channel)
 	failed := err != nil && !errors.Is(err, io.EOF)

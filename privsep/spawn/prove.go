@@ -34,7 +34,7 @@ const (
 // ProveSandbox proves that the sandbox kills processes that violate its rules.
 // The parent calls it before the gateway serves a client. It returns the state
 // of the closed sandbox.
-func (s *Spawner) ProveSandbox() (enforced security.Sandbox, err error) {
+func (s *Spawner) ProveSandbox() (enforced ipc.Ready, err error) {
 	testSet := ipc.ProveSmoke
 	switch {
 	case !security.Sandboxed:
@@ -51,7 +51,7 @@ func (s *Spawner) ProveSandbox() (enforced security.Sandbox, err error) {
 // as ipc.ProveSmoke. Prove returns the state of the closed sandbox. The
 // argument facts contains what the process can't find out itself. If the tests
 // produce a page, the process writes it to out.
-func (s *Spawner) Prove(testSet string, out *os.File, facts ...string) (security.Sandbox, error) {
+func (s *Spawner) Prove(testSet string, out *os.File, facts ...string) (ipc.Ready, error) {
 	limit := s.StartLimit + proofTime
 	if testSet == ipc.ProvePage {
 		limit = maxPageRounds * s.StartLimit
@@ -59,7 +59,7 @@ func (s *Spawner) Prove(testSet string, out *os.File, facts ...string) (security
 	argv := append(slices.Clone(s.Argv), ipc.ProveMode, strconv.Itoa(int(s.Sandbox)), testSet, s.StartLimit.String())
 	p, err := s.Launch(Spec{Role: ipc.Worker, Program: s.Worker, Argv: append(argv, facts...), Threads: 1, Identity: s.Identity, Out: out})
 	if err != nil {
-		return security.Sandbox{}, err
+		return ipc.Ready{}, err
 	}
 	defer p.Close()
 	return p.awaitProof(s.Worker.Name(), limit)
@@ -70,16 +70,15 @@ func (s *Spawner) Prove(testSet string, out *os.File, facts ...string) (security
 // build sends a report even if it can't close the sandbox. A program of another
 // build may send none. In that case, awaitProof returns an error with the text
 // that the program has written to its log, if any.
-func (s *Child) awaitProof(program string, limit time.Duration) (enforced security.Sandbox, err error) {
-	killTimer := time.AfterFunc(limit, s.Kill)
-	defer killTimer.Stop()
+func (s *Child) awaitProof(program string, limit time.Duration) (enforced ipc.Ready, err error) {
+	defer time.AfterFunc(limit, s.Kill).Stop()
 	r, err := s.Channel.Receive()
 	switch m := r.Message.(type) {
 	case *ipc.Proven:
 		if !m.OK {
 			err = errs.New(errs.Kind(m.Class), "%s", printable.Text(m.Text)).WithHint("%s", printable.Text(m.Hint))
 		}
-		return security.Sandbox(m.Sandbox), err
+		return m.Sandbox, err
 	case nil: // the channel has ended
 	default:
 		err = ipc.Unhandled(m)

@@ -11,7 +11,7 @@ import (
 // call filter, and then tries forbidden operations. It returns the layers that
 // the kernel enforces. If requireAll is set and a layer is missing, Close
 // returns an error.
-func Close(o Options, requireAll bool) (enforced security.Sandbox, err error) {
+func Close(o Options, requireAll bool) (enforced Layers, err error) {
 	if !security.Sandboxed {
 		return enforced, nil
 	}
@@ -39,14 +39,14 @@ func Close(o Options, requireAll bool) (enforced security.Sandbox, err error) {
 
 // checkLayers returns an error if s lacks a layer that a process with the
 // options o should have.
-func checkLayers(o Options, s security.Sandbox) error {
+func checkLayers(o Options, s Layers) error {
 	if o.Audit {
 		return errs.New(errs.Unsupported, "the system call filter only logs (audit_confinement)"+requiredSuffix)
 	}
 	if err := requireLandlock(s); err != nil {
 		return err
 	}
-	if dialsUnix(o) && s.Denies&security.DeniesTCP == 0 {
+	if dialsUnix(o) && s.Denies&DeniesTCP == 0 {
 		return errs.New(errs.Unsupported, "this kernel's Landlock cannot keep a worker that may connect to UNIX sockets from reconnecting its TCP connections elsewhere"+requiredSuffix).
 			WithHint("use Linux 6.7 or later, or accept only tokens (-a rest_auth/jwt), so that no worker connects to UNIX sockets")
 	}
@@ -56,7 +56,7 @@ func checkLayers(o Options, s security.Sandbox) error {
 const requiredSuffix = ", and require_confinement is set"
 
 // requireLandlock returns an error when Landlock confines nothing.
-func requireLandlock(s security.Sandbox) error {
+func requireLandlock(s Layers) error {
 	if s.Landlock != 0 {
 		return nil
 	}

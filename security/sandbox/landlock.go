@@ -7,8 +7,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"schedrestd/security"
 )
 
 // landlockRights lists the rights that each version of Landlock added. Each
@@ -22,12 +20,12 @@ var landlockRights = []struct {
 	files, network, scope uint64
 	denies                uint8
 }{
-	{1, 1<<13 - 1, 0, 0, security.DeniesFiles},
-	{2, unix.LANDLOCK_ACCESS_FS_REFER, 0, 0, security.DeniesFiles},
-	{3, unix.LANDLOCK_ACCESS_FS_TRUNCATE, 0, 0, security.DeniesFiles},
-	{4, 0, unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, 0, security.DeniesTCP},
-	{5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV, 0, 0, security.DeniesDevices},
-	{6, 0, 0, unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, security.DeniesAbstract},
+	{1, 1<<13 - 1, 0, 0, DeniesFiles},
+	{2, unix.LANDLOCK_ACCESS_FS_REFER, 0, 0, DeniesFiles},
+	{3, unix.LANDLOCK_ACCESS_FS_TRUNCATE, 0, 0, DeniesFiles},
+	{4, 0, unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, 0, DeniesTCP},
+	{5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV, 0, 0, DeniesDevices},
+	{6, 0, 0, unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, DeniesAbstract},
 }
 
 const (
@@ -51,21 +49,21 @@ const (
 // denyFiles returns what it has denied. If the kernel has no Landlock, or
 // Landlock is switched off, denyFiles denies nothing. The process must already
 // have no_new_privs, and all its threads must have the same credentials.
-func denyFiles(o Options) (security.Sandbox, error) {
+func denyFiles(o Options) (Layers, error) {
 	version, err := landlockVersion()
 	if err != nil || version == 0 {
-		return security.Sandbox{}, err
+		return Layers{}, err
 	}
 	attr, denies := landlockRuleset(o, version)
 	set, err := makeRuleset(attr, version)
 	if err != nil {
-		return security.Sandbox{}, err
+		return Layers{}, err
 	}
 	defer unix.Close(set)
 	if err := enterRuleset(set, version); err != nil {
-		return security.Sandbox{}, err
+		return Layers{}, err
 	}
-	return security.Sandbox{Landlock: uint8(version), Denies: denies}, proveLandlock(denies)
+	return Layers{Landlock: uint8(version), Denies: denies}, proveLandlock(denies)
 }
 
 // makeRuleset creates a Landlock ruleset and returns its descriptor.
@@ -108,7 +106,7 @@ func proveLandlock(denies uint8) error {
 	if err != unix.EACCES {
 		return fmt.Errorf("sandbox check of Landlock: opening / returned %w", orNoError(err))
 	}
-	if denies&security.DeniesTCP == 0 {
+	if denies&DeniesTCP == 0 {
 		return nil
 	}
 	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -172,7 +170,7 @@ func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, den
 	}
 	if version >= sinceScope && allowsThreadSignals(version) {
 		attr.Scoped |= unix.LANDLOCK_SCOPE_SIGNAL
-		denies |= security.DeniesSignals
+		denies |= DeniesSignals
 	}
 	if o.Unix {
 		return attr, denies // no later rights: one of them covers connecting to UNIX sockets by path

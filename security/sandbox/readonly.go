@@ -28,7 +28,7 @@ var writeRights = []struct {
 // denyWriting). ReadOnly installs no filter, because each program needs
 // different system calls. If requireAll is set and the kernel has no Landlock,
 // ReadOnly returns an error.
-func ReadOnly(requireAll bool) (enforced security.Sandbox, err error) {
+func ReadOnly(requireAll bool) (enforced Layers, err error) {
 	if !security.Sandboxed {
 		return enforced, nil
 	}
@@ -42,7 +42,7 @@ func ReadOnly(requireAll bool) (enforced security.Sandbox, err error) {
 // that are already open stay writable. If the kernel supports it, denyWriting
 // also denies signals to processes outside the sandbox (see landlockRuleset).
 // On a kernel without Landlock it denies nothing.
-func denyWriting() (enforced security.Sandbox, err error) {
+func denyWriting() (enforced Layers, err error) {
 	version, err := landlockVersion()
 	if err != nil || version == 0 {
 		return enforced, err
@@ -53,10 +53,10 @@ func denyWriting() (enforced security.Sandbox, err error) {
 			attr.Handled_access_fs |= w.rights
 		}
 	}
-	enforced = security.Sandbox{Landlock: uint8(version), Denies: security.DeniesWriting}
+	enforced = Layers{Landlock: uint8(version), Denies: DeniesWriting}
 	if version >= sinceScope && allowsThreadSignals(version) {
 		attr.Scoped |= unix.LANDLOCK_SCOPE_SIGNAL
-		enforced.Denies |= security.DeniesSignals
+		enforced.Denies |= DeniesSignals
 	}
 	set, err := makeRuleset(attr, version)
 	if err != nil {

@@ -12,13 +12,14 @@ import (
 // generation. It must be used only in the loop.
 type Generation struct {
 	Config
-	ID        uint32
-	Provision func(worker *work.WorkerChannel, to *ipc.Channel) error // gives a ready worker its channels and keys; may block
-	Audit     Auditor
-	Output    func(client uint64, worker *work.WorkerChannel, to *ipc.Channel) (OutputProcess, error) // starts a process that reads output for a worker, and connects them; may block
-	OnUnused  func()                                                                                  // called after the last Release
-	Replacing bool                                                                                    // a service has exited, and the next generation is being built
-	refs      int                                                                                     // number of Release calls that are still to come
+	ID          uint32
+	Provision   func(worker *work.WorkerChannel, to *ipc.Channel) error // gives a ready worker its channels and keys; may block
+	Audit       Auditor
+	TokenOutput bool                                                                                    // Output needs a client for whom the keeper has vouched
+	Output      func(client uint64, worker *work.WorkerChannel, to *ipc.Channel) (OutputProcess, error) // starts a process that reads output for a worker, and connects them; may block
+	OnUnused    func()                                                                                  // called after the last Release
+	Replacing   bool                                                                                    // a service has exited, and the next generation is being built
+	refs        int                                                                                     // number of Release calls that are still to come
 }
 
 // Config configures the workers of a generation.

@@ -14,7 +14,7 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
-	"schedrestd/security"
+	"schedrestd/security/sandbox"
 )
 
 // start starts the first worker in each place of the pool. If one of them does
@@ -119,7 +119,7 @@ func (p *Pool) join(w *worker) {
 func (p *Pool) handle(w *worker, m ipc.Message) error {
 	switch m := m.(type) {
 	case *ipc.Ready:
-		w.sandbox = (*security.Sandbox)(m)
+		w.sandbox = (*sandbox.Layers)(m)
 		return nil
 	case *ipc.KeysResult:
 		if w.sandbox == nil || w.ready {
@@ -144,7 +144,7 @@ func (p *Pool) handle(w *worker, m ipc.Message) error {
 	case *query.Counts:
 		return p.addCounts(w, m)
 	case *work.AskOutput:
-		return p.askOutput(w)
+		return p.askOutput(w, m)
 	case *ipc.Pong:
 		return w.liveness.HandlePong(m.Number)
 	}
@@ -191,7 +191,7 @@ type departure struct {
 // removeWorker removes a worker from the pool, and takes back its connections.
 func (p *Pool) removeWorker(w *worker, cause error) departure {
 	w.startTimer.Stop()
-	w.output.stop()
+	w.stopOutputs()
 	delete(p.workers, w.Number)
 	if w.violation != nil {
 		cause = w.violation

@@ -3,6 +3,7 @@ package pool
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"time"
 
 	"schedrestd/internal/errs"
@@ -10,8 +11,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// output is a worker's process that reads output. It starts when the worker
-// needs it, and ends with the worker. It must be used only in the loop.
+// output is a process that reads output for a worker. It starts when the worker
+// needs it, and ends with the worker, or by itself when it has nothing to do. It must
+// be used only in the loop.
 type output struct {
 	process  OutputProcess // nil: none has been started
 	starting bool
@@ -19,50 +21,65 @@ type output struct {
 }
 
 // outputPause is the minimum time between two starts of processes that read
-// output for a worker. Without it, a captured worker could keep the machine busy
-// with starts.
+// output for a user and a worker. Without it, a captured worker could keep the
+// machine busy with starts.
 const outputPause = 2 * time.Second
+
+// isOver reports whether o can be forgotten.
+func (o *output) isOver(now time.Time) bool {
+	return !o.starting && (o.process == nil || o.process.Exited()) && now.Sub(o.lastAt) >= outputPause
+}
 
 // askOutput starts a process that reads output for w, which gets a channel to
 // it, or the reason why there is none.
-func (p *Pool) askOutput(w *worker) error {
+func (p *Pool) askOutput(w *worker, m *work.AskOutput) error {
+	now := time.Now()
+	maps.DeleteFunc(w.outputs, func(_ uint64, o *output) bool { return o.isOver(now) })
+	o := w.outputs[m.Client]
 	switch {
 	case p.gen.Output == nil:
 		return errors.New("sent AskOutput while no output is read")
-	case !w.reports.Take(time.Now(), 1):
+	case (m.Client != 0) != p.gen.TokenOutput:
+		return errors.New("sent AskOutput for a user whom it can't name")
+	case !w.reports.Take(now, 1):
 		return errTooOften("AskOutput")
-	case w.output.starting, w.output.process != nil && !w.output.process.Exited(): // a channel may close before the process has exited
-		p.refuseOutput(w, "the process that reads output is about to exit")
+	case o != nil && (o.starting || o.process != nil && !o.process.Exited()): // a channel may close before the process has exited
+		p.refuseOutput(w, m.Client, "the process that reads output is about to exit")
 		return nil
-	case time.Since(w.output.lastAt) < outputPause:
-		p.refuseOutput(w, "the process that reads output has just exited")
+	case o != nil:
+		p.refuseOutput(w, m.Client, "the process that reads output has just exited")
 		return nil
 	}
-	place := p.outputs.Empty(p.identity.UID)
+	client, uid := m.Client, m.UID
+	if !p.gen.TokenOutput {
+		uid = p.identity.UID
+		// All connections of a worker with become_user have the same uid and gid, but a
+		// new login may have more groups.
+		for _, c := range w.held {
+			client = max(client, c.Arrival)
+		}
+	}
+	place := p.outputs.Empty(uid)
 	if !place.Grow(1) {
-		p.refuseOutput(w, "too many processes read output")
+		p.refuseOutput(w, m.Client, "too many processes read output")
 		return nil
 	}
-	w.output.starting, w.output.lastAt = true, time.Now()
-	// All connections of a worker with become_user have the same uid and gid, but a
-	// new login may have more groups.
-	var client uint64
-	for _, c := range w.held {
-		client = max(client, c.Arrival)
-	}
+	o = &output{starting: true, lastAt: now}
+	w.outputs[m.Client] = o
 	p.gen.Hold() // until the process has started; the worker needs the generation anyway
 	go func() {
 		process, err := p.gen.Output(client, Describe(w.Process, w.requests), w.Channel)
 		p.Do(func() {
 			p.gen.Release()
-			w.output.starting, w.output.process = false, process
+			o.starting = false
 			switch {
 			case err != nil:
-				w.output.process = nil
-				p.logFailure(slog.LevelWarn, "no process reads output", errs.LogAttrs(errs.HintOf(err), "uid", p.identity.UID, "error", err)...)
-				p.refuseOutput(w, err.Error())
+				p.logFailure(slog.LevelWarn, "no process reads output", errs.LogAttrs(errs.HintOf(err), "uid", uid, "error", err)...)
+				p.refuseOutput(w, m.Client, err.Error())
 			case p.workers[w.Number] != w:
-				w.output.stop()
+				go process.Stop()
+			default:
+				o.process = process
 			}
 		})
 		if err == nil {
@@ -73,15 +90,17 @@ func (p *Pool) askOutput(w *worker) error {
 	return nil
 }
 
-func (p *Pool) refuseOutput(w *worker, reason string) {
-	if err := w.Channel.TrySend(&work.NoOutput{Reason: ipc.TruncateReason(reason)}); errors.Is(err, ipc.ErrFull) {
+func (p *Pool) refuseOutput(w *worker, client uint64, reason string) {
+	if err := w.Channel.TrySend(&work.NoOutput{Client: client, Reason: ipc.TruncateReason(reason)}); errors.Is(err, ipc.ErrFull) {
 		w.Terminate("did not read its channel")
 	}
 }
 
-// stop ends the process.
-func (o *output) stop() {
-	if o.process != nil {
-		go o.process.Stop()
+// stopOutputs ends the processes that read output for w.
+func (w *worker) stopOutputs() {
+	for _, o := range w.outputs {
+		if o.process != nil {
+			go o.process.Stop()
+		}
 	}
 }

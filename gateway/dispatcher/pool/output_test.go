@@ -2,6 +2,7 @@ package pool
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -110,7 +111,7 @@ func TestOutputProcesses(t *testing.T) {
 	later := func() {
 		p.sync(func() {
 			for _, worker := range p.workers {
-				worker.output.lastAt = time.Time{}
+				worker.outputs[0].lastAt = time.Time{}
 			}
 		})
 	}
@@ -130,6 +131,27 @@ func TestOutputProcesses(t *testing.T) {
 	await(t, "the last one has started", func() bool { return f.count() == 3 })
 	w.Exit(0)
 	await(t, "it ends with its worker", f.all[2].Exited)
+}
+
+// TestOutputOfTokens checks that a worker gets a process for each user for whom the
+// keeper has vouched, and for no other.
+func TestOutputOfTokens(t *testing.T) {
+	f := new(fakeOutputs)
+	p, w := servingOne(t)
+	p.sync(func() { p.gen.Output, p.gen.TokenOutput = f.start, true })
+	for i, client := range []uint64{5, 6} {
+		must(t, w.Channel.Send(&work.AskOutput{Client: client, UID: 1000 + uint32(client)}))
+		await(t, "a process has started", func() bool { return f.count() == i+1 })
+	}
+	if !slices.Equal(f.clients, []uint64{5, 6}) || p.outputs.Held(1005) != 1 || p.outputs.Held(1006) != 1 {
+		t.Errorf("started for %v", f.clients)
+	}
+	must(t, w.Channel.Send(&work.AskOutput{Client: 5, UID: 1005}))
+	if got := refusal(t, w); !strings.Contains(got, "about to exit") {
+		t.Errorf("a second one: %q", got)
+	}
+	must(t, w.Channel.Send(new(work.AskOutput)))
+	p.logged("for a user whom it can't name")
 }
 
 // TestOutputIsOff checks that a worker is killed if it asks although no output is
@@ -154,7 +176,7 @@ func TestHangingOutputProcesses(t *testing.T) {
 	for i := range limit.OutputProcesses.Share {
 		p.sync(func() {
 			for _, worker := range p.workers {
-				worker.output = output{} // as for the next worker
+				clear(worker.outputs) // as for the next worker
 			}
 		})
 		must(t, w.Channel.Send(new(work.AskOutput)))
@@ -162,7 +184,7 @@ func TestHangingOutputProcesses(t *testing.T) {
 		await(t, "it is known", func() (known bool) {
 			p.sync(func() {
 				for _, worker := range p.workers {
-					known = worker.output.process != nil
+					known = worker.outputs[0] != nil && worker.outputs[0].process != nil
 				}
 			})
 			return known
@@ -170,7 +192,7 @@ func TestHangingOutputProcesses(t *testing.T) {
 	}
 	p.sync(func() {
 		for _, worker := range p.workers {
-			worker.output = output{}
+			clear(worker.outputs)
 		}
 	})
 	must(t, w.Channel.Send(new(work.AskOutput)))

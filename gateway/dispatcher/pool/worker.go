@@ -10,7 +10,7 @@ import (
 	"schedrestd/internal/rate"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
-	"schedrestd/security"
+	"schedrestd/security/sandbox"
 )
 
 // A worker is one worker process as the dispatcher sees it.
@@ -20,7 +20,7 @@ type worker struct {
 	requests int          // number of requests that it may answer concurrently
 	dialer   *dial.Dialer // used only by the goroutine that reads the worker's channel
 
-	sandbox    *security.Sandbox      // attributes of its sandbox according to the kernel; nil: it has not sent Ready
+	sandbox    *sandbox.Layers        // attributes of its sandbox according to the kernel; nil: it has not sent Ready
 	ready      bool                   // it has loaded its keys and can serve
 	startTimer *time.Timer            // kills a worker that is not ready in time
 	replaced   bool                   // it was asked to finish, and another worker has its place
@@ -34,8 +34,8 @@ type worker struct {
 	offences   *rate.Bucket // limits its reports on offences
 	counts     *rate.Bucket // limits its reports on metrics
 
-	gauges query.Gauges // what it has at present, as it reports it
-	output output       // its process that reads output
+	gauges  query.Gauges       // what it has at present, as it reports it
+	outputs map[uint64]*output // its processes that read output, by the keeper's number for the user; 0 for the worker's user
 }
 
 // heldConn returns the connection that a message from w is about. It returns an

@@ -16,7 +16,7 @@ import (
 	"schedrestd/internal/printable"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
-	"schedrestd/security"
+	"schedrestd/security/sandbox"
 )
 
 // Process is one process of a service.
@@ -148,7 +148,7 @@ func (p *Process) handle(m ipc.Message) error {
 		if p.spec.Role == ipc.Output { // users start it
 			level = slog.LevelDebug
 		}
-		p.spec.Log.Log(context.Background(), level, name+" ready", name, p.Number, "pid", p.PID, "sandbox", security.Sandbox(*m).String(),
+		p.spec.Log.Log(context.Background(), level, name+" ready", name, p.Number, "pid", p.PID, "sandbox", sandbox.Layers(*m).String(),
 			"took", time.Since(p.Started).Round(10*time.Microsecond))
 		p.liveness.Check(p.Process, p.spec.PingTimeout) // the first message ends the handover: the process accepts no more files from the parent
 		p.ready <- nil
@@ -197,11 +197,16 @@ func (p *Process) Exited() bool {
 // ErrExiting is the error of Introduce for a service that is exiting.
 var ErrExiting = errs.New(errs.Unavailable, "the service is exiting")
 
-// Introduce connects the service and a client, which is a ready worker or, for the
-// resolver, the keeper: it creates a channel, and sends each of the two processes
-// one end. The argument client is the message with the service's end, and to is the
-// channel to the client.
+// Introduce connects the service and a ready worker: it creates a channel, and sends
+// each of the two processes one end. The argument client is the message with the
+// service's end, and to is the channel to the worker.
 func (p *Process) Introduce(client ipc.Message, to *ipc.Channel) error {
+	return p.IntroduceFor(0, client, to)
+}
+
+// IntroduceFor is like Introduce. It tells the client for which user of a token the
+// service works (work.AskOutput).
+func (p *Process) IntroduceFor(token uint64, client ipc.Message, to *ipc.Channel) error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return errs.Wrap(err, errs.Internal, "make a channel between the %s and a client", p.spec.Role)
@@ -211,5 +216,5 @@ func (p *Process) Introduce(client ipc.Message, to *ipc.Channel) error {
 	if p.Channel.Send(client, fds[0]) != nil {
 		return ErrExiting
 	}
-	return ipc.IgnoreClosed(to.Send(&work.ServiceChannel{Service: p.spec.Role}, fds[1]))
+	return ipc.IgnoreClosed(to.Send(&work.ServiceChannel{Service: p.spec.Role, Client: token}, fds[1]))
 }

@@ -123,3 +123,11 @@ func SwitchNames() (list []string) {
 	}
 	return list
 }
+
+// setOutput parses for whom output is read.
+func (o *Options) setOutput(name, v string) error {
+	o.Setup.TokenOutput = v == "tokens"
+	err := word(&o.Run.Switches.Output, "sockets", "off", "sockets", "tokens")(name, v)
+	o.Run.Switches.Output = o.Run.Switches.Output || o.Setup.TokenOutput
+	return err
+}

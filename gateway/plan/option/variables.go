@@ -565,12 +565,17 @@ func (o *Options) variables() []variable {
 		// This needs
 		// .Cm become_user ,
 		// or a gateway that an ordinary user has started, which reads only the files of this user.
+		// With
+		// .Cm tokens
+		// a gateway that root has started does the same for the users of tokens that its
+		// .Cm jwt_key
+		// verifies.
 		// The default is
 		// .Cm off .
 		// A reload does not change it.
-		// # Let users read the output of their jobs. It needs become_user.
+		// # Let users read the output of their jobs: with become_user, or (tokens) with a token.
 		// #SCHEDRESTD_OUTPUT=sockets
-		{"SCHEDRESTD_OUTPUT", word(&run.Switches.Output, "sockets", "off", "sockets")},
+		{"SCHEDRESTD_OUTPUT", o.setOutput},
 
 		// Switches, separated by commas:
 		{"SCHEDRESTD_SECURITY", o.setSwitches},

@@ -33,13 +33,13 @@ type Broker struct {
 	dialer   dialer
 	auditor  *auditor
 	resolver *resolver
-	output   *Output
+	output   *Outputs
 }
 
 // New returns a Broker that calls send for each message to the
 // dispatcher.
 func New(send func(ipc.Message, ...int) error) *Broker {
-	return &Broker{dialer: dialer{dispatcher: newDispatcher(send)}, auditor: newAuditor(), resolver: newResolver(), output: newOutput(uint32(os.Getuid()), send)}
+	return &Broker{dialer: dialer{dispatcher: newDispatcher(send)}, auditor: newAuditor(), resolver: newResolver(), output: newOutputs(uint32(os.Getuid()), send)}
 }
 
 // Deliver handles an answer from the dispatcher.
@@ -57,18 +57,18 @@ func (b *Broker) Deliver(r ipc.Received) {
 }
 
 // Connect makes the descriptor fd this worker's channel to the resolver, the
-// auditor, or the process that reads output.
-func (b *Broker) Connect(service ipc.Role, fd int) error {
-	switch service {
+// auditor, or a process that reads output.
+func (b *Broker) Connect(m *work.ServiceChannel, fd int) error {
+	switch m.Service {
 	case ipc.Resolver:
 		return b.resolver.service.connect(fd)
 	case ipc.Auditor:
 		return b.auditor.service.connect(fd)
 	case ipc.Output:
-		return b.output.connect(fd)
+		return b.output.connect(m.Client, fd)
 	}
 	_ = unix.Close(fd)
-	return fmt.Errorf("channel to an unknown service: %s", service)
+	return fmt.Errorf("channel to an unknown service: %s", m.Service)
 }
 
 // Dialer returns a function that dials the daemons of a list in the worker's
@@ -118,8 +118,12 @@ func (b *Broker) Audit(logged, keys bool) rest.Audit {
 	return changes{b.auditor, logged, keys}
 }
 
-// Output returns what reads the output files of this process's user.
-func (b *Broker) Output() *Output { return b.output }
+// Output returns what reads output files: those of this process's user, or, with a
+// keeper, those of the users of tokens.
+func (b *Broker) Output(k *Keeper) *Outputs {
+	b.output.keeper = k
+	return b.output
+}
 
 // AuditCounts returns the counts of changes, which grow while the worker runs.
 func (b *Broker) AuditCounts() *AuditCounts { return &b.auditor.counts }

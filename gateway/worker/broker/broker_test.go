@@ -41,7 +41,7 @@ func brokerWithResolver(t *testing.T, f func(*work.Lookup) *work.LookupResult) *
 	resolver, fd, err := ipc.Pair(ipc.Resolver, ipc.Worker)
 	must(t, err)
 	t.Cleanup(func() { resolver.Close() })
-	must(t, e.Connect(ipc.Resolver, fd))
+	must(t, e.Connect(&work.ServiceChannel{Service: ipc.Resolver}, fd))
 	go func() {
 		for {
 			m, err := resolver.Receive()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"schedrestd/auth"
+	"schedrestd/internal/errs"
 	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
@@ -43,16 +44,7 @@ func (k *Keeper) Connect(fd int) error { return k.service.connect(fd) }
 
 // IsLost reports whether the keeper of this worker has exited.
 func (k *Keeper) IsLost() bool {
-	l, err := k.service.connected()
-	if err != nil {
-		return false
-	}
-	select {
-	case <-l.closed:
-		return true
-	default:
-		return false
-	}
+	return k.service.link.Load() != nil && k.service.isClosed()
 }
 
 // IsOutdated reports whether the keeper can no longer use the file of the token
@@ -153,6 +145,33 @@ func (k *Keeper) exchange(ctx context.Context, places *semaphore.Semaphore[strin
 		return "", auth.Unknown
 	}
 	return string(exchanged.Bearer), k.answerOf(exchanged.Verdict)
+}
+
+// VouchFor asks the keeper for a number that stands for the user of a token, and for
+// the uid of this user. The argument actAs is the user that the request names, or "".
+// The error is errs.Unauthenticated if the token is no longer accepted, and
+// errs.Denied if no process may run as this user.
+func (k *Keeper) VouchFor(ctx context.Context, s auth.Signature, gateway bool, actAs string) (client uint64, uid uint32, err error) {
+	question := query.VouchFor{Signed: []byte(s.Signed), ActAs: actAs, Gateway: gateway}
+	copy(question.MAC[:], s.Bytes)
+	vouched, err := askKeeper[*query.VouchedFor](ctx, k, k.acting, actingTimeout, func(id uint64) ipc.Message {
+		question.ID = id
+		return &question
+	})
+	answer := auth.Unknown
+	if err == nil {
+		answer = k.answerOf(vouched.Verdict)
+	}
+	switch {
+	case answer == auth.Unknown:
+		return 0, 0, errs.New(errs.Unavailable, "it can't be verified at present as which user to read")
+	case answer == auth.Bad, answer == auth.Revoked:
+		return 0, 0, errs.New(errs.Unauthenticated, auth.Refused)
+	case answer != auth.Good, vouched.Client == 0:
+		return 0, 0, errs.New(errs.Denied, "no output is read for the user of this token").
+			WithHint("it is read for users of the gateway's machine with a uid of SCHEDRESTD_MIN_UID or more; a token of Slurm must have the claim sun, and a gateway token the scope compute.read")
+	}
+	return vouched.Client, vouched.UID, nil
 }
 
 // Digests asks the keeper with which key and which register it decides about

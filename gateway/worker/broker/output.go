@@ -3,10 +3,14 @@ package broker
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"schedrestd/auth"
 	"schedrestd/handlers"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/limit"
@@ -17,26 +21,39 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// An Output stands for the process that reads output files of this worker's
-// user. The dispatcher starts it at the first question. It implements
-// handlers.OutputFiles.
+// Outputs stands for the processes that read output files, each as one user: as the
+// user of this process, or, if there is a keeper, as the users of tokens that the
+// keeper has verified. The dispatcher starts each of them at the first question. It
+// implements handlers.OutputFiles.
+type Outputs struct {
+	send  func(ipc.Message, ...int) error // to the dispatcher
+	parts *semaphore.Semaphore[string]    // a place is a question
+	bytes *rate.Buckets[string]           // how many bytes users read
+	now   func() time.Time
+
+	own    *Output // of the user of this process
+	keeper *Keeper // nil: only own is used
+
+	mu    sync.Mutex // guards users, and the fields asked and client of all of them
+	users map[uint32]*Output
+}
+
+// An Output stands for the process that reads output files of one user. It
+// implements handlers.UserFiles.
 type Output struct {
+	*Outputs
 	uid     uint32
 	service *service
-	send    func(ipc.Message, ...int) error // to the dispatcher
-	parts   *semaphore.Semaphore[string]    // a place is a question
-	bytes   *rate.Buckets[string]           // how many bytes users read
-	now     func() time.Time
-
-	mu    sync.Mutex
-	asked *startOfOutput // the question to the dispatcher that is not answered yet
+	client  uint64         // the keeper's number for the user; 0 for the user of this process
+	asked   *startOfOutput // the question to the dispatcher that is not answered yet
 }
 
 // A startOfOutput is a question to the dispatcher for the process. Its err is
 // valid when done is closed.
 type startOfOutput struct {
-	done chan struct{}
-	err  error
+	client uint64
+	done   chan struct{}
+	err    error
 }
 
 // outputTimeout is how long a client waits for a part of a file. It is longer
@@ -49,9 +66,52 @@ var (
 	errNoStart     = errs.New(errs.Unavailable, "the process that reads output did not start in time").WithHint("try again later")
 )
 
-func newOutput(uid uint32, send func(ipc.Message, ...int) error) *Output {
-	return &Output{uid: uid, service: newService(ipc.Output), send: send, now: time.Now,
+func newOutputs(uid uint32, send func(ipc.Message, ...int) error) *Outputs {
+	o := &Outputs{send: send, now: time.Now, users: map[uint32]*Output{},
 		parts: semaphore.New[string](limit.OutputParts), bytes: rate.NewBuckets[string](limit.OutputBytes)}
+	o.own = o.of(uid, 0)
+	return o
+}
+
+// of returns what reads files as a user. The keeper's number for the user may be
+// newer than when it was last needed.
+func (o *Outputs) of(uid uint32, client uint64) *Output {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.users) >= maxOutputUsers {
+		maps.DeleteFunc(o.users, func(_ uint32, user *Output) bool {
+			return user != o.own && user.service.isClosed() && user.asked == nil
+		})
+	}
+	user := o.users[uid]
+	if user == nil {
+		user = &Output{Outputs: o, uid: uid, service: newService(ipc.Output)}
+		o.users[uid] = user
+	}
+	user.client = client
+	return user
+}
+
+// maxOutputUsers is the number of users above which those without a process are
+// forgotten.
+const maxOutputUsers = 256
+
+// Of returns what reads files as the user of a request. With a keeper, it asks the
+// keeper who this is, and so whether the token is still accepted.
+func (o *Outputs) Of(ctx context.Context, c auth.Credential) (handlers.UserFiles, error) {
+	if o.keeper == nil {
+		return o.own, nil
+	}
+	signature, gateway, ok := c.HS256()
+	if !ok {
+		return nil, errs.New(errs.Denied, "output is read only for users with a token that the gateway's key has signed").
+			WithHint("use a token of schedctl token create, or of scontrol token")
+	}
+	client, uid, err := o.keeper.VouchFor(ctx, signature, gateway, c.ActAs)
+	if err != nil {
+		return nil, err
+	}
+	return o.of(uid, client), nil
 }
 
 // Owner returns the uid of the user.
@@ -117,8 +177,12 @@ func (o *Output) connected(ctx context.Context) (*link, error) {
 	o.mu.Lock()
 	l, start := o.service.link.Load(), o.asked
 	if l == nil && start == nil {
-		start = &startOfOutput{done: make(chan struct{})}
-		if err := o.send(new(work.AskOutput)); err != nil {
+		start = &startOfOutput{client: o.client, done: make(chan struct{})}
+		question := &work.AskOutput{Client: o.client}
+		if o.client != 0 {
+			question.UID = o.uid
+		}
+		if err := o.send(question); err != nil {
 			o.mu.Unlock()
 			return nil, errs.Wrap(err, errs.Unavailable, "the dispatcher is not reached")
 		}
@@ -146,16 +210,35 @@ func (o *Output) connected(ctx context.Context) (*link, error) {
 	}
 }
 
-// connect makes the descriptor fd the channel to the process.
-func (o *Output) connect(fd int) error {
-	err := o.service.connect(fd)
-	o.settle(nil)
+// connect makes the descriptor fd the channel to the process that was asked for with
+// the number client.
+func (o *Outputs) connect(client uint64, fd int) error {
+	user := o.asking(client)
+	if user == nil { // the question was given up
+		return unix.Close(fd)
+	}
+	err := user.service.connect(fd)
+	user.settle(client, nil)
 	return err
 }
 
 // refuse notes why there is no process.
-func (o *Output) refuse(m *work.NoOutput) {
-	o.settle(errs.New(errs.Unavailable, "output can't be read at present: %s", m.Reason))
+func (o *Outputs) refuse(m *work.NoOutput) {
+	if user := o.asking(m.Client); user != nil {
+		user.settle(m.Client, errs.New(errs.Unavailable, "output can't be read at present: %s", m.Reason))
+	}
+}
+
+// asking returns the Output that has asked for a process with a number, or nil.
+func (o *Outputs) asking(client uint64) *Output {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, user := range o.users {
+		if user.asked != nil && user.asked.client == client {
+			return user
+		}
+	}
+	return nil
 }
 
 // forget gives up a question to the dispatcher that was not answered, so that the next
@@ -169,10 +252,10 @@ func (o *Output) forget(start *startOfOutput) {
 }
 
 // settle ends the question to the dispatcher.
-func (o *Output) settle(err error) {
+func (o *Output) settle(client uint64, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.asked != nil {
+	if o.asked != nil && o.asked.client == client {
 		o.asked.err = err
 		close(o.asked.done)
 		o.asked = nil

@@ -2,6 +2,8 @@ package broker
 
 import (
 	"context"
+	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,33 +21,36 @@ import (
 // fakeOutput is the dispatcher, and the process that reads output.
 type fakeOutput struct {
 	t      *testing.T
-	o      *Output
+	o      *Outputs
 	refuse string // why no process starts; "" if one does
 	answer func(*query.ReadOutput) *query.OutputPart
 
 	mu     sync.Mutex
 	starts int
+	asked  []uint64 // the numbers of the users
 	ends   []*ipc.Channel
 }
 
 func newFakeOutput(t *testing.T, answer func(*query.ReadOutput) *query.OutputPart) *fakeOutput {
 	f := &fakeOutput{t: t, answer: answer}
-	f.o = newOutput(1000, func(m ipc.Message, _ ...int) error {
-		if _, ok := m.(*work.AskOutput); !ok {
+	f.o = newOutputs(1000, func(m ipc.Message, _ ...int) error {
+		q, ok := m.(*work.AskOutput)
+		if !ok {
 			t.Errorf("sent %T", m)
 		}
-		go f.start()
+		go f.start(q.Client)
 		return nil
 	})
 	return f
 }
 
-func (f *fakeOutput) start() {
+func (f *fakeOutput) start(client uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.starts++
+	f.asked = append(f.asked, client)
 	if f.refuse != "" {
-		f.o.refuse(&work.NoOutput{Reason: f.refuse})
+		f.o.refuse(&work.NoOutput{Client: client, Reason: f.refuse})
 		return
 	}
 	c, fd, err := ipc.Pair(ipc.Output, ipc.Worker)
@@ -66,7 +71,7 @@ func (f *fakeOutput) start() {
 			}
 		}
 	}()
-	if err := f.o.connect(fd); err != nil {
+	if err := f.o.connect(client, fd); err != nil {
 		f.t.Error(err)
 	}
 }
@@ -80,7 +85,7 @@ func TestOutput(t *testing.T) {
 	})
 	ask := func(path string) {
 		t.Helper()
-		got, err := f.o.ReadOutput(t.Context(), handlers.OutputPart{Path: path, Offset: 7, Max: 100})
+		got, err := f.o.own.ReadOutput(t.Context(), handlers.OutputPart{Path: path, Offset: 7, Max: 100})
 		if err != nil || string(got.Data) != path || got.Offset != 7 || got.Size != 100 || got.File != (handlers.OutputFile{Device: 1, Inode: 2}) {
 			t.Errorf("%s: %+v, %v", path, got, err)
 		}
@@ -110,7 +115,7 @@ func TestOutputIsRefused(t *testing.T) {
 		return &answer
 	})
 	ask := func() error {
-		_, err := f.o.ReadOutput(t.Context(), handlers.OutputPart{Path: "/x", Max: 1})
+		_, err := f.o.own.ReadOutput(t.Context(), handlers.OutputPart{Path: "/x", Max: 1})
 		return err
 	}
 	f.refuse = "no memory"
@@ -145,12 +150,61 @@ func TestOutputHangs(t *testing.T) {
 	f := newFakeOutput(t, func(*query.ReadOutput) *query.OutputPart { return nil })
 	for range 100 { // more than are asked at once
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
-		if _, err := f.o.ReadOutput(ctx, handlers.OutputPart{Path: "/x"}); err == nil {
+		if _, err := f.o.own.ReadOutput(ctx, handlers.OutputPart{Path: "/x"}); err == nil {
 			t.Error("no error")
 		}
 		cancel()
 	}
 	if f.starts != 1 {
 		t.Errorf("%d processes", f.starts)
+	}
+}
+
+// TestOutputOfTokens checks that each user has a process of its own, which is asked for
+// with the newest number that the keeper has given, and that a process that was given
+// up is closed.
+func TestOutputOfTokens(t *testing.T) {
+	f := newFakeOutput(t, func(q *query.ReadOutput) *query.OutputPart { return &query.OutputPart{ID: q.ID, Data: []byte(q.Path)} })
+	read := func(o *Output, path string) {
+		t.Helper()
+		if got, err := o.ReadOutput(t.Context(), handlers.OutputPart{Path: path, Max: 100}); err != nil || string(got.Data) != path {
+			t.Errorf("%s: %+v, %v", path, got, err)
+		}
+	}
+	alice, bob := f.o.of(1001, 7), f.o.of(1002, 8)
+	if alice.Owner() != 1001 || bob.Owner() != 1002 {
+		t.Error("they have other users")
+	}
+	var wg sync.WaitGroup
+	for range 5 {
+		wg.Go(func() { read(alice, "/a") })
+		wg.Go(func() { read(bob, "/b") })
+	}
+	wg.Wait()
+	if slices.Sort(f.asked); !slices.Equal(f.asked, []uint64{7, 8}) {
+		t.Errorf("asked for %v", f.asked)
+	}
+	for _, end := range f.ends {
+		end.Close()
+	}
+	if again := f.o.of(1001, 9); again != alice {
+		t.Error("the user has two processes")
+	}
+	read(alice, "/c")
+	if last := f.asked[len(f.asked)-1]; last != 9 {
+		t.Errorf("asked for %d", last)
+	}
+	end, fd, err := ipc.Pair(ipc.Output, ipc.Worker)
+	must(t, err)
+	defer end.Close()
+	must(t, f.o.connect(99, fd))
+	if _, err := end.Receive(); err != io.EOF {
+		t.Errorf("a process for which no question waits: %v", err)
+	}
+	for uid := range uint32(2 * maxOutputUsers) {
+		f.o.of(5000+uid, 1)
+	}
+	if n := len(f.o.users); n > maxOutputUsers+2 {
+		t.Errorf("%d users are remembered", n)
 	}
 }

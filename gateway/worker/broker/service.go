@@ -60,6 +60,8 @@ func (s *service) listen(l *link) {
 			l.pending.answer(answer.ID, answer)
 		case *query.Digests:
 			l.pending.answer(answer.ID, answer)
+		case *query.VouchedFor:
+			l.pending.answer(answer.ID, answer)
 		case *work.LookupResult:
 			l.pending.answer(answer.ID, answer)
 		case *query.IntentDecision:
@@ -88,6 +90,20 @@ func (s *service) connected() (*link, error) {
 		return l, nil
 	}
 	return nil, errGone
+}
+
+// isClosed reports whether there is no channel to the service, or one that is closed.
+func (s *service) isClosed() bool {
+	l, err := s.connected()
+	if err != nil {
+		return true
+	}
+	select {
+	case <-l.closed:
+		return true
+	default:
+		return false
+	}
 }
 
 // sendFunc is the type of the methods Channel.Send and Channel.TrySend of

@@ -56,6 +56,15 @@ func New() *Keys {
 // keys, the authenticator asks the daemons to verify tokens.
 func (k *Keys) Authenticator() *auth.Authenticator { return k.authenticator }
 
+// Voucher returns the keeper as what vouches for the users of tokens, or nil if
+// none is needed.
+func (k *Keys) Voucher(needed bool) *broker.Keeper {
+	if !needed {
+		return nil
+	}
+	return k.keeper
+}
+
 // Connect makes the descriptor fd the channel to the keeper. It also sends the
 // keeper an invalid signature, because the keeper's answer shows whether its
 // token key is outdated. A keeper always gives the same answer to this

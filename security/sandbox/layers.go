@@ -1,13 +1,13 @@
-package security
+package sandbox
 
 import (
 	"fmt"
 	"strings"
 )
 
-// Sandbox describes a closed sandbox (package sandbox). A process reports it to
-// the parent. The parent then decides whether the process may serve.
-type Sandbox struct {
+// Layers describes a closed sandbox. A process reports it to the parent or the
+// dispatcher in an ipc.Ready.
+type Layers struct {
 	Filter   bool  // only listed system calls are allowed
 	Audit    bool  // … and other calls are only logged: they do not kill the process
 	Landlock uint8 // Landlock's version, or 0 if the kernel has no Landlock or it is switched off
@@ -27,9 +27,9 @@ const (
 // denials names the bits, in order.
 var denials = []string{"files", "TCP", "devices", "abstract UNIX sockets", "signals", "writing"}
 
-// Layers returns a description of each layer: the system call filter, and
+// Describe returns a description of each layer: the system call filter, and
 // Landlock. The description of a missing layer is empty.
-func (s Sandbox) Layers() (filter, landlock string) {
+func (s Layers) Describe() (filter, landlock string) {
 	switch {
 	case s.Filter && s.Audit:
 		filter = "seccomp in audit"
@@ -48,10 +48,9 @@ func (s Sandbox) Layers() (filter, landlock string) {
 	return filter, landlock
 }
 
-// String returns the layers for the log, such as "seccomp, Landlock 7 (files,
-// TCP)".
-func (s Sandbox) String() string {
-	filter, landlock := s.Layers()
+// String returns both descriptions in one line.
+func (s Layers) String() string {
+	filter, landlock := s.Describe()
 	switch {
 	case filter == "" && landlock == "":
 		return "nothing"

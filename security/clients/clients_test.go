@@ -1,15 +1,17 @@
-package privsep
+package clients
 
 import (
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/security"
 )
 
-// TestPeers checks that the parent forgets the user of a connection when the
+// TestClients checks that the parent forgets the user of a connection when the
 // connection is closed, whatever the dispatcher does with its descriptor.
-func TestPeers(t *testing.T) {
+func TestClients(t *testing.T) {
 	alice, bob := ids{31001, 31101}, ids{31002, 31102}
 	type conn struct {
 		client, server int
@@ -27,12 +29,12 @@ func TestPeers(t *testing.T) {
 		{"both", func(c conn) { unix.Close(c.client); unix.Close(c.server) }, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := testPeers(t)
+			p := newSet(t)
 			connect := func(user ids) (c conn) {
 				fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 				must(t, err)
 				c.client = fds[0]
-				c.number, err = p.add(fds[1], user)
+				c.number, err = p.Add(fds[1], identity(user))
 				must(t, err)
 				c.server, err = unix.Dup(fds[1]) // the dispatcher's copy; the parent closes its own
 				must(t, err)
@@ -45,11 +47,11 @@ func TestPeers(t *testing.T) {
 			other, c := connect(bob), connect(alice)
 			tt.act(c)
 			p.forgetReleased()
-			got, ok := p.find(c.number)
-			if ok != tt.want || ok && got.ids != alice {
+			got, ok := p.Find(c.number)
+			if ok != tt.want || ok && (ids{got.UID, got.GID}) != alice {
 				t.Errorf("found %v %v, want %v", got, ok, tt.want)
 			}
-			if _, ok := p.find(other.number); !ok {
+			if _, ok := p.Find(other.number); !ok {
 				t.Error("another user's connection is gone")
 			}
 			if want := map[bool]int{true: 2, false: 1}[tt.want]; len(p.byID) != want {
@@ -63,19 +65,18 @@ func TestPeers(t *testing.T) {
 // with each of the user's connections, however short.
 func TestAbsentUsers(t *testing.T) {
 	const absenceLimit = time.Minute
-	p, alice := testPeers(t), ids{31001, 31101}
+	p, alice := newSet(t), ids{31001, 31101}
 	connect := func() (disconnect func()) {
 		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		must(t, err)
-		_, err = p.add(fds[1], alice)
+		_, err = p.Add(fds[1], identity(alice))
 		must(t, err)
 		return func() { unix.Close(fds[0]); unix.Close(fds[1]) }
 	}
 	start := time.Now()
 	check := func(what string, after time.Duration, want bool) {
 		t.Helper()
-		p.updateSeen(start.Add(after), absenceLimit)
-		if _, present := p.lastSeen[alice]; present != want {
+		if present := p.Seen(start.Add(after), absenceLimit)(alice.uid, alice.gid); present != want {
 			t.Errorf("%s: present %t, want %t", what, present, want)
 		}
 	}
@@ -88,11 +89,11 @@ func TestAbsentUsers(t *testing.T) {
 	check("a short connection between two checks", absenceLimit/2, true)
 }
 
-// TestMaxPeers checks that closed connections, which only the kernel reports, do
+// TestMax checks that closed connections, which only the kernel reports, do
 // not count towards the maximum.
-func TestMaxPeers(t *testing.T) {
-	p := testPeers(t)
-	p.max = 10
+func TestMax(t *testing.T) {
+	p := newSet(t)
+	p.Max = 10
 	var open [][2]int
 	defer func() {
 		for _, fds := range open {
@@ -100,32 +101,32 @@ func TestMaxPeers(t *testing.T) {
 			unix.Close(fds[1])
 		}
 	}()
-	for n := range 4 * p.max {
+	for n := range 4 * p.Max {
 		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		must(t, err)
-		_, err = p.add(fds[1], ids{31001, 31101})
+		_, err = p.Add(fds[1], identity(ids{31001, 31101}))
 		must(t, err)
 		unix.Close(fds[1])
 		defer unix.Close(fds[0])
-		if p.exceedMax() {
+		if p.IsFull() {
 			t.Fatalf("after %d closed connections", n)
 		}
 	}
-	for n := range p.max + 1 {
+	for n := range p.Max + 1 {
 		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		must(t, err)
 		open = append(open, [2]int(fds))
-		_, err = p.add(fds[1], ids{31001, 31101})
+		_, err = p.Add(fds[1], identity(ids{31001, 31101}))
 		must(t, err)
-		if got := p.exceedMax(); got != (n == p.max) {
+		if got := p.IsFull(); got != (n == p.Max) {
 			t.Errorf("%d connections open: %t", n+1, got)
 		}
 	}
 }
 
-func testPeers(t *testing.T) *peers {
+func newSet(t *testing.T) *Set {
 	t.Helper()
-	p, err := newPeers(1000)
+	p, err := New(1000)
 	must(t, err)
 	t.Cleanup(func() { unix.Close(p.epoll) })
 	return p
@@ -137,3 +138,7 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+type ids struct{ uid, gid uint32 }
+
+func identity(i ids) security.Identity { return security.Identity{UID: i.uid, GID: i.gid} }

@@ -1,0 +1,215 @@
+package keeper
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"schedrestd/api/scope"
+	"schedrestd/auth/gatewaytoken"
+	"schedrestd/auth/gatewaytoken/gatewaytokentest"
+	"schedrestd/gateway/service"
+	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+)
+
+// slurmToken returns a token of Slurm, which the cluster's key has signed, with this
+// payload.
+func slurmToken(payload string) string {
+	encode := base64.RawURLEncoding.EncodeToString
+	signed := encode([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + encode([]byte(payload))
+	mac := hmac.New(sha256.New, gatewaytokentest.Secret)
+	mac.Write([]byte(signed))
+	return signed + "." + encode(mac.Sum(nil))
+}
+
+func vouchQuestion(token, actAs string, gateway bool) *query.VouchFor {
+	e := questionFor(token, actAs)
+	return &query.VouchFor{ID: 5, Signed: e.Signed, MAC: e.MAC, ActAs: actAs, Gateway: gateway}
+}
+
+// fakeParent gives each user a number, which is the uid and 100,000.
+type fakeParent struct {
+	mu      sync.Mutex
+	vouched []ipc.Vouch
+}
+
+func (p *fakeParent) list() []ipc.Vouch {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.vouched)
+}
+
+// connectParent gives a keeper a channel to a parent.
+func connectParent(t *testing.T, k *keeper) *fakeParent {
+	t.Helper()
+	end, fd, err := ipc.Pair(ipc.Acceptor, ipc.Keeper)
+	must(t, err)
+	t.Cleanup(func() { end.Close() })
+	must(t, k.vouches.connect(fd))
+	p := new(fakeParent)
+	go func() {
+		for {
+			m, err := end.Receive()
+			if err != nil {
+				return
+			}
+			v := m.Message.(*ipc.Vouch)
+			p.mu.Lock()
+			p.vouched = append(p.vouched, *v)
+			p.mu.Unlock()
+			answer := &ipc.Vouched{Client: uint64(v.UID) + 100_000}
+			if v.UID == 999 {
+				answer.Client = 0
+			}
+			_ = end.Send(answer)
+		}
+	}()
+	return p
+}
+
+// connectUsers connects a keeper with a resolver that knows these users. All of them
+// are members of the group students, except bob.
+func connectUsers(t *testing.T, k *keeper) {
+	users := map[string]uint32{"alice": 1000, "bob": 1001, "portal": 1002, "games": 999, "root": 0}
+	end := connectResolver(t, k)
+	go func() {
+		for {
+			m, err := end.Receive()
+			if err != nil {
+				return
+			}
+			q := m.Message.(*query.AskMember)
+			a := &query.Membership{ID: q.ID, Available: q.User != "slow", UID: ipc.NoID}
+			if uid, ok := users[q.User]; ok {
+				a.UID, a.GID, a.Groups, a.Member = uid, 100, []uint32{100, 4000}, q.Group == "students" && q.User != "bob"
+			}
+			if !q.Groups {
+				a.Groups = nil
+			}
+			_ = end.Send(a)
+		}
+	}()
+}
+
+// TestVouching checks for whose tokens the keeper vouches.
+func TestVouching(t *testing.T) {
+	exp := func(d time.Duration) int64 { return gatewayNow.Add(d).Unix() }
+	claims := func(format string, args ...any) string { return slurmToken(fmt.Sprintf(format, args...)) }
+	good := claims(`{"exp":%d,"iat":1,"sun":"alice"}`, exp(time.Hour))
+	withUID := func(uid uint32) func(*gatewaytoken.Token) { return func(t *gatewaytoken.Token) { t.UID = &uid } }
+	for _, tt := range []struct {
+		name, register, token, actAs string
+		gateway                      bool
+		want                         query.Verdict
+		uid                          uint32 // of the process; 0: none starts
+	}{
+		{"Slurm's token", "", good, "", false, query.Genuine, 1000},
+		{"the token's own name", "", good, "alice", false, query.Genuine, 1000},
+		{"another name", "", good, "bob", false, query.NotForUser, 0},
+		{"root's token as another user", "", claims(`{"exp":%d,"sun":"root"}`, exp(time.Hour)), "alice", false, query.NotForUser, 0},
+		{"a forged signature", "", good[:len(good)-4] + "AAAA", "", false, query.Forged, 0},
+		{"expired", "", claims(`{"exp":%d,"sun":"alice"}`, exp(-time.Second)), "", false, query.Forged, 0},
+		{"no end", "", claims(`{"sun":"alice"}`), "", false, query.Forged, 0},
+		{"an end that is a text", "", claims(`{"exp":"%d","sun":"alice"}`, exp(time.Hour)), "", false, query.Forged, 0},
+		{"a fraction of a second", "", claims(`{"exp":%d.5,"sun":"alice"}`, exp(time.Hour)), "", false, query.Genuine, 1000},
+		{"no user", "", claims(`{"exp":%d}`, exp(time.Hour)), "", false, query.Forged, 0},
+		{"only the claim username", "", claims(`{"exp":%d,"username":"alice"}`, exp(time.Hour)), "", false, query.Forged, 0},
+		{"a claim in capitals", "", claims(`{"exp":%d,"SUN":"alice"}`, exp(time.Hour)), "", false, query.Forged, 0},
+		{"a second claim in capitals", "", claims(`{"exp":%d,"sun":"alice","Sun":"bob"}`, exp(time.Hour)), "", false, query.Genuine, 1000},
+		{"a uid for a name", "", claims(`{"exp":%d,"sun":"1001"}`, exp(time.Hour)), "", false, query.Forged, 0},
+		{"a number for a name", "", claims(`{"exp":%d,"sun":1001}`, exp(time.Hour)), "", false, query.Forged, 0},
+		{"an empty name", "", claims(`{"exp":%d,"sun":""}`, exp(time.Hour)), "", false, query.Forged, 0},
+		{"a path for a name", "", claims(`{"exp":%d,"sun":"../alice"}`, exp(time.Hour)), "", false, query.Forged, 0},
+		{"an unknown user", "", claims(`{"exp":%d,"sun":"zoe"}`, exp(time.Hour)), "", false, query.NotForUser, 0},
+		{"a user whom the parent refuses", "", claims(`{"exp":%d,"sun":"games"}`, exp(time.Hour)), "", false, query.Genuine, 0},
+		{"no payload", "", slurmToken(""), "", false, query.Forged, 0},
+		{"a payload that is a list", "", slurmToken(`["alice"]`), "", false, query.Forged, 0},
+		{"two payloads", "", claims(`{"exp":%[1]d,"sun":"alice"}{"exp":%[1]d,"sun":"bob"}`, exp(time.Hour)), "", false, query.Forged, 0},
+		{"the user database is unavailable", "", claims(`{"exp":%d,"sun":"slow"}`, exp(time.Hour)), "", false, query.NoVerdict, 0},
+
+		{"a gateway token", "", issue(t), "", true, query.Genuine, 1000},
+		{"a gateway token as one of Slurm's", "", issue(t), "", false, query.Forged, 0},
+		{"Slurm's token as a gateway token", "", good, "", true, query.Forged, 0},
+		{"its uid", "", issue(t, withUID(1000)), "", true, query.Genuine, 1000},
+		{"its uid was another one", "", issue(t, withUID(1001)), "", true, query.NotForUser, 0},
+		{"no scope for reading", "", issue(t, func(t *gatewaytoken.Token) { t.Scopes = scope.ComputeCreate | scope.SlurmdbRead }), "", true, query.NotForUser, 0},
+		{"as another user", "", issue(t), "bob", true, query.NotForUser, 0},
+		{"revoked", gatewaytoken.RevokeToken(gatewaytokentest.ID), issue(t), "", true, query.Revoked, 0},
+		{"a portal for a member", "", portalToken(t), "alice", true, query.Genuine, 1000},
+		{"a portal for a user who is not a member", "", portalToken(t), "bob", true, query.NotForUser, 0},
+		{"a portal for itself, without a name", "", portalToken(t), "", true, query.NotForUser, 0},
+		{"a portal for root", "", portalToken(t), "root", true, query.NotForUser, 0},
+		{"a portal for a user of the system", "", portalToken(t), "games", true, query.NotForUser, 0},
+		{"a portal's member whose tokens are revoked", gatewaytoken.RevokeBefore("alice", gatewayNow), portalToken(t), "alice", true, query.Revoked, 0},
+	} {
+		k := portalKeeper(t, tt.register)
+		connectUsers(t, k)
+		p := connectParent(t, k)
+		a := k.vouchFor(&client{Client: new(service.Client)}, vouchQuestion(tt.token, tt.actAs, tt.gateway), gatewayNow)
+		wantClient := uint64(0)
+		if tt.uid != 0 {
+			wantClient = uint64(tt.uid) + 100_000
+		}
+		if a.ID != 5 || a.Verdict != tt.want || a.Client != wantClient || tt.uid != 0 && a.UID != tt.uid {
+			t.Errorf("%s: %+v", tt.name, a)
+		}
+		if told := p.list(); tt.uid != 0 && (len(told) != 1 || told[0].UID != tt.uid || told[0].GID != 100 || !slices.Equal(told[0].Groups, []uint32{100, 4000})) || tt.want != query.Genuine && told != nil {
+			t.Errorf("%s: vouched for %+v", tt.name, told)
+		}
+	}
+}
+
+// TestVouchAgain checks how often the keeper vouches for a user, and what happens if the
+// parent is not reached.
+func TestVouchAgain(t *testing.T) {
+	k := portalKeeper(t, "")
+	connectUsers(t, k)
+	question := vouchQuestion(issue(t), "", true)
+	if a := k.vouchFor(&client{Client: new(service.Client)}, question, gatewayNow); a.Verdict != query.Genuine || a.Client != 0 {
+		t.Errorf("without a channel to the parent: %+v", a)
+	}
+	p := connectParent(t, k)
+	for i, after := range []time.Duration{0, vouchInterval - time.Second, vouchInterval, vouchInterval + time.Second} {
+		if a := k.vouchFor(&client{Client: new(service.Client)}, question, gatewayNow.Add(after)); a.Client != 101_000 {
+			t.Errorf("after %v: %+v", after, a)
+		}
+		if n, want := len(p.list()), 1+i/2; n != want {
+			t.Errorf("after %v: vouched %d times, want %d", after, n, want)
+		}
+	}
+	k.vouches.channel.Close()
+	if a := k.vouchFor(&client{Client: new(service.Client)}, question, gatewayNow.Add(time.Minute)); a.Client != 0 {
+		t.Errorf("the parent is gone: %+v", a)
+	}
+}
+
+// TestVouchesDontWait checks that a worker gets answers to other questions while the
+// resolver does not answer, and that too many questions get no number.
+func TestVouchesDontWait(t *testing.T) {
+	k := portalKeeper(t, "")
+	connectResolver(t, k)
+	w := connectWorker(t, k)
+	token := slurmToken(fmt.Sprintf(`{"exp":%d,"sun":"alice"}`, time.Now().Add(time.Hour).Unix()))
+	for i := range uint64(maxActing + 1) {
+		q := vouchQuestion(token, "", false)
+		q.ID = i
+		must(t, w.Send(q))
+	}
+	m, err := w.Receive()
+	must(t, err)
+	if a, ok := m.Message.(*query.VouchedFor); !ok || a.ID != maxActing || a.Client != 0 {
+		t.Errorf("the last of too many: %+v", m.Message)
+	}
+	must(t, w.Send(&query.AskDigests{ID: 99}))
+	m, err = w.Receive()
+	must(t, err)
+	if d, ok := m.Message.(*query.Digests); !ok || d.ID != 99 {
+		t.Errorf("another question: %+v", m.Message)
+	}
+}

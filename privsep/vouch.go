@@ -1,0 +1,65 @@
+package privsep
+
+import (
+	"cmp"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
+)
+
+// vouchTime is how long the keeper's word for a user counts. An honest keeper gives
+// it again while tokens of the user are in use.
+const vouchTime = time.Minute
+
+// connectKeeper gives a keeper a channel to this process, on which it can vouch for
+// users, and one to the resolver of its generation.
+func (m *monitor) connectKeeper(g *generation, keeper *spawn.Child) error {
+	vouches, vouchFD, err := ipc.Pair(ipc.Acceptor, ipc.Keeper)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(vouchFD)
+	go m.receiveVouches(keeper, vouches)
+	members, resolverFD, err := ipc.Pair(ipc.Keeper, ipc.Resolver)
+	if err != nil {
+		return err
+	}
+	defer members.Close()
+	defer unix.Close(resolverFD)
+	return cmp.Or(ipc.IgnoreClosed(g.resolver.TrySend(new(ipc.KeeperChannel), resolverFD)),
+		members.WithFD(func(fd int) error {
+			return ipc.IgnoreClosed(keeper.Channel.TrySend(new(ipc.KeeperChannels), vouchFD, fd))
+		}))
+}
+
+// receiveVouches answers a keeper until it exits or breaks the protocol.
+func (m *monitor) receiveVouches(keeper *spawn.Child, channel *ipc.Channel) {
+	defer channel.Close()
+	for {
+		r, err := channel.Receive()
+		switch v := r.Message.(type) {
+		case nil:
+		case *ipc.Vouch:
+			m.postAndWait(func() { _ = channel.TrySend(&ipc.Vouched{Client: m.vouch(v)}) }) // a keeper that does not read gets no answer
+		default:
+			err = ipc.Unhandled(v)
+		}
+		if err != nil {
+			keeper.Kill()
+			return
+		}
+	}
+}
+
+// vouch returns the number that stands for a user for whom the keeper vouches, or 0
+// if no process may run as this user, or if the keeper has vouched for too many.
+func (m *monitor) vouch(v *ipc.Vouch) uint64 {
+	id, ok := m.service.Vouched(v)
+	if s := m.config().Switches; !ok || !m.service.Root || !s.Output || s.BecomeUser || m.clients.IsFull() {
+		return 0
+	}
+	return m.clients.Vouch(id, time.Now().Add(vouchTime))
+}
