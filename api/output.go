@@ -66,6 +66,23 @@ var GetJobStderr = declare(scope.ComputeRead, outputParams, Endpoint{
 	AnswerDoc:   "The output, as it is in the file",
 })
 
+// ScriptParams names the job whose script is shown.
+type ScriptParams struct{ Job model.JobSelection }
+
+var scriptParams = schema.Object("", func() schema.Fields[ScriptParams] {
+	return schema.Fields[ScriptParams]{
+		schema.F("job_id", oneJob, func(p *ScriptParams) *model.JobSelection { return &p.Job }, "Job id; \"12_3\" for a task, \"12+1\" for a component", schema.Required(0)),
+	}
+})
+
+// GetJobScript returns the batch script of a job.
+var GetJobScript = declare(scope.ComputeRead, scriptParams, Endpoint{
+	Method: http.MethodGet, Path: "job/{job_id}/script", ID: "get_job_script", SlurmSince: SlurmNever, SchedOnly: true, NoFields: true, Text: true,
+	Doc: "Show the batch script of a job", Answer: Empty,
+	Description: "The controller gives the script to the user of the job and to operators. After the job has ended, it is in accounting, if the site keeps scripts there (`AccountingStoreFlags=job_script`).",
+	AnswerDoc:   "The script, as it was submitted",
+})
+
 // Stdout returns the path of a job's standard output. It returns "" if there is
 // none.
 func Stdout(j *JobRow) string { return stdout(j) }

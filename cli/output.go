@@ -25,6 +25,9 @@ func outputCommand() *cobra.Command {
 its administrator permits this. With --follow it goes on with what the job writes, until the
 job has ended.
 
+With --script it prints the job's batch script, which the controller keeps until the job has
+ended, and some sites in accounting for longer.
+
 On a terminal, control characters are escaped. In a file or a pipe the bytes are those of the
 file.`,
 		Example: "  schedctl output 12 --tail 20 --follow\n  schedctl output 12_3 --errors | less -R",
@@ -40,6 +43,10 @@ file.`,
 	f.BoolVarP(&follow, "follow", "F", false, "print also what the job writes from now on, until it has ended")
 	f.BoolVarP(&file.Errors, "errors", "e", false, "print the error output, if it is in a file of its own")
 	f.Uint32VarP(&file.Tail, "tail", "n", 0, "begin with the last `LINES` lines, at most 100000; 0 for the whole file")
+	f.BoolVar(&file.Script, "script", false, "print the batch script, instead of the output")
+	for _, other := range []string{"follow", "errors", "tail"} {
+		cmd.MarkFlagsMutuallyExclusive("script", other)
+	}
 	cmd.RegisterFlagCompletionFunc("tail", cobra.NoFileCompletions)
 	cmd.ValidArgsFunction = o.completeJobs(&filter{all: true})
 	return setRun(cmd, func(cmd *cobra.Command, words []string) error {
@@ -69,14 +76,17 @@ func outputWriter(out io.Writer) (w io.Writer, flush func() error) {
 	return safe, safe.Flush
 }
 
-// showOutput prints the output of a job as it is now.
+// showOutput prints the output of a job as it is now, or its script.
 func (c *connection) showOutput(ctx context.Context, file rest.Output, out io.Writer) error {
-	if c.IsDirect() {
+	if c.IsDirect() && !file.Script {
 		return c.explainOutput(ctx, file, nil)
 	}
 	w, flush := outputWriter(out)
 	err := c.Output(ctx, &file, w)
-	return c.explainOutput(ctx, file, cmp.Or(err, flush()))
+	if err = cmp.Or(err, flush()); file.Script {
+		return err
+	}
+	return c.explainOutput(ctx, file, err)
 }
 
 // followOutput prints the output of a job until the job has ended.

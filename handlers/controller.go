@@ -129,6 +129,11 @@ type Controller interface {
 	// if the configuration has not changed since the given time.
 	Configuration(ctx context.Context, cred model.Credential, since model.Time) (*model.Configuration, error)
 
+	// BatchScript returns the script of a job, as it was submitted. It returns
+	// errs.NotFound if there is no such job, and an error with the number
+	// slurmerror.NoScript if the job has none.
+	BatchScript(ctx context.Context, cred model.Credential, id uint32) (string, error)
+
 	// ResourceLayout returns a job's resources on each of its nodes. It returns
 	// errs.Unsupported if the controller is older than 25.11.
 	ResourceLayout(ctx context.Context, cred model.Credential, id uint32) ([]model.ResourceLayout, error)

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -13,8 +14,9 @@ type changes struct {
 	reservationUpdates []*model.ReservationUpdate
 	partitionUpdates   []*model.PartitionUpdate
 	layout             []model.ResourceLayout
-	allocating         bool             // whether allocations wait until their context ends
-	refusals           map[string]error // by name of the object to change
+	scripts            map[uint32]string // by job; an empty one means that the job has none
+	allocating         bool              // whether allocations wait until their context ends
+	refusals           map[string]error  // by name of the object to change
 }
 
 // record stores a change to the object with the given name.
@@ -79,6 +81,17 @@ func (f *fake) Configuration(_ context.Context, cred model.Credential, since mod
 
 func (f *fake) DeletePartition(_ context.Context, cred model.Credential, name string) error {
 	return f.logChange("delete partition "+name, cred)
+}
+
+func (f *fake) BatchScript(_ context.Context, cred model.Credential, id uint32) (string, error) {
+	script, ok := f.scripts[id]
+	switch {
+	case !ok:
+		return "", errs.New(errs.NotFound, "there is no such job").WithNumber(slurmerror.InvalidJobID)
+	case script == "":
+		return "", errs.New(errs.Invalid, "the job has no script").WithNumber(slurmerror.NoScript)
+	}
+	return script, f.logCall("script", cred)
 }
 
 func (f *fake) ResourceLayout(_ context.Context, cred model.Credential, id uint32) ([]model.ResourceLayout, error) {

@@ -15,7 +15,6 @@ import (
 	"schedrestd/api"
 	"schedrestd/auth"
 	"schedrestd/handlers/rest"
-	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
@@ -141,7 +140,7 @@ func (o *output) job(ctx context.Context) (row *api.JobRow, err error) {
 	}
 	switch {
 	case len(found) == 0:
-		return nil, errs.New(errs.NotFound, "there is no %s", name).WithNumber(slurmerror.InvalidJobID).WithSource(rest.InPath + "job_id")
+		return nil, missingJob(job)
 	case found[0].ArrayJobID != 0 && !job.ArrayTaskID.Set && (len(found) > 1 || found[0].ArrayTasks != ""):
 		return nil, errs.New(errs.Invalid, "%s is an array, and each of its tasks has files of its own", name).WithSource(rest.InPath+"job_id").
 			WithHint("name a task, such as %d_1", job.JobID)

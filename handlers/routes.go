@@ -35,6 +35,7 @@ func (h *handler) routes() []rest.Route {
 			rest.Bind(api.GetJob, h.getJob),
 			rest.Bind(api.GetJobStdout, h.getJobOutput(api.Stdout)),
 			rest.Bind(api.GetJobStderr, h.getJobOutput(api.Stderr)),
+			rest.Bind(api.GetJobScript, h.getJobScript),
 			rest.Bind(api.GetReservations, h.getReservations),
 			rest.Bind(api.GetReservation, h.getReservation),
 			rest.Bind(api.GetLicenses, h.getLicenses),

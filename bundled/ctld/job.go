@@ -2,9 +2,11 @@ package ctld
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
+	"schedrestd/bundled/ctld/step"
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
@@ -137,4 +139,25 @@ func (r *record) view(now time.Time) model.Job {
 func (c *Controller) setAllocation(m *model.Job) {
 	m.Nodes, m.BatchHost, m.TRESAlloc = c.cfg.Node, c.cfg.Node, m.TRESReq
 	m.NodeIndexes = model.Bitmap{Len: 1, Set: true, Bits: []byte{1}}
+}
+
+// handleScript returns the script of a job that has not ended, to the job's user and
+// to root and SchedUser. The script of a job that has ended is no longer kept.
+func (c *Controller) handleScript(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+	var q message.JobInfoSingleRequest
+	if err := r.Decode(&q); err != nil {
+		return 0, nil, err
+	}
+	c.mu.Lock()
+	j, err := c.editableJobLocked(r.Identity, q.JobID.Number)
+	hasEnded := err == nil && j.phase == ended
+	c.mu.Unlock()
+	if err != nil {
+		return 0, nil, err
+	}
+	spec := new(step.Spec)
+	if b, err := c.journal.Get(key(specPrefix, uint64(q.JobID.Number))); hasEnded || err != nil || json.Unmarshal(b, spec) != nil {
+		return 0, nil, refuse(errs.NotFound, fault.NoScript, "the script of job %d is no longer kept", q.JobID.Number)
+	}
+	return message.ResponseBatchScript, &message.BatchScript{Text: string(spec.Script)}, nil
 }

@@ -24,6 +24,7 @@ func (c *Controller) Handlers() map[message.Type]server.Handler {
 		message.RequestJobInfoSingle:   c.handleJob,
 		message.RequestJobUserInfo:     list(c.handleUserJobs),
 		message.RequestJobReady:        c.handleReady,
+		message.RequestBatchScript:     c.handleScript,
 		message.RequestSubmitBatchJob:  c.handleSubmit,
 		message.RequestEstimate:        list(c.handleEstimate),
 		message.RequestKillJob:         c.handleKill,

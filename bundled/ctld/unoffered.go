@@ -39,7 +39,6 @@ var unsupported = map[message.Type]string{
 	2030: "triggers",
 	2037: "burst buffers",
 	2043: "associations",
-	2051: "showing job scripts",
 	2055: "burst buffers",
 	2200: "crontabs",
 	2202: "crontabs",

@@ -29,13 +29,17 @@ type Output struct {
 	Job    string // id
 	Errors bool   // the error output, instead of the standard output
 	Tail   uint32 // begin with this many lines before the end; 0 for the whole file
+	Script bool   // the batch script, instead of any output
 }
 
 // request requests the file. Only schedrestd has this operation, and only below its
 // own paths. If the server does not read output, the error is Unsupported.
 func (o *Output) request(ctx context.Context, c *Client, header http.Header) (*http.Response, error) {
-	name := "stdout"
-	if o.Errors {
+	name, what := "stdout", "read the output"
+	switch {
+	case o.Script:
+		name, what = "script", "show the scripts"
+	case o.Errors:
 		name = "stderr"
 	}
 	var query url.Values
@@ -44,7 +48,7 @@ func (o *Output) request(ctx context.Context, c *Client, header http.Header) (*h
 	}
 	resp, err := c.do(ctx, http.MethodGet, c.path("sched", "job/"+url.PathEscape(o.Job)+"/"+name), query, nil, header)
 	if e, ok := errors.AsType[*errs.Error](err); ok && isNoOutput(e) {
-		return nil, errs.New(errs.Unsupported, "%s does not read the output of jobs", c.addr)
+		return nil, errs.New(errs.Unsupported, "%s does not %s of jobs", c.addr, what)
 	}
 	return resp, err
 }

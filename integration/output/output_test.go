@@ -39,6 +39,30 @@ func TestOwnGateway(t *testing.T) {
 	}
 }
 
+// TestScript checks that the script of a job is shown as it was submitted, to the job's
+// user, while the job has not ended.
+func TestScript(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	id := l.Submit("# <b>ü</b>", map[string]any{"hold": true})
+	const script = "#!/bin/sh\n# <b>ü</b>\n" // with the line of the harness
+	show := func() harness.Answer { return l.Request("GET", fmt.Sprint(jobPath, id, "/script"), "") }
+	if a := show(); a.Status != 200 || a.Text != script {
+		t.Errorf("status %d: %q", a.Status, a.Text)
+	}
+	if out := l.Schedctl(t, "output", fmt.Sprint(id), "--script"); out != script {
+		t.Errorf("schedctl prints %q", out)
+	}
+	if os.Getuid() == 0 {
+		_, bob := harness.TwoUsers(t)
+		a, err := l.TryRequest(http.DefaultClient, "GET", fmt.Sprint(jobPath, id, "/script"), "", "X-SCHED-USER-TOKEN: "+l.UserToken(bob.Name))
+		harness.Must(t, err)
+		a.Want(t, 404) // the controller shows users only their own jobs
+	}
+	l.Request("DELETE", fmt.Sprint(jobPath, id), "").Want(t, 200)
+	harness.Eventually(t, "the script is no longer kept", func() bool { return show().Status == 404 })
+}
+
 // users is a gateway with become_user that reads output.
 type users struct {
 	*harness.Lab

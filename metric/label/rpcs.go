@@ -36,6 +36,7 @@ var rpcs = []struct {
 	{call{controller, message.RequestCreateNode}, "REQUEST_CREATE_NODE"},
 	{call{controller, message.RequestCreateReservation}, "REQUEST_CREATE_RESERVATION"},
 	{call{controller, message.RequestResourceLayout}, "REQUEST_RESOURCE_LAYOUT"},
+	{call{controller, message.RequestBatchScript}, "REQUEST_BATCH_SCRIPT"},
 	{call{controller, message.RequestJobRequeue}, "REQUEST_JOB_REQUEUE"},
 	{call{controller, message.RequestKillJob}, "REQUEST_KILL_JOB"},
 	{call{controller, message.RequestAuthToken}, "REQUEST_AUTH_TOKEN"},

@@ -39,6 +39,8 @@ const (
 	ResponseConfigFiles       Type = 2016
 	RequestJobInfoSingle      Type = 2021
 	RequestNodeInfoSingle     Type = 2040
+	RequestBatchScript        Type = 2051 // a JobInfoSingleRequest
+	ResponseBatchScript       Type = 2052
 	RequestUpdateJob          Type = 3001 // answered by an RC, or by ResponseJobArrayErrors
 	RequestSubmitBatchJob     Type = 4003
 	ResponseSubmitBatchJob    Type = 4004

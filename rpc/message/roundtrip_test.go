@@ -41,6 +41,7 @@ var messages = map[string]func() Body{
 	"ReservationUpdate":    func() Body { return new(ReservationUpdate) },
 	"PartitionUpdate":      func() Body { return new(PartitionUpdate) },
 	"PartitionName":        func() Body { return new(PartitionName) },
+	"BatchScript":          func() Body { return new(BatchScript) },
 	"ResourceLayout":       func() Body { return new(ResourceLayout) },
 	"RequeueRequest":       func() Body { return new(RequeueRequest) },
 	"TokenRequest":         func() Body { return new(TokenRequest) },
