@@ -80,7 +80,7 @@ var commandLines = []commandLine{
 	{user: "alice", line: "scontrol show assoc_mgr", verdict: cannot},
 	{user: "alice", line: "scontrol show burstbuffer", verdict: cannot},
 	{user: "alice", line: "scontrol show topology", verdict: cannot},
-	{user: "alice", line: "scontrol write batch_script 1 -", verdict: cannot},
+	{user: "alice", line: "scontrol write batch_script 1 -", verdict: works},
 	{user: "alice", line: "scontrol hold 3", verdict: works},
 	{user: "alice", line: "scontrol update JobId=3 TimeLimit=5", verdict: works},
 	{user: "alice", line: "scontrol suspend 1", verdict: cannot},
