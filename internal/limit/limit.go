@@ -1,8 +1,8 @@
 // Package limit is the table of all limits on what clients, users and processes
 // share: places that they hold for a while (places.go), rates at which they may
-// use something (rates.go), log lines (lines.go) and penalties (penalties.go).
-// Each limit is a row. The constructors of packages semaphore, rate, throttle and
-// penalty take only rows, and a test fails if a row is made elsewhere. Only the
+// use something (rates.go) and penalties (penalties.go). Each limit is a row. The
+// constructors of the three engines, packages semaphore, rate and penalty, take only
+// rows, and a test fails if a row is made elsewhere. Only the
 // two rows of the parent are in package privsep, because the parent must not
 // link this table; a test compares them.
 //

@@ -112,6 +112,17 @@ var (
 
 // Rates of log lines about what clients can cause without limit.
 var (
+	// By default journald drops lines of a service that logs more than 10,000 in
+	// 30 s, which then include those about other clients. Two workers together stay
+	// below this, even with a line about each source of which lines are left out.
+	RequestLines = rate.Row{Name: "log lines about requests", Process: "worker", Key: "user or source", Burst: 50, PerSecond: 50, All: 60, Max: 60,
+		Refused: "left out; the log has their number"}
+	// These are separate, so that other lines don't suppress them.
+	RefusalLines = rate.Row{Name: "log lines about refused credentials", Process: "worker", Key: "user or source", Burst: 10, PerSecond: 10, All: 20, Max: 20,
+		Refused: "left out; the log has their number"}
+	ClientLines = rate.Row{Name: "log lines about clients", Process: "schedctld, scheddbd", Key: "source", Burst: 20, PerSecond: 20. / 60, All: 5000, Max: 256,
+		Refused: "left out; the log has their number"}
+
 	OffenceLines = rate.Row{Name: "log lines about offences", Process: "worker", Key: "process", Burst: 50, PerSecond: 5,
 		Refused: "left out", Shared: "counters and metrics count the rest", Metric: "schedrestd_offences_total"}
 	EventLines = rate.Row{Name: "log lines about one kind of event, such as a refused connection", Process: "dispatcher", Key: "process", Burst: 50, PerSecond: 5,
@@ -129,5 +140,5 @@ var Rates = []rate.Row{
 	WorkerDials, WorkerDialRetries, WorkerStages, WorkerOffences, WorkerCounts, LogLines, LogBytes,
 	Intents, KeeperWork, ResolverMisses, ResolverQuestions,
 	ServiceReports, AuditLogChecks, Samples, ParentRestarts,
-	OffenceLines, EventLines,
+	RequestLines, RefusalLines, ClientLines, OffenceLines, EventLines,
 }

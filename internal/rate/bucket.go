@@ -13,11 +13,12 @@ import (
 
 // A Row describes a limit: what has a bucket, whose bucket it is, and what happens
 // if it is empty. A bucket holds at most Burst tokens, and gains PerSecond tokens
-// each second. Max limits the number of buckets in a Buckets. All rows of this
-// program are in the table of package limit.
+// each second. Max limits the number of buckets in a Buckets. If All is not 0, all
+// keys together have one more bucket, for All tokens, which fills in the same time
+// (limit.Lines). All rows of this program are in the table of package limit.
 type Row struct {
 	Name, Process, Key, Setting, Refused, Shared, Metric string
-	Burst, PerSecond                                     float64
+	Burst, PerSecond, All                                float64
 	Max                                                  int
 }
 

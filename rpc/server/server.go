@@ -32,7 +32,6 @@ import (
 	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/internal/semaphore"
-	"schedrestd/internal/throttle"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/tlsconn"
@@ -92,9 +91,8 @@ type Server struct {
 	requestBudget budget
 	spoolBudget   budget
 	arrivals      *rate.Buckets[uint32] // connections to UNIX sockets, by user
-	throttleOnce  sync.Once
-	logThrottle   throttle.Throttle[source] // use the method throttle
-	mu            sync.Mutex                // guards closing, listeners, conns, and the state of each pool and conn
+	lines         *limit.Lines          // about clients
+	mu            sync.Mutex            // guards closing, listeners, conns, and the state of each pool and conn
 	closing       bool
 	listeners     map[net.Listener]struct{}
 	conns         map[*conn]struct{}
@@ -150,6 +148,7 @@ func (s *Server) startLocked() {
 		if s.arrivals == nil {
 			s.arrivals = rate.NewBuckets[uint32](limit.DaemonArrivals)
 		}
+		s.lines = limit.NewLines(limit.ClientLines, s.log())
 		if s.Owner == nil {
 			s.Owner = func(uid uint32) uint32 { return uid }
 		}
@@ -181,7 +180,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		c.interruptLocked()
 	}
 	s.mu.Unlock()
-	s.throttle().Flush()
+	s.lines.Flush()
 
 	done := make(chan struct{})
 	go func() { s.wg.Wait(); close(done) }()
