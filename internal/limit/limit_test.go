@@ -101,7 +101,7 @@ func TestRowsAnswer(t *testing.T) {
 	own := []string{"user", "source", "user or source", "connection", "worker", "worker or service", "service", "dispatcher", "auditor", "exporter"}
 	for _, r := range Rates {
 		check(r.Process, r.Name, r.Key, (r.Setting != "") != (r.Burst > 0 && r.PerSecond > 0) && r.Refused != "")
-		if shared := r.Key == "process"; shared != (r.Shared != "") || !shared && !slices.Contains(own, r.Key) {
+		if (r.Shared == "") != slices.Contains(own, r.Key) {
 			t.Errorf("%s, %s: whose bucket is it, and why may all share it?", r.Process, r.Name)
 		}
 		if perUser := strings.Contains(r.Key, "user") || strings.Contains(r.Key, "source"); perUser && r.Max == 0 && r.Name != JobBytes.Name { // schedctld removes full ones itself

@@ -125,7 +125,7 @@ var (
 
 	OffenceLines = rate.Row{Name: "log lines about offences", Process: "worker", Key: "process", Burst: 50, PerSecond: 5,
 		Refused: "left out", Shared: "counters and metrics count the rest", Metric: "schedrestd_offences_total"}
-	EventLines = rate.Row{Name: "log lines about one kind of event, such as a refused connection", Process: "dispatcher", Key: "process", Burst: 50, PerSecond: 5,
+	EventLines = rate.Row{Name: "log lines about events such as refused connections", Process: "dispatcher", Key: "kind of event", Burst: 50, PerSecond: 5, Max: 8,
 		Refused: "left out", Shared: "counters and metrics count the rest", Metric: "schedrestd_connections_refused_total"}
 )
 
