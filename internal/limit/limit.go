@@ -13,7 +13,6 @@ package limit
 
 import (
 	"fmt"
-	"math"
 
 	"schedrestd/internal/rate"
 	"schedrestd/internal/semaphore"
@@ -22,8 +21,6 @@ import (
 // AllPlaces returns who can hold all places of a row.
 func AllPlaces(r semaphore.Row) string {
 	switch {
-	case r.Total == math.MaxInt && r.Share == 0:
-		return "no limit"
 	case r.Shared != "":
 		return "anyone: " + r.Shared
 	case r.Lends:

@@ -37,7 +37,7 @@ func TestPlacesAreFair(t *testing.T) {
 		case row.Total > 100: // bytes, for which no caller waits
 			row = row.Of(100).WithShare(max(1, min(100, int(float64(row.Share)/float64(row.Total)*100))))
 		}
-		if row.Displaces || row.Shared != "" || AllPlaces(row) == "no limit" || row.Name == Slots.Name || row.Name == Watching.Name || row.Name == Identities.Name {
+		if row.Displaces || row.Shared != "" || row.Name == Slots.Name || row.Name == Watching.Name || row.Name == Identities.Name {
 			continue // a Queue whose user decides; package admission and the user have tests
 		}
 		t.Run(row.Process+"/"+row.Name, func(t *testing.T) {
@@ -92,11 +92,7 @@ func TestRowsAnswer(t *testing.T) {
 		names[process+name] = true
 	}
 	for _, r := range Places {
-		check(r.Process, r.Name, r.Key, (r.Setting != "") != (r.Total > 0))
-		unlimited := r.Name == NoMemoryLimit.Name || r.Name == SuperBytes.Name
-		if (r.Refused == "") != unlimited {
-			t.Errorf("%s: the row does not say what happens without a place", r.Name)
-		}
+		check(r.Process, r.Name, r.Key, (r.Setting != "") != (r.Total > 0) && r.Refused != "" && (r.Total < math.MaxInt || r.Share > 0))
 	}
 	own := []string{"user", "source", "user or source", "connection", "worker", "worker or service", "service", "dispatcher", "auditor", "exporter"}
 	for _, r := range Rates {

@@ -87,9 +87,6 @@ var (
 
 	Renderings = semaphore.Row{Name: "bytes of rendered lists that requests share", Process: "worker", Key: "user", Setting: "SCHEDRESTD_ANSWER_MEMORY",
 		Displaces: true, Refused: "has no ETag"}
-
-	// NoMemoryLimit is for servers without a limit, such as those in schedctl.
-	NoMemoryLimit = semaphore.Row{Name: "bytes without a limit", Process: "schedctl", Key: "process", Total: math.MaxInt}
 )
 
 // Places of each worker for requests to daemons. No row limits all connections to a
@@ -226,19 +223,15 @@ var (
 
 	JobSpace   = semaphore.Row{Name: "bytes of scripts, environments and records of jobs on disk", Process: "schedctld", Key: "user", Total: 1 << 30, Share: 256 << 20, Refused: "an error"}
 	JobRecords = semaphore.Row{Name: "bytes of records of jobs in memory", Process: "schedctld", Key: "user", Total: 64 << 20, Share: 16 << 20, Refused: "an error"}
-
-	// SuperBytes counts those of root, the scheduler's user and the daemon's own
-	// user, who must be able to work however much others use.
-	SuperBytes = semaphore.Row{Name: "bytes of the daemon's administrators, without a limit", Process: "schedctld, scheddbd", Key: "user", Total: math.MaxInt}
 )
 
 // Places lists all rows of places, in the order of the page.
 var Places = []semaphore.Row{
 	Slots, Waiting, Watching, Identities, OutputProcesses,
 	Requests, RefusedConns, Parked, Feeds, Passes, Parsing,
-	AnswerMemory, KeptAnswers, Renderings, NoMemoryLimit,
+	AnswerMemory, KeptAnswers, Renderings,
 	LongRequests, LongConns, Bursts, Estimates, Probes, AccountingCalls, IdleSessions, TokenQuestions,
 	DispatcherQuestions, Signatures, KeeperTokens, PortalTokens, OutputParts, Lookups, AccountSearches, NameLookups,
 	KeeperQuestions, ResolverLookups, ResolverDispatcherLookups, MetricsConns, Scrapes,
-	DaemonConns, DaemonQueries, LargeJobs, Transactions, ControllerRequestBytes, DaemonRequestBytes, DaemonSpoolBytes, JobSpace, JobRecords, SuperBytes,
+	DaemonConns, DaemonQueries, LargeJobs, Transactions, ControllerRequestBytes, DaemonRequestBytes, DaemonSpoolBytes, JobSpace, JobRecords,
 }

@@ -92,6 +92,13 @@ func (s *Semaphore[K]) Force(key K) *Place[K] {
 // Empty returns a Place that holds nothing yet. The caller calls Place.Grow.
 func (s *Semaphore[K]) Empty(key K) *Place[K] { return &Place[K]{sem: s, key: key} }
 
+// Unlimited returns a Place that grows without a limit, for work that none of the
+// limits applies to.
+func Unlimited[K comparable]() *Place[K] {
+	var none K
+	return New[K](Row{Total: math.MaxInt}).Empty(none)
+}
+
 // Grow adds n to the places that p holds, unless fewer are free or the key would
 // exceed its share. If the Semaphore lends places, a Place that is the key's only
 // one may exceed the share. Grow does not wait. It reports whether it succeeded.
