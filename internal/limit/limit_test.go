@@ -37,12 +37,12 @@ func TestPlacesAreFair(t *testing.T) {
 		case row.Total > 100: // bytes, for which no caller waits
 			row = row.Of(100).WithShare(max(1, min(100, int(float64(row.Share)/float64(row.Total)*100))))
 		}
-		if row.Displaces || row.Shared != "" || row.Name == Slots.Name || row.Name == Watching.Name || row.Name == Identities.Name {
-			continue // a Queue whose user decides; package admission and the user have tests
+		if row.Displaces || row.Shared != "" || row.Name == Slots.Name {
+			continue // a Queue whose user decides; the user has tests
 		}
 		t.Run(row.Process+"/"+row.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				row.Wait = semaphore.Forever
+				row.Wait, row.Hold = semaphore.Forever, 0
 				s := semaphore.New[string](row)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
@@ -297,7 +297,10 @@ func placesPage() string {
 	var b strings.Builder
 	b.WriteString("| process | places | number | of one | who can take all | if none is free | metric |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range Places {
-		number, share := count(r.Total), ""
+		name, number, share := r.Name, count(r.Total), ""
+		if r.Hold > 0 {
+			name = fmt.Sprintf("%s, for their first %s", name, r.Hold)
+		}
 		switch {
 		case r.Setting != "":
 			number = code(r.Setting)
@@ -316,7 +319,7 @@ func placesPage() string {
 		if r.Counts != nil {
 			metrics = strings.TrimPrefix(metrics+", "+code(`limit="`+r.Counts.Label+`"`), ", ")
 		}
-		row(&b, r.Process, r.Name, number, share, AllPlaces(r), refused, metrics)
+		row(&b, r.Process, name, number, share, AllPlaces(r), refused, metrics)
 	}
 	return b.String()
 }

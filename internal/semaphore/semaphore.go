@@ -8,7 +8,6 @@
 package semaphore
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"sync"
@@ -21,8 +20,7 @@ import (
 // a place can stand for a byte. A caller that does not know its key yet passes
 // the zero key to Acquire, and sets the key later (Place.Claim).
 type Semaphore[K comparable] struct {
-	row Row
-
+	row      Row
 	slowWait time.Duration
 	onSlow   func() // called when a caller has waited for slowWait; may be nil
 
@@ -32,10 +30,7 @@ type Semaphore[K comparable] struct {
 
 // New returns a Semaphore with the places of a row.
 func New[K comparable](row Row) *Semaphore[K] {
-	row.Share = cmp.Or(row.Share, row.Total)
-	s := &Semaphore[K]{row: row}
-	s.queue = NewQueue(row, s.rank)
-	return s
+	return &Semaphore[K]{row: row, queue: NewQueue[K, *Place[K]](row, nil)}
 }
 
 // OnSlow makes the Semaphore call f when a caller has waited for the time d. It
@@ -57,13 +52,17 @@ type Place[K comparable] struct {
 func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 	p := s.Empty(key)
 	s.mu.Lock()
-	if s.queue.Len() == 0 && s.queue.Free() > 0 && s.rank(key, s.queue.Held(key), p) >= 0 {
+	if s.queue.Len() == 0 && s.queue.Free() > 0 && s.queue.rank(key, s.queue.Held(key), p) >= 0 {
 		p.weight = 1
 		s.queue.Hold(key, 1)
 		s.mu.Unlock()
-		return p, nil
+	} else if err := p.waitLocked(ctx); err != nil {
+		return p, err
 	}
-	return p, p.waitLocked(ctx)
+	if s.row.Hold > 0 {
+		time.AfterFunc(s.row.Hold, p.Release)
+	}
+	return p, nil
 }
 
 // Enter works like Acquire, but returns the cause of ctx as the error, and a
@@ -114,7 +113,7 @@ func (p *Place[K]) GrowLeaving(spare, n int) (ok, overShare bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch held := s.queue.Held(p.key); {
-	case held+n > s.row.Share && !(s.row.Lends && held == p.weight):
+	case held+n > s.queue.row.Share && !(s.row.Lends && held == p.weight):
 		return false, true
 	case n > s.queue.Free()-spare:
 		return false, false
@@ -160,7 +159,7 @@ func (p *Place[K]) Claim(ctx context.Context, key K) error {
 	}
 	s.queue.Hold(p.key, -1)
 	p.key = key
-	if s.queue.Held(key) < s.row.Share || s.row.Lends && s.queue.Waiting(key) == s.queue.Len() {
+	if !s.queue.AtShare(key) || s.row.Lends && s.queue.Waiting(key) == s.queue.Len() {
 		s.queue.Hold(key, 1)
 		s.mu.Unlock()
 		return nil
@@ -212,14 +211,14 @@ func (p *Place[K]) IsOverShare() bool {
 	var unknown K
 	p.sem.mu.Lock()
 	defer p.sem.mu.Unlock()
-	return p.key != unknown && p.sem.queue.Held(p.key) > p.sem.row.Share
+	return p.key != unknown && p.sem.queue.Held(p.key) > p.sem.queue.row.Share
 }
 
 // Counts returns the number of held places, and the number of waiting callers.
 func (s *Semaphore[K]) Counts() (inUse, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.row.Total - s.queue.Free(), s.queue.Len()
+	return s.queue.Used(), s.queue.Len()
 }
 
 // Held returns the number of places that the key holds.
@@ -235,24 +234,4 @@ func (s *Semaphore[K]) startNextLocked() {
 		p.weight = 1
 		close(p.ready)
 	}
-}
-
-// rank orders the keys of waiting callers:
-//   - Keys that hold less than their share. The key that holds the fewest places
-//     comes first.
-//   - Callers without a key, if the Semaphore lends places. If it does not lend
-//     places, the zero key is treated like any other key.
-//   - Keys that hold their share or more, if the Semaphore lends places. If it
-//     does not lend places, they get no place.
-func (s *Semaphore[K]) rank(key K, held int, _ *Place[K]) int {
-	var unknown K
-	switch {
-	case key == unknown && s.row.Lends:
-		return s.row.Total
-	case held < s.row.Share:
-		return held
-	case s.row.Lends:
-		return s.row.Total + held
-	}
-	return -1
 }

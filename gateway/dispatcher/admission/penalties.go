@@ -99,8 +99,8 @@ type Stats struct {
 func (s *State) Stats() Stats {
 	debts, evicted := s.debts.Len()
 	return Stats{
-		Slots: s.size, Held: s.size - s.queue.Free() + s.excused, Waiting: s.queue.Len(), Sources: s.queue.Keys(), Waited: s.waited,
-		Watching: s.watching.Total - s.watchers.Free(), WatchingMax: s.watching.Total,
+		Slots: s.size, Held: s.queue.Used() + s.excused, Waiting: s.queue.Len(), Sources: s.queue.Keys(), Waited: s.waited,
+		Watching: s.watchers.Used(), WatchingMax: s.watchers.Used() + s.watchers.Free(),
 		Offences: s.offences, Blocks: s.blocks, Debts: debts, Evicted: evicted,
 	}
 }
