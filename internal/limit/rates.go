@@ -82,9 +82,9 @@ var (
 
 	// The daemons can't make changes as fast as an honest worker may announce
 	// them. A worker that is faster gets the answer to try again, so that a
-	// compromised worker can't fill the disk with log lines. One that goes on for long
-	// is killed.
-	Intents = rate.Row{Name: "changes that are announced", Process: "auditor", Key: "worker", Burst: 2000, PerSecond: 1000, Refused: "try again"}
+	// compromised worker can't fill the disk with log lines.
+	Intents       = rate.Row{Name: "changes that are announced", Process: "auditor", Key: "worker", Burst: 2000, PerSecond: 1000, Refused: "try again"}
+	IntentRetries = rate.Row{Name: "announced changes that get the answer to try again", Process: "auditor", Key: "worker", Burst: 20_000, PerSecond: 20_000, Refused: "killed"}
 
 	// A unit is 20 µs of CPU time, so a worker gets half of one CPU. An honest
 	// worker stays far below, because its own work on a handshake or a token takes
@@ -138,7 +138,7 @@ var Rates = []rate.Row{
 	ParentArrivals, Arrivals, AssumedUIDs, RefusalAnswers, DaemonArrivals,
 	UserRequests, AuditBytes, OutputBytes, Frames, OffenceReports, JobBytes,
 	WorkerDials, WorkerDialRetries, WorkerStages, WorkerOffences, WorkerCounts, LogLines, LogBytes,
-	Intents, KeeperWork, ResolverMisses, ResolverQuestions,
+	Intents, IntentRetries, KeeperWork, ResolverMisses, ResolverQuestions,
 	ServiceReports, AuditLogChecks, Samples, ParentRestarts,
 	RequestLines, RefusalLines, ClientLines, OffenceLines, EventLines,
 }
