@@ -8,7 +8,6 @@ import (
 	"schedrestd/bundled/ctld/journal"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/limit"
-	"schedrestd/internal/rate"
 	"schedrestd/rpc/fault"
 )
 
@@ -40,7 +39,6 @@ var defaultLimits = limits{
 type usage struct {
 	total load
 	users map[uint32]load
-	rates map[uint32]*rate.Bucket
 }
 
 // A load counts jobs, the bytes of their records, and the bytes reserved for
@@ -135,15 +133,13 @@ func (c *Controller) checkLimitsLocked(j *job, l load) error {
 	return nil
 }
 
-// checkRateLocked returns an error if more bytes were recently written for user
-// uid than the rate limit permits. In this case the user may not submit or
-// change jobs.
-func (c *Controller) checkRateLocked(uid uint32, now time.Time) error {
-	b := c.usage.rates[uid]
-	if b == nil || c.super(uid) {
+// checkRate returns an error if more bytes were recently written for user uid than
+// the rate limit permits. In this case the user may not submit or change jobs.
+func (c *Controller) checkRate(uid uint32, now time.Time) error {
+	if c.super(uid) {
 		return nil
 	}
-	wait := b.Delay(now, 1)
+	wait := c.rates.Charge(now, uid, 0)
 	if wait == 0 {
 		return nil
 	}
@@ -151,30 +147,11 @@ func (c *Controller) checkRateLocked(uid uint32, now time.Time) error {
 		c.cfg.limits.rate>>10, max(time.Second, wait.Round(time.Second)))
 }
 
-// chargeLocked counts bytes against the rate limit of user uid. The bytes are
-// written for one of this user's jobs.
-func (c *Controller) chargeLocked(uid uint32, bytes int64, now time.Time) {
-	if c.super(uid) {
-		return
-	}
-	if c.usage.rates == nil {
-		c.usage.rates = map[uint32]*rate.Bucket{}
-	}
-	b := c.usage.rates[uid]
-	if b == nil {
-		b = rate.New(limit.JobBytes.Of(float64(c.cfg.limits.burst), float64(c.cfg.limits.rate)), now)
-		c.usage.rates[uid] = b
-	}
-	b.Charge(now, float64(bytes))
-}
-
-// forgetRatesLocked removes the token buckets of users for whom nothing was
-// written recently.
-func (c *Controller) forgetRatesLocked(now time.Time) {
-	for uid, b := range c.usage.rates {
-		if b.IsFull(now) {
-			delete(c.usage.rates, uid)
-		}
+// charge counts bytes against the rate limit of user uid. The bytes are written
+// for one of this user's jobs.
+func (c *Controller) charge(uid uint32, bytes int64, now time.Time) {
+	if !c.super(uid) {
+		c.rates.Charge(now, uid, float64(bytes))
 	}
 }
 

@@ -100,7 +100,7 @@ func TestRowsAnswer(t *testing.T) {
 		if (r.Shared == "") != slices.Contains(own, r.Key) {
 			t.Errorf("%s, %s: whose bucket is it, and why may all share it?", r.Process, r.Name)
 		}
-		if perUser := strings.Contains(r.Key, "user") || strings.Contains(r.Key, "source"); perUser && r.Max == 0 && r.Name != JobBytes.Name { // schedctld removes full ones itself
+		if perUser := strings.Contains(r.Key, "user") || strings.Contains(r.Key, "source"); perUser && r.Max == 0 {
 			t.Errorf("%s, %s: the number of buckets has no limit", r.Process, r.Name)
 		}
 		if r.All > 0 && r.Burst >= r.All {

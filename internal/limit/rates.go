@@ -1,6 +1,10 @@
 package limit
 
-import "schedrestd/internal/rate"
+import (
+	"fmt"
+
+	"schedrestd/internal/rate"
+)
 
 // Rates of new connections. A connection takes the gateway longer than the
 // client. Without these limits, the client that connects most often would use
@@ -52,7 +56,7 @@ var (
 
 	// The journal is written at this rate for one user, so that one user's
 	// submissions don't fill the disk.
-	JobBytes = rate.Row{Name: "bytes that are written for jobs", Process: "schedctld", Key: "user", Burst: 64 << 20, PerSecond: 64 << 10, Refused: "an error"}
+	JobBytes = rate.Row{Name: "bytes that are written for jobs", Process: "schedctld", Key: "user", Burst: 64 << 20, PerSecond: 64 << 10, Max: 10_000, Refused: "an error"}
 )
 
 // Rates at which a process may use another one. An honest process stays below
@@ -76,9 +80,10 @@ var (
 	// An honest worker sends its counts once a second, in a few messages.
 	WorkerCounts = rate.Row{Name: "messages with counts", Process: "dispatcher", Key: "worker", Burst: 100, PerSecond: 10, Refused: "killed"}
 
-	// One line for each request that a worker can answer.
-	LogLines = rate.Row{Name: "log lines", Process: "dispatcher", Key: "worker or service", Burst: 20_000, PerSecond: 10_000, Refused: "left out"}
-	LogBytes = rate.Row{Name: "bytes of log lines", Process: "dispatcher", Key: "worker or service", Burst: LogLineSize * 20_000, PerSecond: LogLineSize * 10_000, Refused: "left out"}
+	// One line for each request that a worker can answer. A worker that replaces
+	// another gets only the rest.
+	LogBytes = rate.Row{Name: fmt.Sprintf("bytes of log lines, at least %d for each", LogLineSize), Process: "dispatcher", Key: "worker or service",
+		Burst: LogLineSize * 20_000, PerSecond: LogLineSize * 10_000, Max: 1000, Refused: "left out"}
 
 	// The daemons can't make changes as fast as an honest worker may announce
 	// them. A worker that is faster gets the answer to try again, so that a
@@ -129,15 +134,15 @@ var (
 		Refused: "left out", Shared: "counters and metrics count the rest", Metric: "schedrestd_connections_refused_total"}
 )
 
-// LogLineSize is the average number of bytes that LogBytes permits for each
-// line. A line about a request has about this size.
+// LogLineSize is the number of bytes that a shorter log line counts as in LogBytes.
+// A line about a request has about this size.
 const LogLineSize = 200
 
 // Rates lists all rows of rates, in the order of the page.
 var Rates = []rate.Row{
 	ParentArrivals, Arrivals, AssumedUIDs, RefusalAnswers, DaemonArrivals,
 	UserRequests, AuditBytes, OutputBytes, Frames, OffenceReports, JobBytes,
-	WorkerDials, WorkerDialRetries, WorkerStages, WorkerOffences, WorkerCounts, LogLines, LogBytes,
+	WorkerDials, WorkerDialRetries, WorkerStages, WorkerOffences, WorkerCounts, LogBytes,
 	Intents, IntentRetries, KeeperWork, ResolverMisses, ResolverQuestions,
 	ServiceReports, AuditLogChecks, Samples, ParentRestarts,
 	RequestLines, RefusalLines, ClientLines, OffenceLines, EventLines,

@@ -61,15 +61,6 @@ func (b *Bucket) Charge(now time.Time, n float64) time.Duration {
 	return b.Delay(now, 0)
 }
 
-// Tokens returns the number of tokens. It is negative if tokens are owed.
-func (b *Bucket) Tokens(now time.Time) float64 {
-	b.fill(now)
-	return b.tokens
-}
-
-// IsFull reports whether the bucket is full, like a new one.
-func (b *Bucket) IsFull(now time.Time) bool { return b.Tokens(now) >= b.burst }
-
 func (b *Bucket) fill(now time.Time) {
 	b.tokens = min(b.burst, b.tokens+b.perSecond*float64(now.Sub(b.filledAt))/float64(time.Second))
 	b.filledAt = now

@@ -32,6 +32,15 @@ func TestBuckets(t *testing.T) {
 	if n := b.Len(); n > max {
 		t.Errorf("there are %d buckets", n)
 	}
+	if wait := b.Charge(now, 1, 1); wait != 500*time.Millisecond {
+		t.Errorf("the debt is paid in %s", wait)
+	}
+	for i := range max {
+		b.Charge(now, -i, 10)
+	}
+	if b.Take(now, 5000); b.Charge(now, 5000, 0) != 0 {
+		t.Error("a new bucket displaces itself")
+	}
 	var none *rate.Buckets[int]
 	if wait := none.Take(now, 1); wait != 0 {
 		t.Errorf("without limits, a call waits %s", wait)

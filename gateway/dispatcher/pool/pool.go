@@ -5,7 +5,6 @@ import (
 
 	"schedrestd/gateway/dispatcher/admission"
 	"schedrestd/gateway/dispatcher/process"
-	"schedrestd/gateway/dispatcher/relay"
 	"schedrestd/internal/semaphore"
 	"schedrestd/security"
 )
@@ -19,7 +18,6 @@ type Set struct {
 
 	pools  map[*Pool]struct{}
 	closed bool
-	quotas relay.Quotas // limits the lines that workers may log
 
 	outputs *semaphore.Semaphore[uint32] // processes that read output, by the uid of their user
 }
