@@ -3,7 +3,6 @@ package keeper
 import (
 	"log/slog"
 	"math/bits"
-	"sync/atomic"
 	"time"
 
 	"schedrestd/gateway/service"
@@ -19,7 +18,6 @@ type client struct {
 	keeper  *keeper
 	refused uint         // number of refused signatures
 	budget  *rate.Bucket // budget for questions
-	acting  atomic.Int32 // questions that wait for the resolver
 }
 
 func newClient(k *keeper, c *service.Client) *client {

@@ -45,8 +45,9 @@ func (r *register) permits(m *query.Membership, worker uint32) bool {
 // members asks the resolver which users are members of a group. The dispatcher
 // makes the channel. Without one, nothing can be asked.
 type members struct {
-	places *semaphore.Semaphore[*client] // a place is a question that the resolver has
-	link   atomic.Pointer[memberLink]
+	pending *semaphore.Semaphore[*client] // a place is a token that waits
+	places  *semaphore.Semaphore[*client] // a place is a question that the resolver has
+	link    atomic.Pointer[memberLink]
 }
 
 // A memberLink is a channel to the resolver.
@@ -58,13 +59,10 @@ type memberLink struct {
 	waiting map[uint64]chan<- *query.Membership
 }
 
-const (
-	memberTimeout = 8 * time.Second // a little less than a worker waits
-	maxActing     = 64              // questions of one worker about tokens of portals that wait for the resolver; an honest one has fewer
-)
+const memberTimeout = 8 * time.Second // a little less than a worker waits
 
 func newMembers() *members {
-	return &members{places: semaphore.New[*client](limit.KeeperQuestions)}
+	return &members{pending: semaphore.New[*client](limit.KeeperPending), places: semaphore.New[*client](limit.KeeperQuestions)}
 }
 
 // connect makes the descriptor fd the channel to the resolver.
@@ -160,13 +158,13 @@ func (c *client) exchange(e *query.Exchange) {
 		return
 	}
 	c.throttle(exchangeCost) // for the second time that the token is verified
-	if c.acting.Add(1) > maxActing {
-		c.acting.Add(-1)
+	place := k.members.pending.Empty(c)
+	if !place.Grow(1) {
 		c.AnswerInTurn(k.counts.countExchange(&query.Exchanged{ID: e.ID}))
 		return
 	}
 	go func() {
-		defer c.acting.Add(-1)
+		defer place.Release()
 		answer, _ := k.exchange(e, c.UID, time.Now(), k.members.ask(c, ask))
 		c.Answer(k.counts.countExchange(answer))
 	}()

@@ -25,6 +25,7 @@ type directory struct {
 	members       *members
 	now           func() time.Time
 	lookups       atomic.Uint64                   // number of look-ups since the start
+	pending       *semaphore.Semaphore[*inquirer] // questions of workers and the keeper
 	forWorkers    *semaphore.Semaphore[*inquirer] // a place is a look-up
 	forDispatcher *semaphore.Semaphore[struct{}]  // the same for the dispatcher
 
@@ -57,6 +58,7 @@ const (
 
 func newDirectory() *directory {
 	return &directory{now: time.Now, cache: map[question]answer{}, accounts: newAccounts(), members: newMembers(),
+		pending:    semaphore.New[*inquirer](limit.ResolverPending),
 		forWorkers: semaphore.New[*inquirer](limit.ResolverLookups), forDispatcher: semaphore.New[struct{}](limit.ResolverDispatcherLookups),
 		user: func(uid uint32) (string, error) {
 			u, err := nss.LookupUID(uid)

@@ -181,9 +181,14 @@ var (
 // Places of the services.
 var (
 	// A captured worker must not delay the questions of others.
+	// An honest worker has fewer of KeeperPending, and of ResolverPending.
+	KeeperPending = semaphore.Row{Name: "tokens of portals that wait for the resolver", Process: "keeper", Key: "worker", Total: math.MaxInt, Share: 64,
+		Refused: "refuses the token"}
 	KeeperQuestions = semaphore.Row{Name: "questions of the keeper to the resolver", Process: "keeper", Key: "worker", Total: 16, Share: 8,
 		Wait: semaphore.Forever, Refused: "refuses the token after 8 s"}
 
+	ResolverPending = semaphore.Row{Name: "questions without an answer", Process: "resolver", Key: "worker or keeper", Total: math.MaxInt, Share: 64,
+		Refused: "killed; the keeper gets no answer"}
 	// Each look-up may start a process.
 	ResolverLookups = semaphore.Row{Name: "look-ups for workers", Process: "resolver", Key: "worker", Total: 4, Share: 2,
 		Wait: semaphore.Forever, Refused: "waits"}
@@ -233,6 +238,6 @@ var Places = []semaphore.Row{
 	AnswerMemory, KeptAnswers, Renderings,
 	LongRequests, LongConns, Bursts, Estimates, Probes, AccountingCalls, IdleSessions, TokenQuestions,
 	DispatcherQuestions, Signatures, KeeperTokens, PortalTokens, OutputParts, Lookups, AccountSearches, NameLookups,
-	KeeperQuestions, ResolverLookups, ResolverDispatcherLookups, MetricsConns, Scrapes,
+	KeeperPending, KeeperQuestions, ResolverPending, ResolverLookups, ResolverDispatcherLookups, MetricsConns, Scrapes,
 	DaemonConns, DaemonQueries, LargeJobs, Transactions, ControllerRequestBytes, DaemonRequestBytes, DaemonSpoolBytes, JobSpace, JobRecords,
 }
