@@ -84,7 +84,6 @@ type Config struct {
 const (
 	defaultKillWait  = 10 * time.Second
 	defaultRetention = 10 * time.Minute
-	defaultMaxJobs   = 10000
 )
 
 // Users is the interface through which the controller looks up users.
@@ -190,7 +189,7 @@ func (c *Controller) setDefaults() {
 		cfg.Retention = defaultRetention
 	}
 	if cfg.MaxJobs == 0 {
-		cfg.MaxJobs = defaultMaxJobs
+		cfg.MaxJobs = limit.Jobs.Total
 	}
 	if len(cfg.Partitions) == 0 {
 		cfg.Partitions = []model.Partition{defaultPartition()}

@@ -11,13 +11,10 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// These constants limit how many jobs users may have, so that no user takes all
-// resources of the controller. Root, the scheduler's user and the controller's
-// own user are exempt, because they could stop the controller anyway.
-const (
-	userShare  = 4  // one user may have 1/userShare of MaxJobs
-	adminShare = 10 // 1/adminShare of MaxJobs is reserved for users who are exempt from these limits
-)
+// adminShare is the part of MaxJobs that is reserved for root, the scheduler's user
+// and the controller's own user: one in so many. They are exempt from the limits on
+// each user, because they could stop the controller anyway.
+const adminShare = 10
 
 // The type limits contains limits on the bytes that jobs occupy in the journal,
 // and on the rate at which these bytes are written.
@@ -114,7 +111,7 @@ func (c *Controller) checkLimitsLocked(j *job, l load) error {
 	}
 	userBytes, totalBytes := c.journal.Usage(uid)
 	switch {
-	case userLoad.jobs > max(1, maxJobs/userShare):
+	case userLoad.jobs > limit.Jobs.Of(maxJobs).Share:
 		return tooMany("the controller already holds %d of your jobs, the limit for one user", c.usage.users[uid].jobs)
 	case total.jobs > maxJobs-maxJobs/adminShare:
 		return tooMany("the controller is full: it holds %d jobs", c.usage.total.jobs)
@@ -177,6 +174,6 @@ func (c *Controller) forgetOldest(uid uint32) {
 	slices.SortFunc(endedJobs, func(a, b *record) int { return cmp.Compare(a.Job.EndTime, b.Job.EndTime) })
 	// Forget several jobs at once, so that the user's next submissions do not
 	// have to free space again.
-	n := max(1, c.cfg.MaxJobs/userShare/10)
+	n := max(1, limit.Jobs.Of(c.cfg.MaxJobs).Share/10)
 	c.drop(endedJobs[:min(len(endedJobs), n)])
 }

@@ -331,7 +331,7 @@ func TestAsksForLeaveOnAndOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared, err := newJournal(false)
 		must(t, err)
-		a := newClient(shared, nil, newTestClient(t, maxPending), false, func(uint64) (*ipc.Connection, error) { return nil, nil })
+		a := newClient(shared, nil, newTestClient(t, uint32(maxPending)), false, func(uint64) (*ipc.Connection, error) { return nil, nil })
 		announce := func() error {
 			_, err := a.handle(&query.Intent{ID: 1})
 			return err
@@ -376,8 +376,8 @@ func TestChangesNeverEnded(t *testing.T) {
 		return len(a.open)
 	}
 	connect := func(facts *ipc.Connection) *client {
-		a := newClient(shared, nil, newTestClient(t, maxPending), false, func(uint64) (*ipc.Connection, error) { return facts, nil })
-		a.quota = rate.New(rate.Row{Burst: 2 * maxPending}, time.Now())
+		a := newClient(shared, nil, newTestClient(t, uint32(maxPending)), false, func(uint64) (*ipc.Connection, error) { return facts, nil })
+		a.quota = rate.New(rate.Row{Burst: 2 * float64(maxPending)}, time.Now())
 		return a
 	}
 	for hog := range 5 {
@@ -393,7 +393,7 @@ func TestChangesNeverEnded(t *testing.T) {
 	}
 	disconnected := connect(nil)
 	changes(disconnected, 10)
-	if now := time.Now(); !disconnected.quota.Take(now, 2*maxPending-10) || disconnected.quota.Take(now, 1) {
+	if now := time.Now(); !disconnected.quota.Take(now, float64(2*maxPending-10)) || disconnected.quota.Take(now, 1) {
 		t.Errorf("after 10 intents for closed connections, not %d of %d tokens are left", 2*maxPending-10, 2*maxPending)
 	}
 }

@@ -181,6 +181,14 @@ var (
 // Places of the services.
 var (
 	// A captured worker must not delay the questions of others.
+	// A worker that has some may have as many as are free, so that several
+	// compromised ones, which complete no change, leave some to the others
+	// (gateway/auditor/log.go).
+	OpenChanges = semaphore.Row{Name: "changes whose outcome is not written yet", Process: "auditor", Key: "worker", Total: 8192, Share: 4096, Refused: "try again"}
+
+	// The same holds for users and workers here (gateway/auditor/claims).
+	IdempotencyKeys = semaphore.Row{Name: "Idempotency-Keys that are kept", Process: "auditor", Key: "user", Total: 65536, Share: 65536 / 8, Refused: "503"}
+
 	// An honest worker has fewer of KeeperPending, and of ResolverPending.
 	KeeperPending = semaphore.Row{Name: "tokens of portals that wait for the resolver", Process: "keeper", Key: "worker", Total: math.MaxInt, Share: 64,
 		Refused: "refuses the token"}
@@ -227,8 +235,14 @@ var (
 	DaemonRequestBytes     = semaphore.Row{Name: "bytes of large requests", Process: "scheddbd", Key: "user", Total: 128 << 20, Share: 32 << 20, Refused: "an error"}
 	DaemonSpoolBytes       = semaphore.Row{Name: "bytes on disk of unread long answers", Process: "schedctld, scheddbd", Key: "user", Total: 2 << 30, Share: 512 << 20, Refused: "an error"}
 
+	// A tenth is for the administrators alone.
+	Jobs       = semaphore.Row{Name: "jobs that wait, run or are shown", Process: "schedctld", Key: "user", Total: 10_000, Share: 2500, Parts: 4, Refused: "an error"}
 	JobSpace   = semaphore.Row{Name: "bytes of scripts, environments and records of jobs on disk", Process: "schedctld", Key: "user", Total: 1 << 30, Share: 256 << 20, Refused: "an error"}
 	JobRecords = semaphore.Row{Name: "bytes of records of jobs in memory", Process: "schedctld", Key: "user", Total: 64 << 20, Share: 16 << 20, Refused: "an error"}
+
+	// If there are more, the oldest of the user with the most are dropped.
+	UnsentRecords  = semaphore.Row{Name: "bytes of job records that scheddbd does not have yet", Process: "schedctld", Key: "user", Total: 512 << 20, Displaces: true, Refused: "dropped"}
+	RefusedRecords = semaphore.Row{Name: "bytes of job records that scheddbd refuses", Process: "schedctld", Key: "user", Total: 16 << 20, Displaces: true, Refused: "dropped"}
 )
 
 // Places lists all rows of places, in the order of the page.
@@ -238,6 +252,7 @@ var Places = []semaphore.Row{
 	AnswerMemory, KeptAnswers, Renderings,
 	LongRequests, LongConns, Bursts, Estimates, Probes, AccountingCalls, IdleSessions, TokenQuestions,
 	DispatcherQuestions, Signatures, KeeperTokens, PortalTokens, OutputParts, Lookups, AccountSearches, NameLookups,
-	KeeperPending, KeeperQuestions, ResolverPending, ResolverLookups, ResolverDispatcherLookups, MetricsConns, Scrapes,
-	DaemonConns, DaemonQueries, LargeJobs, Transactions, ControllerRequestBytes, DaemonRequestBytes, DaemonSpoolBytes, JobSpace, JobRecords,
+	OpenChanges, IdempotencyKeys, KeeperPending, KeeperQuestions, ResolverPending, ResolverLookups, ResolverDispatcherLookups, MetricsConns, Scrapes,
+	DaemonConns, DaemonQueries, LargeJobs, Transactions, ControllerRequestBytes, DaemonRequestBytes, DaemonSpoolBytes,
+	Jobs, JobSpace, JobRecords, UnsentRecords, RefusedRecords,
 }
