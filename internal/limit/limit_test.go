@@ -257,7 +257,7 @@ func TestFigures(t *testing.T) {
 		{"LIMITS.md", "(`--max-per-source`) | all; half with `become_user` | wait %.0f s, then 503", []any{Slots.Wait.Seconds()}},
 		{"LIMITS.md", "to the metrics listener (`--metrics`) | %d; half for one source", []any{2 * MetricsConns.Share}},
 		{"LIMITS.md", "(`--max-identities`) | 64; a quarter for one user | wait %.0f s, then 503", []any{Identities.Wait.Seconds()}},
-		{"LIMITS.md", "new ones of a source in a second | %.0f; %.0f on UNIX sockets", []any{Arrivals.PerSecond, ParentArrivals.PerSecond}},
+		{"LIMITS.md", "new ones of a user of UNIX sockets in a second | %.0f", []any{ParentArrivals.PerSecond}},
 		{"LIMITS.md", "for all tokens of a user, in each worker | %d; a list of one job", []any{Feeds.Share / WholeList}},
 		{"LIMITS.md", "at a time read for these, in each worker | %d; %d for one user", []any{Passes.Total, Passes.Share}},
 		{"LIMITS.md", "long calls, in each worker | %d; %d for one user", []any{AccountingCalls.Total, AccountingCalls.Share}},
@@ -265,7 +265,7 @@ func TestFigures(t *testing.T) {
 		{"LIMITS.md", "changes of a user in the audit log | %.0f MiB, then %.0f KiB", []any{AuditBytes.Burst / (1 << 20), AuditBytes.PerSecond / (1 << 10)}},
 		{"LIMITS.md", "HTTP/2 frames without progress | %.0f, then %.0f a second", []any{Frames.Burst, Frames.PerSecond}},
 		{"LIMITS.md", "%.0f at once, then %.0f a second", []any{RefusalAnswers.Burst, RefusalAnswers.PerSecond}},
-		{"design/TRUST.md", "who opens more than %.0f a second to UNIX sockets (at a daemon, %.0f), and the dispatcher permits each source %.0f a second on TCP", []any{ParentArrivals.PerSecond, DaemonArrivals.PerSecond, Arrivals.PerSecond}},
+		{"design/TRUST.md", "who opens more than %.0f a second to UNIX sockets (at a daemon, %.0f)", []any{ParentArrivals.PerSecond, DaemonArrivals.PerSecond}},
 		{"man/schedctld.8", "%.0f MiB at once, and %.0f KiB a second", []any{JobBytes.Burst / (1 << 20), JobBytes.PerSecond / (1 << 10)}},
 		{"man/scheddbd.8", "at most %d MiB for each", []any{DaemonSpoolBytes.Share >> 20}},
 	} {

@@ -7,14 +7,12 @@ import (
 )
 
 // Rates of new connections. A connection takes the gateway longer than the
-// client. Without these limits, the client that connects most often would use
-// most of the parent's and the dispatcher's time.
+// client. Without these limits, the local user who connects most often would use
+// most of the parent's and the dispatcher's time. There is none for TCP: most of
+// the time that such a connection takes is the parent's, before its source is known.
 var (
 	// ParentArrivals is the parent's limit (privsep/monitor.go).
 	ParentArrivals = rate.Row{Name: "new connections to UNIX sockets", Process: "parent", Key: "user", Burst: 2000, PerSecond: 2000, Max: 4096, Refused: "closed"}
-
-	// The dispatcher's limit is for TCP connections.
-	Arrivals = rate.Row{Name: "new TCP connections", Process: "dispatcher", Key: "source", Burst: 5000, PerSecond: 5000, Max: 10_000, Refused: "closed"}
 
 	// Until the user database has answered, all uids beyond this limit are one
 	// source.
@@ -140,7 +138,7 @@ const LogLineSize = 200
 
 // Rates lists all rows of rates, in the order of the page.
 var Rates = []rate.Row{
-	ParentArrivals, Arrivals, AssumedUIDs, RefusalAnswers, DaemonArrivals,
+	ParentArrivals, AssumedUIDs, RefusalAnswers, DaemonArrivals,
 	UserRequests, AuditBytes, OutputBytes, Frames, OffenceReports, JobBytes,
 	WorkerDials, WorkerDialRetries, WorkerStages, WorkerOffences, WorkerCounts, LogBytes,
 	Intents, IntentRetries, KeeperWork, ResolverMisses, ResolverQuestions,
