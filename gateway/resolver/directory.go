@@ -141,18 +141,25 @@ func (i *inquirer) inTurn(f func() error) error {
 	}
 	defer place.Release()
 	for i.ctx.Err() == nil {
-		if i.allowMiss() {
+		wait := i.missDelay()
+		if wait == 0 {
 			return f()
 		}
-		time.Sleep(time.Duration(float64(time.Second) / limit.ResolverMisses.PerSecond))
+		time.Sleep(wait)
 	}
 	return errWorkerExited
 }
 
-func (i *inquirer) allowMiss() bool {
+// missDelay returns 0 if the worker may cause another look-up now, and otherwise
+// the time until it may.
+func (i *inquirer) missDelay() time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.misses.Take(time.Now(), 1)
+	now := time.Now()
+	if i.misses.Take(now, 1) {
+		return 0
+	}
+	return i.misses.Delay(now, 1)
 }
 
 // lookup answers q from the databases, or from the cache if another goroutine

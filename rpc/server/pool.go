@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/semaphore"
 )
 
 // pool counts and limits the connections of one listener. Each listener has its
@@ -18,12 +19,11 @@ import (
 // make room while it is answering a request on that connection. Server.mu
 // guards the fields.
 type pool struct {
-	maxConns   int           // limit of active
-	maxPerUser int           // limit of connections with the credentials of one user
-	reserved   int           // additional connections for a Super
-	active     int           // connections, except those being closed
-	closing    int           // connections that are being closed
-	retry      chan struct{} // receives a value when a waiting connection should try again
+	row      semaphore.Row // the share limits connections with the credentials of one user
+	reserved int           // additional connections for a Super
+	active   int           // connections, except those being closed
+	closing  int           // connections that are being closed
+	retry    chan struct{} // receives a value when a waiting connection should try again
 }
 
 // maxClosing is the maximum number of connections that are being closed.
@@ -70,13 +70,13 @@ func (s *Server) waitForSlot(c *conn) bool {
 func (s *Server) crowded(p *pool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return p.active >= p.maxConns/2
+	return p.active >= p.row.Total/2
 }
 
 // ensureCapacityLocked reports whether there is room for c. To make room, it
 // may end another connection.
 func (s *Server) ensureCapacityLocked(c *conn) bool {
-	limit := c.pool.maxConns
+	limit := c.pool.row.Total
 	if s.isSuperLocked(c) {
 		limit += c.pool.reserved
 	}
@@ -103,14 +103,14 @@ func (s *Server) assignUser(c *conn, id Identity) error {
 			n++
 		}
 	}
-	if n <= c.pool.maxPerUser {
+	if n <= c.pool.row.Share {
 		return nil
 	}
 	if s.evictLocked(s.longestSilentLocked(c.pool, func(other *conn) bool { return other != c && sameUser(other) })) {
 		return nil
 	}
 	return errs.New(errs.TooMany, "too many concurrent requests of this user").
-		WithHint("at most %d are answered concurrently; wait for an answer before sending the next request", c.pool.maxPerUser)
+		WithHint("at most %d are answered concurrently; wait for an answer before sending the next request", c.pool.row.Share)
 }
 
 // longestSilentLocked returns the connection of p that should be closed first,

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"schedrestd/internal/fdpass/unixconn"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
@@ -55,7 +56,7 @@ func closed(nc net.Conn) bool {
 func TestSilentConnectionsGiveWay(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
-			f := start(t, &Server{Handlers: map[message.Type]Handler{message.RequestPing: whoami}, MaxConns: 8,
+			f := start(t, &Server{Handlers: map[message.Type]Handler{message.RequestPing: whoami}, Conns: limit.DaemonConns.Of(8),
 				Super: func(uint32) bool { return false }, FrontTimeout: time.Hour})
 			var silent []net.Conn
 			for range 24 {
@@ -77,7 +78,7 @@ func TestSilentConnectionsGiveWay(t *testing.T) {
 // meantime.
 func TestAnsweredConnectionsStay(t *testing.T) {
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
-	f := start(t, &Server{MaxConns: 2, FrontTimeout: time.Hour, Super: func(uint32) bool { return false },
+	f := start(t, &Server{Conns: limit.DaemonConns.Of(2), FrontTimeout: time.Hour, Super: func(uint32) bool { return false },
 		Handlers: map[message.Type]Handler{message.RequestPing: func(ctx context.Context, r *Request) (message.Type, message.Body, error) {
 			arrived <- struct{}{}
 			<-proceed
@@ -132,7 +133,7 @@ func jwt(token string) message.Credential {
 func TestSessionsOfOneUser(t *testing.T) {
 	for name, limits := range map[string]struct{ conns, perUser, closed int }{"share": {100, 4, 8}, "all": {7, 100, 6}} {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, &Server{MaxConns: limits.conns, MaxPerUser: limits.perUser, Super: func(uint32) bool { return false }, Verify: asUser,
+			f := start(t, &Server{Conns: limit.DaemonConns.Of(limits.conns).WithShare(limits.perUser), Super: func(uint32) bool { return false }, Verify: asUser,
 				Persistent: map[message.Type]Handler{message.AccountingGetStats: func(context.Context, *Request) (message.Type, message.Body, error) {
 					return message.AccountingRC, &message.PersistRC{}, nil
 				}}})
@@ -174,7 +175,7 @@ func TestSessionsOfOneUser(t *testing.T) {
 // connections, even beyond the limit.
 func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
-	f := start(t, &Server{MaxPerUser: 3, Super: func(uid uint32) bool { return uid == 0 }, Verify: asUser,
+	f := start(t, &Server{Conns: limit.DaemonConns.WithShare(3), Super: func(uid uint32) bool { return uid == 0 }, Verify: asUser,
 		Handlers: map[message.Type]Handler{message.RequestPing: func(ctx context.Context, r *Request) (message.Type, message.Body, error) {
 			arrived <- struct{}{}
 			<-proceed
@@ -209,12 +210,12 @@ func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	}
 }
 
-// TestSuperGetsIn checks that a Super gets more than MaxConns connections to
+// TestSuperGetsIn checks that a Super gets more than the usual number of connections to
 // the UNIX socket, even while all existing connections are busy.
 func TestSuperGetsIn(t *testing.T) {
 	self := uint32(os.Getuid())
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
-	s := &Server{MaxConns: 2, FrontTimeout: time.Hour, Super: func(uid uint32) bool { return uid == self },
+	s := &Server{Conns: limit.DaemonConns.Of(2), FrontTimeout: time.Hour, Super: func(uid uint32) bool { return uid == self },
 		Handlers: map[message.Type]Handler{message.RequestPing: func(ctx context.Context, r *Request) (message.Type, message.Body, error) {
 			arrived <- struct{}{}
 			<-proceed
@@ -313,7 +314,7 @@ func TestLongestSilent(t *testing.T) {
 // TestOriginOfLocalClients checks that a TCP connection from this machine is
 // attributed to the client's user, whichever loopback address the client uses.
 func TestOriginOfLocalClients(t *testing.T) {
-	f := start(t, &Server{FrontTimeout: time.Hour, MaxConns: 1})
+	f := start(t, &Server{FrontTimeout: time.Hour, Conns: limit.DaemonConns.Of(1)})
 	for _, from := range []string{"127.0.0.1:0", "127.7.7.7:0"} {
 		local, err := net.ResolveTCPAddr("tcp", from)
 		if err != nil {
