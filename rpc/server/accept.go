@@ -27,7 +27,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.listeners[ln] = struct{}{}
 	s.mu.Unlock()
 
-	p := &pool{row: cmp.Or(s.Conns, limit.DaemonConns), retry: make(chan struct{}, 1)}
+	p := newPool(cmp.Or(s.Conns, limit.DaemonConns))
 	if ln.Addr().Network() == "unix" {
 		p.reserved = reservedConns
 	}

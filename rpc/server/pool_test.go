@@ -276,36 +276,49 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// TestLongestSilent checks the order in which connections that wait for their
-// clients are closed.
-func TestLongestSilent(t *testing.T) {
-	now := time.Now()
-	at := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
-	for _, tt := range []struct {
-		name string
-		list []conn
-		want int // -1 for none
-	}{
-		{"the one that was silent longest", []conn{{source: user(1), waitingSince: at(2)}, {source: user(2), waitingSince: at(1)}, {source: user(3), waitingSince: at(3)}}, 1},
-		{"one of the source with the most connections", []conn{{source: user(1), waitingSince: at(1)}, {source: user(2), waitingSince: at(2)}, {source: user(2), waitingSince: at(3)}}, 1},
-		{"not a busy one", []conn{{source: user(1), busy: true, waitingSince: at(1)}, {source: user(1), waitingSince: at(2)}}, 1},
-		{"busy ones count for their source", []conn{{source: user(1), busy: true}, {source: user(2), waitingSince: at(1)}, {source: user(1), waitingSince: at(2)}}, 2},
-		{"a Super's connections last", []conn{{source: user(0), waitingSince: at(1)}, {source: user(0), waitingSince: at(2)}, {source: user(2), waitingSince: at(3)}}, 2},
-		{"a Super's, if the others are busy", []conn{{source: user(0), waitingSince: at(2)}, {source: user(0), waitingSince: at(1)}, {source: user(2), busy: true}}, 1},
-		{"not one that is leaving", []conn{{source: user(1), waitingSince: at(1), isEvicted: true}, {source: user(2), waitingSince: at(2)}}, 1},
-		{"all are busy", []conn{{source: user(1), busy: true}, {source: user(2), busy: true}}, -1},
+// TestEvicted checks which connections that wait for their clients are closed to
+// make room. A script has the uids of the connections in the order in which they
+// began to wait, with "!" if a request is being answered. Root is a Super.
+func TestEvicted(t *testing.T) {
+	for _, tt := range []struct{ name, conns, want string }{
+		{"the one that was silent longest", "1 2 3", "0 1 2"},
+		{"one of the source with the most connections", "1 2 2", "1 0 2"},
+		{"not a busy one", "1! 1", "1"},
+		{"busy ones count for their source", "1! 2 1", "2 1"},
+		{"a Super's connections last", "0 0 2", "2 0 1"},
+		{"a Super's, if the others are busy", "0 0 2!", "0 1"},
+		{"all are busy", "1! 2!", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &Server{Super: func(uid uint32) bool { return uid == 0 }, conns: map[*conn]struct{}{}}
-			p := &pool{}
-			for i := range tt.list {
-				tt.list[i].pool = p
-				s.conns[&tt.list[i]] = struct{}{}
+			s := &Server{Super: func(uid uint32) bool { return uid == 0 }}
+			words := strings.Fields(tt.conns)
+			p := newPool(limit.DaemonConns.Of(len(words)))
+			var list []*conn
+			for _, word := range words {
+				near, far := net.Pipe()
+				t.Cleanup(func() { near.Close(); far.Close() })
+				uid, busy := strings.CutSuffix(word, "!")
+				c := &conn{server: s, nc: near, pool: p, source: user(uint32(uid[0] - '0'))}
+				c.countLocked()
+				if list = append(list, c); busy {
+					c.beginRequest()
+				}
 			}
-			s.conns[&conn{pool: &pool{}, source: user(1)}] = struct{}{} // belongs to another listener
-			got := s.longestSilentLocked(p, func(*conn) bool { return true })
-			if tt.want < 0 && got != nil || tt.want >= 0 && got != &tt.list[tt.want] {
-				t.Errorf("%+v", got)
+			var got []string
+			evicted := map[*conn]bool{}
+			for s.ensureCapacityLocked(&conn{server: s, pool: p, source: user(9)}) {
+				for i, c := range list {
+					if c.isEvicted && !evicted[c] {
+						evicted[c] = true
+						got = append(got, fmt.Sprint(i))
+						c := &conn{server: s, nc: c.nc, pool: p, source: user(9)} // takes the place, and is busy at once
+						c.countLocked()
+						c.beginRequest()
+					}
+				}
+			}
+			if got := strings.Join(got, " "); got != tt.want {
+				t.Errorf("closed in the order %q, want %q", got, tt.want)
 			}
 		})
 	}
