@@ -156,8 +156,10 @@ func TestShareIsLent(t *testing.T) {
 			synctest.Wait()
 		}
 		release := func(key string) {
+			mu.Lock()
 			p := places[key][0]
 			places[key] = places[key][1:]
+			mu.Unlock()
 			p.Release()
 			p.Release() // a second call has no effect
 		}
