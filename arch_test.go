@@ -73,7 +73,7 @@ var allowedImports = map[string][]string{
 	"gateway/auditor":              {"gateway/service", "internal/keystate", "internal/limit", "internal/rate", "ipc", "security", "security/self"}, // writes reports of workers
 	"gateway/confinement":          {"ipc", "security"},
 	"gateway/dispatcher":           {"gateway/confinement", "gateway/dispatcher/auditlog", "gateway/dispatcher/dial", "gateway/dispatcher/dispatch", "gateway/dispatcher/inetd", "gateway/dispatcher/pool", "gateway/dispatcher/process", "gateway/dispatcher/relay", "gateway/dispatcher/service", "gateway/dispatcher/tokenfile", "gateway/service", "internal/errs", "internal/limit", "internal/loglevel", "internal/rate", "internal/setting", "internal/sockdiag", "internal/thread", "ipc", "security", "security/self"},
-	"gateway/dispatcher/admission": {"internal/limit", "internal/penalty", "internal/semaphore", "ipc"}, // makes decisions, and has no other effects
+	"gateway/dispatcher/admission": {"internal/limit", "internal/penalty", "internal/rate", "internal/semaphore", "ipc"}, // makes decisions, and has no other effects
 	"gateway/dispatcher/auditlog":  {"gateway/dispatcher/process", "gateway/dispatcher/service", "internal/exitstatus", "internal/limit", "internal/rate", "ipc"},
 	"gateway/dispatcher/dial":      {"become", "internal/limit", "internal/rate", "internal/sockaddr", "internal/sockdiag", "ipc"},
 	"gateway/dispatcher/dispatch":  {"gateway/dispatcher/admission", "gateway/dispatcher/pool", "gateway/dispatcher/process", "internal/limit", "internal/rate", "internal/semaphore", "internal/sockdiag", "ipc", "security"},

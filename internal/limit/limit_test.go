@@ -18,6 +18,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"schedrestd/internal/semaphore"
 	"schedrestd/tools/lint/section"
@@ -94,7 +95,7 @@ func TestRowsAnswer(t *testing.T) {
 	for _, r := range Places {
 		check(r.Process, r.Name, r.Key, (r.Setting != "") != (r.Total > 0) && r.Refused != "" && (r.Total < math.MaxInt || r.Share > 0))
 	}
-	own := []string{"user", "source", "user or source", "connection", "worker", "worker or service", "service", "dispatcher", "auditor", "exporter"}
+	own := []string{"user", "source", "user or source", "credential", "connection", "worker", "worker or service", "service", "dispatcher", "auditor", "exporter"}
 	for _, r := range Rates {
 		check(r.Process, r.Name, r.Key, (r.Setting != "") != (r.Burst > 0 && r.PerSecond > 0) && r.Refused != "")
 		if (r.Shared == "") != slices.Contains(own, r.Key) {
@@ -223,7 +224,7 @@ func rowOf(e ast.Expr) string {
 }
 
 // engines are the types of which only package limit makes values.
-var engines = []string{"semaphore.Row", "rate.Row", "penalty.Row", "semaphore.Semaphore", "semaphore.Queue", "rate.Bucket", "rate.Buckets", "penalty.Table", "penalty.Memory"}
+var engines = []string{"semaphore.Row", "rate.Row", "penalty.Row", "semaphore.Semaphore", "semaphore.Queue", "rate.Bucket", "rate.Buckets", "penalty.Table"}
 
 // typeName returns the name of a type of another package, without its
 // parameters, or "".
@@ -412,6 +413,9 @@ func ratesPage() string {
 	b.WriteString("| process | what is limited | of each | at once | a second | if exceeded | who can use up that of others | metric |\n|---|---|---|---|---|---|---|---|\n")
 	for _, r := range Rates {
 		burst, perSecond := count(int(r.Burst)), strconv.FormatFloat(math.Round(100*r.PerSecond)/100, 'f', -1, 64)
+		if r.PerSecond > 0 && r.PerSecond < .01 {
+			perSecond = fmt.Sprintf("1 in %s", time.Duration(float64(time.Second)/r.PerSecond))
+		}
 		if r.Setting != "" {
 			burst, perSecond = code(r.Setting), code(r.Setting)
 		}

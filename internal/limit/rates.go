@@ -52,6 +52,13 @@ var (
 	OffenceReports = rate.Row{Name: "reports of offences", Process: "worker", Key: "process", Burst: 200, PerSecond: 100,
 		Refused: "is not reported", Shared: "a source that causes so many is already blocked", Metric: "schedrestd_offences_total"}
 
+	// A client that repeats one credential must not be punished like a client that
+	// guesses many. An attacker gains nothing by alternating between credentials,
+	// because each different one counts. A worker remembers those of clients behind
+	// proxies.
+	RejectedCredentials = rate.Row{Name: "penalties for one rejected credential", Process: "dispatcher, worker", Key: "credential", Burst: 1, PerSecond: 1. / 86_400, Max: 16_384,
+		Refused: "costs nothing"}
+
 	// The journal is written at this rate for one user, so that one user's
 	// submissions don't fill the disk.
 	JobBytes = rate.Row{Name: "bytes that are written for jobs", Process: "schedctld", Key: "user", Burst: 64 << 20, PerSecond: 64 << 10, Max: 10_000, Refused: "an error"}
@@ -139,7 +146,7 @@ const LogLineSize = 200
 // Rates lists all rows of rates, in the order of the page.
 var Rates = []rate.Row{
 	ParentArrivals, AssumedUIDs, RefusalAnswers, DaemonArrivals,
-	UserRequests, AuditBytes, OutputBytes, Frames, OffenceReports, JobBytes,
+	UserRequests, AuditBytes, OutputBytes, Frames, OffenceReports, RejectedCredentials, JobBytes,
 	WorkerDials, WorkerDialRetries, WorkerStages, WorkerOffences, WorkerCounts, LogBytes,
 	Intents, IntentRetries, KeeperWork, ResolverMisses, ResolverQuestions,
 	ServiceReports, AuditLogChecks, Samples, ParentRestarts,
