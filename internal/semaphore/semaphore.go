@@ -30,7 +30,8 @@ type Semaphore[K comparable] struct {
 
 // New returns a Semaphore with the places of a row.
 func New[K comparable](row Row) *Semaphore[K] {
-	return &Semaphore[K]{row: row, queue: NewQueue[K, *Place[K]](row, nil)}
+	q := NewQueue[K, *Place[K]](row, nil)
+	return &Semaphore[K]{row: q.row, queue: q}
 }
 
 // OnSlow makes the Semaphore call f when a caller has waited for the time d. It
@@ -113,7 +114,7 @@ func (p *Place[K]) GrowLeaving(spare, n int) (ok, overShare bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch held := s.queue.Held(p.key); {
-	case held+n > s.queue.row.Share && !(s.row.Lends && held == p.weight):
+	case held+n > s.row.Share && !(s.row.Lends && held == p.weight):
 		return false, true
 	case n > s.queue.Free()-spare:
 		return false, false
@@ -211,7 +212,7 @@ func (p *Place[K]) IsOverShare() bool {
 	var unknown K
 	p.sem.mu.Lock()
 	defer p.sem.mu.Unlock()
-	return p.key != unknown && p.sem.queue.Held(p.key) > p.sem.queue.row.Share
+	return p.key != unknown && p.sem.queue.Held(p.key) > p.sem.row.Share
 }
 
 // Counts returns the number of held places, and the number of waiting callers.
