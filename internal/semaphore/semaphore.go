@@ -44,6 +44,7 @@ type Place[K comparable] struct {
 	key    K
 	weight int           // number of held places; 0 while the caller waits
 	ready  chan struct{} // closed when the place is held; nil before the wait
+	end    *time.Timer   // releases the place after Row.Hold; nil if the row has none
 }
 
 // Acquire waits for a place. The caller must call Release when it no longer
@@ -61,7 +62,9 @@ func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 		return p, err
 	}
 	if s.row.Hold > 0 {
-		time.AfterFunc(s.row.Hold, p.Release)
+		s.mu.Lock()
+		p.end = time.AfterFunc(s.row.Hold, p.Release)
+		s.mu.Unlock()
 	}
 	return p, nil
 }
@@ -132,6 +135,9 @@ func (p *Place[K]) Shrink(n int) {
 		p.weight -= n
 		p.sem.queue.Hold(p.key, -n)
 		p.sem.startNextLocked()
+		if p.weight == 0 && p.end != nil {
+			p.end.Stop()
+		}
 	}
 }
 
