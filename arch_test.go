@@ -37,7 +37,7 @@ const module = "schedrestd/"
 // have an entry of their own.
 var floors = [][]string{
 	{"docs", "internal/asset", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/keystate", "internal/loglevel", "internal/origin", "internal/printable", "internal/programtest", "internal/release", "internal/setting", "internal/sockaddr", "internal/typo", "metric", "model"},
-	{"api/schema", "api/scope", "become", "gateway/endpoint", "gateway/worker/count", "gateway/worker/logger", "gateway/worker/stdio", "internal/completion", "internal/feature", "internal/guard", "internal/hmackey", "internal/http1", "internal/notify", "internal/penalty", "internal/rate", "internal/semaphore", "internal/sockdiag", "internal/socket", "internal/thread", "internal/throttle", "internal/zone", "ipc", "metric/cluster", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/tlsconn", "rpc/wire", "security", "web"},
+	{"api/schema", "api/scope", "become", "gateway/endpoint", "gateway/worker/count", "gateway/worker/logger", "gateway/worker/stdio", "internal/completion", "internal/feature", "internal/guard", "internal/hmackey", "internal/http1", "internal/notify", "internal/penalty", "internal/rate", "internal/semaphore", "internal/sockdiag", "internal/socket", "internal/thread", "internal/zone", "ipc", "metric/cluster", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/tlsconn", "rpc/wire", "security", "web"},
 	{"auth/gatewaytoken", "gateway/confinement", "internal/limit", "security/self"},
 	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "gateway/worker/http1server", "gateway/worker/http2server", "metric/table", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message", "rpc/serveruid"},
 	{"auth", "gateway/dispatcher/dial", "gateway/dispatcher/process", "handlers", "metric/label", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/confserver", "rpc/server"},
@@ -73,7 +73,7 @@ var allowedImports = map[string][]string{
 	"gateway/auditor":              {"gateway/service", "internal/keystate", "internal/limit", "internal/rate", "ipc", "security", "security/self"}, // writes reports of workers
 	"gateway/confinement":          {"ipc", "security"},
 	"gateway/dispatcher":           {"gateway/confinement", "gateway/dispatcher/auditlog", "gateway/dispatcher/dial", "gateway/dispatcher/dispatch", "gateway/dispatcher/inetd", "gateway/dispatcher/pool", "gateway/dispatcher/process", "gateway/dispatcher/relay", "gateway/dispatcher/service", "gateway/dispatcher/tokenfile", "gateway/service", "internal/errs", "internal/limit", "internal/loglevel", "internal/rate", "internal/setting", "internal/sockdiag", "internal/thread", "ipc", "security", "security/self"},
-	"gateway/dispatcher/admission": {"internal/limit", "internal/penalty", "internal/semaphore", "ipc"}, // makes decisions, and has no other effects
+	"gateway/dispatcher/admission": {"internal/limit", "internal/penalty", "internal/rate", "internal/semaphore", "ipc"}, // makes decisions, and has no other effects
 	"gateway/dispatcher/auditlog":  {"gateway/dispatcher/process", "gateway/dispatcher/service", "internal/exitstatus", "internal/limit", "internal/rate", "ipc"},
 	"gateway/dispatcher/dial":      {"become", "internal/limit", "internal/rate", "internal/sockaddr", "internal/sockdiag", "ipc"},
 	"gateway/dispatcher/dispatch":  {"gateway/dispatcher/admission", "gateway/dispatcher/pool", "gateway/dispatcher/process", "internal/limit", "internal/rate", "internal/semaphore", "internal/sockdiag", "ipc", "security"},
@@ -114,7 +114,7 @@ var allowedImports = map[string][]string{
 	"internal/hmackey":             {},
 	"internal/http1":               {}, // can be reviewed without other packages
 	"internal/keystate":            {},
-	"internal/limit":               {"internal/penalty", "internal/rate", "internal/semaphore", "internal/throttle"},
+	"internal/limit":               {"internal/penalty", "internal/rate", "internal/semaphore"},
 	"internal/loglevel":            {}, // linked into a program that runs as root
 	"internal/notify":              {}, // linked into a program that runs as root
 	"internal/penalty":             {},

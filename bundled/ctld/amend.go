@@ -60,7 +60,7 @@ func (c *Controller) amend(j *job, uid uint32, decide func() (func(*record), err
 	if err != nil {
 		return err
 	}
-	if err := c.checkRateLocked(uid, now); err != nil {
+	if err := c.checkRate(uid, now); err != nil {
 		return err
 	}
 	oldLoad, l := j.load, c.jobLoad(j, e.Size())
@@ -69,7 +69,7 @@ func (c *Controller) amend(j *job, uid uint32, decide func() (func(*record), err
 			return err
 		}
 	}
-	c.chargeLocked(uid, e.Size(), now)
+	c.charge(uid, e.Size(), now)
 	c.mu.Unlock()
 	err = c.journal.Commit(e)
 	c.mu.Lock()

@@ -46,6 +46,7 @@ import (
 	"schedrestd/bundled/daemon"
 	"schedrestd/conf"
 	"schedrestd/internal/limit"
+	"schedrestd/internal/rate"
 	"schedrestd/internal/semaphore"
 	"schedrestd/model"
 )
@@ -83,7 +84,6 @@ type Config struct {
 const (
 	defaultKillWait  = 10 * time.Second
 	defaultRetention = 10 * time.Minute
-	defaultMaxJobs   = 10000
 )
 
 // Users is the interface through which the controller looks up users.
@@ -127,6 +127,8 @@ type Controller struct {
 
 	large *semaphore.Semaphore[uint32] // has one place, held while a large job is encoded and written, so that only one encoding is in memory; acquired before mu; keys are users
 
+	rates *rate.Buckets[uint32] // bytes that are written for the jobs of each user
+
 	diskFull atomic.Bool // the last submission was refused because the journal's disk is almost full
 
 	queries *semaphore.Semaphore[uint32] // limits how many lists are encoded concurrently
@@ -155,6 +157,7 @@ func Open(ctx context.Context, cfg Config) (*Controller, error) {
 		jobs: make(map[uint32]*job), breakers: make(breakers), wake: make(chan struct{}, 1), nextID: 1, queries: daemon.NewQueries(),
 		large: semaphore.New[uint32](limit.LargeJobs)}
 	c.setDefaults()
+	c.rates = rate.NewBuckets[uint32](limit.JobBytes.Of(float64(c.cfg.limits.burst), float64(c.cfg.limits.rate)))
 	c.privacy = daemon.Privacy{Hidden: cfg.Private, Super: c.super}
 	c.privacy.Log(c.log, conf.PrivateJobs|conf.PrivateNodes|conf.PrivatePartitions)
 	c.ctx, c.stop = context.WithCancel(context.Background())
@@ -186,7 +189,7 @@ func (c *Controller) setDefaults() {
 		cfg.Retention = defaultRetention
 	}
 	if cfg.MaxJobs == 0 {
-		cfg.MaxJobs = defaultMaxJobs
+		cfg.MaxJobs = limit.Jobs.Total
 	}
 	if len(cfg.Partitions) == 0 {
 		cfg.Partitions = []model.Partition{defaultPartition()}

@@ -12,7 +12,6 @@ import (
 func (c *Controller) forget() {
 	now := time.Now()
 	c.mu.Lock()
-	c.forgetRatesLocked(now)
 	c.breakers.forget(now.Add(-c.seconds(maxRetryDelay)))
 	c.mu.Unlock()
 	limit := model.At(now.Add(-c.cfg.Retention))

@@ -58,7 +58,7 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 	defer controller.Close()
 	s := &server.Server{Handlers: controller.Handlers(), TLS: secure, Limit: controller.Limit, Verify: keys.Verify,
 		Super: daemon.Super(user.UID), Owner: daemon.Owners(log), Log: log, SpoolDir: controller.cfg.StateDir,
-		MaxBytes: limit.ControllerRequestBytes.Total, MaxUserBytes: limit.ControllerRequestBytes.Share}
+		Bytes: limit.ControllerRequestBytes}
 	debug.SetGCPercent(gcPercent)
 	err = daemon.Serve(ctx, s, listeners, log, controller.Run)
 	log.Info("controller stopped", "jobs", len(controller.activeIDs()))

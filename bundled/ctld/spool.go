@@ -9,6 +9,7 @@ import (
 
 	"schedrestd/bundled/ctld/journal"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/model"
 )
 
@@ -60,17 +61,15 @@ func (r *records) remove(numbers ...uint64) {
 }
 
 const (
-	maxBatchRecords    = 256       // records of one batch
-	maxBatchBytes      = 4 << 20   // bytes of one batch, as stored in the journal
-	maxPendingBytes    = 512 << 20 // bytes of all pending records
-	maxRefusedBytes    = 16 << 20  // bytes of all refused records
+	maxBatchRecords    = 256     // records of one batch
+	maxBatchBytes      = 4 << 20 // bytes of one batch, as stored in the journal
 	spoolRetryInterval = 5 * time.Second
 )
 
 func newSpool(c *Controller) *spool {
 	return &spool{c: c, wake: make(chan struct{}, 1),
-		pending: records{prefix: spoolPrefix, maxBytes: maxPendingBytes},
-		refused: records{prefix: asidePrefix, maxBytes: maxRefusedBytes}}
+		pending: records{prefix: spoolPrefix, maxBytes: int64(limit.UnsentRecords.Total)},
+		refused: records{prefix: asidePrefix, maxBytes: int64(limit.RefusedRecords.Total)}}
 }
 
 // load checks whether an earlier controller stored a record under the key k. If
@@ -200,7 +199,7 @@ func (s *spool) send(batch []uint64) (n int, err error) {
 // setAside moves record n from the pending to the refused records, because the
 // accounting daemon refuses this record or because the record is damaged. The
 // journal keeps the refused records for an administrator. If they exceed
-// maxRefusedBytes in total, setAside drops some of them.
+// limit.RefusedRecords in total, setAside drops some of them.
 func (s *spool) setAside(n uint64, cause error) error {
 	from, to := key(spoolPrefix, n), key(asidePrefix, n)
 	b, err := s.c.journal.Get(from)

@@ -145,7 +145,7 @@ const batchStep uint32 = 0xfffffffb
 func (c *Controller) reserve(j *job, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.checkRateLocked(j.Job.UserID, now); err != nil {
+	if err := c.checkRate(j.Job.UserID, now); err != nil {
 		return err
 	}
 	if err := c.reserveLoadLocked(j, load{jobs: 1}); err != nil {
@@ -212,11 +212,11 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	c.mu.Lock()
 	// The rate is checked again, because another request may have been charged
 	// meanwhile.
-	if err = c.checkRateLocked(j.Job.UserID, now); err == nil {
+	if err = c.checkRate(j.Job.UserID, now); err == nil {
 		err = c.reserveLoadLocked(j, l)
 	}
 	if err == nil {
-		c.chargeLocked(j.Job.UserID, l.reservedBytes+record.Size(), now) // the record is written again when the job ends
+		c.charge(j.Job.UserID, l.reservedBytes+record.Size(), now) // the record is written again when the job ends
 	}
 	c.mu.Unlock()
 	if err != nil {

@@ -8,17 +8,13 @@ import (
 	"schedrestd/bundled/ctld/journal"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/limit"
-	"schedrestd/internal/rate"
 	"schedrestd/rpc/fault"
 )
 
-// These constants limit how many jobs users may have, so that no user takes all
-// resources of the controller. Root, the scheduler's user and the controller's
-// own user are exempt, because they could stop the controller anyway.
-const (
-	userShare  = 4  // one user may have 1/userShare of MaxJobs
-	adminShare = 10 // 1/adminShare of MaxJobs is reserved for users who are exempt from these limits
-)
+// adminShare is the part of MaxJobs that is reserved for root, the scheduler's user
+// and the controller's own user: one in so many. They are exempt from the limits on
+// each user, because they could stop the controller anyway.
+const adminShare = 10
 
 // The type limits contains limits on the bytes that jobs occupy in the journal,
 // and on the rate at which these bytes are written.
@@ -40,7 +36,6 @@ var defaultLimits = limits{
 type usage struct {
 	total load
 	users map[uint32]load
-	rates map[uint32]*rate.Bucket
 }
 
 // A load counts jobs, the bytes of their records, and the bytes reserved for
@@ -116,7 +111,7 @@ func (c *Controller) checkLimitsLocked(j *job, l load) error {
 	}
 	userBytes, totalBytes := c.journal.Usage(uid)
 	switch {
-	case userLoad.jobs > max(1, maxJobs/userShare):
+	case userLoad.jobs > limit.Jobs.Of(maxJobs).Share:
 		return tooMany("the controller already holds %d of your jobs, the limit for one user", c.usage.users[uid].jobs)
 	case total.jobs > maxJobs-maxJobs/adminShare:
 		return tooMany("the controller is full: it holds %d jobs", c.usage.total.jobs)
@@ -135,15 +130,13 @@ func (c *Controller) checkLimitsLocked(j *job, l load) error {
 	return nil
 }
 
-// checkRateLocked returns an error if more bytes were recently written for user
-// uid than the rate limit permits. In this case the user may not submit or
-// change jobs.
-func (c *Controller) checkRateLocked(uid uint32, now time.Time) error {
-	b := c.usage.rates[uid]
-	if b == nil || c.super(uid) {
+// checkRate returns an error if more bytes were recently written for user uid than
+// the rate limit permits. In this case the user may not submit or change jobs.
+func (c *Controller) checkRate(uid uint32, now time.Time) error {
+	if c.super(uid) {
 		return nil
 	}
-	wait := b.Delay(now, 1)
+	wait := c.rates.Charge(now, uid, 0)
 	if wait == 0 {
 		return nil
 	}
@@ -151,30 +144,11 @@ func (c *Controller) checkRateLocked(uid uint32, now time.Time) error {
 		c.cfg.limits.rate>>10, max(time.Second, wait.Round(time.Second)))
 }
 
-// chargeLocked counts bytes against the rate limit of user uid. The bytes are
-// written for one of this user's jobs.
-func (c *Controller) chargeLocked(uid uint32, bytes int64, now time.Time) {
-	if c.super(uid) {
-		return
-	}
-	if c.usage.rates == nil {
-		c.usage.rates = map[uint32]*rate.Bucket{}
-	}
-	b := c.usage.rates[uid]
-	if b == nil {
-		b = rate.New(limit.JobBytes.Of(float64(c.cfg.limits.burst), float64(c.cfg.limits.rate)), now)
-		c.usage.rates[uid] = b
-	}
-	b.Charge(now, float64(bytes))
-}
-
-// forgetRatesLocked removes the token buckets of users for whom nothing was
-// written recently.
-func (c *Controller) forgetRatesLocked(now time.Time) {
-	for uid, b := range c.usage.rates {
-		if b.IsFull(now) {
-			delete(c.usage.rates, uid)
-		}
+// charge counts bytes against the rate limit of user uid. The bytes are written
+// for one of this user's jobs.
+func (c *Controller) charge(uid uint32, bytes int64, now time.Time) {
+	if !c.super(uid) {
+		c.rates.Charge(now, uid, float64(bytes))
 	}
 }
 
@@ -200,6 +174,6 @@ func (c *Controller) forgetOldest(uid uint32) {
 	slices.SortFunc(endedJobs, func(a, b *record) int { return cmp.Compare(a.Job.EndTime, b.Job.EndTime) })
 	// Forget several jobs at once, so that the user's next submissions do not
 	// have to free space again.
-	n := max(1, c.cfg.MaxJobs/userShare/10)
+	n := max(1, limit.Jobs.Of(c.cfg.MaxJobs).Share/10)
 	c.drop(endedJobs[:min(len(endedJobs), n)])
 }

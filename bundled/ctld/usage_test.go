@@ -163,11 +163,6 @@ func TestRate(t *testing.T) {
 	if _, err := enqueueJob(c, ann, 1000, script, now.Add(time.Minute)); err != nil {
 		t.Errorf("a minute later: %v", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.forgetRatesLocked(now.Add(time.Hour)); len(c.usage.rates) > 0 {
-		t.Errorf("%d rates are kept of users who have not submitted for an hour", len(c.usage.rates))
-	}
 }
 
 func TestUsageIsReleased(t *testing.T) {

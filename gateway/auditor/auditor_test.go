@@ -2,7 +2,6 @@ package auditor
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode"
 
@@ -328,40 +328,30 @@ func TestAuditCutOff(t *testing.T) {
 // TestAsksForLeaveOnAndOn checks that a worker that announces changes too often
 // gets the answer TryLater. If the worker continues, it must be reported.
 func TestAsksForLeaveOnAndOn(t *testing.T) {
-	a := newClient(new(journal), nil, newTestClient(t, 1000), false, held)
-	a.quota = rate.New(limit.Intents, time.Unix(0, 0))
-	now, granted := time.Unix(1, 0), 0
-	take := func() (tooOften bool) {
-		within, tooOften := a.takeQuotaLocked(now)
-		if within {
-			granted++
+	synctest.Test(t, func(t *testing.T) {
+		shared, err := newJournal(false)
+		must(t, err)
+		a := newClient(shared, nil, newTestClient(t, uint32(maxPending)), false, func(uint64) (*ipc.Connection, error) { return nil, nil })
+		announce := func() error {
+			_, err := a.handle(&query.Intent{ID: 1})
+			return err
 		}
-		return tooOften
-	}
-	for intents := range 10 * excessRate { // twice the permitted rate
-		now = now.Add(time.Duration(float64(time.Second) / (2 * limit.Intents.PerSecond)))
-		if take() {
-			t.Fatalf("the worker is reported for Intent %d", intents)
+		deferred := func() int { return int(shared.counts.deferred.n.Load()) }
+		const announced = 20_000
+		for range announced { // twice the permitted rate
+			time.Sleep(time.Second / time.Duration(2*limit.Intents.PerSecond))
+			must(t, announce())
 		}
-	}
-	if granted < 9*excessRate/2 || granted > 5*excessRate+int(limit.Intents.Burst) {
-		t.Errorf("%d of %d intents were within the quota", granted, 10*excessRate)
-	}
-	deferred := 0
-	for !take() {
-		deferred++
-	}
-	if deferred < excessRate-20 || deferred > excessRate+20 {
-		t.Errorf("the worker is reported after %d intents at once", deferred)
-	}
-	a.quota = rate.New(rate.Row{PerSecond: 1}, time.Now())
-	a.quota.Charge(time.Now(), limit.Intents.PerSecond-10)
-	for _, want := range []string{"", "sent Intent too often"} {
-		if _, err := a.handle(&query.Intent{ID: 1}); fmt.Sprint(err) != cmp.Or(want, "<nil>") || a.audit.counts.deferred.n.Load() != 1 {
-			t.Errorf("%v, want %q; %d were deferred", err, want, a.audit.counts.deferred.n.Load())
+		if n := announced/2 - int(limit.Intents.Burst); deferred() < n-1 || deferred() > n+1 {
+			t.Errorf("%d of %d intents were deferred", deferred(), announced)
 		}
-		a.quota.Charge(time.Now(), 3600)
-	}
+		before := deferred()
+		for err = nil; err == nil; err = announce() {
+		}
+		if n, burst := deferred()-before, int(limit.IntentRetries.Burst); n < burst-1 || n > burst || fmt.Sprint(err) != "sent Intent too often" {
+			t.Errorf("after %d more at once: %v", n, err)
+		}
+	})
 }
 
 // TestChangesNeverEnded tests workers that never complete a change. All workers
@@ -386,8 +376,8 @@ func TestChangesNeverEnded(t *testing.T) {
 		return len(a.open)
 	}
 	connect := func(facts *ipc.Connection) *client {
-		a := newClient(shared, nil, newTestClient(t, maxPending), false, func(uint64) (*ipc.Connection, error) { return facts, nil })
-		a.quota = rate.New(rate.Row{Burst: 2 * maxPending}, time.Now())
+		a := newClient(shared, nil, newTestClient(t, uint32(maxPending)), false, func(uint64) (*ipc.Connection, error) { return facts, nil })
+		a.quota = rate.New(rate.Row{Burst: 2 * float64(maxPending)}, time.Now())
 		return a
 	}
 	for hog := range 5 {
@@ -403,8 +393,8 @@ func TestChangesNeverEnded(t *testing.T) {
 	}
 	disconnected := connect(nil)
 	changes(disconnected, 10)
-	if left := disconnected.quota.Tokens(time.Now()); left != 2*maxPending-10 {
-		t.Errorf("after intents for closed connections, %v of %d tokens are left", left, 2*maxPending)
+	if now := time.Now(); !disconnected.quota.Take(now, float64(2*maxPending-10)) || disconnected.quota.Take(now, 1) {
+		t.Errorf("after 10 intents for closed connections, not %d of %d tokens are left", 2*maxPending-10, 2*maxPending)
 	}
 }
 

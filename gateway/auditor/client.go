@@ -32,6 +32,7 @@ type client struct {
 
 	mu        sync.Mutex // guards the fields up to hasExited
 	quota     *rate.Bucket
+	retries   *rate.Bucket           // limits the intents that exceed the quota
 	open      map[uint64]*openChange // by the worker's number of the change
 	hasExited bool
 
@@ -48,17 +49,9 @@ type openChange struct {
 	granted bool
 }
 
-// excessRate is the number of intents per second beyond limit.Intents for which
-// a worker is killed.
-const excessRate = 20_000
-
-// excessPrice is the price of an intent that exceeds the quota. A worker that
-// owes more than excessRate such intents is killed.
-var excessPrice = limit.Intents.PerSecond / excessRate
-
 func newClient(a *journal, l *ledger, c *service.Client, perWorker bool, facts func(uint64) (*ipc.Connection, error)) *client {
 	return &client{Client: c, audit: a, ledger: l, perWorker: perWorker, maxOpen: 2*int(c.Requests) + 16, facts: facts,
-		done: make(chan struct{}), quota: rate.New(limit.Intents, time.Now()), open: map[uint64]*openChange{}}
+		done: make(chan struct{}), quota: rate.New(limit.Intents, time.Now()), retries: rate.New(limit.IntentRetries, time.Now()), open: map[uint64]*openChange{}}
 }
 
 // handle handles messages about changes. It never waits for a file. handled is
@@ -89,7 +82,9 @@ func (a *client) handleIntent(m *query.Intent) error {
 	_, duplicate := a.open[m.ID]
 	open := len(a.open)
 	full := open >= a.maxOpen
-	withinQuota, tooOften := a.takeQuotaLocked(time.Now())
+	now := time.Now()
+	withinQuota := a.quota.Take(now, 1)
+	tooOften := !withinQuota && !a.retries.Take(now, 1)
 	fair := a.audit == nil || a.audit.mayBegin(open)
 	var u *openChange
 	if facts != nil && !duplicate && !full && withinQuota && fair {
@@ -120,17 +115,6 @@ func (a *client) handleIntent(m *query.Intent) error {
 		a.announce(u)
 	}
 	return nil
-}
-
-// takeQuotaLocked charges the worker's quota for an intent, and reports whether
-// the quota sufficed. If it did not, tooOften reports whether the worker has
-// sent so many intents that it must be killed.
-func (a *client) takeQuotaLocked(now time.Time) (within, tooOften bool) {
-	if a.quota.Take(now, 1) {
-		return true, false
-	}
-	a.quota.Charge(now, excessPrice)
-	return false, a.quota.Tokens(now) < -excessPrice*excessRate
 }
 
 // deferIntent answers that the worker may ask again later.

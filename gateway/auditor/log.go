@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"schedrestd/internal/limit"
 )
 
 // A journal is the audit log. One goroutine writes the lines. Other goroutines
@@ -67,12 +69,14 @@ func (i *intent) answerOnce(granted bool) bool {
 }
 
 const (
-	maxPending = 8192            // maximum number of pending changes of all workers together
 	writeLimit = 5 * time.Second // time limit for writing the line of an intent
 	retryPause = time.Second     // between two attempts to write outcomes
 	batchSize  = 256 << 10       // bytes written at once
 	partialEnd = "\n"            // ends a partial line, so that the next line is separate
 )
+
+// maxPending is the maximum number of pending changes of all workers together.
+var maxPending = limit.OpenChanges.Total
 
 func newJournal(failOpen bool) (*journal, error) {
 	var run [8]byte

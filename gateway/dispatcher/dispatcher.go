@@ -81,7 +81,7 @@ type Limits struct {
 
 // Defaults are the limits of the gateway.
 var Defaults = Limits{RotateAfter: 200_000, Age: 12 * time.Hour, IdleLimit: time.Minute, RetireLimit: time.Hour, WaitLimit: limit.Slots.Wait,
-	LogBurst: int(limit.LogLines.Burst), LogRate: int(limit.LogLines.PerSecond),
+	LogBurst: int(limit.LogBytes.Burst) / limit.LogLineSize, LogRate: int(limit.LogBytes.PerSecond) / limit.LogLineSize,
 	DialBurst: int(limit.WorkerDials.Burst), DialRate: int(limit.WorkerDials.PerSecond)}
 
 // Run does the same as Main, with the given limits. If log is nil, the parent
@@ -137,6 +137,7 @@ type dispatcher struct {
 	listeners []ipc.Listening // listeners that the parent has opened
 
 	resolver, keeper, exporter, output *service.Spec
+	quota                              *relay.Quota // limits the log lines of workers
 	audit                              *auditlog.Log
 	names                              *dispatch.Names
 	incoming                           announced         // the part of the next generation's configuration that has been received
@@ -217,13 +218,19 @@ func (d *dispatcher) configure(c ipc.DispatcherSetup) {
 	d.level.Set(slog.Level(c.LogLevel))
 	dial.Check(d.log)
 	d.resolver, d.keeper, d.exporter, d.output = d.spec(ipc.Resolver), d.spec(ipc.Keeper), d.spec(ipc.Exporter), d.spec(ipc.Output)
+	d.quota = d.newQuota()
 	d.audit = auditlog.New(d.spec(ipc.Auditor), d.starter, d.parent)
+}
+
+// newQuota returns a limit on the log lines of processes.
+func (d *dispatcher) newQuota() *relay.Quota {
+	return relay.NewQuota(float64(d.limits.LogBurst), float64(d.limits.LogRate))
 }
 
 // spec returns the settings for starting the processes of a service.
 func (d *dispatcher) spec(role ipc.Role) *service.Spec {
 	c := d.config
-	o := service.Options{Role: role, Threads: 1, Quota: relay.NewQuota(float64(d.limits.LogBurst), float64(d.limits.LogRate)),
+	o := service.Options{Role: role, Threads: 1, Quota: d.newQuota(),
 		StartLimit: c.StartLimit, PingTimeout: c.PingTimeout, Log: d.log}
 	switch role {
 	case ipc.Keeper: // signing needs a processor
@@ -498,7 +505,7 @@ func (d *dispatcher) runInetd(a announced, client *inetd.Client) error {
 		Client:  client,
 		Starter: d.starter,
 		Worker:  ipc.StartProcess{Role: ipc.Worker, Generation: a.ID, Client: client.ID, Threads: c.Threads, Requests: 1},
-		Quota:   relay.NewQuota(float64(d.limits.LogBurst), float64(d.limits.LogRate)),
+		Quota:   d.quota,
 		Setup:   a.setup,
 		Dial:    dial.Options{Burst: d.limits.DialBurst, Rate: d.limits.DialRate, Counts: new(dial.Counters)},
 		Services: func() error {

@@ -60,7 +60,7 @@ func (d *dispatcher) poolConfig(setup work.Setup) pool.Config {
 	c, l := d.config, d.limits
 	return pool.Config{Setup: setup, Workers: int(c.Workers), Connections: int(c.Connections), Threads: int(c.Threads),
 		RotateAfter: l.RotateAfter, StartLimit: c.StartLimit, WaitLimit: l.WaitLimit, PingTimeout: c.PingTimeout, RetireLimit: l.RetireLimit,
-		LogBurst: l.LogBurst, LogRate: l.LogRate, DialBurst: l.DialBurst, DialRate: l.DialRate, Log: d.log}
+		Quota: d.quota, DialBurst: l.DialBurst, DialRate: l.DialRate, Log: d.log}
 }
 
 // build starts the services of a new generation, and gets the keys for its

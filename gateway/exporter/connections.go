@@ -66,9 +66,9 @@ func (l *listener) Accept() (net.Conn, error) {
 func (l *listener) admit(c *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.conns.Free() <= 0 || l.conns.Held(c.source) >= limit.MetricsConns.Share {
+	for l.conns.Free() <= 0 || l.conns.AtShare(c.source) {
 		victim, ok := l.conns.First(c.source)
-		if l.conns.Held(c.source) < limit.MetricsConns.Share {
+		if !l.conns.AtShare(c.source) {
 			victim, ok = l.conns.Most()
 		}
 		if !ok {

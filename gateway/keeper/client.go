@@ -3,7 +3,6 @@ package keeper
 import (
 	"log/slog"
 	"math/bits"
-	"sync/atomic"
 	"time"
 
 	"schedrestd/gateway/service"
@@ -19,7 +18,6 @@ type client struct {
 	keeper  *keeper
 	refused uint         // number of refused signatures
 	budget  *rate.Bucket // budget for questions
-	acting  atomic.Int32 // questions that wait for the resolver
 }
 
 func newClient(k *keeper, c *service.Client) *client {
@@ -55,7 +53,7 @@ func (c *client) handle(m ipc.Message) (handled bool, err error) {
 		return true, nil
 	case *query.VouchFor:
 		c.throttle(exchangeCost)
-		c.inBackground(func() ipc.Message { return c.keeper.vouchFor(c, msg, time.Now()) }, &query.VouchedFor{ID: msg.ID})
+		c.inBackground(func() ipc.Message { return c.keeper.vouchFor(c, msg, time.Now()) }, func() ipc.Message { return &query.VouchedFor{ID: msg.ID} })
 		return true, nil
 	case *query.AskDigests:
 		c.throttle(verifyCost)

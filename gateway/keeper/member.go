@@ -45,8 +45,9 @@ func (r *register) permits(m *query.Membership, worker uint32) bool {
 // members asks the resolver which users are members of a group. The parent makes the
 // channel.
 type members struct {
-	places *semaphore.Semaphore[*client] // a place is a question that the resolver has
-	link   atomic.Pointer[memberLink]
+	pending *semaphore.Semaphore[*client] // a place is a token that waits
+	places  *semaphore.Semaphore[*client] // a place is a question that the resolver has
+	link    atomic.Pointer[memberLink]
 }
 
 // A memberLink is a channel to the resolver.
@@ -58,13 +59,10 @@ type memberLink struct {
 	waiting map[uint64]chan<- *query.Membership
 }
 
-const (
-	memberTimeout = 8 * time.Second // a little less than a worker waits
-	maxActing     = 64              // questions of one worker about tokens of portals that wait for the resolver; an honest one has fewer
-)
+const memberTimeout = 8 * time.Second // a little less than a worker waits
 
 func newMembers() *members {
-	return &members{places: semaphore.New[*client](limit.KeeperQuestions)}
+	return &members{pending: semaphore.New[*client](limit.KeeperPending), places: semaphore.New[*client](limit.KeeperQuestions)}
 }
 
 // connect makes the descriptor fd the channel to the resolver.
@@ -163,19 +161,19 @@ func (c *client) exchange(e *query.Exchange) {
 	c.inBackground(func() ipc.Message {
 		answer, _ := k.exchange(e, c.UID, time.Now(), k.members.ask(c, ask))
 		return k.counts.countExchange(answer)
-	}, k.counts.countExchange(&query.Exchanged{ID: e.ID}))
+	}, func() ipc.Message { return k.counts.countExchange(&query.Exchanged{ID: e.ID}) })
 }
 
 // inBackground sends the answer that f returns. A worker that has too many of such
-// questions gets the answer full at once.
-func (c *client) inBackground(f func() ipc.Message, full ipc.Message) {
-	if c.acting.Add(1) > maxActing {
-		c.acting.Add(-1)
-		c.AnswerInTurn(full)
+// questions gets the answer of full at once.
+func (c *client) inBackground(f, full func() ipc.Message) {
+	place := c.keeper.members.pending.Empty(c)
+	if !place.Grow(1) {
+		c.AnswerInTurn(full())
 		return
 	}
 	go func() {
-		defer c.acting.Add(-1)
+		defer place.Release()
 		c.Answer(f())
 	}()
 }

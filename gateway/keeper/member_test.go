@@ -14,6 +14,7 @@ import (
 	"schedrestd/auth/gatewaytoken"
 	"schedrestd/auth/gatewaytoken/gatewaytokentest"
 	"schedrestd/gateway/service"
+	"schedrestd/internal/limit"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
@@ -205,14 +206,14 @@ func TestSlowResolver(t *testing.T) {
 	connectResolver(t, k)
 	w, other := connectWorker(t, k), connectWorker(t, k)
 	token := fresh(t)
-	for i := range uint64(maxActing + 1) {
+	for i := range uint64(limit.KeeperPending.Share + 1) {
 		q := questionFor(token, fmt.Sprint("user", i))
 		q.ID = i
 		must(t, w.Send(q))
 	}
 	m, err := w.Receive()
 	must(t, err)
-	if a, ok := m.Message.(*query.Exchanged); !ok || a.ID != maxActing || a.Verdict != query.NoVerdict {
+	if a, ok := m.Message.(*query.Exchanged); !ok || a.ID != uint64(limit.KeeperPending.Share) || a.Verdict != query.NoVerdict {
 		t.Errorf("the last of too many: %+v", m.Message)
 	}
 	for _, c := range []*ipc.Channel{w, other} {

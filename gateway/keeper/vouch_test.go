@@ -14,6 +14,7 @@ import (
 	"schedrestd/auth/gatewaytoken"
 	"schedrestd/auth/gatewaytoken/gatewaytokentest"
 	"schedrestd/gateway/service"
+	"schedrestd/internal/limit"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 )
@@ -196,14 +197,14 @@ func TestVouchesDontWait(t *testing.T) {
 	connectResolver(t, k)
 	w := connectWorker(t, k)
 	token := slurmToken(fmt.Sprintf(`{"exp":%d,"sun":"alice"}`, time.Now().Add(time.Hour).Unix()))
-	for i := range uint64(maxActing + 1) {
+	for i := range uint64(limit.KeeperPending.Share + 1) {
 		q := vouchQuestion(token, "", false)
 		q.ID = i
 		must(t, w.Send(q))
 	}
 	m, err := w.Receive()
 	must(t, err)
-	if a, ok := m.Message.(*query.VouchedFor); !ok || a.ID != maxActing || a.Client != 0 {
+	if a, ok := m.Message.(*query.VouchedFor); !ok || a.ID != uint64(limit.KeeperPending.Share) || a.Client != 0 {
 		t.Errorf("the last of too many: %+v", m.Message)
 	}
 	must(t, w.Send(&query.AskDigests{ID: 99}))

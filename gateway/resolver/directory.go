@@ -25,6 +25,7 @@ type directory struct {
 	members       *members
 	now           func() time.Time
 	lookups       atomic.Uint64                   // number of look-ups since the start
+	pending       *semaphore.Semaphore[*inquirer] // questions of workers and the keeper
 	forWorkers    *semaphore.Semaphore[*inquirer] // a place is a look-up
 	forDispatcher *semaphore.Semaphore[struct{}]  // the same for the dispatcher
 
@@ -57,6 +58,7 @@ const (
 
 func newDirectory() *directory {
 	return &directory{now: time.Now, cache: map[question]answer{}, accounts: newAccounts(), members: newMembers(),
+		pending:    semaphore.New[*inquirer](limit.ResolverPending),
 		forWorkers: semaphore.New[*inquirer](limit.ResolverLookups), forDispatcher: semaphore.New[struct{}](limit.ResolverDispatcherLookups),
 		user: func(uid uint32) (string, error) {
 			u, err := nss.LookupUID(uid)
@@ -139,18 +141,25 @@ func (i *inquirer) inTurn(f func() error) error {
 	}
 	defer place.Release()
 	for i.ctx.Err() == nil {
-		if i.allowMiss() {
+		wait := i.missDelay()
+		if wait == 0 {
 			return f()
 		}
-		time.Sleep(time.Duration(float64(time.Second) / limit.ResolverMisses.PerSecond))
+		time.Sleep(wait)
 	}
 	return errWorkerExited
 }
 
-func (i *inquirer) allowMiss() bool {
+// missDelay returns 0 if the worker may cause another look-up now, and otherwise
+// the time until it may.
+func (i *inquirer) missDelay() time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.misses.Take(time.Now(), 1)
+	now := time.Now()
+	if i.misses.Take(now, 1) {
+		return 0
+	}
+	return i.misses.Delay(now, 1)
 }
 
 // lookup answers q from the databases, or from the cache if another goroutine

@@ -97,7 +97,7 @@ func TestNamesOfOthers(t *testing.T) {
 	}
 	captured, honest := d.inquirer(), d.inquirer()
 	var wg sync.WaitGroup
-	for i := range uint32(maxPending) {
+	for i := range uint32(limit.ResolverPending.Share) {
 		wg.Go(func() { captured.resolve(question{number: 1000 + i}) })
 	}
 	for d.forWorkers.Held(captured) < limit.ResolverLookups.Share {

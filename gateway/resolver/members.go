@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"schedrestd/become/nss"
@@ -148,20 +147,19 @@ func (r *resolver) serveKeeper(channel *ipc.Channel) {
 	defer channel.Close()
 	i := r.names.inquirer()
 	defer i.stop()
-	var pending atomic.Int32
 	for {
 		m, err := channel.Receive()
 		switch q := m.Message.(type) {
 		case nil:
 		case *query.AskMember:
 			r.questions.Add(1)
-			if pending.Add(1) > maxPending { // the keeper no longer waits for some of them
-				pending.Add(-1)
+			place := i.pending.Empty(i)
+			if !place.Grow(1) { // the keeper no longer waits for some of them
 				_ = channel.TrySend(&query.Membership{ID: q.ID, UID: ipc.NoID})
 				break
 			}
 			go func() {
-				defer pending.Add(-1)
+				defer place.Release()
 				found, err := i.member(memberKey{q.User, q.Group, q.Groups})
 				_ = channel.TrySend(&query.Membership{ID: q.ID, Available: err == nil, Member: found.member, UID: found.uid, GID: found.gid, Groups: found.groups})
 			}()

@@ -11,6 +11,7 @@ import (
 
 	"schedrestd/become/nss"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
@@ -189,10 +190,10 @@ func TestKeeperAsksTooMuch(t *testing.T) {
 	d.user = func(uint32) (string, error) { return "alice", nil }
 	parent := serve(t, d)
 	c, w := keeperChannel(t, parent), worker(t, parent, 1)
-	for i := range uint64(maxPending + 1) {
+	for i := range uint64(limit.ResolverPending.Share + 1) {
 		must(t, c.Send(&query.AskMember{ID: i, User: "alice", Group: "g" + string(rune('a'+i%26))}))
 	}
-	if got := receive(t, c).(*query.Membership); got.ID != maxPending || got.Available {
+	if got := receive(t, c).(*query.Membership); got.ID != uint64(limit.ResolverPending.Share) || got.Available {
 		t.Errorf("one too many: %+v", got)
 	}
 	must(t, w.Send(&work.Lookup{ID: 7, Number: 1000}))

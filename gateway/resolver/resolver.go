@@ -15,7 +15,7 @@
 package resolver
 
 import (
-	"fmt"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 
@@ -69,25 +69,21 @@ func (r *resolver) Handle(m ipc.Received) (handled bool, err error) {
 	return false, nil
 }
 
-// maxPending limits the pending questions of a worker. An honest worker has
-// fewer.
-const maxPending = 64
-
 // Serve answers the questions of one worker.
 func (r *resolver) Serve(c *service.Client) {
 	i := r.names.inquirer()
 	defer i.stop()
-	var pending atomic.Int32
 	c.EachMessage(func(m ipc.Message) (handled bool, err error) {
 		switch q := m.(type) {
 		case *work.Lookup:
 			r.questions.Add(1)
-			if pending.Add(1) > maxPending {
-				return true, fmt.Errorf("asked for more than %d names concurrently", maxPending)
+			place := i.pending.Empty(i)
+			if !place.Grow(1) {
+				return true, errors.New("asked for too many names concurrently")
 			}
 			go func() {
 				a := lookupResult(q, i.resolve)
-				pending.Add(-1)
+				place.Release()
 				c.Answer(a)
 			}()
 			return true, nil

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/gateway/service"
+	"schedrestd/internal/limit"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -75,7 +76,7 @@ func TestAnswers(t *testing.T) {
 	}
 	parent := serve(t, d)
 	captured, honest := worker(t, parent, 1), worker(t, parent, 2)
-	for i := range uint32(maxPending) {
+	for i := range uint32(limit.ResolverPending.Share) {
 		must(t, captured.Send(&work.Lookup{ID: uint64(i), Number: 1000 + i}))
 	}
 	for _, c := range []*ipc.Channel{parent, honest} {
@@ -95,7 +96,7 @@ func TestAsksTooMuch(t *testing.T) {
 	d.user = func(uint32) (string, error) { <-slow; return "", nil }
 	parent := serve(t, d)
 	c := worker(t, parent, 9)
-	for i := range uint32(maxPending + 1) {
+	for i := range uint32(limit.ResolverPending.Share + 1) {
 		_ = c.Send(&work.Lookup{ID: uint64(i), Number: i})
 	}
 	if b, ok := receive(t, parent).(*work.WorkerViolation); !ok || b.Number != 9 || b.Reason == "" {

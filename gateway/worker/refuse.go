@@ -11,7 +11,6 @@ import (
 	"schedrestd/gateway/worker/clientconn"
 	"schedrestd/gateway/worker/limiter"
 	"schedrestd/internal/errs"
-	"schedrestd/internal/limit"
 	"schedrestd/ipc"
 )
 
@@ -67,14 +66,14 @@ func (s *server) refuseConn(fd int, m *ipc.Connection) {
 	if err != nil {
 		return
 	}
-	if int(s.refused.Add(1)) > limit.RefusedConns.Total {
-		s.refused.Add(-1)
+	place := s.refused.Empty(struct{}{})
+	if !place.Grow(1) {
 		_ = c.Close()
 		return
 	}
 	answered := s.table.Hold() // a draining worker writes the answer first
 	go func() {
-		defer s.refused.Add(-1)
+		defer place.Release()
 		defer c.Close()
 		end := time.Now().Add(refusedLinger)
 		_ = c.SetDeadline(end)

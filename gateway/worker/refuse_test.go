@@ -112,7 +112,7 @@ func TestRefuseConnLimit(t *testing.T) {
 	for range 3 * limit.RefusedConns.Total {
 		clients = append(clients, refusedConn(t, s, ipc.Connection{RefuseStatus: 503}, ""))
 	}
-	if n := int(s.refused.Load()); n > limit.RefusedConns.Total {
+	if n, _ := s.refused.Counts(); n > limit.RefusedConns.Total {
 		t.Errorf("%d connections are open", n)
 	}
 	s.table.Wait()
@@ -127,7 +127,7 @@ func TestRefuseConnLimit(t *testing.T) {
 	if answered < limit.RefusedConns.Total {
 		t.Errorf("%d of %d are answered", answered, len(clients))
 	}
-	for end := time.Now().Add(time.Minute); s.refused.Load() != 0; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); s.refused.Held(struct{}{}) != 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("they stay open")
 		}

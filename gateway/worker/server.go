@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"schedrestd/gateway/worker/broker"
@@ -19,6 +18,8 @@ import (
 	"schedrestd/gateway/worker/meter"
 	"schedrestd/handlers"
 	"schedrestd/handlers/rest"
+	"schedrestd/internal/limit"
+	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -44,7 +45,7 @@ type server struct {
 	stopWaiting  func(reason string) // makes the requests that wait for changes answer
 	arrivalGrace time.Duration       // how long a drain waits for a request that is arriving
 	inetd        bool
-	refused      atomic.Int32 // number of refused connections that are not closed yet
+	refused      *semaphore.Semaphore[struct{}] // refused connections that are not closed yet
 	exit         chan int
 
 	handshakeLimit   time.Duration
@@ -63,6 +64,7 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, k 
 		inetd:          setup.Inetd,
 		stopWaiting:    func(string) {},
 		arrivalGrace:   arrivalGrace,
+		refused:        semaphore.New[struct{}](limit.RefusedConns),
 		handshakeLimit: l.ReadHeader,
 		counts:         new(count.Counters),
 		auditCounts:    new(broker.AuditCounts),

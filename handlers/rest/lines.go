@@ -1,32 +1,21 @@
 package rest
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
 
 	"schedrestd/internal/limit"
-	"schedrestd/internal/throttle"
 )
 
-// Lines limits the log lines about requests. A nil Lines sets no limit.
-type Lines struct {
-	requests throttle.Throttle[string] // by the user or the client's address
-	refusals throttle.Throttle[string] // lines about refused credentials, so that other lines don't suppress these
-}
+// Lines limits the log lines about requests, by the user or the client's address.
+// A nil Lines sets no limit.
+type Lines struct{ requests, refusals *limit.Lines }
 
 // NewLines returns the limits for one worker. The lines about omitted lines are
 // written to log.
 func NewLines(log *slog.Logger) *Lines {
-	l := new(Lines)
-	for t, row := range map[*throttle.Throttle[string]]throttle.Row{&l.requests: limit.RequestLines, &l.refusals: limit.RefusalLines} {
-		t.Row = row
-		t.Report = func(source string, n int) {
-			log.Warn("log lines left out", "lines", n, "period", row.Period, "source", cmp.Or(source, "others"))
-		}
-	}
-	return l
+	return &Lines{limit.NewLines(limit.RequestLines, log), limit.NewLines(limit.RefusalLines, log)}
 }
 
 // Flush logs how many lines were omitted since the last report.

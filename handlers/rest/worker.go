@@ -8,7 +8,6 @@ import (
 	"schedrestd/api/schema"
 	"schedrestd/auth"
 	"schedrestd/handlers/feed"
-	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/model"
 )
@@ -75,7 +74,7 @@ func (NoWorker) Admit(context.Context, string) error { return nil }
 
 // Memory returns a reservation without a limit.
 func (NoWorker) Memory(model.Credential) feed.Reservation {
-	return semaphore.New[struct{}](limit.NoMemoryLimit).Empty(struct{}{})
+	return semaphore.Unlimited[string]()
 }
 
 // WatchToken does nothing.

@@ -1,10 +1,10 @@
 // Package limit is the table of all limits on what clients, users and processes
 // share: places that they hold for a while (places.go), rates at which they may
-// use something (rates.go), log lines (lines.go) and penalties (penalties.go).
-// Each limit is a row. The constructors of packages semaphore, rate, throttle and
-// penalty take only rows, and a test fails if a row is made elsewhere. Only the
-// two rows of the parent are in package privsep, because the parent must not
-// link this table; a test compares them.
+// use something (rates.go) and penalties (penalties.go). Each limit is a row. The
+// constructors of the three engines, packages semaphore, rate and penalty, take
+// only rows, and a test fails if a row is made elsewhere. Only the two rows of the
+// parent are in package privsep, because the parent must not link this table; a
+// test compares them.
 //
 // The table is the source of docs/generated/LIMITS.md. It answers the question
 // that matters for each row: whether one user can take all of it (AllPlaces,
@@ -13,7 +13,6 @@ package limit
 
 import (
 	"fmt"
-	"math"
 
 	"schedrestd/internal/rate"
 	"schedrestd/internal/semaphore"
@@ -22,8 +21,6 @@ import (
 // AllPlaces returns who can hold all places of a row.
 func AllPlaces(r semaphore.Row) string {
 	switch {
-	case r.Total == math.MaxInt && r.Share == 0:
-		return "no limit"
 	case r.Shared != "":
 		return "anyone: " + r.Shared
 	case r.Lends:

@@ -1,23 +1,78 @@
 package limit
 
 import (
+	"log/slog"
+	"sync"
 	"time"
 
-	"schedrestd/internal/throttle"
+	"schedrestd/internal/rate"
 )
 
-// Log lines about requests and clients. A client can cause thousands of lines a
-// second, even without a token. Its lines could fill the disk, or make journald
-// drop lines, which then include those of other clients. By default journald
-// drops lines of a service that logs more than 10,000 lines in 30 s. Two workers
-// together stay below this limit, even if each line about omitted lines follows a
-// line about a request.
-var (
-	RequestLines = throttle.Row{Name: "log lines about requests", Process: "worker", Key: "user or source", Each: 50, All: 60, Sources: 60, Period: time.Second}
-	// These are separate, so that other lines don't suppress them.
-	RefusalLines = throttle.Row{Name: "log lines about refused credentials", Process: "worker", Key: "user or source", Each: 10, All: 20, Sources: 20, Period: time.Second}
-	ClientLines  = throttle.Row{Name: "log lines about clients", Process: "schedctld, scheddbd", Key: "source", Each: 20, Sources: 256, Period: time.Minute}
-)
+// Lines limits the log lines about each source, such as a user or a machine, and
+// those about all sources together (rate.Row.All). A client can cause lines
+// without limit, even without a token: they could fill the disk or hide other
+// lines. Lines logs for each source how many were left out, as soon as a bucket
+// that was empty then would be full again. A nil Lines limits nothing.
+type Lines struct {
+	row     rate.Row
+	log     *slog.Logger
+	sources *rate.Buckets[string]
 
-// Lines lists all rows of log lines, in the order of the page.
-var Lines = []throttle.Row{RequestLines, RefusalLines, ClientLines}
+	mu      sync.Mutex // guards the fields below
+	all     *rate.Bucket
+	omitted map[string]int // by source; at most row.Max and the others
+	timer   *time.Timer    // calls Flush; nil before the first line that is left out
+}
+
+// otherSources stands for the sources that have no count of their own.
+const otherSources = "others"
+
+// NewLines returns the limits of a row. What was left out is logged to log.
+func NewLines(row rate.Row, log *slog.Logger) *Lines {
+	all := row.Of(row.All, row.All*row.PerSecond/row.Burst)
+	return &Lines{row: row, log: log, sources: rate.NewBuckets[string](row), all: rate.New(all, time.Now()), omitted: map[string]int{}}
+}
+
+// Allow reports whether another line about a source may be written. If it
+// returns false, it also counts the line.
+func (l *Lines) Allow(source string) bool {
+	if l == nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if l.sources.Take(now, source) == 0 && l.all.Take(now, 1) {
+		return true
+	}
+	if len(l.omitted) == 0 {
+		l.timer = time.AfterFunc(l.period(), l.Flush)
+	}
+	if l.omitted[source] == 0 && len(l.omitted) >= l.row.Max {
+		source = otherSources
+	}
+	l.omitted[source]++
+	return false
+}
+
+// period returns the time in which an empty bucket fills.
+func (l *Lines) period() time.Duration {
+	return time.Duration(l.row.Burst / l.row.PerSecond * float64(time.Second)).Round(time.Millisecond)
+}
+
+// Flush logs how many lines were left out since the last time.
+func (l *Lines) Flush() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	omitted := l.omitted
+	l.omitted = map[string]int{}
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	l.mu.Unlock()
+	for source, n := range omitted {
+		l.log.Warn("log lines left out", "lines", n, "period", l.period(), "source", source)
+	}
+}

@@ -9,11 +9,7 @@ var (
 
 	// The dispatcher can't tell the clients of a proxy apart.
 	ForwardedDebts = penalty.Row{Name: "debts of sources behind proxies", Process: "worker", Key: "source", Size: 10_000}
-
-	// A rejected credential takes 20 bytes.
-	RejectedCredentials  = penalty.Row{Name: "rejected credentials", Process: "dispatcher", Key: "credential", Size: 16_384}
-	ForwardedCredentials = penalty.Row{Name: "rejected credentials", Process: "worker", Key: "credential", Size: 16_384}
 )
 
 // Penalties lists all rows of penalties, in the order of the page.
-var Penalties = []penalty.Row{SourceDebts, ForwardedDebts, RejectedCredentials, ForwardedCredentials}
+var Penalties = []penalty.Row{SourceDebts, ForwardedDebts}

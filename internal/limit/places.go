@@ -31,7 +31,7 @@ var (
 	// A process can't exit while a file system hangs, even if its user has left. The
 	// parent lets the dispatcher have a hundred processes more than it needs for
 	// workers and services (privsep.Config).
-	OutputProcesses = semaphore.Row{Name: "processes that read output", Process: "dispatcher", Key: "user", Total: 64, Share: 16, Refused: "503"}
+	OutputProcesses = semaphore.Row{Name: "processes that read output", Process: "dispatcher", Key: "user", Total: 128, Share: 16, Refused: "503"}
 )
 
 // Places of each worker for requests.
@@ -87,9 +87,6 @@ var (
 
 	Renderings = semaphore.Row{Name: "bytes of rendered lists that requests share", Process: "worker", Key: "user", Setting: "SCHEDRESTD_ANSWER_MEMORY",
 		Displaces: true, Refused: "has no ETag"}
-
-	// NoMemoryLimit is for servers without a limit, such as those in schedctl.
-	NoMemoryLimit = semaphore.Row{Name: "bytes without a limit", Process: "schedctl", Key: "process", Total: math.MaxInt}
 )
 
 // Places of each worker for requests to daemons. No row limits all connections to a
@@ -111,9 +108,10 @@ var (
 	// A controller that has more requests than threads serves them in no
 	// particular order. If it runs on the same machine, its threads also keep the
 	// worker waiting for a processor. Without the limit, the slowest 1% of the
-	// pings of 16 clients took twice as long. A request counts only for 5 ms.
+	// pings of 16 clients took twice as long. A request counts only until it is 5 ms old, so a slow
+	// controller gets more requests at a time.
 	Bursts = semaphore.Row{Name: "new requests to a controller", Process: "worker", Key: "user", Total: 4,
-		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("bursts")}
+		Hold: 5 * time.Millisecond, Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("bursts")}
 
 	// The controller holds its locks on jobs and nodes for as long as an estimate
 	// takes, which may be seconds in a large cluster.
@@ -183,9 +181,22 @@ var (
 // Places of the services.
 var (
 	// A captured worker must not delay the questions of others.
+	// A worker that has some may have as many as are free, so that several
+	// compromised ones, which complete no change, leave some to the others
+	// (gateway/auditor/log.go).
+	OpenChanges = semaphore.Row{Name: "changes whose outcome is not written yet", Process: "auditor", Key: "worker", Total: 8192, Share: 4096, Refused: "try again"}
+
+	// The same holds for users and workers here (gateway/auditor/claims).
+	IdempotencyKeys = semaphore.Row{Name: "Idempotency-Keys that are kept", Process: "auditor", Key: "user", Total: 65536, Share: 65536 / 8, Refused: "503"}
+
+	// An honest worker has fewer of KeeperPending, and of ResolverPending.
+	KeeperPending = semaphore.Row{Name: "tokens that wait for the resolver", Process: "keeper", Key: "worker", Total: math.MaxInt, Share: 64,
+		Refused: "refuses the token"}
 	KeeperQuestions = semaphore.Row{Name: "questions of the keeper to the resolver", Process: "keeper", Key: "worker", Total: 16, Share: 8,
 		Wait: semaphore.Forever, Refused: "refuses the token after 8 s"}
 
+	ResolverPending = semaphore.Row{Name: "questions without an answer", Process: "resolver", Key: "worker or keeper", Total: math.MaxInt, Share: 64,
+		Refused: "killed; the keeper gets no answer"}
 	// Each look-up may start a process.
 	ResolverLookups = semaphore.Row{Name: "look-ups for workers", Process: "resolver", Key: "worker", Total: 4, Share: 2,
 		Wait: semaphore.Forever, Refused: "waits"}
@@ -224,21 +235,24 @@ var (
 	DaemonRequestBytes     = semaphore.Row{Name: "bytes of large requests", Process: "scheddbd", Key: "user", Total: 128 << 20, Share: 32 << 20, Refused: "an error"}
 	DaemonSpoolBytes       = semaphore.Row{Name: "bytes on disk of unread long answers", Process: "schedctld, scheddbd", Key: "user", Total: 2 << 30, Share: 512 << 20, Refused: "an error"}
 
+	// A tenth is for the administrators alone.
+	Jobs       = semaphore.Row{Name: "jobs that wait, run or are shown", Process: "schedctld", Key: "user", Total: 10_000, Share: 2500, Parts: 4, Refused: "an error"}
 	JobSpace   = semaphore.Row{Name: "bytes of scripts, environments and records of jobs on disk", Process: "schedctld", Key: "user", Total: 1 << 30, Share: 256 << 20, Refused: "an error"}
 	JobRecords = semaphore.Row{Name: "bytes of records of jobs in memory", Process: "schedctld", Key: "user", Total: 64 << 20, Share: 16 << 20, Refused: "an error"}
 
-	// SuperBytes counts those of root, the scheduler's user and the daemon's own
-	// user, who must be able to work however much others use.
-	SuperBytes = semaphore.Row{Name: "bytes of the daemon's administrators, without a limit", Process: "schedctld, scheddbd", Key: "user", Total: math.MaxInt}
+	// If there are more, the oldest of the user with the most are dropped.
+	UnsentRecords  = semaphore.Row{Name: "bytes of job records that scheddbd does not have yet", Process: "schedctld", Key: "user", Total: 512 << 20, Displaces: true, Refused: "dropped"}
+	RefusedRecords = semaphore.Row{Name: "bytes of job records that scheddbd refuses", Process: "schedctld", Key: "user", Total: 16 << 20, Displaces: true, Refused: "dropped"}
 )
 
 // Places lists all rows of places, in the order of the page.
 var Places = []semaphore.Row{
 	Slots, Waiting, Watching, Identities, OutputProcesses,
 	Requests, RefusedConns, Parked, Feeds, Passes, Parsing,
-	AnswerMemory, KeptAnswers, Renderings, NoMemoryLimit,
+	AnswerMemory, KeptAnswers, Renderings,
 	LongRequests, LongConns, Bursts, Estimates, Probes, AccountingCalls, IdleSessions, TokenQuestions,
 	DispatcherQuestions, Signatures, KeeperTokens, PortalTokens, OutputParts, Lookups, AccountSearches, NameLookups,
-	KeeperQuestions, ResolverLookups, ResolverDispatcherLookups, MetricsConns, Scrapes,
-	DaemonConns, DaemonQueries, LargeJobs, Transactions, ControllerRequestBytes, DaemonRequestBytes, DaemonSpoolBytes, JobSpace, JobRecords, SuperBytes,
+	OpenChanges, IdempotencyKeys, KeeperPending, KeeperQuestions, ResolverPending, ResolverLookups, ResolverDispatcherLookups, MetricsConns, Scrapes,
+	DaemonConns, DaemonQueries, LargeJobs, Transactions, ControllerRequestBytes, DaemonRequestBytes, DaemonSpoolBytes,
+	Jobs, JobSpace, JobRecords, UnsentRecords, RefusedRecords,
 }

@@ -1,16 +1,18 @@
 package limit
 
-import "schedrestd/internal/rate"
+import (
+	"fmt"
+
+	"schedrestd/internal/rate"
+)
 
 // Rates of new connections. A connection takes the gateway longer than the
-// client. Without these limits, the client that connects most often would use
-// most of the parent's and the dispatcher's time.
+// client. Without these limits, the local user who connects most often would use
+// most of the parent's and the dispatcher's time. There is none for TCP: most of
+// the time that such a connection takes is the parent's, before its source is known.
 var (
 	// ParentArrivals is the parent's limit (privsep/monitor.go).
 	ParentArrivals = rate.Row{Name: "new connections to UNIX sockets", Process: "parent", Key: "user", Burst: 2000, PerSecond: 2000, Max: 4096, Refused: "closed"}
-
-	// The dispatcher's limit is for TCP connections.
-	Arrivals = rate.Row{Name: "new TCP connections", Process: "dispatcher", Key: "source", Burst: 5000, PerSecond: 5000, Max: 10_000, Refused: "closed"}
 
 	// Until the user database has answered, all uids beyond this limit are one
 	// source.
@@ -50,9 +52,16 @@ var (
 	OffenceReports = rate.Row{Name: "reports of offences", Process: "worker", Key: "process", Burst: 200, PerSecond: 100,
 		Refused: "is not reported", Shared: "a source that causes so many is already blocked", Metric: "schedrestd_offences_total"}
 
+	// A client that repeats one credential must not be punished like a client that
+	// guesses many. An attacker gains nothing by alternating between credentials,
+	// because each different one counts. A worker remembers those of clients behind
+	// proxies.
+	RejectedCredentials = rate.Row{Name: "penalties for one rejected credential", Process: "dispatcher, worker", Key: "credential", Burst: 1, PerSecond: 1. / 86_400, Max: 16_384,
+		Refused: "costs nothing"}
+
 	// The journal is written at this rate for one user, so that one user's
 	// submissions don't fill the disk.
-	JobBytes = rate.Row{Name: "bytes that are written for jobs", Process: "schedctld", Key: "user", Burst: 64 << 20, PerSecond: 64 << 10, Refused: "an error"}
+	JobBytes = rate.Row{Name: "bytes that are written for jobs", Process: "schedctld", Key: "user", Burst: 64 << 20, PerSecond: 64 << 10, Max: 10_000, Refused: "an error"}
 )
 
 // Rates at which a process may use another one. An honest process stays below
@@ -76,15 +85,16 @@ var (
 	// An honest worker sends its counts once a second, in a few messages.
 	WorkerCounts = rate.Row{Name: "messages with counts", Process: "dispatcher", Key: "worker", Burst: 100, PerSecond: 10, Refused: "killed"}
 
-	// One line for each request that a worker can answer.
-	LogLines = rate.Row{Name: "log lines", Process: "dispatcher", Key: "worker or service", Burst: 20_000, PerSecond: 10_000, Refused: "left out"}
-	LogBytes = rate.Row{Name: "bytes of log lines", Process: "dispatcher", Key: "worker or service", Burst: LogLineSize * 20_000, PerSecond: LogLineSize * 10_000, Refused: "left out"}
+	// One line for each request that a worker can answer. A worker that replaces
+	// another gets only the rest.
+	LogBytes = rate.Row{Name: fmt.Sprintf("bytes of log lines, at least %d for each", LogLineSize), Process: "dispatcher", Key: "worker or service",
+		Burst: LogLineSize * 20_000, PerSecond: LogLineSize * 10_000, Max: 1000, Refused: "left out"}
 
 	// The daemons can't make changes as fast as an honest worker may announce
 	// them. A worker that is faster gets the answer to try again, so that a
-	// compromised worker can't fill the disk with log lines. One that goes on for long
-	// is killed.
-	Intents = rate.Row{Name: "changes that are announced", Process: "auditor", Key: "worker", Burst: 2000, PerSecond: 1000, Refused: "try again"}
+	// compromised worker can't fill the disk with log lines.
+	Intents       = rate.Row{Name: "changes that are announced", Process: "auditor", Key: "worker", Burst: 2000, PerSecond: 1000, Refused: "try again"}
+	IntentRetries = rate.Row{Name: "announced changes that get the answer to try again", Process: "auditor", Key: "worker", Burst: 20_000, PerSecond: 20_000, Refused: "killed"}
 
 	// A unit is 20 µs of CPU time, so a worker gets half of one CPU. An honest
 	// worker stays far below, because its own work on a handshake or a token takes
@@ -112,22 +122,33 @@ var (
 
 // Rates of log lines about what clients can cause without limit.
 var (
+	// By default journald drops lines of a service that logs more than 10,000 in
+	// 30 s, which then include those about other clients. Two workers together stay
+	// below this, even with a line about each source of which lines are left out.
+	RequestLines = rate.Row{Name: "log lines about requests", Process: "worker", Key: "user or source", Burst: 50, PerSecond: 50, All: 60, Max: 60,
+		Refused: "left out; the log has their number"}
+	// These are separate, so that other lines don't suppress them.
+	RefusalLines = rate.Row{Name: "log lines about refused credentials", Process: "worker", Key: "user or source", Burst: 10, PerSecond: 10, All: 20, Max: 20,
+		Refused: "left out; the log has their number"}
+	ClientLines = rate.Row{Name: "log lines about clients", Process: "schedctld, scheddbd", Key: "source", Burst: 20, PerSecond: 20. / 60, All: 5000, Max: 256,
+		Refused: "left out; the log has their number"}
+
 	OffenceLines = rate.Row{Name: "log lines about offences", Process: "worker", Key: "process", Burst: 50, PerSecond: 5,
 		Refused: "left out", Shared: "counters and metrics count the rest", Metric: "schedrestd_offences_total"}
-	EventLines = rate.Row{Name: "log lines about one kind of event, such as a refused connection", Process: "dispatcher", Key: "process", Burst: 50, PerSecond: 5,
+	EventLines = rate.Row{Name: "log lines about events such as refused connections", Process: "dispatcher", Key: "kind of event", Burst: 50, PerSecond: 5, Max: 8,
 		Refused: "left out", Shared: "counters and metrics count the rest", Metric: "schedrestd_connections_refused_total"}
 )
 
-// LogLineSize is the average number of bytes that LogBytes permits for each
-// line. A line about a request has about this size.
+// LogLineSize is the number of bytes that a shorter log line counts as in LogBytes.
+// A line about a request has about this size.
 const LogLineSize = 200
 
 // Rates lists all rows of rates, in the order of the page.
 var Rates = []rate.Row{
-	ParentArrivals, Arrivals, AssumedUIDs, RefusalAnswers, DaemonArrivals,
-	UserRequests, AuditBytes, OutputBytes, Frames, OffenceReports, JobBytes,
-	WorkerDials, WorkerDialRetries, WorkerStages, WorkerOffences, WorkerCounts, LogLines, LogBytes,
-	Intents, KeeperWork, ResolverMisses, ResolverQuestions,
+	ParentArrivals, AssumedUIDs, RefusalAnswers, DaemonArrivals,
+	UserRequests, AuditBytes, OutputBytes, Frames, OffenceReports, RejectedCredentials, JobBytes,
+	WorkerDials, WorkerDialRetries, WorkerStages, WorkerOffences, WorkerCounts, LogBytes,
+	Intents, IntentRetries, KeeperWork, ResolverMisses, ResolverQuestions,
 	ServiceReports, AuditLogChecks, Samples, ParentRestarts,
-	OffenceLines, EventLines,
+	RequestLines, RefusalLines, ClientLines, OffenceLines, EventLines,
 }

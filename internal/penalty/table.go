@@ -16,8 +16,9 @@
 // web portal, which sends the requests of many users.
 //
 // The package reads no clock, takes no lock, and does not know which sources
-// are exempt or what a source is. Start with New. Memory distinguishes a
-// repeated credential from a new guess.
+// are exempt or what a source is. Start with New. Row
+// RejectedCredentials of package limit distinguishes a repeated credential from a
+// new guess.
 package penalty
 
 import "time"

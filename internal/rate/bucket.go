@@ -13,11 +13,12 @@ import (
 
 // A Row describes a limit: what has a bucket, whose bucket it is, and what happens
 // if it is empty. A bucket holds at most Burst tokens, and gains PerSecond tokens
-// each second. Max limits the number of buckets in a Buckets. All rows of this
-// program are in the table of package limit.
+// each second. Max limits the number of buckets in a Buckets. If All is not 0, all
+// keys together have one more bucket, for All tokens, which fills in the same time
+// (limit.Lines). All rows of this program are in the table of package limit.
 type Row struct {
 	Name, Process, Key, Setting, Refused, Shared, Metric string
-	Burst, PerSecond                                     float64
+	Burst, PerSecond, All                                float64
 	Max                                                  int
 }
 
@@ -59,15 +60,6 @@ func (b *Bucket) Charge(now time.Time, n float64) time.Duration {
 	b.tokens -= n
 	return b.Delay(now, 0)
 }
-
-// Tokens returns the number of tokens. It is negative if tokens are owed.
-func (b *Bucket) Tokens(now time.Time) float64 {
-	b.fill(now)
-	return b.tokens
-}
-
-// IsFull reports whether the bucket is full, like a new one.
-func (b *Bucket) IsFull(now time.Time) bool { return b.Tokens(now) >= b.burst }
 
 func (b *Bucket) fill(now time.Time) {
 	b.tokens = min(b.burst, b.tokens+b.perSecond*float64(now.Sub(b.filledAt))/float64(time.Second))

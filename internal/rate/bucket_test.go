@@ -54,10 +54,7 @@ func TestOwe(t *testing.T) {
 			t.Errorf("call %d: the debt is paid in %s, want %s", i+1, got, want)
 		}
 	}
-	if got := b.Tokens(now); got != -3 {
-		t.Errorf("%v tokens are left", got)
-	}
-	if b.IsFull(now.Add(2999*time.Millisecond)) || !b.IsFull(now.Add(3*time.Second)) {
-		t.Error("the bucket is full too early or too late")
+	if got := b.Delay(now, 3); got != 3*time.Second {
+		t.Errorf("the bucket is full in %s", got)
 	}
 }

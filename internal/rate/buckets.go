@@ -1,6 +1,7 @@
 package rate
 
 import (
+	"math"
 	"sync"
 	"time"
 )
@@ -30,39 +31,43 @@ func (b *Buckets[K]) TakeN(now time.Time, key K, n float64) time.Duration {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	bucket := b.list[key]
-	if bucket == nil {
-		if len(b.list) >= b.row.Max {
-			b.evictLocked(now)
-		}
-		bucket = New(b.row, now)
-		b.list[key] = bucket
-	}
+	bucket := b.bucketLocked(now, key)
 	if bucket.Take(now, n) {
 		return 0
 	}
 	return bucket.Delay(now, n)
 }
 
+// Charge takes n tokens even if the bucket of key has fewer, like Bucket.Charge.
+func (b *Buckets[K]) Charge(now time.Time, key K, n float64) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bucketLocked(now, key).Charge(now, n)
+}
+
 // Len returns the number of buckets.
 func (b *Buckets[K]) Len() int { b.mu.Lock(); defer b.mu.Unlock(); return len(b.list) }
 
-// evictLocked examines a few buckets, and removes those that are full. If none
-// is full, evict removes the fullest of them.
-func (b *Buckets[K]) evictLocked(now time.Time) {
-	var fullest K
-	best, examined := 0.0, 0
-	for key, bucket := range b.list {
-		if bucket.IsFull(now) {
-			delete(b.list, key)
-		} else if left := bucket.Tokens(now); examined == 0 || left > best {
-			fullest, best = key, left
-		}
-		if examined++; examined == 64 {
-			break
-		}
+// bucketLocked returns the bucket of key. If there would be too many buckets, it
+// removes the fullest of a few.
+func (b *Buckets[K]) bucketLocked(now time.Time, key K) *Bucket {
+	if bucket := b.list[key]; bucket != nil {
+		return bucket
 	}
 	if len(b.list) >= b.row.Max {
+		var fullest K
+		most, examined := math.Inf(-1), 0
+		for key, bucket := range b.list { // in an unpredictable order
+			if bucket.fill(now); bucket.tokens > most {
+				fullest, most = key, bucket.tokens
+			}
+			if examined++; examined == 64 {
+				break
+			}
+		}
 		delete(b.list, fullest)
 	}
+	bucket := New(b.row, now)
+	b.list[key] = bucket
+	return bucket
 }

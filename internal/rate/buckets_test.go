@@ -32,6 +32,35 @@ func TestBuckets(t *testing.T) {
 	if n := b.Len(); n > max {
 		t.Errorf("there are %d buckets", n)
 	}
+	if wait := b.Charge(now, 1, 1); wait != 500*time.Millisecond {
+		t.Errorf("the debt is paid in %s", wait)
+	}
+	for i := range max {
+		b.Charge(now, -i, 10)
+	}
+	if b.Take(now, 5000); b.Charge(now, 5000, 0) != 0 {
+		t.Error("a new bucket displaces itself")
+	}
+	const day = 86_400 // a key that counts once a day, such as a rejected credential
+	once := rate.NewBuckets[int](rate.Row{Max: max, Burst: 1, PerSecond: 1. / day})
+	for i := range 1000 { // two alternate, and others come once
+		for _, key := range []int{1, 2} {
+			if once.Take(now, key) == 0 != (i == 0) {
+				t.Fatalf("round %d: wrong result for key %d", i, key)
+			}
+		}
+		if i < max-10 && once.Take(now, 1000+i) != 0 {
+			t.Errorf("new key %d does not count", i)
+		}
+	}
+	for i := range 100 * max {
+		if once.Take(now, 10_000+i) != 0 {
+			t.Fatalf("new key %d does not count when there are too many", i)
+		}
+	}
+	if n := once.Len(); n != max {
+		t.Errorf("there are %d buckets", n)
+	}
 	var none *rate.Buckets[int]
 	if wait := none.Take(now, 1); wait != 0 {
 		t.Errorf("without limits, a call waits %s", wait)

@@ -1,12 +1,16 @@
 package semaphore
 
-import "container/list"
+import (
+	"cmp"
+	"container/list"
+)
 
 // A Queue divides places among keys, and holds the items that wait for a place.
 // It decides which item comes next; its users decide how an item waits. The
 // items can also be what a key could do without (see Most). A Queue has no lock,
 // and must be made with NewQueue.
 type Queue[K, T comparable] struct {
+	row     Row
 	free    int // places that no key holds
 	rank    func(key K, held int, first T) int
 	keys    map[K]*account      // of keys that hold places or have waiting items
@@ -23,17 +27,45 @@ type account struct {
 	turn  uint64 // orders keys of the same rank: the key that has waited for its turn longest has the lowest
 }
 
-// NewQueue returns a Queue with as many places as a row has. It uses nothing else
-// of the row. The function rank gets a key, the number of places that it holds, and
-// its first waiting item. The key with the lowest rank gets the next place; a
-// negative rank means that it gets none. If Next is never called, rank can be nil.
+// NewQueue returns a Queue with the places of a row. The function rank gets a key,
+// the number of places that it holds, and its first waiting item. The key with the
+// lowest rank gets the next place; a negative rank means that it gets none. If rank
+// is nil, the row decides (see rankByRow).
 func NewQueue[K, T comparable](row Row, rank func(key K, held int, first T) int) *Queue[K, T] {
-	return &Queue[K, T]{free: row.Total, rank: rank, keys: map[K]*account{}, waiting: map[K]*account{}, items: map[T]*list.Element{}}
+	row.Share = cmp.Or(row.Share, row.Total)
+	q := &Queue[K, T]{row: row, free: row.Total, rank: rank, keys: map[K]*account{}, waiting: map[K]*account{}, items: map[T]*list.Element{}}
+	if rank == nil {
+		q.rank = q.rankByRow
+	}
+	return q
+}
+
+// rankByRow orders the keys of waiting items:
+//   - Keys that hold less than their share. The key that holds the fewest places
+//     comes first.
+//   - Items without a key, if the row lends places. If it does not lend places,
+//     the zero key is treated like any other key.
+//   - Keys that hold their share or more, if the row lends places. If it does not
+//     lend places, they get no place.
+func (q *Queue[K, T]) rankByRow(key K, held int, _ T) int {
+	var unknown K
+	switch {
+	case key == unknown && q.row.Lends:
+		return q.row.Total
+	case held < q.row.Share:
+		return held
+	case q.row.Lends:
+		return q.row.Total + held
+	}
+	return -1
 }
 
 // Free returns the number of free places. It can be negative after AddFree or
 // Hold.
 func (q *Queue[K, T]) Free() int { return q.free }
+
+// Used returns the number of places that are held.
+func (q *Queue[K, T]) Used() int { return q.row.Total - q.free }
 
 // AddFree adds n places, or removes them if n is negative.
 func (q *Queue[K, T]) AddFree(n int) { q.free += n }
@@ -51,6 +83,9 @@ func (q *Queue[K, T]) Held(key K) int {
 	}
 	return 0
 }
+
+// AtShare reports whether the key holds its share or more.
+func (q *Queue[K, T]) AtShare(key K) bool { return q.Held(key) >= q.row.Share }
 
 // Hold gives n free places to the key, or takes back places if n is negative.
 func (q *Queue[K, T]) Hold(key K, n int) {

@@ -27,6 +27,7 @@ type Row struct {
 	// one of the key with the most, instead of waiting.
 	Displaces bool
 
+	Hold    time.Duration // a place that is held for longer is released; 0: none is
 	Parts   int           // Of gives a key one of so many parts; 0: all
 	Wait    time.Duration // no caller waits longer; Forever: until its context ends
 	Refused string        // what happens to a caller that gets no place

@@ -8,7 +8,6 @@
 package semaphore
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"sync"
@@ -21,8 +20,7 @@ import (
 // a place can stand for a byte. A caller that does not know its key yet passes
 // the zero key to Acquire, and sets the key later (Place.Claim).
 type Semaphore[K comparable] struct {
-	row Row
-
+	row      Row
 	slowWait time.Duration
 	onSlow   func() // called when a caller has waited for slowWait; may be nil
 
@@ -32,10 +30,8 @@ type Semaphore[K comparable] struct {
 
 // New returns a Semaphore with the places of a row.
 func New[K comparable](row Row) *Semaphore[K] {
-	row.Share = cmp.Or(row.Share, row.Total)
-	s := &Semaphore[K]{row: row}
-	s.queue = NewQueue(row, s.rank)
-	return s
+	q := NewQueue[K, *Place[K]](row, nil)
+	return &Semaphore[K]{row: q.row, queue: q}
 }
 
 // OnSlow makes the Semaphore call f when a caller has waited for the time d. It
@@ -48,6 +44,7 @@ type Place[K comparable] struct {
 	key    K
 	weight int           // number of held places; 0 while the caller waits
 	ready  chan struct{} // closed when the place is held; nil before the wait
+	end    *time.Timer   // releases the place after Row.Hold; nil if the row has none
 }
 
 // Acquire waits for a place. The caller must call Release when it no longer
@@ -57,13 +54,19 @@ type Place[K comparable] struct {
 func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 	p := s.Empty(key)
 	s.mu.Lock()
-	if s.queue.Len() == 0 && s.queue.Free() > 0 && s.rank(key, s.queue.Held(key), p) >= 0 {
+	if s.queue.Len() == 0 && s.queue.Free() > 0 && s.queue.rank(key, s.queue.Held(key), p) >= 0 {
 		p.weight = 1
 		s.queue.Hold(key, 1)
 		s.mu.Unlock()
-		return p, nil
+	} else if err := p.waitLocked(ctx); err != nil {
+		return p, err
 	}
-	return p, p.waitLocked(ctx)
+	if s.row.Hold > 0 {
+		s.mu.Lock()
+		p.end = time.AfterFunc(s.row.Hold, p.Release)
+		s.mu.Unlock()
+	}
+	return p, nil
 }
 
 // Enter works like Acquire, but returns the cause of ctx as the error, and a
@@ -91,6 +94,13 @@ func (s *Semaphore[K]) Force(key K) *Place[K] {
 
 // Empty returns a Place that holds nothing yet. The caller calls Place.Grow.
 func (s *Semaphore[K]) Empty(key K) *Place[K] { return &Place[K]{sem: s, key: key} }
+
+// Unlimited returns a Place that grows without a limit, for work that none of the
+// limits applies to.
+func Unlimited[K comparable]() *Place[K] {
+	var none K
+	return New[K](Row{Total: math.MaxInt}).Empty(none)
+}
 
 // Grow adds n to the places that p holds, unless fewer are free or the key would
 // exceed its share. If the Semaphore lends places, a Place that is the key's only
@@ -125,6 +135,9 @@ func (p *Place[K]) Shrink(n int) {
 		p.weight -= n
 		p.sem.queue.Hold(p.key, -n)
 		p.sem.startNextLocked()
+		if p.weight == 0 && p.end != nil {
+			p.end.Stop()
+		}
 	}
 }
 
@@ -153,7 +166,7 @@ func (p *Place[K]) Claim(ctx context.Context, key K) error {
 	}
 	s.queue.Hold(p.key, -1)
 	p.key = key
-	if s.queue.Held(key) < s.row.Share || s.row.Lends && s.queue.Waiting(key) == s.queue.Len() {
+	if !s.queue.AtShare(key) || s.row.Lends && s.queue.Waiting(key) == s.queue.Len() {
 		s.queue.Hold(key, 1)
 		s.mu.Unlock()
 		return nil
@@ -212,7 +225,7 @@ func (p *Place[K]) IsOverShare() bool {
 func (s *Semaphore[K]) Counts() (inUse, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.row.Total - s.queue.Free(), s.queue.Len()
+	return s.queue.Used(), s.queue.Len()
 }
 
 // Held returns the number of places that the key holds.
@@ -228,24 +241,4 @@ func (s *Semaphore[K]) startNextLocked() {
 		p.weight = 1
 		close(p.ready)
 	}
-}
-
-// rank orders the keys of waiting callers:
-//   - Keys that hold less than their share. The key that holds the fewest places
-//     comes first.
-//   - Callers without a key, if the Semaphore lends places. If it does not lend
-//     places, the zero key is treated like any other key.
-//   - Keys that hold their share or more, if the Semaphore lends places. If it
-//     does not lend places, they get no place.
-func (s *Semaphore[K]) rank(key K, held int, _ *Place[K]) int {
-	var unknown K
-	switch {
-	case key == unknown && s.row.Lends:
-		return s.row.Total
-	case held < s.row.Share:
-		return held
-	case s.row.Lends:
-		return s.row.Total + held
-	}
-	return -1
 }

@@ -2,6 +2,7 @@ package semaphore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -85,6 +86,44 @@ func TestWaitEnds(t *testing.T) {
 	}
 }
 
+// TestHold checks that a place is released when it has been held for the time of
+// the row, and that its holder does not release another one later.
+func TestHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, start := New[string](Row{Total: 2, Hold: 5 * time.Millisecond, Wait: Forever}), time.Now()
+		var leave [4]func()
+		for i := range leave {
+			var err error
+			if leave[i], err = s.Enter(t.Context(), "a"); err != nil {
+				t.Fatal(err)
+			}
+			if waited := time.Since(start); waited != time.Duration(i/2)*5*time.Millisecond {
+				t.Errorf("place %d after %s", i, waited)
+			}
+		}
+		leave[0]()
+		leave[1]()
+		if n, _ := s.Counts(); n != 2 {
+			t.Errorf("%d places are held, not 2", n)
+		}
+		leave[2]()
+		time.Sleep(5 * time.Millisecond)
+		synctest.Wait()
+		if n, _ := s.Counts(); n != 0 {
+			t.Errorf("%d places are held at the end", n)
+		}
+		cause := errors.New("the client is gone")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		for range 2 {
+			s.Enter(ctx, "a")
+		}
+		cancel(cause)
+		if _, err := s.Enter(ctx, "b"); err != cause {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
 // TestShareIsLent checks that a key can hold every place as long as no caller
 // of another key waits, and only half of the places otherwise. A waiting caller
 // must get its place as soon as places are free.
@@ -117,8 +156,10 @@ func TestShareIsLent(t *testing.T) {
 			synctest.Wait()
 		}
 		release := func(key string) {
+			mu.Lock()
 			p := places[key][0]
 			places[key] = places[key][1:]
+			mu.Unlock()
 			p.Release()
 			p.Release() // a second call has no effect
 		}

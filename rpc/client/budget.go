@@ -50,15 +50,15 @@ func (b *Budget) short(n int) bool { return n <= min(maxShort, b.shortReserve()/
 
 // An allowance is the part of a Budget that one answer uses.
 type allowance struct {
-	budget *Budget
-	holder string
-	memory *semaphore.Place[string]
-	short  bool // the answer may use the reserve for short answers
+	*semaphore.Place[string] // acquire grows it
+	budget                   *Budget
+	holder                   string
+	short                    bool // the answer may use the reserve for short answers
 }
 
 // allowance returns an allowance for an answer to the holder.
 func (b *Budget) allowance(holder string) *allowance {
-	return &allowance{budget: b, holder: holder, memory: b.bytes.Empty(holder)}
+	return &allowance{Place: b.bytes.Empty(holder), budget: b, holder: holder}
 }
 
 // reclaimable reports whether the memory of a holder may be freed.
@@ -87,15 +87,12 @@ func (r *allowance) tryAcquire(n int) (ok bool, of reclaimable) {
 	if r.short {
 		spare = 0
 	}
-	ok, overShare := r.memory.GrowLeaving(spare, n)
+	ok, overShare := r.GrowLeaving(spare, n)
 	if overShare {
 		return false, func(holder string) bool { return holder == r.holder }
 	}
 	return ok, anyHolder
 }
-
-// release frees n bytes.
-func (r *allowance) release(n int) { r.memory.Shrink(n) }
 
 // A Reservation is a part of the budget for data that this package does not
 // store, such as the body of a client's request or of the gateway's answer. It
@@ -114,9 +111,3 @@ func (r *Reservation) Grow(n int) bool {
 	r.short = r.budget.short(r.budget.bytes.Held(r.holder) + n)
 	return r.acquire(n)
 }
-
-// Shrink frees n bytes, or all if there are fewer.
-func (r *Reservation) Shrink(n int) { r.release(n) }
-
-// Size returns the number of reserved bytes.
-func (r *Reservation) Size() int { return r.memory.Size() }

@@ -44,18 +44,18 @@ func TestBudgetIsShared(t *testing.T) {
 	if !one.acquire(300) || !one.acquire(400) || more.acquire(10) {
 		t.Fatalf("%d are free", b.Free())
 	}
-	one.release(400) // 300 remain
+	one.Shrink(400) // 300 remain
 	if !more.acquire(100) || more.acquire(1) || one.acquire(1) || b.allowanceOf("ann").acquire(1) {
 		t.Errorf("%d are free", b.Free())
 	}
 	if !b.allowanceOf("bob").acquire(300) {
 		t.Error("others don't get the other half")
 	}
-	one.release(300)
+	one.Shrink(300)
 	if !more.acquire(300) {
 		t.Error("its only answer does not get all memory")
 	}
-	more.release(400)
+	more.Shrink(400)
 	if b.Free() != 500 {
 		t.Errorf("%d are free", b.Free())
 	}

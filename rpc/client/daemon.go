@@ -35,7 +35,7 @@ type daemon struct {
 	addresses []Address
 
 	probe *semaphore.Semaphore[string] // only one probe runs at a time, and holders take turns
-	burst burstLimit
+	burst *semaphore.Semaphore[string]
 
 	mu             sync.Mutex    // guards the fields below
 	version        codec.Version // version that it speaks; 0 if unknown
@@ -83,7 +83,7 @@ func group(kind string, addresses []Address) *daemons {
 			if i > 0 {
 				mode = fmt.Sprintf("backup%d", i)
 			}
-			g.list = append(g.list, &daemon{name: a.Name, mode: mode, probe: semaphore.New[string](limit.Probes), burst: newBurstLimit()})
+			g.list = append(g.list, &daemon{name: a.Name, mode: mode, probe: semaphore.New[string](limit.Probes), burst: semaphore.New[string](limit.Bursts)})
 		}
 		g.list[i].addresses = append(g.list[i].addresses, a)
 	}

@@ -24,7 +24,7 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 	if err != nil {
 		return nil, newFailure(stageCreate, err)
 	}
-	leave, err := d.burst.enter(ctx, holderOf(cred))
+	leave, err := d.burst.Enter(ctx, holderOf(cred))
 	if err != nil {
 		return nil, newFailure(stageConnect, fmt.Errorf("connect to %s: %w", d.name, err))
 	}

@@ -103,7 +103,7 @@ func (rs *rounds) discardLocked(k *kept) {
 	delete(rs.kept.answers, k.key)
 	rs.kept.bytes.Remove(k.holder, k)
 	rs.kept.bytes.Hold(k.holder, -k.size)
-	k.memory.memory.Release()
+	k.memory.Release()
 	k.answer.release()
 }
 

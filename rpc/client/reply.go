@@ -135,7 +135,7 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance,
 	allowance.short = allowance.budget.short(a.remaining)
 	stored, unread, err := wire.Collect(nc, a.remaining, func(n int) bool {
 		return !r.prompt && half.Err() == nil && allowance.acquire(n)
-	}, allowance.release)
+	}, allowance.Shrink)
 	if err != nil {
 		return nil, c.readFailure(first, err)
 	}
@@ -162,7 +162,7 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance,
 		}
 	}
 	more := func(n int) bool { return !r.prompt && allowance.acquire(n) }
-	a.pieces, a.streaming, a.place = &streamReader{stored: stored, nc: nc, unread: unread, limit: stall, reserve: more, free: allowance.release}, true, p
+	a.pieces, a.streaming, a.place = &streamReader{stored: stored, nc: nc, unread: unread, limit: stall, reserve: more, free: allowance.Shrink}, true, p
 	return a, nil
 }
 

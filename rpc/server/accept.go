@@ -27,11 +27,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.listeners[ln] = struct{}{}
 	s.mu.Unlock()
 
-	p := &pool{
-		maxConns:   cmp.Or(s.MaxConns, limit.DaemonConns.Total),
-		maxPerUser: cmp.Or(s.MaxPerUser, limit.DaemonConns.Share),
-		retry:      make(chan struct{}, 1),
-	}
+	p := newPool(cmp.Or(s.Conns, limit.DaemonConns))
 	if ln.Addr().Network() == "unix" {
 		p.reserved = reservedConns
 	}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"schedrestd/internal/errs"
-	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 )
 
@@ -11,15 +10,14 @@ import (
 // and a limit for each user. Bytes are counted before they are stored.
 type budget struct {
 	bytes      *semaphore.Semaphore[uint32] // a place is a byte
-	unlimited  *semaphore.Semaphore[uint32] // for the users for whom super returns true
 	maxPerUser int
-	super      func(uid uint32) bool
-	resource   string // kind of bytes, for the error
+	super      func(uid uint32) bool // the limits do not apply to these users
+	resource   string                // kind of bytes, for the error
 }
 
 // newBudget returns a budget with the bytes of a row.
 func newBudget(row semaphore.Row, super func(uid uint32) bool, resource string) budget {
-	return budget{semaphore.New[uint32](row), semaphore.New[uint32](limit.SuperBytes), row.Share, super, resource}
+	return budget{semaphore.New[uint32](row), row.Share, super, resource}
 }
 
 // A reservation is the part of a budget that a request or an answer uses.
@@ -31,7 +29,7 @@ type reservation struct {
 // reservation returns a reservation of no bytes for the user with this uid.
 func (b *budget) reservation(uid uint32) reservation {
 	if b.super(uid) {
-		return reservation{b.unlimited.Empty(uid), b.resource}
+		return reservation{semaphore.Unlimited[uint32](), b.resource}
 	}
 	return reservation{b.bytes.Empty(uid), b.resource}
 }

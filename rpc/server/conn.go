@@ -34,13 +34,12 @@ type conn struct {
 	readAhead    []byte // bytes that were read while an earlier request was being answered
 
 	// server.mu guards the fields below.
-	pool         *pool
-	source       source    // source that the connection counts for: addrSource, origin, or the credential's user
-	verified     bool      // the credential was verified
-	waitingSince time.Time // when the server began to wait for this client; not used while busy
-	busy         bool      // a complete request is being answered
-	closing      bool      // no further request is accepted
-	isEvicted    bool      // it was ended to make room for another connection
+	pool      *pool
+	counts    *connQueue // the queue of the pool in which it counts
+	source    source     // source that the connection counts for: addrSource, origin, or the credential's user
+	busy      bool       // a complete request is being answered
+	closing   bool       // no further request is accepted
+	isEvicted bool       // it was ended to make room for another connection
 }
 
 // serve serves c until the connection ends. If a handler panics, only this
@@ -260,7 +259,9 @@ func (c *conn) setReadTimeout(d time.Duration) bool {
 func (c *conn) beginRequest() bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
-	c.busy = !c.closing
+	if c.busy = !c.closing; c.busy {
+		c.counts.Remove(c.source, c)
+	}
 	return c.busy
 }
 
@@ -269,7 +270,11 @@ func (c *conn) beginRequest() bool {
 func (c *conn) endRequest() bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
-	c.busy, c.waitingSince = false, time.Now()
+	c.busy = false
+	if !c.isEvicted {
+		c.counts.Remove(c.source, c)
+		c.counts.Push(c.source, c)
+	}
 	c.pool.signal()
 	return !c.closing
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/internal/limit"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
 )
@@ -40,7 +41,8 @@ func FuzzServer(f *testing.F) {
 			near.Close()
 		}()
 		go io.Copy(io.Discard, near)
-		c := &conn{server: s, nc: far, pool: &pool{maxPerUser: 1, retry: make(chan struct{}, 1)}}
+		c := &conn{server: s, nc: far, pool: newPool(limit.DaemonConns.WithShare(1))}
+		c.countLocked()
 		if err := c.exchange(); err == nil && len(b) > 4 && uint64(binary.BigEndian.Uint32(b)) > uint64(s.MaxRequest) {
 			t.Error("a message over the limit was served")
 		}

@@ -2,9 +2,9 @@ package server
 
 import (
 	"log/slog"
-	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/semaphore"
 )
 
 // pool counts and limits the connections of one listener. Each listener has its
@@ -18,13 +18,24 @@ import (
 // make room while it is answering a request on that connection. Server.mu
 // guards the fields.
 type pool struct {
-	maxConns   int           // limit of active
-	maxPerUser int           // limit of connections with the credentials of one user
-	reserved   int           // additional connections for a Super
-	active     int           // connections, except those being closed
-	closing    int           // connections that are being closed
-	retry      chan struct{} // receives a value when a waiting connection should try again
+	row      semaphore.Row // its share is checked when a credential has been verified
+	conns    *connQueue    // those of all but Supers
+	supers   *connQueue
+	reserved int           // additional connections for a Super
+	closing  int           // connections that are being closed, and no longer in the queues
+	retry    chan struct{} // receives a value when a waiting connection should try again
 }
+
+// A connQueue counts connections by their source. The items are those that wait for
+// their clients, which can be closed.
+type connQueue = semaphore.Queue[source, *conn]
+
+func newPool(row semaphore.Row) *pool {
+	return &pool{row: row, conns: semaphore.NewQueue[source, *conn](row, nil), supers: semaphore.NewQueue[source, *conn](row, nil), retry: make(chan struct{}, 1)}
+}
+
+// active returns the number of connections, except those being closed.
+func (p *pool) active() int { return p.conns.Used() + p.supers.Used() }
 
 // maxClosing is the maximum number of connections that are being closed.
 // Closing may take time: see package fdpass.
@@ -43,8 +54,7 @@ func (s *Server) waitForSlot(c *conn) bool {
 		}
 		admitted := s.ensureCapacityLocked(c)
 		if admitted {
-			c.waitingSince = time.Now()
-			c.pool.active++
+			c.countLocked()
 			s.conns[c] = struct{}{}
 			s.wg.Add(1)
 		}
@@ -70,20 +80,33 @@ func (s *Server) waitForSlot(c *conn) bool {
 func (s *Server) crowded(p *pool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return p.active >= p.maxConns/2
+	return p.active() >= p.row.Total/2
 }
 
-// ensureCapacityLocked reports whether there is room for c. To make room, it
-// may end another connection.
+// ensureCapacityLocked reports whether there is room for c. To make room, it may
+// end another connection: of the source with the most, so that a client that
+// connects often loses its own, the one that has waited longest for its client.
+// Those of Supers come last.
 func (s *Server) ensureCapacityLocked(c *conn) bool {
-	limit := c.pool.maxConns
+	p := c.pool
+	limit := p.row.Total
 	if s.isSuperLocked(c) {
-		limit += c.pool.reserved
+		limit += p.reserved
 	}
-	if c.pool.closing >= maxClosing {
+	switch {
+	case p.closing >= maxClosing:
 		return false
+	case p.active() < limit:
+		return true
 	}
-	return c.pool.active < limit || s.evictLocked(s.longestSilentLocked(c.pool, func(*conn) bool { return true }))
+	victim, ok := p.conns.Most()
+	if !ok {
+		victim, ok = p.supers.Most()
+	}
+	if ok {
+		victim.evictLocked()
+	}
+	return ok
 }
 
 // assignUser counts c as a connection of its credential's user. If that user
@@ -92,75 +115,47 @@ func (s *Server) ensureCapacityLocked(c *conn) bool {
 func (s *Server) assignUser(c *conn, id Identity) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.source, c.verified = source{user: true, uid: id.UID}, true
-	if s.Super(id.UID) {
+	if c.isEvicted {
+		return nil // it ends soon
+	}
+	c.uncountLocked()
+	c.source = source{user: true, uid: id.UID}
+	c.countLocked()
+	if s.Super(id.UID) || c.pool.conns.Held(c.source) <= c.pool.row.Share {
 		return nil
 	}
-	n := 0
-	sameUser := func(other *conn) bool { return other.verified && other.source == c.source }
-	for other := range s.conns {
-		if other.pool == c.pool && !other.isEvicted && sameUser(other) {
-			n++
-		}
-	}
-	if n <= c.pool.maxPerUser {
-		return nil
-	}
-	if s.evictLocked(s.longestSilentLocked(c.pool, func(other *conn) bool { return other != c && sameUser(other) })) {
+	if victim, ok := c.pool.conns.First(c.source); ok && victim != c {
+		victim.evictLocked()
 		return nil
 	}
 	return errs.New(errs.TooMany, "too many concurrent requests of this user").
-		WithHint("at most %d are answered concurrently; wait for an answer before sending the next request", c.pool.maxPerUser)
-}
-
-// longestSilentLocked returns the connection of p that should be closed first,
-// or nil. It considers only connections that wait for their client and for
-// which the function eligible returns true. It compares them by these criteria,
-// in this order:
-//
-//  1. Connections of a Super come last.
-//  2. Connections of the user or machine with the most connections come first.
-//     So a client that connects often loses its own connections.
-//  3. The connection that has waited longest comes first.
-func (s *Server) longestSilentLocked(p *pool, eligible func(*conn) bool) *conn {
-	count := map[source]int{}
-	for c := range s.conns {
-		if c.pool == p && !c.isEvicted {
-			count[c.source]++
-		}
-	}
-	var first *conn
-	before := func(a, b *conn) bool {
-		if x, y := s.isSuperLocked(a), s.isSuperLocked(b); x != y {
-			return y
-		}
-		if x, y := count[a.source], count[b.source]; x != y {
-			return x > y
-		}
-		return a.waitingSince.Before(b.waitingSince)
-	}
-	for c := range s.conns {
-		if c.pool == p && !c.isEvicted && !c.busy && eligible(c) && (first == nil || before(c, first)) {
-			first = c
-		}
-	}
-	return first
+		WithHint("at most %d are answered concurrently; wait for an answer before sending the next request", c.pool.row.Share)
 }
 
 // isSuperLocked reports whether the user of c is a Super.
 func (s *Server) isSuperLocked(c *conn) bool { return c.source.user && s.Super(c.source.uid) }
 
-// evictLocked ends c and counts it as closing. If c is nil, it does nothing and
-// returns false.
-func (s *Server) evictLocked(c *conn) bool {
-	if c == nil {
-		return false
+// countLocked begins to count c, which waits for its client.
+func (c *conn) countLocked() {
+	c.counts = c.pool.conns
+	if c.server.isSuperLocked(c) {
+		c.counts = c.pool.supers
 	}
+	c.counts.Hold(c.source, 1)
+	c.counts.Push(c.source, c)
+}
+
+func (c *conn) uncountLocked() {
+	c.counts.Remove(c.source, c)
+	c.counts.Hold(c.source, -1)
+}
+
+// evictLocked ends c and counts it as closing.
+func (c *conn) evictLocked() {
+	c.uncountLocked()
 	c.isEvicted = true
-	c.pool.active--
 	c.pool.closing++
 	c.interruptLocked()
-	return true
 }
 
 // release closes c and stops counting it.
@@ -171,7 +166,7 @@ func (s *Server) release(c *conn) {
 	if c.isEvicted {
 		c.pool.closing--
 	} else {
-		c.pool.active--
+		c.uncountLocked()
 	}
 	s.mu.Unlock()
 	c.pool.signal()

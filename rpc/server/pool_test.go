@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"schedrestd/internal/fdpass/unixconn"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
@@ -55,7 +56,7 @@ func closed(nc net.Conn) bool {
 func TestSilentConnectionsGiveWay(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
-			f := start(t, &Server{Handlers: map[message.Type]Handler{message.RequestPing: whoami}, MaxConns: 8,
+			f := start(t, &Server{Handlers: map[message.Type]Handler{message.RequestPing: whoami}, Conns: limit.DaemonConns.Of(8),
 				Super: func(uint32) bool { return false }, FrontTimeout: time.Hour})
 			var silent []net.Conn
 			for range 24 {
@@ -77,7 +78,7 @@ func TestSilentConnectionsGiveWay(t *testing.T) {
 // meantime.
 func TestAnsweredConnectionsStay(t *testing.T) {
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
-	f := start(t, &Server{MaxConns: 2, FrontTimeout: time.Hour, Super: func(uint32) bool { return false },
+	f := start(t, &Server{Conns: limit.DaemonConns.Of(2), FrontTimeout: time.Hour, Super: func(uint32) bool { return false },
 		Handlers: map[message.Type]Handler{message.RequestPing: func(ctx context.Context, r *Request) (message.Type, message.Body, error) {
 			arrived <- struct{}{}
 			<-proceed
@@ -132,7 +133,7 @@ func jwt(token string) message.Credential {
 func TestSessionsOfOneUser(t *testing.T) {
 	for name, limits := range map[string]struct{ conns, perUser, closed int }{"share": {100, 4, 8}, "all": {7, 100, 6}} {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, &Server{MaxConns: limits.conns, MaxPerUser: limits.perUser, Super: func(uint32) bool { return false }, Verify: asUser,
+			f := start(t, &Server{Conns: limit.DaemonConns.Of(limits.conns).WithShare(limits.perUser), Super: func(uint32) bool { return false }, Verify: asUser,
 				Persistent: map[message.Type]Handler{message.AccountingGetStats: func(context.Context, *Request) (message.Type, message.Body, error) {
 					return message.AccountingRC, &message.PersistRC{}, nil
 				}}})
@@ -174,7 +175,7 @@ func TestSessionsOfOneUser(t *testing.T) {
 // connections, even beyond the limit.
 func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
-	f := start(t, &Server{MaxPerUser: 3, Super: func(uid uint32) bool { return uid == 0 }, Verify: asUser,
+	f := start(t, &Server{Conns: limit.DaemonConns.WithShare(3), Super: func(uid uint32) bool { return uid == 0 }, Verify: asUser,
 		Handlers: map[message.Type]Handler{message.RequestPing: func(ctx context.Context, r *Request) (message.Type, message.Body, error) {
 			arrived <- struct{}{}
 			<-proceed
@@ -209,12 +210,12 @@ func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	}
 }
 
-// TestSuperGetsIn checks that a Super gets more than MaxConns connections to
+// TestSuperGetsIn checks that a Super gets more than the usual number of connections to
 // the UNIX socket, even while all existing connections are busy.
 func TestSuperGetsIn(t *testing.T) {
 	self := uint32(os.Getuid())
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
-	s := &Server{MaxConns: 2, FrontTimeout: time.Hour, Super: func(uid uint32) bool { return uid == self },
+	s := &Server{Conns: limit.DaemonConns.Of(2), FrontTimeout: time.Hour, Super: func(uid uint32) bool { return uid == self },
 		Handlers: map[message.Type]Handler{message.RequestPing: func(ctx context.Context, r *Request) (message.Type, message.Body, error) {
 			arrived <- struct{}{}
 			<-proceed
@@ -275,36 +276,49 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// TestLongestSilent checks the order in which connections that wait for their
-// clients are closed.
-func TestLongestSilent(t *testing.T) {
-	now := time.Now()
-	at := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
-	for _, tt := range []struct {
-		name string
-		list []conn
-		want int // -1 for none
-	}{
-		{"the one that was silent longest", []conn{{source: user(1), waitingSince: at(2)}, {source: user(2), waitingSince: at(1)}, {source: user(3), waitingSince: at(3)}}, 1},
-		{"one of the source with the most connections", []conn{{source: user(1), waitingSince: at(1)}, {source: user(2), waitingSince: at(2)}, {source: user(2), waitingSince: at(3)}}, 1},
-		{"not a busy one", []conn{{source: user(1), busy: true, waitingSince: at(1)}, {source: user(1), waitingSince: at(2)}}, 1},
-		{"busy ones count for their source", []conn{{source: user(1), busy: true}, {source: user(2), waitingSince: at(1)}, {source: user(1), waitingSince: at(2)}}, 2},
-		{"a Super's connections last", []conn{{source: user(0), waitingSince: at(1)}, {source: user(0), waitingSince: at(2)}, {source: user(2), waitingSince: at(3)}}, 2},
-		{"a Super's, if the others are busy", []conn{{source: user(0), waitingSince: at(2)}, {source: user(0), waitingSince: at(1)}, {source: user(2), busy: true}}, 1},
-		{"not one that is leaving", []conn{{source: user(1), waitingSince: at(1), isEvicted: true}, {source: user(2), waitingSince: at(2)}}, 1},
-		{"all are busy", []conn{{source: user(1), busy: true}, {source: user(2), busy: true}}, -1},
+// TestEvicted checks which connections that wait for their clients are closed to
+// make room. A script has the uids of the connections in the order in which they
+// began to wait, with "!" if a request is being answered. Root is a Super.
+func TestEvicted(t *testing.T) {
+	for _, tt := range []struct{ name, conns, want string }{
+		{"the one that was silent longest", "1 2 3", "0 1 2"},
+		{"one of the source with the most connections", "1 2 2", "1 0 2"},
+		{"not a busy one", "1! 1", "1"},
+		{"busy ones count for their source", "1! 2 1", "2 1"},
+		{"a Super's connections last", "0 0 2", "2 0 1"},
+		{"a Super's, if the others are busy", "0 0 2!", "0 1"},
+		{"all are busy", "1! 2!", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &Server{Super: func(uid uint32) bool { return uid == 0 }, conns: map[*conn]struct{}{}}
-			p := &pool{}
-			for i := range tt.list {
-				tt.list[i].pool = p
-				s.conns[&tt.list[i]] = struct{}{}
+			s := &Server{Super: func(uid uint32) bool { return uid == 0 }}
+			words := strings.Fields(tt.conns)
+			p := newPool(limit.DaemonConns.Of(len(words)))
+			var list []*conn
+			for _, word := range words {
+				near, far := net.Pipe()
+				t.Cleanup(func() { near.Close(); far.Close() })
+				uid, busy := strings.CutSuffix(word, "!")
+				c := &conn{server: s, nc: near, pool: p, source: user(uint32(uid[0] - '0'))}
+				c.countLocked()
+				if list = append(list, c); busy {
+					c.beginRequest()
+				}
 			}
-			s.conns[&conn{pool: &pool{}, source: user(1)}] = struct{}{} // belongs to another listener
-			got := s.longestSilentLocked(p, func(*conn) bool { return true })
-			if tt.want < 0 && got != nil || tt.want >= 0 && got != &tt.list[tt.want] {
-				t.Errorf("%+v", got)
+			var got []string
+			evicted := map[*conn]bool{}
+			for s.ensureCapacityLocked(&conn{server: s, pool: p, source: user(9)}) {
+				for i, c := range list {
+					if c.isEvicted && !evicted[c] {
+						evicted[c] = true
+						got = append(got, fmt.Sprint(i))
+						c := &conn{server: s, nc: c.nc, pool: p, source: user(9)} // takes the place, and is busy at once
+						c.countLocked()
+						c.beginRequest()
+					}
+				}
+			}
+			if got := strings.Join(got, " "); got != tt.want {
+				t.Errorf("closed in the order %q, want %q", got, tt.want)
 			}
 		})
 	}
@@ -313,7 +327,7 @@ func TestLongestSilent(t *testing.T) {
 // TestOriginOfLocalClients checks that a TCP connection from this machine is
 // attributed to the client's user, whichever loopback address the client uses.
 func TestOriginOfLocalClients(t *testing.T) {
-	f := start(t, &Server{FrontTimeout: time.Hour, MaxConns: 1})
+	f := start(t, &Server{FrontTimeout: time.Hour, Conns: limit.DaemonConns.Of(1)})
 	for _, from := range []string{"127.0.0.1:0", "127.7.7.7:0"} {
 		local, err := net.ResolveTCPAddr("tcp", from)
 		if err != nil {

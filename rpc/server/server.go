@@ -32,7 +32,6 @@ import (
 	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/internal/semaphore"
-	"schedrestd/internal/throttle"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/tlsconn"
@@ -57,8 +56,8 @@ type Server struct {
 	// own user. Both bundled daemons use Authority.Verify. If Verify is nil,
 	// tokens are refused.
 	Verify func(token, actAs string) (Identity, error)
-	// Super reports whether a user is a Super. A Super is exempt from
-	// MaxPerUser and from the limits on bytes in memory and on disk. If the
+	// Super reports whether a user is a Super. A Super is exempt from the share of
+	// Conns and from the limits on bytes in memory and on disk. If the
 	// function is nil, root and the user of this process are Supers, because
 	// they could stop the process anyway.
 	Super func(uid uint32) bool
@@ -76,13 +75,10 @@ type Server struct {
 
 	Oldest, Newest codec.Version // accepted protocol versions; 0 for all known ones
 
-	MaxConns     int           // per listener
-	MaxPerUser   int           // per user, except a Super
+	Conns        semaphore.Row // connections to each listener; zero: limit.DaemonConns
+	Bytes        semaphore.Row // bytes of requests in memory; zero: limit.DaemonRequestBytes
+	SpoolBytes   semaphore.Row // bytes of spooled answers on disk; zero: limit.DaemonSpoolBytes
 	MaxRequest   int           // bytes of one message, even if Limit permits more
-	MaxBytes     int           // bytes of all requests in memory, except those of a Super
-	MaxUserBytes int           // the same, per user
-	MaxSpool     int           // bytes of spooled answers on disk, except those of a Super
-	MaxUserSpool int           // the same, per user
 	SpoolDir     string        // directory of the unnamed files with spooled answers; "" for os.TempDir
 	FrontTimeout time.Duration // until the credential has arrived
 	BodyTimeout  time.Duration // from the credential's verification until the whole message has arrived
@@ -92,9 +88,8 @@ type Server struct {
 	requestBudget budget
 	spoolBudget   budget
 	arrivals      *rate.Buckets[uint32] // connections to UNIX sockets, by user
-	throttleOnce  sync.Once
-	logThrottle   throttle.Throttle[source] // use the method throttle
-	mu            sync.Mutex                // guards closing, listeners, conns, and the state of each pool and conn
+	lines         *limit.Lines          // about clients
+	mu            sync.Mutex            // guards closing, listeners, conns, and the state of each pool and conn
 	closing       bool
 	listeners     map[net.Listener]struct{}
 	conns         map[*conn]struct{}
@@ -150,20 +145,16 @@ func (s *Server) startLocked() {
 		if s.arrivals == nil {
 			s.arrivals = rate.NewBuckets[uint32](limit.DaemonArrivals)
 		}
+		s.lines = limit.NewLines(limit.ClientLines, s.log())
 		if s.Owner == nil {
 			s.Owner = func(uid uint32) uint32 { return uid }
 		}
 		if s.Super == nil {
 			s.Super = func(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 		}
-		s.requestBudget = newBudget(sized(limit.DaemonRequestBytes, s.MaxBytes, s.MaxUserBytes), s.Super, "large requests")
-		s.spoolBudget = newBudget(sized(limit.DaemonSpoolBytes, s.MaxSpool, s.MaxUserSpool), s.Super, "unread long answers")
+		s.requestBudget = newBudget(cmp.Or(s.Bytes, limit.DaemonRequestBytes), s.Super, "large requests")
+		s.spoolBudget = newBudget(cmp.Or(s.SpoolBytes, limit.DaemonSpoolBytes), s.Super, "unread long answers")
 	}
-}
-
-// sized returns a row with another total and another share, unless these are 0.
-func sized(row semaphore.Row, total, share int) semaphore.Row {
-	return row.Of(cmp.Or(total, row.Total)).WithShare(cmp.Or(share, row.Share))
 }
 
 // Shutdown stops accepting connections, answers the requests that have already
@@ -181,7 +172,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		c.interruptLocked()
 	}
 	s.mu.Unlock()
-	s.throttle().Flush()
+	s.lines.Flush()
 
 	done := make(chan struct{})
 	go func() { s.wg.Wait(); close(done) }()

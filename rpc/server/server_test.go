@@ -21,6 +21,7 @@ import (
 	"schedrestd/become/nss"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/fdpass/unixconn"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/socket"
 	"schedrestd/internal/socket/listener"
 	"schedrestd/internal/socket/sockettest"
@@ -423,7 +424,7 @@ func TestUnknownOutcomeIsNotAnswered(t *testing.T) {
 // unknown clients occupy all connection slots of the TCP listener. When these
 // clients have timed out, TCP must answer again.
 func TestSlotsAreOfAListener(t *testing.T) {
-	f := start(t, &Server{Handlers: map[message.Type]Handler{message.RequestPing: whoami}, MaxConns: 2, FrontTimeout: 200 * time.Millisecond})
+	f := start(t, &Server{Handlers: map[message.Type]Handler{message.RequestPing: whoami}, Conns: limit.DaemonConns.Of(2), FrontTimeout: 200 * time.Millisecond})
 	for range 4 {
 		f.dial(t, "tcp")
 	}
@@ -505,7 +506,7 @@ func TestLargeRequests(t *testing.T) {
 			}
 			return MaxSmall
 		},
-		MaxUserBytes: 500_000,
+		Bytes: limit.DaemonRequestBytes.WithShare(500_000),
 	})
 	for _, tt := range []struct {
 		name string

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/internal/limit"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
@@ -111,7 +112,7 @@ func TestSpooledAnswers(t *testing.T) {
 // TestUnreadAnswersAreBounded checks that a user who does not read long answers
 // gets no more of them. Other users must still get theirs.
 func TestUnreadAnswersAreBounded(t *testing.T) {
-	f := start(t, &Server{SpoolDir: t.TempDir(), MaxUserSpool: 100 << 20, Persistent: map[message.Type]Handler{message.AccountingGetJobs: jobLists}})
+	f := start(t, &Server{SpoolDir: t.TempDir(), SpoolBytes: limit.DaemonSpoolBytes.WithShare(100 << 20), Persistent: map[message.Type]Handler{message.AccountingGetJobs: jobLists}})
 	unread := ask(t, f, token, 80)
 	if _, err := unread.Read(make([]byte, 1)); err != nil { // the answer is being sent
 		t.Fatal(err)
@@ -207,7 +208,7 @@ func TestSpooledAnswersOfTheController(t *testing.T) {
 // lists on many connections, and does not read the answers, gets no more lists.
 // Other users must still get theirs.
 func TestUnreadAnswersOfTheControllerAreBounded(t *testing.T) {
-	f := start(t, &Server{SpoolDir: t.TempDir(), MaxUserSpool: 100 << 20, Handlers: map[message.Type]Handler{message.RequestJobInfo: controllerLists}})
+	f := start(t, &Server{SpoolDir: t.TempDir(), SpoolBytes: limit.DaemonSpoolBytes.WithShare(100 << 20), Handlers: map[message.Type]Handler{message.RequestJobInfo: controllerLists}})
 	unread := request(t, f, codec.V2411, token, 80)
 	if _, err := unread.Read(make([]byte, 1)); err != nil { // the answer is being sent
 		t.Fatal(err)
@@ -243,7 +244,7 @@ func TestSpoolWithoutDisk(t *testing.T) {
 	}
 	for name, dir := range map[string]string{"missing": filepath.Join(small, "none"), "full": small} {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, &Server{SpoolDir: dir, MaxUserBytes: 6 << 20, Super: func(uint32) bool { return false },
+			f := start(t, &Server{SpoolDir: dir, Bytes: limit.DaemonRequestBytes.WithShare(6 << 20), Super: func(uint32) bool { return false },
 				Persistent: map[message.Type]Handler{message.AccountingGetJobs: jobLists}})
 			// The server releases the memory a moment after the client has
 			// received the answer.

@@ -24,17 +24,15 @@ import (
 	"time"
 
 	"schedrestd/internal/keystate"
+	"schedrestd/internal/limit"
 )
 
 const (
 	// Lifetime is how long a key is kept.
 	Lifetime = 24 * time.Hour
 
-	// Slots is the maximum number of claims in a file.
+	// Slots is the maximum number of claims in a file (limit.IdempotencyKeys).
 	Slots = 65536
-
-	// MaxPerUser limits the claims of one user.
-	MaxPerUser = Slots / 8
 
 	// renewal is how long requests with the same key share one slot, if none of
 	// them is carried out. So clients that retry during an outage use few
@@ -167,7 +165,7 @@ func (s *Store) Claim(key, share, body [32]byte, workerClaims int) (uint64, keys
 		free -= int(s.next - s.live[0].number)
 	}
 	userClaims := s.users[share]
-	if free <= 0 || userClaims >= MaxPerUser || userClaims > 0 && userClaims >= free || workerClaims > 0 && workerClaims >= free {
+	if free <= 0 || userClaims >= limit.IdempotencyKeys.Share || userClaims > 0 && userClaims >= free || workerClaims > 0 && workerClaims >= free {
 		return 0, keystate.Full, nil, nil
 	}
 	now := s.now()

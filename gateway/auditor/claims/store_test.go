@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/internal/keystate"
+	"schedrestd/internal/limit"
 )
 
 // A memory is an in-memory File whose writes can fail.
@@ -381,6 +382,9 @@ func TestNotSynced(t *testing.T) {
 // together, or a worker that never stops claiming keys, must also leave slots
 // for others. When the claims expire, all slots must be free again.
 func TestBounds(t *testing.T) {
+	if Slots != limit.IdempotencyKeys.Total {
+		t.Errorf("the file has %d slots, the row %d", Slots, limit.IdempotencyKeys.Total)
+	}
 	f, c := &memory{space: -1}, &clock{now: startTime}
 	s := store(f, c, 1)
 	fill := func(user string, workerClaims func(mine int) int) (n int) {
@@ -398,11 +402,11 @@ func TestBounds(t *testing.T) {
 	total := 0
 	for user := range 7 {
 		n := fill(fmt.Sprint("user", user), noClaims)
-		if total += n; n != MaxPerUser {
-			t.Errorf("user %d has %d of %d", user, n, MaxPerUser)
+		if total += n; n != limit.IdempotencyKeys.Share {
+			t.Errorf("user %d has %d of %d", user, n, limit.IdempotencyKeys.Share)
 		}
 	}
-	if n := fill("eighth", noClaims); n != MaxPerUser/2 {
+	if n := fill("eighth", noClaims); n != limit.IdempotencyKeys.Share/2 {
 		t.Errorf("the eighth user has %d", n)
 	} else {
 		total += n

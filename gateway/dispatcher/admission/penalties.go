@@ -6,6 +6,7 @@ import (
 
 	"schedrestd/internal/limit"
 	"schedrestd/internal/penalty"
+	"schedrestd/internal/rate"
 	"schedrestd/ipc/work"
 )
 
@@ -13,13 +14,13 @@ import (
 // the source of a connection is known from the kernel, not from the worker.
 type penalties struct {
 	debts    *penalty.Table[Source]
-	rejected *penalty.Memory // hashes of rejected credentials
+	rejected *rate.Buckets[uint64] // by the hash of the credential
 	offences [penalty.Kinds]uint64
 	blocks   uint64
 }
 
 func newPenalties(rules penalty.Rules) penalties {
-	return penalties{debts: penalty.New[Source](limit.SourceDebts, rules), rejected: penalty.NewMemory(limit.RejectedCredentials)}
+	return penalties{debts: penalty.New[Source](limit.SourceDebts, rules), rejected: rate.NewBuckets[uint64](limit.RejectedCredentials)}
 }
 
 // BlockedFor returns how much longer the source of c is blocked, or 0.
@@ -44,7 +45,7 @@ func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential ui
 	case c.Exempt, c.Left:
 	case wait > 0: // a worker may have received c after the source was blocked
 		s.decide(Decision{Action: Pause, Conn: c, Wait: wait})
-	case kind != penalty.Auth || s.rejected.Add(credential):
+	case kind != penalty.Auth || s.rejected.Take(now, credential) == 0:
 		s.charge(now, c, kind)
 	}
 }
@@ -99,8 +100,8 @@ type Stats struct {
 func (s *State) Stats() Stats {
 	debts, evicted := s.debts.Len()
 	return Stats{
-		Slots: s.size, Held: s.size - s.queue.Free() + s.excused, Waiting: s.queue.Len(), Sources: s.queue.Keys(), Waited: s.waited,
-		Watching: s.watching.Total - s.watchers.Free(), WatchingMax: s.watching.Total,
+		Slots: s.size, Held: s.queue.Used() + s.excused, Waiting: s.queue.Len(), Sources: s.queue.Keys(), Waited: s.waited,
+		Watching: s.watchers.Used(), WatchingMax: s.watchers.Used() + s.watchers.Free(),
 		Offences: s.offences, Blocks: s.blocks, Debts: debts, Evicted: evicted,
 	}
 }

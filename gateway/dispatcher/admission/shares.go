@@ -20,7 +20,6 @@ const (
 type shares struct {
 	queue      *semaphore.Queue[Source, *Conn] // of slots
 	watchers   *semaphore.Queue[Source, *Conn] // of places for connections that have given up their slots; none waits
-	watching   semaphore.Row                   // of watchers
 	size       int                             // number of slots
 	limit      int                             // maximum number of slots of one source, even if no other source waits; 0: no limit
 	maxWaiting int                             // number of connections that can wait
@@ -31,8 +30,8 @@ type shares struct {
 }
 
 func newShares(c Config) *shares {
-	s := &shares{size: c.Slots, limit: c.PerSource, maxWaiting: limit.Waiting.Of(c.Waiting).Total, watching: limit.Watching.Of(c.Watching)}
-	s.watchers = semaphore.NewQueue[Source, *Conn](s.watching, nil)
+	s := &shares{size: c.Slots, limit: c.PerSource, maxWaiting: limit.Waiting.Of(c.Waiting).Total}
+	s.watchers = semaphore.NewQueue[Source, *Conn](limit.Watching.Of(c.Watching), nil)
 	s.queue = semaphore.NewQueue(limit.Slots.Of(c.Slots), func(_ Source, _ int, first *Conn) int {
 		if s.atLimit(first) {
 			return -1
@@ -71,7 +70,7 @@ func (s *shares) releaseSlot(c *Conn) {
 // beginWatch takes back the slot of c, which waits for a change, unless too many
 // connections do.
 func (s *shares) beginWatch(c *Conn) {
-	if c.holds != slot || s.watchers.Free() <= 0 || !c.Proxy && s.watchers.Held(c.Source) >= s.watching.Share {
+	if c.holds != slot || s.watchers.Free() <= 0 || !c.Proxy && s.watchers.AtShare(c.Source) {
 		return
 	}
 	c.holds = watchPlace

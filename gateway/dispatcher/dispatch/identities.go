@@ -22,12 +22,15 @@ import (
 // has the fewest pools.
 type identities struct {
 	onDemand
-	pools        map[identity]*pool.Pool
-	leaving      map[*pool.Pool]retirement          // retired pools whose worker still runs
-	places       *semaphore.Queue[uint32, identity] // a place is a pool of a user; the items are the identities that wait for one
-	waiting      map[identity]*pool.Queue           // connections of these identities
-	excess       int                                // places that pools of replaced configurations take; see updateExcess
-	waitingSince time.Time                          // when the first of the waiting identities began to wait
+	pools   map[identity]*pool.Pool
+	leaving map[*pool.Pool]retirement // retired pools whose worker still runs
+	// A place is a pool of a user; the items are the identities that wait for one.
+	// Pools of a replaced configuration don't count for their users, who would
+	// otherwise be locked out after a reload while old workers finish long answers.
+	places       *semaphore.Queue[uint32, identity]
+	waiting      map[identity]*pool.Queue // connections of these identities
+	excess       int                      // places that pools of replaced configurations take; see updateExcess
+	waitingSince time.Time                // when the first of the waiting identities began to wait
 	stopped      bool
 	timer        *time.Timer // of the next call of tend
 	tendDue      bool        // tend is scheduled to run as soon as possible
@@ -39,12 +42,7 @@ type identity struct{ uid, gid uint32 }
 
 func newIdentities(demand onDemand) *identities {
 	h := &identities{onDemand: demand, pools: map[identity]*pool.Pool{}, leaving: map[*pool.Pool]retirement{}, waiting: map[identity]*pool.Queue{}}
-	h.places = semaphore.NewQueue(limit.Identities.Of(h.Identities), func(uid uint32, held int, _ identity) int {
-		if h.atUserLimit(uid) {
-			return -1
-		}
-		return held
-	})
+	h.places = semaphore.NewQueue[uint32, identity](limit.Identities.Of(h.Identities), nil)
 	// This process has buffers for each worker, and there may be many workers.
 	// More frequent garbage collection limits the memory that they use. With a
 	// shared pool, Go's default is better: there are few buffers, and frequent
@@ -116,13 +114,6 @@ const (
 type retirement struct {
 	reason reason
 	at     time.Time
-}
-
-// atUserLimit reports whether the user uid has the maximum number of workers.
-// The workers of a replaced configuration don't count. Otherwise, after a
-// reload, a user would be locked out while old workers finish long answers.
-func (h *identities) atUserLimit(uid uint32) bool {
-	return h.places.Held(uid) >= limit.Identities.Of(h.Identities).Share
 }
 
 // updateExcess takes as many places as there are pools of replaced
@@ -267,7 +258,7 @@ type demand struct {
 func (h *identities) demand() *demand {
 	d := &demand{perUser: map[uint32]int{}}
 	for id := range h.waiting {
-		if h.atUserLimit(id.uid) {
+		if h.places.AtShare(id.uid) {
 			d.perUser[id.uid]++
 		} else {
 			d.anyUser++

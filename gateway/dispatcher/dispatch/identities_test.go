@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"schedrestd/gateway/dispatcher/pool"
+	"schedrestd/gateway/dispatcher/relay"
 	"schedrestd/ipc"
 )
 
@@ -22,7 +23,7 @@ func newTestIdentities(t *testing.T) *identities {
 	names.Send = func(ipc.Message, ...int) error { return errors.New("no resolver is running") }
 	t.Cleanup(set.Loop.Stop)
 	h := newIdentities(onDemand{Set: set, Options: Options{Switches: ipc.Switches{BecomeUser: true}, Identities: 8, WaitLimit: testTimeout, IdleLimit: testTimeout, Names: names, Log: log}})
-	h.gen = pool.NewGeneration(pool.Generation{Config: pool.Config{Workers: 1, Threads: 1, Connections: 8, WaitLimit: testTimeout, StartLimit: testTimeout, Log: log}})
+	h.gen = pool.NewGeneration(pool.Generation{Config: pool.Config{Workers: 1, Threads: 1, Connections: 8, WaitLimit: testTimeout, StartLimit: testTimeout, Quota: relay.NewQuota(1000, 1000), Log: log}})
 	return h
 }
 

@@ -110,7 +110,7 @@ func TestLostWorkersAreLimited(t *testing.T) {
 			names.Send = func(ipc.Message, ...int) error { return errors.New("no resolver is running") }
 			h := New(Options{Switches: switches, Identities: users, WaitLimit: testTimeout, IdleLimit: testTimeout, Names: names, Log: text}, set, nil)
 			set.Slots.Admit = h.Dispatch
-			g := pool.NewGeneration(pool.Generation{Config: pool.Config{Workers: 1, Threads: 1, Connections: users, WaitLimit: testTimeout, StartLimit: testTimeout, Log: text}})
+			g := pool.NewGeneration(pool.Generation{Config: pool.Config{Workers: 1, Threads: 1, Connections: users, WaitLimit: testTimeout, StartLimit: testTimeout, Quota: relay.NewQuota(1000, 1000), Log: text}})
 			switch h := h.(type) {
 			case *perConnection:
 				h.gen = g

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"schedrestd/gateway/dispatcher/admission"
-	"schedrestd/gateway/dispatcher/pool"
 	"schedrestd/internal/limit"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -62,43 +61,6 @@ func TestSourceOf(t *testing.T) {
 	} {
 		if tt.a == tt.b != tt.same {
 			t.Errorf("%s: %s and %s", tt.name, tt.a, tt.b)
-		}
-	}
-}
-
-// TestExcess checks that a source that opens too many TCP connections is
-// limited, except if it is exempt or a proxy. Other sources are not affected.
-func TestExcess(t *testing.T) {
-	rules := work.Admission{Exempt: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}, Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.2/32")}}
-	a := NewAcceptor(Options{Admission: rules}, nil, nil)
-	attribute := func(addr string, uid uint32) bool {
-		at, _ := netip.ParseAddr(addr)
-		return a.attribute(&pool.Connection{Connection: ipc.Connection{UID: uid}}, at, uid)
-	}
-	for _, tt := range []struct {
-		name, addr string
-		uid        uint32
-		want       bool
-	}{
-		{"an address", "192.0.2.3", ipc.NoID, true},
-		{"another address", "192.0.2.4", ipc.NoID, true},
-		{"an exempt address", "192.0.2.1", ipc.NoID, false},
-		{"a proxy", "192.0.2.2", ipc.NoID, false},
-		{"a local user", "127.0.0.1", 1001, true},
-		{"another local user", "127.0.0.1", 1002, true},
-		{"a UNIX socket, which the parent limits", "", 1003, false},
-	} {
-		if attribute(tt.addr, tt.uid) {
-			t.Errorf("%s: the first connection is closed", tt.name)
-		}
-		closed := false
-		for range 100 * int(limit.Arrivals.Burst) {
-			if closed = attribute(tt.addr, tt.uid); closed {
-				break
-			}
-		}
-		if closed != tt.want {
-			t.Errorf("%s: closed %v", tt.name, closed)
 		}
 	}
 }

@@ -19,6 +19,8 @@ type counters struct {
 
 	replaced uint64 // workers that kept connections that were gone
 
+	lost uint64 // workers of lazy pools that failed or did not start
+
 	// Workers: started, exited as intended, exited unexpectedly, killed by the
 	// dispatcher, killed by their sandbox.
 	started, done, died, killed, violated uint64
@@ -39,6 +41,11 @@ func (c *counters) countTurnedAway(status int) {
 	default:
 		c.unidentified++
 	}
+}
+
+// turnedAway returns the number of connections that were turned away.
+func (c *counters) turnedAway() uint64 {
+	return c.unidentified + c.forbidden + c.blocked + c.unavailable
 }
 
 // logCounters logs the counters of connections and of workers.

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"schedrestd/gateway/dispatcher/relay"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -33,8 +34,7 @@ type Config struct {
 	WaitLimit   time.Duration // a connection that no worker takes within this time is turned away
 	PingTimeout time.Duration // a worker that does not answer a Ping within this time is killed
 	RetireLimit time.Duration // after this time, a retired worker that still has connections is asked to finish
-	LogBurst    int           // lines that a worker may log at once
-	LogRate     int           // lines that a worker may log per second
+	Quota       *relay.Quota  // limits the lines that workers may log (Quota.Of)
 	DialBurst   int           // connections to daemons that a worker may request at once
 	DialRate    int           // connections to daemons that a worker may request per second
 	Log         *slog.Logger

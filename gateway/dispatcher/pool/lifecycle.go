@@ -41,7 +41,7 @@ func (p *Pool) fill(at *place) {
 	default:
 		p.running++
 		spec := workerSpec{client: p.waitingClient(), threads: p.threads(at.number), requests: p.requests(at.number),
-			quota: p.quotas.Of(p.identity.UID, at.number, float64(p.LogBurst), float64(p.LogRate))}
+			quota: p.Quota.Of(p.identity.UID, at.number)}
 		go p.runWorker(at, spec)
 	}
 }

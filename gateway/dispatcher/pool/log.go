@@ -3,20 +3,33 @@ package pool
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"schedrestd/gateway/dispatcher/process"
 )
+
+// The kinds of events that users can cause without limit. Slots.lines limits the log
+// lines about each, so that they can't fill the disk; counters have the numbers.
+const (
+	refusedLines = "connection refused"
+	blockedLines = "source blocked"
+	failureLines = "worker failed"
+	routineLines = "routine event"
+)
+
+// mayLog reports whether another line about an event of this kind may be logged.
+func (s *Slots) mayLog(kind string) bool { return s.lines.Take(time.Now(), kind) == 0 }
 
 // logFailure logs that a worker failed or could not start. In lazy pools, it
 // limits the number of lines: users can cause any number of failures by killing
 // their own workers or by reaching their process limit.
 func (p *Pool) logFailure(level slog.Level, msg string, attrs ...any) {
-	if p.failures != nil {
-		n, ok := p.failures.add()
-		if !ok {
+	if p.Lazy {
+		p.Slots.counts.lost++
+		if !p.Slots.mayLog(failureLines) {
 			return
 		}
-		attrs = append(attrs, "workers_lost_so_far", n)
+		attrs = append(attrs, "workers_lost_so_far", p.Slots.counts.lost)
 	}
 	p.Log.Log(context.Background(), level, msg, attrs...)
 }
@@ -36,10 +49,7 @@ func (p *Pool) logRoutine(msg string, attrs ...any) {
 		p.Log.Debug(msg, attrs...)
 		return
 	}
-	if p.routine != nil {
-		if _, ok := p.routine.add(); !ok {
-			return
-		}
+	if !p.Lazy || p.Slots.mayLog(routineLines) {
+		p.Log.Info(msg, attrs...)
 	}
-	p.Log.Info(msg, attrs...)
 }

@@ -5,7 +5,6 @@ import (
 
 	"schedrestd/gateway/dispatcher/admission"
 	"schedrestd/gateway/dispatcher/process"
-	"schedrestd/gateway/dispatcher/relay"
 	"schedrestd/internal/semaphore"
 	"schedrestd/security"
 )
@@ -19,11 +18,6 @@ type Set struct {
 
 	pools  map[*Pool]struct{}
 	closed bool
-	quotas relay.Quotas // limits the lines that workers may log
-
-	// Counts of events in all lazy pools. The log lines about these events are
-	// limited, because users can start and end the workers of these pools.
-	failures, routine *limitedCount
 
 	outputs *semaphore.Semaphore[uint32] // processes that read output, by the uid of their user
 }
@@ -43,8 +37,6 @@ type Pool struct {
 
 	gen      *Generation
 	identity security.Identity // identity of all workers; workers with the same identity may share anything that they have seen
-	failures *limitedCount     // Set.failures if the pool is lazy; nil: each worker that fails is logged
-	routine  *limitedCount     // Set.routine if the pool is lazy; nil: each event is logged
 	started  func(error)       // see Set.Start
 
 	workers         map[uint32]*worker

@@ -12,8 +12,7 @@ import (
 // must be set before the first pool starts.
 func NewSet(o Options) *Set {
 	l := NewLoop()
-	s := &Set{Loop: l, Slots: newSlots(o, l), pools: map[*Pool]struct{}{}, Done: make(chan struct{}),
-		failures: newLimitedCount(), routine: newLimitedCount(), outputs: semaphore.New[uint32](limit.OutputProcesses)}
+	s := &Set{Loop: l, Slots: newSlots(o, l), pools: map[*Pool]struct{}{}, Done: make(chan struct{}), outputs: semaphore.New[uint32](limit.OutputProcesses)}
 	s.Slots.checkSilent = func() { s.each((*Pool).excuseUnresponsive) }
 	go l.Run()
 	return s
@@ -32,9 +31,6 @@ func (s *Set) Start(p *Pool, started func(error)) {
 		return
 	}
 	s.pools[p] = struct{}{}
-	if p.Lazy {
-		p.failures, p.routine = s.failures, s.routine
-	}
 	p.start(started)
 }
 

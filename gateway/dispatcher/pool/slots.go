@@ -25,8 +25,7 @@ type Slots struct {
 	kernel      *sockdiag.Socket                                          // for looking up connections; nil before SetKernel
 	checkSilent func()                                                    // reports workers that do not answer; see Pool.excuseSilent
 
-	turnedAway *limitedCount // counts connections that were turned away
-	blocked    *limitedCount // counts blocked sources
+	lines      *rate.Buckets[string] // limits log lines; see mayLog
 	counts     counters
 	totals     totals
 	lastNumber uint64       // the last Connection.ID
@@ -50,7 +49,7 @@ type Options struct {
 func newSlots(o Options, l *Loop) *Slots {
 	a := o.Admission
 	s := &Slots{Loop: l, log: o.Log, totals: newTotals(o.Metrics), answers: rate.New(limit.RefusalAnswers, time.Now()),
-		turnedAway: newLimitedCount(), blocked: newLimitedCount(),
+		lines:  rate.NewBuckets[string](limit.EventLines),
 		Answer: func(*Connection, int, time.Duration) {}, checkSilent: func() {},
 		State: admission.New(admission.Config{Slots: o.Connections, PerSource: o.PerSource, Waiting: o.Waiting, Watching: o.Watching, WaitLimit: o.WaitLimit,
 			Penalties: penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{
@@ -101,9 +100,9 @@ func (s *Slots) carryOut(d admission.Decision, c *Connection) {
 	case admission.Pause:
 		_ = c.holder.TrySend(&work.Pause{ID: c.ID, Seconds: seconds(d.Wait)})
 	case admission.Report:
-		if total, ok := s.blocked.add(); ok {
+		if s.mayLog(blockedLines) {
 			s.log.Warn("source blocked", "source", c.Source.String(), "listener", c.Listener,
-				"last", d.Offence.String(), "pause", d.Wait, "blocks_so_far", total, "hint", c.exemption())
+				"last", d.Offence.String(), "pause", d.Wait, "blocks_so_far", s.Stats().Blocks, "hint", c.exemption())
 		}
 	}
 }
@@ -155,8 +154,8 @@ func (s *Slots) turnAway(c *Connection, status int, retryAfter time.Duration, re
 		s.Answer(c, status, retryAfter)
 	}
 	fdpass.Close(c.FD)
-	if total, ok := s.turnedAway.add(); ok {
-		s.log.Warn("connection refused", "listener", c.Listener, "peer", c.peer(), "because", reason, "refused_so_far", total)
+	if s.mayLog(refusedLines) {
+		s.log.Warn("connection refused", "listener", c.Listener, "peer", c.peer(), "because", reason, "refused_so_far", s.counts.turnedAway())
 	}
 }
 

@@ -41,7 +41,7 @@ func newTestPool(t *testing.T, change func(*testPool)) *testPool {
 	s := running(t, Options{Connections: 10, WaitLimit: hour, Log: text})
 	parent := fakeparent.New(t, relay.Text(io.Discard))
 	s.Starter = parent.Starter
-	config := Config{Workers: 2, Connections: 10, Threads: 2, StartLimit: hour, WaitLimit: hour, PingTimeout: hour, RetireLimit: hour, LogBurst: 1000, LogRate: 1000, DialBurst: 1, DialRate: 1, Log: text}
+	config := Config{Workers: 2, Connections: 10, Threads: 2, StartLimit: hour, WaitLimit: hour, PingTimeout: hour, RetireLimit: hour, Quota: relay.NewQuota(1000, 1000), DialBurst: 1, DialRate: 1, Log: text}
 	config.Setup.Limits.Drain = hour
 	g := NewGeneration(Generation{ID: 1, Config: config, Audit: unaudited{},
 		Provision: func(*work.WorkerChannel, *ipc.Channel) error { return nil }})

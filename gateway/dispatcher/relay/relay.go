@@ -14,9 +14,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"maps"
 	"strings"
-	"sync"
 	"time"
 
 	"schedrestd/internal/limit"
@@ -119,41 +117,12 @@ func readLine(in *bufio.Reader) (string, error) {
 	return strings.TrimSuffix(text, "\n"), err
 }
 
-// A Quota limits the log lines of a process and of the processes that replace
-// it later. The replacements get only the rest of the quota.
+// A Quota limits the log lines of a process and of the processes that replace it
+// later. The replacements get only the rest of the quota.
 type Quota struct {
-	mu    sync.Mutex // guards the buckets, which the loop of package pool may also read
-	lines *rate.Bucket
-	bytes *rate.Bucket
+	bytes *rate.Buckets[place]
+	of    place
 }
-
-// NewQuota returns a Quota that permits the given number of lines at once, and
-// perSecond more each second.
-func NewQuota(lines, perSecond float64) *Quota {
-	now := time.Now()
-	return &Quota{lines: rate.New(limit.LogLines.Of(lines, perSecond), now),
-		bytes: rate.New(limit.LogBytes.Of(limit.LogLineSize*lines, limit.LogLineSize*perSecond), now)}
-}
-
-// admit reports whether the quota permits a line of size bytes. If so, admit
-// deducts the line from the quota.
-func (q *Quota) admit(size int, now time.Time) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.lines.Take(now, 1) && q.bytes.Take(now, float64(size))
-}
-
-// isFull reports whether the quota is completely unused. Such a quota can be
-// dropped, because a new one permits the same.
-func (q *Quota) isFull(now time.Time) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.lines.IsFull(now) && q.bytes.IsFull(now)
-}
-
-// A Quotas holds the log quotas of all workers, by user and by place in the
-// user's pool. It must be used in only one goroutine.
-type Quotas struct{ quotas map[place]*Quota }
 
 // A place identifies the i-th worker of the user uid, and later the worker that
 // replaces it.
@@ -162,24 +131,17 @@ type place struct {
 	i   int
 }
 
-// maxQuotas is the number of quotas at which Of drops unused quotas before it
-// adds another.
-const maxQuotas = 1000
+// NewQuota returns a Quota that permits the given number of lines at once, and
+// perSecond more each second.
+func NewQuota(lines, perSecond float64) *Quota {
+	return &Quota{bytes: rate.NewBuckets[place](limit.LogBytes.Of(limit.LogLineSize*lines, limit.LogLineSize*perSecond))}
+}
 
-// Of returns the quota of the i-th worker of the user uid.
-func (qs *Quotas) Of(uid uint32, i int, lines, perSecond float64) *Quota {
-	key := place{uid, i}
-	if q := qs.quotas[key]; q != nil {
-		return q
-	}
-	if len(qs.quotas) >= maxQuotas {
-		now := time.Now()
-		maps.DeleteFunc(qs.quotas, func(_ place, q *Quota) bool { return q.isFull(now) })
-	}
-	if qs.quotas == nil {
-		qs.quotas = map[place]*Quota{}
-	}
-	q := NewQuota(lines, perSecond)
-	qs.quotas[key] = q
-	return q
+// Of returns another Quota like q, for the i-th worker of the user uid.
+func (q *Quota) Of(uid uint32, i int) *Quota { return &Quota{q.bytes, place{uid, i}} }
+
+// admit reports whether the quota permits a line of size bytes. If so, admit
+// deducts the line from the quota.
+func (q *Quota) admit(size int, now time.Time) bool {
+	return q.bytes.TakeN(now, q.of, float64(max(size, limit.LogLineSize))) == 0
 }

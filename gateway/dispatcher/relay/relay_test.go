@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"os"
 	"regexp"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/printable"
 	"strings"
 	"testing"
@@ -109,29 +110,20 @@ func BenchmarkRelayedLine(b *testing.B) {
 	}
 }
 
-// TestQuotas checks that the next worker in the same place gets the same quota,
-// and that unused quotas are dropped.
-func TestQuotas(t *testing.T) {
-	var qs Quotas
-	for range 10 {
-		if !qs.Of(1, 0, 10, 10).admit(1, time.Now()) {
+// TestQuota checks that the next worker in the same place gets the same quota,
+// that a long line counts as several, and a short one as much as a usual one.
+func TestQuota(t *testing.T) {
+	all, now := NewQuota(10, 10), time.Now()
+	for range 8 {
+		if !all.Of(1, 0).admit(1, now) {
 			t.Fatal("a line within the quota is refused")
 		}
 	}
-	again := qs.Of(1, 0, 10, 10).admit(1, time.Now())
-	sibling := qs.Of(1, 1, 10, 10).admit(1, time.Now())
-	other := qs.Of(2, 0, 10, 10).admit(1, time.Now())
-	if again || !sibling || !other {
-		t.Errorf("after its lines: %t, its sibling %t, another's %t", again, sibling, other)
-	}
-	for _, q := range qs.quotas {
-		full := NewQuota(10, 10) // as the quota is after a while
-		q.lines, q.bytes = full.lines, full.bytes
-	}
-	for uid := range uint32(maxQuotas) {
-		qs.Of(100+uid, 0, 10, 10)
-	}
-	if qs.quotas[place{1, 0}] != nil || len(qs.quotas) > maxQuotas {
-		t.Errorf("%d quotas", len(qs.quotas))
+	long := all.Of(1, 0).admit(2*limit.LogLineSize, now)
+	again := all.Of(1, 0).admit(1, now)
+	sibling := all.Of(1, 1).admit(1, now)
+	other := all.Of(2, 0).admit(1, now)
+	if !long || again || !sibling || !other {
+		t.Errorf("a long line: %t, after all its lines: %t, its sibling %t, another's %t", long, again, sibling, other)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/limit"
+	"schedrestd/internal/semaphore"
 )
 
 // The type accounts looks up the users of verified tokens. It remembers for a
@@ -26,7 +27,8 @@ type accounts struct {
 	known    map[string]account
 	unknown  map[string]time.Time // names that no user has, and until when this is remembered
 	searches map[searchKey]*search
-	pending  map[string]int // number of searches by turn
+
+	pending *semaphore.Semaphore[string] // searches, by turn
 }
 
 // An account is a user that exists, or has existed.
@@ -60,7 +62,7 @@ const maxUnknown = 1000 // a full cache is cleared
 
 func newAccounts(lookup func(ctx context.Context, name, turn string) (uint32, error)) *accounts {
 	return &accounts{lookup: lookup, now: time.Now, known: map[string]account{}, unknown: map[string]time.Time{},
-		searches: map[searchKey]*search{}, pending: map[string]int{}}
+		searches: map[searchKey]*search{}, pending: semaphore.New[string](limit.AccountSearches)}
 }
 
 var (
@@ -92,6 +94,7 @@ func (a *accounts) begin(key searchKey) (*search, account, error) {
 	defer a.mu.Unlock()
 	now := a.now()
 	last, known := a.known[key.name]
+	place := a.pending.Empty(key.turn)
 	switch s := a.searches[key]; {
 	case known && now.Before(last.fresh):
 		return nil, last, nil
@@ -99,7 +102,7 @@ func (a *accounts) begin(key searchKey) (*search, account, error) {
 		return nil, account{}, errNoUser
 	case s != nil:
 		return s, account{}, nil
-	case a.pending[key.turn] < limit.AccountSearches.Share:
+	case place.Grow(1):
 	case known && now.Before(last.until):
 		return nil, last, nil
 	default:
@@ -107,21 +110,18 @@ func (a *accounts) begin(key searchKey) (*search, account, error) {
 	}
 	s := &search{done: make(chan struct{})}
 	a.searches[key] = s
-	a.pending[key.turn]++
-	go a.search(key, s) // other requests may wait for the result when the client of this one has gone
+	go a.search(key, s, place) // other requests may wait for the result when the client of this one has gone
 	return s, account{}, nil
 }
 
 // search looks a user up. The look-up has a time limit.
-func (a *accounts) search(key searchKey, s *search) {
+func (a *accounts) search(key searchKey, s *search, place *semaphore.Place[string]) {
 	uid, err := a.lookup(context.Background(), key.name, key.turn)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	defer close(s.done)
 	delete(a.searches, key)
-	if a.pending[key.turn]--; a.pending[key.turn] == 0 {
-		delete(a.pending, key.turn)
-	}
+	place.Release()
 	now := a.now()
 	switch last, known := a.known[key.name]; {
 	case err == nil:

@@ -88,7 +88,7 @@ func (a changes) Intend(ctx context.Context, change rest.Change) (func(rest.Resu
 		report, err = a.intend(ctx, change, limited, errUnrecorded)
 		keyErr, isKeyErr := errors.AsType[*rest.KeyError](err)
 		if isKeyErr && !limited {
-			a.bytes.TakeN(time.Now(), user, -size) // give back: nothing was added to the log
+			a.bytes.Charge(time.Now(), user, -size) // give back: nothing was added to the log
 		}
 		if isKeyErr && keyErr.State != keystate.NotDone {
 			return nil, err

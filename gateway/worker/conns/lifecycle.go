@@ -27,7 +27,7 @@ func NewTable(a work.Admission, counts *count.Counters, send func(ipc.Message) e
 		requests:  map[*Request]struct{}{},
 		admitted:  map[*Request]struct{}{},
 		forwarded: penalty.New[netip.Addr](limit.ForwardedDebts, rules),
-		rejected:  penalty.NewMemory(limit.ForwardedCredentials),
+		rejected:  rate.NewBuckets[uint64](limit.RejectedCredentials),
 		reports:   rate.New(limit.OffenceReports, time.Now()),
 		lines:     rate.New(limit.OffenceLines, time.Now()),
 	}

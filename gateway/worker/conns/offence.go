@@ -47,9 +47,7 @@ func (t *Table) reportLocked(c *Conn, kind work.OffenceKind, credential uint64) 
 // rejection. A client that repeats a rejected credential gets no penalty,
 // because it is not guessing.
 func (t *Table) Reject(credential uint64) (first bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.rejected.Add(credential)
+	return t.rejected.Take(time.Now(), credential) == 0
 }
 
 // OffendForwarded records that a credential of a source behind a proxy was

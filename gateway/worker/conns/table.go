@@ -65,7 +65,7 @@ type Table struct {
 	retired, draining, stopping bool
 
 	forwarded *penalty.Table[netip.Addr] // sources behind proxies, which the dispatcher can't tell apart
-	rejected  *penalty.Memory            // credentials that were answered 401
+	rejected  *rate.Buckets[uint64]      // credentials that were answered 401, by their hashes
 	reports   *rate.Bucket               // limits reports of offences
 	lines     *rate.Bucket               // limits log lines about offences
 }

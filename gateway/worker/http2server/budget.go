@@ -159,6 +159,5 @@ func (b *budget) close(stream uint32) {
 // spend subtracts cost from the budget, adds what the budget has gained since
 // the last call, and reports whether the budget was sufficient.
 func (b *budget) spend(now time.Time, cost int) bool {
-	b.bucket.Charge(now, float64(cost)-float64(b.earned.Swap(0))) // credit above the burst is lost
-	return b.bucket.Tokens(now) >= 0
+	return b.bucket.Charge(now, float64(cost)-float64(b.earned.Swap(0))) == 0 // credit above the burst is lost
 }

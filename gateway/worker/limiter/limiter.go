@@ -4,6 +4,7 @@
 package limiter
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"schedrestd/gateway/worker/conns"
 	"schedrestd/gateway/worker/proxy"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
 	"schedrestd/internal/semaphore"
 	"schedrestd/ipc/work"
@@ -24,9 +26,9 @@ import (
 type Limiter struct {
 	Config
 	proxies proxy.Proxies
-	places  *semaphore.Semaphore[string]
-	rates   *rate.Buckets[string]
-	parked  *parking // requests that wait for a change
+	places  *semaphore.Semaphore[string] // a request has no key before its user is known
+	rates   *rate.Buckets[string]        // nil: no limit
+	parked  *parking                     // requests that wait for a change
 }
 
 var (
@@ -45,12 +47,16 @@ const shortenDelay = 200 * time.Millisecond
 
 // New returns a Limiter.
 func New(c Config) *Limiter {
+	a, requests := c.Setup.Admission, limit.Requests.Of(cmp.Or(int(c.Setup.Requests), 1<<30))
+	requests.Wait = c.Setup.Limits.Call
 	l := &Limiter{
 		Config:  c,
-		proxies: proxy.Proxies{Admission: c.Setup.Admission},
-		places:  newPlaces(c.Setup.Requests, c.Setup.Limits.Call),
-		rates:   newRates(c.Setup.Admission),
+		proxies: proxy.Proxies{Admission: a},
+		places:  semaphore.New[string](requests),
 		parked:  newParking(c.Setup),
+	}
+	if a.Rate > 0 {
+		l.rates = rate.NewBuckets[string](limit.UserRequests.Of(max(1, float64(a.Burst)), float64(a.Rate)))
 	}
 	l.places.OnSlow(shortenDelay, l.Table.Shorten)
 	return l

@@ -19,7 +19,6 @@ import (
 type parking struct {
 	mu    sync.Mutex                              // guards queue and the field gone of its items
 	queue *semaphore.Queue[string, *parkingPlace] // its items are the requests that can be stopped
-	row   semaphore.Row
 }
 
 // A parkingPlace is the place of a request in a parking.
@@ -32,7 +31,7 @@ type parkingPlace struct {
 
 func newParking(s *work.Setup) *parking {
 	row := limit.Parked.Of(max(1, int(s.Watching), int(s.Requests)/2))
-	return &parking{queue: semaphore.NewQueue[string, *parkingPlace](row, nil), row: row}
+	return &parking{queue: semaphore.NewQueue[string, *parkingPlace](row, nil)}
 }
 
 // acquire takes a place, or returns nil. It may call the function stop of another
@@ -44,7 +43,7 @@ func (k *parking) acquire(user string, stop func()) *parkingPlace {
 	if k.queue.Free() <= 0 {
 		displaced, _ = k.queue.Most()
 	}
-	if held >= k.row.Share || k.queue.Free() <= 0 && (displaced == nil || k.queue.Held(displaced.user) < held+2) {
+	if k.queue.AtShare(user) || k.queue.Free() <= 0 && (displaced == nil || k.queue.Held(displaced.user) < held+2) {
 		k.mu.Unlock()
 		return nil
 	}
@@ -82,7 +81,7 @@ func (k *parking) removeLocked(p *parkingPlace) {
 func (k *parking) count() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.row.Total - k.queue.Free()
+	return k.queue.Used()
 }
 
 // release takes the place of p back.

@@ -7,25 +7,10 @@ import (
 	"schedrestd/gateway/worker/conns"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
-	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 )
 
-// newPlaces returns the semaphore that limits concurrent requests. Each request
-// takes a place. When the user of the request is known, the place is assigned
-// to that user. A user who holds half of all places gets no more while other
-// users wait.
-func newPlaces(requests uint32, patience time.Duration) *semaphore.Semaphore[string] {
-	n := int(requests)
-	if n == 0 {
-		n = 1 << 30 // no limit
-	}
-	row := limit.Requests.Of(n)
-	row.Wait = patience
-	return semaphore.New[string](row)
-}
-
-// A place is a request's place in the semaphore that newPlaces returns.
+// A place is a request's place among those in progress.
 type place struct {
 	*semaphore.Place[string]
 	limiter *Limiter

@@ -26,8 +26,8 @@ func TestDropsAreLimited(t *testing.T) {
 		s.sync(func() { s.Drop(c, Unavailable, "of this test") })
 		client.Close()
 	}
-	if n := strings.Count(log.String(), "\n"); n < 50 || n > 1000 || s.turnedAway.n != 2000 {
-		t.Errorf("%d lines about %d events", n, s.turnedAway.n)
+	if n := strings.Count(log.String(), "\n"); n < 50 || n > 1000 || s.counts.turnedAway() != 2000 {
+		t.Errorf("%d lines about %d events", n, s.counts.turnedAway())
 	}
 }
 
@@ -35,7 +35,7 @@ func TestDropsAreLimited(t *testing.T) {
 // workers are also limited, because users can cause any number of such events.
 func TestRoutineIsLimited(t *testing.T) {
 	p, log := idle(t, testTimeout)
-	p.routine = newLimitedCount()
+	p.Lazy = true
 	for range 1000 {
 		p.logRoutine("worker ready")
 	}
@@ -48,7 +48,7 @@ func TestRoutineIsLimited(t *testing.T) {
 // ending many of their own workers.
 func TestAlarmsAreNotLimited(t *testing.T) {
 	p, log := idle(t, testTimeout)
-	p.failures = newLimitedCount()
+	p.Lazy = true
 	for range 1000 {
 		p.logFailure(slog.LevelError, "worker exited unexpectedly")
 		p.alarm(process.WorkerViolation)
