@@ -32,7 +32,9 @@ func TestScript(t *testing.T) {
 		{name: "a job in accounting", job: "30", status: 200, want: old},
 		{name: "a job in accounting, without the scope", job: "30", scopes: "compute.read", status: 404, want: "there is no"},
 		{name: "accounting without its script", job: "31", status: 404, want: "no longer kept"},
-		{name: "another user's", job: "7", change: func(f *fake) { f.callErrs = map[string]error{"script": errs.New(errs.Denied, "access denied").WithNumber(2010)} }, status: 403},
+		{name: "another user's", job: "7", change: func(f *fake) {
+			f.callErrs = map[string]error{"script": errs.New(errs.Denied, "access denied").WithNumber(2010)}
+		}, status: 403},
 		{name: "the controller is not reached", job: "7", change: func(f *fake) { f.callErrs = map[string]error{"script": errs.New(errs.Unavailable, "no controller")} }, status: 503},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
