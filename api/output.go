@@ -14,11 +14,15 @@ type OutputParams struct {
 	Job    model.JobSelection
 	Tail   uint32 // number of lines; 0 for all
 	Follow bool
+	Step   model.Opt[uint32] // unset for the batch script
 }
 
 // OutputEnded is the reason in the last event of a stream that ends because the job
 // has ended. Any other reason means that the client should come back.
 const OutputEnded = "the job has ended"
+
+// maxStep is the greatest number of a step (SLURM_MAX_NORMAL_STEP_ID).
+const maxStep = 0xfffffff0
 
 // maxTail is the maximum number of lines from the end of a file.
 const maxTail = 100_000
@@ -34,10 +38,22 @@ func tailLines() schema.Type[uint32] {
 	})
 }
 
+// stepNumber returns the type of the number of a step.
+func stepNumber() schema.Type[model.Opt[uint32]] {
+	return asText(func(s string) (model.Opt[uint32], error) {
+		n, err := strconv.ParseUint(s, 10, 32)
+		if err != nil || n > maxStep {
+			return model.Opt[uint32]{}, fmt.Errorf("expected the number of a step, got %q", schema.Shorten(s))
+		}
+		return model.Some(uint32(n)), nil
+	})
+}
+
 var outputParams = schema.Object("", func() schema.Fields[OutputParams] {
 	return schema.Fields[OutputParams]{
 		schema.F("job_id", oneJob, func(p *OutputParams) *model.JobSelection { return &p.Job }, "Job id; \"12_3\" for a task, \"12+1\" for a component", schema.Required(0)),
 		schema.F("tail", tailLines, func(p *OutputParams) *uint32 { return &p.Tail }, "Begin with this many lines before the end"),
+		schema.F("step", stepNumber, func(p *OutputParams) *model.Opt[uint32] { return &p.Step }, "Number of a step, whose file accounting names (from Slurm 25.05 on), instead of the batch script"),
 		schema.F("follow", boolText, func(p *OutputParams) *bool { return &p.Follow }, "Wait for more until the job has ended"),
 	}
 })
@@ -82,6 +98,23 @@ var GetJobScript = declare(scope.ComputeRead, scriptParams, Endpoint{
 	Description: "The controller gives the script to the user of the job and to operators. After the job has ended, it is in accounting, if the site keeps scripts there (`AccountingStoreFlags=job_script`).",
 	AnswerDoc:   "The script, as it was submitted",
 })
+
+// StepOutput returns the paths of a step's standard output and of its error output, as
+// accounting has them. A path is "" if there is none, or if accounting does not have it.
+func StepOutput(j *model.AccountingJob, step uint32) (stdout, stderr string) {
+	row := &AccountingJobRow{AccountingJob: j, Records: new(Records)}
+	for i := range j.Steps {
+		if s := (&AccountingStepRow{&j.Steps[i], row}); s.StepID.Step == model.Some(step) {
+			if s.StdOut != "" {
+				stdout = accountingStepPath(s, s.StdOut)
+			}
+			if stderr = stdout; s.StdErr != "" {
+				stderr = accountingStepPath(s, s.StdErr)
+			}
+		}
+	}
+	return stdout, stderr
+}
 
 // Stdout returns the path of a job's standard output. It returns "" if there is
 // none.

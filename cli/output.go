@@ -44,13 +44,15 @@ file.`,
 	f.BoolVarP(&file.Errors, "errors", "e", false, "print the error output, if it is in a file of its own")
 	f.Uint32VarP(&file.Tail, "tail", "n", 0, "begin with the last `LINES` lines, at most 100000; 0 for the whole file")
 	f.BoolVar(&file.Script, "script", false, "print the batch script, instead of the output")
-	for _, other := range []string{"follow", "errors", "tail"} {
-		cmd.MarkFlagsMutuallyExclusive("script", other)
-	}
+	f.StringVar(&file.Step, "step", "", "print the output of the step with this `NUMBER`, if accounting names its file")
+	cmd.RegisterFlagCompletionFunc("step", cobra.NoFileCompletions)
 	cmd.RegisterFlagCompletionFunc("tail", cobra.NoFileCompletions)
 	cmd.ValidArgsFunction = o.completeJobs(&filter{all: true})
 	return setRun(cmd, func(cmd *cobra.Command, words []string) error {
 		file.Job = words[0]
+		if file.Script && (follow || file.Errors || file.Tail > 0 || file.Step != "") {
+			return usageError("--script prints the whole batch script, and not the output of the job").WithHint("leave out --follow, --errors, --tail and --step")
+		}
 		if err := checkID(file.Job); err != nil {
 			return err
 		}

@@ -83,6 +83,10 @@ func TestOutput(t *testing.T) {
 	}{
 		{"whole", "5", all(outputText(200, "a\x1b\xff\n")), 0, "a\x1b\xff\n", "", []string{"5/stdout text/plain"}},
 		{"errors, the last lines", "5_2 --errors --tail 3", all(outputText(200, "a")), 0, "a", "", []string{"5_2/stderr?tail=3 text/plain"}},
+		{"a step", "5 --step 2", all(outputText(200, "a")), 0, "a", "", []string{"5/stdout?step=2 text/plain"}},
+		{"the script", "5 --script", all(outputText(200, "#!/bin/sh\n")), 0, "#!/bin/sh\n", "", []string{"5/script text/plain"}},
+		{"no script", "5 --script", all(refusal(404, "not_found", "the job has no script")), 5, "", "error: the job has no script", []string{"5/script text/plain"}},
+		{"the script, and more", "5 --script --follow", nil, 2, "", "leave out --follow", nil},
 		{"cut off", "5", all(outputText(200, "a", "Content-Length: 5")), 1, "a", "read the output of the gateway", []string{"5/stdout text/plain"}},
 		{"followed", "5 -F -n 1", all(outputEvents(outputEvent("i1", 4, "two\n") + outputEvent("i2", 8, "drei ü\n") + outputEnd)), 0, "two\ndrei ü\n", "", []string{"5/stdout?tail=1 " + events}},
 		{"broken off", "5 --follow", all(outputEvents(outputEvent("i1", 0, "one\n")), refusal(503, "unavailable", "busy"), outputEvents(outputBreak), outputEvents(outputEvent("i2", 4, "two\n")+outputEnd)), 0, "one\ntwo\n", "",

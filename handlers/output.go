@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"schedrestd/api"
+	"schedrestd/api/scope"
 	"schedrestd/auth"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
@@ -65,11 +66,14 @@ type OutputFile struct{ Device, Inode uint64 }
 // often, and requests for the same job share its answer.
 func (o *output) poll() time.Duration { return o.WatchInterval / 4 }
 
-// getJobOutput returns the function for a file of a job. The path function returns
-// the file's path.
-func (h *handler) getJobOutput(path func(*api.JobRow) string) func(*rest.Call, *api.OutputParams) error {
+// getJobOutput returns the function for the standard output or the error output of a
+// job.
+func (h *handler) getJobOutput(stderr bool) func(*rest.Call, *api.OutputParams) error {
 	return func(c *rest.Call, p *api.OutputParams) error {
-		o := &output{handler: h, c: c, params: p, path: path}
+		o := &output{handler: h, c: c, params: p, path: api.Stdout, stderr: stderr}
+		if stderr {
+			o.path = api.Stderr
+		}
 		if err := o.look(c.Context()); err != nil {
 			return err
 		}
@@ -80,12 +84,32 @@ func (h *handler) getJobOutput(path func(*api.JobRow) string) func(*rest.Call, *
 	}
 }
 
+// stepFile returns the path of the file of a step, which only accounting has.
+func (o *output) stepFile() (file string, err error) {
+	job, step := o.params.Job, o.params.Step
+	if o.Accounting == nil || o.Cluster == "" || !o.c.Permits(scope.SlurmdbRead) {
+		return "", errs.New(errs.Unsupported, "only accounting names the files of steps, and it can't be read here").WithSource(rest.InQuery + "step")
+	}
+	filter := model.AccountingJobFilter{Flags: defaultJobFlags, JobFlags: model.Some(api.AnySchedule), Clusters: []string{o.Cluster},
+		Steps: []model.SelectedStep{{Step: model.StepID{JobID: job.JobID}, ArrayTaskID: job.ArrayTaskID, HetOffset: job.HetOffset}}}
+	err = recordsOf[model.AccountingJob](o.handler, o.c, filter)(func(j *model.AccountingJob) error {
+		if stdout, stderr := api.StepOutput(j, step.Number); o.stderr {
+			file = cmp.Or(file, stderr)
+		} else {
+			file = cmp.Or(file, stdout)
+		}
+		return nil
+	})
+	return file, err
+}
+
 // output is a request for a file of a job.
 type output struct {
 	*handler
 	c      *rest.Call
 	params *api.OutputParams
 	path   func(*api.JobRow) string
+	stderr bool // it is the error output
 
 	files UserFiles
 	file  string // path of the file
@@ -114,7 +138,13 @@ func (o *output) look(ctx context.Context) error {
 		return errs.New(errs.Denied, "only the user of a job can read its output, and only at a gateway that serves this user").WithSource(rest.InPath + "job_id")
 	}
 	o.ended, o.begun = hasEnded(row.State), hasStarted(row.State)
-	if o.file = o.path(row); o.file == "" {
+	o.file = o.path(row)
+	if o.params.Step.Set {
+		if o.file, err = o.stepFile(); err != nil {
+			return err
+		}
+	}
+	if o.file == "" {
 		return errs.New(errs.NotFound, "the job has no such file").WithSource(rest.InPath + "job_id")
 	}
 	return nil

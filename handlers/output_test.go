@@ -60,6 +60,15 @@ func outputJob() model.Job {
 	return model.Job{StepID: model.StepID{JobID: 7}, UserID: 20001, BatchFlag: 1, State: model.JobRunning, WorkDir: "/home/alice", StdErr: "e-%j"}
 }
 
+// withSteps gives accounting the steps of the job of outputJob.
+func withSteps(f *fake) {
+	step := func(n uint32, stdout, stderr string) model.AccountingStep {
+		return model.AccountingStep{StepID: model.StepID{JobID: 7, Step: model.Some(n)}, StdOut: stdout, StdErr: stderr, WorkDir: "/home/alice"}
+	}
+	f.recorded.jobs = []model.AccountingJob{{JobID: 7, Cluster: "demo", UserID: 20001, WorkDir: "/home/alice",
+		Steps: []model.AccountingStep{step(0, "/scratch/step-%J", "e%s"), step(1, "one", ""), step(2, "", "")}}}
+}
+
 // TestOutput checks which file is read for a request, and what is sent of it.
 func TestOutput(t *testing.T) {
 	const text = "one\ntwo\nthree\n"
@@ -93,6 +102,14 @@ func TestOutput(t *testing.T) {
 		{name: "several ranges", target: "7/stdout", header: [2]string{"Range", "bytes=0-1,4-5"}, file: &outputFile{text: text}, status: 200, want: text},
 		{name: "a range that is none", target: "7/stdout", header: [2]string{"Range", "bytes=6-4"}, file: &outputFile{text: text}, status: 200, want: text},
 		{name: "a range in a HEAD", method: "HEAD", target: "7/stdout", header: [2]string{"Range", "bytes=4-6"}, file: &outputFile{text: text}, status: 200, headers: map[string]string{"Content-Length": "14"}},
+		{name: "a step", target: "7/stdout?step=0", set: withSteps, file: &outputFile{text: text}, status: 200, want: text, path: "/scratch/step-7.0"},
+		{name: "errors of a step", target: "7/stderr?step=0", set: withSteps, file: &outputFile{text: text}, status: 200, want: text, path: "/home/alice/e0"},
+		{name: "errors of a step that go with its output", target: "7/stderr?step=1", set: withSteps, file: &outputFile{text: text}, status: 200, want: text, path: "/home/alice/one"},
+		{name: "a step of which accounting has no file", target: "7/stdout?step=2", set: withSteps, status: 404, want: "no such file"},
+		{name: "a step that does not exist", target: "7/stdout?step=9", set: withSteps, status: 404, want: "no such file"},
+		{name: "a step of another user's job", target: "7/stdout?step=0", set: func(f *fake) { withSteps(f); f.jobs[0].UserID = 20002 }, status: 403, want: "only the user of a job"},
+		{name: "a step without accounting", target: "7/stdout?step=0", status: 501, want: "only accounting"},
+		{name: "a step with a name", target: "7/stdout?step=batch", status: 422, want: "expected the number of a step"},
 		{name: "another unit", target: "7/stdout", header: [2]string{"Range", "lines=1-2"}, file: &outputFile{text: text}, status: 200, want: text},
 		{name: "a task", target: "7_3/stdout", set: is(func(j *model.Job) { j.ArrayJobID, j.ArrayTaskID = 7, model.Some[uint32](3) }), file: &outputFile{text: text}, status: 200, want: text, path: "/home/alice/slurm-7_3.out"},
 		{name: "a task that waits", target: "7_5/stdout", set: is(func(j *model.Job) { j.ArrayJobID, j.ArrayTasks, j.State = 7, "0x20", model.JobPending }), file: &outputFile{err: errs.New(errs.NotFound, "no file")}, status: 404,
@@ -123,7 +140,10 @@ func TestOutput(t *testing.T) {
 			if !tt.off {
 				cfg.Output = tt.file
 			}
-			if cfg.Accounting = nil; tt.header[0] == "" {
+			if !strings.Contains(tt.target, "step=") || tt.set == nil {
+				cfg.Accounting = nil
+			}
+			if tt.header[0] == "" {
 				tt.header[0] = "X-Nothing"
 			}
 			r := request(cmp.Or(tt.method, http.MethodGet), "/sched/v0.0.45/job/"+tt.target, "")

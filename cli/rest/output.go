@@ -30,6 +30,7 @@ type Output struct {
 	Errors bool   // the error output, instead of the standard output
 	Tail   uint32 // begin with this many lines before the end; 0 for the whole file
 	Script bool   // the batch script, instead of any output
+	Step   string // number of a step; "" for the batch script
 }
 
 // request requests the file. Only schedrestd has this operation, and only below its
@@ -42,9 +43,12 @@ func (o *Output) request(ctx context.Context, c *Client, header http.Header) (*h
 	case o.Errors:
 		name = "stderr"
 	}
-	var query url.Values
+	query := url.Values{}
 	if o.Tail > 0 && header.Get("Range") == "" {
-		query = url.Values{"tail": {strconv.FormatUint(uint64(o.Tail), 10)}}
+		query.Set("tail", strconv.FormatUint(uint64(o.Tail), 10))
+	}
+	if o.Step != "" {
+		query.Set("step", o.Step)
 	}
 	resp, err := c.do(ctx, http.MethodGet, c.path("sched", "job/"+url.PathEscape(o.Job)+"/"+name), query, nil, header)
 	if e, ok := errors.AsType[*errs.Error](err); ok && isNoOutput(e) {
