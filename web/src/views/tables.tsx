@@ -119,7 +119,7 @@ const shareColumns: Column<Share>[] = [
 	{ id: "name", title: t.accountOrUser, sort: (s) => s.order, cell: (s) => <span class="branch"><span style={{ width: `${16 * s.depth}px` }} /><Text>{s.name}</Text>{!s.user && <span class="tag optional">{t.account}</span>}</span> },
 	{ id: "parent", title: t.parent, sort: (s) => s.parent, cell: (s) => text(s.parent), optional: true, class: "text" },
 	{ id: "partition", title: words.partition, sort: (s) => s.partition, cell: (s) => text(s.partition), optional: true },
-	{ id: "shares", title: t.shares, sort: (s) => share(s.shares), cell: (s) => (s.shares?.set ? count(s.shares.number) : words.inherited), number: true, optional: true },
+	{ id: "shares", title: t.shares, sort: (s) => share(s.shares), cell: (s) => (s.shares?.set && s.shares.number !== 0x7fffffff ? count(s.shares.number) : words.inherited), number: true, optional: true },
 	{ id: "normal", title: t.shareOfAll, sort: (s) => share(s.shares_normalized), cell: (s) => percent(share(s.shares_normalized)), number: true },
 	{ id: "usage", title: t.usage, sort: (s) => s.usage, cell: (s) => fraction(s.usage / 3600), number: true, optional: true },
 	{ id: "effective", title: t.effectiveUsage, sort: (s) => share(s.effective_usage), cell: (s) => percent(share(s.effective_usage)), number: true },
