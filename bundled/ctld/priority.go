@@ -4,8 +4,10 @@ import (
 	"context"
 	"slices"
 
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 )
@@ -14,6 +16,9 @@ import (
 // that are held. This controller computes a priority from the number and the nice
 // value of a job, so there are no parts.
 func (c *Controller) handlePriorities(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
+	if r.Version < codec.V2302 { // its answer would have another layout
+		return 0, nil, refuse(errs.Unsupported, fault.NotSupported, "this controller does not support priority factors in Slurm before 23.02")
+	}
 	list, _ := c.snapshot()
 	list = slices.DeleteFunc(c.visible(r.Identity, list, nil), func(r *record) bool {
 		return r.Job.State.Base() != model.JobPending || r.held()

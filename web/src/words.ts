@@ -125,7 +125,7 @@ export const words = {
 		reason: "Reason", submitted: "Submitted", start: "Start", end: "End", qos: "QOS", priority: "Priority", requested: "Requested", dependency: "Dependency", comment: "Comment", directory: "Directory",
 		node: "Node", use: "Use", load: "Load", memory: "Memory", free: "Free memory", features: "Features", hosts: "Node list", allowed: "Open to", maxTime: "Longest job", defaultTime: "Default time", maxNodes: "Most nodes",
 		tier: "Tier", reservation: "Reservation", cores: "Cores", flags: "Flags", accountOrUser: "Account or user", parent: "Parent", shares: "Shares", shareOfAll: "Share", usage: "Usage (CPU hours)", effectiveUsage: "Share used",
-		fairshare: "Factor", usageFactor: "Usage factor", jobsPerUser: "Running jobs per user", submittedPerUser: "Jobs per user", perUser: "Limit per user", perJob: "Limit per job", together: "Limit of all jobs",
+		fairshare: "Factor", levelFS: "Level", usageOfAll: "Usage share", usageFactor: "Usage factor", jobsPerUser: "Running jobs per user", submittedPerUser: "Jobs per user", perUser: "Limit per user", perJob: "Limit per job", together: "Limit of all jobs",
 		preempts: "Preempts", description: "Description",
 	},
 	table: {
