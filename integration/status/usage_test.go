@@ -36,7 +36,7 @@ const playUsage = `(() => {
 					add("cpu", 60000, { idle: 3600 * 20000, planned: 3600 * 20000, down: 3600 * 100000, planned_down: ago === 2 ? 3600 * 5000 : 0 });
 					add("mem", 1024 * 500000, { idle: 1024 * 3600 * 300000, planned: 0, down: 0, planned_down: 0 });
 					add("gres/gpu", 700, { idle: 3600 * 100, planned: 0, down: 0, planned_down: 0 });
-					add("energy", 1, { idle: 0, planned: 0, down: 0, planned_down: 0 });
+					add("gres/shard", 20, { idle: 0, planned: 0, down: 0, planned_down: 0 });
 					break;
 				case "users":
 					if (q.get("user")) for (const [i, account] of ["physics", "optics"].entries()) add(q.get("tres"), 900 * wave / (i + 1), { account, user: q.get("user") });
@@ -87,6 +87,7 @@ func TestUsage(t *testing.T) {
 		{"usage?scope=cluster", "CPU hours of the cluster", 4*11 + 1, "Month used by jobs kept for waiting jobs idle down down for maintenance Total In use", "60,000 20,000 20,000 100,000 0 200,000 60 %"},
 		{"usage?scope=cluster&tres=mem", "GiB hours of memory of the cluster", 2 * 11, "Month used by jobs idle Total In use", "500,000 300,000 800,000 63 %"},
 		{"usage?scope=cluster&tres=gres%2Fgpu", "GPU hours of the cluster", 2 * 11, "Month used by jobs idle Total In use", "700 100 800 88 %"},
+		{"usage?scope=cluster&tres=gres%2Fshard", "gres/shard hours of the cluster", 11, "Month used by jobs", "20"}, // what was idle is not known
 	} {
 		media("screen", "light", 1280, 900)
 		p.Show(tt.view)
@@ -106,7 +107,7 @@ func TestUsage(t *testing.T) {
 		if rows := p.Eval(`document.querySelectorAll(".numbers tbody tr").length`); rows != float64(months) {
 			t.Errorf("%s: %v months", tt.view, rows)
 		}
-		if !strings.HasSuffix(cells(months), "%") == strings.Contains(tt.view, "cluster") || !strings.Contains(cells(months), "so far") {
+		if strings.HasSuffix(cells(months), "%") != strings.Contains(tt.heading, "In use") || !strings.Contains(cells(months), "so far") {
 			t.Errorf("%s: the last month is %q", tt.view, cells(months))
 		}
 		if zero := cells(months - 4); !strings.Contains(zero, " 0") {

@@ -141,7 +141,7 @@ function Reported({ route: { query } }: { route: Route }) {
 				: scope === "account" && accounts?.length === 0 && !account ? <Empty title={w.noAccounts} />
 				: !view ? <Loading />
 				: view.total === 0 ? <Empty title={w.nothing(title)} />
-				: <Months title={title} view={view} months={months} until={until} cluster={scope === "cluster"} />}
+				: <Months title={title} view={view} months={months} until={until} />}
 		</div>
 	);
 }
@@ -160,7 +160,7 @@ function useAccounts(wanted: boolean): string[] | undefined {
 interface View {
 	parts: Part[];
 	total: number;
-	/** Shares of what could be used, in each month; only for the cluster. */
+	/** Shares of what could be used, in each month; only for the cluster, and if known. */
 	used?: string[];
 }
 
@@ -175,7 +175,9 @@ function parts(scope: Scope, account: string, resource: string, months: Month[],
 			{ title: w.down, colour: "down", values: of((row) => row.down) }, { title: w.plannedDown, colour: "off", values: of((row) => row.planned_down) },
 		];
 		const [used, planned, idle] = list.map((part) => part.values);
-		return { parts: shown(list.filter((part) => total(part.values) > 0)), total: total(list.flatMap((part) => part.values)), used: months.map((_, i) => percent(used[i], used[i] + planned[i] + idle[i])) };
+		const known = list.filter((part) => total(part.values) > 0);
+		// scheddbd records only what jobs used. Then the share is not known.
+		return { parts: shown(known), total: total(known.flatMap((part) => part.values)), used: known.length > 1 ? months.map((_, i) => percent(used[i], used[i] + planned[i] + idle[i])) : undefined };
 	}
 	const mine = users!.usage.filter((row) => row.tres === resource && (scope === "own" || row.account === account));
 	const list = largest(byName(mine, months, (row) => (scope === "own" ? row.account : row.user)), (n) => (scope === "own" ? w.otherAccounts(n) : w.otherUsers(n)));
@@ -194,14 +196,14 @@ interface Line {
 
 const amount = (n: number) => (n > 0 && n < 10 ? fraction(n) : count(Math.round(n)));
 
-function Months({ title, view, months, until, cluster }: { title: string; view: View; months: Month[]; until?: number; cluster: boolean }) {
+function Months({ title, view, months, until }: { title: string; view: View; months: Month[]; until?: number }) {
 	const last = months.length - 1;
 	const sums = months.map((_, i) => total(view.parts.map((part) => part.values[i])));
 	const columns = useMemo<Column<Line>[]>(() => [
 		{ id: "month", title: w.month, sort: (line) => line.month, cell: (line) => <>{long.format(dateOf(line.month))}{line.index === last && <> <span class="tag">{w.soFar}</span></>}</> },
 		...view.parts.map((part, n): Column<Line> => ({ id: `part${n}`, title: part.title, sort: (line) => part.values[line.index], cell: (line) => amount(part.values[line.index]), number: true })),
 		...(view.parts.length > 1 ? [{ id: "total", title: w.total, sort: (line: Line) => sums[line.index], cell: (line: Line) => amount(sums[line.index]), number: true }] : []),
-		...(cluster ? [{ id: "used", title: w.share, cell: (line: Line) => view.used![line.index], number: true }] : []),
+		...(view.used ? [{ id: "used", title: w.share, cell: (line: Line) => view.used![line.index], number: true }] : []),
 	], [view, months]);
 	return (
 		<>
