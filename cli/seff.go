@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -54,6 +55,7 @@ not measure it. While a job runs, CPU% and MEM% are not known.`,
 			return err
 		}
 		s := o.newSheet(cmd.OutOrStdout(), "jobs", efficiencyColumns())
+		s.compare = func(a, b record) int { return compareNatural(a.get("job"), b.get("job")) }
 		w := newWanted("job", "schedctl history lists the jobs of a period", ids)
 		printed, running := map[string]bool{}, false
 		for _, query := range queries(url.Values{}, ids) {
@@ -254,7 +256,7 @@ func efficiencyColumns() []sheetColumn {
 		if n < 1<<20 {
 			return strconv.FormatFloat(n/1024, 'f', 0, 64) + "K"
 		}
-		return formatMemory(int64(n) >> 20)
+		return formatMemory(int64(math.Round(n / (1 << 20))))
 	}
 	allocated := func(n float64) string {
 		if n == 0 { // the site allocates no memory

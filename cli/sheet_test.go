@@ -89,7 +89,7 @@ root     -             -    0.250000   1234567          -      0.500000         
 		{"shares --me -o csv", 0, "lab,USER,ann,b,b,ann,,2147483647,0.25,1234567,,0.5,0.125,9\n", "shares users=ann", ""},
 		{"shares -o yaml", 0, "  cluster: lab\n", "", ""},
 		{"shares extra", statusUsage, "", "", "unexpected argument"},
-		{"seff 21 22 24 25", 0, `JOBID  USER      STATE      NODES  CPUS  TIME  LIMIT  TIME%  CPUTIME   CPU%  MEMORY  PEAK   MEM%
+		{"seff 24 22 21 25", 0, `JOBID  USER      STATE      NODES  CPUS  TIME  LIMIT  TIME%  CPUTIME   CPU%  MEMORY  PEAK   MEM%
 21     ann       COMPLETED      2     4  1:40  10:00  16.7%     1:59  29.8%    512M  100M  19.5%
 22+1   ann       RUNNING        2     4  1:40  10:00  16.7%     1:59      -    512M  100M      -
 24     b\x1b[2J  PENDING        0     0  0:00      -      -        -      -       -     -      -
