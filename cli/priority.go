@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"net/url"
 	"strconv"
@@ -61,25 +62,18 @@ partition and of the QOS.`,
 				query.Set(name, strings.Join(values, ","))
 			}
 		}
-		labels := map[string]string{} // of the jobs that the user has named, by number
-		var numbers []string
-		for _, id := range ids {
-			jobs, err := c.Job(cmd.Context(), id)
-			if err != nil {
-				return err
-			}
-			for i := range jobs {
-				number := strconv.FormatUint(uint64(jobs[i].ID), 10)
-				if labels[number] == "" && (jobs[i].BaseState() == "PENDING" || len(jobs) == 1) {
-					labels[number], numbers = jobs[i].Label(), append(numbers, number)
-				}
-			}
-		}
-		if len(ids) > 0 {
-			query.Set("job_id", cmp.Or(strings.Join(numbers, ","), "4294967293")) // of no job
+		labels, numbers, err := c.waitingJobs(cmd.Context(), ids)
+		if err != nil {
+			return err
 		}
 		s := o.newSheet(cmd.OutOrStdout(), "priorities", priorityColumns(labels))
-		s.compare = func(a, b record) int { return compareField("priority")(b, a) }
+		s.compare = func(a, b record) int { return cmp.Compare(b.number("priority"), a.number("priority")) }
+		if len(ids) > 0 {
+			if len(numbers) == 0 {
+				return s.close()
+			}
+			query.Set("job_id", strings.Join(numbers, ","))
+		}
 		found := map[string]bool{}
 		err = c.Priorities(cmd.Context(), query, func(text json.RawMessage) error {
 			var job struct {
@@ -96,11 +90,38 @@ partition and of the QOS.`,
 		}
 		for _, number := range numbers {
 			if !found[number] {
-				c.warn("job %s has no priority at present: it does not wait, is held, or can't start yet", labels[number])
+				c.warn("job %s has no priority at present: it is held, or can't start yet", labels[number])
 			}
 		}
 		return s.close()
 	})
+}
+
+// waitingJobs returns the numbers of the jobs with the given ids that wait, and
+// the labels of these jobs, by their numbers. The controller reports priorities
+// only by numbers, which tasks of an array have, too.
+func (c *connection) waitingJobs(ctx context.Context, ids []string) (labels map[string]string, numbers []string, err error) {
+	labels = map[string]string{}
+	for _, id := range ids {
+		jobs, err := c.Job(ctx, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		waits := false
+		for i := range jobs {
+			number := strconv.FormatUint(uint64(jobs[i].ID), 10)
+			if jobs[i].BaseState() != "PENDING" {
+				continue
+			}
+			if waits = true; labels[number] == "" {
+				labels[number], numbers = jobs[i].Label(), append(numbers, number)
+			}
+		}
+		if !waits {
+			c.warn("job %s has no priority: it does not wait", id)
+		}
+	}
+	return labels, numbers, nil
 }
 
 // priorityColumns returns the columns of priorities. The labels are the ids of

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"io"
@@ -114,9 +113,4 @@ func rounded(field string, digits int) func(record) table.Cell {
 		}
 		return textCell(text)
 	}
-}
-
-// compareField compares two records by a field that is a number.
-func compareField(field string) func(a, b record) int {
-	return func(a, b record) int { return cmp.Compare(a.number(field), b.number(field)) }
 }

@@ -75,8 +75,9 @@ func TestSheets(t *testing.T) {
 15     p          fast  ann   a\x1b[2J      1263     5    1      2       1235        2           3          4    -6  cpu=7,mem=1
 12     p          -     bob   b                7     0    0      0          0        0           0          0     0  -
 `, "jobs/priority/ account=a&partition=p,q&qos=fast&users=ann,bob", ""},
-		{"priority 13 14", 0, "13_4   p  ", "jobs/priority/ job_id=15,14", "warning: job 14 has no priority"},
+		{"priority 13 14", 0, "13_4   p  ", "jobs/priority/ job_id=15", "warning: job 14 has no priority: it does not wait"},
 		{"priority --me -o csv", 0, "job_id,partition,qos,user_name,account,priority,set,parts.site,parts.age,", "jobs/priority/ users=ann", ""},
+		{"priority 14 -o json", 0, `{"priorities": []}`, "", "warning: job 14 has no priority"},
 		{"priority 77", statusUnknown, "", "", "job 77 is unknown"},
 		{"priority -o wide", statusUsage, "", "", "unknown format"},
 		{"shares -A a,b", 0, `ACCOUNT  USER  RAWSHARES  NORMSHARES  RAWUSAGE  NORMUSAGE  EFFECTVUSAGE  FAIRSHARE   LEVELFS
