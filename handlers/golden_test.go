@@ -92,7 +92,7 @@ func demo() *fake {
 			{AssocID: 2, Cluster: "demo", Name: "alice", Parent: "root", Partition: "long", User: true, Shares: model.Some[uint32](3), SharesNormalized: 1e-10, Usage: 12, Factor: 0.5, Level: math.Inf(1), UsageNormalized: math.NaN()},
 		},
 		priorities: []model.JobPriority{
-			{StepID: model.StepID{JobID: 12}, Account: "lab", Partition: "long", QOS: "fast", UserID: 1001, Age: 0.5, Association: 1, FairShare: 1234.75, JobSize: 2, PartitionOf: 3, QOSOf: 4,
+			{StepID: model.StepID{JobID: 12}, Account: "lab", Partition: "long", QOS: "fast", UserID: 1001, Age: 0.5, Association: 1, FairShare: 1234.75, JobSize: 2, PartitionPart: 3, QOSPart: 4,
 				Site: model.NiceOffset + 5, Nice: model.NiceOffset - 6, TRES: []float64{0, 7.25}, TRESNames: []string{"cpu", "mem"}, TRESWeights: []float64{1, 2}},
 			{StepID: model.StepID{JobID: 13}, Account: "root", Partition: "short", UserID: 1002, Direct: 99},
 		},

@@ -11,14 +11,14 @@ type JobPriority struct {
 	UserID    uint32
 	Direct    float64 // priority that an administrator has set; then there are no parts
 
-	Age         float64
-	Association float64
-	FairShare   float64
-	JobSize     float64
-	PartitionOf float64 // part of the partition
-	QOSOf       float64 // part of the quality of service
-	Site        uint32  // offset by NiceOffset
-	Nice        uint32  // offset by NiceOffset; it is subtracted
+	Age           float64
+	Association   float64
+	FairShare     float64
+	JobSize       float64
+	PartitionPart float64
+	QOSPart       float64
+	Site          uint32 // offset by NiceOffset
+	Nice          uint32 // offset by NiceOffset; it is subtracted
 
 	// These lists have an element for each trackable resource.
 	TRES        []float64
@@ -32,7 +32,7 @@ func (p *JobPriority) Total() float64 {
 	if p.Direct > 0 {
 		return p.Direct
 	}
-	sum := p.Age + p.Association + p.FairShare + p.JobSize + p.PartitionOf + p.QOSOf + float64(int64(p.Site)-int64(p.Nice))
+	sum := p.Age + p.Association + p.FairShare + p.JobSize + p.PartitionPart + p.QOSPart + float64(int64(p.Site)-int64(p.Nice))
 	for _, part := range p.TRES {
 		sum += part
 	}

@@ -103,8 +103,9 @@ function Reported({ route: { query } }: { route: Route }) {
 	const resources = useMemo(() => [...new Set(["cpu", ...(cluster.data?.usage ?? []).filter((row) => row.tres === "mem" || row.tres.startsWith("gres/")).map((row) => row.tres)])], [cluster.data]);
 	const resource = resources.find((name) => name === query.get("tres")) ?? "cpu";
 	const of = `&tres=${encodeURIComponent(resource)}`;
+	const own = scope === "own" && session.user !== "";
 	const inAccount = scope === "account" && account !== "";
-	const users = useReport(scope === "own" || inAccount ? "users" : "", scope === "own" ? `${of}&user=${encodeURIComponent(session.user)}` : `${of}&account=${encodeURIComponent(account)}`, months, now);
+	const users = useReport(own || inAccount ? "users" : "", own ? `${of}&user=${encodeURIComponent(session.user)}` : `${of}&account=${encodeURIComponent(account)}`, months, now);
 	const whole = useReport(inAccount ? "accounts" : "", `${of}&account=${encodeURIComponent(account)}`, months, now);
 
 	const needed = scope === "own" ? [users] : scope === "account" ? [users, whole] : [cluster];
@@ -138,6 +139,7 @@ function Reported({ route: { query } }: { route: Route }) {
 				</label>
 			</div>
 			{failure ? <Problem failure={failure.failure!} retry={failure.refresh} />
+				: scope === "own" && !own ? <Empty title={words.unknownUser} />
 				: scope === "account" && accounts?.length === 0 && !account ? <Empty title={w.noAccounts} />
 				: !view ? <Loading />
 				: view.total === 0 ? <Empty title={w.nothing(title)} />
