@@ -39,7 +39,7 @@ import (
 func Commands() []*cobra.Command {
 	return []*cobra.Command{
 		jobsCommand(), jobCommand(), whyCommand(), historyCommand(), nodesCommand(), partitionsCommand(), submitCommand(), outputCommand(), waitCommand(), watchCommand(), topCommand(),
-		cancelCommand(), holdCommand(), releaseCommand(), requeueCommand(), updateCommand(), drainCommand(), resumeCommand(), usageCommand(), pingCommand(), showCommand(), mcpCommand(),
+		cancelCommand(), holdCommand(), releaseCommand(), requeueCommand(), updateCommand(), drainCommand(), resumeCommand(), usageCommand(), seffCommand(), priorityCommand(), sharesCommand(), pingCommand(), showCommand(), mcpCommand(),
 	}
 }
 

@@ -33,6 +33,12 @@ func (r record) get(name string) string {
 	return ""
 }
 
+// number returns the value of a field that is a number, or 0.
+func (r record) number(name string) float64 {
+	n, _ := strconv.ParseFloat(r.get(name), 64)
+	return n
+}
+
 // print prints all fields of r.
 func (r record) print(w io.Writer) error {
 	for _, f := range r {

@@ -63,7 +63,7 @@ var shownKinds = []shownKind{
 var forms = map[string]func(record, string) string{
 	"start_time": formatSeconds, "end_time": formatSeconds,
 	"maximums.time": formatMinutes, "time_limit": formatMinutes, "limits.max.wall_clock.per.job": formatMinutes,
-	"shares_normalized": formatFraction, "effective_usage": formatFraction,
+	"shares": formatShares, "shares_normalized": formatFraction, "effective_usage": formatFraction,
 	"fairshare.factor": func(r record, text string) string {
 		if r.get("type") == "ASSOCIATION" { // only users have a factor
 			return "-"
@@ -130,7 +130,7 @@ func (k *shownKind) command() *cobra.Command {
 			return p.print(text)
 		}
 		if k.list.Path == "" {
-			err = c.Shares(cmd.Context(), each)
+			err = c.Shares(cmd.Context(), nil, each)
 		} else {
 			err = c.Records(cmd.Context(), k.list, each)
 		}

@@ -61,6 +61,11 @@ type Controller interface {
 	// calling the function.
 	JobStates(ctx context.Context, cred model.Credential, jobs []model.JobSelection, each func(*model.JobStateEntry) error) error
 
+	// Priorities calls the function each for the priority of every waiting job,
+	// like Nodes. If the controller is older than 23.02, Priorities returns
+	// errs.Unsupported without calling the function.
+	Priorities(ctx context.Context, cred model.Credential, each func(*model.JobPriority) error) error
+
 	// Reservations calls the function each for every reservation, like Nodes.
 	Reservations(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Reservation) error) (lastUpdate model.Time, err error)
 

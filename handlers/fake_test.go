@@ -34,6 +34,7 @@ type fake struct {
 	shares       []model.Share
 	tresNames    []string
 	totalShares  uint64
+	priorities   []model.JobPriority
 	states       []model.JobStateEntry // nil for a controller that does not support the request
 	lastUpdate   model.Time
 	backfill     model.Time

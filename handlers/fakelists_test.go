@@ -33,6 +33,13 @@ func (f *fake) Licenses(_ context.Context, cred model.Credential, q model.Query,
 	return f.lastUpdate, eachOf(f.licenses, each, f.midwayErr)
 }
 
+func (f *fake) Priorities(_ context.Context, cred model.Credential, each func(*model.JobPriority) error) error {
+	if err := f.logCall("priorities", cred); err != nil {
+		return err
+	}
+	return eachOf(f.priorities, each, f.midwayErr)
+}
+
 func (f *fake) Shares(_ context.Context, cred model.Credential, accounts, users []string, each func([]string, *model.Share) error) (model.SharesTotals, error) {
 	f.shareQueries = append(f.shareQueries, [2][]string{accounts, users})
 	if err := f.logCall("shares", cred); err != nil {

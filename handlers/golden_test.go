@@ -91,6 +91,11 @@ func demo() *fake {
 				TRESRunSeconds: []model.Opt[uint64]{model.Some[uint64](60)}, TRESGroupMinutes: []model.Opt[uint64]{model.Infinite[uint64](), {}}},
 			{AssocID: 2, Cluster: "demo", Name: "alice", Parent: "root", Partition: "long", User: true, Shares: model.Some[uint32](3), SharesNormalized: 1e-10, Usage: 12, Factor: 0.5, Level: math.Inf(1), UsageNormalized: math.NaN()},
 		},
+		priorities: []model.JobPriority{
+			{StepID: model.StepID{JobID: 12}, Account: "lab", Partition: "long", QOS: "fast", UserID: 1001, Age: 0.5, Association: 1, FairShare: 1234.75, JobSize: 2, PartitionPart: 3, QOSPart: 4,
+				Site: model.NiceOffset + 5, Nice: model.NiceOffset - 6, TRES: []float64{0, 7.25}, TRESNames: []string{"cpu", "mem"}, TRESWeights: []float64{1, 2}},
+			{StepID: model.StepID{JobID: 13}, Account: "root", Partition: "short", UserID: 1002, Direct: 99},
+		},
 		states: []model.JobStateEntry{
 			{JobID: 12, State: model.JobFailed | model.JobCompleting},
 			{JobID: 20, ArrayJobID: 20, ArrayTasks: model.Bitmap{Len: 8, Set: true, Bits: []byte{0b1000_0010}}},
@@ -126,6 +131,7 @@ var goldens = []golden{
 	{"partition", "GET", "/slurm/VERSION/partition/long", ""},
 	{"jobs", "GET", "/slurm/VERSION/jobs", ""},
 	{"job-states", "GET", "/sched/VERSION/jobs/state", ""},
+	{"job-priorities", "GET", "/sched/VERSION/jobs/priority", ""},
 	{"job", "GET", "/sched/VERSION/job/12", ""},
 	{"reservations", "GET", "/slurm/VERSION/reservations", ""},
 	{"reservation", "GET", "/sched/VERSION/reservation/weekly", ""},

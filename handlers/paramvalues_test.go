@@ -55,7 +55,8 @@ var exampleValues = map[string]string{
 	"update_time": "4000000000", "start_time": "2024-01-02", "end_time": "now", "usage_start": "1000", "usage_end": "2000", "time_start": "1000", "time_end": "2000", "submit_time": "1000",
 	"state": "FAILED", "reason": "Priority", "step": "12", "job_id": "12", "qos": "fast", "default_qos": "fast",
 	"id": "7", "association": "7", "reservation_id": "7", "rpc_version": "7", "cpus_min": "7", "cpus_max": "7", "nodes_min": "7", "nodes_max": "7",
-	"get_nodes state": "DOWN", "get_jobs state": "RUNNING", "get_nodes node": "n9", "get_jobs node": "n9", "get_partitions node": "n9", "get_reservations node": "n9",
+	"get_jobs_priority partition": "long",
+	"get_nodes state":             "DOWN", "get_jobs state": "RUNNING", "get_nodes node": "n9", "get_jobs node": "n9", "get_partitions node": "n9", "get_reservations node": "n9",
 	"timelimit_min": "7", "timelimit_max": "7", "exit_code": "7", "node": "n[1-2]", "users": "alice", "groups": "alice",
 	"report": "users", "start": "1699999200", "end": "1700006400", "by": "hour", "tres": "mem", "sizes": "2", "top": "7",
 }

@@ -32,6 +32,7 @@ func (h *handler) routes() []rest.Route {
 			rest.Bind(api.GetPartition, h.getPartition),
 			rest.Bind(api.GetJobs, h.getJobs),
 			rest.Bind(api.GetJobStates, h.getJobStates),
+			rest.Bind(api.GetJobPriorities, h.getJobPriorities),
 			rest.Bind(api.GetJob, h.getJob),
 			rest.Bind(api.GetJobStdout, h.getJobOutput(false)),
 			rest.Bind(api.GetJobStderr, h.getJobOutput(true)),

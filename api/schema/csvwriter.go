@@ -13,7 +13,8 @@ import (
 // body. CSVWriter writes nothing of what follows them.
 //
 // A column has the path of a value in the record, such as "time.start". Values
-// look as in JSON. A list is one cell, with commas between its elements. A text
+// look as in JSON. A list is one cell, with commas between its elements or, if
+// these are objects, between the values of their members. A text
 // that a spreadsheet would take for a formula gets an apostrophe in front:
 // otherwise the author of a text, such as a workload key, could run commands on
 // the machine of an administrator who opens the file.
@@ -28,6 +29,8 @@ type CSVWriter struct {
 	record int      // depth inside a record; 0 outside of the records
 	ended  bool     // the records have ended
 	key    string   // of the next value
+	list   int      // depth inside a list of the record; 0 outside of lists
+	column string   // that the list belongs to
 }
 
 // NewCSVWriter returns a CSVWriter that writes the records of an answer to w. The
@@ -83,13 +86,29 @@ func (c *CSVWriter) EndObject() {
 	c.depth--
 }
 
-func (c *CSVWriter) BeginArray() { c.depth++ }
+func (c *CSVWriter) BeginArray() {
+	c.depth++
+	if c.record > 0 && c.list == 0 {
+		c.list, c.column = c.depth, c.name()
+	}
+}
 
 func (c *CSVWriter) EndArray() {
+	if c.list == c.depth {
+		c.list = 0
+	}
 	c.depth--
 	if c.depth == 1 {
 		c.ended = true
 	}
+}
+
+// name returns the path of the next value.
+func (c *CSVWriter) name() string {
+	if len(c.path) == 0 {
+		return c.key
+	}
+	return strings.Join(c.path, ".") + "." + c.key
 }
 
 // value stores a value of the current record.
@@ -97,9 +116,9 @@ func (c *CSVWriter) value(text string) {
 	if c.record == 0 {
 		return
 	}
-	name := c.key
-	if len(c.path) > 0 {
-		name = strings.Join(c.path, ".") + "." + name
+	name := c.column
+	if c.list == 0 {
+		name = c.name()
 	}
 	i, ok := c.index[name]
 	switch {

@@ -15,6 +15,7 @@ func TestCSVWriter(t *testing.T) {
 	record := &schema.Shape{Kind: "object", Fields: []schema.Property{
 		{Name: "name", Shape: text}, {Name: "list", Shape: &schema.Shape{Kind: "array", Items: text}},
 		{Name: "time", Shape: &schema.Shape{Kind: "object", Fields: []schema.Property{{Name: "start", Shape: number}, {Name: "end", Shape: number}}}},
+		{Name: "uses", Shape: &schema.Shape{Kind: "array", Items: &schema.Shape{Kind: "object", Fields: []schema.Property{{Name: "name", Shape: text}, {Name: "count", Shape: number}}}}},
 		{Name: "factor", Shape: &schema.Shape{Kind: "number"}}, {Name: "on", Shape: &schema.Shape{Kind: "boolean"}},
 	}}
 	only, err := schema.Select(record, []string{"name", "time.end"})
@@ -41,6 +42,17 @@ func TestCSVWriter(t *testing.T) {
 			e.Key("end")
 			e.Uint(math.MaxUint64)
 			e.EndObject()
+			e.Key("uses")
+			e.BeginArray()
+			for _, use := range []string{"cpu", "mem"} {
+				e.BeginObject()
+				e.Key("name")
+				e.String(use)
+				e.Key("count")
+				e.Int(5)
+				e.EndObject()
+			}
+			e.EndArray()
 			e.Key("factor")
 			e.Float(math.NaN())
 			e.Key("on")
@@ -63,8 +75,8 @@ func TestCSVWriter(t *testing.T) {
 		names []string
 		want  string
 	}{
-		{"no records", schema.View{}, nil, "name,list,time.start,time.end,factor,on\n"},
-		{"records", schema.View{}, []string{"x", ""}, "name,list,time.start,time.end,factor,on\n" + `x,"a,b",-1,18446744073709551615,0,true` + "\n" + `,"a,b",-1,18446744073709551615,0,true` + "\n"},
+		{"no records", schema.View{}, nil, "name,list,time.start,time.end,uses,factor,on\n"},
+		{"records", schema.View{}, []string{"x", ""}, "name,list,time.start,time.end,uses,factor,on\n" + `x,"a,b",-1,18446744073709551615,"cpu,5,mem,5",0,true` + "\n" + `,"a,b",-1,18446744073709551615,"cpu,5,mem,5",0,true` + "\n"},
 		{"selected fields", schema.View{Only: only}, []string{"x"}, "name,time.end\nx,18446744073709551615\n"},
 		{"special characters", schema.View{Only: only}, []string{"a,b", "a\"b", "a\r\nb", "ü\xff"},
 			"name,time.end\n\"a,b\",18446744073709551615\n\"a\"\"b\",18446744073709551615\n\"a\r\nb\",18446744073709551615\nü\ufffd,18446744073709551615\n"},

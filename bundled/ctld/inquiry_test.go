@@ -13,7 +13,7 @@ import (
 
 // TestInquiries checks, in old and new protocol versions, that the lists of
 // reservations, licenses and shares are empty. It also checks that the
-// statistics count jobs.
+// statistics count jobs, and that only jobs that wait have a priority.
 func TestInquiries(t *testing.T) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.Newest} {
 		c, _ := controller(t, Config{Node: "here"})
@@ -58,6 +58,9 @@ func TestInquiries(t *testing.T) {
 			t.Errorf("stats: %+v", stats)
 		}
 		if v < codec.V2311 {
+			if err := rpc.Priorities(ctx, cred, nil); errs.KindOf(err) != errs.Unsupported {
+				t.Errorf("priorities: %v", err)
+			}
 			continue
 		}
 		for _, tt := range []struct {
@@ -73,6 +76,21 @@ func TestInquiries(t *testing.T) {
 			if d := cmp.Diff(tt.want, got); d != "" || err != nil {
 				t.Errorf("states of %v: %v %s", tt.jobs, err, d)
 			}
+		}
+		d.Priority, d.BeginTime = model.Opt[uint32]{}, model.At(time.Now().Add(time.Hour))
+		third, err := rpc.Submit(ctx, cred, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var waiting *model.Job
+		if _, err := rpc.Job(ctx, cred, third.StepID.JobID, model.Query{}, func(j *model.Job) error { waiting = j; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		var got []model.JobPriority
+		want := []model.JobPriority{{StepID: model.StepID{JobID: waiting.StepID.JobID}, Partition: waiting.Partition, UserID: waiting.UserID, Direct: float64(waiting.Priority)}}
+		err = rpc.Priorities(ctx, cred, func(p *model.JobPriority) error { got = append(got, *p); return nil })
+		if d := cmp.Diff(want, got); d != "" || err != nil || waiting.Priority == 0 {
+			t.Errorf("priorities: %v %s", err, d)
 		}
 	}
 }

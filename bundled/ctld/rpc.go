@@ -36,6 +36,7 @@ func (c *Controller) Handlers() map[message.Type]server.Handler {
 		message.RequestReservationInfo: c.handleReservations,
 		message.RequestLicenseInfo:     c.handleLicenses,
 		message.RequestShares:          c.handleShares,
+		message.RequestPriorities:      list(c.handlePriorities),
 		message.RequestStats:           c.handleStats,
 	}
 	for t := range unsupported {

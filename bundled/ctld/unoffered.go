@@ -34,7 +34,6 @@ var unsupported = map[message.Type]string{
 	2017: "triggers",
 	2018: "triggers",
 	2019: "triggers",
-	2026: "priority factors",
 	2028: "topology",
 	2030: "triggers",
 	2037: "burst buffers",

@@ -396,6 +396,9 @@ func decodeAccountingJob(text json.RawMessage) (*Job, error) {
 			Job  uint32 `json:"job_id"`
 			Task Number `json:"task_id"`
 		} `json:"array"`
+		Het struct {
+			Job uint32 `json:"job_id"`
+		} `json:"het"`
 		Name      string `json:"name"`
 		User      string `json:"user"`
 		Account   string `json:"account"`
@@ -453,6 +456,7 @@ func decodeAccountingJob(text json.RawMessage) (*Job, error) {
 		ID:         r.ID,
 		ArrayJob:   Number{Set: r.Array.Job != 0, Value: float64(r.Array.Job)},
 		ArrayTask:  r.Array.Task,
+		HetJob:     Number{Set: r.Het.Job != 0, Value: float64(r.Het.Job)},
 		Name:       r.Name,
 		User:       r.User,
 		Account:    r.Account,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 
 	"schedrestd/internal/errs"
 )
@@ -25,10 +26,10 @@ func (c *Client) Records(ctx context.Context, list Collection, each func(json.Ra
 	return err
 }
 
-// Shares calls each for every fair share, in JSON. The answer has the list in an
-// object.
-func (c *Client) Shares(ctx context.Context, each func(json.RawMessage) error) error {
-	resp, err := c.do(ctx, http.MethodGet, c.path(c.spelling, "shares"), nil, nil, nil)
+// Shares calls each for every fair share, in JSON. The query contains the
+// parameters of the operation. The answer has the list in an object.
+func (c *Client) Shares(ctx context.Context, query url.Values, each func(json.RawMessage) error) error {
+	resp, err := c.do(ctx, http.MethodGet, c.path(c.spelling, "shares"), query, nil, nil)
 	if err != nil {
 		return err
 	}
@@ -47,6 +48,18 @@ func (c *Client) Shares(ctx context.Context, each func(json.RawMessage) error) e
 		}
 	}
 	return nil
+}
+
+// Priorities calls each for the priority of every waiting job, in JSON. The query
+// contains the parameters of the operation. slurmrestd does not have the operation:
+// the error is then errs.Unsupported.
+func (c *Client) Priorities(ctx context.Context, query url.Values, each func(json.RawMessage) error) error {
+	_, err := c.requestList(ctx, c.path("sched", "jobs/priority/"), &List{Query: query}, "priorities", decodeRaw(func(_ *struct{}, text json.RawMessage) error { return each(text) }))
+	if errs.KindOf(err) == errs.NotFound {
+		return errs.New(errs.Unsupported, "%s does not report priorities", c.addr).
+			WithHint("use sprio; of schedrestd, it needs a release with GET /sched/…/jobs/priority and not SCHEDRESTD_NAMES=slurm")
+	}
+	return err
 }
 
 // UserNames returns the names of all users in the accounting records that the

@@ -65,6 +65,7 @@ type Cell struct {
 	Color   Color
 	Number  float64
 	Numeric bool // Number is set
+	Indent  int  // blanks before the text
 }
 
 // Add adds a row. An empty cell is printed as a dash, and each blank within a
@@ -74,7 +75,7 @@ func (t *Table) Add(cells ...Cell) {
 	row := make([]string, len(cells))
 	var colors []Color
 	for i, c := range cells {
-		row[i] = cellText(c.Text)
+		row[i] = strings.Repeat(" ", c.Indent) + cellText(c.Text)
 		if c.Color != Plain && colors == nil {
 			colors = make([]Color, len(cells))
 		}

@@ -19,17 +19,15 @@ var elsewhere = map[string]string{
 	"sbatch":   "schedctl submit submits a script",
 	"scontrol": "schedctl show shows objects, update, hold and release change jobs, and drain and resume nodes",
 	"sstat":    "schedctl job ID shows a job, and show job ID all its fields",
-	"sprio":    "schedctl jobs --columns=jobid,priority,reason",
+	"sprio":    "schedctl priority shows the parts of the priorities of waiting jobs",
 	"srun":     "schedctl submit --wrap COMMAND runs a command as a job, and --follow prints its output",
 	"salloc":   "schedctl submit submits a script; interactive jobs are not supported",
 	"sdiag":    "schedctl ping asks the controllers, and schedctl top shows the load",
-	"sshare":   "schedctl show share lists fair shares",
-	"shares":   "schedctl show share lists fair shares",
+	"sshare":   "schedctl shares shows fair shares as a tree",
 	"qos":      "schedctl show qos lists the QOS",
 	"sacctmgr": "schedctl show qos and show share list the records; schedctl changes none",
 	"sreport":  "schedctl usage reports usage: schedctl usage users --since 2026-01-01",
 	"reports":  "schedctl usage reports usage", "report": "schedctl usage reports usage",
-	"seff":         notHere,
 	"reservations": "schedctl show reservation lists reservations",
 	"licenses":     "schedctl show license lists licenses",
 	"logs":         output, "log": output, "tail": output, "cat": output, "sattach": output, "stdout": output, "stderr": output,
@@ -39,10 +37,7 @@ var elsewhere = map[string]string{
 	"info":   "schedctl partitions and schedctl nodes list them",
 }
 
-const (
-	output  = "schedctl output ID prints the output of a job, and --follow follows it"
-	notHere = "schedctl does not show this; the REST API and the gateway's page at /status do"
-)
+const output = "schedctl output ID prints the output of a job, and --follow follows it"
 
 // unknownCommand returns the error for a word that is no command. It suggests no
 // command that ends jobs, because it may not be what the user means.

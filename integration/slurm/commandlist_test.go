@@ -102,7 +102,7 @@ var commandLines = []commandLine{
 	{user: "alice", line: "sattach 1.0", verdict: cannot},
 	{user: "alice", line: "sstat -j 1", verdict: cannot},
 	{user: "alice", line: "strigger --get", verdict: cannot},
-	{user: "alice", line: "sprio", verdict: cannot, reason: "priorities have no factors; by default jobs start in the order of submission"},
+	{user: "alice", line: "sprio", verdict: partly, reason: "the priorities have no factors"},
 
 	{user: "alice", line: "scancel 99", verdict: partly, reason: "no message that there is no job 99"},
 	{user: "alice", line: "scancel -s USR1 -b 3", verdict: partly, reason: "only running jobs can get a signal"},

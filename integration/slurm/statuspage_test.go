@@ -32,11 +32,11 @@ func TestStatusPage(t *testing.T) {
 	p.Await("changes arrive as a stream", `document.querySelector(".fresh.live") !== null`)
 	p.Screenshot("slurm-overview")
 	for _, view := range []struct{ name, want string }{
-		{"nodes", nodes[0]}, {"node/" + nodes[0], "Jobs on this node"}, {"partitions", "Open to"}, {"reservations", ""}, {"shares", ""}, {"qos", "normal"}, {"overview", "Why jobs wait"},
+		{"nodes", nodes[0]}, {"node/" + nodes[0], "Jobs on this node"}, {"partitions", "Open to"}, {"reservations", ""}, {"shares", ""}, {"qos", "normal"}, {"usage?scope=cluster", "CPU hours of the cluster lab"}, {"usage?scope=account", "CPU hours of the account physics"}, {"overview", "Why jobs wait"},
 	} {
 		p.Show(view.name)
 		p.AwaitText(view.want)
-		p.Screenshot("slurm-" + strings.ReplaceAll(view.name, "/", "-"))
+		p.Screenshot("slurm-" + strings.NewReplacer("/", "-", "?", "-").Replace(view.name))
 	}
 
 	submit := func(lines string) string {

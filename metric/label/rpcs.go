@@ -43,6 +43,7 @@ var rpcs = []struct {
 	{call{controller, message.RequestLicenseInfo}, "REQUEST_LICENSE_INFO"},
 	{call{controller, message.RequestShares}, "REQUEST_SHARE_INFO"},
 	{call{controller, message.RequestReservationInfo}, "REQUEST_RESERVATION_INFO"},
+	{call{controller, message.RequestPriorities}, "REQUEST_PRIORITY_FACTORS"},
 	{call{controller, message.RequestStats}, "REQUEST_STATS_INFO"},
 	{call{controller, message.RequestJobUserInfo}, "REQUEST_JOB_USER_INFO"},
 	{call{controller, message.RequestJobState}, "REQUEST_JOB_STATE"},

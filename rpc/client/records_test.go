@@ -68,6 +68,9 @@ func records() *server.Server {
 		}
 		return answer, nil
 	})
+	s.Handlers[message.RequestPriorities] = func(context.Context, *server.Request) (message.Type, message.Body, error) {
+		return message.ResponsePriorities, &message.Priorities{Jobs: codec.Stream[model.JobPriority]{List: []model.JobPriority{{StepID: model.StepID{JobID: 7}, Age: 1.5}, {Direct: 3}}}}, nil
+	}
 	s.Handlers[message.RequestJobState] = decoded(message.ResponseJobState, func(r *message.JobStateRequest) (message.Body, error) {
 		answer := &message.JobStates{}
 		for _, j := range r.Jobs {
@@ -168,6 +171,18 @@ func askByVersion(t *testing.T, c *client.Client, v codec.Version) {
 		}
 	} else if diff := cmp.Diff(want, states, cmpopts.EquateEmpty()); err != nil || diff != "" {
 		t.Errorf("JobStates: %v (want -, got +):\n%s", err, diff)
+	}
+	var priorities []float64
+	err = c.Priorities(ctx, ann, func(p *model.JobPriority) error {
+		priorities = append(priorities, p.Total(), p.Age)
+		return nil
+	})
+	if v < codec.V2302 {
+		if errs.KindOf(err) != errs.Unsupported || priorities != nil {
+			t.Errorf("Priorities: %v, %v", priorities, err)
+		}
+	} else if err != nil || !cmp.Equal([]float64{1.5, 1.5, 3, 0}, priorities) {
+		t.Errorf("Priorities: %v, %v", priorities, err)
 	}
 	codes := map[string]uint32{}
 	results, err := c.KillJobs(ctx, ann, &model.KillJobs{Jobs: []string{"7", "8"}, Signal: 9})

@@ -20,6 +20,8 @@ func init() {
 		"shares_request":            new(SharesRequest).Walk,
 		"shares_response":           new(Shares).Walk,
 		"assoc_shares_record":       func(c *codec.Codec) { share(c, new(model.Share)) },
+		"priority_factors_response": new(Priorities).Walk,
+		"priority_factors_object":   func(c *codec.Codec) { jobPriority(c, new(model.JobPriority)) },
 		"job_state_request":         new(JobStateRequest).Walk,
 		"job_state_response":        new(JobStates).Walk,
 		"job_user_info_request":     new(JobUserInfoRequest).Walk,
@@ -37,6 +39,7 @@ func init() {
 		"REQUEST_BUILD_INFO": RequestBuildInfo, "RESPONSE_BUILD_INFO": ResponseBuildInfo,
 		"REQUEST_STATS_INFO": RequestStats, "RESPONSE_STATS_INFO": ResponseStats,
 		"REQUEST_SHARE_INFO": RequestShares, "RESPONSE_SHARE_INFO": ResponseShares,
+		"REQUEST_PRIORITY_FACTORS": RequestPriorities, "RESPONSE_PRIORITY_FACTORS": ResponsePriorities,
 		"REQUEST_JOB_STATE": RequestJobState, "RESPONSE_JOB_STATE": ResponseJobState,
 		"REQUEST_JOB_USER_INFO": RequestJobUserInfo,
 		"REQUEST_KILL_JOBS":     RequestKillJobs, "RESPONSE_KILL_JOBS": ResponseKillJobs,
@@ -52,6 +55,7 @@ func init() {
 		"BuildInfo":              func() Body { return new(BuildInfo) },
 		"SharesRequest":          func() Body { return new(SharesRequest) },
 		"Shares":                 func() Body { return new(Shares) },
+		"Priorities":             func() Body { return new(Priorities) },
 		"JobStateRequest":        func() Body { return new(JobStateRequest) },
 		"JobStates":              func() Body { return new(JobStates) },
 		"JobUserInfoRequest":     func() Body { return new(JobUserInfoRequest) },
@@ -65,8 +69,8 @@ func init() {
 		"2036": func() Body { return new(ControllerStats) },
 	})
 	comparable = append(comparable, cmpopts.IgnoreUnexported(codec.Stream[model.Reservation]{}, codec.Stream[model.License]{},
-		codec.Stream[model.Share]{}, codec.Stream[model.JobStateEntry]{}, codec.Stream[model.KillResult]{}))
-	fuzzed = append(fuzzed, "ReservationInfo", "LicenseInfo", "ControllerStats", "Shares", "JobStates", "KillJobs", "KillJobsResponse", "BuildInfo")
+		codec.Stream[model.Share]{}, codec.Stream[model.JobPriority]{}, codec.Stream[model.JobStateEntry]{}, codec.Stream[model.KillResult]{}))
+	fuzzed = append(fuzzed, "ReservationInfo", "LicenseInfo", "ControllerStats", "Shares", "Priorities", "JobStates", "KillJobs", "KillJobsResponse", "BuildInfo")
 }
 
 // add adds the elements of more to list. It panics if list already has an

@@ -83,6 +83,8 @@ const (
 	ResponseShares            Type = 2023
 	RequestReservationInfo    Type = 2024
 	ResponseReservationInfo   Type = 2025
+	RequestPriorities         Type = 2026 // the layout is known from protocol 39 on
+	ResponsePriorities        Type = 2027
 	RequestStats              Type = 2035
 	ResponseStats             Type = 2036
 	RequestJobUserInfo        Type = 2039 // answered by a ResponseJobInfo

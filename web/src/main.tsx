@@ -12,12 +12,13 @@ import { Overview } from "./views/overview";
 import { SignIn } from "./views/signin";
 import { Submit } from "./views/submit";
 import { Partitions, QOS, Reservations, Shares } from "./views/tables";
+import { Usage } from "./views/usage";
 import { Empty, Loading, Nothing, Text } from "./ui/basics";
 import { words } from "./words";
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 
-const places = ["overview", "jobs", "nodes", "partitions", "reservations", "shares", "qos"] as const;
+const places = ["overview", "jobs", "nodes", "partitions", "reservations", "usage", "shares", "qos"] as const;
 const place: Record<string, string> = { job: "jobs", node: "nodes" };
 
 function View({ route }: { route: Route }) {
@@ -37,6 +38,8 @@ function View({ route }: { route: Route }) {
 			return <Partitions />;
 		case "reservations":
 			return <Reservations />;
+		case "usage":
+			return <Usage route={route} />;
 		case "shares":
 			return <Shares />;
 		case "qos":

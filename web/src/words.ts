@@ -11,7 +11,7 @@ export const words = {
 	navigation: "Views",
 	crumbs: "Where this page is",
 	nav: {
-		overview: "Overview", jobs: "Jobs", nodes: "Nodes", partitions: "Partitions", reservations: "Reservations", shares: "Fair shares", qos: "QOS", submit: "Submit a job",
+		overview: "Overview", jobs: "Jobs", nodes: "Nodes", partitions: "Partitions", reservations: "Reservations", usage: "Usage", shares: "Fair shares", qos: "QOS", submit: "Submit a job",
 	} as Record<string, string>,
 	release: (release: string, version: string) => `Release ${release}, API ${version}`,
 	noView: "There is no such view",
@@ -125,7 +125,7 @@ export const words = {
 		reason: "Reason", submitted: "Submitted", start: "Start", end: "End", qos: "QOS", priority: "Priority", requested: "Requested", dependency: "Dependency", comment: "Comment", directory: "Directory",
 		node: "Node", use: "Use", load: "Load", memory: "Memory", free: "Free memory", features: "Features", hosts: "Node list", allowed: "Open to", maxTime: "Longest job", defaultTime: "Default time", maxNodes: "Most nodes",
 		tier: "Tier", reservation: "Reservation", cores: "Cores", flags: "Flags", accountOrUser: "Account or user", parent: "Parent", shares: "Shares", shareOfAll: "Share", usage: "Usage (CPU hours)", effectiveUsage: "Share used",
-		fairshare: "Factor", usageFactor: "Usage factor", jobsPerUser: "Running jobs per user", submittedPerUser: "Jobs per user", perUser: "Limit per user", perJob: "Limit per job", together: "Limit of all jobs",
+		fairshare: "Factor", levelFS: "Level", usageOfAll: "Usage share", usageFactor: "Usage factor", jobsPerUser: "Running jobs per user", submittedPerUser: "Jobs per user", perUser: "Limit per user", perJob: "Limit per job", together: "Limit of all jobs",
 		preempts: "Preempts", description: "Description",
 	},
 	table: {
@@ -231,6 +231,22 @@ export const words = {
 		denied: "You may not read this file:", missing: "The file can't be found:", notYet: "The file does not exist yet:", interrupted: "The output can't be read at present:",
 	},
 
+	usageView: {
+		whose: "Whose usage", scopes: { own: "Mine", account: "Account", cluster: "Cluster" } as Record<string, string>,
+		time: "Time", months: (n: number) => `${n} months`, month: "Month", soFar: "so far", total: "Total", share: "In use",
+		amounts: (name: string, tres: string) => (tres === "mem" ? "GiB hours of memory" : `${name.replace(/s$/, "")} hours`),
+		own: (what: string) => `${what} that you used`,
+		account: (what: string, account: string) => `${what} of the account ${account}`,
+		cluster: (what: string, cluster: string) => `${what} of the cluster ${cluster}`,
+		used: "used by jobs", planned: "kept for waiting jobs", idle: "idle", down: "down", plannedDown: "down for maintenance",
+		otherUsers: (n: number) => `${n} other ${plural(n, "user", "users")}`, otherAccounts: (n: number) => `${n} other ${plural(n, "account", "accounts")}`, subaccounts: "subaccounts",
+		summary: "A bar for each month; the table below has the same numbers.",
+		table: (title: string) => `${title}, by month`,
+		until: (time: string) => `added up to ${time}`,
+		nothing: (title: string) => `${title}: nothing is recorded for this time`,
+		noAccounts: "You have no account",
+		notServed: "This gateway serves only the paths of slurmrestd, which has no reports of usage",
+	},
 	nodesView: { search: "Name, reason, feature…", all: "All" },
 	nodeView: {
 		unknown: (name: string) => `There is no node ${name} that you may see`,

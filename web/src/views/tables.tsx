@@ -107,7 +107,8 @@ interface Share {
 	shares_normalized: Num;
 	usage: number;
 	effective_usage: Num;
-	fairshare: { factor: Num };
+	usage_normalized: Num;
+	fairshare: { factor: Num; level: Num };
 	depth: number; // in the tree
 	order: number;
 	user: boolean;
@@ -115,14 +116,22 @@ interface Share {
 }
 
 const share = (n: Num | number | undefined) => (typeof n === "number" ? n : (value(n) ?? 0));
+/** The number of shares of those who have the shares of their account. */
+const PARENT = 0x7fffffff;
+const level = (s: Share) => {
+	const n = s.shares?.number === PARENT ? undefined : value(s.fairshare?.level);
+	return n === undefined ? "" : n === Infinity ? "∞" : n.toFixed(3);
+};
 const shareColumns: Column<Share>[] = [
 	{ id: "name", title: t.accountOrUser, sort: (s) => s.order, cell: (s) => <span class="branch"><span style={{ width: `${16 * s.depth}px` }} /><Text>{s.name}</Text>{!s.user && <span class="tag optional">{t.account}</span>}</span> },
 	{ id: "parent", title: t.parent, sort: (s) => s.parent, cell: (s) => text(s.parent), optional: true, class: "text" },
 	{ id: "partition", title: words.partition, sort: (s) => s.partition, cell: (s) => text(s.partition), optional: true },
-	{ id: "shares", title: t.shares, sort: (s) => share(s.shares), cell: (s) => (s.shares?.set ? count(s.shares.number) : words.inherited), number: true, optional: true },
+	{ id: "shares", title: t.shares, sort: (s) => share(s.shares), cell: (s) => (s.shares?.set && s.shares.number !== PARENT ? count(s.shares.number) : words.inherited), number: true, optional: true },
 	{ id: "normal", title: t.shareOfAll, sort: (s) => share(s.shares_normalized), cell: (s) => percent(share(s.shares_normalized)), number: true },
 	{ id: "usage", title: t.usage, sort: (s) => s.usage, cell: (s) => fraction(s.usage / 3600), number: true, optional: true },
+	{ id: "used", title: t.usageOfAll, sort: (s) => share(s.usage_normalized), cell: (s) => percent(share(s.usage_normalized)), number: true, optional: true },
 	{ id: "effective", title: t.effectiveUsage, sort: (s) => share(s.effective_usage), cell: (s) => percent(share(s.effective_usage)), number: true },
+	{ id: "level", title: t.levelFS, sort: (s) => share(s.fairshare?.level), cell: (s) => level(s), number: true, optional: true },
 	{ id: "factor", title: t.fairshare, sort: (s) => share(s.fairshare?.factor), cell: (s) => (s.user && s.fairshare?.factor?.set ? s.fairshare.factor.number.toFixed(3) : ""), number: true },
 ];
 const percent = (n: number) => `${fraction(100 * n)} %`;

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/cli/table"
+	"schedrestd/internal/errs"
+)
+
+func priorityCommand() *cobra.Command {
+	var o options
+	var f filter
+	var qos []string
+	cmd := &cobra.Command{
+		Use:   "priority [ID...]",
+		Short: "Show the parts of the priority of waiting jobs, as sprio does",
+		Long: `priority shows the priority of waiting jobs, and the parts that it is the sum of; NICE is
+subtracted. The table begins with the highest priority. A job that may run in several partitions
+or with several QOS has a line for each. Jobs that are held, or whose begin time has not come,
+have no priority. If an administrator has set the priority of a job, its parts are 0.
+
+The names of the columns are those of sprio; PARTFACTOR and QOSFACTOR are the parts of the
+partition and of the QOS.`,
+		Example: "  schedctl priority --me\n  schedctl priority 12 13_4 -o csv",
+		Args:    cobra.ArbitraryArgs,
+	}
+	o.connectFlags(cmd)
+	o.outputFlag(cmd, "csv")
+	flags := cmd.Flags()
+	flags.StringSliceVarP(&f.users, "user", "u", nil, "jobs of these `USERS`")
+	flags.BoolVar(&f.me, "me", false, "your own jobs: those of the token's user")
+	flags.StringSliceVarP(&f.accounts, "account", "A", nil, "jobs of these `ACCOUNTS`")
+	flags.StringSliceVarP(&f.partitions, "partition", "p", nil, "priorities in these `PARTITIONS`")
+	flags.StringSliceVar(&qos, "qos", nil, "priorities with these qualities of service")
+	for _, name := range []string{"user", "account", "qos"} {
+		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
+	cmd.RegisterFlagCompletionFunc("partition", o.completePartitions)
+	cmd.ValidArgsFunction = o.completeJobs(&filter{states: []string{"PENDING"}})
+	return setRun(cmd, func(cmd *cobra.Command, ids []string) error {
+		if err := o.checkOutput(); err != nil {
+			return err
+		}
+		ids, err := expandIDs(ids)
+		if err != nil {
+			return err
+		}
+		c, err := o.dialWithFilter(cmd.Context(), &f)
+		if err != nil {
+			return err
+		}
+		query := url.Values{}
+		for name, values := range map[string][]string{"users": f.users, "account": f.accounts, "partition": f.partitions, "qos": qos} {
+			if len(values) > 0 {
+				query.Set(name, strings.Join(values, ","))
+			}
+		}
+		labels, numbers, err := c.waitingJobs(cmd.Context(), ids)
+		if err != nil {
+			return err
+		}
+		s := o.newSheet(cmd.OutOrStdout(), "priorities", priorityColumns(labels))
+		s.compare = func(a, b record) int { return cmp.Compare(b.number("priority"), a.number("priority")) }
+		if len(ids) > 0 {
+			if len(numbers) == 0 {
+				return s.close()
+			}
+			query.Set("job_id", strings.Join(numbers, ","))
+		}
+		found := map[string]bool{}
+		err = c.Priorities(cmd.Context(), query, func(text json.RawMessage) error {
+			var job struct {
+				ID uint32 `json:"job_id"`
+			}
+			if err := json.Unmarshal(text, &job); err != nil {
+				return errs.Wrap(err, errs.BadAnswer, "read the answer")
+			}
+			found[strconv.FormatUint(uint64(job.ID), 10)] = true
+			return s.add(text)
+		})
+		if err != nil {
+			return err
+		}
+		for _, number := range numbers {
+			if !found[number] {
+				c.warn("job %s has no priority at present: it is held, or can't start yet", labels[number])
+			}
+		}
+		return s.close()
+	})
+}
+
+// waitingJobs returns the numbers of the jobs with the given ids that wait, and
+// the labels of these jobs, by their numbers. The controller reports priorities
+// only by numbers, which tasks of an array have, too.
+func (c *connection) waitingJobs(ctx context.Context, ids []string) (labels map[string]string, numbers []string, err error) {
+	labels = map[string]string{}
+	for _, id := range ids {
+		jobs, err := c.Job(ctx, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		waits := false
+		for i := range jobs {
+			number := strconv.FormatUint(uint64(jobs[i].ID), 10)
+			if jobs[i].BaseState() != "PENDING" {
+				continue
+			}
+			if waits = true; labels[number] == "" {
+				labels[number], numbers = jobs[i].Label(), append(numbers, number)
+			}
+		}
+		if !waits {
+			c.warn("job %s has no priority: it does not wait", id)
+		}
+	}
+	return labels, numbers, nil
+}
+
+// priorityColumns returns the columns of priorities. The labels are the ids of
+// tasks, by their numbers.
+func priorityColumns(labels map[string]string) []sheetColumn {
+	text := func(heading, field string, shrink int) sheetColumn {
+		return sheetColumn{Column: table.Column{Heading: heading, Shrink: shrink, Rank: 1}, field: field}
+	}
+	part := func(heading, name string, drop int) sheetColumn {
+		field := "parts." + name
+		return sheetColumn{Column: table.Column{Heading: heading, Right: true, Drop: drop}, field: field, cell: rounded(field, 0)}
+	}
+	id := func(r record) table.Cell {
+		number := r.get("job_id")
+		return textCell(cmp.Or(labels[number], number))
+	}
+	return []sheetColumn{
+		{Column: table.Column{Heading: "JOBID"}, field: "job_id", cell: id},
+		text("PARTITION", "partition", 5), text("QOS", "qos", 5), text("USER", "user_name", 8), text("ACCOUNT", "account", 7),
+		{Column: table.Column{Heading: "PRIORITY", Right: true}, field: "priority"},
+		{field: "set"},
+		part("SITE", "site", 1), part("AGE", "age", 0), part("ASSOC", "association", 2), part("FAIRSHARE", "fairshare", 0), part("JOBSIZE", "job_size", 3),
+		part("PARTFACTOR", "partition", 0), part("QOSFACTOR", "qos", 0), part("NICE", "nice", 4),
+		{Column: table.Column{Heading: "TRES", Shrink: 8, Rank: 2}, field: "parts.tres", cell: priorityTRES},
+	}
+}
+
+// priorityTRES returns the parts of resources in the form of sprio, such as
+// cpu=12,mem=3. A record contains the names and the numbers in turn.
+func priorityTRES(r record) table.Cell {
+	words := strings.Split(r.get("parts.tres"), ",")
+	var parts []string
+	for i := 0; i+1 < len(words); i += 2 {
+		n, _ := strconv.ParseFloat(words[i+1], 64)
+		parts = append(parts, words[i]+"="+strconv.FormatFloat(n, 'f', 0, 64))
+	}
+	return textCell(strings.Join(parts, ","))
+}
