@@ -81,6 +81,10 @@ const (
 	ResponseLicenseInfo       Type = 1022
 	RequestShares             Type = 2022
 	ResponseShares            Type = 2023
+	RequestPriorityFactors    Type = 2026 // no body from protocol 39 on
+	ResponsePriorityFactors   Type = 2027
+	RequestLimits             Type = 2043 // REQUEST_ASSOC_MGR_INFO
+	ResponseLimits            Type = 2044
 	RequestReservationInfo    Type = 2024
 	ResponseReservationInfo   Type = 2025
 	RequestStats              Type = 2035
