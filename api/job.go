@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"schedrestd/api/reason"
 	"schedrestd/api/schema"
 	"schedrestd/api/scope"
 	"schedrestd/model"
@@ -16,7 +17,7 @@ import (
 type JobRow struct {
 	*model.Job
 	Users   Users
-	Explain bool // the client wants to know why the job waits
+	Explain *reason.Facts // for the explanation of why the job waits; nil if the client wants none
 }
 
 // Job declares the fields of a job. The fields are listed in jobfields.go. This

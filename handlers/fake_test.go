@@ -33,6 +33,9 @@ type fake struct {
 	counts       model.ControllerStats
 	shares       []model.Share
 	tresNames    []string
+	assocLimits  []model.AssocLimits
+	qosLimits    []model.QOSLimits
+	factors      []model.PriorityFactors
 	totalShares  uint64
 	states       []model.JobStateEntry // nil for a controller that does not support the request
 	lastUpdate   model.Time
@@ -58,6 +61,7 @@ type fake struct {
 	creds        []model.Credential
 
 	changes
+	limitQueries     []model.LimitsQuery
 	partitionQueries []model.Query
 	selected         [][]model.JobSelection
 	shareQueries     [][2][]string // accounts and users of each request for shares

@@ -146,9 +146,9 @@ func usedLimits(c *codec.Codec, u *model.UsedLimits) {
 	c.Uint32("submit_jobs", &u.SubmitJobs)
 	c.Uint64s("tres", &u.TRES)
 	if c.Until(codec.V2405) {
-		c.Uint64s("tres_run_mins", &u.TRESRun)
+		c.Uint64s("tres_run_mins", &u.TRESRunMinutes)
 	} else {
-		c.Uint64s("tres_run_secs", &u.TRESRun)
+		c.Uint64s("tres_run_secs", &u.TRESRunSeconds)
 	}
 	c.Uint32("uid", &u.UserID)
 }
