@@ -32,11 +32,13 @@ var explainedLimit = schema.Object("job_explanation_limit", func() schema.Fields
 		schema.F("name", schema.String, func(l *reason.Limit) *string { return &l.Name }, "Name of the limit, as sacctmgr or scontrol spells it"),
 		schema.F("resource", schema.String, func(l *reason.Limit) *string { return &l.Resource }, "Trackable resource, such as cpu or gres/gpu; empty for a number of jobs or a time"),
 		schema.F("of", schema.String, func(l *reason.Limit) *string { return &l.Of }, "What has the limit, such as \"QOS normal\" or \"account physics\""),
-		schema.F("whose", schema.String, func(l *reason.Limit) *string { return &l.Whose }, "Whose jobs count, such as \"user ann\"; empty for all jobs, and for a limit on each job"),
+		schema.F("whose", schema.String, func(l *reason.Limit) *string { return &l.Whose }, "Whose jobs the limit is for, such as \"user ann\"; empty for all jobs"),
 		schema.F("unit", schema.String, func(l *reason.Limit) *string { return &l.Unit }, "Unit of the amounts, such as \"MiB\", \"min\" or \"MiB min\"; empty for a number"),
 		schema.Show("allowed", schema.Int64, func(l *reason.Limit) uint64 { return l.Allowed }, "What the limit permits", schema.Bare),
 		schema.Show("used", schema.Int64, func(l *reason.Limit) uint64 { return l.Used.Number }, "What counts already; absent for a limit on each job", schema.Bare).
 			OmitIf(func(l *reason.Limit) bool { return !l.Used.Set }),
+		schema.Show("reserved", schema.Int64, func(l *reason.Limit) uint64 { return l.Reserved.Number }, "What running jobs may still use until their time limits; only for a limit on what jobs have used in the past", schema.Bare).
+			OmitIf(func(l *reason.Limit) bool { return !l.Reserved.Set }),
 		schema.Show("requested", schema.Int64, func(l *reason.Limit) uint64 { return l.Requested.Number }, "What this job asks for; absent for a limit on the number of jobs, and without a time limit", schema.Bare).
 			OmitIf(func(l *reason.Limit) bool { return !l.Requested.Set }),
 	}

@@ -12,12 +12,12 @@ import (
 // number returns the number that s begins with, as Slurm writes amounts of
 // resources: "2", "4000M", "1.5G". The unit of memory is MiB.
 func number(s string) uint64 {
-	digits := strings.TrimRight(s, "KMGTP")
-	v, err := strconv.ParseFloat(digits, 64)
+	value := strings.TrimRight(s, "KMGTP")
+	v, err := strconv.ParseFloat(value, 64)
 	if err != nil || v < 0 {
 		return 0
 	}
-	switch strings.TrimPrefix(s, digits) {
+	switch strings.TrimPrefix(s, value) {
 	case "K":
 		v /= 1 << 10
 	case "G":
@@ -71,17 +71,34 @@ func resourceOf(tres string, n uint64) string {
 // minutesOf returns the words for n minutes of a trackable resource, such as "2
 // CPU minutes".
 func minutesOf(tres string, n uint64) string {
-	unit := map[string]string{"cpu": "CPU", "node": "node", "mem": "MB", "billing": "billing"}[tres]
-	if unit == "" {
-		_, name, _ := strings.Cut(tres, "/")
-		if unit = name; name == "" {
-			unit = tres
-		}
-		if strings.HasPrefix(unit, "gpu") {
-			unit = strings.Replace(unit, "gpu", "GPU", 1)
-		}
+	unit, many := tres, tres
+	switch kind, name, _ := strings.Cut(tres, "/"); {
+	case tres == "cpu":
+		unit, many = "CPU", "CPUs"
+	case tres == "node":
+		many = "nodes"
+	case tres == "mem":
+		unit, many = "MB", "MB of memory"
+	case tres == "billing":
+		many = "billing units"
+	case kind == "license":
+		unit, many = name+" license", "licenses of "+name
+	case name == "gpu" || strings.HasPrefix(name, "gpu:"):
+		unit, many = "GPU", "GPUs"+strings.Replace(name[len("gpu"):], ":", " of type ", 1)
+	case name != "":
+		unit, many = name, name
 	}
-	return plural(n, unit+" minute")
+	return fmt.Sprintf("%s (%s times minutes)", plural(n, unit+" minute"), many)
+}
+
+func digits(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// verb returns the form of a verb for n of something.
+func verb(n uint64, one, several string) string {
+	if n == 1 {
+		return one
+	}
+	return several
 }
 
 func plural(n uint64, noun string) string {
@@ -122,11 +139,3 @@ func span(n uint64) string {
 
 // clock returns the words for a time.
 func clock(t model.Time) string { return t.Go().UTC().Format(time.DateTime) + " UTC" }
-
-// enumerate joins a list as in "a, b and c".
-func enumerate(list []string) string {
-	if len(list) < 2 {
-		return strings.Join(list, "")
-	}
-	return strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1]
-}

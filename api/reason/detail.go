@@ -16,32 +16,27 @@ var details = map[string]struct {
 	"Priority":                 {NeedQueues, queued},
 	"Dependency":               {0, dependencies},
 	"Resources":                {NeedQueues, queued},
-	"PartitionNodeLimit":       {NeedPartitions, partitionNodes},
-	"PartitionTimeLimit":       {NeedPartitions, partitionTime},
-	"PartitionDown":            {0, inPartition},
-	"PartitionInactive":        {0, inPartition},
+	"PartitionNodeLimit":       {needs: NeedPartitions},
+	"PartitionTimeLimit":       {needs: NeedPartitions},
 	"BeginTime":                {0, beginTime},
 	"Licenses":                 {NeedLicenses, licenses},
 	"Reservation":              {NeedReservations, reservation},
-	"ReservationDeleted":       {0, itsReservation},
 	"ReservationInvalid":       {NeedReservations, reservation},
 	"ReqNodeNotAvail":          {NeedNodes | NeedReservations, missing},
 	"NodeDown":                 {NeedNodes | NeedReservations, missing},
+	"MaxMemPerLimit":           {needs: NeedPartitions},
 	"JobArrayTaskLimit":        {0, arrayTasks},
 	"DependencyNeverSatisfied": {0, dependencies},
 	"DeadLine":                 {0, deadline},
-	"InvalidAccount":           {0, account},
-	"InvalidQOS":               {0, itsQOS},
-	"AccountNotAllowed":        {0, accountInPartition},
-	"QOSNotAllowed":            {0, qosInPartition},
 }
 
 // queued returns the place of a job among those that wait.
 func queued(f *Facts, j *model.Job, e *Explanation) string {
-	if e.Place = f.place(j); e.Place == nil {
+	e.Place = f.place(j)
+	if e.Place == nil || e.Place.Position == 1 && Name(j.StateReason) == "Priority" { // the client may not see the jobs that come first
 		return ""
 	}
-	return fmt.Sprintf("by priority, this job is number %d of %d waiting jobs in the partition %s", e.Place.Position, e.Place.Waiting, e.Place.Partition)
+	return fmt.Sprintf("by priority, this job is number %d of %d visible waiting jobs in the partition %s", e.Place.Position, e.Place.Waiting, e.Place.Partition)
 }
 
 // dependencyWords say what a job must do so that another can start.
@@ -92,41 +87,6 @@ func dependencies(_ *Facts, j *model.Job, _ *Explanation) string {
 	return strings.Join(list, word)
 }
 
-func inPartition(_ *Facts, j *model.Job, _ *Explanation) string {
-	return named("the partition is ", j.Partition)
-}
-
-// partitionTime returns the time limits of a job and of its partition.
-func partitionTime(f *Facts, j *model.Job, e *Explanation) string {
-	p := f.Partitions[j.Partition]
-	if p == nil || !p.MaxTime.Set || !j.TimeLimit.Set {
-		return named("the partition is ", j.Partition)
-	}
-	e.Limit = &Limit{Name: "MaxTime", Of: "partition " + p.Name, Unit: "min", Allowed: uint64(p.MaxTime.Number), Requested: model.Some(uint64(j.TimeLimit.Number))}
-	return fmt.Sprintf("the partition %s permits %s, and this job asks for %s", p.Name, span(e.Limit.Allowed), span(e.Limit.Requested.Number))
-}
-
-// partitionNodes returns the numbers of nodes of a job and of its partition.
-func partitionNodes(f *Facts, j *model.Job, e *Explanation) string {
-	p := f.Partitions[j.Partition]
-	if p == nil {
-		return named("the partition is ", j.Partition)
-	}
-	wanted := model.Some(uint64(j.NumNodes))
-	switch {
-	case j.NumNodes < p.MinNodes:
-		e.Limit = &Limit{Name: "MinNodes", Of: "partition " + p.Name, Resource: "node", Allowed: uint64(p.MinNodes), Requested: wanted}
-		return fmt.Sprintf("the partition %s requires a minimum of %s, and this job asks for %d", p.Name, plural(e.Limit.Allowed, "node"), j.NumNodes)
-	case p.MaxNodes.Set && j.NumNodes > p.MaxNodes.Number:
-		e.Limit = &Limit{Name: "MaxNodes", Of: "partition " + p.Name, Resource: "node", Allowed: uint64(p.MaxNodes.Number), Requested: wanted}
-		return fmt.Sprintf("the partition %s permits %s, and this job asks for %d", p.Name, plural(e.Limit.Allowed, "node"), j.NumNodes)
-	case j.NumNodes > p.TotalNodes:
-		e.Limit = &Limit{Name: "TotalNodes", Of: "partition " + p.Name, Resource: "node", Allowed: uint64(p.TotalNodes), Requested: wanted}
-		return fmt.Sprintf("the partition %s has %s, and this job asks for %d", p.Name, plural(e.Limit.Allowed, "node"), j.NumNodes)
-	}
-	return named("the partition is ", j.Partition)
-}
-
 func beginTime(_ *Facts, j *model.Job, _ *Explanation) string {
 	if j.EligibleTime == 0 {
 		return ""
@@ -146,7 +106,7 @@ func licenses(f *Facts, j *model.Job, e *Explanation) string {
 	e.Licenses = f.wantedLicenses(j)
 	var list []string
 	for _, l := range e.Licenses {
-		text := fmt.Sprintf("of %s, %d are in use", resourceOf("license/"+l.Name, uint64(l.Total)), l.InUse)
+		text := fmt.Sprintf("of %s, %d %s in use", resourceOf("license/"+l.Name, uint64(l.Total)), l.InUse, verb(uint64(l.InUse), "is", "are"))
 		if l.Reserved > 0 {
 			text += fmt.Sprintf(", reservations hold %d", l.Reserved)
 		}
@@ -164,21 +124,18 @@ func licenses(f *Facts, j *model.Job, e *Explanation) string {
 // reservation returns when the reservation of a job begins or ends.
 func reservation(f *Facts, j *model.Job, e *Explanation) string {
 	if e.Reservation = f.reservationOf(j); e.Reservation == nil {
-		return itsReservation(f, j, e)
+		return ""
 	}
-	return reservationText(e.Reservation)
+	return reservationText(e.Reservation, "it")
 }
 
-func reservationText(r *model.Reservation) string {
-	text := fmt.Sprintf("the reservation %s lasts from %s to %s", r.Name, clock(r.StartTime), clock(r.EndTime))
+// reservationText says when a reservation begins and ends, and who may use it.
+func reservationText(r *model.Reservation, name string) string {
+	text := fmt.Sprintf("%s lasts from %s to %s", name, clock(r.StartTime), clock(r.EndTime))
 	if owners := strings.Trim(r.Users+","+r.Accounts+","+r.Groups, ","); owners != "" {
 		text += ", for " + strings.Join(strings.FieldsFunc(owners, func(r rune) bool { return r == ',' }), ", ")
 	}
 	return text
-}
-
-func itsReservation(_ *Facts, j *model.Job, _ *Explanation) string {
-	return named("it was ", j.Reservation)
 }
 
 // missing returns which nodes are not available, and why.
@@ -193,7 +150,7 @@ func missing(f *Facts, j *model.Job, e *Explanation) string {
 		list = append(list, text)
 	}
 	if e.Reservation != nil {
-		list = append(list, reservationText(e.Reservation))
+		list = append(list, reservationText(e.Reservation, "the reservation "+e.Reservation.Name))
 	}
 	if len(list) == 0 {
 		_, text, _ := strings.Cut(j.StateDescription, "ReqNodeNotAvail, ")
@@ -207,18 +164,6 @@ func arrayTasks(_ *Facts, j *model.Job, _ *Explanation) string {
 		return ""
 	}
 	return fmt.Sprintf("%d at a time", j.ArrayMaxTasks)
-}
-
-func account(_ *Facts, j *model.Job, _ *Explanation) string { return named("it is ", j.Account) }
-
-func itsQOS(_ *Facts, j *model.Job, _ *Explanation) string { return named("it is ", j.QOS) }
-
-func accountInPartition(_ *Facts, j *model.Job, _ *Explanation) string {
-	return fmt.Sprintf("the partition is %s, and the account %s", j.Partition, j.Account)
-}
-
-func qosInPartition(_ *Facts, j *model.Job, _ *Explanation) string {
-	return fmt.Sprintf("the partition is %s, and the QOS %s", j.Partition, j.QOS)
 }
 
 // named returns the text before a name, and the name, or "" without a name.
@@ -250,4 +195,19 @@ func about(name string, j *model.Job) string {
 		return named("QOS ", j.QOS)
 	}
 	return ""
+}
+
+// withNames adds names from the record of j to the words for what they name.
+func withNames(sentence string, j *model.Job) string {
+	var pairs []string
+	for _, p := range [][3]string{
+		{"he partition", "he partition ", j.Partition}, {"The account of the job", "The account ", j.Account}, {"this account", "the account ", j.Account},
+		{"The QOS of the job", "The QOS ", j.QOS}, {"this QOS", "the QOS ", j.QOS}, {"its reservation", "the reservation ", j.Reservation},
+		{"The reservation of the job", "The reservation ", j.Reservation},
+	} {
+		if p[2] != "" {
+			pairs = append(pairs, p[0], p[1]+p[2])
+		}
+	}
+	return strings.NewReplacer(pairs...).Replace(sentence)
 }

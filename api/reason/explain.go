@@ -47,16 +47,20 @@ func (f *Facts) ExplainJob(j *model.Job) *Explanation {
 		e.Why = cmp.Or(j.StateDescription, name)
 	}
 	e.About = about(name, j)
-	if j.State.Base() != model.JobPending {
+	if j.State.Base() == model.JobPending {
+		e.Start, e.Limit = j.StartTime, f.limit(name, j)
+	}
+	if e.Limit != nil {
+		e.Why, e.Change, e.About = e.Limit.sentence(), cmp.Or(e.Limit.remedy(), e.Change), e.Limit.Of
 		return &e
 	}
-	e.Start = j.StartTime
-	if e.Limit = f.limit(name, j); e.Limit != nil {
-		e.Why, e.Change, e.About = e.Limit.sentence(), cmp.Or(e.Limit.remedy(), e.Change), e.Limit.Of
+	if _, table := explanations[name]; table {
+		e.Why = withNames(e.Why, j)
 	}
 	if detail := details[name].text; detail != nil {
 		if text := detail(f, j, &e); text != "" {
-			e.Why = strings.TrimSuffix(e.Why, ".") + ": " + text + "."
+			general, _, _ := strings.Cut(strings.TrimSuffix(e.Why, "."), ":")
+			e.Why = general + ": " + text + "."
 		}
 	}
 	return &e
@@ -89,7 +93,7 @@ var explanations = map[string]text{
 	"PartitionInactive":        {"The partition accepts no jobs.", "Choose another partition."},
 	"PartitionConfig":          {"The partition does not permit what the job asks for.", askLess},
 	"JobHeldAdmin":             {"An administrator has held the job, or its priority is 0.", "Only an administrator can release it."},
-	"JobHeldUser":              {"The user has held the job.", "Release it."},
+	"JobHeldUser":              {"The user has held the job.", "Release it, for example with \"scontrol release\" or \"schedctl release\"."},
 	"JobHoldMaxRequeue":        {"The job was held because it was queued again too often.", "Find out why it does not run, then release it."},
 	"BeginTime":                {"The job asked to start later.", "It can start at this time. The begin time can be changed."},
 	"Licenses":                 {"The job waits for licenses.", "It can start when other jobs return them."},

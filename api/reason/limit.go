@@ -20,6 +20,7 @@ type Limit struct {
 	Unit      string // "MiB", "min", "CPU min" or similar; "" for a number
 	Allowed   uint64
 	Used      model.Opt[uint64] // not set if only this job counts
+	Reserved  model.Opt[uint64] // what running jobs may still use; only set if the limit is on what jobs have used in the past
 	Requested model.Opt[uint64] // by this job; not set if each job counts as one
 
 	measure measure
@@ -37,6 +38,7 @@ const (
 	runMinutes                // of a resource, of running jobs
 	perJob
 	perNode
+	perCPU
 	wallPerJob
 	minutesPerJob
 	atLeast
@@ -93,7 +95,7 @@ func isOf(what, tres string) bool {
 func (f *Facts) limit(name string, j *model.Job) *Limit {
 	m := limitName.FindStringSubmatch(name)
 	if m == nil {
-		return nil
+		return f.partitionLimit(name, j)
 	}
 	s := search{facts: f, job: j, kind: m[2], what: m[3], part: m[5], measure: measureOf(m[2], m[3], m[4], m[5]), asked: parseTRES(j.TRESReq)}
 	if m[1] == "Assoc" {
@@ -103,6 +105,39 @@ func (f *Facts) limit(name string, j *model.Job) *Limit {
 	}
 	return s.found
 }
+
+// partitionLimit returns the limit of a partition that keeps j from starting, or nil
+// if it is not known.
+func (f *Facts) partitionLimit(name string, j *model.Job) *Limit {
+	p := f.Partitions[j.Partition]
+	if p == nil {
+		return nil
+	}
+	l := &Limit{Of: "partition " + p.Name}
+	switch nodes := uint64(j.NumNodes); {
+	case name == "PartitionTimeLimit" && p.MaxTime.Set:
+		l.Name, l.Unit, l.measure, l.Allowed = "MaxTime", "min", wallPerJob, uint64(p.MaxTime.Number)
+		l.Requested = model.Opt[uint64]{Number: uint64(j.TimeLimit.Number), Set: j.TimeLimit.Set, Infinite: j.TimeLimit.Infinite}
+	case name == "PartitionNodeLimit" && j.NumNodes < p.MinNodes:
+		l.Name, l.Resource, l.measure, l.Allowed, l.Requested = "MinNodes", "node", atLeast, uint64(p.MinNodes), model.Some(nodes)
+	case name == "PartitionNodeLimit" && p.MaxNodes.Set && j.NumNodes > p.MaxNodes.Number:
+		l.Name, l.Resource, l.measure, l.Allowed, l.Requested = "MaxNodes", "node", perJob, uint64(p.MaxNodes.Number), model.Some(nodes)
+	case name == "PartitionNodeLimit" && j.NumNodes > p.TotalNodes:
+		l.Name, l.Resource, l.measure, l.Allowed, l.Requested = "TotalNodes", "node", perJob, uint64(p.TotalNodes), model.Some(nodes)
+	case name == "MaxMemPerLimit" && p.MaxMemPerCPU != 0 && p.MaxMemPerCPU < memoryNotSet && (p.MaxMemPerCPU^j.MinMemory)&model.MemPerCPU == 0:
+		l.Name, l.Resource, l.Unit, l.measure = "MaxMemPerNode", "mem", "MiB", perNode
+		if j.MinMemory&model.MemPerCPU != 0 {
+			l.Name, l.measure = "MaxMemPerCPU", perCPU
+		}
+		l.Allowed, l.Requested = p.MaxMemPerCPU&^model.MemPerCPU, model.Some(j.MinMemory&^model.MemPerCPU)
+	default:
+		return nil
+	}
+	return l
+}
+
+// memoryNotSet is the number for "not set" in the partition's amount of memory.
+const memoryNotSet = ^uint64(0) - 1
 
 // A search looks for the limit that keeps a job from starting.
 type search struct {
@@ -121,6 +156,7 @@ type gauge struct {
 	of, whose string
 	limits    []model.Opt[uint64] // for each trackable resource
 	used      func(i int) uint64  // nil if only the job counts
+	reserved  func(i int) uint64  // nil if what running jobs may still use does not count
 	limit     model.Opt[uint32]   // of jobs and of run time
 	usedN     uint64
 	factor    float64 // multiplies limits; 0 for none
@@ -156,7 +192,7 @@ func (s *search) associations() {
 		case wall:
 			g.name, g.limit, g.usedN = "GrpWall", a.GrpWall, uint64(u.Wall/60)
 		case minutes:
-			g.name, g.limits, g.used = "GrpTRESMins", a.TRESMinutes, usedUp(u.TRESSeconds, u.TRESRunSeconds)
+			g.name, g.limits, g.used, g.reserved = "GrpTRESMins", a.TRESMinutes, usedUp(u.TRESSeconds), at(u.TRESRunSeconds, 60)
 		case runMinutes:
 			g.name, g.limits, g.used = "GrpTRESRunMins", a.TRESRunMinutes, at(u.TRESRunSeconds, 60)
 		case perJob:
@@ -221,7 +257,7 @@ func (s *search) qosGauge(q *model.QOSLimits) gauge {
 	case wall:
 		g.name, g.limit, g.usedN = "GrpWall", q.GrpWall, uint64(u.Wall/60)
 	case minutes:
-		g.name, g.limits, g.used = "GrpTRESMins", q.TRESMinutes, usedUp(u.TRESSeconds, u.TRESRunSeconds)
+		g.name, g.limits, g.used, g.reserved = "GrpTRESMins", q.TRESMinutes, usedUp(u.TRESSeconds), at(u.TRESRunSeconds, 60)
 	case runMinutes:
 		g.name, g.limits, g.used = "GrpTRESRunMins", q.TRESRunMinutes, at(u.TRESRunSeconds, 60)
 		if used != nil {
@@ -271,6 +307,9 @@ func (s *search) try(g gauge) {
 				if g.used != nil {
 					l.Used = model.Some(g.used(i))
 				}
+				if g.reserved != nil {
+					l.Reserved = model.Some(g.reserved(i))
+				}
 				if s.measure == minutes || s.measure == runMinutes || s.measure == minutesPerJob {
 					l.Unit = strings.TrimPrefix(l.Unit+" min", " ")
 				}
@@ -297,7 +336,7 @@ func (l *Limit) exhausted() bool {
 	case l.Used.Set && l.Used.Number >= l.Allowed, l.Requested.Infinite:
 		return true
 	}
-	return l.Used.Number+l.Requested.Number > l.Allowed
+	return l.Used.Number+l.Reserved.Number+l.Requested.Number > l.Allowed
 }
 
 // timeLimit returns the time limit of the job in minutes.
@@ -399,13 +438,13 @@ func at(list []uint64, n uint64) func(i int) uint64 {
 }
 
 // usedUp returns a function that returns the minutes that jobs have used of a
-// resource, and those that running ones may still use.
-func usedUp(seconds []float64, running []uint64) func(i int) uint64 {
+// resource.
+func usedUp(seconds []float64) func(i int) uint64 {
 	return func(i int) uint64 {
 		if i >= len(seconds) || !(seconds[i] >= 0) {
 			return 0
 		}
-		return uint64(seconds[i]/60) + at(running, 60)(i)
+		return uint64(seconds[i] / 60)
 	}
 }
 

@@ -8,82 +8,98 @@ import (
 // sentence says what the limit permits, what is used of it, and what the job asks
 // for.
 func (l *Limit) sentence() string {
-	asks := func(words func(n uint64) string) string {
-		switch {
-		case l.Requested.Infinite:
-			return "this job has no time limit"
-		case l.Requested.Set:
-			return "this job asks for " + words(l.Requested.Number)
-		}
-		return "this job asks for more"
-	}
-	amount := func(n uint64) string { return resourceOf(l.Resource, n) }
-	inMinutes := func(n uint64) string { return minutesOf(l.Resource, n) }
 	switch l.measure {
 	case jobs:
-		return fmt.Sprintf("%s may run %s at a time, and %d run now.", l.users(), plural(l.Allowed, "job"), l.Used.Number)
+		return fmt.Sprintf("At most %s may run at a time, and %d %s now.", l.members(plural(l.Allowed, "job")), l.Used.Number, verb(l.Used.Number, "runs", "run"))
 	case submitted:
-		return fmt.Sprintf("%s may have %s that wait or run, and there are %d now.", l.users(), plural(l.Allowed, "job"), l.Used.Number)
+		return fmt.Sprintf("At most %s may wait or run at a time, and there %s %d now.", l.members(plural(l.Allowed, "job")), verb(l.Used.Number, "is", "are"), l.Used.Number)
 	case wall:
-		return fmt.Sprintf("%s may run for %s in all: they have run for %s, and %s.", l.users(), span(l.Allowed), span(l.Used.Number), asks(span))
+		return fmt.Sprintf("%s may run for %s: they have run for %s, and %s.", l.together(), span(l.Allowed), span(l.Used.Number), l.request(span))
 	case minutes:
-		return fmt.Sprintf("%s may use %s in all: they have used %d, and %s.", l.users(), inMinutes(l.Allowed), l.Used.Number, asks(inMinutes))
+		used := fmt.Sprintf("they have used %d", l.Used.Number)
+		if l.Reserved.Number > 0 {
+			used += fmt.Sprintf(", those that run may use %d more", l.Reserved.Number)
+		}
+		return fmt.Sprintf("%s may use %s: %s, and %s.", l.together(), minutesOf(l.Resource, l.Allowed), used, l.request(digits))
 	case runMinutes:
-		return fmt.Sprintf("%s that run at a time may together need %s until they reach their time limits: they need %d, and %s.", l.users(), inMinutes(l.Allowed), l.Used.Number, asks(inMinutes))
-	case perJob:
-		return fmt.Sprintf("A job %s may use %s, and %s.", l.place(), amount(l.Allowed), asks(amount))
-	case perNode:
-		return fmt.Sprintf("A job %s may use %s on each node, and %s.", l.place(), amount(l.Allowed), asks(amount))
+		return fmt.Sprintf("%s that run may have %s before them: they have %d, and %s.", l.together(), minutesOf(l.Resource, l.Allowed), l.Used.Number, l.request(digits))
 	case wallPerJob:
-		return fmt.Sprintf("A job %s may run for %s, and %s.", l.place(), span(l.Allowed), asks(span))
+		return fmt.Sprintf("%s may run for %s, and %s.", l.members("A job"), span(l.Allowed), l.request(span))
 	case minutesPerJob:
-		return fmt.Sprintf("A job %s may use %s, and %s.", l.place(), inMinutes(l.Allowed), asks(inMinutes))
+		return fmt.Sprintf("%s may use %s, and %s.", l.members("A job"), minutesOf(l.Resource, l.Allowed), l.request(digits))
+	case perJob:
+		return fmt.Sprintf("%s may use %s, and %s.", l.members("A job"), l.amount(l.Allowed), l.request(l.short))
+	case perNode:
+		return fmt.Sprintf("%s may use %s on each node, and %s.", l.members("A job"), l.amount(l.Allowed), l.request(l.short))
+	case perCPU:
+		return fmt.Sprintf("%s may use %s for each CPU, and %s.", l.members("A job"), l.amount(l.Allowed), l.request(l.short))
 	case atLeast:
-		return fmt.Sprintf("A job %s must ask for %s or more, and %s.", l.place(), amount(l.Allowed), asks(amount))
+		return fmt.Sprintf("%s must ask for %s or more, and %s.", l.members("A job"), l.amount(l.Allowed), l.request(l.short))
 	}
-	return fmt.Sprintf("%s may use %s at a time: they use %s, and %s.", l.users(), amount(l.Allowed), amount(l.Used.Number), asks(amount))
+	return fmt.Sprintf("%s may use %s at a time: they use %s, and %s.", l.together(), l.amount(l.Allowed), l.short(l.Used.Number), l.request(l.short))
 }
 
-// place returns what a job belongs to so that the limit applies to it.
-func (l *Limit) place() string {
-	if strings.HasPrefix(l.Of, "QOS ") {
-		return "with the " + l.Of
+func (l *Limit) amount(n uint64) string { return resourceOf(l.Resource, n) }
+
+// short returns the words for n of the resource, which the sentence has named.
+func (l *Limit) short(n uint64) string {
+	if unitOf(l.Resource) == "MiB" {
+		return size(n)
 	}
-	return "of the " + l.Of
+	return digits(n)
 }
 
-// users returns the jobs that use what the limit permits.
-func (l *Limit) users() string {
-	if l.Whose == "" {
-		return "All jobs " + l.place() + " together"
+// request says what the job asks for.
+func (l *Limit) request(words func(n uint64) string) string {
+	switch {
+	case l.Requested.Infinite:
+		return "this job has no time limit"
+	case l.Requested.Set:
+		return "this job asks for " + words(l.Requested.Number)
 	}
-	return fmt.Sprintf("The jobs of the %s %s", l.Whose, strings.Replace(l.place(), "of the", "in the", 1))
+	return "this job asks for more"
 }
+
+// members returns the words for those jobs to which the limit applies.
+func (l *Limit) members(jobs string) string {
+	if l.Whose != "" {
+		jobs += " of the " + l.Whose
+	}
+	switch kind, _, _ := strings.Cut(l.Of, " "); {
+	case kind == "QOS":
+		return jobs + " with the " + l.Of
+	case kind == "partition", l.Whose != "":
+		return jobs + " in the " + l.Of
+	}
+	return jobs + " of the " + l.Of
+}
+
+// together returns the words for the jobs that use what the limit permits.
+func (l *Limit) together() string { return l.members("All jobs") + " together" }
 
 // remedy says what would let the job start, if that depends on the numbers.
 func (l *Limit) remedy() string {
-	other := "another " + strings.ToLower(l.Of[:strings.IndexByte(l.Of, ' ')])
-	if strings.HasPrefix(l.Of, "QOS ") {
-		other = "another QOS"
-	}
-	tooMuch := l.Requested.Infinite || l.Requested.Set && l.Requested.Number > l.Allowed
+	kind, _, _ := strings.Cut(l.Of, " ")
+	other := "another " + kind
+	never := l.Requested.Infinite || l.Requested.Set && l.Requested.Number > l.Allowed
 	switch l.measure {
 	case wallPerJob:
 		return fmt.Sprintf("Lower the time limit of the job to %s or less, or choose %s.", span(l.Allowed), other)
-	case perJob, perNode:
-		return fmt.Sprintf("Ask for %s or less, or choose %s.", resourceOf(l.Resource, l.Allowed), other)
-	case minutesPerJob:
-		return fmt.Sprintf("Lower the time limit, or ask for less, so that the product is %s or less; or choose %s.", minutesOf(l.Resource, l.Allowed), other)
-	case resources:
-		if tooMuch {
-			return fmt.Sprintf("This job can never start: ask for %s or less, or choose %s.", resourceOf(l.Resource, l.Allowed), other)
-		}
-	case runMinutes:
-		if tooMuch {
-			return fmt.Sprintf("This job can never start: lower its time limit, or ask for less, so that the product is %s or less; or choose %s.", minutesOf(l.Resource, l.Allowed), other)
-		}
+	case wall, minutes:
+		return fmt.Sprintf("Choose %s, or ask an administrator. What jobs have used counts less with time, unless the site has turned this off.", other)
 	case atLeast:
-		return fmt.Sprintf("Ask for %s or more, or choose %s.", resourceOf(l.Resource, l.Allowed), other)
+		return fmt.Sprintf("Ask for %s or more, or choose %s.", l.amount(l.Allowed), other)
+	case resources, perJob, perNode, perCPU:
+		switch {
+		case l.Allowed == 0:
+			return fmt.Sprintf("This job can never start. Choose %s.", other)
+		case never || l.measure != resources:
+			return fmt.Sprintf("This job can never start. Ask for %s or less, or choose %s.", l.amount(l.Allowed), other)
+		}
+	case runMinutes, minutesPerJob:
+		if never {
+			return fmt.Sprintf("This job can never start. Lower its time limit, or ask for less, so that the product is %d or less; or choose %s.", l.Allowed, other)
+		}
 	}
 	return ""
 }

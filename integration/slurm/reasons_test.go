@@ -37,7 +37,7 @@ var qosCases = []limitCase{
 	{"QOSGrpGRESMinutes", "GrpTRESMins=gres/gpu=0", "", "--gres=gpu:1"},
 	{"QOSGrpBillingMinutes", "GrpTRESMins=billing=0", "", ""},
 	{"QOSGrpLicenseMinutes", "GrpTRESMins=license/matlab=0", "", "-L matlab:1"},
-	{"QOSGrpCPURunMinutesLimit", "GrpTRESRunMins=cpu=25", "-t20", "-t10"},
+	{"QOSGrpCPURunMinutesLimit", "GrpTRESRunMins=cpu=601", "-t600", "-t10"},
 	{"QOSGrpMemoryRunMinutes", "GrpTRESRunMins=mem=100", "", "-t20"},
 	{"QOSGrpNodeRunMinutes", "GrpTRESRunMins=node=15", "", "-t20"},
 	{"QOSGrpGRESRunMinutes", "GrpTRESRunMins=gres/gpu=15", "", "-t20 --gres=gpu:1"},
@@ -73,13 +73,13 @@ var qosCases = []limitCase{
 	{"MaxLicensePerAccount", "MaxTRESPerAccount=license/matlab=1", "", "-L matlab:2"},
 	{"MaxBillingPerAccount", "MaxTRESPerAccount=billing=1", "", "-n2"},
 	{"MaxJobsPerAccount", "MaxJobsPerAccount=1", "-n1", ""},
-	{"MaxCpuRunMinsPerAccount", "MaxTRESRunMinsPerAccount=cpu=25", "-t20", "-t10"},
+	{"MaxCpuRunMinsPerAccount", "MaxTRESRunMinsPerAccount=cpu=601", "-t600", "-t10"},
 	{"MaxMemoryRunMinsPerAccount", "MaxTRESRunMinsPerAccount=mem=150", "", "-t20"},
 	{"MaxNodeRunMinsPerAccount", "MaxTRESRunMinsPerAccount=node=15", "", "-t20"},
 	{"MaxGRESRunMinsPerAccount", "MaxTRESRunMinsPerAccount=gres/gpu=15", "", "-t20 --gres=gpu:1"},
 	{"MaxLicenseRunMinsPerAccount", "MaxTRESRunMinsPerAccount=license/matlab=15", "", "-t20 -L matlab:1"},
 	{"MaxBillingRunMinsPerAccount", "MaxTRESRunMinsPerAccount=billing=15", "", "-t20"},
-	{"MaxCpuRunMinsPerUser", "MaxTRESRunMinsPerUser=cpu=25", "-t20", "-t10"},
+	{"MaxCpuRunMinsPerUser", "MaxTRESRunMinsPerUser=cpu=601", "-t600", "-t10"},
 	{"MaxMemoryRunMinsPerUser", "MaxTRESRunMinsPerUser=mem=150", "", "-t20"},
 	{"MaxNodeRunMinsPerUser", "MaxTRESRunMinsPerUser=node=15", "", "-t20"},
 	{"MaxGRESRunMinsPerUser", "MaxTRESRunMinsPerUser=gres/gpu=15", "", "-t20 --gres=gpu:1"},
@@ -108,7 +108,7 @@ var accountCases = []limitCase{
 	{"AssocGrpGRESMinutes", "GrpTRESMins=gres/gpu=0", "", "--gres=gpu:1"},
 	{"AssocGrpLicenseMinutes", "GrpTRESMins=license/matlab=0", "", "-L matlab:1"},
 	{"AssocGrpBillingMinutes", "GrpTRESMins=billing=0", "", ""},
-	{"AssocGrpCPURunMinutesLimit", "GrpTRESRunMins=cpu=25", "-t20", "-t10"},
+	{"AssocGrpCPURunMinutesLimit", "GrpTRESRunMins=cpu=601", "-t600", "-t10"},
 	{"AssocGrpMemRunMinutes", "GrpTRESRunMins=mem=150", "", "-t20"},
 	{"AssocGrpNodeRunMinutes", "GrpTRESRunMins=node=15", "", "-t20"},
 	{"AssocGrpGRESRunMinutes", "GrpTRESRunMins=gres/gpu=15", "", "-t20 --gres=gpu:1"},
@@ -150,24 +150,23 @@ var otherCases = []otherCase{
 	{"BeginTime", nil, "-b 2036-05-06T07:08:09", nil, []string{"2036-05-06 07:08:09 UTC"}},
 	{"JobHeldUser", nil, "-H", nil, []string{"user has held"}},
 	{"JobHeldAdmin", nil, "-H", []string{"scontrol release JOB", "scontrol hold JOB"}, []string{"administrator"}},
-	{"Licenses", nil, "-L fluent:4", nil, []string{"of 4 licenses of fluent, 1 are in use, and this job asks for 4"}},
+	{"Licenses", nil, "-L fluent:4", nil, []string{"of 4 licenses of fluent, 1 is in use, and this job asks for 4"}},
 	{"JobArrayTaskLimit", nil, "--array=1-3%1", nil, []string{"1 at a time"}},
-	{"PartitionTimeLimit", []string{partition + "short Nodes=node1 MaxTime=30"}, "-p short -t 90", nil, []string{"the partition short permits 30 minutes, and this job asks for 1 hour 30 minutes"}},
-	{"PartitionNodeLimit", []string{partition + "few Nodes=node1,n[01-03] MaxNodes=2"}, "-p few -N3 -n3", nil, []string{"the partition few permits 2 nodes, and this job asks for 3"}},
-	{"PartitionDown", []string{partition + "closed Nodes=node1 State=DOWN"}, "-p closed", nil, []string{"the partition is closed"}},
-	{"PartitionInactive", []string{partition + "inactive Nodes=node1 State=DOWN"}, "-p inactive", []string{"scontrol update PartitionName=inactive State=INACTIVE"}, []string{"the partition is inactive"}},
+	{"PartitionTimeLimit", []string{partition + "short Nodes=node1 MaxTime=30"}, "-p short -t 90", nil, []string{"A job in the partition short may run for 30 minutes, and this job asks for 1 hour 30 minutes."}},
+	{"PartitionNodeLimit", []string{partition + "few Nodes=node1,n[01-03] MaxNodes=2"}, "-p few -N3 -n3", nil, []string{"A job in the partition few may use 2 nodes, and this job asks for 3."}},
+	{"PartitionDown", []string{partition + "closed Nodes=node1 State=DOWN"}, "-p closed", nil, []string{"The partition closed starts no jobs"}},
+	{"PartitionInactive", []string{partition + "inactive Nodes=node1 State=DOWN"}, "-p inactive", []string{"scontrol update PartitionName=inactive State=INACTIVE"}, []string{"The partition inactive accepts no jobs"}},
 	{"Reservation", []string{"scontrol create reservation=later starttime=2036-01-02T03:04:05 duration=60 users=alice nodes=node1"}, "--reservation=later", nil,
-		[]string{"the reservation later lasts from 2036-01-02 03:04:05 UTC to 2036-01-02 04:04:05 UTC, for alice"}},
-	{"ReservationDeleted", []string{"scontrol create reservation=gone starttime=2037-01-02T03:04:05 duration=60 users=alice nodes=node1"}, "--reservation=gone", []string{"scontrol delete reservation=gone"}, []string{"deleted"}},
+		[]string{"the reservation later: it lasts from 2036-01-02 03:04:05 UTC to 2036-01-02 04:04:05 UTC, for alice"}},
+	{"ReservationDeleted", []string{partition + "dead Nodes=n06", "scontrol create reservation=gone starttime=now duration=60 users=alice nodes=n06 flags=ignore_jobs"}, "-p dead --reservation=gone", []string{"scontrol update reservation=gone endtime=now+1seconds"}, []string{"The reservation of the job was deleted."}},
 	{"ReqNodeNotAvail", nil, "-w n01 -p few", nil, []string{"n01 is down (no-daemon)"}},
-	{"QOSNotAllowed", []string{partition + "strict Nodes=node1"}, "-H -p strict -q quick", []string{"scontrol update PartitionName=strict AllowQos=normal", "scontrol release JOB"}, []string{"strict", "quick"}},
-	{"AccountNotAllowed", []string{partition + "foreign Nodes=node1"}, "-H -p foreign", []string{"scontrol update PartitionName=foreign DenyAccounts=physics", "scontrol release JOB"}, []string{"foreign", "physics"}},
-	{"InvalidQOS", []string{"sacctmgr -i -Q add qos withdrawn", "sacctmgr -i -Q modify user alice where account=physics set qos+=withdrawn"}, "-H -q withdrawn", []string{"sacctmgr -i -Q modify user alice where account=physics set qos-=withdrawn", "scontrol release JOB"}, []string{"withdrawn"}},
-	{"MaxMemPerLimit", []string{partition + "lean Nodes=node1 State=DOWN"}, "-p lean --mem=3000", []string{"scontrol update PartitionName=lean MaxMemPerNode=1000 State=UP"}, []string{"more memory"}},
-	{"BadConstraints", []string{partition + "plain Nodes=n06", "scontrol update NodeName=n06 Features=fake,rare"}, "-H -p plain -C rare", []string{"scontrol update NodeName=n06 ActiveFeatures=fake", "scontrol update NodeName=n06 AvailableFeatures=fake", "scontrol release JOB"}, []string{"No nodes"}},
-	{"QOSUsageThreshold", []string{"sacctmgr -i -Q add qos thrifty usagethreshold=2 flags=EnforceUsageThreshold", "sacctmgr -i -Q modify user alice where account=physics set qos+=thrifty"}, "-q thrifty", nil, []string{"too much"}},
-	{"Resources", []string{partition + "wide Nodes=node1"}, "-p wide -n16", nil, []string{"number 1 of 2 waiting jobs in the partition wide"}},
-	{"Priority", nil, "-p wide --nice=5000 -n16", nil, []string{"number 2 of 2 waiting jobs in the partition wide"}},
+	{"QOSNotAllowed", []string{partition + "strict Nodes=node1 State=DOWN"}, "-p strict -q quick", []string{"scontrol update PartitionName=strict AllowQos=normal State=UP"}, []string{"The partition strict does not permit the QOS quick."}},
+	{"InvalidQOS", []string{"sacctmgr -i -Q add qos withdrawn", "sacctmgr -i -Q modify user alice where account=physics set qos+=withdrawn"}, "-H -q withdrawn", []string{"sacctmgr -i -Q modify user alice where account=physics set qos-=withdrawn", "scontrol release JOB"}, []string{"The QOS withdrawn"}},
+	{"MaxMemPerLimit", []string{partition + "lean Nodes=node1 State=DOWN"}, "-p lean --mem=3000", []string{"scontrol update PartitionName=lean MaxMemPerNode=1000 State=UP"}, []string{"A job in the partition lean may use 1000 MB of memory on each node, and this job asks for 3000 MB."}},
+	{"BadConstraints", []string{partition + "plain Nodes=node1 State=DOWN", "scontrol update NodeName=node1 AvailableFeatures=fast,ssd,rare ActiveFeatures=fast,ssd,rare"}, "-p plain -C rare", []string{"scontrol update NodeName=node1 ActiveFeatures=fast,ssd", "scontrol update NodeName=node1 AvailableFeatures=fast,ssd", "scontrol update PartitionName=plain State=UP"}, []string{"No nodes"}},
+	{"QOSUsageThreshold", []string{"sacctmgr -i -Q add qos thrifty usagethreshold=100000 flags=EnforceUsageThreshold", "sacctmgr -i -Q modify user alice where account=physics set qos+=thrifty"}, "-q thrifty", nil, []string{"too much"}},
+	{"Resources", []string{partition + "wide Nodes=node1"}, "-p wide -n16", nil, []string{"number 1 of 2 visible waiting jobs in the partition wide"}},
+	{"Priority", nil, "-p wide --nice=5000 -n16", nil, []string{"number 2 of 2 visible waiting jobs in the partition wide"}},
 }
 
 // An explained job is what an answer says about why a job waits.
@@ -177,16 +176,18 @@ type explainedJob struct {
 	State       []string
 	Explanation *struct {
 		Why, Change, About string
-		Limit              *struct {
-			Name, Resource, Of, Whose, Unit string
-			Allowed                         uint64
-			Used, Requested                 *uint64
-		}
-		Place *struct {
+		Limit              *explainedLimit
+		Place              *struct {
 			Position, Waiting int
 			Factors           map[string]float64
 		}
 	}
+}
+
+type explainedLimit struct {
+	Name, Resource, Of, Whose, Unit string
+	Allowed                         uint64
+	Used, Requested                 *uint64
 }
 
 // TestReasons makes jobs wait for as many reasons as a small cluster can have. The
@@ -201,9 +202,9 @@ func TestReasons(t *testing.T) {
 	r := &reasons{t: t, m: m, ids: map[string]string{}}
 	r.makeLimits()
 	r.submit()
-	jobs := r.await()
+	jobs, shown := r.await()
 	for _, c := range append(slices.Clone(qosCases), accountCases...) {
-		r.checkLimit(c, jobs[c.reason])
+		r.checkLimit(c, jobs[c.reason], shown)
 	}
 	for _, c := range otherCases {
 		r.checkOther(c, jobs[c.reason])
@@ -287,15 +288,17 @@ func (r *reasons) submit() {
 	if err != nil {
 		r.t.Fatalf("submit: %v\n%s%s", err, out, problems.String())
 	}
-	r.t.Log(problems.String())
 }
 
-// await waits until each job waits for its reason, and returns the jobs.
-func (r *reasons) await() map[string]explainedJob {
-	client, jobs := r.m.client(gatewaySocket), map[string]explainedJob{}
+// await waits until each job waits for its reason. It returns the jobs, and the output
+// of scontrol before and after the request for them.
+func (r *reasons) await() (jobs map[string]explainedJob, shown []string) {
+	client := r.m.client(gatewaySocket)
+	show := func() string { return r.m.run(r.t, "root", "scontrol", "show", "assoc_mgr", "flags=assoc,qos") }
 	var missing []string
-	deadline := time.Now().Add(3 * time.Minute)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
+		shown, jobs = []string{show()}, map[string]explainedJob{}
 		a, err := sendRequest(client, "GET", "/sched/"+watchedVersion+"/jobs?explain=true&fields=job_id,state_reason,job_state,explanation", "", "X-SLURM-USER-TOKEN: "+r.m.token)
 		must(r.t, err)
 		var body struct {
@@ -317,7 +320,7 @@ func (r *reasons) await() map[string]explainedJob {
 				missing = append(missing, fmt.Sprintf("%s: job %s has %s", reason, id, j.Reason))
 			}
 		}
-		if len(missing) == 0 || time.Now().After(deadline) {
+		if shown = append(shown, show()); len(missing) == 0 || time.Now().After(deadline) {
 			break
 		}
 		time.Sleep(time.Second / 2)
@@ -326,11 +329,38 @@ func (r *reasons) await() map[string]explainedJob {
 	for _, line := range missing {
 		r.t.Error(line)
 	}
-	return jobs
+	return jobs, shown
 }
 
-// checkLimit compares a limit with what scontrol shows of it.
-func (r *reasons) checkLimit(c limitCase, j explainedJob) {
+var limitPattern = regexp.MustCompile(`^(\w+)=(?:([a-z/]+)=)?(\d+)$`)
+
+// scontrolNames are the names of limits in the output of scontrol, if they differ
+// from those in sacctmgr's.
+var scontrolNames = strings.NewReplacer("MaxWallDurationPerJob", "MaxWallPJ", "PerJob", "PJ", "PerNode", "PN", "PerUser", "PU", "PerAccount", "PA")
+
+// shownLimits returns the limit l in the output of scontrol, and how much of it is
+// used; "" if scontrol does not show that.
+func shownLimits(text string, l *explainedLimit) (allowed, used string) {
+	block := "QOS=" + strings.TrimPrefix(l.Of, "QOS ") + "("
+	if account, ok := strings.CutPrefix(l.Of, "account "); ok {
+		block = "ClusterName=lab Account=" + account + " UserName=" + strings.TrimPrefix(l.Whose, "user ")
+	}
+	_, text, _ = strings.Cut(text, "\n"+block)
+	text, _, _ = strings.Cut(text, "\nQOS=")
+	text, _, _ = strings.Cut(text, "\nClusterName=")
+	pattern := `\b` + scontrolNames.Replace(l.Name) + `=(\d+)\b(?:\((\d+))?`
+	if l.Resource != "" {
+		pattern = `\b` + scontrolNames.Replace(l.Name) + `=\S*\b` + l.Resource + `=(\d+)M?\b(?:\((\d+))?`
+	}
+	if m := regexp.MustCompile(pattern).FindStringSubmatch(text); m != nil {
+		return m[1], m[2]
+	}
+	return "", ""
+}
+
+// checkLimit compares a limit with what sacctmgr has set, and with what scontrol has
+// shown before and after.
+func (r *reasons) checkLimit(c limitCase, j explainedJob, shown []string) {
 	r.t.Helper()
 	if j.ID == 0 {
 		return
@@ -340,9 +370,33 @@ func (r *reasons) checkLimit(c limitCase, j explainedJob) {
 		r.t.Errorf("%s: no limit: %+v", c.reason, j.Explanation)
 		return
 	}
-	fields := regexp.MustCompile(`^(\w+)=(?:([a-z/]+)=)?(\d+)$`).FindStringSubmatch(c.limit)
+	fields := limitPattern.FindStringSubmatch(c.limit)
 	if l.Name != strings.Replace(fields[1], "MaxWall", "MaxWallDurationPerJob", 1) || l.Resource != fields[2] || strconv.FormatUint(l.Allowed, 10) != fields[3] {
 		r.t.Errorf("%s: %+v, want %s", c.reason, l, c.limit)
+	}
+	found := false
+	for _, text := range shown {
+		allowed, used := shownLimits(text, l)
+		if allowed != fields[3] {
+			r.t.Errorf("%s: scontrol shows %q of %s", c.reason, allowed, c.limit)
+		}
+		found = found || used == "" || l.Used == nil || used == strconv.FormatUint(*l.Used, 10)
+	}
+	if !found {
+		r.t.Errorf("%s: %d used, which scontrol does not show", c.reason, *l.Used)
+	}
+	if c.first != "" && (l.Used == nil || *l.Used == 0) {
+		r.t.Errorf("%s: nothing is used: %+v", c.reason, l)
+	}
+	// The words have the numbers, except memory in larger units and times in hours.
+	numbers := []*uint64{&l.Allowed, l.Used}
+	if fields[1] != "MaxWall" {
+		numbers = append(numbers, l.Requested)
+	}
+	for _, n := range numbers {
+		if n != nil && !strings.Contains(" "+j.Explanation.Why, fmt.Sprintf(" %d", *n)) {
+			r.t.Errorf("%s: %q does not have %d", c.reason, j.Explanation.Why, *n)
+		}
 	}
 }
 
