@@ -197,7 +197,7 @@ func TestReasons(t *testing.T) {
 	if m.release == "22.05" {
 		t.Skip("some options of its commands have other names")
 	}
-	m.changeConf(t, map[string]string{"SchedulerParameters": "default_queue_depth=1000,bf_max_job_test=1000,nohold_on_prolog_fail", "EnforcePartLimits": "NO"})
+	m.changeConf(t, map[string]string{"SchedulerParameters": "default_queue_depth=1000,bf_max_job_test=1000,sched_interval=2", "EnforcePartLimits": "NO"})
 	m.gateway(t, "-u", "nobody", "-g", "nogroup")
 	r := &reasons{t: t, m: m, ids: map[string]string{}}
 	r.makeLimits()
@@ -323,6 +323,7 @@ func (r *reasons) await() (jobs map[string]explainedJob, shown []string) {
 		if shown = append(shown, show()); len(missing) == 0 || time.Now().After(deadline) {
 			break
 		}
+		if os.Getenv("DEBUG_WHY") != "" { r.t.Log(time.Now(), missing) }
 		time.Sleep(time.Second / 2)
 	}
 	slices.Sort(missing)
