@@ -165,7 +165,7 @@ var otherCases = []otherCase{
 	{"MaxMemPerLimit", []string{partition + "lean Nodes=node1 State=DOWN"}, "-p lean --mem=3000", []string{"scontrol update PartitionName=lean MaxMemPerNode=1000 State=UP"}, []string{"A job in the partition lean may use 1000 MB of memory on each node, and this job asks for 3000 MB."}},
 	{"BadConstraints", []string{partition + "plain Nodes=node1 State=DOWN", "scontrol update NodeName=node1 AvailableFeatures=fast,ssd,rare ActiveFeatures=fast,ssd,rare"}, "-p plain -C rare", []string{"scontrol update NodeName=node1 ActiveFeatures=fast,ssd", "scontrol update NodeName=node1 AvailableFeatures=fast,ssd", "scontrol update PartitionName=plain State=UP"}, []string{"No nodes"}},
 	{"QOSUsageThreshold", []string{"sacctmgr -i -Q add qos thrifty usagethreshold=100000 flags=EnforceUsageThreshold", "sacctmgr -i -Q modify user alice where account=physics set qos+=thrifty"}, "-q thrifty", nil, []string{"too much"}},
-	{"Resources", []string{partition + "wide Nodes=node1"}, "-p wide -n16", nil, []string{"number 1 of 2 visible waiting jobs in the partition wide"}},
+	{"Resources", []string{partition + "wide Nodes=node1"}, "-p wide --nice=5000 -n16", nil, []string{"number 1 of 2 visible waiting jobs in the partition wide"}},
 	{"Priority", nil, "-p wide --nice=5000 -n16", nil, []string{"number 2 of 2 visible waiting jobs in the partition wide"}},
 }
 
@@ -323,7 +323,6 @@ func (r *reasons) await() (jobs map[string]explainedJob, shown []string) {
 		if shown = append(shown, show()); len(missing) == 0 || time.Now().After(deadline) {
 			break
 		}
-		if os.Getenv("DEBUG_WHY") != "" { r.t.Log(time.Now(), missing) }
 		time.Sleep(time.Second / 2)
 	}
 	slices.Sort(missing)
