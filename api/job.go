@@ -298,7 +298,7 @@ func JobURL(v schema.View, id uint32) string {
 
 // explainParam returns the parameter with which a client asks why jobs wait.
 func explainParam[P any](at func(*P) *bool) schema.Field[P] {
-	return schema.F("explain", boolText, at, "Add to each job that waits or has failed an explanation of the reason, for people who do not know Slurm", schema.Extension)
+	return schema.F("explain", boolText, at, "Add to each job that waits or has failed an explanation of the reason, for people who do not know Slurm, with the numbers that the client may see; in a stream of events only with those in the record of the job", schema.Extension)
 }
 
 type JobParams struct {

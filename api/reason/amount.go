@@ -14,7 +14,7 @@ import (
 func number(s string) uint64 {
 	value := strings.TrimRight(s, "KMGTP")
 	v, err := strconv.ParseFloat(value, 64)
-	if err != nil || v < 0 {
+	if err != nil || !(v >= 0 && v < 1<<32) { // larger numbers have a unit
 		return 0
 	}
 	switch strings.TrimPrefix(s, value) {

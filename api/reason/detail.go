@@ -201,7 +201,7 @@ func about(name string, j *model.Job) string {
 func withNames(sentence string, j *model.Job) string {
 	var pairs []string
 	for _, p := range [][3]string{
-		{"he partition", "he partition ", j.Partition}, {"The account of the job", "The account ", j.Account}, {"this account", "the account ", j.Account},
+		{"The partition", "The partition ", j.Partition}, {"the partition", "the partition ", j.Partition}, {"The account of the job", "The account ", j.Account}, {"this account", "the account ", j.Account},
 		{"The QOS of the job", "The QOS ", j.QOS}, {"this QOS", "the QOS ", j.QOS}, {"its reservation", "the reservation ", j.Reservation},
 		{"The reservation of the job", "The reservation ", j.Reservation},
 	} {
