@@ -53,7 +53,7 @@ func resourceOf(tres string, n uint64) string {
 	case tres == "energy":
 		return plural(n, "joule")
 	case tres == "billing":
-		return plural(n, "billing unit")
+		return plural(n, "billing unit") + " (a weighted sum of resources)"
 	case kind == "bb":
 		return size(n) + " of the burst buffer " + name
 	case name == "gpu":
@@ -69,8 +69,8 @@ func resourceOf(tres string, n uint64) string {
 }
 
 // minutesOf returns the words for n minutes of a trackable resource, such as "2
-// CPU minutes".
-func minutesOf(tres string, n uint64) string {
+// CPU minutes", and what they are: an amount times these minutes.
+func minutesOf(tres string, n uint64, minutes string) string {
 	unit, many := tres, tres
 	switch kind, name, _ := strings.Cut(tres, "/"); {
 	case tres == "cpu":
@@ -88,7 +88,7 @@ func minutesOf(tres string, n uint64) string {
 	case name != "":
 		unit, many = name, name
 	}
-	return fmt.Sprintf("%s (%s times minutes)", plural(n, unit+" minute"), many)
+	return fmt.Sprintf("%s (%s times %s)", plural(n, unit+" minute"), many, minutes)
 }
 
 func digits(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -118,8 +118,8 @@ var explanations = map[string]text{
 	"FedJobLock":               {"Another cluster of the federation decides whether to start the job.", ""},
 	"DeadLine":                 {"The job can't end before its deadline.", "Change the deadline, or lower the time limit."},
 
-	"InvalidAccount":           {"The account of the job is not valid, or was removed.", otherAccount},
-	"InvalidQOS":               {"The QOS of the job is not valid, or was removed.", "Change the QOS of the job."},
+	"InvalidAccount":           {"The account of the job was removed, or the user may no longer use it.", otherAccount},
+	"InvalidQOS":               {"The QOS of the job was removed, or the user may no longer use it.", "Change the QOS of the job."},
 	"AccountNotAllowed":        {"The partition does not permit this account.", "Choose another account or partition."},
 	"QOSNotAllowed":            {"The partition does not permit this QOS.", "Choose another QOS or partition."},
 	"AccountingPolicy":         {"The job exceeds a limit of its account or its QOS.", askLess},

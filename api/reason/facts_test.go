@@ -161,7 +161,7 @@ func TestSentences(t *testing.T) {
 			"A job in the partition p may use 1 GB of memory for each CPU, and this job asks for 2 GB."},
 		{"ReqNodeNotAvail", model.Job{StateDescription: "ReqNodeNotAvail, UnavailableNodes:n[1-2]"}, Facts{Nodes: map[string]Node{"n2": {"n2", "down", ""}}}, "is not available: n2 is down."},
 		{"ReqNodeNotAvail", model.Job{ReqNodes: "n[1-9999]", StateDescription: "ReqNodeNotAvail, May be reserved for other job"}, Facts{}, "is not available: May be reserved for other job."},
-		{"InvalidAccount", model.Job{Account: "old"}, Facts{}, "The account old is not valid, or was removed."},
+		{"InvalidAccount", model.Job{Account: "old"}, Facts{}, "The account old was removed, or the user may no longer use it."},
 		{"QOSNotAllowed", model.Job{Partition: "p", QOS: "q"}, Facts{}, "The partition p does not permit the QOS q."},
 		{"BeginTime", model.Job{EligibleTime: 1_800_000_000}, Facts{}, "not before 2027-01-15 08:00:00 UTC."},
 	} {
@@ -197,8 +197,8 @@ func TestAmounts(t *testing.T) {
 	}
 	for want, got := range map[string]string{
 		"1 GPU of type a100": resourceOf("gres/gpu:a100", 1), "3 licenses of matlab": resourceOf("license/matlab", 3), "2 GB of memory": resourceOf("mem", 2048), "1 TB of memory": resourceOf("mem", 1<<20),
-		"1 day 1 minute": span(1441), "0 minutes": span(0), "3 GPU minutes (GPUs of type a100 times minutes)": minutesOf("gres/gpu:a100", 3), "5 of disk": resourceOf("fs/disk", 5),
-		"1 CPU minute (CPUs times minutes)": minutesOf("cpu", 1), "7 pages minutes (pages times minutes)": minutesOf("pages", 7),
+		"1 day 1 minute": span(1441), "0 minutes": span(0), "3 GPU minutes (GPUs of type a100 times minutes)": minutesOf("gres/gpu:a100", 3, "minutes"), "5 of disk": resourceOf("fs/disk", 5),
+		"1 CPU minute (CPUs times minutes)": minutesOf("cpu", 1, "minutes"), "7 pages minutes (pages times minutes)": minutesOf("pages", 7, "minutes"),
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -20,13 +20,13 @@ func (l *Limit) sentence() string {
 		if l.Reserved.Number > 0 {
 			used += fmt.Sprintf(", those that run may use %d more", l.Reserved.Number)
 		}
-		return fmt.Sprintf("%s may use %s: %s, and %s.", l.together(), minutesOf(l.Resource, l.Allowed), used, l.request(digits))
+		return fmt.Sprintf("%s may use %s: %s, and %s.", l.together(), minutesOf(l.Resource, l.Allowed, "minutes"), used, l.request(digits))
 	case runMinutes:
-		return fmt.Sprintf("%s that run may have %s before them: they have %d, and %s.", l.together(), minutesOf(l.Resource, l.Allowed), l.Used.Number, l.request(digits))
+		return fmt.Sprintf("%s together may have %s left: they have %d left, and %s.", l.members("All running jobs"), minutesOf(l.Resource, l.Allowed, "the minutes until their time limits"), l.Used.Number, l.request(digits))
 	case wallPerJob:
 		return fmt.Sprintf("%s may run for %s, and %s.", l.members("A job"), span(l.Allowed), l.request(span))
 	case minutesPerJob:
-		return fmt.Sprintf("%s may use %s, and %s.", l.members("A job"), minutesOf(l.Resource, l.Allowed), l.request(digits))
+		return fmt.Sprintf("%s may use %s, and %s.", l.members("A job"), minutesOf(l.Resource, l.Allowed, "minutes"), l.request(digits))
 	case perJob:
 		return fmt.Sprintf("%s may use %s, and %s.", l.members("A job"), l.amount(l.Allowed), l.request(l.short))
 	case perNode:
