@@ -209,6 +209,9 @@ func TestReasons(t *testing.T) {
 	for _, c := range otherCases {
 		r.checkOther(c, jobs[c.reason])
 	}
+	r.checkPriority(jobs["Priority"])
+	r.checkRequests()
+	r.checkCommand(jobs["QOSMaxCpuPerUserLimit"])
 	if file := os.Getenv("SLURM_SENTENCES"); file != "" {
 		r.write(file, jobs)
 	}
@@ -293,23 +296,13 @@ func (r *reasons) submit() {
 // await waits until each job waits for its reason. It returns the jobs, and the output
 // of scontrol before and after the request for them.
 func (r *reasons) await() (jobs map[string]explainedJob, shown []string) {
-	client := r.m.client(gatewaySocket)
 	show := func() string { return r.m.run(r.t, "root", "scontrol", "show", "assoc_mgr", "flags=assoc,qos") }
 	var missing []string
 	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		shown, jobs = []string{show()}, map[string]explainedJob{}
-		a, err := sendRequest(client, "GET", "/sched/"+watchedVersion+"/jobs?explain=true&fields=job_id,state_reason,job_state,explanation", "", "X-SLURM-USER-TOKEN: "+r.m.token)
-		must(r.t, err)
-		var body struct {
-			Jobs     []explainedJob
-			Warnings []json.RawMessage
-		}
-		if must(r.t, json.Unmarshal(a.body, &body)); a.status != http.StatusOK || len(body.Warnings) > 0 {
-			r.t.Fatalf("status %d: %s", a.status, body.Warnings)
-		}
 		byID := map[string]explainedJob{}
-		for _, j := range body.Jobs {
+		for _, j := range r.get("jobs") {
 			byID[strconv.FormatUint(j.ID, 10)] = j
 		}
 		missing = nil
@@ -408,6 +401,76 @@ func (r *reasons) checkOther(c otherCase, j explainedJob) {
 		if j.ID != 0 && !strings.Contains(j.Explanation.Why, name) {
 			r.t.Errorf("%s: %q does not say %q", c.reason, j.Explanation.Why, name)
 		}
+	}
+}
+
+// get requests jobs with explanations.
+func (r *reasons) get(path string) []explainedJob {
+	r.t.Helper()
+	a, err := sendRequest(r.m.client(gatewaySocket), "GET", "/sched/"+watchedVersion+"/"+path+"?explain=true&fields=job_id,state_reason,job_state,explanation", "", "X-SLURM-USER-TOKEN: "+r.m.token)
+	must(r.t, err)
+	var body struct {
+		Jobs     []explainedJob
+		Warnings []json.RawMessage
+	}
+	if must(r.t, json.Unmarshal(a.body, &body)); a.status != http.StatusOK || len(body.Warnings) > 0 {
+		r.t.Fatalf("%s: status %d: %s %s", path, a.status, body.Warnings, remarks(a.body))
+	}
+	return body.Jobs
+}
+
+// checkPriority compares the parts of a priority with those that sprio shows.
+func (r *reasons) checkPriority(j explainedJob) {
+	r.t.Helper()
+	if j.ID == 0 {
+		return
+	}
+	one := r.get(fmt.Sprintf("job/%d", j.ID))
+	if len(one) != 1 || one[0].Explanation.Place == nil || one[0].Explanation.Place.Factors == nil {
+		r.t.Fatalf("job %d has no parts of a priority: %+v", j.ID, one)
+	}
+	factors := one[0].Explanation.Place.Factors
+	names := []string{"age", "fair_share", "job_size", "partition", "qos", "nice"}
+	for i, text := range strings.Fields(r.m.run(r.t, "root", "sprio", "-h", "-j", fmt.Sprint(j.ID), "-o", "%A %F %J %P %Q %N")) {
+		if n, err := strconv.ParseFloat(text, 64); err != nil || factors[names[i]] < n-2 || factors[names[i]] > n+2 {
+			r.t.Errorf("%s is %v, and sprio shows %s", names[i], factors[names[i]], text)
+		}
+	}
+}
+
+// checkRequests checks that a list with explanations for all reasons costs one request
+// to the controller of each kind.
+func (r *reasons) checkRequests() {
+	r.t.Helper()
+	counts := func() map[string]int {
+		m := map[string]int{}
+		for _, line := range regexp.MustCompile(`REQUEST_(\w+) *\( *\d+\) *count:(\d+)`).FindAllStringSubmatch(r.m.run(r.t, "root", "sdiag"), -1) {
+			n, err := strconv.Atoi(line[2])
+			must(r.t, err)
+			m[line[1]] = n
+		}
+		return m
+	}
+	before := counts()
+	r.get("jobs")
+	after := counts()
+	for _, name := range []string{"JOB_INFO", "PARTITION_INFO", "ASSOC_MGR_INFO", "LICENSE_INFO", "NODE_INFO", "RESERVATION_INFO"} {
+		if n := after[name] - before[name]; n != 1 {
+			r.t.Errorf("%d requests REQUEST_%s for a list", n, name)
+		}
+	}
+	if after["PRIORITY_FACTORS"] != before["PRIORITY_FACTORS"] {
+		r.t.Error("a list requests the parts of priorities")
+	}
+}
+
+// checkCommand checks that schedctl prints the explanation.
+func (r *reasons) checkCommand(j explainedJob) {
+	r.t.Helper()
+	must(r.t, r.m.install("schedctl"))
+	out := r.m.run(r.t, "root", "env", "SLURM_JWT="+r.m.token, "/opt/gateway/schedctl", "why", "--url=unix:"+gatewaySocket, fmt.Sprint(j.ID))
+	if !strings.Contains(out, j.Explanation.Why) {
+		r.t.Errorf("schedctl prints %q, want %q", out, j.Explanation.Why)
 	}
 }
 
