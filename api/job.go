@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"schedrestd/api/reason"
 	"schedrestd/api/schema"
 	"schedrestd/api/scope"
 	"schedrestd/model"
@@ -16,7 +17,7 @@ import (
 type JobRow struct {
 	*model.Job
 	Users   Users
-	Explain bool // the client wants to know why the job waits
+	Explain *reason.Facts // for the explanation of why the job waits; nil if the client wants none
 }
 
 // Job declares the fields of a job. The fields are listed in jobfields.go. This
@@ -297,7 +298,7 @@ func JobURL(v schema.View, id uint32) string {
 
 // explainParam returns the parameter with which a client asks why jobs wait.
 func explainParam[P any](at func(*P) *bool) schema.Field[P] {
-	return schema.F("explain", boolText, at, "Add to each job that waits or has failed an explanation of the reason, for people who do not know Slurm", schema.Extension)
+	return schema.F("explain", boolText, at, "Add to each job that waits or has failed an explanation of the reason, for people who do not know Slurm, with the numbers that the client may see; in a stream of events only with those in the record of the job", schema.Extension)
 }
 
 type JobParams struct {

@@ -46,6 +46,7 @@ type gateway struct {
 	jobs        string   // the list of jobs; "" for jobList
 	failures    int      // number of initial requests for job 5 that are answered with 503
 	description string   // state_description of job 5
+	explanation string   // why job 5 waits, if the server explains it
 	openapi     string   // the OpenAPI document; "" for none
 }
 
@@ -108,7 +109,11 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		state, exit, _ := strings.Cut(state, " ")
 		details, _ := json.Marshal(g.description)
-		fmt.Fprintf(w, `{"jobs": [{"job_id": 5, "name": "sub", "job_state": [%q], "state_description": %s, "exit_code": %s}]}`, state, details, cmp.Or(exit, "{}"))
+		explanation := ""
+		if g.explanation != "" && r.FormValue("explain") == "true" {
+			explanation = fmt.Sprintf(`"explanation": {"why": %q, "change": "Ask."}, "state_reason": "Licenses",`, g.explanation)
+		}
+		fmt.Fprintf(w, `{"jobs": [{"job_id": 5, "name": "sub", "job_state": [%q], %s "state_description": %s, "exit_code": %s}]}`, state, explanation, details, cmp.Or(exit, "{}"))
 	case "GET /openapi/v3":
 		if g.openapi == "" {
 			w.WriteHeader(http.StatusNotFound)
@@ -391,6 +396,10 @@ func TestWhy(t *testing.T) {
 		if status != 0 || out != want || errOut != "" {
 			t.Errorf("%s: status %d, printed %q, %q", id, status, out, errOut)
 		}
+	}
+	g := &gateway{states: []string{"PENDING"}, explanation: "Of 4 licenses, 3 are in use."}
+	if status, out, errOut := runCommand(t, g, "why", "5"); status != 0 || out != "job 5 PENDING: Of 4 licenses, 3 are in use. Ask.\n" {
+		t.Errorf("with an explanation: status %d, printed %q, %q", status, out, errOut)
 	}
 	if status, _, errOut := runCommand(t, &gateway{}, "why", "99"); status != statusUnknown || !strings.Contains(errOut, "job 99 is unknown") {
 		t.Errorf("status %d, %q", status, errOut)

@@ -46,7 +46,7 @@ longer has a job, it shows the record in accounting.`,
 		first := true
 		var joined error
 		for _, id := range ids {
-			joined = joinErrors(joined, c.RawJob(cmd.Context(), id, func(j *rest.Job, text json.RawMessage) error {
+			joined = joinErrors(joined, c.RawJob(cmd.Context(), id, nil, func(j *rest.Job, text json.RawMessage) error {
 				if d != nil {
 					return d.Add(text)
 				}

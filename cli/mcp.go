@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"schedrestd/api/reason"
 	"schedrestd/cli/mcp"
 	"schedrestd/cli/rest"
 	"schedrestd/internal/release"
@@ -129,9 +128,13 @@ func (c *connection) jobTool(fields string, waits bool) func(context.Context, ma
 		meaning := ""
 		err := checkID(v["job_id"])
 		if err == nil {
-			err = c.RawJob(ctx, v["job_id"], func(j *rest.Job, text json.RawMessage) error {
-				if e, known := reason.Explain(cmp.Or(reasonOf(j), "None")); waits && known && j.BaseState() == "PENDING" {
-					meaning = e.Why + " " + e.Change
+			var l *rest.List
+			if waits {
+				l = rest.Explained()
+			}
+			err = c.RawJob(ctx, v["job_id"], l, func(j *rest.Job, text json.RawMessage) error {
+				if waits && j.BaseState() == "PENDING" {
+					meaning = meaningOf(j, cmp.Or(reasonOf(j), "None"))
 				}
 				return s.addIf(!waits || j.BaseState() == "PENDING", text)
 			})

@@ -196,7 +196,7 @@ func showJob() *cobra.Command {
 		}
 		if len(ids) == 1 {
 			p := recordPrinter{w: cmd.OutOrStdout()}
-			return c.RawJob(cmd.Context(), ids[0], func(_ *rest.Job, text json.RawMessage) error { return p.print(text) })
+			return c.RawJob(cmd.Context(), ids[0], nil, func(_ *rest.Job, text json.RawMessage) error { return p.print(text) })
 		}
 		t := newRecordTable(cmd.OutOrStdout(),
 			recordColumn{"ID", "job_id"},

@@ -34,7 +34,7 @@ know the words of Slurm.`,
 		}
 		var joined error
 		for _, id := range ids {
-			jobs, err := c.Job(cmd.Context(), id)
+			jobs, _, err := c.PollJob(cmd.Context(), id, rest.Explained())
 			joined = joinErrors(joined, err)
 			for i := range jobs {
 				j := &jobs[i]
@@ -43,6 +43,16 @@ know the words of Slurm.`,
 		}
 		return joined
 	})
+}
+
+// meaningOf returns the explanation of a reason, with numbers if the server has sent
+// it; "" if the reason is unknown.
+func meaningOf(j *rest.Job, word string) string {
+	if e := j.Explanation; e.Why != "" && word != "" {
+		return printable.Text(e.Why + " " + e.Change)
+	}
+	e, _ := reason.Explain(word)
+	return strings.TrimSpace(e.Why + " " + e.Change)
 }
 
 // explanationOf says why j waits or has failed, what would change it, and when it is
@@ -56,20 +66,20 @@ func explanationOf(j *rest.Job, now time.Time) string {
 	case !pending && !reason.IsFailure(word): // a job that was cancelled keeps the reason for which it waited
 		word = ""
 	}
-	switch e, known := reason.Explain(word); {
+	switch meaning := meaningOf(j, word); {
 	case j.FilesFailed():
 		list = append(list, filesFailed+".")
-	case known:
-		list = append(list, e.Why, e.Change)
+	case meaning != "":
+		list = append(list, meaning)
 	case word != "":
 		list = append(list, printable.Text(word)+".")
 	default:
 		return "it does not wait, and has not failed"
 	}
-	if d := j.Description; d != "" && !j.FilesFailed() {
-		list = append(list, printable.Text(d)+".")
+	if d := printable.Text(j.Description); d != "" && !j.FilesFailed() && !strings.Contains(list[0], d) {
+		list = append(list, d+".")
 	}
-	if j.Dependency != "" && strings.HasPrefix(word, "Dependency") {
+	if j.Dependency != "" && strings.HasPrefix(word, "Dependency") && j.Explanation.Why == "" {
 		list = append(list, "Dependency: "+printable.Text(j.Dependency)+".")
 	}
 	if start := j.Started; j.BaseState() == "PENDING" && start.Int() > now.Unix() {

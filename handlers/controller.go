@@ -82,6 +82,12 @@ type Controller interface {
 	// s.
 	Shares(ctx context.Context, cred model.Credential, accounts, users []string, each func(tres []string, s *model.Share) error) (model.SharesTotals, error)
 
+	// Limits calls the function assoc for every association that q selects, with
+	// its limits and their use, and the function qos for the QOS, as Nodes does for
+	// every node. The argument tres contains the names of the trackable resources.
+	Limits(ctx context.Context, cred model.Credential, q model.LimitsQuery,
+		assoc func(tres []string, a *model.AssocLimits) error, qos func(tres []string, l *model.QOSLimits) error) error
+
 	// Stats returns the controller's statistics about itself.
 	Stats(context.Context, model.Credential) (*model.ControllerStats, error)
 

@@ -33,6 +33,8 @@ type fake struct {
 	counts       model.ControllerStats
 	shares       []model.Share
 	tresNames    []string
+	assocLimits  []model.AssocLimits
+	qosLimits    []model.QOSLimits
 	totalShares  uint64
 	priorities   []model.JobPriority
 	states       []model.JobStateEntry // nil for a controller that does not support the request
@@ -59,6 +61,7 @@ type fake struct {
 	creds        []model.Credential
 
 	changes
+	limitQueries     []model.LimitsQuery
 	partitionQueries []model.Query
 	selected         [][]model.JobSelection
 	shareQueries     [][2][]string // accounts and users of each request for shares

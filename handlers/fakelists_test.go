@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 
 	"schedrestd/model"
@@ -47,4 +48,14 @@ func (f *fake) Shares(_ context.Context, cred model.Credential, accounts, users 
 	}
 	totals := model.SharesTotals{TRESNames: f.tresNames, Shares: f.totalShares}
 	return totals, eachOf(f.shares, func(s *model.Share) error { return each(f.tresNames, s) }, f.midwayErr)
+}
+
+func (f *fake) Limits(_ context.Context, cred model.Credential, q model.LimitsQuery,
+	assoc func(tres []string, a *model.AssocLimits) error, qos func(tres []string, l *model.QOSLimits) error) error {
+	f.limitQueries = append(f.limitQueries, q)
+	if err := f.logCall("limits", cred); err != nil {
+		return err
+	}
+	err := eachOf(f.assocLimits, func(a *model.AssocLimits) error { return assoc(f.tresNames, a) }, nil)
+	return cmp.Or(err, eachOf(f.qosLimits, func(l *model.QOSLimits) error { return qos(f.tresNames, l) }, f.midwayErr))
 }

@@ -17,12 +17,17 @@ import (
 // getJobs returns the jobs that the filters of the request select. It passes
 // them on one at a time, while it reads the controller's answer.
 func (h *handler) getJobs(c *rest.Call, p *api.JobListParams) error {
-	row := api.JobRow{Users: h.Users, Explain: p.Explain}
+	row := api.JobRow{Users: h.Users, Explain: h.recordFacts(p.Explain)}
 	match := func(j *model.Job) bool { return p.Match(&api.JobRow{Job: j, Users: h.Users}) }
 	list := h.jobList(c, p.Query, row, "", match, h.jobSources(c, p)...)
 	if done, err := rest.Watch(c, list); done || err != nil {
 		return err
 	}
+	facts, err := h.explain(c, p.Explain, list.Query, match, list.Sources...)
+	if err != nil {
+		return err
+	}
+	row.Explain = facts
 	body := api.JobsAnswer{Envelope: c.Envelope()}
 	jobs := rest.Paged(c, &body.Envelope, jobKey, list.Records(c, func(t model.ListTimes) { body.LastUpdate, body.LastBackfill = t.LastUpdate, t.LastBackfill }))
 	body.Jobs = func(each func(*api.JobRow) error) error {
@@ -79,7 +84,8 @@ func (h *handler) userID(c *rest.Call, user string) model.Opt[uint32] {
 // at a time, because an array may have a million of them.
 func (h *handler) getJob(c *rest.Call, p *api.JobParams) error {
 	name, matches := partOf(p.Job)
-	if _, err := rest.Watch(c, h.recordsOfJob(c, p, matches)); err != nil {
+	list := h.recordsOfJob(c, p, matches)
+	if _, err := rest.Watch(c, list); err != nil {
 		return err
 	}
 	var recorded []model.Job
@@ -93,9 +99,13 @@ func (h *handler) getJob(c *rest.Call, p *api.JobParams) error {
 			return h.sendRecorded(c, recorded)
 		}
 	}
+	facts, err := h.explain(c, p.Explain, list.Query, matches, list.Sources...)
+	if err != nil {
+		return err
+	}
 	body := api.JobsAnswer{Envelope: c.Envelope()}
 	body.Jobs = func(each func(*api.JobRow) error) error {
-		row := api.JobRow{Users: h.Users, Explain: p.Explain}
+		row := api.JobRow{Users: h.Users, Explain: facts}
 		times, err := h.Controller.Job(c.Context(), c.Credential(), p.Job.JobID, jobQuery(c, p.Query), func(j *model.Job) error {
 			if !matches(j) {
 				return nil

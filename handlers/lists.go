@@ -72,7 +72,7 @@ func (h *handler) recordsOfJob(c *rest.Call, p *api.JobParams, matches func(*mod
 	ofJob := func(j *model.Job) bool {
 		return (j.StepID.JobID == p.Job.JobID || j.ArrayJobID == p.Job.JobID || j.HetJobID == p.Job.JobID) && matches(j)
 	}
-	return h.jobList(c, p.Query, api.JobRow{Users: h.Users, Explain: p.Explain}, fmt.Sprint(p.Job), ofJob, h.jobSource(c, p.Query, p.Job.JobID), h.allJobs(c, p.Query))
+	return h.jobList(c, p.Query, api.JobRow{Users: h.Users, Explain: h.recordFacts(p.Explain)}, fmt.Sprint(p.Job), ofJob, h.jobSource(c, p.Query, p.Job.JobID), h.allJobs(c, p.Query))
 }
 
 // jobSources returns the lists with the jobs that the filter selects: first the

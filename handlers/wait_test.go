@@ -145,6 +145,10 @@ func (l *living) Licenses(ctx context.Context, cred model.Credential, q model.Qu
 	return f.Licenses(ctx, cred, q, each)
 }
 
+func (l *living) Priorities(context.Context, model.Credential, func(*model.JobPriority) error) error {
+	return errs.New(errs.Unsupported, "no factors")
+}
+
 // newLiving returns a server with a job that runs, one that waits, and one of an
 // array.
 func newLiving(t *testing.T, options ...func(*Config)) (*living, *rest.Server, string) {
@@ -218,6 +222,10 @@ func TestWait(t *testing.T) {
 		{"update time", "jobs?wait=60s&update_time=NOW", nil, nil, end(0), 200, `"COMPLETED"`},
 		{"preference", "jobs?partition=debug", []string{"If-None-Match", "TAG", "Prefer", "respond-async, wait=60"}, end(1), end(0), 200, `"COMPLETED"`},
 		{"job", "job/7?wait=60s", []string{"If-None-Match", "TAG"}, end(1), end(0), 200, `"COMPLETED"`},
+		{"explanations", "jobs?wait=60s&explain=true&partition=long&fields=job_id,explanation", []string{"If-None-Match", "TAG"}, end(0),
+			func(f *fake) { f.jobs[1].StateReason, f.jobs[1].Priority = 3, 5 }, 200, "number 1 of 1 visible waiting jobs in the partition long"},
+		{"explanation", "job/8?wait=60s&explain=true&fields=explanation", []string{"If-None-Match", "TAG"}, func(f *fake) { f.jobs[1].Name = "x" },
+			func(f *fake) { f.jobs[1].StateReason, f.jobs[1].Priority = 3, 5 }, 200, "number 1 of 1 visible waiting jobs in the partition long"},
 		{"nodes", "nodes?wait=60s", []string{"If-None-Match", "TAG"}, nil, func(f *fake) { f.nodes[1].State = model.NodeDown }, 200, `"DOWN"`},
 		{"partition of a node", "nodes?wait=60s&fields=partitions", []string{"If-None-Match", "TAG"}, func(f *fake) { f.nodes[1].State = model.NodeDown },
 			func(f *fake) { f.partitions[0].Nodes = "n1" }, 200, `"partitions"`},

@@ -63,11 +63,12 @@ const QOSWithDeleted QOSFilterFlags = 1
 
 // UsedLimits describes how much of a QOS's limits one user or account has used.
 type UsedLimits struct {
-	AccrueCount uint32 // number of jobs whose priority grows with age
-	Account     string
-	Jobs        uint32 // number of running jobs
-	SubmitJobs  uint32 // number of pending and running jobs
-	TRES        []uint64
-	TRESRun     []uint64 // in TRES seconds; in TRES minutes up to protocol 40
-	UserID      uint32
+	AccrueCount    uint32 // number of jobs whose priority grows with age
+	Account        string
+	Jobs           uint32 // number of running jobs
+	SubmitJobs     uint32 // number of pending and running jobs
+	TRES           []uint64
+	TRESRunMinutes []uint64 // up to protocol 40
+	TRESRunSeconds []uint64 // from protocol 41 on
+	UserID         uint32
 }

@@ -1,27 +1,69 @@
 package reason
 
 import (
-	"fmt"
-	"regexp"
+	"cmp"
 	"strings"
+
+	"schedrestd/model"
 )
 
 // An Explanation is for people who do not know Slurm.
 type Explanation struct {
 	Why    string // one sentence
 	Change string // what would change it, in one or two sentences; "" if nobody can do anything
+
+	// Only ExplainJob sets these, as far as they are known.
+	About       string // what the reason is about, such as "QOS normal"; "" if it is about the job alone
+	Limit       *Limit
+	Licenses    []License
+	Nodes       []Node // that start no jobs
+	Reservation *model.Reservation
+	Place       *Place
+	Start       model.Time // when the controller expects the job to start
 }
+
+// text is an explanation in a table.
+type text struct{ why, change string }
 
 // Explain explains the reason with this name. It returns false for a reason that it
 // does not know.
 func Explain(name string) (Explanation, bool) {
-	if e, ok := explanations[name]; ok {
-		return e, true
+	t, ok := explanations[name]
+	if !ok {
+		t, ok = failures[name]
 	}
-	if e, ok := failures[name]; ok {
-		return e, true
+	if !ok {
+		t, ok = explainLimit(name)
 	}
-	return explainLimit(name)
+	return Explanation{Why: t.why, Change: t.change}, ok
+}
+
+// ExplainJob explains why j waits or has failed, with the facts that are known. It
+// shows an unknown reason as it is, with what the controller adds to it.
+func (f *Facts) ExplainJob(j *model.Job) *Explanation {
+	name := Name(j.StateReason)
+	e, known := Explain(name)
+	if !known {
+		e.Why = cmp.Or(j.StateDescription, name)
+	}
+	e.About = about(name, j)
+	if j.State.Base() == model.JobPending {
+		e.Start, e.Limit = j.StartTime, f.limit(name, j)
+	}
+	if e.Limit != nil {
+		e.Why, e.Change, e.About = e.Limit.sentence(), cmp.Or(e.Limit.remedy(), e.Change), e.Limit.Of
+		return &e
+	}
+	if _, table := explanations[name]; table {
+		e.Why = withNames(e.Why, j)
+	}
+	if detail := details[name].text; detail != nil {
+		if text := detail(f, j, &e); text != "" {
+			general, _, _ := strings.Cut(strings.TrimSuffix(e.Why, "."), ":")
+			e.Why = general + ": " + text + "."
+		}
+	}
+	return &e
 }
 
 // IsFailure reports whether a job can have failed for the reason with this name.
@@ -40,7 +82,7 @@ const (
 )
 
 // explanations are those of the reasons that are no limits of accounting.
-var explanations = map[string]Explanation{
+var explanations = map[string]text{
 	"None":                     {"The scheduler has not looked at the job yet.", "Wait for its next pass."},
 	"Priority":                 {"Jobs with a higher priority come first.", "It starts when these have started, or earlier in a gap: a shorter time limit fits into more gaps."},
 	"Dependency":               {"The job waits for other jobs.", "It can start when these are in the state that the dependency asks for."},
@@ -51,7 +93,7 @@ var explanations = map[string]Explanation{
 	"PartitionInactive":        {"The partition accepts no jobs.", "Choose another partition."},
 	"PartitionConfig":          {"The partition does not permit what the job asks for.", askLess},
 	"JobHeldAdmin":             {"An administrator has held the job, or its priority is 0.", "Only an administrator can release it."},
-	"JobHeldUser":              {"The user has held the job.", "Release it."},
+	"JobHeldUser":              {"The user has held the job.", "Release it, for example with \"scontrol release\" or \"schedctl release\"."},
 	"JobHoldMaxRequeue":        {"The job was held because it was queued again too often.", "Find out why it does not run, then release it."},
 	"BeginTime":                {"The job asked to start later.", "It can start at this time. The begin time can be changed."},
 	"Licenses":                 {"The job waits for licenses.", "It can start when other jobs return them."},
@@ -76,8 +118,8 @@ var explanations = map[string]Explanation{
 	"FedJobLock":               {"Another cluster of the federation decides whether to start the job.", ""},
 	"DeadLine":                 {"The job can't end before its deadline.", "Change the deadline, or lower the time limit."},
 
-	"InvalidAccount":           {"The account of the job is not valid, or was removed.", otherAccount},
-	"InvalidQOS":               {"The QOS of the job is not valid, or was removed.", "Change the QOS of the job."},
+	"InvalidAccount":           {"The account of the job was removed, or the user may no longer use it.", otherAccount},
+	"InvalidQOS":               {"The QOS of the job was removed, or the user may no longer use it.", "Change the QOS of the job."},
 	"AccountNotAllowed":        {"The partition does not permit this account.", "Choose another account or partition."},
 	"QOSNotAllowed":            {"The partition does not permit this QOS.", "Choose another QOS or partition."},
 	"AccountingPolicy":         {"The job exceeds a limit of its account or its QOS.", askLess},
@@ -92,7 +134,7 @@ var explanations = map[string]Explanation{
 }
 
 // failures are the reasons for which jobs have failed.
-var failures = map[string]Explanation{
+var failures = map[string]text{
 	"SystemFailure":    {"Slurm or a node has failed.", askAdmin},
 	"JobLaunchFailure": {"The job could not be started.", "Look whether its directory and the paths of its output exist on the nodes."},
 	"NonZeroExitCode":  {"The script ended with an exit code other than 0.", seeOutput},
@@ -100,70 +142,4 @@ var failures = map[string]Explanation{
 	"TimeLimit":        {"The job ran for as long as its time limit.", "Submit it with a longer time limit."},
 	"OutOfMemory":      {"The job used more memory than it asked for.", "Submit it with more memory."},
 	"InactiveLimit":    {"The job had no step for too long.", "Start the programs of the job with srun."},
-}
-
-// limitName matches the names of limits in accounting: whose limit, of which kind,
-// of what, and for which part.
-var limitName = regexp.MustCompile(`^(Assoc|QOS|)(Grp|Max|Min)(SubmitJobs?|Jobs|WallDuration|Wall|Cpu|CPU|Memory|Mem|Node|GRES|License|Energy|BB|Billing|Unknown)(RunMinutes|RunMins|Minutes|)(PerJob|PerNode|PerUser|PerAccount|NotSatisfied|)(?:Limit)?$`)
-
-// resources are the resources in the names of limits, for sentences.
-var resources = map[string]string{
-	"Cpu": "CPUs", "CPU": "CPUs", "Memory": "memory", "Mem": "memory", "Node": "nodes", "GRES": "GPUs or similar resources", "License": "licenses",
-	"Energy": "energy", "BB": "space in the burst buffer", "Billing": "billing units", "Unknown": "of a resource",
-}
-
-// explainLimit explains a reason that is a limit of accounting.
-func explainLimit(name string) (Explanation, bool) {
-	m := limitName.FindStringSubmatch(name)
-	if m == nil {
-		return Explanation{}, false
-	}
-	whose, kind, what, time, part := m[1], m[2], m[3], m[4], m[5]
-	if whose == "Assoc" && kind == "Max" && (what == "Jobs" || strings.HasPrefix(what, "Submit")) {
-		part = "PerUser" // a limit of the association of this user
-	}
-	all := map[string]string{"Assoc": "The jobs of the account", "QOS": "The jobs of this QOS", "": "The jobs of the account with this QOS"}[whose]
-	limit := map[string]string{"Assoc": "the account", "QOS": "the QOS", "": "the QOS"}[whose]
-	switch part {
-	case "PerUser":
-		if all = "The user's jobs with this QOS"; whose == "Assoc" {
-			all = "The user's jobs of this account"
-		}
-	case "PerAccount":
-		all = "The jobs of the account with this QOS"
-	}
-	amount := "as many " + resources[what]
-	if what == "Memory" || what == "Mem" || what == "Energy" || what == "BB" || what == "Unknown" {
-		amount = "as much " + resources[what]
-	}
-	more := strings.NewReplacer("as many ", "more ", "as much ", "more ").Replace(amount)
-	switch {
-	case strings.HasPrefix(what, "Submit"):
-		return Explanation{all + " that wait or run are as many as " + limit + " permits.", "It can be submitted when one of them has ended."}, true
-	case what == "Jobs":
-		return Explanation{all + " that run are as many as " + limit + " permits.", "It starts when one of them has ended."}, true
-	case what == "WallDuration", what == "Wall" && kind == "Max":
-		return Explanation{"The job asks for more time than " + limit + " permits.", "Lower the time limit of the job, or choose another account or QOS."}, true
-	case what == "Wall":
-		return Explanation{all + " have used up their time.", "The usage counts less with time, or an administrator resets it."}, true
-	case kind == "Min":
-		return Explanation{fmt.Sprintf("The job asks for too little for the QOS, which requires a minimum of %s.", amountOf(amount)), "Ask for more, or choose another QOS."}, true
-	case time == "RunMinutes" || time == "RunMins":
-		return Explanation{fmt.Sprintf("%s that run have reserved as much time on %s as they may.", all, amountOf(amount)), "It starts when one of them has ended. Shorter time limits let more of them run."}, true
-	case time == "Minutes" && part == "PerJob":
-		return Explanation{fmt.Sprintf("The job asks for %s, times its time limit, than %s permits.", more, limit), "Lower the time limit, or ask for less."}, true
-	case time == "Minutes":
-		return Explanation{fmt.Sprintf("%s have used up their time on %s.", all, amountOf(amount)), "The usage counts less with time, or an administrator resets it."}, true
-	case part == "PerJob":
-		return Explanation{fmt.Sprintf("The job asks for %s than %s permits for a job.", more, limit), askLess}, true
-	case part == "PerNode", what == "Cpu" && part == "" && strings.HasSuffix(name, "PerNode"):
-		return Explanation{fmt.Sprintf("The job asks for %s on a node than %s permits.", more, limit), askLess}, true
-	}
-	return Explanation{fmt.Sprintf("%s use %s as they may together.", all, amount), waitOrLess}, true
-}
-
-// amountOf returns the resource in an amount such as "as many CPUs".
-func amountOf(amount string) string {
-	name := strings.TrimPrefix(strings.TrimPrefix(amount, "as many "), "as much ")
-	return strings.TrimPrefix(strings.Replace(name, "of a resource", "a resource", 1), "of ")
 }

@@ -55,9 +55,9 @@ func TestExplained(t *testing.T) {
 		}
 		seen[e.Why] = true
 	}
-	for _, table := range []map[string]Explanation{explanations, failures} {
+	for _, table := range []map[string]text{explanations, failures} {
 		for name, e := range table {
-			if !seen[e.Why] {
+			if !seen[e.why] {
 				t.Errorf("no reason has the name %s", name)
 			}
 		}

@@ -56,7 +56,12 @@ type Job struct {
 	OutputPath  string   `json:"stdout_expanded"` // from v0.0.43 on
 	ErrorPath   string   `json:"stderr_expanded"`
 	Exit        ExitCode `json:"exit_code"`
+
+	Explanation struct{ Why, Change string } `json:"explanation"` // only with Explained, and from a gateway
 }
+
+// Explained returns the List that asks for explanations of why jobs wait.
+func Explained() *List { return &List{Filters: url.Values{"explain": {"true"}}} }
 
 // ExitCode is the result of a job's script.
 type ExitCode struct {
@@ -279,12 +284,12 @@ func (c *Client) RawJobs(ctx context.Context, l *List, each func(*Job, json.RawM
 	return c.requestList(ctx, c.path(c.spelling, "jobs/"), l, "jobs", decodeRaw(each))
 }
 
-// RawJob calls each(j, text) for the job with this id. If the id is that of an
+// RawJob calls each(j, text) for the job with this id, as l asks for it. If the id is that of an
 // array, RawJob calls each for every task. The text argument is the job in
 // JSON. If the controller has forgotten the job, RawJob requests the job from
 // accounting.
-func (c *Client) RawJob(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
-	_, err := c.requestJob(ctx, id, nil, each)
+func (c *Client) RawJob(ctx context.Context, id string, l *List, each func(*Job, json.RawMessage) error) error {
+	_, err := c.requestJob(ctx, id, l, each)
 	return err
 }
 

@@ -139,7 +139,7 @@ func TestAccountingFields(t *testing.T) {
 		t.Errorf("%v: %+v, want %+v", err, got, want)
 	}
 	notListed := map[string]bool{"ArrayTasks": true, "Description": true, "Tasks": true, "HetJob": true, "Dependency": true, "Comment": true, "Resources": true, // not in accounting
-		"Directory": true, "Command": true, "Output": true, "Error": true, "OutputPath": true, "ErrorPath": true}
+		"Directory": true, "Command": true, "Output": true, "Error": true, "OutputPath": true, "ErrorPath": true, "Explanation": true}
 	fields := reflect.ValueOf(*want)
 	for i := range fields.NumField() {
 		if name := fields.Type().Field(i).Name; fields.Field(i).IsZero() != notListed[name] {

@@ -47,6 +47,22 @@ func (c *Call) setOrigin() {
 	c.ctx = origin.With(c.r.Context(), limit)
 }
 
+// rereadLifetime is how long a list is kept for the same request.
+const rereadLifetime = 5 * time.Second
+
+// ReadTwice lets the operation read a list twice at the cost of one request to the
+// controller, if there is memory for the list.
+func (c *Call) ReadTwice() {
+	o := origin.From(c.ctx)
+	if o == nil {
+		return
+	}
+	if o.After.IsZero() {
+		o.After = c.startedAt
+	}
+	o.Keep = max(o.Keep, rereadLifetime)
+}
+
 // Recent returns a context for questions to the controller whose answers may be that
 // old, so that requests that ask the same share them.
 func (c *Call) Recent(age time.Duration) context.Context {

@@ -32,6 +32,13 @@ func init() {
 		"config_key_pair":           func(c *codec.Codec) { configPair(c, nil) },
 		"config_plugin_params":      func(c *codec.Codec) { pluginParams(c, nil) },
 		"kill_jobs_response":        new(KillJobsResponse).Walk,
+		"assoc_mgr_info_request":    new(LimitsRequest).Walk,
+		"assoc_mgr_info_response":   new(Limits).Walk,
+		"db_assoc_rec_with_usage":   func(c *codec.Codec) { assocLimits(c, new(model.AssocLimits)) },
+		"db_assoc_usage":            func(c *codec.Codec) { assocUsage(c, new(model.AssocUsage)) },
+		"db_qos_rec_with_usage":     func(c *codec.Codec) { qosLimits(c, new(model.QOSLimits)) },
+		"db_qos_usage":              func(c *codec.Codec) { qosUsage(c, new(model.QOSUsage)) },
+		"db_used_limits":            func(c *codec.Codec) { usedLimits(c, new(model.UsedLimits)) },
 	})
 	add(numbers, map[string]Type{
 		"REQUEST_RESERVATION_INFO": RequestReservationInfo, "RESPONSE_RESERVATION_INFO": ResponseReservationInfo,
@@ -41,8 +48,9 @@ func init() {
 		"REQUEST_SHARE_INFO": RequestShares, "RESPONSE_SHARE_INFO": ResponseShares,
 		"REQUEST_PRIORITY_FACTORS": RequestPriorities, "RESPONSE_PRIORITY_FACTORS": ResponsePriorities,
 		"REQUEST_JOB_STATE": RequestJobState, "RESPONSE_JOB_STATE": ResponseJobState,
-		"REQUEST_JOB_USER_INFO": RequestJobUserInfo,
-		"REQUEST_KILL_JOBS":     RequestKillJobs, "RESPONSE_KILL_JOBS": ResponseKillJobs,
+		"REQUEST_JOB_USER_INFO":  RequestJobUserInfo,
+		"REQUEST_ASSOC_MGR_INFO": RequestLimits, "RESPONSE_ASSOC_MGR_INFO": ResponseLimits,
+		"REQUEST_KILL_JOBS": RequestKillJobs, "RESPONSE_KILL_JOBS": ResponseKillJobs,
 	})
 	add(messages, map[string]func() Body{
 		"ReservationInfoRequest": func() Body { return new(ReservationInfoRequest) },
@@ -61,6 +69,8 @@ func init() {
 		"JobUserInfoRequest":     func() Body { return new(JobUserInfoRequest) },
 		"KillJobs":               func() Body { return new(KillJobs) },
 		"KillJobsResponse":       func() Body { return new(KillJobsResponse) },
+		"LimitsRequest":          func() Body { return new(LimitsRequest) },
+		"Limits":                 func() Body { return new(Limits) },
 	})
 	add(bodies, map[string]func() Body{
 		"1022": func() Body { return new(LicenseInfo) },
@@ -69,8 +79,8 @@ func init() {
 		"2036": func() Body { return new(ControllerStats) },
 	})
 	comparable = append(comparable, cmpopts.IgnoreUnexported(codec.Stream[model.Reservation]{}, codec.Stream[model.License]{},
-		codec.Stream[model.Share]{}, codec.Stream[model.JobPriority]{}, codec.Stream[model.JobStateEntry]{}, codec.Stream[model.KillResult]{}))
-	fuzzed = append(fuzzed, "ReservationInfo", "LicenseInfo", "ControllerStats", "Shares", "Priorities", "JobStates", "KillJobs", "KillJobsResponse", "BuildInfo")
+		codec.Stream[model.Share]{}, codec.Stream[model.AssocLimits]{}, codec.Stream[model.QOSLimits]{}, codec.Stream[model.User]{}, codec.Stream[model.JobPriority]{}, codec.Stream[model.JobStateEntry]{}, codec.Stream[model.KillResult]{}))
+	fuzzed = append(fuzzed, "ReservationInfo", "LicenseInfo", "ControllerStats", "Shares", "JobStates", "KillJobs", "KillJobsResponse", "BuildInfo", "Limits", "Priorities")
 }
 
 // add adds the elements of more to list. It panics if list already has an

@@ -81,6 +81,8 @@ const (
 	ResponseLicenseInfo       Type = 1022
 	RequestShares             Type = 2022
 	ResponseShares            Type = 2023
+	RequestLimits             Type = 2043 // REQUEST_ASSOC_MGR_INFO
+	ResponseLimits            Type = 2044
 	RequestReservationInfo    Type = 2024
 	ResponseReservationInfo   Type = 2025
 	RequestPriorities         Type = 2026 // the layout is known from protocol 39 on

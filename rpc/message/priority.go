@@ -51,7 +51,3 @@ func jobPriority(c *codec.Codec, p *model.JobPriority) {
 	c.String("qos", &p.QOS)
 	c.Uint32("user_id", &p.UserID)
 }
-
-func floats(c *codec.Codec, name string, v *[]float64) {
-	codec.Array(c, name, "f64", v, func(c *codec.Codec, f *float64) { c.Float("", f) })
-}

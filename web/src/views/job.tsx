@@ -28,7 +28,7 @@ export function JobView({ id, submitted }: { id: string; submitted: boolean }) {
 	const [action, setAction] = useState<JobAction>();
 	const known = useMemo(() => [...list.items.values()].find((job) => job.label === id || String(job.id) === id), [list.revision, id]);
 	// The controller answers with a record for each task or component: the page shows the one with this label.
-	const operation = `job/${encodeURIComponent(id.replace(/[_+].*/, ""))}?fields=${fields.job.join(",")}`;
+	const operation = `job/${encodeURIComponent(id.replace(/[_+].*/, ""))}?explain=true&fields=${fields.job.join(",")}`;
 	const current = useAnswer<{ jobs: any[] }>({ daemon: "controller", operation, interval: 15, sign: known });
 	const raw = current.data && (current.data.jobs.find((r) => label(r) === id) ?? current.data.jobs.find((r) => String(r.job_id) === id) ?? current.data.jobs[current.data.jobs.length - 1]);
 	const job = raw ? toJob(raw) : known;
@@ -142,9 +142,10 @@ function fromRecord(r: any): Job {
 /** Why a job waits: Slurm's word, what it means, and when the job may start. */
 function Why({ job, raw }: { job: Job; raw: any }) {
 	const now = useNow(30);
+	const explained = raw?.explanation ? [raw.explanation.why, raw.explanation.change] : explain(job.reason);
 	return (
 		<div class="banner why">
-			<p><strong>{w.waits}</strong> {job.reason ? <><code><Text>{job.reason}</Text></code> {explain(job.reason).join(" ")}</> : w.noReason}</p>
+			<p><strong>{w.waits}</strong> {job.reason ? <><code><Text>{job.reason}</Text></code> <Text limit={2000}>{explained.join(" ")}</Text></> : w.noReason}</p>
 			{raw?.state_description && <p><Text limit={1000}>{raw.state_description}</Text></p>}
 			<p class="muted">{job.started > now ? <>{w.expected} <Time at={job.started} /> ({w.inTime(duration(job.started - now))})</> : w.noEstimate} {raw?.scheduled_nodes && <>{w.on} <Text>{raw.scheduled_nodes}</Text></>}</p>
 		</div>
