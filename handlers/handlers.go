@@ -17,6 +17,8 @@ import (
 	"schedrestd/auth"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/feature"
+	"schedrestd/internal/limit"
+	"schedrestd/internal/semaphore"
 	"schedrestd/internal/setting"
 )
 
@@ -63,6 +65,7 @@ type handler struct {
 	Config
 	versions *rest.Cached // the names of the versions
 	feeds    *feeds
+	scripts  *semaphore.Semaphore[string] // a place is a script
 }
 
 func newHandler(cfg Config) *handler {
@@ -70,7 +73,7 @@ func newHandler(cfg Config) *handler {
 	if cfg.Content == 0 {
 		cfg.Content = feature.AllContent
 	}
-	h := &handler{Config: cfg}
+	h := &handler{Config: cfg, scripts: semaphore.New[string](limit.Scripts)}
 	h.versions = h.newVersions()
 	h.feeds = h.newFeeds()
 	return h

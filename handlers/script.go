@@ -11,6 +11,7 @@ import (
 	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/semaphore"
 	"schedrestd/model"
 )
 
@@ -18,15 +19,20 @@ import (
 // job's user and operators. A job that the controller no longer has may have a script
 // in accounting.
 func (h *handler) getJobScript(c *rest.Call, p *api.ScriptParams) error {
+	place, err := h.scripts.Acquire(c.Context(), semaphore.KeyFrom(c.Context()))
+	if err != nil {
+		return errs.Wrap(err, errs.Unavailable, "too many scripts are being sent")
+	}
+	defer place.Release() // when it has been sent
 	id, err := h.numberOf(c.Context(), c, p.Job)
 	var script string
 	if err == nil {
 		script, err = h.Controller.BatchScript(c.Context(), c.Credential(), id)
 	}
 	if err != nil && errs.KindOf(err) == errs.NotFound && h.Accounting != nil && h.Cluster != "" {
-		var found bool
-		if script, found, err = h.recordedScript(c, p.Job); err == nil && !found {
-			err = missingJob(p.Job)
+		recorded, found, recordErr := h.recordedScript(c, p.Job)
+		if found || recordErr != nil {
+			script, err = recorded, recordErr
 		}
 	}
 	if e, ok := errors.AsType[*errs.Error](err); err == nil && script == "" || ok && e.Number == slurmerror.NoScript {

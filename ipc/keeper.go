@@ -33,17 +33,18 @@ func (*KeeperChannel) Walk(*Walker) {}
 // Vouch reports that the keeper has verified a token of a user. For a minute, the
 // parent starts processes of this user that read output.
 type Vouch struct {
+	Client   uint64 // a random number that stands for the user in StartProcess, so that no worker can guess it
 	UID, GID uint32
 	Groups   []uint32 // supplementary
 }
 
 func (v *Vouch) Walk(w *Walker) {
-	w.Fields(&v.UID, &v.GID)
+	w.Fields(&v.Client, &v.UID, &v.GID)
 	List(w, &v.Groups, maxGroups, 4, func(gid *uint32) { w.Fields(gid) })
 }
 
-// Vouched answers a Vouch with the number that stands for the user in StartProcess,
-// or with 0 if no process may run as this user.
+// Vouched answers a Vouch with its number, or with 0 if no process may run as this
+// user.
 type Vouched struct{ Client uint64 }
 
 func (v *Vouched) Walk(w *Walker) { w.Fields(&v.Client) }

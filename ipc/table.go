@@ -89,9 +89,9 @@ var _ = Register(
 	Of[KeeperChannels](115, Parent, Keeper, In(Proving, Handover), 0, 0, 2, Initial),
 	// the channel to the keeper, which asks who is a member of a group
 	Of[KeeperChannel](108, Parent, Resolver, In(Proving, Handover, Serving), 0, 0, 1, Initial),
-	// the keeper has verified a token of the user with these ids
-	Of[Vouch](116, Keeper, Acceptor, In(Initial), 10, 10+4*maxGroups, 0, Initial),
-	// the number that stands for this user, or 0 if no process may run as this user
+	// the keeper has verified a token of the user with these ids, for whom the number stands
+	Of[Vouch](116, Keeper, Acceptor, In(Initial), 18, 18+4*maxGroups, 0, Initial),
+	// the same number, or 0 if no process may run as this user
 	Of[Vouched](117, Acceptor, Keeper, In(Initial), 8, 8, 0, Initial),
 	// the audit log, open for appending; its owner, mode and directory were checked; it replaces the previous one
 	Of[LogFD](53, Parent, Auditor, In(Proving, Handover, Serving), 4, 4, 1, Initial),

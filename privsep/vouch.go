@@ -61,5 +61,6 @@ func (m *monitor) vouch(v *ipc.Vouch) uint64 {
 	if s := m.config().Switches; !ok || !m.service.Root || !s.Output || s.BecomeUser || m.clients.IsFull() {
 		return 0
 	}
-	return m.clients.Vouch(id, time.Now().Add(vouchTime))
+	m.clients.Vouch(v.Client, id, time.Now().Add(vouchTime))
+	return v.Client
 }

@@ -188,7 +188,12 @@ func (d *dispatcher) startOutput(g *generation) func(uint64, *work.WorkerChannel
 		if client == 0 && d.config.Switches.BecomeUser { // the parent would end this process
 			return nil, errs.New(errs.Unavailable, "no connection of the user is open")
 		}
-		p, err := d.output.StartFor(d.starter, g.BuildGeneration.ID, client, service.Hooks{Report: d.reportViolation})
+		reportOwn := func(number uint32, reason string) { // users must not have the workers of others killed
+			if number == worker.Number {
+				d.reportViolation(number, reason)
+			}
+		}
+		p, err := d.output.StartFor(d.starter, g.BuildGeneration.ID, client, service.Hooks{Report: reportOwn})
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,9 @@
 package keeper
 
 import (
+	"crypto/rand"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -26,7 +28,7 @@ type vouches struct {
 
 // vouched is the parent's answer about a user.
 type vouched struct {
-	client uint64 // 0: no process may run as this user
+	client uint64
 	asked  time.Time
 }
 
@@ -58,7 +60,9 @@ func (v *vouches) vouch(user *query.Membership, now time.Time) (client uint64) {
 	if v.channel == nil {
 		return 0
 	}
-	answer, err := v.ask(&ipc.Vouch{UID: user.UID, GID: user.GID, Groups: user.Groups})
+	var random [8]byte
+	rand.Read(random[:])
+	answer, err := v.ask(&ipc.Vouch{Client: binary.LittleEndian.Uint64(random[:]), UID: user.UID, GID: user.GID, Groups: user.Groups})
 	if err != nil { // the parent ends this process
 		slog.Error("channel to the parent failed; no output is read", "error", err)
 		v.channel.Close()
@@ -68,7 +72,9 @@ func (v *vouches) vouch(user *query.Membership, now time.Time) (client uint64) {
 	if len(v.known) >= maxVouched {
 		clear(v.known)
 	}
-	v.known[user.UID] = vouched{answer.Client, now}
+	if answer.Client != 0 { // a refusal may be temporary
+		v.known[user.UID] = vouched{answer.Client, now}
+	}
 	return answer.Client
 }
 

@@ -34,7 +34,7 @@ func vouchQuestion(token, actAs string, gateway bool) *query.VouchFor {
 	return &query.VouchFor{ID: 5, Signed: e.Signed, MAC: e.MAC, ActAs: actAs, Gateway: gateway}
 }
 
-// fakeParent gives each user a number, which is the uid and 100,000.
+// fakeParent accepts the numbers of all users, except those of the system.
 type fakeParent struct {
 	mu      sync.Mutex
 	vouched []ipc.Vouch
@@ -64,7 +64,7 @@ func connectParent(t *testing.T, k *keeper) *fakeParent {
 			p.mu.Lock()
 			p.vouched = append(p.vouched, *v)
 			p.mu.Unlock()
-			answer := &ipc.Vouched{Client: uint64(v.UID) + 100_000}
+			answer := &ipc.Vouched{Client: v.Client}
 			if v.UID == 999 {
 				answer.Client = 0
 			}
@@ -153,14 +153,10 @@ func TestVouching(t *testing.T) {
 		connectUsers(t, k)
 		p := connectParent(t, k)
 		a := k.vouchFor(&client{Client: new(service.Client)}, vouchQuestion(tt.token, tt.actAs, tt.gateway), gatewayNow)
-		wantClient := uint64(0)
-		if tt.uid != 0 {
-			wantClient = uint64(tt.uid) + 100_000
-		}
-		if a.ID != 5 || a.Verdict != tt.want || a.Client != wantClient || tt.uid != 0 && a.UID != tt.uid {
+		if a.ID != 5 || a.Verdict != tt.want || (a.Client != 0) != (tt.uid != 0) || tt.uid != 0 && a.UID != tt.uid {
 			t.Errorf("%s: %+v", tt.name, a)
 		}
-		if told := p.list(); tt.uid != 0 && (len(told) != 1 || told[0].UID != tt.uid || told[0].GID != 100 || !slices.Equal(told[0].Groups, []uint32{100, 4000})) || tt.want != query.Genuine && told != nil {
+		if told := p.list(); tt.uid != 0 && (len(told) != 1 || told[0].Client != a.Client || told[0].UID != tt.uid || told[0].GID != 100 || !slices.Equal(told[0].Groups, []uint32{100, 4000})) || tt.want != query.Genuine && told != nil {
 			t.Errorf("%s: vouched for %+v", tt.name, told)
 		}
 	}
@@ -176,9 +172,12 @@ func TestVouchAgain(t *testing.T) {
 		t.Errorf("without a channel to the parent: %+v", a)
 	}
 	p := connectParent(t, k)
+	var last uint64
 	for i, after := range []time.Duration{0, vouchInterval - time.Second, vouchInterval, vouchInterval + time.Second} {
-		if a := k.vouchFor(&client{Client: new(service.Client)}, question, gatewayNow.Add(after)); a.Client != 101_000 {
-			t.Errorf("after %v: %+v", after, a)
+		if a := k.vouchFor(&client{Client: new(service.Client)}, question, gatewayNow.Add(after)); a.Client == 0 || (a.Client == last) != (i%2 == 1) {
+			t.Errorf("after %v: %+v, before %d", after, a, last)
+		} else {
+			last = a.Client
 		}
 		if n, want := len(p.list()), 1+i/2; n != want {
 			t.Errorf("after %v: vouched %d times, want %d", after, n, want)

@@ -195,7 +195,7 @@ var keeperAttacks = []serviceAttack{
 	{name: "a process of root, with a portal's token", frame: vouchFrame("root", true, false)},
 	{name: "a process of a user, with a forged token", frame: vouchFrame("daemon", true, true)},
 	{name: "a process of a user, with a portal's token as one of Slurm's", frame: vouchFrame("daemon", false, false)},
-	{name: "the keeper's word to the parent (Vouch)", frame: zeroFrame(ipc.KindOf(new(ipc.Vouch)), 10), breaksProtocol: true},
+	{name: "the keeper's word to the parent (Vouch)", frame: zeroFrame(ipc.KindOf(new(ipc.Vouch)), 18), breaksProtocol: true},
 	{name: "the parent's answer (Vouched)", frame: zeroFrame(ipc.KindOf(new(ipc.Vouched)), 8), breaksProtocol: true},
 	{name: "channels to a parent and a resolver of its own (KeeperChannels)", frame: zeroFrame(ipc.KindOf(new(ipc.KeeperChannels)), 0), breaksProtocol: true},
 

@@ -71,7 +71,7 @@ func (v *vouching) vouch(channel *ipc.Channel) {
 		uids = append(uids, h.uid)
 	}
 	for _, uid := range append(uids, ordinaryUID) {
-		if err := channel.Send(&ipc.Vouch{UID: uid, GID: 31001, Groups: []uint32{0, 42, 31002}}); err != nil {
+		if err := channel.Send(&ipc.Vouch{Client: uint64(uid) + 1, UID: uid, GID: 31001, Groups: []uint32{0, 42, 31002}}); err != nil {
 			slog.Error("not sent", "error", err)
 			return
 		}

@@ -31,7 +31,7 @@ var (
 	// A process can't exit while a file system hangs, even if its user has left. The
 	// parent lets the dispatcher have a hundred processes more than it needs for
 	// workers and services (privsep.Config).
-	OutputProcesses = semaphore.Row{Name: "processes that read output", Process: "dispatcher", Key: "user", Total: 128, Share: 16, Refused: "503"}
+	OutputProcesses = semaphore.Row{Name: "processes that read output", Process: "dispatcher", Key: "user", Total: 256, Share: 16, Refused: "503"}
 )
 
 // Places of each worker for requests.
@@ -160,8 +160,12 @@ var (
 	PortalTokens = semaphore.Row{Name: "tokens of portals for which the keeper asks the resolver", Process: "worker", Key: "source", Total: 32, Share: 16, Lends: true,
 		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("portal_tokens")}
 
+	// A script may have several megabytes, and is in memory until it is sent.
+	Scripts = semaphore.Row{Name: "batch scripts that are being sent", Process: "worker", Key: "user", Total: 16, Share: 4,
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("scripts")}
+
 	// A part is read in no time, unless a file system hangs.
-	OutputParts = semaphore.Row{Name: "parts of output files that are being read", Process: "worker", Key: "user", Total: 32, Share: 16,
+	OutputParts = semaphore.Row{Name: "parts of output files that are being read", Process: "worker", Key: "user", Total: 64, Share: 8,
 		Wait: semaphore.Forever, Refused: "503 after 10s", Counts: semaphore.NewCounts("output")}
 
 	// The resolver does not run more look-ups for a worker, and there they would
@@ -251,7 +255,7 @@ var Places = []semaphore.Row{
 	Requests, RefusedConns, Parked, Feeds, Passes, Parsing,
 	AnswerMemory, KeptAnswers, Renderings,
 	LongRequests, LongConns, Bursts, Estimates, Probes, AccountingCalls, IdleSessions, TokenQuestions,
-	DispatcherQuestions, Signatures, KeeperTokens, PortalTokens, OutputParts, Lookups, AccountSearches, NameLookups,
+	DispatcherQuestions, Signatures, KeeperTokens, PortalTokens, OutputParts, Scripts, Lookups, AccountSearches, NameLookups,
 	OpenChanges, IdempotencyKeys, KeeperPending, KeeperQuestions, ResolverPending, ResolverLookups, ResolverDispatcherLookups, MetricsConns, Scrapes,
 	DaemonConns, DaemonQueries, LargeJobs, Transactions, ControllerRequestBytes, DaemonRequestBytes, DaemonSpoolBytes,
 	Jobs, JobSpace, JobRecords, UnsentRecords, RefusedRecords,

@@ -53,20 +53,14 @@ func (s *Set) Add(fd int, user security.Identity) (number uint64, err error) {
 	if err = unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, fd, &e); err != nil {
 		return 0, fmt.Errorf("watch a connection: %w", err)
 	}
-	s.record(user, time.Time{})
+	s.Vouch(s.lastID, user, time.Time{})
 	return s.lastID, nil
 }
 
-// Vouch records a user for whom the keeper vouches, and returns the number that
-// stands for the user until the time limit.
-func (s *Set) Vouch(user security.Identity, until time.Time) (number uint64) {
-	s.lastID++
-	s.record(user, until)
-	return s.lastID
-}
-
-func (s *Set) record(user security.Identity, until time.Time) {
-	s.byID[s.lastID], s.lastSeen[[2]uint32{user.UID, user.GID}] = client{user, until}, time.Now()
+// Vouch records a user for whom the keeper vouches until the time limit, under a number
+// that the keeper has chosen.
+func (s *Set) Vouch(number uint64, user security.Identity, until time.Time) {
+	s.byID[number], s.lastSeen[[2]uint32{user.UID, user.GID}] = client{user, until}, time.Now()
 }
 
 // IsFull reports whether there are more than Max clients.
@@ -82,7 +76,7 @@ func (s *Set) IsFull() bool {
 func (s *Set) Find(number uint64) (id security.Identity, ok bool) {
 	s.forgetClosed()
 	c, ok := s.byID[number]
-	return c.Identity, ok
+	return c.Identity, ok && (c.until.IsZero() || time.Now().Before(c.until))
 }
 
 // forgetClosed removes connections that their clients have closed.

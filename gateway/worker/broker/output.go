@@ -102,6 +102,41 @@ func (o *Outputs) Of(ctx context.Context, c auth.Credential) (handlers.UserFiles
 	if o.keeper == nil {
 		return o.own, nil
 	}
+	user, err := o.vouchFor(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return &tokenFiles{user, c, o.now()}, nil
+}
+
+// tokenFiles reads files as the user of a token, for as long as the keeper vouches for
+// the user.
+type tokenFiles struct {
+	*Output
+	credential auth.Credential
+	vouched    time.Time
+}
+
+// vouchInterval is the time after which the keeper is asked again. The parent ends a
+// process for whose user the keeper has not vouched for some minutes.
+const vouchInterval = 20 * time.Second
+
+// ReadOutput is like that of Output. A request that takes long, which follows a file or
+// downloads a large one, ends when the token is no longer accepted.
+func (t *tokenFiles) ReadOutput(ctx context.Context, part handlers.OutputPart) (handlers.OutputData, error) {
+	if now := t.now(); now.Sub(t.vouched) >= vouchInterval {
+		user, err := t.vouchFor(ctx, t.credential)
+		switch {
+		case err == nil:
+			t.Output, t.vouched = user, now
+		case errs.KindOf(err) != errs.Unavailable: // otherwise the process still runs
+			return handlers.OutputData{}, err
+		}
+	}
+	return t.Output.ReadOutput(ctx, part)
+}
+
+func (o *Outputs) vouchFor(ctx context.Context, c auth.Credential) (*Output, error) {
 	signature, gateway, ok := c.HS256()
 	if !ok {
 		return nil, errs.New(errs.Denied, "output is read only for users with a token that the gateway's key has signed").
@@ -186,7 +221,7 @@ func (o *Output) connected(ctx context.Context) (*link, error) {
 			o.mu.Unlock()
 			return nil, errs.Wrap(err, errs.Unavailable, "the dispatcher is not reached")
 		}
-		o.asked = start
+		o.asked, o.users[o.uid] = start, o // it may have been forgotten
 	}
 	o.mu.Unlock()
 	if l != nil {

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/auth"
 	"schedrestd/handlers"
 	"schedrestd/internal/errs"
 	"schedrestd/ipc"
@@ -206,5 +208,59 @@ func TestOutputOfTokens(t *testing.T) {
 	}
 	if n := len(f.o.users); n > maxOutputUsers+2 {
 		t.Errorf("%d users are remembered", n)
+	}
+}
+
+// TestOutputIsVouchedForAgain checks that a request that takes long asks the keeper
+// again, and ends when the token is no longer accepted, but not because the keeper does
+// not answer for a while.
+func TestOutputIsVouchedForAgain(t *testing.T) {
+	f := newFakeOutput(t, func(q *query.ReadOutput) *query.OutputPart { return &query.OutputPart{ID: q.ID} })
+	now := time.Now()
+	f.o.now = func() time.Time { return now }
+	k := NewKeeper()
+	f.o.keeper = k
+	end, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)
+	must(t, err)
+	defer end.Close()
+	must(t, k.Connect(fd))
+	var asked atomic.Uint64
+	var verdict atomic.Uint32
+	verdict.Store(uint32(query.Genuine))
+	go func() {
+		for {
+			m, err := end.Receive()
+			if err != nil {
+				return
+			}
+			q := m.Message.(*query.VouchFor)
+			a := &query.VouchedFor{ID: q.ID, Verdict: query.Verdict(verdict.Load())}
+			if a.Verdict == query.Genuine {
+				a.Client, a.UID = asked.Add(1), 1001
+			}
+			_ = end.Send(a)
+		}
+	}()
+	token, err := auth.FromRequest(&http.Request{Header: http.Header{"X-Sched-User-Token": {"eyJhbGciOiJIUzI1NiJ9.eyJzdW4iOiJhbGljZSIsImlhdCI6MTcwMDAwMDAwMCwiZXhwIjo0MTAyNDQ0ODAwfQ." + strings.Repeat("A", 43)}}}, auth.Options{JWT: true})
+	must(t, err)
+	files, err := f.o.Of(t.Context(), token)
+	must(t, err)
+	read := func(after time.Duration, want uint64) error {
+		t.Helper()
+		now = now.Add(after)
+		_, err := files.ReadOutput(t.Context(), handlers.OutputPart{Path: "/x", Max: 1})
+		if n := asked.Load(); n != want {
+			t.Errorf("after %v the keeper has vouched %d times, want %d", after, n, want)
+		}
+		return err
+	}
+	must(t, read(0, 1))
+	must(t, read(vouchInterval-time.Second, 1))
+	must(t, read(time.Second, 2))
+	verdict.Store(uint32(query.NoVerdict))
+	must(t, read(vouchInterval, 2))
+	verdict.Store(uint32(query.Revoked))
+	if err := read(time.Second, 2); errs.KindOf(err) != errs.Unauthenticated {
+		t.Errorf("a token that is revoked: %v", err)
 	}
 }
