@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"log/slog"
-	"slices"
 	"time"
 
 	"schedrestd/conf"
@@ -95,10 +94,6 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 		},
 	}}
 	plan.HasSocketGroup, plan.Service.MinUID = hasGroup, setup.MinUID
-	if sched := plan.Service; setup.TokenOutput && sched.SchedUID != 0 && slices.ContainsFunc(sched.SchedGroups, func(gid uint32) bool { return gid >= sched.MinUID }) {
-		return plan, errs.New(errs.Invalid, "SCHEDRESTD_OUTPUT=tokens: a group of %s is not below SCHEDRESTD_MIN_UID=%d, so processes of users could get it", sched.SchedUser, sched.MinUID).
-			WithHint("set SCHEDRESTD_MIN_UID to a number above all users and groups of the system")
-	}
 	switch {
 	case o.Check:
 		plan.Mode = ipc.ModeRead

@@ -22,6 +22,7 @@ type Service struct {
 	security.Identity
 	Root         bool   // the parent was started as root, so it can change identity and groups
 	SchedUID     uint32 // uid of SchedUser
+	SchedGroups  []uint32
 	MinUID       uint32 // see Vouched
 	UserCheckErr error  // why this identity would be rejected without disable_user_check
 
@@ -32,7 +33,7 @@ type Service struct {
 // Determine returns the service identity, or an error if that identity is
 // forbidden.
 func Determine(p *ipc.PackedPlan) (Service, error) {
-	s := Service{Identity: requestedIdentity(p.Service), Root: os.Geteuid() == 0, SchedUID: p.Service.SchedUID, MinUID: p.Service.MinUID}
+	s := Service{Identity: requestedIdentity(p.Service), Root: os.Geteuid() == 0, SchedUID: p.Service.SchedUID, SchedGroups: p.Service.SchedGroups, MinUID: p.Service.MinUID}
 	if s.Root {
 		if err := s.findUsers(p); err != nil {
 			return s, err
@@ -114,9 +115,9 @@ func ProtectedAccounts(s ipc.Service) []security.Account {
 
 // Vouched returns the identity of a process for a user for whom the keeper vouches.
 // If ok is false, no process may run as this user. A keeper in the hands of an
-// attacker must not get the rights of the system's users and groups.
+// attacker must not get the rights of the system's users and groups, or of SchedUser's.
 func (s Service) Vouched(v *ipc.Vouch) (id security.Identity, ok bool) {
-	isSystem := func(gid uint32) bool { return gid < s.MinUID }
+	isSystem := func(gid uint32) bool { return gid < s.MinUID || slices.Contains(s.SchedGroups, gid) }
 	if id = (security.Identity{UID: v.UID, GID: v.GID, Groups: slices.DeleteFunc(v.Groups, isSystem)}); isSystem(v.GID) {
 		id.GID = become.Overflow // such as the group of all users
 	}

@@ -40,7 +40,7 @@ func TestRefusedPeers(t *testing.T) {
 // TestVouched checks as which users the keeper can have processes started, and with
 // which groups.
 func TestVouched(t *testing.T) {
-	s, plan := Service{Identity: security.Identity{UID: 2000}, SchedUID: 1500, MinUID: 1000}, new(ipc.PackedPlan)
+	s, plan := Service{Identity: security.Identity{UID: 2000}, SchedUID: 1500, SchedGroups: []uint32{1500, 5000}, MinUID: 1000}, new(ipc.PackedPlan)
 	refused := []uint32{0, 1, 999, 1500, 2000, become.Overflow, become.NoID}
 	for i, role := range Roles {
 		uid := 2001 + uint32(i)
@@ -60,8 +60,9 @@ func TestVouched(t *testing.T) {
 		want  security.Identity
 	}{
 		{ipc.Vouch{UID: 1000, GID: 1000, Groups: []uint32{1000, 4000}}, security.Identity{UID: 1000, GID: 1000, Groups: []uint32{1000, 4000}}},
-		{ipc.Vouch{UID: 1001, GID: 1000, Groups: []uint32{0, 42, 999, 4000}}, security.Identity{UID: 1001, GID: 1000, Groups: []uint32{4000}}},
+		{ipc.Vouch{UID: 1001, GID: 1000, Groups: []uint32{0, 42, 999, 4000, 5000}}, security.Identity{UID: 1001, GID: 1000, Groups: []uint32{4000}}},
 		{ipc.Vouch{UID: 1001, GID: 100, Groups: []uint32{100}}, security.Identity{UID: 1001, GID: become.Overflow, Groups: []uint32{}}},
+		{ipc.Vouch{UID: 1001, GID: 5000}, security.Identity{UID: 1001, GID: become.Overflow}},
 		{ipc.Vouch{UID: 1001, GID: 0}, security.Identity{UID: 1001, GID: become.Overflow}},
 	} {
 		if got, ok := s.Vouched(&tt.vouch); !ok || !reflect.DeepEqual(got, tt.want) {
