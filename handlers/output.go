@@ -77,6 +77,9 @@ func (h *handler) getJobOutput(stderr bool) func(*rest.Call, *api.OutputParams) 
 		if err := o.look(c.Context()); err != nil {
 			return err
 		}
+		if err := c.RecordAccess(c.Param("job_id")); err != nil {
+			return err
+		}
 		if c.FollowsEvents() || p.Follow {
 			return o.follow()
 		}

@@ -41,6 +41,9 @@ func (h *handler) getJobScript(c *rest.Call, p *api.ScriptParams) error {
 	if err != nil {
 		return annotateNamed(err, "job", c.Param("job_id"), rest.InPath+"job_id")
 	}
+	if err := c.RecordAccess(c.Param("job_id")); err != nil {
+		return err
+	}
 	return c.SendPlain(http.StatusOK, uint64(len(script)), func(w io.Writer) error {
 		_, err := io.WriteString(w, script)
 		return err

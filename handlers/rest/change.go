@@ -45,6 +45,20 @@ func MakeChange[T any](c *Call, object string, do func() (T, error), describe fu
 	return done, nil
 }
 
+// RecordAccess records in the audit log that a client whose token acts for others reads
+// something that only the user may read. If the line can't be written, and the log may
+// not be incomplete, the client must not read it.
+func (c *Call) RecordAccess(object string) error {
+	if c.client.Claims.ActFor == "" {
+		return nil
+	}
+	report, err := c.server.Worker.Intend(c.ctx, c.auditChange(object))
+	if err == nil {
+		report(Result{Status: http.StatusOK, Code: "ok"})
+	}
+	return err
+}
+
 // checkCause refuses a request that would change something, if a web page of
 // another site may have caused it. A credential does not matter: a browser or a
 // proxy may have added it. So the check is made before the credential is

@@ -32,7 +32,7 @@ func TestPortalToken(t *testing.T) {
 	auditLog := filepath.Join(l.Dir, "audit.log")
 	env := []string{"SCHEDRESTD_TOKEN_REGISTER=" + path, "SCHEDRESTD_DEBUG=debug"}
 	low := append(slices.Clone(env), "SCHEDRESTD_MIN_UID=1")
-	gateway := l.StartGateway(t, append(slices.Clone(low), "SCHEDRESTD_AUDIT_LOG="+auditLog), first)
+	gateway := l.StartGateway(t, append(slices.Clone(low), "SCHEDRESTD_AUDIT_LOG="+auditLog, "SCHEDRESTD_OUTPUT=tokens"), first)
 	l.URL = "http://" + first
 	l.StartGateway(t, append(slices.Clone(env), "SCHEDRESTD_SECURITY=require_user_name"), strict)
 	send := func(address, token, name, method, path, body string) harness.Answer {
@@ -89,6 +89,19 @@ func TestPortalToken(t *testing.T) {
 	if got := l.Output(t, job); got != alice.Name+"\n" {
 		t.Errorf("the job printed %q", got)
 	}
+	// What a member's jobs write is read as this member, and the audit log shows who does.
+	output := fmt.Sprintf("/sched/v0.0.43/job/%d/stdout", job)
+	if a := send(first, token, alice.Name, "GET", output, ""); a.Status != 200 || a.Text != alice.Name+"\n" {
+		t.Errorf("output: %d %.300s", a.Status, a.Text)
+	}
+	if a := send(first, token, bob.Name, "GET", output, ""); a.Status != 403 {
+		t.Errorf("output, as a user who is not a member: %d %.300s", a.Status, a.Text)
+	}
+	harness.Eventually(t, "the audit log has the access", func() bool {
+		text, err := os.ReadFile(auditLog)
+		harness.Must(t, err)
+		return strings.Contains(string(text), `job/{job_id}/stdout`)
+	})
 	if log := gateway.Logged(); !strings.Contains(log, fmt.Sprintf(`user="%s by %s" `, alice.Name, bob.Name)) || !strings.Contains(log, "gateway_token="+id) || strings.Contains(log, token[:60]) {
 		t.Error("the log lacks both users or the token's id, or has the token")
 	}
