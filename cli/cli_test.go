@@ -388,7 +388,7 @@ func TestDetails(t *testing.T) {
 // TestWhy checks the explanations of jobs that wait, run and have failed.
 func TestWhy(t *testing.T) {
 	for id, want := range map[string]string{
-		"3":  "job 3 PENDING: Jobs with a higher priority come first. It starts when these have started, or earlier in a gap: a shorter time limit fits into more gaps.\n",
+		"3":  "job 3 PENDING: Jobs with a higher priority come first. It can start after these. With a shorter time limit it may start sooner, in a gap between other jobs.\n",
 		"12": "job 12 RUNNING: it does not wait, and has not failed\n",
 		"5":  "job 5 PENDING: The scheduler has not looked at the job yet. Wait for its next pass. nodes are \\x1b[2J too small.\n",
 	} {

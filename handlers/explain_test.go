@@ -25,8 +25,8 @@ func TestExplain(t *testing.T) {
 	}
 	type explanation struct{ Why, Change, About string }
 	want := map[uint32]*explanation{
-		1: {"The job waits for other jobs: job 7 must end without an error.", "It can start when these are in the state that the dependency asks for.", "dependency afterok:7"},
-		2: {"The user's jobs with this QOS that run are as many as the QOS permits.", "It starts when one of them has ended.", "QOS normal"},
+		1: {"The job waits for other jobs: job 7 must end without an error.", "It can start when this has happened.", "dependency afterok:7"},
+		2: {"The user's jobs with this QOS that run are as many as the QOS permits.", "It can start when one of them ends.", "QOS normal"},
 		4: {Why: "the moon is full"},
 		5: {Why: "The job ran for as long as its time limit.", Change: "Submit it with a longer time limit."},
 	}
@@ -110,21 +110,21 @@ func TestExplainNumbers(t *testing.T) {
 		calls           []string // in addition to those for the jobs
 		contains        string
 	}{
-		{"job/1", "1", "All jobs of the user alice with the QOS normal together may use 4 CPUs at a time: they use 3, and this job asks for 2.", []string{"partitions", "limits"},
+		{"job/1", "1", `All jobs of the user "alice" with the QOS "normal" together may use at most 4 CPUs at a time: they use 3, and this job asks for 2.`, []string{"partitions", "limits"},
 			`"limit":{"name":"MaxTRESPerUser","resource":"cpu","of":"QOS normal","whose":"user alice","unit":"","allowed":4,"used":3,"requested":2}`},
-		{"job/2", "2", "All jobs of the account physics together may use 8 CPUs at a time: they use 7, and this job asks for 2.", []string{"limits"}, `"used":7`},
-		{"job/3", "3", "At most 5 jobs of the account physics may run at a time, and 5 run now.", []string{"limits"}, `"of":"account physics"`},
-		{"job/4", "4", "A job with the QOS ofpartition may run for 1 hour 30 minutes, and this job asks for 1 day 1 hour.", []string{"partitions", "limits"}, `"unit":"min","allowed":90,"requested":1500`},
+		{"job/2", "2", `All jobs of the account "physics" together may use at most 8 CPUs at a time: they use 7, and this job asks for 2.`, []string{"limits"}, `"used":7`},
+		{"job/3", "3", `At most 5 jobs of the account "physics" may run at a time, and 5 run now.`, []string{"limits"}, `"of":"account physics"`},
+		{"job/4", "4", `A job with the QOS "ofpartition" may run for at most 1 hour 30 minutes, and this job asks for 1 day 1 hour.`, []string{"partitions", "limits"}, `"unit":"min","allowed":90,"requested":1500`},
 		{"job/5", "5", "The job waits for licenses: of 10 licenses of matlab, 9 are in use, reservations hold 1, and this job asks for 2.", []string{"licenses"}, `"licenses":[{"name":"matlab","total":10,"used":9,"reserved":1,"requested":2}]`},
-		{"job/6", "6", "A node that the job needs is not available: n1 is drained (bad disk); the reservation maint lasts from 2027-01-15 08:00:00 UTC to 2027-01-15 09:00:00 UTC, for bob.", []string{"nodes", "reservations"},
+		{"job/6", "6", `A node that the job needs is not available: n1 is drained (the reason is "bad disk"); the reservation "maint" lasts from 2027-01-15 08:00:00 UTC to 2027-01-15 09:00:00 UTC, for bob.`, []string{"nodes", "reservations"},
 			`"nodes":[{"name":"n1","state":"drained","reason":"bad disk"}]`},
-		{"job/7", "7", "The job waits for the reservation maint: it lasts from 2027-01-15 08:00:00 UTC to 2027-01-15 09:00:00 UTC, for bob.", []string{"reservations"}, `"reservation":{"name":"maint"`},
-		{"job/8", "8", "Jobs with a higher priority come first: by priority, this job is number 8 of 8 visible waiting jobs in the partition PARTITION.", []string{"jobs", "priorities"},
+		{"job/7", "7", "The job waits for the reservation \"maint\": it lasts from 2027-01-15 08:00:00 UTC to 2027-01-15 09:00:00 UTC, for bob.", []string{"reservations"}, `"reservation":{"name":"maint"`},
+		{"job/8", "8", "Jobs with a higher priority come first: by priority, this job is number 8 of the 8 waiting jobs that you can see in the partition \"PARTITION\".", []string{"jobs", "priorities"},
 			`"position":8,"waiting":8,"priority":92,"factors":{"age":5.0,"association":0.0,"fair_share":70.0,`},
 		{"job/8", "8", "Jobs with", []string{"jobs", "priorities"}, `"expected_start":{"set":true,"infinite":false,"number":1800000000}`},
 		{"job/9", "9", "The job waits for other jobs: the user's earlier jobs with the same name must end.", nil, ""},
-		{"jobs", "1", "All jobs of the user alice with the QOS normal together may use 4 CPUs", all, ""},
-		{"jobs", "8", "number 8 of 8", all, `"position":8,"waiting":8,"priority":92}`},
+		{"jobs", "1", `All jobs of the user "alice" with the QOS "normal" together may use at most 4 CPUs`, all, ""},
+		{"jobs", "8", "number 8 of the 8", all, `"position":8,"waiting":8,"priority":92}`},
 		{"jobs?fields=job_id", "8", "", nil, ""},
 	} {
 		t.Run(tt.target+" "+tt.id, func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestExplainedEvents(t *testing.T) {
 		t.Errorf("event %q", got)
 	}
 	l.change(func(f *fake) { f.jobs[1].StateReason, f.jobs[1].ArrayMaxTasks = 72, 2 })
-	if got, _ := cutID(next()); got != `changed {"job_id":8,"explanation":{"why":"As many tasks of this array run as it permits: 2 at a time."}}` {
+	if got, _ := cutID(next()); got != `changed {"job_id":8,"explanation":{"why":"As many tasks of this job array run as it permits: 2 at a time."}}` {
 		t.Errorf("event %q", got)
 	}
 	l.change(func(f *fake) { f.jobs[1].StateReason, f.jobs[1].Priority = 3, 5 })

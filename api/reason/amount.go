@@ -71,24 +71,41 @@ func resourceOf(tres string, n uint64) string {
 // minutesOf returns the words for n minutes of a trackable resource, such as "2
 // CPU minutes", and what they are: an amount times these minutes.
 func minutesOf(tres string, n uint64, minutes string) string {
-	unit, many := tres, tres
+	unit := tres
 	switch kind, name, _ := strings.Cut(tres, "/"); {
 	case tres == "cpu":
-		unit, many = "CPU", "CPUs"
-	case tres == "node":
-		many = "nodes"
+		unit = "CPU"
 	case tres == "mem":
-		unit, many = "MB", "MB of memory"
-	case tres == "billing":
-		many = "billing units"
+		unit = "MB"
 	case kind == "license":
-		unit, many = name+" license", "licenses of "+name
+		unit = name + " license"
 	case name == "gpu" || strings.HasPrefix(name, "gpu:"):
-		unit, many = "GPU", "GPUs"+strings.Replace(name[len("gpu"):], ":", " of type ", 1)
+		unit = "GPU"
 	case name != "":
-		unit, many = name, name
+		unit = name
 	}
-	return fmt.Sprintf("%s (%s times %s)", plural(n, unit+" minute"), many, minutes)
+	return fmt.Sprintf("%s (%s times %s)", plural(n, unit+" minute"), manyOf(tres), minutes)
+}
+
+// manyOf returns the words for several of a trackable resource, such as "CPUs".
+func manyOf(tres string) string {
+	switch kind, name, _ := strings.Cut(tres, "/"); {
+	case tres == "cpu":
+		return "CPUs"
+	case tres == "node":
+		return "nodes"
+	case tres == "mem":
+		return "MB of memory"
+	case tres == "billing":
+		return "billing units"
+	case kind == "license":
+		return "licenses of " + name
+	case name == "gpu" || strings.HasPrefix(name, "gpu:"):
+		return "GPUs" + strings.Replace(name[len("gpu"):], ":", " of type ", 1)
+	case name != "":
+		return name
+	}
+	return tres
 }
 
 func digits(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -36,7 +36,7 @@ func queued(f *Facts, j *model.Job, e *Explanation) string {
 	if e.Place == nil || e.Place.Position == 1 && Name(j.StateReason) == "Priority" { // the client may not see the jobs that come first
 		return ""
 	}
-	return fmt.Sprintf("by priority, this job is number %d of %d visible waiting jobs in the partition %s", e.Place.Position, e.Place.Waiting, e.Place.Partition)
+	return fmt.Sprintf("by priority, this job is number %d of the %d waiting jobs that you can see in the partition \"%s\"", e.Place.Position, e.Place.Waiting, e.Place.Partition)
 }
 
 // dependencyWords say what a job must do so that another can start.
@@ -145,12 +145,12 @@ func missing(f *Facts, j *model.Job, e *Explanation) string {
 	for _, n := range e.Nodes {
 		text := n.Name + " is " + n.State
 		if n.Reason != "" {
-			text += fmt.Sprintf(" (%s)", n.Reason)
+			text += fmt.Sprintf(" (the reason is \"%s\")", n.Reason)
 		}
 		list = append(list, text)
 	}
 	if e.Reservation != nil {
-		list = append(list, reservationText(e.Reservation, "the reservation "+e.Reservation.Name))
+		list = append(list, reservationText(e.Reservation, fmt.Sprintf("the reservation \"%s\"", e.Reservation.Name)))
 	}
 	if len(list) == 0 {
 		_, text, _ := strings.Cut(j.StateDescription, "ReqNodeNotAvail, ")
@@ -201,12 +201,12 @@ func about(name string, j *model.Job) string {
 func withNames(sentence string, j *model.Job) string {
 	var pairs []string
 	for _, p := range [][3]string{
-		{"The partition", "The partition ", j.Partition}, {"the partition", "the partition ", j.Partition}, {"The account of the job", "The account ", j.Account}, {"this account", "the account ", j.Account},
+		{"The partition", "The partition ", j.Partition}, {"the partition", "the partition ", j.Partition}, {"The account that the job is charged to", "The account ", j.Account}, {"this account", "the account ", j.Account},
 		{"The QOS of the job", "The QOS ", j.QOS}, {"this QOS", "the QOS ", j.QOS}, {"its reservation", "the reservation ", j.Reservation},
 		{"The reservation of the job", "The reservation ", j.Reservation},
 	} {
 		if p[2] != "" {
-			pairs = append(pairs, p[0], p[1]+p[2])
+			pairs = append(pairs, p[0], p[1]+"\""+p[2]+"\"")
 		}
 	}
 	return strings.NewReplacer(pairs...).Replace(sentence)

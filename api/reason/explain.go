@@ -74,7 +74,7 @@ func IsFailure(name string) bool {
 }
 
 const (
-	waitOrLess   = "It starts when jobs that run have ended. A job that asks for less may start earlier."
+	waitOrLess   = "It can start when running jobs have ended. If it asks for less, it may start sooner."
 	askAdmin     = "Ask an administrator."
 	askLess      = "Ask for less, or for another partition or QOS."
 	otherAccount = "Change the account of the job, or ask an administrator."
@@ -84,31 +84,31 @@ const (
 // explanations are those of the reasons that are no limits of accounting.
 var explanations = map[string]text{
 	"None":                     {"The scheduler has not looked at the job yet.", "Wait for its next pass."},
-	"Priority":                 {"Jobs with a higher priority come first.", "It starts when these have started, or earlier in a gap: a shorter time limit fits into more gaps."},
-	"Dependency":               {"The job waits for other jobs.", "It can start when these are in the state that the dependency asks for."},
+	"Priority":                 {"Jobs with a higher priority come first.", "It can start after these. With a shorter time limit it may start sooner, in a gap between other jobs."},
+	"Dependency":               {"The job waits for other jobs.", "It can start when this has happened."},
 	"Resources":                {"The job waits until enough resources are free.", waitOrLess},
 	"PartitionNodeLimit":       {"The job asks for more or fewer nodes than the partition permits.", askLess},
 	"PartitionTimeLimit":       {"The job asks for more time than the partition permits.", "Lower the time limit of the job, or choose another partition."},
-	"PartitionDown":            {"The partition starts no jobs at present.", "Choose another partition, or wait until an administrator opens this one."},
-	"PartitionInactive":        {"The partition accepts no jobs.", "Choose another partition."},
+	"PartitionDown":            {"The partition is not starting jobs now.", "Choose another partition, or wait until an administrator opens this one."},
+	"PartitionInactive":        {"The partition does not accept jobs.", "Move the job to another partition."},
 	"PartitionConfig":          {"The partition does not permit what the job asks for.", askLess},
-	"JobHeldAdmin":             {"An administrator has held the job, or its priority is 0.", "Only an administrator can release it."},
-	"JobHeldUser":              {"The user has held the job.", "Release it, for example with \"scontrol release\" or \"schedctl release\"."},
+	"JobHeldAdmin":             {"An administrator has put the job on hold, or has set its priority to 0.", "Ask an administrator to release it."},
+	"JobHeldUser":              {"The job was put on hold by its owner.", "It waits until it is released, for example with \"scontrol release\" or \"schedctl release\"."},
 	"JobHoldMaxRequeue":        {"The job was held because it was queued again too often.", "Find out why it does not run, then release it."},
-	"BeginTime":                {"The job asked to start later.", "It can start at this time. The begin time can be changed."},
+	"BeginTime":                {"The job was submitted to start later.", "It can start at this time, which its owner can change."},
 	"Licenses":                 {"The job waits for licenses.", "It can start when other jobs return them."},
 	"Reservation":              {"The job waits for its reservation.", "It can start when the reservation begins."},
 	"ReservationDeleted":       {"The reservation of the job was deleted.", "Remove the reservation from the job, or choose another one."},
 	"ReservationInvalid":       {"The job can't use its reservation.", "Remove the reservation from the job, or choose another one."},
 	"ReqNodeNotAvail":          {"A node that the job needs is not available: it is down, drained or reserved.", "Ask for other nodes, or wait until an administrator returns it to service."},
 	"NodeDown":                 {"A node that the job needs is down.", "Ask for other nodes, or wait until an administrator returns it to service."},
-	"BadConstraints":           {"No nodes can ever fit what the job asks for.", "Change the features, the nodes or the size of the job."},
+	"BadConstraints":           {"No nodes here have all that the job asks for, so it can never start.", "Ask for less, or for other nodes or features (labels) of nodes."},
 	"Constraints":              {"The nodes that are free do not fit what the job asks for.", waitOrLess},
 	"MaxPoweredUpNodes":        {"As many nodes are switched on as the site permits.", waitOrLess},
 	"MpiPortsBusy":             {"The ports that the job needs for MPI are in use.", waitOrLess},
 	"NvidiaImexChannels":       {"The channels between GPUs that the job needs are in use.", waitOrLess},
 	"SchedDefer":               {"The scheduler looks at the job at its next pass.", ""},
-	"JobArrayTaskLimit":        {"As many tasks of this array run as it permits.", "It starts when one of them has ended. The number after % can be changed."},
+	"JobArrayTaskLimit":        {"As many tasks of this job array run as it permits.", "It can start when one of them ends. The owner can raise the limit (the number after % in the array)."},
 	"DependencyNeverSatisfied": {"The job waits for a job that can no longer end as required, so it will never start.", "Cancel it, or change its dependency."},
 	"BurstBufferResources":     {"The job waits for space in the burst buffer.", waitOrLess},
 	"BurstBufferStageIn":       {"Files are being copied to the burst buffer.", ""},
@@ -118,12 +118,12 @@ var explanations = map[string]text{
 	"FedJobLock":               {"Another cluster of the federation decides whether to start the job.", ""},
 	"DeadLine":                 {"The job can't end before its deadline.", "Change the deadline, or lower the time limit."},
 
-	"InvalidAccount":           {"The account of the job was removed, or the user may no longer use it.", otherAccount},
-	"InvalidQOS":               {"The QOS of the job was removed, or the user may no longer use it.", "Change the QOS of the job."},
+	"InvalidAccount":           {"The account that the job is charged to no longer exists, or its owner may no longer use it.", otherAccount},
+	"InvalidQOS":               {"The QOS of the job (its set of limits) no longer exists, or its owner may no longer use it.", "Choose another QOS."},
 	"AccountNotAllowed":        {"The partition does not permit this account.", "Choose another account or partition."},
 	"QOSNotAllowed":            {"The partition does not permit this QOS.", "Choose another QOS or partition."},
 	"AccountingPolicy":         {"The job exceeds a limit of its account or its QOS.", askLess},
-	"QOSUsageThreshold":        {"The account has used too much of its share for this QOS.", "The usage counts less with time. Another QOS may start the job earlier."},
+	"QOSUsageThreshold":        {"The account has used too much of its share to start jobs with this QOS.", "Past use counts less as time passes: wait, or choose another QOS."},
 	"AssociationJobLimit":      {"As many jobs of the account run as it permits.", waitOrLess},
 	"AssociationResourceLimit": {"The jobs of the account use as much as they may.", waitOrLess},
 	"AssociationTimeLimit":     {"The account has used up its time.", askAdmin},

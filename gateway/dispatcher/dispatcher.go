@@ -88,6 +88,7 @@ var Defaults = Limits{RotateAfter: 200_000, Age: 12 * time.Hour, IdleLimit: time
 // chooses the format and destination of this process's log.
 func Run(log *slog.Logger, level *slog.LevelVar, limits Limits) int {
 	out := relay.Text(os.Stderr)
+	var enforced sandbox.Layers
 	prepare := func(setup ipc.ServiceSetup) (sandbox.Layers, error) {
 		if setup.Log != "" {
 			out = relay.Open(setup.Log, os.Stderr)
@@ -96,15 +97,13 @@ func Run(log *slog.Logger, level *slog.LevelVar, limits Limits) int {
 			log = newLog(setup.Log, out, level)
 			slog.SetDefault(log)
 		}
-		s, err := confine(setup.Sandbox)
-		if err == nil {
-			log.Info("dispatcher confined", "pid", os.Getpid(), "sandbox", s.String())
-		}
-		return s, err
+		var err error
+		enforced, err = confine(setup.Sandbox)
+		return enforced, err
 	}
 	return servicemain.Main(ipc.Dispatcher, prepare, func(channel *ipc.Channel) servicemain.Service {
 		parent := process.NewParent(channel)
-		return &dispatcher{parent: parent, limits: limits, log: log, level: level, starter: process.NewStarter(parent, out),
+		return &dispatcher{parent: parent, sandbox: enforced, limits: limits, log: log, level: level, starter: process.NewStarter(parent, out),
 			replies: make(chan ipc.Received, 1), finishing: make(chan struct{})}
 	})
 }
@@ -128,6 +127,7 @@ func confine(s ipc.SandboxOptions) (sandbox.Layers, error) {
 // to the loop of Set.
 type dispatcher struct {
 	parent  *process.Parent
+	sandbox sandbox.Layers // of this process
 	log     *slog.Logger
 	level   *slog.LevelVar
 	starter *process.Starter
@@ -216,6 +216,7 @@ func (d *dispatcher) Handle(m ipc.Received) (handled bool, err error) {
 func (d *dispatcher) configure(c ipc.DispatcherSetup) {
 	d.config = c
 	d.level.Set(slog.Level(c.LogLevel))
+	d.log.Info("dispatcher confined", "pid", os.Getpid(), "sandbox", d.sandbox.String())
 	dial.Check(d.log)
 	d.resolver, d.keeper, d.exporter, d.output = d.spec(ipc.Resolver), d.spec(ipc.Keeper), d.spec(ipc.Exporter), d.spec(ipc.Output)
 	d.quota = d.newQuota()
