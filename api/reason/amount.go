@@ -100,6 +100,8 @@ func manyOf(tres string) string {
 		return "billing units"
 	case kind == "license":
 		return "licenses of " + name
+	case kind == "bb":
+		return "MB of the burst buffer " + name
 	case name == "gpu" || strings.HasPrefix(name, "gpu:"):
 		return "GPUs" + strings.Replace(name[len("gpu"):], ":", " of type ", 1)
 	case name != "":

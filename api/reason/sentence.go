@@ -122,9 +122,9 @@ func (l *Limit) remedy() string {
 	case lead != "":
 		return fmt.Sprintf("%sAsk for at most %s%s, or choose %s.", lead, l.amount(l.Allowed), map[measure]string{perNode: " on each node", perCPU: " for each CPU"}[l.measure], other)
 	case l.Requested.Number <= 1:
-		return fmt.Sprintf("It can start when running jobs free enough %s.", manyOf(l.Resource))
+		return fmt.Sprintf("It can start when running jobs free enough %s.", strings.TrimPrefix(manyOf(l.Resource), "MB of "))
 	}
-	return fmt.Sprintf("It can start when running jobs free enough %[1]s. If it asks for less of that, it may start sooner.", manyOf(l.Resource))
+	return fmt.Sprintf("It can start when running jobs free enough %s. If it asks for less of that, it may start sooner.", strings.TrimPrefix(manyOf(l.Resource), "MB of "))
 }
 
 // resourceWords are the resources in the names of limits, for sentences.
