@@ -401,6 +401,15 @@ func TestWhy(t *testing.T) {
 	if status, out, errOut := runCommand(t, g, "why", "5"); status != 0 || out != "job 5 PENDING: Of 4 licenses, 3 are in use. Ask.\n" {
 		t.Errorf("with an explanation: status %d, printed %q, %q", status, out, errOut)
 	}
+	for format, want := range map[string]string{
+		"csv":  "job_id,job_state,explanation\n5,PENDING,\"Of 4 licenses, 3 are in use. Ask.\"\n",
+		"json": `"explanation":"Of 4 licenses, 3 are in use. Ask."`,
+		"yaml": "explanation: Of 4 licenses, 3 are in use. Ask.",
+	} {
+		if status, out, errOut := runCommand(t, g, "why", "5", "-o", format); status != 0 || !strings.Contains(strings.ReplaceAll(out, `": "`, `":"`), want) || errOut != "" {
+			t.Errorf("%s: status %d, printed %q, %q", format, status, out, errOut)
+		}
+	}
 	if status, _, errOut := runCommand(t, &gateway{}, "why", "99"); status != statusUnknown || !strings.Contains(errOut, "job 99 is unknown") {
 		t.Errorf("status %d, %q", status, errOut)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -22,8 +23,12 @@ know the words of Slurm.`,
 		Args: atLeastOneJob,
 	}
 	o.connectFlags(cmd)
+	o.outputFlag(cmd, "csv")
 	cmd.ValidArgsFunction = o.completeJobs(&filter{all: true})
 	return setRun(cmd, func(cmd *cobra.Command, ids []string) error {
+		if err := o.checkOutput(); err != nil {
+			return err
+		}
 		ids, err := expandIDs(ids)
 		if err != nil {
 			return err
@@ -32,17 +37,37 @@ know the words of Slurm.`,
 		if err != nil {
 			return err
 		}
+		add, closeSheet := func(e explained) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "job %s %s: %s\n", e.Job, e.State, e.Explanation)
+			return err
+		}, func() error { return nil }
+		if o.output != "table" {
+			s := o.newSheet(cmd.OutOrStdout(), "explanations", []sheetColumn{{field: "job_id"}, {field: "job_state"}, {field: "explanation"}})
+			add, closeSheet = func(e explained) error {
+				text, _ := json.Marshal(e) // can't fail for texts
+				return s.add(text)
+			}, s.close
+		}
 		var joined error
 		for _, id := range ids {
 			jobs, _, err := c.PollJob(cmd.Context(), id, rest.Explained())
 			joined = joinErrors(joined, err)
 			for i := range jobs {
 				j := &jobs[i]
-				fmt.Fprintf(cmd.OutOrStdout(), "job %s %s: %s\n", j.Label(), strings.Join(j.State, "+"), explanationOf(j, time.Now()))
+				if err := add(explained{j.Label(), strings.Join(j.State, "+"), explanationOf(j, time.Now())}); err != nil {
+					return err
+				}
 			}
 		}
-		return joined
+		return joinErrors(joined, closeSheet())
 	})
+}
+
+// explained is a job with its explanation, for programs.
+type explained struct {
+	Job         string `json:"job_id"`
+	State       string `json:"job_state"`
+	Explanation string `json:"explanation"`
 }
 
 // meaningOf returns the explanation of a reason, with numbers if the server has sent
