@@ -38,15 +38,18 @@ func TestEstimate(t *testing.T) {
 	d := desc(t.TempDir(), "sleep 100")
 	d.NumTasks = model.Some(uint32(cpus))
 	d.TimeLimit = model.Infinite[uint32]()
-	if _, err := c.Submit(ownUser, d); err != nil {
-		t.Fatal(err)
-	}
+	id := submit(t, c, d)
 	if got := estimate(func(*model.JobDesc) {}); got != noEstimate {
 		t.Errorf("behind a job without an end: %d", got)
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.jobs) != 1 {
-		t.Errorf("%d jobs", len(c.jobs))
+	n := len(c.jobs)
+	c.mu.Unlock()
+	if n != 1 {
+		t.Errorf("%d jobs", n)
 	}
+	if err := cancel(c, id); err != nil {
+		t.Fatal(err)
+	}
+	awaitState(t, c, id, model.JobCancelled)
 }

@@ -204,8 +204,8 @@ func TestKeeperAsksTooMuch(t *testing.T) {
 		t.Errorf("%d look-ups for the keeper at once", n)
 	}
 	must(t, c.WithFD(func(fd int) error { _, err := unix.Write(fd, []byte{42, 0}); return err }))
-	if _, err := c.Receive(); err == nil {
-		t.Error("the resolver keeps the channel")
+	for err := error(nil); err == nil; { // some of the questions may still be answered
+		_, err = c.Receive()
 	}
 	must(t, parent.Send(&work.Lookup{ID: 8, Number: 1000}))
 	if got := receive(t, parent).(*work.LookupResult); got.ID != 8 {
