@@ -31,14 +31,14 @@ SERVERS  = schedrestd scheddbd
 COMMANDS = schedctl
 # These programs are executable but not readable. So other processes of the same user can't trace
 # them, not even before their first instruction.
-UNREADABLE = schedrestd-config schedrestd-worker schedrestd-keeper schedrestd-resolver schedrestd-auditor schedrestd-exporter schedrestd-dispatcher schedrestd-output schedctld
+UNREADABLE = schedrestd-config schedrestd-worker schedrestd-keeper schedrestd-resolver schedrestd-auditor schedrestd-exporter schedrestd-dispatcher schedrestd-output schedrestd-credential schedctld
 PROGRAMS = $(SERVERS) $(COMMANDS) $(UNREADABLE)
 
 UNITS    = $(patsubst deploy/systemd/%.in,%,$(wildcard deploy/systemd/*.in))
 PAGES    = $(notdir $(wildcard docs/man/*.[1-9]))
 # docs/design is for reviewers and contributors, and is not installed.
 DOCS     = README.md CHANGELOG.md SECURITY.md LICENSE THIRD-PARTY.txt $(filter-out docs/README.md,$(wildcard docs/*.md))
-GENERATED = $(addprefix docs/generated/,ENDPOINTS.md METRICS.md COMMANDS.md DIFFERENCES.md SPELLINGS.md)
+GENERATED = $(addprefix docs/generated/,ENDPOINTS.md RPC.md METRICS.md COMMANDS.md DIFFERENCES.md SPELLINGS.md)
 EXAMPLES = $(wildcard deploy/examples/*)
 
 # If root runs "make install", root owns the files, regardless of the umask and the group. Otherwise

@@ -20,9 +20,7 @@ func (c *ClaimsFD) Walk(w *Walker) { w.Fields(&c.PerWorker) }
 
 // CheckLogFile asks the parent whether the audit log's path still leads to the
 // file that LogFD passed.
-type CheckLogFile struct{}
-
-func (*CheckLogFile) Walk(*Walker) {}
+type CheckLogFile struct{ NoFields }
 
 // LogFileResult answers a CheckLogFile.
 type LogFileResult struct {

@@ -62,9 +62,7 @@ func (o *OpenFile) Walk(w *Walker) {
 }
 
 // OpenedFD carries the file that an OpenFile asked for.
-type OpenedFD struct{}
-
-func (*OpenedFD) Walk(*Walker) {}
+type OpenedFD struct{ NoFields }
 
 // CheckOwners asks the parent to check every configuration file that it has
 // opened for schedrestd-config. Each file must belong to root or to one of

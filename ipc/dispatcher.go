@@ -46,9 +46,7 @@ func (l *Listening) Walk(w *Walker) {
 // parent's acceptors send connections, and a netlink socket
 // (NETLINK_SOCK_DIAG). The socket belongs to the parent's network namespace,
 // which may differ from the dispatcher's.
-type ArrivalChannel struct{}
-
-func (*ArrivalChannel) Walk(*Walker) {}
+type ArrivalChannel struct{ NoFields }
 
 // Arrival passes an accepted connection, with its descriptor, to the
 // dispatcher. The message StartProcess refers to the connection by its ID.
@@ -150,7 +148,7 @@ type StartProcess struct {
 
 func (s *StartProcess) Walk(w *Walker) {
 	w.Fields(&s.Number)
-	Enum(w, &s.Role, "role", Worker, Output)
+	Enum(w, &s.Role, "role", Worker, Credential)
 	w.Fields(&s.Generation, &s.Client, &s.Threads, &s.Requests)
 }
 
@@ -194,14 +192,10 @@ func (e *ProcessExited) Walk(w *Walker) { w.Fields(&e.Number, &e.Status) }
 
 // Shutdown asks the dispatcher to wait for the requests in progress, and to
 // exit.
-type Shutdown struct{}
-
-func (*Shutdown) Walk(*Walker) {}
+type Shutdown struct{ NoFields }
 
 // LogCounters asks all processes to log their counters.
-type LogCounters struct{}
-
-func (*LogCounters) Walk(*Walker) {}
+type LogCounters struct{ NoFields }
 
 // ReloadResult reports that a reload is complete.
 type ReloadResult struct{ Rejected bool }

@@ -14,26 +14,28 @@ type SecretKeys struct {
 	TLS12   bool // the key may also sign TLS 1.2 handshakes
 	Token   bool // there is a token key
 	Current bool // no newer token key exists: a token that does not match this key is forged
+	Stamps  bool // gateway tokens are not exchanged, but the keeper decides about each message
 }
 
-func (s *SecretKeys) Walk(w *Walker) { w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.Current) }
+func (s *SecretKeys) Walk(w *Walker) { w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.Current, &s.Stamps) }
 
 // KeeperChannels gives the keeper its ends of two channels: to the parent, and to the
 // resolver. The dispatcher has no part in them: it must choose neither as whom a
 // process runs, nor who is a member of a group.
-type KeeperChannels struct{}
+type KeeperChannels struct{ NoFields }
 
-func (*KeeperChannels) Walk(*Walker) {}
+// KeeperChannel gives a process its end of a channel between the keeper and the
+// resolver, or between the keeper and a process that gets the credentials of a user.
+type KeeperChannel struct {
+	Client uint64 // stands for this user, for whom the keeper has vouched; 0: the channel is the resolver's
+}
 
-// KeeperChannel gives the resolver its end of a channel to the keeper.
-type KeeperChannel struct{}
-
-func (*KeeperChannel) Walk(*Walker) {}
+func (k *KeeperChannel) Walk(w *Walker) { w.Fields(&k.Client) }
 
 // Vouch reports that the keeper has verified a token of a user. For a minute, the
-// parent starts processes of this user that read output.
+// parent starts processes of this user.
 type Vouch struct {
-	Client   uint64 // a random number that stands for the user in StartProcess, so that no worker can guess it
+	Client   uint64 // a random number that stands for the user in StartProcess, so that no worker can guess it; an odd one is for a process that gets credentials, an even one for one that reads output
 	UID, GID uint32
 	Groups   []uint32 // supplementary
 }

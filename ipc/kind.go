@@ -20,11 +20,12 @@ const (
 	Acceptor // the part of the parent that accepts connections, and believes the keeper about users
 	Exporter
 	Output
+	Credential
 )
 
 // Services are the unprivileged processes that work for the dispatcher and the
 // workers. The dispatcher starts in the same way as a service.
-const Services = Keeper | Resolver | Auditor | Exporter | Output
+const Services = Keeper | Resolver | Auditor | Exporter | Output | Credential
 
 // Managers are the processes that share an end of the channel to a worker or a
 // service. The parent makes the channel and sets up the process. Then it passes
@@ -34,7 +35,7 @@ const Services = Keeper | Resolver | Auditor | Exporter | Output
 const Managers = Parent | Dispatcher
 
 // roleNames holds the names of the roles, in the order of the roles' bits.
-var roleNames = []string{"parent", "worker", "keeper", "resolver", "auditor", "config", "dispatcher", "acceptor", "exporter", "output"}
+var roleNames = []string{"parent", "worker", "keeper", "resolver", "auditor", "config", "dispatcher", "acceptor", "exporter", "output", "credential"}
 
 // Has reports whether r includes role.
 func (r Role) Has(role Role) bool { return r&role != 0 }

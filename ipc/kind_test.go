@@ -12,7 +12,7 @@ func TestRoleString(t *testing.T) {
 		ipc.Exporter:              "exporter",
 		ipc.Worker | ipc.Exporter: "roles 0b100000010",
 		0:                         "roles 0b0",
-		ipc.Output << 1:           "roles 0b10000000000",
+		ipc.Credential << 1:       "roles 0b100000000000",
 	} {
 		if got := role.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -162,11 +162,12 @@ type Switches struct {
 	RequireConfinement  bool // refuse to start if a part of the confinement is unavailable
 	AuditConfinement    bool // log violations of the confinement instead of killing the process
 	Output              bool // a process of the user reads the output files of the user's jobs
+	Credentials         bool // a process of a token's user gets the credentials of this user's messages
 }
 
 func (s *Switches) Walk(w *Walker) {
 	w.Fields(&s.DisableUserCheck, &s.DisableUnshareFiles, &s.DisableUnshareSysV, &s.BecomeUser,
-		&s.WorkerPerConnection, &s.RequireConfinement, &s.AuditConfinement, &s.Output)
+		&s.WorkerPerConnection, &s.RequireConfinement, &s.AuditConfinement, &s.Output, &s.Credentials)
 }
 
 // Audit configures the auditor: the path of the audit log, what happens when

@@ -81,14 +81,16 @@ var _ = Register(
 	// secrets
 	Of[ServiceSetup](32, Parent, Services|Dispatcher, In(Initial), 16, 16+maxLog, 0, Configured),
 	// a TLS key, its certificates, the certificate authorities of clients and the key of HS256 tokens, as open files whose owner and mode were checked; a file is empty if there is no such key or certificate
-	Of[SecretKeys](59, Parent, Keeper, In(Proving, Handover), 4, 4, 4, Initial),
+	Of[SecretKeys](59, Parent, Keeper, In(Proving, Handover), 5, 5, 4, Initial),
 	// whether the keys are in use; if not, which key can't be used, and why; a
 	// worker gets connections only after it has sent KeysResult
 	Of[KeysResult](34, Keeper|Worker, Dispatcher, In(Handover, Serving), 4, 4+MaxReason, 0, Initial),
 	// channels to the parent, on which the keeper can vouch for users, and to the resolver
 	Of[KeeperChannels](115, Parent, Keeper, In(Proving, Handover), 0, 0, 2, Initial),
-	// the channel to the keeper, which asks who is a member of a group
-	Of[KeeperChannel](108, Parent, Resolver, In(Proving, Handover, Serving), 0, 0, 1, Initial),
+	// the channel to the keeper, which asks who is a member of a group, or for the credentials of messages;
+	// or the keeper's end of the latter
+	Of[KeeperChannel](108, Parent, Resolver|Credential, In(Proving, Handover, Serving), 8, 8, 1, Initial).
+		Or(Acceptor, Keeper, In(Initial)),
 	// the keeper has verified a token of the user with these ids, for whom the number stands
 	Of[Vouch](116, Keeper, Acceptor, In(Initial), 18, 18+4*maxGroups, 0, Initial),
 	// the same number, or 0 if no process may run as this user
@@ -125,7 +127,7 @@ var _ = Register(
 	Of[PlanFailed](70, Config, Parent, In(Configured), 5, 5+2*maxCause, 0, Closed),
 	// what the parent needs from the command line, environment and
 	// configuration; after a Plan, no more files can be requested
-	Of[Plan](71, Config, Parent, In(Configured), 106, MaxMessage-1, 0, Planned),
+	Of[Plan](71, Config, Parent, In(Configured), 107, MaxMessage-1, 0, Planned),
 	// an address to listen on
 	Of[PlanListen](72, Config, Parent, In(Planned), 9, 9+maxListen+maxSocketPath+maxBound*(2+maxNetip), 0, Initial),
 	// ranges of subordinate uids, in ascending order
@@ -133,7 +135,7 @@ var _ = Register(
 	// the Setup of the workers, which ends the Plan
 	Of[PlanSetup](74, Config, Parent, In(Planned), 40, MaxMessage-1, 0, Closed),
 	// how this run of the gateway serves
-	Of[DispatcherSetup](80, Parent, Dispatcher, In(Handover), 67, MaxMessage-1, 0, Serving),
+	Of[DispatcherSetup](80, Parent, Dispatcher, In(Handover), 68, MaxMessage-1, 0, Serving),
 	// a listener, for the log
 	Of[Listening](105, Parent, Dispatcher, In(Serving), 5, 5+MaxAddress, 0, Initial),
 	// the channel on which accepted connections arrive, and a netlink socket that reports the owners of sockets

@@ -103,8 +103,8 @@ func TestPermit(t *testing.T) {
 		{"report to the parent", ipc.KindOf(new(work.ConnectionDone)), ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, "may not be sent by the worker to the parent"},
 		{"setup after the handover", ipc.KindOf(new(ipc.Setup)), ipc.Managers, ipc.Worker, ipc.Serving, 40, 0, "not permitted while serving"},
 		{"connection before the handover", ipc.KindOf(new(ipc.Connection)), ipc.Managers, ipc.Worker, ipc.Configured, 31, 1, "not permitted while configured"},
-		{"keys during the handover", ipc.KindOf(new(ipc.SecretKeys)), ipc.Managers, ipc.Keeper, ipc.Handover, 4, 4, ""},
-		{"keys after the handover", ipc.KindOf(new(ipc.SecretKeys)), ipc.Managers, ipc.Keeper, ipc.Serving, 4, 4, "not permitted while serving"},
+		{"keys during the handover", ipc.KindOf(new(ipc.SecretKeys)), ipc.Managers, ipc.Keeper, ipc.Handover, 5, 4, ""},
+		{"keys after the handover", ipc.KindOf(new(ipc.SecretKeys)), ipc.Managers, ipc.Keeper, ipc.Serving, 5, 4, "not permitted while serving"},
 		{"another log after the handover", ipc.KindOf(new(ipc.LogFD)), ipc.Managers, ipc.Auditor, ipc.Serving, 4, 1, ""},
 		{"a worker's question in the phase of the dispatcher's", ipc.KindOf(new(work.Lookup)), ipc.Worker, ipc.Resolver, ipc.Serving, 15, 0, "not permitted while serving"},
 		{"the dispatcher's question in the phase of a worker's", ipc.KindOf(new(work.Lookup)), ipc.Managers, ipc.Resolver, ipc.Initial, 15, 0, "not permitted while new"},
@@ -168,7 +168,7 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 // messages.
 func TestEveryRowIsHeard(t *testing.T) {
 	handled := map[ipc.Role]map[string]bool{}
-	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*"}, ipc.Dispatcher: {"../gateway/service", "../gateway/dispatcher", "../gateway/dispatcher/*"}, ipc.Worker: {"../gateway/worker", "../gateway/worker/*"}, ipc.Keeper: {"../gateway/service", "../gateway/keeper"}, ipc.Config: {"../gateway/plan"}, ipc.Resolver: {"../gateway/service", "../gateway/resolver"}, ipc.Auditor: {"../gateway/service", "../gateway/auditor"}, ipc.Exporter: {"../gateway/service", "../gateway/exporter"}, ipc.Output: {"../gateway/service", "../gateway/output"}} {
+	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*"}, ipc.Dispatcher: {"../gateway/service", "../gateway/dispatcher", "../gateway/dispatcher/*"}, ipc.Worker: {"../gateway/worker", "../gateway/worker/*"}, ipc.Keeper: {"../gateway/service", "../gateway/keeper"}, ipc.Config: {"../gateway/plan"}, ipc.Resolver: {"../gateway/service", "../gateway/resolver"}, ipc.Auditor: {"../gateway/service", "../gateway/auditor"}, ipc.Exporter: {"../gateway/service", "../gateway/exporter"}, ipc.Output: {"../gateway/service", "../gateway/output"}, ipc.Credential: {"../gateway/service", "../gateway/credential"}} {
 		handled[role] = map[string]bool{"Attributes": true} // ReceiveSetup does
 		var files []string
 		for _, dir := range dirs {
@@ -217,7 +217,7 @@ func TestEveryRowIsHeard(t *testing.T) {
 		}
 	}
 	for _, r := range ipc.Table() {
-		for _, role := range []ipc.Role{ipc.Parent, ipc.Worker, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Config, ipc.Dispatcher, ipc.Exporter, ipc.Output} {
+		for _, role := range []ipc.Role{ipc.Parent, ipc.Worker, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Config, ipc.Dispatcher, ipc.Exporter, ipc.Output, ipc.Credential} {
 			for _, route := range r.Routes {
 				if route.To.Has(role) && !handled[role][r.Name] {
 					t.Errorf("no %s handles %s", role, r.Name)

@@ -101,6 +101,11 @@ func (w *Walker) Fields(list ...any) {
 	}
 }
 
+// NoFields is embedded in messages that have no fields.
+type NoFields struct{}
+
+func (NoFields) Walk(*Walker) {}
+
 // packed is a value of package netip.
 type packed interface {
 	encoding.BinaryMarshaler

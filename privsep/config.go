@@ -92,8 +92,9 @@ func (c Config) maxFiles() uint64 { return uint64(c.Setup.Files) }
 
 // maxProcesses returns the maximum number of the dispatcher's processes: those
 // of a gateway at its limits, and older processes that are still finishing
-// requests.
-func (c Config) maxProcesses() int { return 2*int(c.Connections+c.Identities+c.Workers) + 100 }
+// requests. Some processes act for the users of tokens (limit.OutputProcesses,
+// CredentialProcesses).
+func (c Config) maxProcesses() int { return 2*int(c.Connections+c.Identities+c.Workers) + 700 }
 
 // defaultIdentity returns the identity of processes that are not started for
 // one particular user: some workers, and the processes of the death tests.

@@ -24,6 +24,7 @@ type generation struct {
 	requireNewCerts bool // reject the generation if its new certificates are unusable
 	startedAt       time.Time
 	resolver        *ipc.Channel   // to its resolver; nil: none was started
+	vouches         *ipc.Channel   // on which its keeper vouches for users; nil: it has no keeper
 	spawner         *spawn.Spawner // the monitor's confinedSpawner when this generation was announced
 }
 

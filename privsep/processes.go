@@ -28,8 +28,8 @@ func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.StartProcess) error {
 		return fmt.Errorf("requested process %d of generation %d with %d threads, with the role %s", r.Number, r.Generation, r.Threads, r.Role)
 	case r.Role == ipc.Auditor && m.auditLog == nil:
 		return errors.New("requested an auditor without an audit log")
-	case r.Role == ipc.Output && (!c.Switches.Output || m.service.Root && r.Client == 0):
-		return errors.New("requested a process that reads output, but for no user whom the kernel or the keeper has named")
+	case r.Role == ipc.Output && (!c.Switches.Output || m.service.Root && (r.Client == 0 || !c.Switches.BecomeUser && r.Client&1 != 0)), r.Role == ipc.Credential && (!c.Switches.Credentials || !m.service.Root || r.Client&1 == 0 || g.vouches == nil):
+		return errors.New("requested a process of a user, but for no user whom the kernel or the keeper has named")
 	case len(d.processes) >= c.maxProcesses():
 		return fmt.Errorf("requested more than %d processes", c.maxProcesses())
 	}
@@ -39,7 +39,7 @@ func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.StartProcess) error {
 		m.send(&ipc.StartFailed{Number: r.Number, Failure: ipc.FailureOf(err)})
 		return nil
 	}
-	p := &runningProcess{child, r.Client != 0 && (r.Role == ipc.Output || r.Role == ipc.Worker && c.Switches.BecomeUser), r.Role == ipc.Auditor}
+	p := &runningProcess{child, r.Client != 0 && (r.Role != ipc.Worker || c.Switches.BecomeUser), r.Role == ipc.Auditor}
 	d.processes[r.Number] = p
 	if !p.isAuditor {
 		m.handOverProcess(d, r.Number, child)
@@ -83,13 +83,16 @@ func (m *monitor) startProcess(g *generation, r *ipc.StartProcess) (child *spawn
 	spec := spawn.Spec{Role: r.Role, Threads: int(r.Threads), Files: c.maxFiles()}
 	p, setup := m.programs[r.Role], c.serviceSetup()
 	switch r.Role {
-	case ipc.Worker, ipc.Output:
+	case ipc.Worker, ipc.Output, ipc.Credential:
 		identity, err := m.identityFor(r)
 		if err != nil {
 			return nil, err
 		}
-		if r.Role == ipc.Output {
-			return p.Start(m.resolverSpawner, identity, spec, &setup)
+		if r.Role != ipc.Worker {
+			if child, err = p.Start(m.resolverSpawner, identity, spec, &setup); err == nil && r.Role == ipc.Credential {
+				err = g.connectCredential(child, r.Client)
+			}
+			return child, err
 		}
 		worker := c.Setup
 		worker.Requests = r.Requests
@@ -103,6 +106,7 @@ func (m *monitor) startProcess(g *generation, r *ipc.StartProcess) (child *spawn
 	child, err = m.startConfined(p, p.Identity, spec, &setup)
 	if err == nil && r.Role == ipc.Keeper {
 		secret, fds := g.keys.KeeperMessage()
+		secret.Stamps = c.Switches.Credentials
 		err = ipc.IgnoreClosed(child.Channel.TrySend(secret, fds...))
 		if err == nil {
 			err = m.connectKeeper(g, child)
@@ -117,7 +121,8 @@ func (m *monitor) startProcess(g *generation, r *ipc.StartProcess) (child *spawn
 }
 
 // identityFor returns the identity of a worker that is to serve the connection
-// r.Client, or of the process that reads output for this connection's user. A
+// r.Client, or of a process of this connection's user, or of a user for whom the
+// keeper vouches. A
 // number of 0 means that the process is not meant for a particular connection.
 // Workers have no supplementary groups, since they open no files.
 func (m *monitor) identityFor(r *ipc.StartProcess) (security.Identity, error) {

@@ -22,17 +22,27 @@ func (m *monitor) connectKeeper(g *generation, keeper *spawn.Child) error {
 		return err
 	}
 	defer unix.Close(vouchFD)
+	g.vouches = vouches
 	go m.receiveVouches(keeper, vouches)
-	members, resolverFD, err := ipc.Pair(ipc.Keeper, ipc.Resolver)
+	return introduce(ipc.Resolver, func(fd int) error { return keeper.Channel.TrySend(new(ipc.KeeperChannels), vouchFD, fd) }, g.resolver)
+}
+
+// connectCredential gives a process that gets credentials a channel to the keeper,
+// which has vouched for its user.
+func (g *generation) connectCredential(child *spawn.Child, client uint64) error {
+	return introduce(ipc.Credential, func(fd int) error { return g.vouches.TrySend(&ipc.KeeperChannel{Client: client}, fd) }, child.Channel)
+}
+
+// introduce makes a channel between a keeper and another process. The dispatcher has
+// no part in it, since it might be captured.
+func introduce(peer ipc.Role, toKeeper func(fd int) error, to *ipc.Channel) error {
+	channel, peerFD, err := ipc.Pair(ipc.Keeper, peer)
 	if err != nil {
 		return err
 	}
-	defer members.Close()
-	defer unix.Close(resolverFD)
-	return cmp.Or(ipc.IgnoreClosed(g.resolver.TrySend(new(ipc.KeeperChannel), resolverFD)),
-		members.WithFD(func(fd int) error {
-			return ipc.IgnoreClosed(keeper.Channel.TrySend(new(ipc.KeeperChannels), vouchFD, fd))
-		}))
+	defer channel.Close()
+	defer unix.Close(peerFD)
+	return cmp.Or(ipc.IgnoreClosed(to.TrySend(new(ipc.KeeperChannel), peerFD)), ipc.IgnoreClosed(channel.WithFD(toKeeper)))
 }
 
 // receiveVouches answers a keeper until it exits or breaks the protocol.
@@ -58,7 +68,7 @@ func (m *monitor) receiveVouches(keeper *spawn.Child, channel *ipc.Channel) {
 // if no process may run as this user, or if the keeper has vouched for too many.
 func (m *monitor) vouch(v *ipc.Vouch) uint64 {
 	id, ok := m.service.Vouched(v)
-	if s := m.config().Switches; !ok || !m.service.Root || !s.Output || s.BecomeUser || m.clients.IsFull() {
+	if s := m.config().Switches; !ok || !m.service.Root || !s.Output && !s.Credentials || s.BecomeUser || m.clients.IsFull() {
 		return 0
 	}
 	m.clients.Vouch(v.Client, id, time.Now().Add(vouchTime))

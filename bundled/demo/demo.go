@@ -52,7 +52,7 @@ const DefaultListen = "127.0.0.1:6820"
 // binaries lists the programs that the demo starts.
 var binaries = []string{
 	"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver",
-	"schedrestd-auditor", "schedrestd-exporter", "schedrestd-dispatcher", "schedrestd-output", "schedctld", "scheddbd",
+	"schedrestd-auditor", "schedrestd-exporter", "schedrestd-dispatcher", "schedrestd-output", "schedrestd-credential", "schedctld", "scheddbd",
 }
 
 // Options configure a demo.

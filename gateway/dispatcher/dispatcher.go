@@ -136,16 +136,16 @@ type dispatcher struct {
 
 	listeners []ipc.Listening // listeners that the parent has opened
 
-	resolver, keeper, exporter, output *service.Spec
-	quota                              *relay.Quota // limits the log lines of workers
-	audit                              *auditlog.Log
-	names                              *dispatch.Names
-	incoming                           announced         // the part of the next generation's configuration that has been received
-	replies                            chan ipc.Received // the parent's answers for the goroutine that builds a generation
-	finishing                          chan struct{}     // closed when the gateway shuts down
-	closing                            sync.WaitGroup    // generations that are being closed
-	accepting                          sync.WaitGroup    // goroutines that receive connections from the parent
-	violations                         chan string       // inetd: reasons why the worker, which broke a service's protocol, must be killed
+	resolver, keeper, exporter, output, credential *service.Spec
+	quota                                          *relay.Quota // limits the log lines of workers
+	audit                                          *auditlog.Log
+	names                                          *dispatch.Names
+	incoming                                       announced         // the part of the next generation's configuration that has been received
+	replies                                        chan ipc.Received // the parent's answers for the goroutine that builds a generation
+	finishing                                      chan struct{}     // closed when the gateway shuts down
+	closing                                        sync.WaitGroup    // generations that are being closed
+	accepting                                      sync.WaitGroup    // goroutines that receive connections from the parent
+	violations                                     chan string       // inetd: reasons why the worker, which broke a service's protocol, must be killed
 
 	*pool.Set
 	acceptor     *dispatch.Acceptor
@@ -218,7 +218,7 @@ func (d *dispatcher) configure(c ipc.DispatcherSetup) {
 	d.level.Set(slog.Level(c.LogLevel))
 	d.log.Info("dispatcher confined", "pid", os.Getpid(), "sandbox", d.sandbox.String())
 	dial.Check(d.log)
-	d.resolver, d.keeper, d.exporter, d.output = d.spec(ipc.Resolver), d.spec(ipc.Keeper), d.spec(ipc.Exporter), d.spec(ipc.Output)
+	d.resolver, d.keeper, d.exporter, d.output, d.credential = d.spec(ipc.Resolver), d.spec(ipc.Keeper), d.spec(ipc.Exporter), d.spec(ipc.Output), d.spec(ipc.Credential)
 	d.quota = d.newQuota()
 	d.audit = auditlog.New(d.spec(ipc.Auditor), d.starter, d.parent)
 }

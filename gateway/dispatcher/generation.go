@@ -50,6 +50,9 @@ func (d *dispatcher) newGeneration(a announced) *generation {
 	if d.config.Switches.Output {
 		g.Output, g.TokenOutput = d.startOutput(g), g.setup.TokenOutput
 	}
+	if d.config.Switches.Credentials {
+		g.Credential = d.startCredential(g)
+	}
 	g.OnUnused = func() { d.closing.Go(func() { g.close(); d.parent.Send(&ipc.GenerationReleased{ID: g.ID}) }) }
 	return g
 }
@@ -202,6 +205,22 @@ func (d *dispatcher) startOutput(g *generation) func(uint64, *work.WorkerChannel
 			token = client
 		}
 		if err := p.IntroduceFor(token, worker, to); err != nil {
+			go p.Stop()
+			return nil, err
+		}
+		return p, nil
+	}
+}
+
+// startCredential returns a function that starts a process that gets the credentials of
+// a user for whom the keeper of g has vouched.
+func (d *dispatcher) startCredential(g *generation) func(uint64) (pool.OutputProcess, error) {
+	return func(client uint64) (pool.OutputProcess, error) {
+		p, err := d.credential.StartFor(d.starter, g.BuildGeneration.ID, client, service.Hooks{})
+		if err != nil {
+			return nil, err
+		}
+		if err := ipc.IgnoreClosed(p.Channel.Send(&work.CredentialSetup{Credentials: g.setup.Credentials})); err != nil {
 			go p.Stop()
 			return nil, err
 		}

@@ -18,6 +18,7 @@ type client struct {
 	keeper  *keeper
 	refused uint         // number of refused signatures
 	budget  *rate.Bucket // budget for questions
+	body    body         // of the message to stamp; handle owns it
 }
 
 func newClient(k *keeper, c *service.Client) *client {
@@ -55,6 +56,18 @@ func (c *client) handle(m ipc.Message) (handled bool, err error) {
 		c.throttle(exchangeCost)
 		c.inBackground(func() ipc.Message { return c.keeper.vouchFor(c, msg, time.Now()) }, func() ipc.Message { return &query.VouchedFor{ID: msg.ID} })
 		return true, nil
+	case *query.StampPart:
+		c.throttle(stampPartCost)
+		return true, c.body.add(msg.Type, msg.Body)
+	case *query.Stamp:
+		c.throttle(exchangeCost + stampPartCost)
+		err := c.body.add(msg.Type, msg.Body)
+		b := c.body
+		c.body = body{}
+		if err == nil {
+			c.inBackground(func() ipc.Message { return c.keeper.counts.countStamp(c.keeper.stamp(c, msg, &b, time.Now())) }, func() ipc.Message { return &query.Stamped{ID: msg.ID} })
+		}
+		return true, err
 	case *query.AskDigests:
 		c.throttle(verifyCost)
 		answer = c.keeper.digests(msg)

@@ -11,6 +11,8 @@ const (
 	verifyCost  = 1
 
 	exchangeCost = 3
+
+	stampPartCost = 1 // to hash 24 KiB
 )
 
 // cost returns the cost of a signature by p. If no key is loaded, p is nil, and

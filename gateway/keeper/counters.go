@@ -13,6 +13,7 @@ type counters struct {
 	signed, unsigned         atomic.Uint64 // messages that were signed, and messages that were refused
 	genuine, forged, unknown atomic.Uint64 // answers about tokens
 	exchanged, unexchanged   atomic.Uint64 // gateway tokens for which a worker got one of the daemons, and those that were refused
+	stamped, unstamped       atomic.Uint64 // messages to daemons that got a credential, and those that did not
 	slowed                   atomic.Uint64 // questions that were delayed because their worker asked too fast
 	violations               atomic.Uint64 // workers that violated the protocol
 }
@@ -40,11 +41,22 @@ func (c *counters) countExchange(e *query.Exchanged) *query.Exchanged {
 	return e
 }
 
+// countStamp counts an answer about a message to a daemon.
+func (c *counters) countStamp(s *query.Stamped) *query.Stamped {
+	if len(s.Credential) > 0 {
+		c.stamped.Add(1)
+	} else {
+		c.unstamped.Add(1)
+	}
+	return s
+}
+
 // list returns the counters for the log.
 func (c *counters) list() []any {
 	return []any{"clients", c.clients.Load(),
 		slog.Group("handshakes", "signed", c.signed.Load(), "unsigned", c.unsigned.Load()),
 		slog.Group("tokens", "genuine", c.genuine.Load(), "forged", c.forged.Load(), "unknown", c.unknown.Load()),
 		slog.Group("gateway_tokens", "exchanged", c.exchanged.Load(), "refused", c.unexchanged.Load()),
+		slog.Group("messages", "stamped", c.stamped.Load(), "not_stamped", c.unstamped.Load()),
 		"slowed", c.slowed.Load(), "violations", c.violations.Load()}
 }

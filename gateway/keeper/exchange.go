@@ -94,7 +94,7 @@ func (k *keeper) exchange(e *query.Exchange, worker uint32, now time.Time, membe
 	default:
 		user = e.ActAs
 	}
-	if answer.Verdict == query.Genuine {
+	if answer.Verdict == query.Genuine && !k.stamps.Load() {
 		answer.Bearer = key.bearer(user, t.Expires, now)
 	}
 	return answer, nil

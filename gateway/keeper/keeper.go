@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"sync/atomic"
 
@@ -22,10 +23,12 @@ type keeper struct {
 	register atomic.Pointer[register] // nil: gateway tokens are refused
 	members  *members
 	vouches  vouches
+	users    *users
+	stamps   atomic.Bool // gateway tokens are not exchanged
 }
 
 func newKeeper(dispatcher *ipc.Channel) *keeper {
-	return &keeper{dispatcher: dispatcher, members: newMembers()}
+	return &keeper{dispatcher: dispatcher, members: newMembers(), users: newUsers()}
 }
 
 // Handle handles a message from the parent or the dispatcher.
@@ -40,7 +43,7 @@ func (k *keeper) Handle(m ipc.Received) (handled bool, err error) {
 		if k.members.link.Load() != nil { // the first ones are the parent's, these may be the dispatcher's
 			return true, errSecondChannels
 		}
-		return true, errors.Join(k.vouches.connect(m.FDs[0]), k.members.connect(m.FDs[1]))
+		return true, errors.Join(k.vouches.connect(m.FDs[0], k.connectUser), k.members.connect(m.FDs[1]))
 	case *work.NoTokenRegister:
 		k.register.Store(nil)
 		return true, nil
@@ -49,6 +52,13 @@ func (k *keeper) Handle(m ipc.Received) (handled bool, err error) {
 }
 
 var errSecondChannels = errors.New("other channels to the parent and the resolver")
+
+// connectUser makes the descriptor fd the channel to a process of a user.
+func (k *keeper) connectUser(uid uint32, fd int) {
+	if err := k.users.connect(uid, fd); err != nil {
+		slog.Error("channel to a process of a user can't be used", "uid", uid, "error", err)
+	}
+}
 
 // Serve answers the questions of one worker.
 func (k *keeper) Serve(c *service.Client) { newClient(k, c).serve() }
@@ -91,5 +101,6 @@ func (k *keeper) loadKeys(m *ipc.SecretKeys, fds []int) *ipc.KeysResult {
 	}
 	k.pair.Store(p)
 	k.token.Store(token)
+	k.stamps.Store(m.Stamps)
 	return &ipc.KeysResult{OK: true, Token: token != nil}
 }

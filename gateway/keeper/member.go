@@ -2,13 +2,9 @@ package keeper
 
 import (
 	"context"
-	"errors"
-	"io"
-	"log/slog"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -47,16 +43,7 @@ func (r *register) permits(m *query.Membership, worker uint32) bool {
 type members struct {
 	pending *semaphore.Semaphore[*client] // a place is a token that waits
 	places  *semaphore.Semaphore[*client] // a place is a question that the resolver has
-	link    atomic.Pointer[memberLink]
-}
-
-// A memberLink is a channel to the resolver.
-type memberLink struct {
-	channel *ipc.Channel
-
-	mu      sync.Mutex // guards the fields below
-	last    uint64     // number of the last question
-	waiting map[uint64]chan<- *query.Membership
+	link    atomic.Pointer[link[*query.Membership]]
 }
 
 const memberTimeout = 8 * time.Second // a little less than a worker waits
@@ -67,48 +54,11 @@ func newMembers() *members {
 
 // connect makes the descriptor fd the channel to the resolver.
 func (m *members) connect(fd int) error {
-	channel, err := ipc.Open(fd, ipc.Keeper, ipc.Resolver)
-	if err != nil {
-		return err
-	}
-	l := &memberLink{channel: channel, waiting: map[uint64]chan<- *query.Membership{}}
+	l, err := newLink[*query.Membership](fd, ipc.Resolver)
 	if old := m.link.Swap(l); old != nil {
 		old.channel.Close()
 	}
-	go l.listen()
-	return nil
-}
-
-// listen passes answers on until the channel closes. If the resolver breaks the
-// protocol, tokens of portals are refused until the next generation, and the keeper
-// does all its other work.
-func (l *memberLink) listen() {
-	defer l.channel.Close()
-	for {
-		m, err := l.channel.Receive()
-		switch answer := m.Message.(type) {
-		case nil:
-		case *query.Membership:
-			l.answer(answer)
-		default:
-			err = ipc.Unhandled(answer)
-		}
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				slog.Error("channel to the resolver failed; tokens of portals are refused", "error", err)
-			}
-			return
-		}
-	}
-}
-
-func (l *memberLink) answer(m *query.Membership) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if waiting := l.waiting[m.ID]; waiting != nil {
-		delete(l.waiting, m.ID)
-		waiting <- m // has room for it
-	}
+	return err
 }
 
 // ask asks the resolver on behalf of a worker, and waits for the answer. Workers
@@ -126,26 +76,14 @@ func (m *members) ask(c *client, q *query.AskMember) *query.Membership {
 	if l == nil {
 		return unavailable
 	}
-	answer := make(chan *query.Membership, 1)
-	l.mu.Lock()
-	l.last++
-	q.ID = l.last
-	l.waiting[q.ID] = answer
-	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.waiting, q.ID)
-	}()
-	if l.channel.TrySend(q) != nil {
+	found, ok := l.ask(ctx, func(id uint64) ipc.Message {
+		q.ID = id
+		return q
+	})
+	if !ok {
 		return unavailable
 	}
-	select {
-	case found := <-answer:
-		return found
-	case <-ctx.Done():
-		return unavailable
-	}
+	return found
 }
 
 // exchange answers a question about a gateway token. If the resolver has to be

@@ -6,10 +6,13 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"schedrestd/api/scope"
 	"schedrestd/auth/gatewaytoken"
@@ -19,17 +22,20 @@ import (
 
 // vouches tells the parent which users' tokens the keeper has verified. The parent
 // gives each of them a number, with which the dispatcher can have a process started
-// that reads files as this user.
+// that runs as this user.
 type vouches struct {
-	mu      sync.Mutex   // serializes the questions to the parent; guards the fields below
+	mu      sync.Mutex   // serializes the questions to the parent
 	channel *ipc.Channel // nil: the parent asks for no vouches
+	answers chan *ipc.Vouched
+
+	knownMu sync.Mutex // guards known
 	known   map[uint32]vouched
 }
 
 // vouched is the parent's answer about a user.
 type vouched struct {
-	client uint64
-	asked  time.Time
+	client, previous uint64
+	asked            time.Time
 }
 
 // vouchInterval is the time after which the keeper vouches again for a user. The
@@ -40,13 +46,55 @@ const vouchInterval = 30 * time.Second
 // vouches again for all.
 const maxVouched = 4096
 
-// connect makes the descriptor fd the channel to the parent.
-func (v *vouches) connect(fd int) error {
+// connect makes the descriptor fd the channel to the parent. The function started is
+// called with the channel to each process that gets the credentials of a user.
+func (v *vouches) connect(fd int, started func(uid uint32, fd int)) error {
 	channel, err := ipc.Open(fd, ipc.Keeper, ipc.Acceptor)
+	if err != nil {
+		return err
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.channel, v.known = channel, map[uint32]vouched{}
-	return err
+	v.channel, v.answers, v.known = channel, make(chan *ipc.Vouched, 1), map[uint32]vouched{}
+	go v.listen(channel, v.answers, started)
+	return nil
+}
+
+// listen handles the messages of the parent.
+func (v *vouches) listen(channel *ipc.Channel, answers chan<- *ipc.Vouched, started func(uid uint32, fd int)) {
+	defer close(answers)
+	defer channel.Close()
+	for {
+		m, err := channel.Receive()
+		switch m2 := m.Message.(type) {
+		case nil:
+		case *ipc.Vouched:
+			answers <- m2 // to one question at a time
+		case *ipc.KeeperChannel:
+			if uid, ok := v.userOf(m2.Client); ok {
+				started(uid, m.FDs[0])
+			} else {
+				unix.Close(m.FDs[0])
+			}
+		default:
+			err = ipc.Unhandled(m2)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// userOf returns the uid of the user for whom a number stands.
+func (v *vouches) userOf(client uint64) (uid uint32, ok bool) {
+	v.knownMu.Lock()
+	defer v.knownMu.Unlock()
+	for uid, known := range v.known {
+		if client == known.client || client == known.previous {
+			return uid, true
+		}
+	}
+	return 0, false
 }
 
 // vouch returns the number that stands for a user, or 0 if no process may run as
@@ -54,7 +102,10 @@ func (v *vouches) connect(fd int) error {
 func (v *vouches) vouch(user *query.Membership, now time.Time) (client uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if known, ok := v.known[user.UID]; ok && now.Sub(known.asked) < vouchInterval {
+	v.knownMu.Lock()
+	known, ok := v.known[user.UID]
+	v.knownMu.Unlock()
+	if ok && now.Sub(known.asked) < vouchInterval {
 		return known.client
 	}
 	if v.channel == nil {
@@ -64,16 +115,18 @@ func (v *vouches) vouch(user *query.Membership, now time.Time) (client uint64) {
 	rand.Read(random[:])
 	answer, err := v.ask(&ipc.Vouch{Client: binary.LittleEndian.Uint64(random[:]), UID: user.UID, GID: user.GID, Groups: user.Groups})
 	if err != nil { // the parent ends this process
-		slog.Error("channel to the parent failed; no output is read", "error", err)
+		slog.Error("channel to the parent failed; no process of a user starts", "error", err)
 		v.channel.Close()
 		v.channel = nil
 		return 0
 	}
+	v.knownMu.Lock()
+	defer v.knownMu.Unlock()
 	if len(v.known) >= maxVouched {
 		clear(v.known)
 	}
 	if answer.Client != 0 { // a refusal may be temporary
-		v.known[user.UID] = vouched{answer.Client, now}
+		v.known[user.UID] = vouched{answer.Client, known.client, now}
 	}
 	return answer.Client
 }
@@ -82,62 +135,46 @@ func (v *vouches) ask(question *ipc.Vouch) (*ipc.Vouched, error) {
 	if err := v.channel.Send(question); err != nil {
 		return nil, err
 	}
-	m, err := v.channel.Receive()
-	switch answer := m.Message.(type) {
-	case nil:
-		return nil, err
-	case *ipc.Vouched:
-		return answer, nil
-	default:
-		return nil, ipc.Unhandled(answer)
+	answer, ok := <-v.answers
+	if !ok {
+		return nil, io.EOF
 	}
+	return answer, nil
 }
 
 // vouchFor answers with a number that stands for the user of a token. The token must
 // be genuine, and must permit reading.
 func (k *keeper) vouchFor(c *client, q *query.VouchFor, now time.Time) *query.VouchedFor {
 	answer := &query.VouchedFor{ID: q.ID, UID: ipc.NoID}
-	ask := &query.AskMember{Groups: true}
-	var uid *uint32 // of the token; nil: it has none
-	var exchange *query.Exchange
+	var user *query.Membership
 	if q.Gateway {
-		exchange = &query.Exchange{Signed: q.Signed, MAC: q.MAC, ActAs: q.ActAs, Check: true}
-		exchanged, _ := k.exchange(exchange, c.UID, now, nil)
-		if answer.Verdict = exchanged.Verdict; answer.Verdict != query.Genuine {
-			return answer
+		user, answer.Verdict = k.gatewayUser(c, &query.Exchange{Signed: q.Signed, MAC: q.MAC, ActAs: q.ActAs}, now,
+			func(s scope.Set) bool { return s.Permit(scope.ComputeRead) })
+	} else {
+		var name string
+		if name, answer.Verdict = k.slurmUserOf(q, now); answer.Verdict == query.Genuine {
+			user = k.members.ask(c, &query.AskMember{User: name, Groups: true})
+			switch {
+			case !user.Available:
+				answer.Verdict = query.NoVerdict
+			case user.UID == ipc.NoID:
+				answer.Verdict = query.NotForUser
+			}
 		}
-		t, err := gatewaytoken.ParseSigned(q.Signed)
-		if err != nil || !t.Scopes.Permit(scope.ComputeRead) {
-			answer.Verdict = query.NotForUser
-			return answer
-		}
-		if ask.User, uid = t.User, t.UID; t.ActFor != "" {
-			ask.User, ask.Group, uid = q.ActAs, t.ActFor, nil
-		}
-	} else if ask.User, answer.Verdict = k.userOf(q, now); answer.Verdict != query.Genuine {
-		return answer
 	}
-	found := k.members.ask(c, ask)
-	switch {
-	case !found.Available:
-		answer.Verdict = query.NoVerdict
-	case found.UID == ipc.NoID || uid != nil && *uid != found.UID:
+	if answer.Verdict == query.NotInScope {
 		answer.Verdict = query.NotForUser
-	case ask.Group != "":
-		exchange.Check = false
-		exchanged, _ := k.exchange(exchange, c.UID, now, found)
-		answer.Verdict = exchanged.Verdict
 	}
 	if answer.Verdict == query.Genuine {
-		answer.UID, answer.Client = found.UID, k.vouches.vouch(found, now)
+		answer.UID, answer.Client = user.UID, k.vouches.vouch(user, now)
 	}
 	return answer
 }
 
-// userOf returns the user of one of Slurm's tokens. Only what the key has signed is
+// slurmUserOf returns the user of one of Slurm's tokens. Only what the key has signed is
 // parsed. The claim sun must name the user: Slurm prefers it to all others, and it has
 // one meaning in all releases.
-func (k *keeper) userOf(q *query.VouchFor, now time.Time) (user string, verdict query.Verdict) {
+func (k *keeper) slurmUserOf(q *query.VouchFor, now time.Time) (user string, verdict query.Verdict) {
 	key := k.token.Load()
 	if key == nil {
 		return "", query.NoVerdict

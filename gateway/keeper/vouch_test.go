@@ -52,7 +52,7 @@ func connectParent(t *testing.T, k *keeper) *fakeParent {
 	end, fd, err := ipc.Pair(ipc.Acceptor, ipc.Keeper)
 	must(t, err)
 	t.Cleanup(func() { end.Close() })
-	must(t, k.vouches.connect(fd))
+	must(t, k.vouches.connect(fd, k.connectUser))
 	p := new(fakeParent)
 	go func() {
 		for {

@@ -1,36 +1,70 @@
 package plan
 
 import (
+	"cmp"
 	"time"
 
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
 	"schedrestd/ipc/work"
+	"schedrestd/rpc/munge"
 )
 
 // maxExchange is the longest max_token_lifespan= with which gateway tokens are
 // accepted.
 const maxExchange = time.Hour
 
-// checkGatewayTokens returns an error if gateway tokens are to be accepted, but
+// configureGatewayTokens returns an error if gateway tokens are to be accepted, but
 // can't be, or if their ends would mean nothing: what the daemons get in their
 // place could be exchanged for a token that outlives them.
-func checkGatewayTokens(c *conf.Cluster, s *work.Setup) error {
+func (o *options) configureGatewayTokens(c *conf.Cluster, s *work.Setup) error {
+	bound := o.Run.Switches.Credentials
+	name := "SCHEDRESTD_TOKEN_REGISTER"
 	refuse := func(hint, format string, args ...any) error {
-		return errs.New(errs.Invalid, "SCHEDRESTD_TOKEN_REGISTER: "+format, args...).WithHint("%s", hint)
+		return errs.New(errs.Invalid, name+": "+format, args...).WithHint("%s", hint)
 	}
 	switch {
+	case s.Register == "" && bound:
+		name = "SCHEDRESTD_TOKEN_MODE=bound"
+		return refuse("set SCHEDRESTD_TOKEN_REGISTER, too, or remove SCHEDRESTD_TOKEN_MODE", "no gateway tokens are accepted")
 	case s.Register == "":
 		return nil
 	case !s.JWT:
 		return refuse("set AuthAltTypes=auth/jwt in the configuration, and SCHED_JWT=daemon", "gateway tokens need tokens of the cluster, which are not accepted here")
 	case c.JWTKey == "":
 		return refuse("set AuthAltParameters=jwt_key=PATH in the configuration", "gateway tokens need the cluster's key, because theirs is derived from it")
+	case bound:
+		name = "SCHEDRESTD_TOKEN_MODE=bound"
+		return o.configureCredentials(c, s, refuse)
 	case s.ClientIDsOnly:
-		return refuse("remove use_jwt_client_ids_only from AuthAltParameters", "the daemons accept only tokens with the claims of an identity, which the gateway can't make")
+		return refuse("remove use_jwt_client_ids_only from AuthAltParameters, or set SCHEDRESTD_TOKEN_MODE=bound", "the daemons accept only tokens with the claims of an identity, which the gateway can't make")
 	case c.CanRenewTokens() && (c.MaxTokenLifespan <= 0 || c.MaxTokenLifespan > maxExchange):
-		return refuse("add disable_token_creation, or max_token_lifespan=3600 or less, to AuthAltParameters= of the controller and of the gateway",
+		return refuse("set SCHEDRESTD_TOKEN_MODE=bound, or add disable_token_creation, or max_token_lifespan=3600 or less, to AuthAltParameters= of the controller and of the gateway",
 			"the controller would exchange what it gets in place of a gateway token for a token of any lifespan")
+	}
+	return nil
+}
+
+// configureCredentials determines where processes of users get the credentials of
+// their messages.
+func (o *options) configureCredentials(c *conf.Cluster, s *work.Setup, refuse func(hint, format string, args ...any) error) error {
+	uid, err := schedUser(c)
+	switch {
+	case !o.start.Root:
+		return refuse("start the gateway as root with -u, or remove SCHEDRESTD_TOKEN_MODE", "only root can start a process of each user")
+	case c.AuthType != "auth/munge" && c.AuthType != "auth/slurm":
+		return refuse("remove SCHEDRESTD_TOKEN_MODE", "AuthType=%s has no credentials that are bound to a message, as auth/munge and auth/slurm have", c.AuthType)
+	case err != nil:
+		return refuse(missingUserHint(c), "the uid of the cluster user is unknown: %v", err)
+	}
+	s.Credentials.SchedUID = uid.UID
+	if c.AuthType == "auth/slurm" {
+		s.Credentials.Sack = o.sackSockets(c)
+		return nil
+	}
+	s.Credentials.Munge = work.Munge{Socket: cmp.Or(c.Munge.Socket, munge.DefaultSocket), TTL: c.Munge.TTL}
+	if c.Accounting != nil {
+		s.Credentials.Munge.Accounting = c.Accounting.Munge
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
 	"schedrestd/ipc/work"
@@ -46,7 +48,7 @@ func TestGatewayTokens(t *testing.T) {
 		{"a key that can't be used", with(func(a *conf.Auth) { a.JWTKey, a.HasUnusableKey = "", true }), jwt, "need the cluster's key", []string{"jwt_key=PATH"}},
 		{"only claims of an identity", with(func(a *conf.Auth) { a.DisableTokenCreation = true }), only, "claims of an identity", []string{"use_jwt_client_ids_only"}},
 	} {
-		err := checkGatewayTokens(&conf.Cluster{Auth: tt.auth}, &tt.setup)
+		err := new(options).configureGatewayTokens(&conf.Cluster{Auth: tt.auth}, &tt.setup)
 		if tt.err == "" {
 			if err != nil {
 				t.Errorf("%s: %v", tt.name, err)
@@ -60,6 +62,44 @@ func TestGatewayTokens(t *testing.T) {
 			if !strings.Contains(errs.HintOf(err), hint) {
 				t.Errorf("%s: the hint %q does not name %s", tt.name, errs.HintOf(err), hint)
 			}
+		}
+	}
+}
+
+// TestTokenMode checks when the daemons can get credentials in place of gateway tokens,
+// and from whom.
+func TestTokenMode(t *testing.T) {
+	var with, without work.Setup
+	with.JWT, with.Register, without.JWT = true, "/etc/slurm/tokens", true
+	auth := func(authType string) conf.Auth {
+		return conf.Auth{AuthType: authType, JWT: true, JWTKey: "/etc/slurm/jwt.key", Munge: conf.Munge{TTL: time.Minute}}
+	}
+	sacks := []string{"/run/slurm-c/sack.socket", "/run/slurm/sack.socket", "/run/slurmctld/sack.socket", "/run/slurmdbd/sack.socket"}
+	for _, tt := range []struct {
+		name  string
+		auth  conf.Auth
+		setup work.Setup
+		user  bool // an ordinary user starts the gateway
+		want  work.Credentials
+		err   string
+	}{
+		{"munge", auth("auth/munge"), with, false, work.Credentials{Munge: work.Munge{Socket: "/run/munge/munge.socket.2", TTL: time.Minute}}, ""},
+		{"auth/slurm", auth("auth/slurm"), with, false, work.Credentials{Sack: sacks}, ""},
+		{"auth/cred", auth("auth/cred"), with, false, work.Credentials{}, "AuthType=auth/cred"},
+		{"an ordinary user", auth("auth/munge"), with, true, work.Credentials{}, "only root"},
+		{"no register", auth("auth/munge"), without, false, work.Credentials{}, "no gateway tokens"},
+	} {
+		o := new(options)
+		o.Run.Switches.Credentials, o.start.Root = true, !tt.user
+		err := o.configureGatewayTokens(&conf.Cluster{Auth: tt.auth, ClusterName: "c"}, &tt.setup)
+		if tt.err != "" {
+			if err == nil || !strings.HasPrefix(err.Error(), "SCHEDRESTD_TOKEN_MODE=bound: ") || !strings.Contains(err.Error(), tt.err) || errs.HintOf(err) == "" {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+			continue
+		}
+		if diff := cmp.Diff(tt.want, tt.setup.Credentials); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", tt.name, err, diff)
 		}
 	}
 }

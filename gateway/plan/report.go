@@ -188,6 +188,18 @@ func describeDeprecated(list []work.Deprecation) string {
 	return strings.Join(texts, ", ")
 }
 
+// describeTokenMode returns what the daemons get in place of a gateway token, and what
+// this withstands.
+func describeTokenMode(s *work.Setup) string {
+	switch {
+	case s.Credentials.IsZero():
+		return "in place of which the daemons get tokens of 30 seconds (bearer): a captured worker is not bound by scopes"
+	case len(s.Credentials.Sack) > 0:
+		return "in place of which the daemons get a credential of auth/slurm for each message (bound): scopes hold against a captured worker"
+	}
+	return "in place of which the daemons get a credential of MUNGE for each message (bound): scopes hold against a captured worker"
+}
+
 // describeTokens returns whether tokens are accepted, and how they are verified.
 func describeTokens(plan *query.WholePlan) string {
 	t, s := plan.Secrets.Tokens, &plan.Setup
@@ -214,7 +226,7 @@ func describeTokens(plan *query.WholePlan) string {
 		texts = append(texts, "of iss "+cmp.Or(s.Issuer, "any")+", aud "+cmp.Or(s.Audience, "any")+", scopes "+cmp.Or(s.ScopeClaim, "all"))
 	}
 	if s.Register != "" {
-		texts = append(texts, "gateway tokens by "+s.Register+", in place of which the daemons get tokens of 30 seconds")
+		texts = append(texts, "gateway tokens by "+s.Register+", "+describeTokenMode(s))
 	}
 	return "accepted; " + strings.Join(texts, "; ")
 }

@@ -108,7 +108,7 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, error) {
 	s := o.Setup
 	if m != listening {
-		s.Register, o.Run.Switches.Output, s.TokenOutput = "", false, false // see announce
+		s.Register, o.Run.Switches.Output, s.TokenOutput, o.Run.Switches.Credentials = "", false, false, false // see announce
 	}
 	s.Output = o.Run.Switches.Output
 	s.Cluster, s.Hosts, s.Limits = c.ClusterName, o.fixedHosts(), o.limits(c)
@@ -138,8 +138,11 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, 
 	if err := o.checkOutput(c, &s); err != nil {
 		return s, err
 	}
-	if err := checkGatewayTokens(c, &s); err != nil {
+	if err := o.configureGatewayTokens(c, &s); err != nil {
 		return s, err
+	}
+	if s.Register != "" {
+		log.Info("gateway tokens are accepted, " + describeTokenMode(&s))
 	}
 	if s.Content, err = o.servedContent(c, log); err != nil {
 		return s, err

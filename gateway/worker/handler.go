@@ -121,6 +121,10 @@ func daemonConfig(setup work.Setup, k *keys.Keys, b *broker.Broker) (cfg client.
 		Reused:         meter.CountReused,
 		Log:            slog.Default(),
 	}
+	if b != nil && !setup.Credentials.IsZero() {
+		k.StampWith(b)
+		cfg.Stamp, cfg.StampSlurm = k.Stamp, len(setup.Credentials.Sack) > 0
+	}
 	if len(setup.TLS.CA) > 0 {
 		cfg.TLS, err = tlsconn.NewClient(setup.TLS.CA, setup.TLS.CheckNames)
 	}

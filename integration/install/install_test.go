@@ -33,6 +33,7 @@ var installedFiles = map[string]fs.FileMode{
 	"sbin/schedrestd-auditor":    0o711,
 	"sbin/schedrestd-exporter":   0o711,
 	"sbin/schedrestd-output":     0o711,
+	"sbin/schedrestd-credential": 0o711,
 	"sbin/schedrestd-dispatcher": 0o711,
 	"sbin/schedrestd-worker":     0o711,
 
@@ -66,6 +67,7 @@ var installedFiles = map[string]fs.FileMode{
 	"share/man/man8/schedrestd.8":                          0o644,
 	"share/doc/schedrestd/INSTALL.md":                      0o644,
 	"share/doc/schedrestd/generated/ENDPOINTS.md":          0o644,
+	"share/doc/schedrestd/generated/RPC.md":                0o644,
 	"share/doc/schedrestd/LICENSE":                         0o644,
 	"share/doc/schedrestd/THIRD-PARTY.txt":                 0o644,
 	"share/doc/schedrestd/examples/root.conf":              0o644,

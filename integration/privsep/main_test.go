@@ -22,6 +22,7 @@ import (
 
 	"schedrestd/bundled/demo/thread"
 	auditing "schedrestd/gateway/auditor"
+	"schedrestd/gateway/credential"
 	"schedrestd/gateway/dispatcher"
 	"schedrestd/gateway/fetcher/confined"
 	"schedrestd/gateway/output"
@@ -72,6 +73,8 @@ func TestMain(m *testing.M) {
 		os.Exit(auditing.Main())
 	case os.Args[0] == programs.Name(ipc.Exporter):
 		os.Exit(playExporter(os.Args[1:]))
+	case os.Args[0] == programs.Name(ipc.Credential):
+		os.Exit(credential.Main())
 	case os.Args[0] == programs.Name(ipc.Output):
 		os.Exit(output.Main())
 	case os.Args[0] == programs.Name(ipc.Keeper):
@@ -211,7 +214,7 @@ func buildParent(path string) bool {
 }
 
 // started lists the roles whose programs a parent starts.
-var started = []ipc.Role{ipc.Worker, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Exporter, ipc.Dispatcher, ipc.Output}
+var started = []ipc.Role{ipc.Worker, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Exporter, ipc.Dispatcher, ipc.Output, ipc.Credential}
 
 // replace puts links to the programs into a new directory, except to the
 // program for role. It calls change with the missing program's path, so that

@@ -71,9 +71,21 @@ func TestGatewayTokens(t *testing.T) {
 	register, issue := setUpGatewayTokens(t, m, func() { fails("exchange") }) // a bearer for a longer token
 	fails("can't read the key of the cluster")
 	m.giveKey(t)
-	m.start(t, "gateway", gatewaySocket, []string{"SLURM_JWT=daemon", "SCHEDRESTD_TOKEN_REGISTER=/etc/slurm/tokens"},
-		"/opt/gateway/schedrestd", "-v", "-f", m.conf(), "-u", "nobody", "-g", "nogroup", "unix:"+gatewaySocket)
 	m.reference(t)
+	// The keeper gets no credentials for the cluster's own user.
+	m.run(t, "slurm", "sacctmgr", "-i", "-Q", "add", "user", "rest", "account=physics", "adminlevel=administrator")
+	for _, mode := range []string{"bearer", "bound"} {
+		t.Run(mode, func(t *testing.T) {
+			must(t, os.WriteFile(register, nil, 0o644))
+			m.start(t, "gateway", gatewaySocket, []string{"SLURM_JWT=daemon", "SCHEDRESTD_TOKEN_REGISTER=/etc/slurm/tokens", "SCHEDRESTD_TOKEN_MODE=" + mode},
+				"/opt/gateway/schedrestd", "-v", "-f", m.conf(), "-u", "nobody", "-g", "nogroup", "unix:"+gatewaySocket)
+			m.checkGatewayTokens(t, register, issue)
+		})
+	}
+}
+
+// checkGatewayTokens checks what tokens that issue makes permit at a running gateway.
+func (m *machine) checkGatewayTokens(t *testing.T, register string, issue func(gatewaytoken.Token) (token, id string)) {
 	create := func(user string, scopes scope.Set) (token, id string) {
 		t.Helper()
 		return issue(gatewaytoken.Token{User: user, Scopes: scopes})
@@ -109,7 +121,7 @@ func TestGatewayTokens(t *testing.T) {
 		{scope.ClusterAdmin, "GET", "/slurm/" + version + "/reconfigure/", ""},
 	}
 	for _, granted := range operations {
-		token, _ := create("slurm", granted.scope)
+		token, _ := create("rest", granted.scope)
 		if granted.scope == scope.ComputeModify || granted.scope == scope.ComputeCancel || granted.scope == scope.ComputeCreate {
 			token, _ = create("alice", granted.scope)
 		}

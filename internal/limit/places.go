@@ -32,6 +32,8 @@ var (
 	// parent lets the dispatcher have a hundred processes more than it needs for
 	// workers and services (privsep.Config).
 	OutputProcesses = semaphore.Row{Name: "processes that read output", Process: "dispatcher", Key: "user", Total: 256, Share: 16, Refused: "503"}
+	// One takes about 6 MB, and a minute without a message ends it.
+	CredentialProcesses = semaphore.Row{Name: "processes that get credentials", Process: "dispatcher", Key: "user", Total: 256, Share: 4, Refused: "503"}
 )
 
 // Places of each worker for requests.
@@ -160,6 +162,10 @@ var (
 	PortalTokens = semaphore.Row{Name: "tokens of portals for which the keeper asks the resolver", Process: "worker", Key: "source", Total: 32, Share: 16, Lends: true,
 		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("portal_tokens")}
 
+	// The daemon's answer does not depend on it, and munged answers at once.
+	Stamps = semaphore.Row{Name: "messages for which the keeper gets credentials", Process: "worker", Key: "user", Total: 32, Share: 8, Lends: true,
+		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("stamps")}
+
 	// A script may have several megabytes, and is in memory until it is sent.
 	Scripts = semaphore.Row{Name: "batch scripts that are being sent", Process: "worker", Key: "user", Total: 16, Share: 4,
 		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("scripts")}
@@ -194,7 +200,7 @@ var (
 	IdempotencyKeys = semaphore.Row{Name: "Idempotency-Keys that are kept", Process: "auditor", Key: "user", Total: 65536, Share: 65536 / 8, Refused: "503"}
 
 	// An honest worker has fewer of KeeperPending, and of ResolverPending.
-	KeeperPending = semaphore.Row{Name: "tokens that wait for the resolver", Process: "keeper", Key: "worker", Total: math.MaxInt, Share: 64,
+	KeeperPending = semaphore.Row{Name: "tokens that wait for the resolver, and messages for credentials", Process: "keeper", Key: "worker", Total: math.MaxInt, Share: 64,
 		Refused: "refuses the token"}
 	KeeperQuestions = semaphore.Row{Name: "questions of the keeper to the resolver", Process: "keeper", Key: "worker", Total: 16, Share: 8,
 		Wait: semaphore.Forever, Refused: "refuses the token after 8 s"}
@@ -251,11 +257,11 @@ var (
 
 // Places lists all rows of places, in the order of the page.
 var Places = []semaphore.Row{
-	Slots, Waiting, Watching, Identities, OutputProcesses,
+	Slots, Waiting, Watching, Identities, OutputProcesses, CredentialProcesses,
 	Requests, RefusedConns, Parked, Feeds, Passes, Parsing,
 	AnswerMemory, KeptAnswers, Renderings,
 	LongRequests, LongConns, Bursts, Estimates, Probes, AccountingCalls, IdleSessions, TokenQuestions,
-	DispatcherQuestions, Signatures, KeeperTokens, PortalTokens, OutputParts, Scripts, Lookups, AccountSearches, NameLookups,
+	DispatcherQuestions, Signatures, KeeperTokens, PortalTokens, Stamps, OutputParts, Scripts, Lookups, AccountSearches, NameLookups,
 	OpenChanges, IdempotencyKeys, KeeperPending, KeeperQuestions, ResolverPending, ResolverLookups, ResolverDispatcherLookups, MetricsConns, Scrapes,
 	DaemonConns, DaemonQueries, LargeJobs, Transactions, ControllerRequestBytes, DaemonRequestBytes, DaemonSpoolBytes,
 	Jobs, JobSpace, JobRecords, UnsentRecords, RefusedRecords,

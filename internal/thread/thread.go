@@ -87,10 +87,7 @@ func Start(prepare func() error) (*Thread, error) {
 			}
 		}
 	})
-	if err := <-ready; err != nil {
-		return nil, err
-	}
-	return t, nil
+	return t, <-ready
 }
 
 // Do calls job on the thread and waits until job returns. If the thread has

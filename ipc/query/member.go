@@ -35,3 +35,6 @@ func (m *Membership) Walk(w *ipc.Walker) {
 // MaxGroups is the number of supplementary groups that a process of the gateway
 // may have.
 const MaxGroups = 1024
+
+// QuestionID returns the number of the question that this answers.
+func (m *Membership) QuestionID() uint64 { return m.ID }

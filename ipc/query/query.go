@@ -41,6 +41,16 @@ var Rows = ipc.Register(
 	ipc.Of[VouchFor](118, ipc.Worker, ipc.Keeper, ipc.In(ipc.Initial), 45, 45+maxSigned+maxUser, 0, ipc.Initial),
 	// the number, or why there is none
 	ipc.Of[VouchedFor](119, ipc.Keeper, ipc.Worker, ipc.In(ipc.Initial), 21, 21, 0, ipc.Initial),
+	// a part of the body of a message to a daemon
+	ipc.Of[StampPart](131, ipc.Worker, ipc.Keeper, ipc.In(ipc.Initial), 4, 4+maxBody, 0, ipc.Initial),
+	// asks for the credential of this message, in the name of the user of a gateway token
+	ipc.Of[Stamp](132, ipc.Worker, ipc.Keeper, ipc.In(ipc.Initial), 48, 48+maxGatewayToken+maxUser+maxBody, 0, ipc.Initial),
+	// the credential, or why there is none
+	ipc.Of[Stamped](133, ipc.Keeper, ipc.Worker, ipc.In(ipc.Initial), 25, 25+ipc.MaxReason+maxStamp, 0, ipc.Initial),
+	// asks for a credential of the process's user, for a message with this hash
+	ipc.Of[GetCredential](134, ipc.Keeper, ipc.Credential, ipc.In(ipc.Initial), 9+payloadLen, 9+payloadLen, 0, ipc.Initial),
+	// the credential, or why there is none
+	ipc.Of[GotCredential](135, ipc.Credential, ipc.Keeper, ipc.In(ipc.Initial), 12, 12+ipc.MaxReason+maxStamp, 0, ipc.Initial),
 	// asks for permission to make a change for a connection of this worker, and
 	// claims the change's Idempotency-Key, if it has one; key, user and request
 	// are sent as hashes

@@ -34,6 +34,7 @@ const (
 	Outdated   // not genuine, but the key's file can no longer be used, so there may be a newer key
 	Revoked    // a genuine gateway token that must no longer be accepted
 	NotForUser // a genuine gateway token that does not act for the user that the request names
+	NotInScope // a genuine gateway token that does not permit this
 )
 
 // Verified answers the Verify with the same ID.

@@ -57,3 +57,25 @@ func (n *NoOutput) Walk(w *ipc.Walker) {
 	w.Fields(&n.Client)
 	w.Text(ipc.MaxReason, &n.Reason)
 }
+
+// AskCredential asks for a process that gets the credentials of a user.
+type AskCredential struct {
+	Client uint64 // stands for the user, for whom the keeper has vouched
+	UID    uint32 // of the user, for the limit on processes
+}
+
+func (a *AskCredential) Walk(w *ipc.Walker) { w.Fields(&a.Client, &a.UID) }
+
+// CredentialSetup tells a process where it gets the credentials of its user.
+type CredentialSetup struct{ Credentials }
+
+const (
+	maxPath    = 108 // of a UNIX socket
+	maxSockets = 8
+)
+
+func (c *CredentialSetup) Walk(w *ipc.Walker) {
+	w.Text(maxPath, &c.Munge.Socket, &c.Munge.Accounting)
+	w.Fields(&c.Munge.TTL, &c.SchedUID)
+	ipc.List(w, &c.Sack, maxSockets, 2, func(t *string) { w.Text(maxPath, t) })
+}

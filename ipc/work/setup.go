@@ -39,16 +39,17 @@ type Setup struct {
 	TLS         TLS
 	Sack        []string // sockets that issue auth/slurm credentials, which replace MUNGE credentials; in order of preference
 
-	RequireUserName bool     // refuse the token of root or SchedUser if the request names no user
-	Hosts           []string // host names of the gateway, in lower case
-	Output          bool     // a process reads the output files of the worker's user
-	TokenOutput     bool     // … or rather, for each user whose token the keeper verifies, a process reads this user's
-	Metrics         bool     // events are counted for the exporter
-	Zone            []byte   // the local time zone, in the format TZif; empty: UTC
-	UserClaim       string   // additional claim that may contain the user's name; "": only the standard claims
-	ClientIDs       bool     // the daemons take the identity from a token's claims uid, gid and id (use_jwt_client_ids)
-	ClientIDsOnly   bool     // they refuse a token without these claims
-	PassUnknown     bool     // the daemons decide about users that this machine does not know
+	RequireUserName bool        // refuse the token of root or SchedUser if the request names no user
+	Hosts           []string    // host names of the gateway, in lower case
+	Output          bool        // a process reads the output files of the worker's user
+	TokenOutput     bool        // … or rather, for each user whose token the keeper verifies, a process reads this user's
+	Credentials     Credentials // where processes of the tokens' users get credentials; zero: gateway tokens are exchanged for tokens of the cluster
+	Metrics         bool        // events are counted for the exporter
+	Zone            []byte      // the local time zone, in the format TZif; empty: UTC
+	UserClaim       string      // additional claim that may contain the user's name; "": only the standard claims
+	ClientIDs       bool        // the daemons take the identity from a token's claims uid, gid and id (use_jwt_client_ids)
+	ClientIDsOnly   bool        // they refuse a token without these claims
+	PassUnknown     bool        // the daemons decide about users that this machine does not know
 	Names           Names
 
 	Parsers    []Parser      // API versions that are served, oldest first
@@ -138,6 +139,17 @@ type Munge struct {
 	Accounting string        // socket of the munged for the accounting daemon; "": the same as Socket
 	TTL        time.Duration // lifetime of a credential; 0: munged's default
 }
+
+// Credentials is who issues the credentials of messages that the users of gateway tokens
+// send: sockets of auth/slurm, otherwise MUNGE.
+type Credentials struct {
+	Munge    Munge
+	Sack     []string // in order of preference
+	SchedUID uint32   // of the daemons, who alone can use the credentials
+}
+
+// IsZero reports whether there is none.
+func (c Credentials) IsZero() bool { return c.Munge.Socket == "" && len(c.Sack) == 0 }
 
 // Names is the set of spellings (sched, slurm) in which paths, headers and
 // fields are served.

@@ -35,7 +35,7 @@ func Name(role ipc.Role) string { return "schedrestd-" + role.String() }
 // The argv argument holds the command-line arguments for each role.
 func Open(service identity.Service, argv map[ipc.Role][]string) (Set, error) {
 	s := Set{}
-	for _, role := range append(slices.Clip(identity.Roles), ipc.Output) {
+	for _, role := range append(slices.Clip(identity.Roles), ipc.Output, ipc.Credential) {
 		// If the parent is root, no worker has the identity of a service, so a
 		// captured worker can neither stop nor trace the service. If the parent
 		// is not root, services have the identity of the workers.

@@ -80,6 +80,11 @@ type Config struct {
 	// gateway token can be revoked at any time. Nil if there are no gateway tokens.
 	Bearer func(ctx context.Context, token, actAs string) (string, error)
 
+	// Stamp, if it is not nil, replaces Bearer: it returns the credential of MUNGE or,
+	// with StampSlurm, of auth/slurm for one message with this type number and body.
+	Stamp      func(ctx context.Context, token, actAs string, number uint16, body []byte) (string, error)
+	StampSlurm bool
+
 	// TLS is for the TCP connections to the daemons. If it is nil, they are
 	// plain. Connections to UNIX sockets always are.
 	TLS *tlsconn.Client

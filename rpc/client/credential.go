@@ -6,7 +6,7 @@ import (
 
 	"schedrestd/model"
 	"schedrestd/rpc/message"
-	"schedrestd/rpc/munge"
+	"schedrestd/rpc/payload"
 )
 
 // credentialFunc returns a function that creates the credential for a message
@@ -14,6 +14,15 @@ import (
 // or auth/slurm is valid for one message only.
 func (c *caller) credentialFunc(ctx context.Context, d *daemon, cred model.Credential) message.CredentialFunc {
 	switch {
+	case cred.Gateway && c.cfg.Stamp != nil:
+		plugin := message.PluginMunge
+		if c.cfg.StampSlurm {
+			plugin = message.PluginSlurm
+		}
+		return func(t message.Type, body []byte) (*message.Credential, error) {
+			text, err := c.cfg.Stamp(ctx, cred.Token, cred.ActAs, uint16(t), body)
+			return &message.Credential{Plugin: plugin, Text: text}, err
+		}
 	case cred.Gateway:
 		return func(message.Type, []byte) (*message.Credential, error) {
 			token, err := c.cfg.Bearer(ctx, cred.Token, cred.ActAs)
@@ -23,12 +32,12 @@ func (c *caller) credentialFunc(ctx context.Context, d *daemon, cred model.Crede
 		return message.FixedCredential(&message.Credential{Plugin: message.PluginJWT, Token: cred.Token, ActAs: cred.ActAs})
 	case c.usesIssuer(d) && c.cfg.Sack != nil:
 		return func(t message.Type, body []byte) (*message.Credential, error) {
-			text, err := c.cfg.Sack.Encode(ctx, munge.Payload(uint16(t), body), c.cfg.MungeUID)
+			text, err := c.cfg.Sack.Encode(ctx, payload.Of(uint16(t), body), c.cfg.MungeUID)
 			return &message.Credential{Plugin: message.PluginSlurm, Text: text}, err
 		}
 	case c.usesIssuer(d):
 		return func(t message.Type, body []byte) (*message.Credential, error) {
-			text, err := c.cfg.Munge.Encode(ctx, munge.Payload(uint16(t), body), c.cfg.MungeUID)
+			text, err := c.cfg.Munge.Encode(ctx, payload.Of(uint16(t), body), c.cfg.MungeUID)
 			return &message.Credential{Plugin: message.PluginMunge, Text: text}, err
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/munge"
+	"schedrestd/rpc/payload"
 	"schedrestd/rpc/sack"
 	"schedrestd/rpc/wire"
 )
@@ -94,7 +95,7 @@ func (j *journal) credentials(t *testing.T) []message.Credential {
 		if f.Credential.Plugin != message.PluginMunge || i >= len(j.asked) {
 			continue
 		}
-		want := append(binary.BigEndian.AppendUint32(nil, 33), munge.Payload(uint16(f.Header.Type), f.Body)...)
+		want := append(binary.BigEndian.AppendUint32(nil, 33), payload.Of(uint16(f.Header.Type), f.Body)...)
 		if got := j.asked[i]; !bytes.HasSuffix(got, want) || binary.BigEndian.Uint32(got[8:]) != 64030 {
 			t.Errorf("munged was asked %x for message %d", got, f.Header.Type)
 		}
@@ -192,7 +193,7 @@ func TestSack(t *testing.T) {
 		if want := fmt.Sprint("a.b.", i+1); f.Credential.Plugin != message.PluginSlurm || f.Credential.Text != want {
 			t.Errorf("credential %+v, want %s", f.Credential, want)
 		}
-		if want := munge.Payload(uint16(f.Header.Type), f.Body); !bytes.HasSuffix(asked[i], want) || binary.BigEndian.Uint32(asked[i][10:]) != 64030 {
+		if want := payload.Of(uint16(f.Header.Type), f.Body); !bytes.HasSuffix(asked[i], want) || binary.BigEndian.Uint32(asked[i][10:]) != 64030 {
 			t.Errorf("sack.socket was asked %x for message %d", asked[i], f.Header.Type)
 		}
 	}

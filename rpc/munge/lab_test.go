@@ -20,6 +20,7 @@ import (
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/munge"
+	"schedrestd/rpc/payload"
 	"schedrestd/rpc/wire"
 )
 
@@ -85,8 +86,8 @@ func limited(t *testing.T) context.Context {
 func TestLabMunged(t *testing.T) {
 	c, ctx, uid := openLab(t).munge(), limited(t), uint32(os.Geteuid())
 	c.TTL = 2 * time.Minute
-	payload := munge.Payload(1008, []byte("body"))
-	text, err := c.Encode(ctx, payload, uid)
+	want := payload.Of(1008, []byte("body"))
+	text, err := c.Encode(ctx, want, uid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestLabMunged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.UID != uid || d.GID != uint32(os.Getegid()) || string(d.Payload) != string(payload) {
+	if d.UID != uid || d.GID != uint32(os.Getegid()) || string(d.Payload) != string(want) {
 		t.Errorf("got %+v", d)
 	}
 	if age := time.Since(d.Encoded); age < -time.Minute || age > time.Minute || d.TTL != c.TTL {
@@ -109,7 +110,7 @@ func TestLabMunged(t *testing.T) {
 		}
 	}
 	refused(text, munge.Replayed)
-	other, err := c.Encode(ctx, payload, uid+1)
+	other, err := c.Encode(ctx, want, uid+1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestLabStolen(t *testing.T) {
 			if hashed != nil {
 				body = hashed
 			}
-			text, err := cfg.Munge.Encode(ctx, munge.Payload(uint16(kind), body), cfg.MungeUID)
+			text, err := cfg.Munge.Encode(ctx, payload.Of(uint16(kind), body), cfg.MungeUID)
 			return &message.Credential{Plugin: message.PluginMunge, Text: text}, err
 		}
 		request, err := message.EncodeWithCredential(v, 0, message.RequestNodeInfo, newCredential, &message.NodeInfoRequest{})

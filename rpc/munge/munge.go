@@ -11,7 +11,7 @@
 //
 // What a credential proves, and what it does not prove:
 //
-//   - The payload is a hash of the message's body and type number (Payload).
+//   - The payload is a hash of the message's body and type number (package payload).
 //     An attacker who captures a message can't use its credential with another
 //     body. The hash does not cover the header of the message, which contains
 //     the protocol version. Nothing is encrypted.

@@ -10,7 +10,7 @@
 // never passes a connection to another process. The kiosk itself has the
 // cluster's key (slurm.key). Anyone who has this key can act as any user.
 //
-// As with MUNGE, the payload is a hash of one message (munge.Payload). A
+// As with MUNGE, the payload is a hash of one message (payload.Of). A
 // credential is made for one uid, and only daemons that run as this uid accept
 // the credential.
 //

@@ -46,7 +46,7 @@ func checkLayers(o Options, s Layers) error {
 	if err := requireLandlock(s); err != nil {
 		return err
 	}
-	if dialsUnix(o) && s.Denies&DeniesTCP == 0 {
+	if o.Kind == Worker && o.Unix && s.Denies&DeniesTCP == 0 {
 		return errs.New(errs.Unsupported, "this kernel's Landlock cannot keep a worker that may connect to UNIX sockets from reconnecting its TCP connections elsewhere"+requiredSuffix).
 			WithHint("use Linux 6.7 or later, or accept only tokens (-a rest_auth/jwt), so that no worker connects to UNIX sockets")
 	}

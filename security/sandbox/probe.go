@@ -74,8 +74,8 @@ var probes = append([]probe{
 	{name: "clone with arguments in memory", number: unix.SYS_CLONE3, want: unix.ENOSYS},
 }, archProbes...)
 
-// dialsUnix reports whether a worker connects to UNIX sockets.
-func dialsUnix(o Options) bool { return o.Kind == Worker && o.Unix }
+// dialsUnix reports whether the process connects to UNIX sockets.
+func dialsUnix(o Options) bool { return o.Kind == Worker && o.Unix || o.Kind == Credential }
 
 // isDispatcher reports whether the process opens files and TCP connections.
 func isDispatcher(o Options) bool { return o.Kind == Dispatcher }

@@ -5,7 +5,8 @@
 // its descriptors and the few calls that serve requests. There are three
 // exceptions: the dispatcher can also open files for reading and connect over
 // TCP, the process that reads output can open files for reading, and a worker
-// with Options.Unix can connect to UNIX sockets.
+// with Options.Unix and the process that gets credentials can connect to UNIX
+// sockets.
 //
 // Start with Close. It always takes these three steps, in this order:
 //
@@ -46,6 +47,7 @@ const (
 	Dispatcher      // it connects over TCP, opens files for reading, and sends descriptors over channels
 	Exporter        // the worker's table, and accepting connections
 	Output          // it opens files for reading
+	Credential      // the keeper's table, and connecting to UNIX sockets
 )
 
 // Options selects the table.

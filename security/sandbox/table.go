@@ -40,6 +40,8 @@ func table(o Options, pid int) []row {
 		t = append(append(append(t, descriptorRows...), connectionRows...), exporterRows...)
 	case Output:
 		t = append(append(append(t, descriptorRows...), keeperRows...), outputRows...)
+	case Credential:
+		t = append(append(append(t, descriptorRows...), keeperRows...), credentialRows...)
 	default:
 		t = append(append(append(t, descriptorRows...), connectionRows...), workerRows...)
 	}
@@ -186,6 +188,12 @@ var outputRows = []row{
 	}, "directories, links and files of output; opening for writing kills"},
 	{sys("readlinkat", unix.SYS_READLINKAT), allow, nil, "links in the path of a file"},
 	{sys("fstatfs", unix.SYS_FSTATFS), allow, nil, "whether the kernel makes up a file"},
+}
+
+// credentialRows allow a process to use connections that it has made (dialRows).
+var credentialRows = []row{
+	{sys("getsockname", unix.SYS_GETSOCKNAME), allow, nil, "net.FileConn"},
+	{sys("getpeername", unix.SYS_GETPEERNAME), allow, nil, "net.FileConn"},
 }
 
 // workerRows allows operations on connections that only workers need.

@@ -18,6 +18,7 @@ type Generation struct {
 	Audit       Auditor
 	TokenOutput bool                                                                                    // Output needs a client for whom the keeper has vouched
 	Output      func(client uint64, worker *work.WorkerChannel, to *ipc.Channel) (OutputProcess, error) // starts a process that reads output for a worker, and connects them; may block
+	Credential  func(client uint64) (OutputProcess, error)                                              // starts a process that gets credentials of a user for whom the keeper has vouched; may block
 	OnUnused    func()                                                                                  // called after the last Release
 	Replacing   bool                                                                                    // a service has exited, and the next generation is being built
 	refs        int                                                                                     // number of Release calls that are still to come
@@ -48,11 +49,12 @@ type Auditor interface {
 	WorkerExited(worker uint32, status string)
 }
 
-// An OutputProcess reads the output files of a worker's user.
+// An OutputProcess reads the output files of a user, or gets credentials.
 type OutputProcess interface {
 	Stop() // ends the process, and waits until it has exited
 	Wait() // waits until it has exited
 	Exited() bool
+	User() uint32 // its uid
 }
 
 // NewGeneration returns a copy of g. The caller must call Release when it no

@@ -145,6 +145,8 @@ func (p *Pool) handle(w *worker, m ipc.Message) error {
 		return p.addCounts(w, m)
 	case *work.AskOutput:
 		return p.askOutput(w, m)
+	case *work.AskCredential:
+		return p.askCredential(w, m)
 	case *ipc.Pong:
 		return w.liveness.HandlePong(m.Number)
 	}

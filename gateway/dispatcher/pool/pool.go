@@ -19,7 +19,8 @@ type Set struct {
 	pools  map[*Pool]struct{}
 	closed bool
 
-	outputs *semaphore.Semaphore[uint32] // processes that read output, by the uid of their user
+	outputs     *semaphore.Semaphore[uint32] // processes that read output, by the uid of their user
+	credentials *semaphore.Semaphore[uint32] // processes that get credentials, by the uid of their user
 }
 
 // A Pool manages the workers of one identity. It has two places for workers by

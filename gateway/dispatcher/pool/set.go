@@ -12,7 +12,7 @@ import (
 // must be set before the first pool starts.
 func NewSet(o Options) *Set {
 	l := NewLoop()
-	s := &Set{Loop: l, Slots: newSlots(o, l), pools: map[*Pool]struct{}{}, Done: make(chan struct{}), outputs: semaphore.New[uint32](limit.OutputProcesses)}
+	s := &Set{Loop: l, Slots: newSlots(o, l), pools: map[*Pool]struct{}{}, Done: make(chan struct{}), outputs: semaphore.New[uint32](limit.OutputProcesses), credentials: semaphore.New[uint32](limit.CredentialProcesses)}
 	s.Slots.checkSilent = func() { s.each((*Pool).excuseUnresponsive) }
 	go l.Run()
 	return s

@@ -145,7 +145,7 @@ func (p *Process) handle(m ipc.Message) error {
 	case *ipc.Ready:
 		name := p.spec.Role.String()
 		level := slog.LevelInfo
-		if p.spec.Role == ipc.Output { // users start it
+		if p.spec.Role == ipc.Output || p.spec.Role == ipc.Credential { // users start it
 			level = slog.LevelDebug
 		}
 		p.spec.Log.Log(context.Background(), level, name+" ready", name, p.Number, "pid", p.PID, "sandbox", sandbox.Layers(*m).String(),
@@ -183,6 +183,9 @@ func (p *Process) Stop() {
 
 // Wait waits until the process has exited.
 func (p *Process) Wait() { <-p.Done }
+
+// User returns the uid of the process.
+func (p *Process) User() uint32 { return p.Identity.UID }
 
 // Exited reports whether the process has exited.
 func (p *Process) Exited() bool {

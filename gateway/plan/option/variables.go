@@ -621,6 +621,29 @@ func (o *Options) variables() []variable {
 		// that the tokens of an identity provider must have.
 		{"SCHEDRESTD_TOKEN_ISSUER", claim(&s.Issuer)},
 
+		// What the daemons get in place of a gateway token.
+		// With
+		// .Cm bearer
+		// it is a token of the cluster, which is valid for half a minute.
+		// With
+		// .Cm bound
+		// it is a credential of MUNGE or auth/slurm for one message, which a process with the
+		// uid of the token's user gets from munged or sackd on this machine, if the keeper
+		// permits it.
+		// Then the scopes hold even against an attacker who controls a worker: see
+		// .Sx GATEWAY TOKENS .
+		// This needs a gateway that root starts with
+		// .Fl u ,
+		// and works for users of this machine with a uid of
+		// .Ev SCHEDRESTD_MIN_UID
+		// or more.
+		// The default is
+		// .Cm bearer .
+		// A reload does not change it.
+		// # The scopes of gateway tokens hold even if a worker is captured.
+		// #SCHEDRESTD_TOKEN_MODE=bound
+		{"SCHEDRESTD_TOKEN_MODE", word(&o.Run.Switches.Credentials, "bound", "bearer", "bound")},
+
 		// The register of gateway tokens: a file that says which of them are revoked.
 		// With this variable the gateway accepts the tokens that
 		// .Cm schedctl token create

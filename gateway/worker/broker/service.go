@@ -60,6 +60,8 @@ func (s *service) listen(l *link) {
 			l.pending.answer(answer.ID, answer)
 		case *query.Digests:
 			l.pending.answer(answer.ID, answer)
+		case *query.Stamped:
+			l.pending.answer(answer.ID, answer)
 		case *query.VouchedFor:
 			l.pending.answer(answer.ID, answer)
 		case *work.LookupResult:

@@ -129,6 +129,21 @@ func (k *Keys) Bearer(ctx context.Context, token, actAs string) (string, error) 
 	return "", errs.New(errs.Unavailable, "gateway tokens can't be verified at present")
 }
 
+// StampWith makes the keeper decide about each message to a daemon.
+func (k *Keys) StampWith(b *broker.Broker) { k.stamper = b.Stamper(k.keeper) }
+
+// Stamp returns the credential of a message to a daemon, with this type number and body,
+// in the name of the user of a gateway token. The argument actAs is the user that the
+// request names, or "". For errors see broker.Stamper.
+func (k *Keys) Stamp(ctx context.Context, token, actAs string, number uint16, body []byte) (string, error) {
+	s, err := splitToken(token)
+	if err != nil {
+		return "", err
+	}
+	k.gateway.watch.Do(func() { go k.gateway.followRegister() })
+	return k.stamper.Stamp(ctx, s, actAs, number, body)
+}
+
 // splitToken splits a gateway token that package auth has accepted.
 func splitToken(token string) (auth.Signature, error) {
 	end := strings.LastIndexByte(token, '.')

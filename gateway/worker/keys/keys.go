@@ -26,6 +26,7 @@ type Keys struct {
 	public        atomic.Pointer[publicKeys] // nil without keys for tokens
 	keeper        *broker.Keeper
 	gateway       *gatewayTokens
+	stamper       *broker.Stamper // nil: gateway tokens are exchanged
 	authenticator *auth.Authenticator
 	tls           atomic.Pointer[serverTLS] // nil without a certificate
 	certUnusable  atomic.Bool               // whether a certificate is configured but can't be used

@@ -1,11 +1,20 @@
-package munge
+package payload
 
 import (
 	"bytes"
 	"encoding/hex"
 	"math"
 	"testing"
+
+	"github.com/cloudflare/circl/xof/k12"
 )
+
+// kangarooTwelve returns 32 bytes of output of the library that this package uses.
+func kangarooTwelve(message, customisation []byte) []byte {
+	sum := make([]byte, 32)
+	k12.Draft10Sum(sum, message, customisation)
+	return sum
+}
 
 // TestKangarooTwelve checks the test vectors in RFC 9861, section 5, for KT128
 // with 32 bytes of output. For long inputs, the library uses parallel code that
@@ -54,18 +63,35 @@ func pattern(n int) []byte {
 
 func ff(n int) []byte { return bytes.Repeat([]byte{0xff}, n) }
 
-// TestPayload checks that a payload begins with the number of the hash
+// TestOf checks that a payload begins with the number of the hash
 // function, and that it depends on both the body and the message's number.
-func TestPayload(t *testing.T) {
-	p := Payload(0x1234, []byte("body"))
+func TestOf(t *testing.T) {
+	p := Of(0x1234, []byte("body"))
 	if want := append([]byte{2}, kangarooTwelve([]byte("body"), []byte{0x12, 0x34})...); !bytes.Equal(p, want) {
 		t.Errorf("got %x, want %x", p, want)
 	}
 	for name, other := range map[string][]byte{
-		"body": Payload(0x1234, []byte("bodY")), "number": Payload(0x3412, []byte("body")), "no body": Payload(0x1234, nil),
+		"body": Of(0x1234, []byte("bodY")), "number": Of(0x3412, []byte("body")), "no body": Of(0x1234, nil),
 	} {
 		if bytes.Equal(p, other) {
 			t.Errorf("another %s has the same payload", name)
+		}
+	}
+}
+
+// TestParts checks that the payload of a body that comes in parts is that of the whole
+// body.
+func TestParts(t *testing.T) {
+	body := pattern(100_000)
+	for _, size := range []int{1, 100, 8191, 8192, 24 << 10} {
+		h := New(4003)
+		for rest := body; len(rest) > 0; {
+			n := min(size, len(rest))
+			h.Write(rest[:n])
+			rest = rest[n:]
+		}
+		if got := h.Payload(); !bytes.Equal(got, Of(4003, body)) {
+			t.Errorf("parts of %d bytes: %x", size, got)
 		}
 	}
 }

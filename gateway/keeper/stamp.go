@@ -1,0 +1,235 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"schedrestd/api/scope"
+	"schedrestd/auth/gatewaytoken"
+	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+	"schedrestd/rpc/payload"
+)
+
+// A body is a message to a daemon, as far as the worker has sent it.
+type body struct {
+	kind uint16
+	hash *payload.Hash
+	head []byte // its first bytes, by which scope.PermitRPC decides
+}
+
+const headSize = 2
+
+// add adds a part of the body of a message of this type.
+func (b *body) add(kind uint16, part []byte) error {
+	if b.hash == nil {
+		*b = body{kind: kind, hash: payload.New(kind)}
+	}
+	if kind != b.kind {
+		return errMixed
+	}
+	if len(b.head) < headSize {
+		b.head = append(b.head, part[:min(len(part), headSize-len(b.head))]...)
+	}
+	b.hash.Write(part)
+	return nil
+}
+
+var errMixed = errors.New("sent parts of two messages as one")
+
+// users asks the resolver about the users of gateway tokens, and processes of these
+// users for credentials.
+type users struct {
+	mu        sync.Mutex // guards the fields below
+	known     map[query.AskMember]knownUser
+	processes map[uint32]*process // by uid
+}
+
+// A knownUser is the resolver's answer about a user.
+type knownUser struct {
+	*query.Membership
+	asked time.Time
+}
+
+// A process gets the credentials of a user.
+type process struct {
+	link    *link[*query.GotCredential] // nil: it has not started yet
+	started chan struct{}               // closed when it has
+	asked   time.Time                   // when a worker was last told to have it started
+}
+
+const (
+	knownTime      = 10 * time.Second // for the resolver's answers
+	startTime      = 8 * time.Second  // for a process to start; a little less than a worker waits
+	credentialTime = 5 * time.Second  // for munged to answer
+	maxKnown       = 4096             // users and processes
+)
+
+func newUsers() *users {
+	return &users{known: map[query.AskMember]knownUser{}, processes: map[uint32]*process{}}
+}
+
+// find asks the resolver about a user, unless it has answered a moment ago.
+func (u *users) find(m *members, c *client, ask query.AskMember, now time.Time) *query.Membership {
+	u.mu.Lock()
+	known, ok := u.known[ask]
+	u.mu.Unlock()
+	if ok && now.Sub(known.asked) < knownTime {
+		return known.Membership
+	}
+	key := ask
+	found := m.ask(c, &ask)
+	if found.Available {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if len(u.known) >= maxKnown {
+			clear(u.known)
+		}
+		u.known[key] = knownUser{found, now}
+	}
+	return found
+}
+
+// of returns the process of a user. If missing is true, there is none, and the caller
+// has to have one started. Meanwhile other callers wait for it.
+func (u *users) of(uid uint32, now time.Time) (p *process, missing bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	p = u.processes[uid]
+	if p == nil || p.link != nil && p.link.isClosed() {
+		if len(u.processes) >= maxKnown {
+			u.forget()
+		}
+		p = &process{started: make(chan struct{})}
+		u.processes[uid] = p
+	}
+	missing = p.link == nil && now.Sub(p.asked) >= startTime
+	if missing {
+		p.asked = now
+	}
+	return p, missing
+}
+
+// forget forgets the processes that have exited or have not started. The caller holds
+// the lock.
+func (u *users) forget() {
+	for uid, p := range u.processes {
+		if p.link == nil || p.link.isClosed() {
+			delete(u.processes, uid)
+		}
+	}
+}
+
+// connect makes the descriptor fd the channel to the process of a user. It replaces an
+// older one.
+func (u *users) connect(uid uint32, fd int) error {
+	l, err := newLink[*query.GotCredential](fd, ipc.Credential)
+	if err != nil {
+		return err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	p := u.processes[uid]
+	if p == nil || p.link != nil {
+		if p != nil {
+			p.link.channel.Close()
+		}
+		p = &process{started: make(chan struct{})}
+		u.processes[uid] = p
+	}
+	p.link = l
+	close(p.started)
+	return nil
+}
+
+// gatewayUser returns what the resolver knows about the user of a gateway token, who may
+// be one for whom it acts. The verdict is not Genuine if the token is not accepted, or
+// permits returns false.
+func (k *keeper) gatewayUser(c *client, e *query.Exchange, now time.Time, permits func(scope.Set) bool) (*query.Membership, query.Verdict) {
+	e.Check = true
+	if exchanged, _ := k.exchange(e, c.UID, now, nil); exchanged.Verdict != query.Genuine {
+		return nil, exchanged.Verdict
+	}
+	t, err := gatewaytoken.ParseSigned(e.Signed)
+	if err != nil || !permits(t.Scopes) {
+		return nil, query.NotInScope
+	}
+	ask := query.AskMember{User: t.User, Groups: true}
+	if t.ActFor != "" {
+		ask.User, ask.Group = e.ActAs, t.ActFor
+	}
+	found := k.users.find(k.members, c, ask, now)
+	switch {
+	case !found.Available:
+		return nil, query.NoVerdict
+	case found.UID == ipc.NoID || t.ActFor == "" && t.UID != nil && *t.UID != found.UID:
+		return nil, query.NotForUser
+	case t.ActFor != "":
+		e.Check = false
+		exchanged, _ := k.exchange(e, c.UID, now, found)
+		return found, exchanged.Verdict
+	}
+	return found, query.Genuine
+}
+
+// stamp answers with a credential for the message b, if the gateway token is accepted and
+// permits messages of this type. The process of the user gets it, to which only this
+// process has a channel.
+func (k *keeper) stamp(c *client, q *query.Stamp, b *body, now time.Time) *query.Stamped {
+	answer := &query.Stamped{ID: q.ID}
+	if !k.stamps.Load() {
+		return answer
+	}
+	var user *query.Membership
+	user, answer.Verdict = k.gatewayUser(c, &query.Exchange{Signed: q.Signed, MAC: q.MAC, ActAs: q.ActAs}, now,
+		func(s scope.Set) bool { return s.PermitRPC(b.kind, b.head) })
+	if answer.Verdict != query.Genuine {
+		return answer
+	}
+	question := &query.GetCredential{Accounting: b.kind == scope.PersistInit}
+	copy(question.Payload[:], b.hash.Payload())
+	for again := false; ; again = true {
+		p, missing := k.users.of(user.UID, now)
+		if missing {
+			if answer.Client, answer.UID = k.vouches.vouch(user, now), user.UID; answer.Client == 0 {
+				answer.Verdict = query.NotForUser
+			}
+			return answer
+		}
+		answer.Credential, answer.Reason = p.ask(question)
+		if answer.Reason == "" || again || !p.isOver() { // otherwise it ended because it had nothing to do
+			return answer
+		}
+	}
+}
+
+// isOver reports whether the process has started and exited.
+func (p *process) isOver() bool {
+	select {
+	case <-p.started:
+		return p.link.isClosed()
+	default:
+		return false
+	}
+}
+
+// ask asks the process for a credential, and returns it, or the reason why there is none.
+func (p *process) ask(q *query.GetCredential) (credential []byte, reason string) {
+	select {
+	case <-p.started:
+	case <-time.After(startTime):
+		return nil, "the process of the user has not started in time"
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), credentialTime)
+	defer cancel()
+	got, ok := p.link.ask(ctx, func(id uint64) ipc.Message {
+		q.ID = id
+		return q
+	})
+	if !ok {
+		return nil, "the process of the user has not answered"
+	}
+	return got.Credential, got.Reason
+}
