@@ -77,45 +77,45 @@ func (m *monitor) handOverProcess(d *dispatcherProcess, number uint32, child *sp
 }
 
 // startProcess starts a process of g. If the process is a service, startProcess
-// also sends it the files that only this service may have.
+// also sends it the files that only this service may have. If that fails, it kills
+// the process.
 func (m *monitor) startProcess(g *generation, r *ipc.StartProcess) (child *spawn.Child, err error) {
 	c := g.config
 	spec := spawn.Spec{Role: r.Role, Threads: int(r.Threads), Files: c.maxFiles()}
 	p, setup := m.programs[r.Role], c.serviceSetup()
-	switch r.Role {
-	case ipc.Worker, ipc.Output, ipc.Credential:
-		identity, err := m.identityFor(r)
-		if err != nil {
+	id := p.Identity
+	if r.Role == ipc.Worker || r.Role == ipc.Output || r.Role == ipc.Credential {
+		if id, err = m.identityFor(r); err != nil {
 			return nil, err
 		}
-		if r.Role != ipc.Worker {
-			if child, err = p.Start(m.resolverSpawner, identity, spec, &setup); err == nil && r.Role == ipc.Credential {
-				err = g.connectCredential(child, r.Client)
-			}
-			return child, err
-		}
+	}
+	switch r.Role {
+	case ipc.Worker:
 		worker := c.Setup
 		worker.Requests = r.Requests
-		return m.startConfined(p, identity, spec, &worker)
-	case ipc.Resolver:
-		return p.Start(m.resolverSpawner, p.Identity, spec, &setup)
-	}
-	if r.Role == ipc.Auditor && c.Audit.Claims != "" {
-		setup.Sandbox |= ipc.SandboxClaims
-	}
-	child, err = m.startConfined(p, p.Identity, spec, &setup)
-	if err == nil && r.Role == ipc.Keeper {
-		secret, fds := g.keys.KeeperMessage()
-		secret.Stamps = c.Switches.Credentials
-		err = ipc.IgnoreClosed(child.Channel.TrySend(secret, fds...))
-		if err == nil {
-			err = m.connectKeeper(g, child)
+		child, err = m.startConfined(p, id, spec, &worker)
+	case ipc.Output, ipc.Credential, ipc.Resolver:
+		child, err = p.Start(m.resolverSpawner, id, spec, &setup)
+	default:
+		if r.Role == ipc.Auditor && c.Audit.Claims != "" {
+			setup.Sandbox |= ipc.SandboxClaims
 		}
+		child, err = m.startConfined(p, id, spec, &setup)
 	}
-	if err == nil && r.Role == ipc.Exporter {
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Role == ipc.Keeper:
+		err = m.connectKeeper(g, child)
+	case r.Role == ipc.Credential:
+		err = g.connectCredential(child, r.Client)
+	case r.Role == ipc.Exporter:
 		for _, l := range m.metricsListeners {
 			err = errors.Join(err, ipc.IgnoreClosed(child.Channel.TrySend(new(ipc.MetricsFD), l.FD())))
 		}
+	}
+	if err != nil { // it would run without the knowledge of the dispatcher
+		child.Discard()
 	}
 	return child, err
 }

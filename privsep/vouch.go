@@ -15,16 +15,19 @@ import (
 const vouchTime = time.Minute
 
 // connectKeeper gives a keeper a channel to this process, on which it can vouch for
-// users, and one to the resolver of its generation.
+// users, and one to the resolver of its generation. Before that, it sends the keys.
 func (m *monitor) connectKeeper(g *generation, keeper *spawn.Child) error {
-	vouches, vouchFD, err := ipc.Pair(ipc.Acceptor, ipc.Keeper)
+	channel, vouchFD, err := ipc.Pair(ipc.Acceptor, ipc.Keeper)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(vouchFD)
-	g.vouches = vouches
-	go m.receiveVouches(keeper, vouches)
-	return introduce(ipc.Resolver, func(fd int) error { return keeper.Channel.TrySend(new(ipc.KeeperChannels), vouchFD, fd) }, g.resolver)
+	g.vouches = channel
+	go m.receiveVouches(keeper, channel)
+	secret, fds := g.keys.KeeperMessage()
+	secret.Stamps = g.config.Switches.Credentials
+	return cmp.Or(ipc.IgnoreClosed(keeper.Channel.TrySend(secret, fds...)),
+		introduce(ipc.Resolver, func(fd int) error { return keeper.Channel.TrySend(new(ipc.KeeperChannels), vouchFD, fd) }, g.resolver))
 }
 
 // connectCredential gives a process that gets credentials a channel to the keeper,

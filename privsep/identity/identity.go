@@ -5,6 +5,7 @@
 package identity
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -106,10 +107,7 @@ func requestedIdentity(s ipc.Service) security.Identity {
 // ProtectedAccounts returns the accounts whose authority workers must not have:
 // root, then SchedUser.
 func ProtectedAccounts(s ipc.Service) []security.Account {
-	schedName := "SchedUser (root)"
-	if s.SchedUser != "" {
-		schedName = "SchedUser " + s.SchedUser
-	}
+	schedName := "SchedUser " + cmp.Or(s.SchedUser, "(root)")
 	return []security.Account{{Name: "root", UID: 0, Groups: append([]uint32{0}, s.RootGroups...)}, {Name: schedName, UID: s.SchedUID, Groups: s.SchedGroups}}
 }
 

@@ -39,6 +39,9 @@ func (s *Child) Close() {
 	s.Log.Close() // has no effect on nil
 }
 
+// Discard kills a process that no other process knows of. The process is reaped.
+func (s *Child) Discard() { s.Kill(); s.Close() }
+
 // stop kills an init process that is no longer needed, and waits a moment for
 // it to exit. The other processes in its namespace exit before it.
 func (s *Child) stop() {
@@ -60,8 +63,7 @@ func (s *Spawner) Start(spec Spec, setup func(tasks uint64) ipc.Message) (*Child
 	tasks := s.maxTasks(spec.Threads)
 	for _, m := range []ipc.Message{setup(tasks), s.expectedAttributes(spec)} {
 		if err := ipc.IgnoreClosed(p.Channel.TrySend(m)); err != nil { // the dispatcher notices an exit
-			p.Kill()
-			p.Close()
+			p.Discard()
 			return nil, errs.Wrap(err, errs.Internal, "send a %s its settings", spec.Role)
 		}
 	}
