@@ -435,6 +435,12 @@ var arrivals = rate.Row{Burst: 2000, PerSecond: 2000, Max: 4096}
 // replaced at once. One that always crashes must not keep the machine busy.
 var restarts = rate.Row{Burst: 5, PerSecond: 1. / 10}
 
+// vouches limits the users for whom a keeper vouches. A captured keeper must not be able
+// to fill the memory of the parent, which remembers each of them with up to a thousand
+// groups for a minute or more, nor keep it busy. A vouch with a hundred groups counts
+// twice.
+var vouches = rate.Row{Burst: 1000, PerSecond: 100}
+
 // renewGeneration replaces generation id. If that generation has already been
 // replaced, or is being replaced, renewGeneration does nothing.
 func (m *monitor) renewGeneration(id uint32) {

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/privsep/spawn"
 )
@@ -51,11 +52,13 @@ func introduce(peer ipc.Role, toKeeper func(fd int) error, to *ipc.Channel) erro
 // receiveVouches answers a keeper until it exits or breaks the protocol.
 func (m *monitor) receiveVouches(keeper *spawn.Child, channel *ipc.Channel) {
 	defer channel.Close()
+	limit := rate.New(vouches, time.Now())
 	for {
 		r, err := channel.Receive()
 		switch v := r.Message.(type) {
 		case nil:
 		case *ipc.Vouch:
+			time.Sleep(limit.Charge(time.Now(), 1+float64(len(v.Groups))/100)) // a keeper that vouches too often waits
 			m.postAndWait(func() { _ = channel.TrySend(&ipc.Vouched{Client: m.vouch(v)}) }) // a keeper that does not read gets no answer
 		default:
 			err = ipc.Unhandled(v)

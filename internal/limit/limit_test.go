@@ -95,7 +95,7 @@ func TestRowsAnswer(t *testing.T) {
 	for _, r := range Places {
 		check(r.Process, r.Name, r.Key, (r.Setting != "") != (r.Total > 0) && r.Refused != "" && (r.Total < math.MaxInt || r.Share > 0))
 	}
-	own := []string{"user", "source", "user or source", "credential", "connection", "worker", "worker or service", "service", "dispatcher", "auditor", "exporter"}
+	own := []string{"user", "source", "user or source", "credential", "connection", "worker", "worker or service", "service", "dispatcher", "keeper", "auditor", "exporter"}
 	for _, r := range Rates {
 		check(r.Process, r.Name, r.Key, (r.Setting != "") != (r.Burst > 0 && r.PerSecond > 0) && r.Refused != "")
 		if (r.Shared == "") != slices.Contains(own, r.Key) {
@@ -167,6 +167,7 @@ func TestLimitsAreRows(t *testing.T) {
 	}
 	delete(unused, "ParentArrivals") // see TestParentRows in package privsep
 	delete(unused, "ParentRestarts")
+	delete(unused, "ParentVouches")
 	for _, name := range slices.Sorted(maps.Keys(unused)) {
 		t.Errorf("nothing uses the row %s", name)
 	}

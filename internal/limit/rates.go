@@ -116,6 +116,8 @@ var (
 	// An honest exporter asks at most ten times a second.
 	Samples = rate.Row{Name: "questions for samples", Process: "dispatcher", Key: "exporter", Burst: 40, PerSecond: 20, Refused: "killed"}
 
+	// ParentVouches is the parent's limit, too (privsep/vouch.go).
+	ParentVouches = rate.Row{Name: "users for whom the keeper vouches", Process: "parent", Key: "keeper", Burst: 1000, PerSecond: 100, Refused: "waits"}
 	// ParentRestarts is the parent's limit, too.
 	ParentRestarts = rate.Row{Name: "starts of dispatchers after the first", Process: "parent", Key: "dispatcher", Burst: 5, PerSecond: 1. / 10, Refused: "waits"}
 )
@@ -149,6 +151,6 @@ var Rates = []rate.Row{
 	UserRequests, AuditBytes, OutputBytes, Frames, OffenceReports, RejectedCredentials, JobBytes,
 	WorkerDials, WorkerDialRetries, WorkerStages, WorkerOffences, WorkerCounts, LogBytes,
 	Intents, IntentRetries, KeeperWork, ResolverMisses, ResolverQuestions,
-	ServiceReports, AuditLogChecks, Samples, ParentRestarts,
+	ServiceReports, AuditLogChecks, Samples, ParentVouches, ParentRestarts,
 	RequestLines, RefusalLines, ClientLines, OffenceLines, EventLines,
 }
