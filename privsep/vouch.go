@@ -58,7 +58,7 @@ func (m *monitor) receiveVouches(keeper *spawn.Child, channel *ipc.Channel) {
 		switch v := r.Message.(type) {
 		case nil:
 		case *ipc.Vouch:
-			time.Sleep(limit.Charge(time.Now(), 1+float64(len(v.Groups))/100)) // a keeper that vouches too often waits
+			time.Sleep(limit.Charge(time.Now(), 1+float64(len(v.Groups))/100))              // a keeper that vouches too often waits
 			m.postAndWait(func() { _ = channel.TrySend(&ipc.Vouched{Client: m.vouch(v)}) }) // a keeper that does not read gets no answer
 		default:
 			err = ipc.Unhandled(v)

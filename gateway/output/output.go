@@ -18,7 +18,10 @@
 package output
 
 import (
+	"fmt"
 	"log/slog"
+	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -55,8 +58,13 @@ const maxPending = 48
 // dispatcher starts another one when it is needed.
 const restLimit = time.Minute
 
+// ownGroups are the supplementary groups, for which the sandbox permits no question.
+var ownGroups, _ = unix.Getgroups()
+
 type reader struct {
-	rest *time.Timer // ends the process
+	rest   *time.Timer // ends the process
+	groups []int       // of the process; supplementary
+	warned sync.Once   // that there are none
 
 	parts, refused atomic.Uint64
 	pending        atomic.Int32
@@ -64,7 +72,7 @@ type reader struct {
 
 // newReader returns a reader that calls exit after a rest.
 func newReader(exit func(), rest time.Duration) *reader {
-	r := new(reader)
+	r := &reader{groups: ownGroups}
 	r.rest = time.AfterFunc(rest, func() {
 		if r.pending.Load() > 0 {
 			r.rest.Reset(rest)
@@ -111,6 +119,12 @@ func (r *reader) answer(c *service.Client, q *query.ReadOutput) {
 	go func() {
 		defer r.pending.Add(-1) // a worker that does not read its answers gets no more
 		part := read(q)
+		if part.State == query.OutputDenied && len(r.groups) == 0 {
+			part.State = query.OutputNoGroups
+			r.warned.Do(func() {
+				slog.Warn("file not read: this process has no supplementary groups", "uid", os.Getuid(), "because", fmt.Sprintf("the user has none, or more than %d", query.MaxGroups))
+			})
+		}
 		r.parts.Add(1)
 		if part.State != query.OutputRead {
 			r.refused.Add(1)

@@ -120,6 +120,17 @@ func TestUsers(t *testing.T) {
 		}
 	}
 
+	// The connections of this test have no supplementary groups.
+	secret := filepath.Join(u.Work, "secret")
+	harness.Must(t, os.Mkdir(secret, 0o700))
+	held := u.submit(t, as, "true", map[string]any{"hold": true, "standard_output": secret + "/o"})
+	if a := u.get(t, as, held+"/stdout"); a.Status != 403 || !strings.Contains(a.Text, "read without supplementary groups") {
+		t.Errorf("status %d: %s", a.Status, a.Text)
+	}
+	harness.Eventually(t, "the log says why", func() bool {
+		return strings.Contains(u.gateway.Logged(), "file not read: this process has no supplementary groups")
+	})
+
 	process := outputProcesses(u.gateway.PID(), alice.UID)
 	if len(process) != 1 {
 		t.Fatalf("processes %v", process)

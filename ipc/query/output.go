@@ -33,6 +33,7 @@ const (
 	OutputRead       OutputState = iota // the answer has the part
 	OutputMissing                       // there is no such file
 	OutputDenied                        // the user may not read it, or may not enter its directory
+	OutputNoGroups                      // like OutputDenied, and the process has no supplementary group that could permit it
 	OutputNotRegular                    // it is not a regular file, or the kernel makes it up (/proc, /sys)
 	OutputForeign                       // it belongs to another user
 	OutputUnsafe                        // a link of another user leads to it
@@ -41,7 +42,7 @@ const (
 
 // String returns the state's name in logs.
 func (s OutputState) String() string {
-	return ipc.Word(s, "read", "missing", "denied", "not a regular file", "of another user", "behind a link of another user", "failed")
+	return ipc.Word(s, "read", "missing", "denied", "denied without groups", "not a regular file", "of another user", "behind a link of another user", "failed")
 }
 
 // OutputPart answers the ReadOutput with the same ID.

@@ -307,6 +307,9 @@ func explainOutput(p *query.OutputPart) error {
 		return errs.New(errs.NotFound, "there is no such file on the gateway's machine")
 	case query.OutputDenied:
 		return errs.New(errs.Denied, "the user may not read the file, or not enter its directory")
+	case query.OutputNoGroups:
+		return errs.New(errs.Denied, "the user may not read the file, or not enter its directory").
+			WithHint("it is read without supplementary groups: the user has none, or more than the %d that a process of the gateway can have", query.MaxGroups)
 	case query.OutputNotRegular:
 		return errs.New(errs.Denied, "it is not a regular file, and no other file is read")
 	case query.OutputForeign:

@@ -133,6 +133,7 @@ func TestOutputIsRefused(t *testing.T) {
 	}{
 		{query.OutputMissing, 0, errs.NotFound, "no such file"},
 		{query.OutputDenied, 0, errs.Denied, "may not read"},
+		{query.OutputNoGroups, 0, errs.Denied, "may not read"},
 		{query.OutputNotRegular, 0, errs.Denied, "regular file"},
 		{query.OutputForeign, 0, errs.Denied, "another user"},
 		{query.OutputUnsafe, 0, errs.Denied, "link of another user"},
