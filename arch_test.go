@@ -38,7 +38,7 @@ const module = "schedrestd/"
 var floors = [][]string{
 	{"docs", "internal/asset", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/keystate", "internal/loglevel", "internal/origin", "internal/printable", "internal/programtest", "internal/release", "internal/setting", "internal/sockaddr", "internal/typo", "metric", "model"},
 	{"api/schema", "api/scope", "become", "gateway/endpoint", "gateway/worker/count", "gateway/worker/logger", "gateway/worker/stdio", "internal/completion", "internal/feature", "internal/guard", "internal/hmackey", "internal/http1", "internal/notify", "internal/penalty", "internal/rate", "internal/semaphore", "internal/sockdiag", "internal/socket", "internal/thread", "internal/zone", "ipc", "metric/cluster", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/payload", "rpc/sack", "rpc/tlsconn", "rpc/wire", "security", "web"},
-	{"auth/gatewaytoken", "gateway/confinement", "internal/limit", "security/self"},
+	{"auth/gatewaytoken", "auth/jose", "gateway/confinement", "internal/limit", "security/self"},
 	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "gateway/worker/http1server", "gateway/worker/http2server", "metric/table", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message", "rpc/serveruid"},
 	{"auth", "gateway/dispatcher/dial", "gateway/dispatcher/process", "handlers", "metric/label", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/confserver", "rpc/server"},
 	{"gateway/dispatcher/inetd", "gateway/dispatcher/service", "gateway/dispatcher/tokenfile", "gateway/worker/broker", "gateway/worker/clientconn", "gateway/worker/proxy", "rpc/confserver/confservertest", "rpc/confserver/request"},
@@ -66,8 +66,9 @@ var sameFloorImports = map[[2]string]string{
 // import. It contains only the packages for which the rules of floors are too
 // lenient.
 var allowedImports = map[string][]string{
-	"auth":                         {"api/scope", "auth/gatewaytoken", "internal/errs", "internal/guard", "internal/hmackey", "internal/limit", "internal/penalty", "internal/semaphore", "internal/setting"},
-	"auth/gatewaytoken":            {"api/scope"}, // linked into the keeper
+	"auth":                         {"api/scope", "auth/gatewaytoken", "auth/jose", "internal/errs", "internal/guard", "internal/hmackey", "internal/limit", "internal/penalty", "internal/semaphore", "internal/setting"},
+	"auth/gatewaytoken":            {"api/scope"},     // linked into the keeper
+	"auth/jose":                    {"internal/errs"}, // linked into the keeper
 	"become/subuid":                {"internal/errs", "internal/guard", "ipc"},
 	"conf":                         {"internal/errs", "internal/guard", "internal/typo"},
 	"gateway/auditor":              {"gateway/service", "internal/keystate", "internal/limit", "internal/rate", "ipc", "security", "security/self"}, // writes reports of workers
@@ -85,9 +86,9 @@ var allowedImports = map[string][]string{
 	"gateway/dispatcher/tokenfile": {"auth/gatewaytoken", "internal/errs", "internal/guard", "ipc"},
 	"gateway/endpoint":             {"become", "internal/errs", "internal/guard", "internal/socket", "ipc"},
 	"gateway/exporter":             {"gateway/service", "internal/limit", "internal/penalty", "internal/release", "internal/semaphore", "ipc", "metric", "metric/table", "security", "security/self"},
-	"gateway/fetcher":              {"conf", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/printable", "model", "rpc/confserver", "rpc/serveruid"},                                       // linked into schedrestd-config, which needs no client
-	"gateway/fetcher/confined":     {"conf", "gateway/fetcher", "rpc/confserver", "rpc/confserver/request", "rpc/tlsconn", "security", "security/self"},                                                                             // parses answers of a controller
-	"gateway/keeper":               {"api/scope", "auth/gatewaytoken", "become", "gateway/service", "internal/hmackey", "internal/limit", "internal/rate", "internal/semaphore", "ipc", "rpc/payload", "security", "security/self"}, // holds keys
+	"gateway/fetcher":              {"conf", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/printable", "model", "rpc/confserver", "rpc/serveruid"},                                                    // linked into schedrestd-config, which needs no client
+	"gateway/fetcher/confined":     {"conf", "gateway/fetcher", "rpc/confserver", "rpc/confserver/request", "rpc/tlsconn", "security", "security/self"},                                                                                          // parses answers of a controller
+	"gateway/keeper":               {"api/scope", "auth/gatewaytoken", "auth/jose", "become", "gateway/service", "internal/hmackey", "internal/limit", "internal/rate", "internal/semaphore", "ipc", "rpc/payload", "security", "security/self"}, // holds keys
 	"gateway/plan":                 {"api/scope", "become", "become/subuid", "conf", "gateway/endpoint", "gateway/fetcher", "internal/completion", "internal/errs", "internal/excerpt", "internal/feature", "internal/guard", "internal/loglevel", "internal/release", "internal/typo", "internal/zone", "ipc", "rpc/confserver", "rpc/munge", "rpc/tlsconn", "security/self"},
 	"gateway/proof":                {"gateway/confinement", "internal/errs", "internal/limit", "ipc", "security", "security/self"}, // runs with the rights of a worker
 	"gateway/output":               {"gateway/service", "ipc", "security", "security/self"},
@@ -100,7 +101,7 @@ var allowedImports = map[string][]string{
 	"gateway/worker/conns":         {"gateway/worker/clientconn", "gateway/worker/count", "internal/limit", "internal/penalty", "internal/rate", "ipc"},
 	"gateway/worker/count":         {},
 	"gateway/worker/http2server":   {"internal/limit", "internal/rate"},
-	"gateway/worker/keys":          {"auth", "auth/gatewaytoken", "gateway/worker/broker", "internal/errs", "ipc"},
+	"gateway/worker/keys":          {"auth", "auth/gatewaytoken", "auth/jose", "gateway/worker/broker", "internal/errs", "ipc"},
 	"gateway/worker/limiter":       {"auth", "gateway/worker/conns", "gateway/worker/count", "gateway/worker/proxy", "handlers", "internal/errs", "internal/limit", "internal/rate", "internal/semaphore", "ipc"},
 	"gateway/worker/logger":        {},
 	"gateway/worker/proxy":         {"auth", "internal/penalty", "ipc"},

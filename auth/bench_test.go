@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"schedrestd/auth/jose"
 )
 
 func BenchmarkVerifyHS256(b *testing.B) {
@@ -35,7 +37,7 @@ func BenchmarkVerifyRS256(b *testing.B) {
 // has no kid, so all keys are tried, and the set has the maximum number of
 // keys.
 func BenchmarkRefuseRS256(b *testing.B) {
-	keys := make([]string, maxKeys)
+	keys := make([]string, jose.MaxKeys)
 	for i := range keys {
 		keys[i] = jwk(&providerKey().PublicKey, ``)
 	}

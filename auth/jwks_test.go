@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"schedrestd/auth/jose"
 	"schedrestd/internal/errs"
 )
 
@@ -76,11 +77,14 @@ func odd(bits uint) *big.Int {
 	return n.Add(n, big.NewInt(1))
 }
 
-// rocaLike returns a 2048-bit modulus that roca reports as vulnerable.
+// rocaLike returns a 2048-bit modulus that has the ROCA vulnerability modulo each of
+// the small primes.
 func rocaLike() *big.Int {
 	product := big.NewInt(2)
-	for _, p := range rocaPrimes {
-		product.Mul(product, big.NewInt(p))
+	for p := int64(3); p < 170; p += 2 {
+		if n := big.NewInt(p); n.ProbablyPrime(0) {
+			product.Mul(product, n)
+		}
 	}
 	n := new(big.Int).Exp(big.NewInt(65537), big.NewInt(1234567), product)
 	return n.Add(n, product.Lsh(product, 2048-uint(product.BitLen())))
@@ -117,7 +121,7 @@ func TestKeySetAccepted(t *testing.T) {
 		{"certificates that are none", keySet(jwk(public, `,"x5c":"?","x5t":7,"x5u":{"a":[]}`)), `kid ""`},
 		{"zeros in front, padding behind", keySet(`{"kty":"RSA","n":"` + base64.URLEncoding.EncodeToString(append([]byte{0}, public.N.Bytes()...)) + `","e":"AAEAAQ=="}`), `kid ""`},
 		{"two keys of one kid", keySet(jwk(&otherKey().PublicKey, `,"kid":"a"`), jwk(public, `,"kid":"a"`)), `kid "a", "a"`},
-		{"the most", keySet(strings.Split(strings.Repeat("|"+jwk(public, `,"kid":"a"`), maxKeys)[1:], "|")...), `kid "a"` + strings.Repeat(`, "a"`, maxKeys-1)},
+		{"the most", keySet(strings.Split(strings.Repeat("|"+jwk(public, `,"kid":"a"`), jose.MaxKeys)[1:], "|")...), `kid "a"` + strings.Repeat(`, "a"`, jose.MaxKeys-1)},
 		{"members beside keys", `{"keys":[` + jwk(public, ``) + `],"d":"x","version":1}`, `kid ""`},
 		{"a very long kid", keySet(jwk(public, `,"kid":"`+strings.Repeat("k\\n", 100)+`"`)), `kid "` + strings.Repeat(`k\n`, 30) + `"`},
 	}
@@ -153,7 +157,7 @@ func refusedSets() []struct{ name, set, why string } {
 		{"no keys", keySet(), "no RSA key for RS256 signatures"},
 		{"keys is null", `{"keys":null}`, "no RSA key for RS256 signatures"},
 		{"none of use", keySet(ec, ec, jwk(public, `,"use":"enc"`)), "no RSA key for RS256 signatures; 2 ignored: kty is not RSA; 1 ignored: use is not sig"},
-		{"too many", keySet(strings.Split(strings.Repeat("|"+good, maxKeys+1)[1:], "|")...), "33 RS256 keys; at most 32"},
+		{"too many", keySet(strings.Split(strings.Repeat("|"+good, jose.MaxKeys+1)[1:], "|")...), "33 RS256 keys; at most 32"},
 		{"a key that is no object", keySet(good, `"x"`), "key 2: not a JSON object"},
 		{"a key that is null", keySet(good, `null`), "key 2: not a JSON object"},
 		{"a member twice", keySet(`{"kty":"RSA","kty":"EC"}`), "key 1: duplicate member"},
@@ -185,7 +189,7 @@ func refusedSets() []struct{ name, set, why string } {
 		{"key_ops of another type", keySet(jwk(public, `,"key_ops":"verify"`)), "key_ops is not a list"},
 		{"kid of another type", keySet(jwk(public, `,"kid":7`)), "kid is not a string"},
 	}
-	for _, name := range secretMembers {
+	for _, name := range []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"} {
 		sets = append(sets, struct{ name, set, why string }{"with " + name, keySet(good, jwk(public, `,"`+name+`":"c2VjcmV0"`)), "key 2: contains " + name})
 	}
 	return sets
@@ -221,8 +225,8 @@ func TestLoadKeySet(t *testing.T) {
 		{"readable by all users", good, 0o644, "", ""},
 		{"its group may write it", good, 0o664, "", ""},
 		{"others may write it", good, 0o646, "mode 0646 lets other users write it", "chmod o-w "},
-		{"the longest", good + strings.Repeat(" ", MaxKeySet-len(good)), 0o644, "", ""},
-		{"too long", good + strings.Repeat(" ", MaxKeySet-len(good)+1), 0o644, "longer than", "curl --fail --output "},
+		{"the longest", good + strings.Repeat(" ", jose.MaxKeySet-len(good)), 0o644, "", ""},
+		{"too long", good + strings.Repeat(" ", jose.MaxKeySet-len(good)+1), 0o644, "longer than", "curl --fail --output "},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "it's a set")
@@ -319,17 +323,17 @@ func FuzzKeySet(f *testing.F) {
 			}
 			return
 		}
-		if !json.Valid(text) || set.Len() < 1 || set.Len() > maxKeys {
+		if !json.Valid(text) || set.Len() < 1 || set.Len() > jose.MaxKeys {
 			t.Errorf("accepted %d keys", set.Len())
 		}
 		hasProviderKey, copies := false, []string{}
-		for _, key := range set.keys {
-			n, e := key.public.N, key.public.E
+		for _, key := range set.Keys() {
+			n, e := key.N, key.E
 			if bits := n.BitLen(); bits < 2048 || bits > 8192 || n.Bit(0) == 0 || e < 3 || e%2 == 0 || e > 1<<31-1 {
 				t.Errorf("accepted n of %d bits, e %d", bits, e)
 			}
-			hasProviderKey = hasProviderKey || public.Equal(key.public)
-			copies = append(copies, jwk(key.public, ``))
+			hasProviderKey = hasProviderKey || public.Equal(key)
+			copies = append(copies, jwk(key, ``))
 		}
 		// The set must verify the provider's signature if and only if it
 		// contains the provider's key. The same must be true of a copy, which

@@ -1,10 +1,11 @@
 package auth
 
 import (
-	"errors"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"schedrestd/auth/jose"
 )
 
 // Verifier verifies tokens. The daemons use it for every token, even if the
@@ -37,8 +38,8 @@ func (v Verifier) Verify(token string) (Claims, error) {
 }
 
 var (
-	errNoKey     = errors.New("no key for its alg")
-	errSignature = errors.New("wrong signature")
+	errNoKey     = jose.ErrNoKey
+	errSignature = jose.ErrSignature
 )
 
 // verifySignature checks the signature of p.

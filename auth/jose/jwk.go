@@ -1,4 +1,4 @@
-package auth
+package jose
 
 import (
 	"crypto/rsa"
@@ -15,7 +15,7 @@ import (
 // Limits on the size of an RSA key, in bits. RFC 7518 3.3 requires at least
 // 2048. With more than 8192 bits, verifying forged tokens would cost too much.
 const (
-	minRSA = 2048
+	MinRSA = 2048
 	maxRSA = 8192
 )
 
@@ -38,7 +38,7 @@ var secretMembers = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"
 // be used here, unusable contains the reason. A member with the value null is
 // treated as absent, because some providers write all members for every key.
 func parseKey(data []byte) (key rsaKey, unusable string, err error) {
-	o, err := parseObject(data)
+	o, err := ParseObject(data)
 	if err != nil {
 		return key, "", err
 	}
@@ -51,7 +51,7 @@ func parseKey(data []byte) (key rsaKey, unusable string, err error) {
 	if unusable, err = o.unusableReason(); unusable != "" || err != nil {
 		return key, unusable, err
 	}
-	if key.id, _, err = o.text("kid"); err != nil {
+	if key.id, _, err = o.Text("kid"); err != nil {
 		return key, "", errors.New("kid is not a string")
 	}
 	key.public, err = o.rsa()
@@ -60,9 +60,9 @@ func parseKey(data []byte) (key rsaKey, unusable string, err error) {
 
 // unusableReason returns the reason why a key can't verify RS256 signatures, or
 // "" if it can.
-func (o object) unusableReason() (reason string, err error) {
-	for _, member := range []struct{ name, want string }{{"kty", "RSA"}, {"use", "sig"}, {"alg", rs256}} {
-		value, ok, err := o.text(member.name)
+func (o Object) unusableReason() (reason string, err error) {
+	for _, member := range []struct{ name, want string }{{"kty", "RSA"}, {"use", "sig"}, {"alg", "RS256"}} {
+		value, ok, err := o.Text(member.name)
 		switch {
 		case err != nil:
 			return "", fmt.Errorf("%s is not a string", member.name)
@@ -83,7 +83,7 @@ func (o object) unusableReason() (reason string, err error) {
 }
 
 // rsa returns the public key that consists of the members n and e.
-func (o object) rsa() (*rsa.PublicKey, error) {
+func (o Object) rsa() (*rsa.PublicKey, error) {
 	n, err := o.number("n")
 	if err != nil {
 		return nil, err
@@ -94,8 +94,8 @@ func (o object) rsa() (*rsa.PublicKey, error) {
 	}
 	bits := n.BitLen()
 	switch {
-	case bits < minRSA || bits > maxRSA:
-		return nil, fmt.Errorf("RSA key has %d bits; must have %d to %d", bits, minRSA, maxRSA)
+	case bits < MinRSA || bits > maxRSA:
+		return nil, fmt.Errorf("RSA key has %d bits; must have %d to %d", bits, MinRSA, maxRSA)
 	case n.Bit(0) == 0:
 		return nil, errors.New("n is even")
 	case e.BitLen() > 31 || e.Int64() < 3 || e.Bit(0) == 0:
@@ -109,8 +109,8 @@ func (o object) rsa() (*rsa.PublicKey, error) {
 // number parses the named member, which contains a big-endian whole number in
 // base64url. It accepts leading zero bytes and padding, which some providers
 // write. This is harmless, because no check compares the text of public keys.
-func (o object) number(name string) (*big.Int, error) {
-	text, ok, err := o.text(name)
+func (o Object) number(name string) (*big.Int, error) {
+	text, ok, err := o.Text(name)
 	if !ok || err != nil {
 		return nil, fmt.Errorf("%s is not a string", name)
 	}

@@ -1,4 +1,4 @@
-package auth
+package jose
 
 import (
 	"bytes"
@@ -11,15 +11,15 @@ import (
 	"unicode/utf8"
 )
 
-// object is a JSON object with unparsed members.
-type object map[string]json.RawMessage
+// Object is a JSON object with unparsed members.
+type Object map[string]json.RawMessage
 
-// parseObject parses data that consists of one JSON object. It refuses an
+// ParseObject parses data that consists of one JSON object. It refuses an
 // object in which a name occurs twice (after unescaping). Parsers disagree
 // about which of the two values to use, but the gateway and the daemon must use
-// the same one. Unlike encoding/json, parseObject distinguishes names that
+// the same one. Unlike encoding/json, ParseObject distinguishes names that
 // differ only in case.
-func parseObject(data []byte) (object, error) {
+func ParseObject(data []byte) (Object, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("not UTF-8")
 	}
@@ -27,7 +27,7 @@ func parseObject(data []byte) (object, error) {
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return nil, errors.New("not a JSON object")
 	}
-	o := object{}
+	o := Object{}
 	for d.More() {
 		t, err := d.Token()
 		if err != nil {
@@ -55,9 +55,9 @@ func parseObject(data []byte) (object, error) {
 	return o, nil
 }
 
-// text returns the string value of the named member. ok is false if there is no
+// Text returns the string value of the named member. ok is false if there is no
 // such member.
-func (o object) text(name string) (value string, ok bool, err error) {
+func (o Object) Text(name string) (value string, ok bool, err error) {
 	raw, ok := o[name]
 	if !ok {
 		return "", false, nil
@@ -68,11 +68,11 @@ func (o object) text(name string) (value string, ok bool, err error) {
 	return value, true, json.Unmarshal(raw, &value)
 }
 
-// seconds returns the value of the named member, as Unix time. ok is false if
-// there is no such member. RFC 7519 allows any number. seconds accepts only
+// Seconds returns the value of the named member, as Unix time. ok is false if
+// there is no such member. RFC 7519 allows any number. Seconds accepts only
 // whole numbers from 0 to the end of the year 9999, because parsers disagree
 // about other numbers, such as 1e400.
-func (o object) seconds(name string) (value int64, ok bool, err error) {
+func (o Object) Seconds(name string) (value int64, ok bool, err error) {
 	raw, ok := o[name]
 	if !ok {
 		return 0, false, nil

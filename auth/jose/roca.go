@@ -1,4 +1,4 @@
-package auth
+package jose
 
 import "math/big"
 

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"schedrestd/auth"
+	"schedrestd/auth/jose"
 	"schedrestd/gateway/worker/broker"
 )
 
@@ -82,7 +83,7 @@ func (k *Keys) Connect(fd int) error {
 // gets no connections. The gateway then keeps the previous generation, or does
 // not start.
 func (k *Keys) loadTokenKeys(f *os.File, followed bool) error {
-	data, err := io.ReadAll(io.NewSectionReader(f, 0, auth.MaxKeySet))
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, jose.MaxKeySet))
 	if err != nil || len(data) == 0 { // no keys
 		return err
 	}
