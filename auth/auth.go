@@ -143,11 +143,11 @@ func (c Credential) tokenProof() (*proof, error) {
 	return p.proof(hashOf(c.Token)), nil
 }
 
-// HS256 returns what the signature of c's token covers, and whether it is that of a
-// gateway token. If ok is false, c has no token, or one that another key has signed.
-func (c Credential) HS256() (s Signature, gateway, ok bool) {
+// Signature returns the signature of c's token, and whether it is that of a gateway
+// token. If ok is false, c has no token.
+func (c Credential) Signature() (s Signature, gateway, ok bool) {
 	p, err := c.tokenProof()
-	if c.Local || err != nil || p.alg != hs256 {
+	if c.Local || err != nil {
 		return s, false, false
 	}
 	return p.Signature, p.gateway, true

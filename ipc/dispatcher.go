@@ -71,9 +71,7 @@ type BuildGeneration struct {
 	Resolver bool // the generation has a resolver
 }
 
-func (b *BuildGeneration) Walk(w *Walker) {
-	w.Fields(&b.ID, &b.Keeper, &b.Audit, &b.Resolver)
-}
+func (b *BuildGeneration) Walk(w *Walker) { w.Fields(&b.ID, &b.Keeper, &b.Audit, &b.Resolver) }
 
 // SubuidRanges carries subordinate uids for the generation of workers that
 // BuildGeneration announced.

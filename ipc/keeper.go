@@ -1,23 +1,29 @@
 package ipc
 
-// SecretKeys passes secret keys and certificates to a keeper, as four open
+// SecretKeys passes secret keys and certificates to a keeper, as five open
 // files in this order:
 //
 //   - a private key, in PEM
 //   - the certificates of that key, in PEM
 //   - the certificate authorities of clients, in PEM
 //   - the key for HS256 tokens, as raw bytes
+//   - the key set of RS256 tokens
 //
 // An empty file means that there is no such key or certificate.
 type SecretKeys struct {
-	TLS     bool // there is a private key with certificates
-	TLS12   bool // the key may also sign TLS 1.2 handshakes
-	Token   bool // there is a token key
-	Current bool // no newer token key exists: a token that does not match this key is forged
-	Stamps  bool // gateway tokens are not exchanged, but the keeper decides about each message
+	TLS        bool   // there is a private key with certificates
+	TLS12      bool   // the key may also sign TLS 1.2 handshakes
+	Token      bool   // there is a token key
+	Current    bool   // no newer token key exists: a token that does not match this key is forged
+	UserClaims string // see Tokens
+	Stamps     bool   // gateway tokens are not exchanged, but the keeper decides about each message
 }
 
-func (s *SecretKeys) Walk(w *Walker) { w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.Current, &s.Stamps) }
+func (s *SecretKeys) Walk(w *Walker) {
+	w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.Current)
+	w.Text(maxPath, &s.UserClaims)
+	w.Fields(&s.Stamps)
+}
 
 // KeeperChannels gives the keeper its ends of two channels: to the parent, and to the
 // resolver. The dispatcher has no part in them: it must choose neither as whom a

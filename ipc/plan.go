@@ -210,6 +210,7 @@ type TLS struct {
 type Tokens struct {
 	Key          string // path of the key of HS256 tokens, for the keeper; "": none
 	JWKS         string // path of the key set of RS256 tokens, for the workers; "": none
+	UserClaims   string // claims that may name the user of an RS256 token, separated by commas, if the keeper gets the key set, too
 	ShareCommand string // the command that makes Key readable for SchedUser, and for root if possible, but for no worker
 	RootCanRead  bool   // after ShareCommand has run, root without capabilities can read Key
 }
@@ -217,7 +218,7 @@ type Tokens struct {
 func (s *Secrets) Walk(w *Walker) {
 	w.Text(maxPath, &s.TLS.Certificate, &s.TLS.Key, &s.TLS.ClientCA)
 	w.Fields(&s.TLS.TLS12)
-	w.Text(maxPath, &s.Tokens.Key, &s.Tokens.JWKS, &s.Tokens.ShareCommand)
+	w.Text(maxPath, &s.Tokens.Key, &s.Tokens.JWKS, &s.Tokens.UserClaims, &s.Tokens.ShareCommand)
 	w.Fields(&s.Tokens.RootCanRead)
 }
 

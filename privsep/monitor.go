@@ -259,9 +259,7 @@ func (m *monitor) ping() {
 // send sends the dispatcher a message. If the dispatcher has already exited,
 // send does nothing. If the message can't be sent for another reason, for
 // example because the configuration is too long, send kills the dispatcher.
-func (m *monitor) send(msg ipc.Message, fds ...int) {
-	m.sendTo(m.dispatcher, msg, fds...)
-}
+func (m *monitor) send(msg ipc.Message, fds ...int) { m.sendTo(m.dispatcher, msg, fds...) }
 
 // sendTo sends a message to d if d is still the dispatcher. If the message
 // waits too long, sendTo kills d. Without this time limit, a dispatcher that

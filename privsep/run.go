@@ -201,10 +201,7 @@ func (m *monitor) close() {
 // Without root the parent keeps no capability. If a unit granted it
 // CAP_NET_BIND_SERVICE, the parent has already used it.
 func dropCapabilities(service identity.Service) error {
-	var keep security.Capabilities
-	if service.Root {
-		keep = spawn.ServeCapabilities
-	}
+	keep := map[bool]security.Capabilities{true: spawn.ServeCapabilities}[service.Root]
 	kept, err := security.KeepCapabilities(keep, spawn.SetIDCapabilities)
 	if err != nil {
 		return err

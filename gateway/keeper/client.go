@@ -53,7 +53,11 @@ func (c *client) handle(m ipc.Message) (handled bool, err error) {
 		c.exchange(msg)
 		return true, nil
 	case *query.VouchFor:
-		c.throttle(exchangeCost)
+		cost := float64(exchangeCost)
+		if len(msg.RSA) > 0 {
+			cost += c.keeper.provider.Load().cost()
+		}
+		c.throttle(cost)
 		c.inBackground(func() ipc.Message { return c.keeper.vouchFor(c, msg, time.Now()) }, func() ipc.Message { return &query.VouchedFor{ID: msg.ID} })
 		return true, nil
 	case *query.StampPart:

@@ -10,6 +10,8 @@ const (
 	signRSACost = 25 // 0.5 ms with 2048 bits; eight times as long with twice as many bits
 	verifyCost  = 1
 
+	verifyRSACost = 6 // 0.12 ms with 2048 bits; four times as long with twice as many bits
+
 	exchangeCost = 3
 
 	stampPartCost = 1 // to hash 24 KiB

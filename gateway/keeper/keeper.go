@@ -17,8 +17,9 @@ type keeper struct {
 	dispatcher *ipc.Channel
 	counts     counters
 
-	pair  atomic.Pointer[pair]     // nil for none
-	token atomic.Pointer[tokenKey] // nil for none
+	pair     atomic.Pointer[pair]     // nil for none
+	token    atomic.Pointer[tokenKey] // nil for none
+	provider atomic.Pointer[provider] // nil for none
 
 	register atomic.Pointer[register] // nil: gateway tokens are refused
 	members  *members
@@ -102,5 +103,6 @@ func (k *keeper) loadKeys(m *ipc.SecretKeys, fds []int) *ipc.KeysResult {
 	k.pair.Store(p)
 	k.token.Store(token)
 	k.stamps.Store(m.Stamps)
+	k.provider.Store(readProvider(files[4], m.UserClaims))
 	return &ipc.KeysResult{OK: true, Token: token != nil}
 }

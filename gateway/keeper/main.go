@@ -14,9 +14,9 @@
 // For a gateway token of a portal, which acts for the members of a group, the keeper
 // asks the resolver about the user (member.go), on a channel that the parent makes.
 //
-// The keeper opens no file by name, uses no network, and parses only PEM,
-// tokens that the key has signed, the protocol's messages and the messages to sign. It exits when its channel to
-// the dispatcher closes.
+// The keeper opens no file by name, uses no network, and parses only PEM, the key set of
+// RS256 tokens, tokens that a key has signed, the protocol's messages and the messages to
+// sign. It exits when its channel to the dispatcher closes.
 package keeper
 
 import (

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"schedrestd/api/scope"
 	"schedrestd/auth/gatewaytoken"
+	"schedrestd/auth/jose"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 )
@@ -152,7 +152,7 @@ func (k *keeper) vouchFor(c *client, q *query.VouchFor, now time.Time) *query.Vo
 			func(s scope.Set) bool { return s.Permit(scope.ComputeRead) })
 	} else {
 		var name string
-		if name, answer.Verdict = k.slurmUserOf(q, now); answer.Verdict == query.Genuine {
+		if name, answer.Verdict = k.tokenUserOf(q, now); answer.Verdict == query.Genuine {
 			user = k.members.ask(c, &query.AskMember{User: name, Groups: true})
 			switch {
 			case !user.Available:
@@ -171,46 +171,50 @@ func (k *keeper) vouchFor(c *client, q *query.VouchFor, now time.Time) *query.Vo
 	return answer
 }
 
-// slurmUserOf returns the user of one of Slurm's tokens. Only what the key has signed is
-// parsed. The claim sun must name the user: Slurm prefers it to all others, and it has
-// one meaning in all releases.
-func (k *keeper) slurmUserOf(q *query.VouchFor, now time.Time) (user string, verdict query.Verdict) {
-	key := k.token.Load()
-	if key == nil {
+// tokenUserOf returns the user of a token that is no gateway token. Only what a key has signed
+// is parsed.
+func (k *keeper) tokenUserOf(q *query.VouchFor, now time.Time) (user string, verdict query.Verdict) {
+	claims := []string{"sun"} // Slurm prefers it to all others, and it has one meaning in all releases
+	if len(q.RSA) > 0 {
+		p := k.provider.Load()
+		if !p.verifies(q.Signed, q.RSA) {
+			return "", query.Outdated
+		}
+		claims = p.claims
+	} else if key := k.token.Load(); key == nil {
 		return "", query.NoVerdict
-	}
-	if verdict = key.verifyWith(key.secret, q.Signed, q.MAC); verdict != query.Genuine {
+	} else if verdict = key.verifyWith(key.secret, q.Signed, q.MAC); verdict != query.Genuine {
 		return "", verdict
 	}
-	user, err := slurmUser(q.Signed, now)
-	if err != nil {
-		return "", query.Forged
-	}
-	if q.ActAs != "" && q.ActAs != user {
+	user, verdict = tokenUser(q.Signed, claims, now)
+	if verdict == query.Genuine && q.ActAs != "" && q.ActAs != user {
 		return "", query.NotForUser // only a daemon decides whether the token acts for others
 	}
-	return user, query.Genuine
+	return user, verdict
 }
 
-var errClaims = errors.New("not the claims of a token that is valid now and names its user")
-
-// slurmUser returns the user of a signed token of Slurm that has not expired.
-func slurmUser(signed []byte, now time.Time) (user string, err error) {
+// tokenUser returns the user of a signed token that has not expired. The first of the
+// claims that it has must contain a name.
+func tokenUser(signed []byte, claims []string, now time.Time) (user string, verdict query.Verdict) {
 	_, encoded, _ := strings.Cut(string(signed), ".")
 	text, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
 	if err != nil {
-		return "", err
+		return "", query.Forged
 	}
-	var claims map[string]json.RawMessage // a struct would also take members whose names differ in case
-	if err := json.Unmarshal(text, &claims); err != nil {
-		return "", err
-	}
+	o, err := jose.ParseObject(text)
 	var expires float64
-	if json.Unmarshal(claims["sun"], &user) != nil || json.Unmarshal(claims["exp"], &expires) != nil || float64(now.Unix()) >= expires {
-		return "", errClaims
+	if err != nil || json.Unmarshal(o["exp"], &expires) != nil || float64(now.Unix()) >= expires {
+		return "", query.Forged
 	}
-	if !gatewaytoken.IsUser(user) || strings.Trim(user, "0123456789") == "" { // the daemons take digits for a uid
-		return "", errClaims
+	for _, claim := range claims {
+		user, ok, err := o.Text(claim)
+		switch {
+		case !ok:
+			continue
+		case err != nil || !gatewaytoken.IsUser(user) || strings.Trim(user, "0123456789") == "": // the daemons take digits for a uid
+			return "", query.NotForUser
+		}
+		return user, query.Genuine
 	}
-	return user, nil
+	return "", query.NotForUser
 }

@@ -1,11 +1,15 @@
 package keeper
 
 import (
+	"crypto"
 	"crypto/hmac"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -119,14 +123,14 @@ func TestVouching(t *testing.T) {
 		{"no end", "", claims(`{"sun":"alice"}`), "", false, query.Forged, 0},
 		{"an end that is a text", "", claims(`{"exp":"%d","sun":"alice"}`, exp(time.Hour)), "", false, query.Forged, 0},
 		{"a fraction of a second", "", claims(`{"exp":%d.5,"sun":"alice"}`, exp(time.Hour)), "", false, query.Genuine, 1000},
-		{"no user", "", claims(`{"exp":%d}`, exp(time.Hour)), "", false, query.Forged, 0},
-		{"only the claim username", "", claims(`{"exp":%d,"username":"alice"}`, exp(time.Hour)), "", false, query.Forged, 0},
-		{"a claim in capitals", "", claims(`{"exp":%d,"SUN":"alice"}`, exp(time.Hour)), "", false, query.Forged, 0},
+		{"no user", "", claims(`{"exp":%d}`, exp(time.Hour)), "", false, query.NotForUser, 0},
+		{"only the claim username", "", claims(`{"exp":%d,"username":"alice"}`, exp(time.Hour)), "", false, query.NotForUser, 0},
+		{"a claim in capitals", "", claims(`{"exp":%d,"SUN":"alice"}`, exp(time.Hour)), "", false, query.NotForUser, 0},
 		{"a second claim in capitals", "", claims(`{"exp":%d,"sun":"alice","Sun":"bob"}`, exp(time.Hour)), "", false, query.Genuine, 1000},
-		{"a uid for a name", "", claims(`{"exp":%d,"sun":"1001"}`, exp(time.Hour)), "", false, query.Forged, 0},
-		{"a number for a name", "", claims(`{"exp":%d,"sun":1001}`, exp(time.Hour)), "", false, query.Forged, 0},
-		{"an empty name", "", claims(`{"exp":%d,"sun":""}`, exp(time.Hour)), "", false, query.Forged, 0},
-		{"a path for a name", "", claims(`{"exp":%d,"sun":"../alice"}`, exp(time.Hour)), "", false, query.Forged, 0},
+		{"a uid for a name", "", claims(`{"exp":%d,"sun":"1001"}`, exp(time.Hour)), "", false, query.NotForUser, 0},
+		{"a number for a name", "", claims(`{"exp":%d,"sun":1001}`, exp(time.Hour)), "", false, query.NotForUser, 0},
+		{"an empty name", "", claims(`{"exp":%d,"sun":""}`, exp(time.Hour)), "", false, query.NotForUser, 0},
+		{"a path for a name", "", claims(`{"exp":%d,"sun":"../alice"}`, exp(time.Hour)), "", false, query.NotForUser, 0},
 		{"an unknown user", "", claims(`{"exp":%d,"sun":"zoe"}`, exp(time.Hour)), "", false, query.NotForUser, 0},
 		{"a user whom the parent refuses", "", claims(`{"exp":%d,"sun":"games"}`, exp(time.Hour)), "", false, query.Genuine, 0},
 		{"no payload", "", slurmToken(""), "", false, query.Forged, 0},
@@ -160,6 +164,61 @@ func TestVouching(t *testing.T) {
 			t.Errorf("%s: vouched for %+v", tt.name, told)
 		}
 	}
+}
+
+// TestVouchingForProviders checks for whose tokens of an identity provider the keeper
+// vouches.
+func TestVouchingForProviders(t *testing.T) {
+	provider, stranger := newRSA(t), newRSA(t)
+	encode := base64.RawURLEncoding.EncodeToString
+	set := fmt.Sprintf(`{"keys":[{"kty":"EC"},{"kty":"RSA","kid":"a","n":"%s","e":"AQAB"}]}`, encode(provider.N.Bytes()))
+	const claims = "sun,username,preferred_username"
+	exp := gatewayNow.Add(time.Hour).Unix()
+	for _, tt := range []struct {
+		name, set, claims string
+		key               *rsa.PrivateKey
+		payload, actAs    string
+		want              query.Verdict
+		uid               uint32
+	}{
+		{"the configured claim", set, claims, provider, `"preferred_username":"alice"`, "", query.Genuine, 1000},
+		{"the first claim", set, claims, provider, `"preferred_username":"alice","username":"alice","sun":"bob"`, "", query.Genuine, 1001},
+		{"a first claim that is no name", set, claims, provider, `"preferred_username":"alice","sun":null`, "", query.NotForUser, 0},
+		{"another claim", set, claims, provider, `"name":"alice"`, "", query.NotForUser, 0},
+		{"the configured claim, which is not configured", set, "sun,username", provider, `"preferred_username":"alice"`, "", query.NotForUser, 0},
+		{"a claim twice", set, claims, provider, `"sun":"alice","sun":"bob"`, "", query.Forged, 0},
+		{"expired", set, claims, provider, `"sun":"alice","exp":1`, "", query.Forged, 0},
+		{"as another user", set, claims, provider, `"sun":"alice"`, "bob", query.NotForUser, 0},
+		{"another key", set, claims, stranger, `"sun":"alice"`, "", query.Outdated, 0},
+		{"no key set", "", claims, provider, `"sun":"alice"`, "", query.Outdated, 0},
+		{"a key set that is none", "{}", claims, provider, `"sun":"alice"`, "", query.Outdated, 0},
+		{"no claims: no output is read", set, "", provider, `"sun":"alice"`, "", query.Outdated, 0},
+	} {
+		k := newKeeper(nil)
+		connectUsers(t, k)
+		p := connectParent(t, k)
+		if a := sendKeys(t, k, ipc.SecretKeys{UserClaims: tt.claims}, "", "", "", "", tt.set); !a.OK || a.Token {
+			t.Fatalf("%s: %+v", tt.name, a)
+		}
+		if !strings.Contains(tt.payload, "exp") {
+			tt.payload += fmt.Sprintf(`,"exp":%d`, exp)
+		}
+		signed := encode([]byte(`{"alg":"RS256","kid":"a"}`)) + "." + encode([]byte("{"+tt.payload+"}"))
+		digest := sha256.Sum256([]byte(signed))
+		signature, err := rsa.SignPKCS1v15(nil, tt.key, crypto.SHA256, digest[:])
+		must(t, err)
+		a := k.vouchFor(&client{Client: new(service.Client)}, &query.VouchFor{Signed: []byte(signed), RSA: signature, ActAs: tt.actAs}, gatewayNow)
+		if a.Verdict != tt.want || (a.Client != 0) != (tt.uid != 0) || tt.uid != 0 && a.UID != tt.uid || len(p.list()) != map[bool]int{true: 1}[tt.uid != 0] {
+			t.Errorf("%s: %+v, vouched for %+v", tt.name, a, p.list())
+		}
+	}
+}
+
+func newRSA(t *testing.T) *rsa.PrivateKey {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	must(t, err)
+	return key
 }
 
 // TestVouchAgain checks how often the keeper vouches for a user, and what happens if the

@@ -44,7 +44,7 @@ func TestBecomeUserIsRefused(t *testing.T) {
 func TestOutputIsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		root, become, tokens, jwt bool
-		key                       string
+		key, set                  string
 		want                      string
 	}{
 		{root: true, want: "needs become_user"},
@@ -53,14 +53,15 @@ func TestOutputIsRefused(t *testing.T) {
 		{tokens: true, jwt: true, key: "/k", want: "needs a gateway that root starts"},
 		{root: true, become: true, tokens: true, jwt: true, key: "/k", want: "needs a gateway that root starts"},
 		{root: true, tokens: true, key: "/k", want: "needs rest_auth/jwt and jwt_key="},
-		{root: true, tokens: true, jwt: true, want: "needs rest_auth/jwt and jwt_key="},
+		{root: true, tokens: true, jwt: true, want: "needs rest_auth/jwt and jwt_key= or jwks="},
+		{root: true, tokens: true, jwt: true, set: "/j"},
 		{root: true, tokens: true, jwt: true, key: "/k"},
 	} {
 		o := options{start: ipc.ConfigSetup{Root: tt.root}}
 		o.Run.Switches.Output, o.Run.Switches.BecomeUser = true, tt.become
 		s := work.Setup{TokenOutput: tt.tokens}
 		s.JWT = tt.jwt
-		err := o.checkOutput(&conf.Cluster{Auth: conf.Auth{JWTKey: tt.key}}, &s)
+		err := o.checkOutput(&conf.Cluster{Auth: conf.Auth{JWTKey: tt.key, JWKS: tt.set}}, &s)
 		if (err != nil) != (tt.want != "") || err != nil && (!strings.Contains(err.Error(), tt.want) || errs.HintOf(err) == "") {
 			t.Errorf("%+v: %v", tt, err)
 		}

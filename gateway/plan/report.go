@@ -274,7 +274,7 @@ func describeOutput(plan *query.WholePlan) string {
 	case plan.Switches.BecomeUser:
 		return "read by each connected user, of their own jobs"
 	case plan.Setup.TokenOutput:
-		return "read by each user with a token that jwt_key= verifies, of their own jobs"
+		return "read by each user with a token that jwt_key= or jwks= verifies, of their own jobs"
 	}
 	return "read by the user of the gateway, of their own jobs"
 }

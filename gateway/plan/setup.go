@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"log/slog"
+	"strings"
 	"time"
 
 	"schedrestd/conf"
@@ -94,6 +95,9 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 		},
 	}}
 	plan.HasSocketGroup, plan.Service.MinUID = hasGroup, setup.MinUID
+	if setup.TokenOutput {
+		plan.Secrets.Tokens.UserClaims = strings.TrimSuffix("sun,username,"+setup.UserClaim, ",")
+	}
 	switch {
 	case o.Check:
 		plan.Mode = ipc.ModeRead
@@ -160,9 +164,9 @@ func (o *options) checkOutput(c *conf.Cluster, s *work.Setup) error {
 	case s.TokenOutput && (!o.start.Root || o.Run.Switches.BecomeUser):
 		return errs.New(errs.Invalid, "SCHEDRESTD_OUTPUT=tokens needs a gateway that root starts with -u: it starts a process of each user whose files are read").
 			WithHint("with become_user, and for the files of an ordinary user who starts it, use SCHEDRESTD_OUTPUT=sockets")
-	case s.TokenOutput && (!s.JWT || c.JWTKey == ""):
-		return errs.New(errs.Invalid, "SCHEDRESTD_OUTPUT=tokens needs rest_auth/jwt and jwt_key=: the keeper must verify whose token it is").
-			WithHint("set jwt_key= in AuthAltParameters=, or remove SCHEDRESTD_OUTPUT")
+	case s.TokenOutput && (!s.JWT || c.JWTKey == "" && c.JWKS == ""):
+		return errs.New(errs.Invalid, "SCHEDRESTD_OUTPUT=tokens needs rest_auth/jwt and jwt_key= or jwks=: the keeper must verify whose token it is").
+			WithHint("set jwt_key= or jwks= in AuthAltParameters=, or remove SCHEDRESTD_OUTPUT")
 	case !s.TokenOutput && o.Run.Switches.Output && o.start.Root && !o.Run.Switches.BecomeUser:
 		return errs.New(errs.Invalid, "SCHEDRESTD_OUTPUT=sockets needs become_user: the kernel must name the user whose files are read").
 			WithHint("SCHEDRESTD_SECURITY=become_user, with -a rest_auth/local and local sockets only; or SCHEDRESTD_OUTPUT=tokens")

@@ -1,6 +1,8 @@
 package output
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
 	"fmt"
 	"io"
 	"net"
@@ -280,6 +282,54 @@ func TestTokens(t *testing.T) {
 	gateway.Stop()
 	if left := append(outputProcesses(parent, alice.UID), outputProcesses(parent, bob.UID)...); left != nil {
 		t.Errorf("processes remain: %v", left)
+	}
+}
+
+// TestProviderTokens checks that the users of an identity provider's tokens read the
+// output of own jobs, and what the answer says if the gateway has no keys for them.
+func TestProviderTokens(t *testing.T) {
+	t.Parallel()
+	alice, _ := harness.TwoUsers(t)
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	harness.Must(t, err)
+	var keySet string
+	l := harness.NewDaemons(t, func(l *harness.Lab) {
+		set := filepath.Join(l.Dir, "etc", "jwks.json")
+		harness.Must(t, os.WriteFile(set, []byte(`{"keys":[`+harness.PublicJWK(&key.PublicKey, "a")+`]}`), 0o644))
+		keySet = ",jwks=" + set + ",userclaimfield=preferred_username"
+		l.AuthParameters = "jwt_key=" + l.Key() + keySet
+	})
+	text, err := os.ReadFile(l.Conf())
+	harness.Must(t, err)
+	start := func(without string) func(token, method, path, body string) harness.Answer {
+		conf := filepath.Join(l.Dir, "etc", fmt.Sprintf("gateway-%d.conf", len(without)))
+		harness.Must(t, os.WriteFile(conf, []byte(strings.Replace(string(text), without, "", 1)), 0o644))
+		address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+		l.StartGateway(t, []string{"SCHEDRESTD_OUTPUT=tokens", "SCHEDRESTD_MIN_UID=1"}, append(append([]string{"-f", conf}, l.Restd.Args[2:len(l.Restd.Args)-1]...), address)...)
+		c := harness.NewClient(func() (net.Conn, error) { return net.Dial("tcp", address) })
+		return func(token, method, path, body string) harness.Answer {
+			t.Helper()
+			a, err := l.TryRequest(c, method, jobPath+path, body, "X-SCHED-USER-TOKEN: "+token)
+			harness.Must(t, err)
+			return a
+		}
+	}
+	token := func(claims string) string {
+		now := time.Now()
+		return harness.SignToken(t, key, `{"alg":"RS256","kid":"a"}`, fmt.Sprintf(`{"iat":%d,"exp":%d,%s}`, now.Unix(), now.Add(time.Hour).Unix(), claims))
+	}
+	named := token(fmt.Sprintf(`"preferred_username":%q`, alice.Name))
+	send := start("jwt_key=" + l.Key() + ",") // the keeper has no other key
+	id := fmt.Sprint(send(named, "POST", "submit", l.JobRequest("id -un", nil)).Want(t, 200).Get("job_id"))
+	send(named, "GET", id+"?until=ended&wait=30", "").Want(t, 200)
+	if a := send(named, "GET", id+"/stdout", ""); a.Status != 200 || a.Text != alice.Name+"\n" {
+		t.Errorf("status %d: %s", a.Status, a.Text)
+	}
+	if a := send(token(fmt.Sprintf(`"preferred_username":"root","sun":%q`, alice.Name)), "GET", id+"/stdout", ""); a.Status != 200 {
+		t.Errorf("sun precedes another claim: status %d: %s", a.Status, a.Text)
+	}
+	if a := start(keySet)(token(fmt.Sprintf(`"sun":%q`, alice.Name)), "GET", id+"/stdout", ""); a.Status != 403 || !strings.Contains(a.Text, "jwks=") {
+		t.Errorf("without the key set: status %d: %s", a.Status, a.Text)
 	}
 }
 

@@ -97,7 +97,7 @@ func exchangeFrame(actAs string, forged bool) func() []byte {
 // token: of the stolen token of a portal, as a user, or of a forged one.
 func vouchFrame(actAs string, gateway, forged bool) func() []byte {
 	return func() []byte {
-		raw := exchangeFrame(actAs, forged)() // with another kind, the message differs only in its last flag
+		raw := exchangeFrame(actAs, forged)() // with another kind, the message differs only in its flag and an empty signature at its end
 		if raw == nil {
 			return nil
 		}
@@ -105,7 +105,7 @@ func vouchFrame(actAs string, gateway, forged bool) func() []byte {
 		if raw[len(raw)-1] = 0; gateway {
 			raw[len(raw)-1] = 1
 		}
-		return raw
+		return append(raw, 0, 0)
 	}
 }
 

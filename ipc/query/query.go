@@ -38,7 +38,7 @@ var Rows = ipc.Register(
 	ipc.Of[Membership](110, ipc.Resolver, ipc.Keeper, ipc.In(ipc.Initial), 20, 20+4*MaxGroups, 0, ipc.Initial),
 	// asks for a number that stands for the user of a token when a process is
 	// started that reads this user's files
-	ipc.Of[VouchFor](118, ipc.Worker, ipc.Keeper, ipc.In(ipc.Initial), 45, 45+maxSigned+maxUser, 0, ipc.Initial),
+	ipc.Of[VouchFor](118, ipc.Worker, ipc.Keeper, ipc.In(ipc.Initial), 47, 47+maxSigned+maxRSA+maxUser, 0, ipc.Initial),
 	// the number, or why there is none
 	ipc.Of[VouchedFor](119, ipc.Keeper, ipc.Worker, ipc.In(ipc.Initial), 21, 21, 0, ipc.Initial),
 	// a part of the body of a message to a daemon

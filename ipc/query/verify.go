@@ -4,10 +4,12 @@ import "schedrestd/ipc"
 
 // Sizes of the parts of a token, in bytes. maxSigned limits the signed part. It
 // is the maximum length of a whole token (auth.MaxToken), so it never excludes
-// an accepted token. macSize is the size of an HS256 signature.
+// an accepted token. macSize is the size of an HS256 signature, and maxRSA that of the
+// longest one of RS256.
 const (
 	maxSigned = 24 << 10
 	macSize   = 32
+	maxRSA    = 1024
 )
 
 // Verify asks the keeper whether the HS256 signature of a token is valid. The
@@ -33,7 +35,7 @@ const (
 	Forged
 	Outdated   // not genuine, but the key's file can no longer be used, so there may be a newer key
 	Revoked    // a genuine gateway token that must no longer be accepted
-	NotForUser // a genuine gateway token that does not act for the user that the request names
+	NotForUser // a genuine token that does not act for the user that the request names, or names no user
 	NotInScope // a genuine gateway token that does not permit this
 )
 

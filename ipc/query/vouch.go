@@ -10,6 +10,7 @@ type VouchFor struct {
 	MAC     [macSize]byte
 	ActAs   string // the user to act as; "": the token's own user
 	Gateway bool   // it is a gateway token
+	RSA     []byte // signature of an RS256 token; empty: MAC is the signature
 }
 
 func (v *VouchFor) Walk(w *ipc.Walker) {
@@ -18,6 +19,7 @@ func (v *VouchFor) Walk(w *ipc.Walker) {
 	w.Bytes(v.MAC[:])
 	w.Text(maxUser, &v.ActAs)
 	w.Fields(&v.Gateway)
+	w.Blob(&v.RSA, maxRSA)
 }
 
 // VouchedFor answers the VouchFor with the same ID.

@@ -150,8 +150,10 @@ func (k *Keys) IsSettled(settleTime time.Duration) bool {
 	return true
 }
 
-// NeedsKeeper reports whether k has a secret key.
-func (k *Keys) NeedsKeeper() bool { return k.options.HTTPS || k.tokenKey.files != nil }
+// NeedsKeeper reports whether k has a key for the keeper.
+func (k *Keys) NeedsKeeper() bool {
+	return k.options.HTTPS || k.tokenKey.files != nil || k.options.Tokens.UserClaims != "" && k.keySet.files != nil
+}
 
 // fd returns the descriptor of the file e.files[i]. If e has no files, it
 // returns the descriptor of an empty file.
@@ -174,8 +176,8 @@ func (k *Keys) WorkerMessage() (*ipc.PublicKeys, []int) {
 // files to send with it.
 func (k *Keys) KeeperMessage() (*ipc.SecretKeys, []int) {
 	tls := k.pair.files != nil
-	return &ipc.SecretKeys{Token: k.tokenKey.files != nil, Current: k.tokenKey.newest, TLS: tls, TLS12: tls && k.options.TLS.TLS12},
-		[]int{k.fd(k.pair, 0), k.fd(k.pair, 1), k.fd(k.pair, 2), k.fd(k.tokenKey, 0)}
+	return &ipc.SecretKeys{Token: k.tokenKey.files != nil, Current: k.tokenKey.newest, TLS: tls, TLS12: tls && k.options.TLS.TLS12, UserClaims: k.options.Tokens.UserClaims},
+		[]int{k.fd(k.pair, 0), k.fd(k.pair, 1), k.fd(k.pair, 2), k.fd(k.tokenKey, 0), k.fd(k.keySet, 0)}
 }
 
 func (k *Keys) entries() []entry { return []entry{k.pair, k.tokenKey, k.keySet, k.empty} }

@@ -81,7 +81,7 @@ func must(t *testing.T, err error) {
 }
 
 const (
-	allSecret = "key|certificates|authorities|token key"
+	allSecret = "key|certificates|authorities|token key|set"
 	allPublic = "certificates|authorities|set"
 )
 
@@ -94,7 +94,7 @@ func TestRecipients(t *testing.T) {
 		t.Errorf("the keeper gets %q, a worker %q", keeper, worker)
 	}
 	s.HTTPS, s.JWT = false, false
-	if keeper, worker := texts(t, s.open(k, true)); keeper != "|||" || worker != "||" {
+	if keeper, worker := texts(t, s.open(k, true)); keeper != "||||" || worker != "||" {
 		t.Errorf("without https:// and tokens the keeper gets %q, a worker %q", keeper, worker)
 	}
 }
@@ -115,7 +115,7 @@ func TestSuccession(t *testing.T) {
 			for _, path := range []string{s.TLS.Key, s.TLS.Certificate, s.TLS.ClientCA, s.Tokens.Key, s.Tokens.JWKS} {
 				s.put(path, "new")
 			}
-		}, true, "new|new|new|new", "new|new|new", "", ""},
+		}, true, "new|new|new|new|new", "new|new|new", "", ""},
 		{"a certificate is gone", func(s *site) { must(s.t, os.Remove(s.TLS.Certificate)) }, false, allSecret, allPublic, "", "new certificate rejected"},
 		{"… at a SIGHUP", func(s *site) { must(s.t, os.Remove(s.TLS.Certificate)) }, true, "", "", "cert.pem", ""},
 		{"… and another one is named", func(s *site) { s.TLS.Certificate += ".other" }, false, "", "", "cert.pem.other", ""},
@@ -127,9 +127,9 @@ func TestSuccession(t *testing.T) {
 			s.put(s.Tokens.Key, "new")
 			must(s.t, os.Chmod(s.Tokens.Key, 0o644))
 		}, true, "", "", "lets other users access it", ""},
-		{"another key set is not there", func(s *site) { s.Tokens.JWKS += ".other" }, true, allSecret, "certificates|authorities|", "", "no key set of RS256 tokens"},
+		{"another key set is not there", func(s *site) { s.Tokens.JWKS += ".other" }, true, "key|certificates|authorities|token key|", "certificates|authorities|", "", "no key set of RS256 tokens"},
 		{"the key set is too long", func(s *site) { s.put(s.Tokens.JWKS, strings.Repeat(" ", maxCopySize+1)) }, true, allSecret, allPublic, "", "longer than"},
-		{"no tokens are served", func(s *site) { s.JWT = false }, true, "key|certificates|authorities|", "certificates|authorities|", "", ""},
+		{"no tokens are served", func(s *site) { s.JWT = false }, true, "key|certificates|authorities||", "certificates|authorities|", "", ""},
 		{"… and their key lies open", func(s *site) { s.JWT = false; must(s.t, os.Chmod(s.Tokens.Key, 0o644)) }, true, "", "", "lets other users access it", ""},
 	}
 	for _, tt := range tests {
@@ -207,7 +207,7 @@ func TestRefused(t *testing.T) {
 		previous := s.open(new(Keys), true)
 		s.put(s.Tokens.Key, "new")
 		k := s.open(previous, false)
-		for i, want := range []string{allSecret, "key|certificates|authorities|"} {
+		for i, want := range []string{allSecret, "key|certificates|authorities||set"} {
 			must(t, k.HandleRefusal(true, no, previous, false))
 			if keeper, _ := texts(t, k); keeper != want {
 				t.Errorf("after %d refusals the keeper gets %q, want %q", i+1, keeper, want)
@@ -239,7 +239,7 @@ func TestClose(t *testing.T) {
 	s.put(s.Tokens.Key, "token key")
 	next, old := s.open(previous, true), previous.pair.files[1]
 	previous.Close(next) // the generation has replaced it
-	if keeper, worker := texts(t, next); keeper != "key|new|authorities|token key" || worker != "new|authorities|set" {
+	if keeper, worker := texts(t, next); keeper != "key|new|authorities|token key|set" || worker != "new|authorities|set" {
 		t.Errorf("of the next keys the keeper gets %q, a worker %q", keeper, worker)
 	}
 	if err := old.Close(); err == nil {

@@ -153,11 +153,17 @@ func (k *Keeper) exchange(ctx context.Context, places *semaphore.Semaphore[strin
 // errs.Denied if no process may run as this user.
 func (k *Keeper) VouchFor(ctx context.Context, s auth.Signature, gateway bool, actAs string) (client uint64, uid uint32, err error) {
 	question := query.VouchFor{Signed: []byte(s.Signed), ActAs: actAs, Gateway: gateway}
-	copy(question.MAC[:], s.Bytes)
+	if copy(question.MAC[:], s.Bytes) < len(s.Bytes) {
+		question.RSA = s.Bytes
+	}
 	vouched, err := askKeeper[*query.VouchedFor](ctx, k, k.acting, actingTimeout, func(id uint64) ipc.Message {
 		question.ID = id
 		return &question
 	})
+	if err == nil && question.RSA != nil && vouched.Verdict == query.Outdated {
+		return 0, 0, errs.New(errs.Denied, "no output is read for users with a token that the gateway's key set does not verify").
+			WithHint("an administrator can let the gateway read the file of jwks= (KEYS.md); or use a token of schedctl token create, or of scontrol token")
+	}
 	answer := auth.Unknown
 	if err == nil {
 		answer = k.answerOf(vouched.Verdict)
@@ -169,7 +175,7 @@ func (k *Keeper) VouchFor(ctx context.Context, s auth.Signature, gateway bool, a
 		return 0, 0, errs.New(errs.Unauthenticated, auth.Refused)
 	case answer != auth.Good, vouched.Client == 0:
 		return 0, 0, errs.New(errs.Denied, "no output is read for the user of this token").
-			WithHint("it is read for users of the gateway's machine with a uid of SCHEDRESTD_MIN_UID or more; a token of Slurm must have the claim sun, and a gateway token the scope compute.read")
+			WithHint("it is read for users of the gateway's machine with a uid of SCHEDRESTD_MIN_UID or more; a token of Slurm must name the user in the claim sun, that of a provider in sun, username or userclaimfield=, and a gateway token needs the scope compute.read")
 	}
 	return vouched.Client, vouched.UID, nil
 }

@@ -137,10 +137,9 @@ func (t *tokenFiles) ReadOutput(ctx context.Context, part handlers.OutputPart) (
 }
 
 func (o *Outputs) vouchFor(ctx context.Context, c auth.Credential) (*Output, error) {
-	signature, gateway, ok := c.HS256()
+	signature, gateway, ok := c.Signature()
 	if !ok {
-		return nil, errs.New(errs.Denied, "output is read only for users with a token that the gateway's key has signed").
-			WithHint("use a token of schedctl token create, or of scontrol token")
+		return nil, errs.New(errs.Denied, "output is read only for users with a token")
 	}
 	client, uid, err := o.keeper.VouchFor(ctx, signature, gateway, c.ActAs)
 	if err != nil {
