@@ -80,6 +80,9 @@ type Signature struct {
 	Bytes  []byte
 }
 
+// ErrNotInScope means that a gateway token does not permit a message to a daemon.
+var ErrNotInScope = errors.New("not in the scopes of the token")
+
 // Answer is the result of verifying a signature.
 type Answer uint8
 

@@ -108,7 +108,7 @@ func (l *levels) search(ctx context.Context, s *levelSearch, cred model.Credenti
 	case ctx.Err() != nil:
 		s.err = errAbandoned
 		return errs.Wrap(context.Cause(ctx), errs.Unavailable, "user not looked up in time")
-	case errs.KindOf(err) == errs.Denied: // SCHEDRESTD_TOKEN_MODE=bound
+	case errors.Is(err, auth.ErrNotInScope): // SCHEDRESTD_TOKEN_MODE=bound
 		s.err = &errs.Error{Kind: errs.Denied, Message: "the user's rights in the accounting database can't be found out", Err: err,
 			Hint: "at this gateway a token that acts for the members of a group needs the scope slurmdb.read"}
 	default:

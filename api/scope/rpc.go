@@ -18,7 +18,8 @@ type RPC struct {
 // those who change jobs need to see what there is to change.
 //
 // slurmdbd authenticates only the first message of a connection, of type 6500. Both
-// its scopes permit this message, so only the worker tells reading from writing.
+// its scopes permit this message, so only the worker tells reading from writing, and a
+// captured one can keep the connection when the token has ended.
 var RPCs = []RPC{
 	{1008, None, "ping, also to find out which version a controller speaks"},
 
@@ -46,9 +47,9 @@ var RPCs = []RPC{
 	{4025, ComputeCreate, "a heterogeneous allocation"},
 	{4027, ComputeCreate, "whether it is ready"},
 	{4028, ComputeCreate, "a heterogeneous job"},
-	{5017, ComputeCreate, "the end of an allocation for which no client waits any longer"},
+	{5017, ComputeCreate, "end a job of the user: an allocation for which no client waits any longer"},
 
-	{3001, ComputeModify, "change a job"},
+	{3001, ComputeModify, "change a job, also so that it ends"},
 	{5023, ComputeModify, "requeue a job"},
 
 	{5032, ComputeCancel, "cancel a job, or send it a signal"},

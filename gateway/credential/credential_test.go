@@ -87,6 +87,10 @@ func TestAnswers(t *testing.T) {
 	if issued, refused := i.issued.Load(), i.refused.Load(); issued != 2 || refused != 1 {
 		t.Errorf("counted %d and %d", issued, refused)
 	}
+	// A captured dispatcher must not be able to ask.
+	if handled, err := i.Handle(ipc.Received{Message: new(ipc.KeeperChannel), FDs: []int{-1}}); !handled || err != errSecondChannel {
+		t.Errorf("a second channel: %t, %v", handled, err)
+	}
 	keeper.Close()
 	<-exited
 }

@@ -100,9 +100,9 @@ func (k *keeper) loadKeys(m *ipc.SecretKeys, fds []int) *ipc.KeysResult {
 	if p != nil {
 		p.warnValidity()
 	}
+	k.stamps.Store(m.Stamps) // before there is a key with which tokens could be exchanged
 	k.pair.Store(p)
 	k.token.Store(token)
-	k.stamps.Store(m.Stamps)
 	k.provider.Store(readProvider(files[4], m.UserClaims))
 	return &ipc.KeysResult{OK: true, Token: token != nil}
 }

@@ -76,7 +76,8 @@ func (l *link[A]) isClosed() bool {
 }
 
 // ask sends a question, which gets the number that it is called with, and waits for the
-// answer. If ok is false, there is none.
+// answer. If ok is false, there is none: the other process is gone (isClosed), or does not
+// answer in time.
 func (l *link[A]) ask(ctx context.Context, question func(id uint64) ipc.Message) (a A, ok bool) {
 	got := make(chan A, 1)
 	l.mu.Lock()
@@ -89,7 +90,7 @@ func (l *link[A]) ask(ctx context.Context, question func(id uint64) ipc.Message)
 		defer l.mu.Unlock()
 		delete(l.waiting, id)
 	}()
-	if l.channel.TrySend(question(id)) != nil {
+	if errors.Is(l.channel.TrySend(question(id)), ipc.ErrFull) {
 		return a, false
 	}
 	select {

@@ -31,11 +31,17 @@ func (r *register) canBeMember(name string) bool {
 // resolver has found. A worker has no part in this: an attacker who controls one
 // names any user, and could act for each of them with a stolen token.
 func (r *register) permits(m *query.Membership, worker uint32) bool {
-	switch m.UID {
+	return m.Member && r.mayRun(m.UID, worker)
+}
+
+// mayRun reports whether the gateway acts for a user with this uid, as far as the keeper
+// knows.
+func (r *register) mayRun(uid, worker uint32) bool {
+	switch uid {
 	case 0, ipc.NoID, become.Overflow, r.schedUID, ownUID, worker:
 		return false
 	}
-	return m.Member && m.UID >= r.minUID
+	return uid >= r.minUID
 }
 
 // members asks the resolver which users are members of a group. The parent makes the

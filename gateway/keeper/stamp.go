@@ -8,6 +8,8 @@ import (
 
 	"schedrestd/api/scope"
 	"schedrestd/auth/gatewaytoken"
+	"schedrestd/internal/limit"
+	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/rpc/payload"
@@ -42,6 +44,8 @@ var errMixed = errors.New("sent parts of two messages as one")
 // users asks the resolver about the users of gateway tokens, and processes of these
 // users for credentials.
 type users struct {
+	pending *semaphore.Semaphore[uint32] // a place is a message that waits for its credential; keys are uids
+
 	mu        sync.Mutex // guards the fields below
 	known     map[query.AskMember]knownUser
 	processes map[uint32]*process // by uid
@@ -57,21 +61,28 @@ type knownUser struct {
 type process struct {
 	link    *link[*query.GotCredential] // nil: it has not started yet
 	started chan struct{}               // closed when it has
-	asked   time.Time                   // when a worker was last told to have it started
+	told    map[uint32]time.Time        // which workers have to have it started, and since when
+	used    time.Time                   // when it was last needed
 }
 
 const (
-	knownTime      = 10 * time.Second // for the resolver's answers
-	startTime      = 8 * time.Second  // for a process to start; a little less than a worker waits
-	credentialTime = 5 * time.Second  // for munged to answer
-	maxKnown       = 4096             // users and processes
+	knownTime = 10 * time.Second // for the resolver's answers
+	staleTime = 10 * time.Minute // … while it does not answer
+	stampTime = 10 * time.Second // for a credential, for which a process may have to start; less than a worker waits
+
+	maxKnown = 4096
+
+	// maxProcesses is the number of processes above which the one that has not been needed
+	// for the longest time ends. The dispatcher permits a few more (limit.CredentialProcesses).
+	maxProcesses = 200
 )
 
 func newUsers() *users {
-	return &users{known: map[query.AskMember]knownUser{}, processes: map[uint32]*process{}}
+	return &users{pending: semaphore.New[uint32](limit.KeeperStamps), known: map[query.AskMember]knownUser{}, processes: map[uint32]*process{}}
 }
 
-// find asks the resolver about a user, unless it has answered a moment ago.
+// find asks the resolver about a user, unless it has answered a moment ago. While it does
+// not answer, a user stays known, but not as the member of a group.
 func (u *users) find(m *members, c *client, ask query.AskMember, now time.Time) *query.Membership {
 	u.mu.Lock()
 	known, ok := u.known[ask]
@@ -81,45 +92,59 @@ func (u *users) find(m *members, c *client, ask query.AskMember, now time.Time) 
 	}
 	key := ask
 	found := m.ask(c, &ask)
-	if found.Available {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		if len(u.known) >= maxKnown {
-			clear(u.known)
-		}
-		u.known[key] = knownUser{found, now}
+	switch {
+	case !found.Available && ok && ask.Group == "" && now.Sub(known.asked) < staleTime:
+		return known.Membership
+	case !found.Available || found.UID == ipc.NoID:
+		return found
 	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.known) >= maxKnown {
+		clear(u.known)
+	}
+	u.known[key] = knownUser{found, now}
 	return found
 }
 
-// of returns the process of a user. If missing is true, there is none, and the caller
-// has to have one started. Meanwhile other callers wait for it.
-func (u *users) of(uid uint32, now time.Time) (p *process, missing bool) {
+// of returns the process of a user. If missing is true, there is none, and this worker has
+// to have one started.
+func (u *users) of(uid, worker uint32, now time.Time) (p *process, missing bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	p = u.processes[uid]
 	if p == nil || p.link != nil && p.link.isClosed() {
-		if len(u.processes) >= maxKnown {
-			u.forget()
-		}
-		p = &process{started: make(chan struct{})}
-		u.processes[uid] = p
+		p = u.addLocked(uid)
 	}
-	missing = p.link == nil && now.Sub(p.asked) >= startTime
-	if missing {
-		p.asked = now
+	if p.used = now; p.link != nil {
+		return p, false
+	}
+	told, ok := p.told[worker]
+	if missing = !ok || now.Sub(told) >= stampTime; missing {
+		p.told[worker] = now
 	}
 	return p, missing
 }
 
-// forget forgets the processes that have exited or have not started. The caller holds
-// the lock.
-func (u *users) forget() {
-	for uid, p := range u.processes {
-		if p.link == nil || p.link.isClosed() {
-			delete(u.processes, uid)
+// addLocked adds a process that has not started, in place of an earlier one of the user. If
+// there are too many, it ends another one, or forgets one that has not started.
+func (u *users) addLocked(uid uint32) *process {
+	delete(u.processes, uid)
+	if len(u.processes) >= maxProcesses {
+		var oldest uint32
+		for uid, p := range u.processes {
+			if o := u.processes[oldest]; o == nil || p.used.Before(o.used) {
+				oldest = uid
+			}
 		}
+		if l := u.processes[oldest].link; l != nil {
+			_ = l.channel.Shutdown()
+		}
+		delete(u.processes, oldest)
 	}
+	p := &process{started: make(chan struct{}), told: map[uint32]time.Time{}}
+	u.processes[uid] = p
+	return p
 }
 
 // connect makes the descriptor fd the channel to the process of a user. It replaces an
@@ -134,10 +159,10 @@ func (u *users) connect(uid uint32, fd int) error {
 	p := u.processes[uid]
 	if p == nil || p.link != nil {
 		if p != nil {
-			p.link.channel.Close()
+			_ = p.link.channel.Shutdown()
 		}
-		p = &process{started: make(chan struct{})}
-		u.processes[uid] = p
+		p = u.addLocked(uid)
+		p.used = time.Now()
 	}
 	p.link = l
 	close(p.started)
@@ -188,17 +213,33 @@ func (k *keeper) stamp(c *client, q *query.Stamp, b *body, now time.Time) *query
 	if answer.Verdict != query.Genuine {
 		return answer
 	}
+	r := k.register.Load()
+	if r == nil || !r.mayRun(user.UID, c.UID) {
+		answer.Verdict = query.NotForUser
+		return answer
+	}
+	place := k.users.pending.Empty(user.UID)
+	if !place.Grow(1) { // a user can stop the process, which must not delay the messages of others
+		answer.Reason = "too many messages of this user wait for credentials"
+		return answer
+	}
+	defer place.Release()
+	ctx, cancel := context.WithTimeout(context.Background(), stampTime)
+	defer cancel()
 	question := &query.GetCredential{Accounting: b.kind == scope.PersistInit}
 	copy(question.Payload[:], b.hash.Payload())
 	for again := false; ; again = true {
-		p, missing := k.users.of(user.UID, now)
-		if missing {
-			if answer.Client, answer.UID = k.vouches.vouch(user, now), user.UID; answer.Client == 0 {
-				answer.Verdict = query.NotForUser
-			}
+		client := k.vouches.vouch(user, true, now) // also while the process runs: the parent ends it otherwise
+		if client == 0 {
+			answer.Verdict = query.NoVerdict
 			return answer
 		}
-		answer.Credential, answer.Reason = p.ask(question)
+		p, missing := k.users.of(user.UID, c.Number, now)
+		if missing {
+			answer.Client, answer.UID = client, user.UID
+			return answer
+		}
+		answer.Credential, answer.Reason = p.ask(ctx, question)
 		if answer.Reason == "" || again || !p.isOver() { // otherwise it ended because it had nothing to do
 			return answer
 		}
@@ -216,14 +257,12 @@ func (p *process) isOver() bool {
 }
 
 // ask asks the process for a credential, and returns it, or the reason why there is none.
-func (p *process) ask(q *query.GetCredential) (credential []byte, reason string) {
+func (p *process) ask(ctx context.Context, q *query.GetCredential) (credential []byte, reason string) {
 	select {
 	case <-p.started:
-	case <-time.After(startTime):
+	case <-ctx.Done():
 		return nil, "the process of the user has not started in time"
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), credentialTime)
-	defer cancel()
 	got, ok := p.link.ask(ctx, func(id uint64) ipc.Message {
 		q.ID = id
 		return q

@@ -29,7 +29,15 @@ type vouches struct {
 	answers chan *ipc.Vouched
 
 	knownMu sync.Mutex // guards known
-	known   map[uint32]vouched
+	known   map[vouchedFor]vouched
+}
+
+// vouchedFor is what a number of the parent is for. The parent takes no other number for
+// this: a token that permits no reading of output must not give a worker a process that
+// reads it.
+type vouchedFor struct {
+	uid        uint32
+	credential bool // it is for a process that gets credentials; otherwise for one that reads output
 }
 
 // vouched is the parent's answer about a user.
@@ -41,6 +49,9 @@ type vouched struct {
 // vouchInterval is the time after which the keeper vouches again for a user. The
 // parent believes it for a minute.
 const vouchInterval = 30 * time.Second
+
+// vouchTime is how long the parent may take to answer.
+const vouchTime = 10 * time.Second
 
 // maxVouched limits the map of answers. When it is reached, the keeper
 // vouches again for all.
@@ -55,7 +66,7 @@ func (v *vouches) connect(fd int, started func(uid uint32, fd int)) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.channel, v.answers, v.known = channel, make(chan *ipc.Vouched, 1), map[uint32]vouched{}
+	v.channel, v.answers, v.known = channel, make(chan *ipc.Vouched, 1), map[vouchedFor]vouched{}
 	go v.listen(channel, v.answers, started)
 	return nil
 }
@@ -89,21 +100,22 @@ func (v *vouches) listen(channel *ipc.Channel, answers chan<- *ipc.Vouched, star
 func (v *vouches) userOf(client uint64) (uid uint32, ok bool) {
 	v.knownMu.Lock()
 	defer v.knownMu.Unlock()
-	for uid, known := range v.known {
-		if client == known.client || client == known.previous {
-			return uid, true
+	for key, known := range v.known {
+		if key.credential && (client == known.client || client == known.previous) {
+			return key.uid, true
 		}
 	}
 	return 0, false
 }
 
-// vouch returns the number that stands for a user, or 0 if no process may run as
-// this user.
-func (v *vouches) vouch(user *query.Membership, now time.Time) (client uint64) {
+// vouch returns the number that stands for a user, for a process that gets credentials
+// or for one that reads output. It returns 0 if no process may run as this user.
+func (v *vouches) vouch(user *query.Membership, credential bool, now time.Time) (client uint64) {
+	key := vouchedFor{user.UID, credential}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.knownMu.Lock()
-	known, ok := v.known[user.UID]
+	known, ok := v.known[key]
 	v.knownMu.Unlock()
 	if ok && now.Sub(known.asked) < vouchInterval {
 		return known.client
@@ -113,6 +125,10 @@ func (v *vouches) vouch(user *query.Membership, now time.Time) (client uint64) {
 	}
 	var random [8]byte
 	rand.Read(random[:])
+	random[0] &^= 1
+	if credential { // see ipc.Vouch
+		random[0] |= 1
+	}
 	answer, err := v.ask(&ipc.Vouch{Client: binary.LittleEndian.Uint64(random[:]), UID: user.UID, GID: user.GID, Groups: user.Groups})
 	if err != nil { // the parent ends this process
 		slog.Error("channel to the parent failed; no process of a user starts", "error", err)
@@ -126,7 +142,7 @@ func (v *vouches) vouch(user *query.Membership, now time.Time) (client uint64) {
 		clear(v.known)
 	}
 	if answer.Client != 0 { // a refusal may be temporary
-		v.known[user.UID] = vouched{answer.Client, known.client, now}
+		v.known[key] = vouched{answer.Client, known.client, now}
 	}
 	return answer.Client
 }
@@ -135,11 +151,14 @@ func (v *vouches) ask(question *ipc.Vouch) (*ipc.Vouched, error) {
 	if err := v.channel.Send(question); err != nil {
 		return nil, err
 	}
-	answer, ok := <-v.answers
-	if !ok {
-		return nil, io.EOF
+	select {
+	case answer, ok := <-v.answers:
+		if ok {
+			return answer, nil
+		}
+	case <-time.After(vouchTime): // a later answer would be taken for that of the next question
 	}
-	return answer, nil
+	return nil, io.EOF
 }
 
 // vouchFor answers with a number that stands for the user of a token. The token must
@@ -166,7 +185,7 @@ func (k *keeper) vouchFor(c *client, q *query.VouchFor, now time.Time) *query.Vo
 		answer.Verdict = query.NotForUser
 	}
 	if answer.Verdict == query.Genuine {
-		answer.UID, answer.Client = user.UID, k.vouches.vouch(user, now)
+		answer.UID, answer.Client = user.UID, k.vouches.vouch(user, false, now)
 	}
 	return answer
 }

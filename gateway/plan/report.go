@@ -195,9 +195,9 @@ func describeTokenMode(s *work.Setup) string {
 	case s.Credentials.IsZero():
 		return "in place of which the daemons get tokens of 30 seconds (bearer): a captured worker is not bound by scopes"
 	case len(s.Credentials.Sack) > 0:
-		return "in place of which the daemons get a credential of auth/slurm for each message (bound): scopes hold against a captured worker"
+		return "in place of which the daemons get a credential of auth/slurm for each message (bound): scopes hold against a captured worker, but slurmdb.read and slurmdb.write are not told apart"
 	}
-	return "in place of which the daemons get a credential of MUNGE for each message (bound): scopes hold against a captured worker"
+	return "in place of which the daemons get a credential of MUNGE for each message (bound): scopes hold against a captured worker, but slurmdb.read and slurmdb.write are not told apart"
 }
 
 // describeTokens returns whether tokens are accepted, and how they are verified.

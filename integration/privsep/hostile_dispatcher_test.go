@@ -53,6 +53,9 @@ var violations = map[string]struct {
 	"a process that reads files, although no output is read": {func(g uint32) []ipc.Message {
 		return []ipc.Message{&ipc.StartProcess{Number: 1, Role: ipc.Output, Generation: g, Threads: 1}}
 	}, "for no user whom the kernel or the keeper has named"},
+	"a process that gets credentials, although none does": {func(g uint32) []ipc.Message {
+		return []ipc.Message{&ipc.StartProcess{Number: 1, Role: ipc.Credential, Generation: g, Client: 1, Threads: 1}}
+	}, "for no user whom the kernel or the keeper has named"},
 	"CheckLogFile without an audit log": {func(uint32) []ipc.Message { return []ipc.Message{new(ipc.CheckLogFile)} }, "sent CheckLogFile"},
 	"another generation's outcome": {func(g uint32) []ipc.Message {
 		return []ipc.Message{&ipc.GenerationResult{ID: g + 1, Result: ipc.Result{OK: true}}}

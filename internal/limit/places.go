@@ -162,7 +162,7 @@ var (
 	PortalTokens = semaphore.Row{Name: "tokens of portals for which the keeper asks the resolver", Process: "worker", Key: "source", Total: 32, Share: 16, Lends: true,
 		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("portal_tokens")}
 
-	// The daemon's answer does not depend on it, and munged answers at once.
+	// munged answers at once, but a process of the user may have to start first.
 	Stamps = semaphore.Row{Name: "messages for which the keeper gets credentials", Process: "worker", Key: "user", Total: 32, Share: 8, Lends: true,
 		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("stamps")}
 
@@ -202,6 +202,9 @@ var (
 	// An honest worker has fewer of KeeperPending, and of ResolverPending.
 	KeeperPending = semaphore.Row{Name: "tokens that wait for the resolver, and messages for credentials", Process: "keeper", Key: "worker", Total: math.MaxInt, Share: 64,
 		Refused: "refuses the token"}
+	// A user can stop the process that gets the user's credentials.
+	KeeperStamps = semaphore.Row{Name: "messages that wait for credentials", Process: "keeper", Key: "user", Total: math.MaxInt, Share: 16,
+		Refused: "503"}
 	KeeperQuestions = semaphore.Row{Name: "questions of the keeper to the resolver", Process: "keeper", Key: "worker", Total: 16, Share: 8,
 		Wait: semaphore.Forever, Refused: "refuses the token after 8 s"}
 
@@ -262,7 +265,7 @@ var Places = []semaphore.Row{
 	AnswerMemory, KeptAnswers, Renderings,
 	LongRequests, LongConns, Bursts, Estimates, Probes, AccountingCalls, IdleSessions, TokenQuestions,
 	DispatcherQuestions, Signatures, KeeperTokens, PortalTokens, Stamps, OutputParts, Scripts, Lookups, AccountSearches, NameLookups,
-	OpenChanges, IdempotencyKeys, KeeperPending, KeeperQuestions, ResolverPending, ResolverLookups, ResolverDispatcherLookups, MetricsConns, Scrapes,
+	OpenChanges, IdempotencyKeys, KeeperPending, KeeperStamps, KeeperQuestions, ResolverPending, ResolverLookups, ResolverDispatcherLookups, MetricsConns, Scrapes,
 	DaemonConns, DaemonQueries, LargeJobs, Transactions, ControllerRequestBytes, DaemonRequestBytes, DaemonSpoolBytes,
 	Jobs, JobSpace, JobRecords, UnsentRecords, RefusedRecords,
 }

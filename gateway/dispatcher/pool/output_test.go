@@ -31,7 +31,7 @@ type fakeOutputProcess struct {
 func (f *fakeOutputProcess) exit() { f.once.Do(func() { close(f.done) }) }
 func (f *fakeOutputProcess) Stop() { f.exit() }
 func (f *fakeOutputProcess) Wait() { <-f.done }
-func (*fakeOutputProcess) User() uint32 { return 1000 }
+func (*fakeOutputProcess) User() uint32 { return fakeUID }
 
 func (f *fakeOutputProcess) Exited() bool {
 	select {

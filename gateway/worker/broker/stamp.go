@@ -1,7 +1,10 @@
 package broker
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -29,6 +32,8 @@ const (
 	stampTime = 12 * time.Second // for a credential, for which a process may have to start
 )
 
+const noStamp = "the gateway gets no credential for the daemon at present"
+
 // Stamper returns a Stamper that asks the keeper.
 func (b *Broker) Stamper(k *Keeper) *Stamper {
 	return &Stamper{keeper: k, send: b.dialer.dispatcher.send, places: semaphore.New[string](limit.Stamps)}
@@ -41,13 +46,13 @@ func (b *Broker) Stamper(k *Keeper) *Stamper {
 // it does not permit the message, or if the gateway gets no credentials for the user,
 // and otherwise errs.Unavailable.
 func (s *Stamper) Stamp(ctx context.Context, token auth.Signature, actAs string, number uint16, body []byte) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, stampTime, errNoService)
-	defer cancel()
 	leave, err := s.places.Enter(ctx, semaphore.KeyFrom(ctx))
 	if err != nil {
 		return "", errs.Wrap(err, errs.Unavailable, "too many messages wait for credentials")
 	}
 	defer leave()
+	ctx, cancel := within(stampTime) // the keeper works on it even if the client leaves
+	defer cancel()
 	stamp := query.Stamp{Signed: []byte(token.Signed), ActAs: actAs, Type: number}
 	if copy(stamp.MAC[:], token.Bytes); len(token.Bytes) != len(stamp.MAC) {
 		return "", errs.New(errs.Unauthenticated, auth.Refused)
@@ -58,24 +63,26 @@ func (s *Stamper) Stamp(ctx context.Context, token auth.Signature, actAs string,
 			answer, err = s.ask(ctx, stamp, body)
 		}
 	}
-	if err != nil {
-		return "", errs.Wrap(err, errs.Unavailable, "the gateway gets no credential for the daemon at present")
+	if err == nil && answer.Verdict == query.Genuine && len(answer.Credential) == 0 {
+		err = errors.New(cmp.Or(answer.Reason, "the process of the user has exited"))
 	}
+	if err != nil {
+		return "", errs.Wrap(err, errs.Unavailable, noStamp)
+	}
+	s.keeper.answerOf(answer.Verdict) // takes note of an outdated key
 	switch answer.Verdict {
 	case query.Genuine:
-		if len(answer.Credential) > 0 {
-			return string(answer.Credential), nil
-		}
+		return string(answer.Credential), nil
 	case query.Forged, query.Revoked:
 		return "", errs.New(errs.Unauthenticated, auth.Refused)
 	case query.NotForUser:
 		return "", errs.New(errs.Denied, "the gateway gets no credentials for the user of this token").
 			WithHint("it gets them for users of the gateway's machine with a uid of SCHEDRESTD_MIN_UID or more, and a token that acts for others for members of its group")
 	case query.NotInScope:
-		return "", errs.New(errs.Denied, "the scopes of the token do not permit what the gateway has to ask the daemon for this (RPC %d)", number).
-			WithHint("schedctl token explain shows the scopes of the token")
+		return "", &errs.Error{Kind: errs.Denied, Err: auth.ErrNotInScope, Message: fmt.Sprintf("the scopes of the token do not permit what the gateway has to ask the daemon for this (RPC %d)", number),
+			Hint: "schedctl token explain shows the scopes of the token"}
 	}
-	return "", errs.New(errs.Unavailable, "the gateway gets no credential for the daemon at present: %s", answer.Reason)
+	return "", errs.New(errs.Unavailable, noStamp)
 }
 
 // ask sends the message to the keeper, the body in parts, and waits for the answer.

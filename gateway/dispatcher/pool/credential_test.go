@@ -1,0 +1,68 @@
+package pool
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"schedrestd/internal/limit"
+	"schedrestd/ipc/work"
+)
+
+// fakeUID is the uid of all fakeOutputProcesses.
+const fakeUID = 1000
+
+// TestCredentialProcesses checks when a worker can have a process started that gets
+// credentials: at most one for a number in a while.
+func TestCredentialProcesses(t *testing.T) {
+	f := new(fakeOutputs)
+	p, w := servingOne(t)
+	p.sync(func() { p.gen.Credential = func(client uint64) (OutputProcess, error) { return f.start(client, nil, nil) } })
+	ask := func(client uint64) { t.Helper(); must(t, w.Channel.Send(&work.AskCredential{Client: client, UID: fakeUID})) }
+	ask(5)
+	ask(5) // too soon
+	ask(7)
+	await(t, "two processes have started", func() bool { return f.count() == 2 })
+	if held := p.credentials.Held(fakeUID); held != 2 || f.clients[0]+f.clients[1] != 12 {
+		t.Errorf("%d places are taken, for %v", held, f.clients)
+	}
+	f.all[0].exit()
+	f.all[1].exit()
+	await(t, "the places are free", func() bool { return p.credentials.Held(fakeUID) == 0 })
+	p.sync(func() {
+		for _, worker := range p.workers {
+			worker.credentials[5] = time.Time{}
+		}
+	})
+	f.fail(errors.New("no memory"))
+	ask(5)
+	p.logged("no process gets the credentials of a user")
+	f.fail(nil)
+	for i := range limit.CredentialProcesses.Share + 1 {
+		ask(uint64(100 + i))
+	}
+	p.logged("there are too many such processes")
+}
+
+// TestHostileCredentials checks that a worker is killed if it asks for a process of
+// nobody, or with a false uid, or where no process gets credentials.
+func TestHostileCredentials(t *testing.T) {
+	for reason, tt := range map[string]struct {
+		off bool
+		m   work.AskCredential
+	}{
+		"sent AskCredential while no process gets credentials": {true, work.AskCredential{Client: 1, UID: fakeUID}},
+		"sent AskCredential for no user":                       {false, work.AskCredential{UID: fakeUID}},
+		"sent AskCredential with a false uid":                  {false, work.AskCredential{Client: 1, UID: 7}},
+	} {
+		f := new(fakeOutputs)
+		p, w := servingOne(t)
+		p.sync(func() {
+			if !tt.off {
+				p.gen.Credential = func(client uint64) (OutputProcess, error) { return f.start(client, nil, nil) }
+			}
+		})
+		must(t, w.Channel.Send(&tt.m))
+		p.logged(reason)
+	}
+}
