@@ -223,6 +223,17 @@ func (c *controllerOfOne) end() {
 	c.job.State = model.JobComplete
 }
 
+// TestOutputPoll checks how long a client waits for what a job writes after a pause.
+func TestOutputPoll(t *testing.T) {
+	o := &output{handler: new(handler)}
+	o.WatchInterval = time.Second
+	for quiet, want := range map[time.Duration]time.Duration{0: time.Second / 4, 2 * time.Second: time.Second / 4, 4 * time.Second: time.Second / 2, 8 * time.Second: time.Second, time.Hour: time.Second} {
+		if got := o.poll(quiet); got != want {
+			t.Errorf("after %v: %v, want %v", quiet, got, want)
+		}
+	}
+}
+
 // TestFollowedOutput checks what a client that follows a file gets: what is there,
 // what is added, that the file was replaced, and the end.
 func TestFollowedOutput(t *testing.T) {

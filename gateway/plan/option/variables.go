@@ -569,6 +569,8 @@ func (o *Options) variables() []variable {
 		// .Cm tokens
 		// a gateway that root has started does the same for the users of tokens that its
 		// .Cm jwt_key
+		// or
+		// .Cm jwks
 		// verifies.
 		// The default is
 		// .Cm off .
@@ -716,6 +718,8 @@ func (o *Options) variables() []variable {
 		// by default.
 		// If the controller takes long to answer, or nothing changes for minutes, the worker
 		// asks less often.
+		// The output of a job that a client follows is looked at four times in this time, and once
+		// when it has not grown for eight times as long.
 		{"SCHEDRESTD_WATCH_INTERVAL", duration(&s.WatchInterval, 100*time.Millisecond, time.Minute, "1s")},
 
 		// The time zone of times in requests that contain no time zone.
