@@ -15,14 +15,13 @@ type SecretKeys struct {
 	TLS12      bool   // the key may also sign TLS 1.2 handshakes
 	Token      bool   // there is a token key
 	Current    bool   // no newer token key exists: a token that does not match this key is forged
-	UserClaims string // see Tokens
 	Stamps     bool   // gateway tokens are not exchanged, but the keeper decides about each message
+	UserClaims string // see Tokens
 }
 
 func (s *SecretKeys) Walk(w *Walker) {
-	w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.Current)
+	w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.Current, &s.Stamps)
 	w.Text(maxPath, &s.UserClaims)
-	w.Fields(&s.Stamps)
 }
 
 // KeeperChannels gives the keeper its ends of two channels: to the parent, and to the
@@ -32,9 +31,8 @@ type KeeperChannels struct{ NoFields }
 
 // KeeperChannel gives a process its end of a channel between the keeper and the
 // resolver, or between the keeper and a process that gets the credentials of a user.
-type KeeperChannel struct {
-	Client uint64 // stands for this user, for whom the keeper has vouched; 0: the channel is the resolver's
-}
+// Client stands for this user, for whom the keeper has vouched; it is 0 for the resolver.
+type KeeperChannel struct{ Client uint64 }
 
 func (k *KeeperChannel) Walk(w *Walker) { w.Fields(&k.Client) }
 

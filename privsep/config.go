@@ -87,9 +87,6 @@ func (c Config) listenOptions(service identity.Service) listen.Options {
 		Unix: socket.Options{Mode: fs.FileMode(c.SocketMode) & fs.ModePerm, Owner: owner, PrivateGroup: become.PrivateGroup}}
 }
 
-// maxFiles returns the limit on the open descriptors of a process.
-func (c Config) maxFiles() uint64 { return uint64(c.Setup.Files) }
-
 // maxProcesses returns the maximum number of the dispatcher's processes: those
 // of a gateway at its limits, and older processes that are still finishing
 // requests. Some processes act for the users of tokens (limit.OutputProcesses,

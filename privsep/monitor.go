@@ -171,7 +171,7 @@ func (m *monitor) stop(s os.Signal) {
 func (m *monitor) startDispatcher() error {
 	c := m.config()
 	p, setup := m.programs[ipc.Dispatcher], c.serviceSetup()
-	child, err := p.Start(m.dispatcherSpawner, p.Identity, spawn.Spec{Role: ipc.Dispatcher, Threads: 1, Files: c.maxFiles() + uint64(c.Waiting), Log: os.Stderr}, &setup)
+	child, err := p.Start(m.dispatcherSpawner, p.Identity, spawn.Spec{Role: ipc.Dispatcher, Threads: 1, Files: uint64(c.Setup.Files) + uint64(c.Waiting), Log: os.Stderr}, &setup)
 	if err != nil {
 		return err
 	}

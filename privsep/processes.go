@@ -81,7 +81,7 @@ func (m *monitor) handOverProcess(d *dispatcherProcess, number uint32, child *sp
 // the process.
 func (m *monitor) startProcess(g *generation, r *ipc.StartProcess) (child *spawn.Child, err error) {
 	c := g.config
-	spec := spawn.Spec{Role: r.Role, Threads: int(r.Threads), Files: c.maxFiles()}
+	spec := spawn.Spec{Role: r.Role, Threads: int(r.Threads), Files: uint64(c.Setup.Files)}
 	p, setup := m.programs[r.Role], c.serviceSetup()
 	id := p.Identity
 	if r.Role == ipc.Worker || r.Role == ipc.Output || r.Role == ipc.Credential {
@@ -108,7 +108,7 @@ func (m *monitor) startProcess(g *generation, r *ipc.StartProcess) (child *spawn
 	case r.Role == ipc.Keeper:
 		err = m.connectKeeper(g, child)
 	case r.Role == ipc.Credential:
-		err = g.connectCredential(child, r.Client)
+		err = introduce(r.Role, func(fd int) error { return g.vouches.TrySend(&ipc.KeeperChannel{Client: r.Client}, fd) }, child.Channel)
 	case r.Role == ipc.Exporter:
 		for _, l := range m.metricsListeners {
 			err = errors.Join(err, ipc.IgnoreClosed(child.Channel.TrySend(new(ipc.MetricsFD), l.FD())))

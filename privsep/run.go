@@ -165,10 +165,7 @@ func (m *monitor) prepare(listeners []*listen.Listener) (err error) {
 			return err
 		}
 	}
-	if err := dropCapabilities(m.service); err != nil {
-		return err
-	}
-	return m.confinedSpawner.CheckRequired()
+	return cmp.Or(dropCapabilities(m.service), m.confinedSpawner.CheckRequired())
 }
 
 // closeListeners stops listening.

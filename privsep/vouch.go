@@ -31,14 +31,9 @@ func (m *monitor) connectKeeper(g *generation, keeper *spawn.Child) error {
 		introduce(ipc.Resolver, func(fd int) error { return keeper.Channel.TrySend(new(ipc.KeeperChannels), vouchFD, fd) }, g.resolver))
 }
 
-// connectCredential gives a process that gets credentials a channel to the keeper,
-// which has vouched for its user.
-func (g *generation) connectCredential(child *spawn.Child, client uint64) error {
-	return introduce(ipc.Credential, func(fd int) error { return g.vouches.TrySend(&ipc.KeeperChannel{Client: client}, fd) }, child.Channel)
-}
-
-// introduce makes a channel between a keeper and another process. The dispatcher has
-// no part in it, since it might be captured.
+// introduce makes a channel between a keeper and the resolver, or a process that gets
+// the credentials of a user for whom the keeper has vouched. The dispatcher has no part
+// in it, since it might be captured.
 func introduce(peer ipc.Role, toKeeper func(fd int) error, to *ipc.Channel) error {
 	channel, peerFD, err := ipc.Pair(ipc.Keeper, peer)
 	if err != nil {
