@@ -41,7 +41,7 @@ func fullSetup() work.Setup {
 		Setup: ipc.Setup{Files: 436, JWT: true, Local: true, Reach: ipc.ReachTCP | ipc.ReachUnix | ipc.ReachMunge, SchedUID: 990, Privileged: []string{"root", "toor"},
 			Requests: 62, Sockets: true, Sandbox: ipc.SandboxAudit | ipc.SandboxUnix, Audit: true, LogLevel: -4},
 		Cluster:     "tiny",
-		Controllers: []work.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:6817"}, {Name: "b", Network: "unix", Address: "/run/b"}},
+		Controllers: []work.Address{{Name: "a", Network: "tcp", Address: "a:6817", Resolved: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}, {Name: "b", Network: "unix", Address: "/run/b"}},
 		Front:       []work.Address{{Name: "f", Network: "tcp", Address: "192.0.2.9:6817"}}, MorePorts: 3,
 		Accounting: []work.Address{{Name: "dbd", Network: "tcp", Address: "[2001:db8::1]:6819"}},
 		AuthSocket: "/run/sched/ctld.sock", TLS: work.TLS{CA: []byte{0x30, 0}, CheckNames: true}, Munge: work.Munge{Socket: "/run/munge.socket", Accounting: "/run/other", TTL: time.Minute},
@@ -101,7 +101,7 @@ func TestConversation(t *testing.T) {
 		if err != nil {
 			t.Fatalf("receive %s: %v", ipc.KindOf(s.m), err)
 		}
-		if diff := cmp.Diff(s.m, got.Message, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+		if diff := cmp.Diff(s.m, got.Message, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 			t.Errorf("%s (-sent +received):\n%s", ipc.KindOf(s.m), diff)
 		}
 		if len(got.FDs) != len(s.fds) {
@@ -126,7 +126,7 @@ func TestConversation(t *testing.T) {
 	}
 	want.Setup = setup
 	unpacked, err := work.Unpack(setup)
-	if diff := cmp.Diff(want, unpacked, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); err != nil || diff != "" {
+	if diff := cmp.Diff(want, unpacked, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); err != nil || diff != "" {
 		t.Errorf("%v (-packed +unpacked):\n%s", err, diff)
 	}
 	worker.Close()
@@ -196,7 +196,7 @@ func TestReceiveIsStrict(t *testing.T) {
 		want  string
 	}{
 		{"unknown kind", []byte{250, 1, 2}, 0, "not in the protocol table"},
-		{"unknown upstream", append(append([]byte{byte(ipc.KindOf(new(work.Dial)))}, make([]byte, 8)...), byte(work.UpstreamSack+1), 0), 0, "has a kind of upstream that is"},
+		{"unknown upstream", append(append([]byte{byte(ipc.KindOf(new(work.Dial)))}, make([]byte, 8)...), byte(work.UpstreamSack+1), 0, 0, 0), 0, "has a kind of upstream that is"},
 		{"parent's words", []byte{byte(ipc.KindOf(new(work.Drain)))}, 0, "may not be sent by the worker"},
 		{"leftover", append(done, 0), 0, "9 bytes"},
 		{"descriptor where none belongs", done, 1, "came with 1 descriptors"},

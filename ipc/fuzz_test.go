@@ -21,7 +21,7 @@ func seeds(f *testing.F) {
 			}
 		}
 	}
-	f.Add(uint8(ipc.Serving), uint8(0), []byte{byte(ipc.KindOf(new(work.Dial))), 0, 0, 0, 0, 0, 0, 0, 0, byte(work.UpstreamSack + 1), 0})
+	f.Add(uint8(ipc.Serving), uint8(0), []byte{byte(ipc.KindOf(new(work.Dial))), 0, 0, 0, 0, 0, 0, 0, 0, byte(work.UpstreamSack + 1), 0, 0, 0})
 	f.Add(uint8(ipc.Serving), uint8(1), []byte{})
 	f.Add(uint8(ipc.Configured), uint8(0), []byte{byte(ipc.KindOf(new(ipc.Attributes))), 0xff, 0xff, 1, 0})
 }

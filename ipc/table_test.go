@@ -68,7 +68,7 @@ func TestTableIsSound(t *testing.T) {
 				t.Error(err)
 			}
 			if d := cmp.Diff(m, again, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
-				cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); d != "" {
+				cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); d != "" {
 				t.Errorf("-sent +received:\n%s", d)
 			}
 		})

@@ -43,6 +43,8 @@ func fill(m ipc.Message) ipc.Message {
 		switch v := reflect.ValueOf(field).Elem(); {
 		case v.Type() == reflect.TypeFor[netip.AddrPort]():
 			v.Set(reflect.ValueOf(netip.AddrPortFrom(netip.IPv6LinkLocalAllNodes().WithZone("eth0"), uint16(n))))
+		case v.Type() == reflect.TypeFor[netip.Addr]():
+			v.Set(reflect.ValueOf(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)})))
 		case label == "netip":
 			v.Set(reflect.ValueOf(netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}), 32)))
 		case label == "span":

@@ -31,7 +31,7 @@ func (n *source) host(name string) ([]netip.Addr, error) {
 	if err != nil || len(found) > 0 {
 		return found, err
 	}
-	out, err := n.getent("ahosts", name)
+	out, err := n.query("ahosts", name) // not cached: a host may move at any time
 	if errs.KindOf(err) == errs.Unsupported {
 		return nil, notFound("ahosts", name)
 	}

@@ -140,6 +140,7 @@ type dispatcher struct {
 	quota                                          *relay.Quota // limits the log lines of workers
 	audit                                          *auditlog.Log
 	names                                          *dispatch.Names
+	hosts                                          *dial.Hosts
 	incoming                                       announced         // the part of the next generation's configuration that has been received
 	replies                                        chan ipc.Received // the parent's answers for the goroutine that builds a generation
 	finishing                                      chan struct{}     // closed when the gateway shuts down
@@ -220,6 +221,7 @@ func (d *dispatcher) configure(c ipc.DispatcherSetup) {
 	dial.Check(d.log)
 	d.resolver, d.keeper, d.exporter, d.output, d.credential = d.spec(ipc.Resolver), d.spec(ipc.Keeper), d.spec(ipc.Exporter), d.spec(ipc.Output), d.spec(ipc.Credential)
 	d.quota = d.newQuota()
+	d.hosts = dial.NewHosts(d.log)
 	d.audit = auditlog.New(d.spec(ipc.Auditor), d.starter, d.parent)
 }
 
@@ -258,6 +260,9 @@ func (d *dispatcher) createPools(a announced) {
 	d.Set.Starter = d.starter
 	d.names = dispatch.NewNames(d.Loop)
 	d.names.Send = func(m ipc.Message, fds ...int) error { return d.current.askResolver(m, fds...) }
+	d.hosts.Send = func(m *work.HostLookup) error {
+		return d.Call(func() error { return d.current.askResolver(m) })
+	}
 	d.router = dispatch.New(d.dispatchOptions(a), d.Set, d.renew)
 	d.Slots.Admit = d.router.Dispatch
 	d.acceptor = dispatch.NewAcceptor(d.dispatchOptions(a), d.Slots, d.parent.Send)
@@ -340,6 +345,7 @@ func (d *dispatcher) activate(g *generation, err error) error {
 	}
 	d.current, d.builtAt = g, time.Now()
 	d.serves.Store(true)
+	d.hosts.Configure(&g.setup)
 	d.CountGeneration()
 	d.level.Set(slog.Level(g.setup.LogLevel))
 	d.subuids = g.ranges
@@ -358,6 +364,7 @@ func (d *dispatcher) serviceExited(g *generation, p *service.Process) {
 		return
 	}
 	d.names.Fail()
+	d.hosts.Fail()
 	if time.Since(d.builtAt) > 2*pool.Backoff(d.failures) {
 		d.failures = 0
 	}
@@ -499,6 +506,7 @@ func (d *dispatcher) runInetd(a announced, client *inetd.Client) error {
 	serviceExits := make(chan string)
 	g := d.newGeneration(a)
 	defer g.close()
+	d.hosts.Send = func(m *work.HostLookup) error { return g.askResolver(m) }
 	if err := d.getKeys(g); err != nil {
 		return err
 	}
@@ -508,11 +516,12 @@ func (d *dispatcher) runInetd(a announced, client *inetd.Client) error {
 		Worker:  ipc.StartProcess{Role: ipc.Worker, Generation: a.ID, Client: client.ID, Threads: c.Threads, Requests: 1},
 		Quota:   d.quota,
 		Setup:   a.setup,
-		Dial:    dial.Options{Burst: d.limits.DialBurst, Rate: d.limits.DialRate, Counts: new(dial.Counters)},
+		Dial:    dial.Options{Hosts: d.hosts, Burst: d.limits.DialBurst, Rate: d.limits.DialRate, Counts: new(dial.Counters)},
 		Services: func() error {
 			if err := d.startServices(g); err != nil {
 				return err
 			}
+			d.hosts.Configure(&a.setup)
 			g.onServiceExit(func(p *service.Process) {
 				serviceExits <- p.Err().Error() // blocks forever when the run is over
 				d.log.Error(p.Role().String()+" exited", "because", p.Err())

@@ -63,7 +63,7 @@ func (d *dispatcher) poolConfig(setup work.Setup) pool.Config {
 	c, l := d.config, d.limits
 	return pool.Config{Setup: setup, Workers: int(c.Workers), Connections: int(c.Connections), Threads: int(c.Threads),
 		RotateAfter: l.RotateAfter, StartLimit: c.StartLimit, WaitLimit: l.WaitLimit, PingTimeout: c.PingTimeout, RetireLimit: l.RetireLimit,
-		Quota: d.quota, DialBurst: l.DialBurst, DialRate: l.DialRate, Log: d.log}
+		Quota: d.quota, DialBurst: l.DialBurst, DialRate: l.DialRate, Hosts: d.hosts, Log: d.log}
 }
 
 // build starts the services of a new generation, and gets the keys for its
@@ -86,7 +86,7 @@ func (d *dispatcher) build(a announced) (g *generation, err error) {
 // startServices starts the resolver and the auditor of g.
 func (d *dispatcher) startServices(g *generation) (err error) {
 	if g.BuildGeneration.Resolver {
-		hooks := service.Hooks{Report: d.reportViolation, Handle: d.names.Handle}
+		hooks := service.Hooks{Report: d.reportViolation, Handle: d.handleNames}
 		if g.resolver, err = d.resolver.Start(d.starter, g.BuildGeneration.ID, hooks); err != nil {
 			return err
 		}
@@ -295,6 +295,14 @@ func (g *generation) isBroken() bool {
 		}
 	}
 	return false
+}
+
+// handleNames handles an answer of the resolver.
+func (d *dispatcher) handleNames(m ipc.Message) (handled bool, err error) {
+	if handled, err = d.hosts.Handle(m); !handled {
+		handled, err = d.names.Handle(m)
+	}
+	return handled, err
 }
 
 // askResolver sends m to the resolver.

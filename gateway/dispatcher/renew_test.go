@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"schedrestd/gateway/dispatcher/dial"
 	"schedrestd/gateway/dispatcher/pool"
 	"schedrestd/gateway/dispatcher/process"
 	"schedrestd/gateway/dispatcher/service"
@@ -34,7 +35,7 @@ func newTestDispatcher(t *testing.T) (d *dispatcher, end func() []ipc.Message) {
 	_, err = own.Receive()
 	must(t, err)
 	log := slog.New(slog.DiscardHandler)
-	d = &dispatcher{parent: process.NewParent(own), log: log, level: new(slog.LevelVar), limits: Limits{Age: 24 * time.Hour}}
+	d = &dispatcher{parent: process.NewParent(own), log: log, level: new(slog.LevelVar), limits: Limits{Age: 24 * time.Hour}, hosts: dial.NewHosts(log)}
 	d.Set = pool.NewSet(pool.Options{Connections: 1, Log: log})
 	return d, func() (list []ipc.Message) {
 		d.Set.Stop()

@@ -3,7 +3,6 @@ package plan
 import (
 	"log/slog"
 	"net"
-	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -18,32 +17,29 @@ import (
 // addDaemons adds the addresses of the site's controllers and accounting
 // daemons to s. In each list, the addresses are in the order in which workers
 // should try them.
-func addDaemons(c *conf.Cluster, s *work.Setup, log *slog.Logger) (err error) {
-	s.Controllers, err = resolveDaemons(keySpelling(c, "SchedctldHost"), displayedControllers(c), c.ControllerPort, log)
-	if err == nil && c.SharedAddress != "" {
-		var sharedErr error
+func addDaemons(c *conf.Cluster, s *work.Setup, log *slog.Logger) {
+	s.Controllers = resolveDaemons(keySpelling(c, "SchedctldHost"), displayedControllers(c), c.ControllerPort, log)
+	if c.SharedAddress != "" {
 		shared := []conf.Host{{Name: c.SharedAddress, Address: c.SharedAddress}}
-		if s.Front, sharedErr = resolveDaemons(keySpelling(c, "SchedctldAddr"), shared, c.ControllerPort, log); sharedErr != nil {
-			log.Warn("shared address of the controllers not usable; using their own addresses until the next reload",
-				"error", sharedErr)
+		s.Front = resolveDaemons(keySpelling(c, "SchedctldAddr"), shared, c.ControllerPort, log)
+		if !s.Front[0].Known() && slices.ContainsFunc(s.Controllers, work.Address.Known) {
+			log.Warn("shared address of the controllers not usable; using their own addresses until the next reload", "address", c.SharedAddress)
+			s.Front = nil
 		}
 	}
 	s.MorePorts = uint16(c.MorePorts)
-	if err != nil || s.Content&work.ContentAccounting == 0 && (c.Accounting == nil || s.Register == "") {
-		return err
+	if s.Content&work.ContentAccounting == 0 && (c.Accounting == nil || s.Register == "") {
+		return
 	}
 	// With gateway tokens, workers also ask who is an administrator.
 	accounting := []conf.Host{{Name: c.Accounting.Host, Address: c.Accounting.Host}}
 	if backup := c.Accounting.BackupHost; backup != "" {
 		accounting = append(accounting, conf.Host{Name: backup, Address: backup})
 	}
-	if s.Accounting, err = resolveDaemons("AccountingStorageHost", accounting, c.Accounting.Port, log); err != nil {
-		return err
-	}
+	s.Accounting = resolveDaemons("AccountingStorageHost", accounting, c.Accounting.Port, log)
 	if path := c.AccountingSocket(); path != "" { // a request without a token can use only this address
 		s.Accounting = append(s.Accounting, work.Address{Name: c.Accounting.Host, Network: "unix", Address: path})
 	}
-	return nil
 }
 
 // displayedControllers returns the controllers with the names that users see.
@@ -60,37 +56,25 @@ func displayedControllers(c *conf.Cluster) []conf.Host {
 	return list
 }
 
-// resolveDaemons returns the addresses of daemons. This process, which has no
-// privileges, resolves each name once, so that workers get only addresses. It
-// omits a host that can't be resolved, such as a backup that is being replaced.
-// The gateway then uses the other hosts. If no host is left, resolveDaemons
-// returns an error.
-func resolveDaemons(key string, hosts []conf.Host, port int, log *slog.Logger) (list []work.Address, err error) {
-	var failures []error
+// resolveDaemons returns the addresses of daemons, one for each. It looks up their
+// names, so that the first requests need not wait. The running gateway looks a name
+// up again if it can't reach the daemon, or if the name can't be resolved yet.
+func resolveDaemons(key string, hosts []conf.Host, port int, log *slog.Logger) (list []work.Address) {
 	for _, h := range hosts {
+		a := work.Address{Name: h.Name, Network: "tcp", Address: net.JoinHostPort(h.Address, strconv.Itoa(port))}
+		if h.Address != h.Name {
+			a.Host = h.Address
+		}
 		addrs, err := nss.Host(h.Address)
 		if err != nil {
-			failures = append(failures, errs.Wrap(err, errs.KindOf(err), "%s=%s", key, h.Address))
+			log.Warn("host of a daemon can't be resolved yet; it is looked up again when a request needs it", "error", errs.Wrap(err, errs.KindOf(err), "%s=%s", key, h.Address))
 		}
-		host := h.Address
-		if host == h.Name {
-			host = ""
+		if _, _, named := a.Named(); named {
+			a.Resolved = addrs[:min(len(addrs), work.MaxAddresses)]
 		}
-		for _, a := range addrs {
-			list = append(list, work.Address{Name: h.Name, Host: host, Network: "tcp", Address: hostPort(a, port)})
-		}
+		list = append(list, a)
 	}
-	if len(list) == 0 && len(failures) > 0 {
-		return nil, failures[0]
-	}
-	for _, err := range failures {
-		log.Warn("daemon left out until the next reload", "error", err)
-	}
-	return list, nil
-}
-
-func hostPort(a netip.Addr, port int) string {
-	return net.JoinHostPort(a.String(), strconv.Itoa(port))
+	return list
 }
 
 // sackSockets returns the sockets on which workers can request auth/slurm

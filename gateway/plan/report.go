@@ -128,14 +128,25 @@ func filesOr(files []string, path string) []string {
 func describeAddresses(list []work.Address) string {
 	var texts []string
 	for _, a := range list {
-		text := a.Address
-		switch host, _, _ := strings.Cut(a.Address, ":"); {
+		host, port, named := a.Named()
+		switch {
 		case a.Network == "unix":
-			text = "unix:" + text
-		case a.Name != host:
-			text = a.Name + " at " + text
+			texts = append(texts, "unix:"+a.Address)
+			continue
+		case named && len(a.Resolved) == 0:
+			texts = append(texts, a.Address+", which can't be resolved")
+			continue
+		case !named:
+			host, port, _ = net.SplitHostPort(a.Address)
+			a.Resolved = []netip.Addr{netip.MustParseAddr(host)}
 		}
-		texts = append(texts, text)
+		for _, addr := range a.Resolved {
+			text := net.JoinHostPort(addr.String(), port)
+			if a.Name != addr.String() {
+				text = a.Name + " at " + text
+			}
+			texts = append(texts, text)
+		}
 	}
 	return cmp.Or(strings.Join(texts, ", "), "none")
 }

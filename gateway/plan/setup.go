@@ -154,7 +154,8 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, 
 	if s.Zone, err = zone.Environment(); err != nil {
 		return s, err
 	}
-	return s, addDaemons(c, &s, log)
+	addDaemons(c, &s, log)
+	return s, nil
 }
 
 // checkOutput refuses to read output for users whom neither the kernel nor the keeper

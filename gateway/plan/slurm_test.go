@@ -117,23 +117,30 @@ func TestSackSocket(t *testing.T) {
 	}
 }
 
-// TestLostController checks that a daemon is omitted if its name can't be
-// resolved, and that the start fails if no daemon is left.
+// TestLostController checks that the gateway starts if the name of a daemon can't be
+// resolved, even if no other name can. The log must say so.
 func TestLostController(t *testing.T) {
 	const unknownHost = "nobody-has-this-name.invalid"
 	text := strings.NewReplacer("one(127.0.0.1)", "one("+unknownHost+")", "127.0.0.4", unknownHost).Replace(slurmSample)
 	s, log, err := slurmSetup(t, text)
-	if err != nil || len(s.Controllers) != 2 || s.Controllers[0].Name != "two" || len(s.Accounting) != 1 {
+	if err != nil || len(s.Controllers) != 3 || s.Controllers[0].Known() || !s.Controllers[1].Known() || len(s.Accounting) != 2 || s.Accounting[1].Known() {
 		t.Errorf("%v, %v: %v", s.Controllers, s.Accounting, err)
 	}
 	for _, key := range []string{"SlurmctldHost=", "AccountingStorageHost="} {
-		if !strings.Contains(log, `daemon left out until the next reload" error="`+key+unknownHost) {
+		if !strings.Contains(log, `it is looked up again when a request needs it" error="`+key+unknownHost) {
 			t.Errorf("%s%s is not in the log:\n%s", key, unknownHost, log)
 		}
 	}
-	_, _, err = slurmSetup(t, "ClusterName=c\nSlurmctldHost="+unknownHost+"\nAuthAltTypes=auth/jwt\n")
-	if errs.KindOf(err) != errs.NotFound || !strings.Contains(err.Error(), unknownHost) {
-		t.Errorf("no controller at all: %v", err)
+	s, _, err = slurmSetup(t, "ClusterName=c\nSlurmctldHost="+unknownHost+"\nSlurmctldAddr=front."+unknownHost+"\nAuthAltTypes=auth/jwt\n")
+	if err != nil || len(s.Controllers) != 1 || len(s.Front) != 1 || s.Controllers[0].Address != unknownHost+":6817" || len(s.Controllers[0].Resolved) != 0 {
+		t.Errorf("no controller at all: %+v, %v", s.Controllers, err)
+	}
+	if got, want := describeAddresses(s.Controllers), unknownHost+":6817, which can't be resolved"; got != want {
+		t.Errorf("described as %q, want %q", got, want)
+	}
+	s, _, err = slurmSetup(t, strings.Replace(slurmSample, "one(127.0.0.1)", "localhost", 1))
+	if err != nil || len(s.Controllers[0].Resolved) == 0 || s.Controllers[0].Address != "localhost:7001" {
+		t.Errorf("a name: %+v, %v", s.Controllers[0], err)
 	}
 }
 
@@ -226,7 +233,7 @@ func TestLocalhost(t *testing.T) {
 	hostname, _, _ = strings.Cut(hostname, ".")
 	for keys, want := range map[string]string{"ClusterName=c\nSlurmctldHost=LocalHost(127.0.0.1)\n": hostname, "ClusterName=c\nSchedctldHost=localhost(127.0.0.1)\nAuthType=auth/munge\n": "localhost"} {
 		s, _, err := slurmSetup(t, keys+"AuthAltTypes=auth/jwt\n")
-		if err != nil || len(s.Controllers) != 1 || s.Controllers[0] != (work.Address{Name: want, Host: "127.0.0.1", Network: "tcp", Address: "127.0.0.1:6817"}) {
+		if err != nil || len(s.Controllers) != 1 || cmp.Diff(work.Address{Name: want, Host: "127.0.0.1", Network: "tcp", Address: "127.0.0.1:6817"}, s.Controllers[0]) != "" {
 			t.Errorf("%s: %v, %v", keys, s.Controllers, err)
 		}
 	}

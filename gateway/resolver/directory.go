@@ -3,6 +3,7 @@ package resolver
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"schedrestd/internal/rate"
 	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // directory finds the names of users and groups by id, and their ids by name.
@@ -21,6 +23,7 @@ import (
 type directory struct {
 	user, group   func(uint32) (string, error)
 	groupID       func(string) (uint32, error)
+	host          func(string) ([]netip.Addr, error)
 	accounts      *accounts
 	members       *members
 	now           func() time.Time
@@ -71,7 +74,20 @@ func newDirectory() *directory {
 		groupID: func(name string) (uint32, error) {
 			g, err := nss.LookupGroup(name)
 			return g.GID, err
-		}}
+		},
+		host: nss.Host}
+}
+
+// addresses returns the addresses of a host, or none if the name can't be resolved.
+func (d *directory) addresses(name string) []netip.Addr {
+	place, err := d.forDispatcher.Acquire(context.Background(), struct{}{})
+	if err != nil {
+		return nil
+	}
+	defer place.Release()
+	d.lookups.Add(1)
+	list, _ := d.host(name)
+	return list[:min(len(list), work.MaxAddresses)]
 }
 
 // resolve answers a question from the dispatcher. An error means that the user

@@ -1,6 +1,6 @@
 // Package resolver implements the process that looks up names of users and
-// groups for the workers and the dispatcher, and the members of groups for the
-// keeper. Names come from the files in /etc
+// groups for the workers and the dispatcher, the members of groups for the
+// keeper, and the hosts of the daemons for the dispatcher. Names come from the files in /etc
 // and from getent, which may ask a directory service. Workers can't open these
 // files. The parent may run as root, so it should not parse the answers of a
 // directory service.
@@ -58,6 +58,9 @@ func (r *resolver) Handle(m ipc.Received) (handled bool, err error) {
 	case *work.Lookup:
 		r.questions.Add(1)
 		go func() { _ = r.dispatcher.Send(lookupResult(q, r.names.resolve)) }()
+		return true, nil
+	case *work.HostLookup:
+		go func() { _ = r.dispatcher.Send(&work.HostAddresses{ID: q.ID, Addresses: r.names.addresses(q.Name)}) }()
 		return true, nil
 	case *ipc.KeeperChannel:
 		channel, err := ipc.Open(m.FDs[0], ipc.Resolver, ipc.Keeper)

@@ -116,6 +116,7 @@ func daemonConfig(setup work.Setup, k *keys.Keys, b *broker.Broker) (cfg client.
 		Sack:           b.Sack(setup.Sack, setup.SchedUID),
 		Dial:           b.Dialer(work.UpstreamController, setup.Controllers, setup.AuthSocket),
 		MungeUID:       setup.SchedUID,
+		Unresolved:     unresolved(setup),
 		Bearer:         k.Bearer,
 		Observe:        meter.ObserveCalls(false),
 		Reused:         meter.CountReused,
@@ -210,11 +211,11 @@ func controller(setup work.Setup, daemons client.Config, b *broker.Broker) reach
 	return sharedController{client.New(daemons), each}
 }
 
-// A reachableController is a handlers.Controller that also reports whether a
+// A reachableController is a handlers.Controller that also reports why no
 // controller can be reached.
 type reachableController interface {
 	handlers.Controller
-	Reachable(context.Context) bool
+	Reachable(context.Context) error
 }
 
 // sharedController is a set of controllers behind a shared address.
@@ -250,6 +251,12 @@ func addresses(list []work.Address) []client.Address {
 		out = append(out, client.Address{Name: a.Name, Host: a.Host, Network: a.Network, Address: a.Address})
 	}
 	return out
+}
+
+// unresolved reports whether none of the controllers had an address when the
+// configuration was read.
+func unresolved(setup work.Setup) bool {
+	return !slices.ContainsFunc(slices.Concat(setup.Front, setup.Controllers), work.Address.Known)
 }
 
 // parsers converts the list of served API versions. Packages ipc/work and

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"schedrestd/gateway/worker/keys"
 	"schedrestd/handlers"
 	"schedrestd/ipc/work"
-	"schedrestd/rpc/client"
 )
 
 // draining is set while this worker finishes its requests before it exits.
@@ -22,9 +20,9 @@ var draining atomic.Bool
 
 // readiness returns the checks behind /readyz. A check that has a problem is a
 // reason why load balancers should send requests elsewhere. One calls reachable
-// to find out whether a controller can be reached. If no controller is needed,
+// to find out why no controller can be reached. If no controller is needed,
 // reachable is nil.
-func readiness(k *keys.Keys, reachable func(context.Context) bool) func(context.Context) []handlers.Check {
+func readiness(k *keys.Keys, reachable func(context.Context) error) func(context.Context) []handlers.Check {
 	return func(ctx context.Context) []handlers.Check {
 		list := []handlers.Check{{Name: "draining"}}
 		if draining.Load() {
@@ -39,8 +37,8 @@ func readiness(k *keys.Keys, reachable func(context.Context) bool) func(context.
 		}
 		if reachable != nil {
 			controller := handlers.Check{Name: "controller"}
-			if !reachable(ctx) {
-				controller.Problem = fmt.Sprintf("unreachable for %s", client.UnreachableAfter)
+			if err := reachable(ctx); err != nil {
+				controller.Problem = err.Error()
 			}
 			list = append(list, controller)
 		}

@@ -72,6 +72,10 @@ var (
 	WorkerDials       = rate.Row{Name: "connections to daemons", Process: "dispatcher", Key: "worker", Burst: 4000, PerSecond: 5000, Refused: "try again", Metric: "schedrestd_daemon_connections_total"}
 	WorkerDialRetries = rate.Row{Name: "requests for connections that get the answer to try again", Process: "dispatcher", Key: "worker", Burst: 10_000, PerSecond: 1000, Refused: "killed"} // an honest worker has at most 48 pending requests, and waits for 50 ms before it repeats one
 
+	// Each look-up may start a process and ask a name server. Until it has an answer,
+	// no other one of this host begins.
+	HostLookups = rate.Row{Name: "look-ups of a daemon's host that can't be reached", Process: "dispatcher", Key: "host", Burst: 1, PerSecond: 1, Refused: "uses the last answer"}
+
 	// The numbers depend on the number of connections. An honest worker reports
 	// the stage of a connection only if the stage has lasted for a moment, or if
 	// the worker was asked to close the connection
@@ -149,7 +153,7 @@ const LogLineSize = 200
 var Rates = []rate.Row{
 	ParentArrivals, AssumedUIDs, RefusalAnswers, DaemonArrivals,
 	UserRequests, AuditBytes, OutputBytes, Frames, OffenceReports, RejectedCredentials, JobBytes,
-	WorkerDials, WorkerDialRetries, WorkerStages, WorkerOffences, WorkerCounts, LogBytes,
+	WorkerDials, WorkerDialRetries, HostLookups, WorkerStages, WorkerOffences, WorkerCounts, LogBytes,
 	Intents, IntentRetries, KeeperWork, ResolverMisses, ResolverQuestions,
 	ServiceReports, AuditLogChecks, Samples, ParentVouches, ParentRestarts,
 	RequestLines, RefusalLines, ClientLines, OffenceLines, EventLines,

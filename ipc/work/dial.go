@@ -1,6 +1,10 @@
 package work
 
-import "schedrestd/ipc"
+import (
+	"net/netip"
+
+	"schedrestd/ipc"
+)
 
 // Upstream is a kind of daemon that the dispatcher connects to for a worker. A
 // worker names a daemon by an index into a list in Setup, and never by an
@@ -23,13 +27,31 @@ type Dial struct {
 	ID       uint64 // chosen by the worker and repeated in the answer
 	Upstream Upstream
 	Index    uint8
+	Tried    []netip.Addr // addresses of the daemon's host at which the worker could not reach it
 }
 
 func (d *Dial) Walk(w *ipc.Walker) {
 	w.Fields(&d.ID)
 	ipc.Enum(w, &d.Upstream, "kind of upstream", UpstreamController, UpstreamSack)
 	w.Fields(&d.Index)
+	walkAddrs(w, &d.Tried, MaxAddresses)
 }
+
+// MaxAddresses limits the addresses of one host. More are ignored.
+const MaxAddresses = 16
+
+// maxAddr is the maximum encoded size of an IP address with its zone.
+const maxAddr = 2 + 16 + 64
+
+func walkAddrs(w *ipc.Walker, list *[]netip.Addr, limit int) {
+	ipc.List(w, list, limit, 2, func(a *netip.Addr) { w.Fields(a) })
+}
+
+// At is the address of a daemon whose host the configuration names. It is empty if
+// the configuration has an address, or a UNIX socket.
+type At []netip.Addr
+
+func (a *At) Walk(w *ipc.Walker) { walkAddrs(w, (*[]netip.Addr)(a), 1) }
 
 // Dialed answers the Dial with the same ID. For a TCP address it passes a
 // socket that is connected or connecting. For a UNIX socket it passes the
@@ -46,17 +68,20 @@ type Dialed struct {
 	// namespace, Server is the owner of the socket. In all other cases Server
 	// is NoID.
 	Server uint32
+	At     At
 }
 
-func (d *Dialed) Walk(w *ipc.Walker) { w.Fields(&d.ID, &d.Owner, &d.Server) }
+func (d *Dialed) Walk(w *ipc.Walker) { w.Fields(&d.ID, &d.Owner, &d.Server, &d.At) }
 
 // DialFailed reports that the Dial with the same ID failed.
 type DialFailed struct {
-	ID    uint64
-	Errno uint16 // the kernel's error number; EAGAIN: too many requests, try again in a moment
+	ID         uint64
+	Errno      uint16 // the kernel's error number; EAGAIN: too many requests, or the host is being looked up, try again in a moment
+	Unresolved bool   // the host has no known address
+	At         At
 }
 
-func (u *DialFailed) Walk(w *ipc.Walker) { w.Fields(&u.ID, &u.Errno) }
+func (u *DialFailed) Walk(w *ipc.Walker) { w.Fields(&u.ID, &u.Errno, &u.Unresolved, &u.At) }
 
 // DialBatch asks for several connections to a daemon. Upstream and Index name
 // the daemon, as in Dial. The answer is a DialedBatch or a ConnectedBatch. If
@@ -79,7 +104,15 @@ func (s *DialBatch) Walk(w *ipc.Walker) {
 // only stores the address, and the kernel connects on the first write. So the
 // daemon notices a connection only when the worker uses it, and a busy worker
 // can request many connections with one message.
-type DialedBatch struct{ DialBatch }
+type DialedBatch struct {
+	DialBatch
+	At At
+}
+
+func (b *DialedBatch) Walk(w *ipc.Walker) {
+	b.DialBatch.Walk(w)
+	w.Fields(&b.At)
+}
 
 // ConnectedBatchSize is the number of sockets in one ConnectedBatch. It is
 // small, because the daemon accepts these connections before they are needed,
@@ -92,9 +125,10 @@ const ConnectedBatchSize = 8
 type ConnectedBatch struct {
 	DialBatch
 	Server uint32 // uid of the processes that serve the connections
+	At     At
 }
 
 func (c *ConnectedBatch) Walk(w *ipc.Walker) {
 	c.DialBatch.Walk(w)
-	w.Fields(&c.Server)
+	w.Fields(&c.Server, &c.At)
 }

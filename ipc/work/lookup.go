@@ -1,6 +1,10 @@
 package work
 
-import "schedrestd/ipc"
+import (
+	"net/netip"
+
+	"schedrestd/ipc"
+)
 
 // Lookup asks for the name of a user or group with a given uid or gid, or for
 // the uid or gid of a user or group with a given name. A worker itself can
@@ -29,4 +33,27 @@ func (k *LookupResult) Walk(w *ipc.Walker) {
 	w.Fields(&k.ID, &k.Available)
 	w.Text(maxName, &k.Name)
 	w.Fields(&k.Number)
+}
+
+// HostLookup asks for the addresses of a host that the configuration names. The
+// dispatcher can neither read /etc/hosts nor ask a name server.
+type HostLookup struct {
+	ID   uint64 // chosen by the dispatcher and repeated in the answer
+	Name string
+}
+
+func (h *HostLookup) Walk(w *ipc.Walker) {
+	w.Fields(&h.ID)
+	w.Text(maxName, &h.Name)
+}
+
+// HostAddresses answers the HostLookup with the same ID.
+type HostAddresses struct {
+	ID        uint64
+	Addresses []netip.Addr // in the order in which to try them; empty: the name can't be resolved
+}
+
+func (h *HostAddresses) Walk(w *ipc.Walker) {
+	w.Fields(&h.ID)
+	walkAddrs(w, &h.Addresses, MaxAddresses)
 }

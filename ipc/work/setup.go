@@ -2,6 +2,8 @@ package work
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
 	"reflect"
 	"slices"
 	"time"
@@ -124,6 +126,29 @@ type Address struct {
 	Host    string // another name or the address of the machine in the configuration; "" for none
 	Network string // "tcp" or "unix"
 	Address string // host:port, or a path
+
+	// Resolved has the addresses of the host, if the configuration names it, at the
+	// time when the configuration was read. It is empty if the name could not be
+	// resolved. The dispatcher looks the name up again (gateway/dispatcher/dial).
+	Resolved []netip.Addr
+}
+
+// Named returns the name and the port of a's host. It returns false if a has an IP
+// address or the path of a UNIX socket.
+func (a Address) Named() (host, port string, ok bool) {
+	host, port, err := net.SplitHostPort(a.Address)
+	if a.Network != "tcp" || err != nil {
+		return "", "", false
+	}
+	_, err = netip.ParseAddr(host)
+	return host, port, err != nil
+}
+
+// Known reports whether a had an IP address or a path when the configuration was
+// read.
+func (a Address) Known() bool {
+	_, _, named := a.Named()
+	return !named || len(a.Resolved) > 0
 }
 
 // TLS configures the TLS on the TCP connections to the daemons.

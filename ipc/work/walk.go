@@ -31,6 +31,8 @@ func walk(w *ipc.Walker, s reflect.Value) {
 			ipc.List(w, field, maxList, 4, func(n *uint32) { w.Fields(n) })
 		case *[]netip.Prefix:
 			ipc.List(w, field, maxList, 2, func(p *netip.Prefix) { w.Fields(p) })
+		case *[]netip.Addr:
+			walkAddrs(w, field, MaxAddresses)
 		case *[]Address:
 			walkList(w, field)
 		case *[]Parser:

@@ -61,22 +61,24 @@ var _ = ipc.Register(
 	// where a process gets the credentials of its user
 	ipc.Of[CredentialSetup](137, ipc.Dispatcher, ipc.Credential, working, 14, 14+2*maxPath+maxSockets*(2+maxPath), 0, ipc.Initial),
 	// asks for a connection to a configured daemon, which is identified by an
-	// index, never by an address
-	ipc.Of[Dial](17, ipc.Worker, ipc.Dispatcher, connPhases, 10, 10, 0, ipc.Initial),
+	// index, never by an address; excludes the addresses of its host at which the
+	// worker could not reach it
+	ipc.Of[Dial](17, ipc.Worker, ipc.Dispatcher, connPhases, 12, 12+MaxAddresses*maxAddr, 0, ipc.Initial),
 	// either a connected or connecting TCP socket, or the inode of a UNIX
 	// socket; the worker connects to the inode under its own identity
-	ipc.Of[Dialed](18, ipc.Dispatcher, ipc.Worker, connPhases, 16, 16, 1, ipc.Initial),
-	// the connection failed, with the kernel's error number
-	ipc.Of[DialFailed](41, ipc.Dispatcher, ipc.Worker, connPhases, 10, 10, 0, ipc.Initial),
+	ipc.Of[Dialed](18, ipc.Dispatcher, ipc.Worker, connPhases, 18, 18+maxAddr, 1, ipc.Initial),
+	// the connection failed, with the kernel's error number, or the daemon's host
+	// has no known address
+	ipc.Of[DialFailed](41, ipc.Dispatcher, ipc.Worker, connPhases, 13, 13+maxAddr, 0, ipc.Initial),
 	// asks for several connections to one daemon; the answer is a DialedBatch
 	// or a ConnectedBatch, or there is no answer
 	ipc.Of[DialBatch](51, ipc.Worker, ipc.Dispatcher, connPhases, 3, 3, 0, ipc.Initial),
 	// TCP sockets for one daemon, not connected yet: each socket connects on
 	// its first write
-	ipc.Of[DialedBatch](52, ipc.Dispatcher, ipc.Worker, connPhases, 3, 3, ipc.DialBatchSize, ipc.Initial),
+	ipc.Of[DialedBatch](52, ipc.Dispatcher, ipc.Worker, connPhases, 5, 5+maxAddr, ipc.DialBatchSize, ipc.Initial),
 	// TCP sockets that are connected to one daemon on this machine, with the
 	// uid of the daemon's process
-	ipc.Of[ConnectedBatch](63, ipc.Dispatcher, ipc.Worker, connPhases, 7, 7, ConnectedBatchSize, ipc.Initial),
+	ipc.Of[ConnectedBatch](63, ipc.Dispatcher, ipc.Worker, connPhases, 9, 9+maxAddr, ConnectedBatchSize, ipc.Initial),
 	// asks for the name of the user or group with a given number, or for the
 	// number of the user or group with a given name
 	ipc.Of[Lookup](42, ipc.Worker, ipc.Resolver, ipc.In(ipc.Initial), 15, 15+maxName, 0, ipc.Initial).
@@ -85,6 +87,10 @@ var _ = ipc.Register(
 	// not exist or that the user database is unavailable
 	ipc.Of[LookupResult](43, ipc.Resolver, ipc.Worker, ipc.In(ipc.Initial), 15, 15+maxName, 0, ipc.Initial).
 		Or(ipc.Resolver, ipc.Dispatcher, working),
+	// asks for the addresses of a host on which a daemon runs
+	ipc.Of[HostLookup](120, ipc.Dispatcher, ipc.Resolver, working, 10, 10+maxName, 0, ipc.Initial),
+	// the addresses; none if the name can't be resolved
+	ipc.Of[HostAddresses](121, ipc.Resolver, ipc.Dispatcher, working, 10, 10+MaxAddresses*maxAddr, 0, ipc.Initial),
 	// the client of a connection got 401 for a credential that had not been
 	// rejected before, or sent malformed input
 	ipc.Of[Offence](44, ipc.Worker, ipc.Dispatcher, connPhases, 17, 17, 0, ipc.Initial),

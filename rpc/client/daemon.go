@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -26,6 +27,34 @@ type Address struct {
 	Address string // host:port, or a path
 	Host    string // another name or the address of that machine, which its certificate may contain; "" for none
 	Idle    bool   // the daemon is known to log no error when a connection ends without a request
+
+	// Tried has the IP addresses of the host that were tried in vain. Config.Dial
+	// does not use them, and adds the one that it uses, if it has chosen one. Nil for
+	// a caller that does not try others.
+	Tried *[]netip.Addr
+}
+
+// ErrUnresolved is the error of Config.Dial for a host without a known address.
+var ErrUnresolved = errors.New("the host's name can't be resolved")
+
+// each calls connect with a, and again for each IP address of a's host that
+// Config.Dial has not used yet, until connect returns nil. It returns the errors.
+func (a Address) each(connect func(Address) error) (failures []error) {
+	var tried []netip.Addr
+	a.Tried = &tried
+	for {
+		n := len(tried)
+		err := connect(a)
+		if err == nil {
+			return nil
+		}
+		if len(tried) > n || n == 0 { // otherwise no address was left
+			failures = append(failures, err)
+		}
+		if len(tried) == n {
+			return failures
+		}
+	}
 }
 
 // daemon is a controller or accounting daemon, with all its addresses.
@@ -189,25 +218,23 @@ func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) 
 		if cred.Local() && a.Network != "unix" && !c.usesIssuer(d) {
 			continue // a local credential proves nothing over TCP
 		}
-		start := time.Now()
-		dctx, cancel := context.WithTimeout(semaphore.WithKey(ctx, holderOf(cred)), c.cfg.ConnectTimeout)
-		a.Idle = d.knownVersion() >= codec.V2411 // older controllers log an error for each connection that ends without a request
-		nc, err := c.dial(dctx, a)
-		cancel()
-		if err == nil && c.cfg.TLS != nil && a.Network == "tcp" {
-			// The handshake may take as long as an answer: a busy daemon
-			// accepts a connection long before it reads from it.
-			nc, err = c.secure(ctx, nc, a)
-		}
-		if err != nil {
-			c.cfg.Log.Debug("daemon can't be reached", "daemon", d.name,
-				"network", a.Network, "address", a.Address, "took", time.Since(start), "error", err)
-			dialErrs = append(dialErrs, err)
+		var start time.Time
+		failures := a.each(func(a Address) (err error) {
+			start = time.Now()
+			nc, err = c.connectTo(ctx, d, a, cred)
+			if err != nil {
+				c.cfg.Log.Debug("daemon can't be reached", "daemon", d.name,
+					"network", a.Network, "address", a.Address, "took", time.Since(start), "error", err)
+			}
+			return err
+		})
+		if failures != nil {
+			dialErrs = append(dialErrs, failures...)
 			continue
 		}
 		return nc, func() {
 			nc.Close()
-			c.cfg.Log.Debug("daemon connection closed", "daemon", d.name, "network", a.Network, "address", a.Address, "took", time.Since(start))
+			c.cfg.Log.Debug("daemon connection closed", "daemon", d.name, "network", a.Network, "address", nc.RemoteAddr().String(), "took", time.Since(start))
 		}, nil
 	}
 	if dialErrs == nil {
@@ -218,6 +245,20 @@ func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) 
 		f.stage = stageSend // the daemon was reached, and hangs
 	}
 	return nil, nil, f
+}
+
+// connectTo opens a connection to the address a of d, with TLS if the daemons use it.
+func (c *caller) connectTo(ctx context.Context, d *daemon, a Address, cred model.Credential) (net.Conn, error) {
+	dctx, cancel := context.WithTimeout(semaphore.WithKey(ctx, holderOf(cred)), c.cfg.ConnectTimeout)
+	defer cancel()
+	a.Idle = d.knownVersion() >= codec.V2411 // older controllers log an error for each connection that ends without a request
+	nc, err := c.dial(dctx, a)
+	if err == nil && c.cfg.TLS != nil && a.Network == "tcp" {
+		// The handshake may take as long as an answer: a busy daemon
+		// accepts a connection long before it reads from it.
+		nc, err = c.secure(ctx, nc, a)
+	}
+	return nc, err
 }
 
 // secure begins TLS on nc, a connection to the address a.

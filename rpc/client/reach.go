@@ -2,7 +2,11 @@ package client
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,7 +17,7 @@ const UnreachableAfter = 10 * time.Second
 const (
 	reachFresh = UnreachableAfter / 2 // no attempt is made if the last accepted connection is more recent than this
 	reachEvery = time.Second          // interval between attempts
-	reachLimit = 2 * time.Second      // time limit for one attempt
+	reachLimit = 2 * time.Second      // time limit for one address; an attempt takes at most twice as long, so that it can try another address
 )
 
 // reachability records connections to the controllers.
@@ -22,6 +26,7 @@ type reachability struct {
 	lastAccepted time.Time
 	lastAttempt  time.Time     // start of the last attempt of Reachable
 	running      chan struct{} // closed when the running attempt ends; nil if none runs
+	unresolved   bool          // the last attempt failed because no controller has a known address
 }
 
 func (r *reachability) recordAccepted(now time.Time) {
@@ -30,12 +35,12 @@ func (r *reachability) recordAccepted(now time.Time) {
 	r.lastAccepted = now
 }
 
-// Reachable reports whether a controller has accepted a connection in the last
-// ten seconds (UnreachableAfter). If the last accepted connection is older than
+// Reachable returns nil if a controller has accepted a connection in the last
+// ten seconds (UnreachableAfter), and otherwise why none has. If the last accepted connection is older than
 // reachFresh, Reachable first connects to the controllers, but sends nothing.
 // Concurrent callers share that attempt, and there is at most one attempt per
 // second. A new Client is treated as if a connection had just been accepted.
-func (c *Client) Reachable(ctx context.Context) bool {
+func (c *Client) Reachable(ctx context.Context) error {
 	r := &c.reachability
 	r.mu.Lock()
 	now := c.now()
@@ -53,21 +58,42 @@ func (c *Client) Reachable(ctx context.Context) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return c.now().Sub(r.lastAccepted) < UnreachableAfter
+	switch {
+	case c.now().Sub(r.lastAccepted) < UnreachableAfter:
+		return nil
+	case r.unresolved:
+		return ErrUnresolved
+	}
+	return errUnreachable
 }
+
+var errUnreachable = fmt.Errorf("unreachable for %s", UnreachableAfter)
 
 // tryAll connects to all controllers concurrently. It returns when one of them
 // has accepted the connection, or when all attempts have failed.
 func (c *Client) tryAll(done chan struct{}) {
-	ctx, cancel := context.WithTimeout(context.Background(), min(reachLimit, c.cfg.ConnectTimeout))
+	limit := min(reachLimit, c.cfg.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*limit)
 	defer cancel()
 	var wg sync.WaitGroup
+	var known atomic.Bool // a controller has an address
 	for _, d := range c.list {
 		wg.Go(func() {
 			for _, a := range d.addresses {
-				if nc, err := c.dial(ctx, a); err == nil {
-					nc.Close()
-					cancel()
+				failures := a.each(func(a Address) error {
+					ctx, done := context.WithTimeout(ctx, limit)
+					defer done()
+					nc, err := c.dial(ctx, a)
+					if err == nil {
+						nc.Close()
+						cancel()
+					}
+					return err
+				})
+				if !slices.ContainsFunc(failures, func(err error) bool { return errors.Is(err, ErrUnresolved) }) {
+					known.Store(true)
+				}
+				if failures == nil {
 					return
 				}
 			}
@@ -75,7 +101,7 @@ func (c *Client) tryAll(done chan struct{}) {
 	}
 	wg.Wait()
 	c.reachability.mu.Lock()
-	c.reachability.running = nil
+	c.reachability.running, c.reachability.unresolved = nil, !known.Load()
 	c.reachability.mu.Unlock()
 	close(done)
 }

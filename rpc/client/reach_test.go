@@ -34,7 +34,7 @@ func TestReachable(t *testing.T) {
 			c.Clock(func() time.Time { return now })
 			check := func(step string, want bool, dialled int) {
 				t.Helper()
-				if got := c.Reachable(context.Background()); got != want {
+				if got := c.Reachable(context.Background()) == nil; got != want {
 					t.Errorf("%s: reachable is %v", step, got)
 				}
 				if got := l.count(); got != dialled {
@@ -83,7 +83,7 @@ func TestReachableIsShared(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
-			if c.Reachable(context.Background()) {
+			if c.Reachable(context.Background()) == nil {
 				t.Error("reachable")
 			}
 		})

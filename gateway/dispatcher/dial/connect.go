@@ -33,6 +33,9 @@ func errnoOf(err error) unix.Errno {
 	if errno, ok := errors.AsType[unix.Errno](err); ok {
 		return errno
 	}
+	if err == errUnresolved {
+		return unix.EHOSTUNREACH
+	}
 	return unix.EADDRNOTAVAIL
 }
 

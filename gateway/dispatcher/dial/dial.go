@@ -3,6 +3,9 @@
 // in the configuration, and never sends an address or a path. A worker may get
 // a TCP socket that is still connecting.
 //
+// If the configuration names the host of a daemon, package dial asks the resolver for
+// its addresses. A worker that can't reach one of them asks for the next (Hosts).
+//
 // This package never connects to a UNIX socket, because the daemon asks the
 // kernel which process has connected, and would take the dispatcher for the
 // client. Instead, the worker gets the inode of the socket, and connects by
@@ -13,8 +16,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +34,7 @@ import (
 // Options holds the settings of a Dialer.
 type Options struct {
 	Setup     *work.Setup // has the addresses of the daemons
+	Hosts     *Hosts      // has the addresses of the hosts that Setup names; may be nil if there are none
 	Ports     uint32      // local ports for the worker's connections (see Ports); 0: all
 	OwnUserns bool        // the worker is in a user namespace, where the kernel does not identify the processes that serve UNIX sockets
 	Burst     int         // connections that the worker may request in one burst
@@ -95,21 +101,40 @@ func (d *Dialer) dial(m *work.Dial) error {
 		}
 		return d.reply(&work.DialFailed{ID: m.ID, Errno: uint16(unix.EAGAIN)}) // tells the worker to try again in a moment
 	}
-	c, err := d.open(to)
+	to, at, err := d.resolve(to, m.Tried)
+	var c conn
+	if err == nil {
+		c, err = d.open(to)
+	}
 	if err != nil {
 		errno := errnoOf(err)
 		if errno == unix.EADDRNOTAVAIL {
 			d.dials.Charge(time.Now(), noPortCost)
 		}
 		d.o.Counts.Failed.Add(1)
-		return d.reply(&work.DialFailed{ID: m.ID, Errno: uint16(errno)})
+		return d.reply(&work.DialFailed{ID: m.ID, Errno: uint16(errno), Unresolved: err == errUnresolved, At: at})
 	}
 	defer c.close()
 	d.o.Counts.Dialed.Add(1)
-	return d.reply(&work.Dialed{ID: m.ID, Owner: c.owner, Server: c.server}, c.fd)
+	return d.reply(&work.Dialed{ID: m.ID, Owner: c.owner, Server: c.server, At: at}, c.fd)
 }
 
-// open opens a connection to a.
+// resolve replaces the name of a's host by the first of its addresses that is not
+// among those tried, which it also returns as at.
+func (d *Dialer) resolve(a work.Address, tried []netip.Addr) (resolved work.Address, at work.At, err error) {
+	host, port, ok := a.Named()
+	if !ok || d.o.Hosts == nil {
+		return a, nil, nil
+	}
+	addr, err := d.o.Hosts.next(host, tried)
+	if err != nil {
+		return a, nil, err
+	}
+	a.Address = net.JoinHostPort(addr.String(), port)
+	return a, work.At{addr}, nil
+}
+
+// open opens a connection to a, which has a path or an IP address.
 func (d *Dialer) open(a work.Address) (c conn, err error) {
 	if a.Network == "unix" {
 		c, err = openInode(a.Address)
@@ -144,6 +169,10 @@ func (d *Dialer) offerSpares(m *work.DialBatch) error {
 	if err != nil || unread > maxUnread || to.Network != "tcp" {
 		return d.countLimited()
 	}
+	to, at, err := d.resolve(to, nil)
+	if err != nil {
+		return d.countLimited()
+	}
 	t, err := parseTarget(to.Address)
 	defer t.close()
 	n := ipc.DialBatchSize
@@ -170,9 +199,9 @@ func (d *Dialer) offerSpares(m *work.DialBatch) error {
 	defer closeFDs(fds)
 	d.o.Counts.Prepared.Add(uint64(len(fds)))
 	if t.local {
-		return d.reply(&work.ConnectedBatch{DialBatch: *m, Server: server}, fds...)
+		return d.reply(&work.ConnectedBatch{DialBatch: *m, Server: server, At: at}, fds...)
 	}
-	return d.reply(&work.DialedBatch{DialBatch: *m}, fds...)
+	return d.reply(&work.DialedBatch{DialBatch: *m, At: at}, fds...)
 }
 
 // spares returns n TCP sockets for one daemon, and the uid of the daemon.
@@ -255,12 +284,13 @@ func Spread(s *work.Setup, worker uint32) {
 func spread(list []work.Address, extra uint16, worker uint32) []work.Address {
 	list = slices.Clone(list)
 	for i, a := range list {
-		at, err := netip.ParseAddrPort(a.Address)
-		if err != nil || a.Network != "tcp" || int(at.Port())+int(extra) > math.MaxUint16 {
+		host, text, err := net.SplitHostPort(a.Address)
+		port, portErr := strconv.ParseUint(text, 10, 16)
+		if err != nil || portErr != nil || a.Network != "tcp" || int(port)+int(extra) > math.MaxUint16 {
 			continue
 		}
-		port := at.Port() + uint16(worker%(uint32(extra)+1))
-		list[i].Address = netip.AddrPortFrom(at.Addr(), port).String()
+		port += uint64(worker % (uint32(extra) + 1))
+		list[i].Address = net.JoinHostPort(host, strconv.FormatUint(port, 10))
 	}
 	return list
 }

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"schedrestd/gateway/dispatcher/dial"
 	"schedrestd/gateway/dispatcher/relay"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -38,6 +39,7 @@ type Config struct {
 	Quota       *relay.Quota  // limits the lines that workers may log (Quota.Of)
 	DialBurst   int           // connections to daemons that a worker may request at once
 	DialRate    int           // connections to daemons that a worker may request per second
+	Hosts       *dial.Hosts   // has the addresses of the daemons' hosts
 	Log         *slog.Logger
 }
 

@@ -28,7 +28,7 @@ func (s *Set) spawnWorker(g *Generation, spec workerSpec) (*worker, error) {
 	}
 	setup := c.Setup
 	dial.Spread(&setup, w.Number)
-	options := dial.Options{Setup: &setup, Ports: dial.Ports(w.Number), OwnUserns: w.OwnUserns,
+	options := dial.Options{Setup: &setup, Hosts: c.Hosts, Ports: dial.Ports(w.Number), OwnUserns: w.OwnUserns,
 		Burst: c.DialBurst, Rate: c.DialRate, Counts: &s.Slots.counts.dial}
 	connections, watching := float64(c.Connections), float64(setup.Watching)
 	return &worker{Process: w, outputs: map[uint64]*output{}, credentials: map[uint64]time.Time{}, requests: spec.requests, dialer: dial.New(options, w.Channel),

@@ -46,11 +46,11 @@ func New(send func(ipc.Message, ...int) error) *Broker {
 func (b *Broker) Deliver(r ipc.Received) {
 	switch m := r.Message.(type) {
 	case *work.DialedBatch:
-		b.dialer.pool.put(m.DialBatch, r.FDs, ipc.NoID, time.Now())
+		b.dialer.pool.put(m.DialBatch, r.FDs, ipc.NoID, m.At, time.Now())
 	case *work.NoOutput:
 		b.output.refuse(m)
 	case *work.ConnectedBatch:
-		b.dialer.pool.put(m.DialBatch, r.FDs, m.Server, time.Now())
+		b.dialer.pool.put(m.DialBatch, r.FDs, m.Server, m.At, time.Now())
 	default:
 		b.dialer.dispatcher.deliver(r)
 	}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -112,6 +114,40 @@ func TestDialTCP(t *testing.T) {
 	}
 	if _, err := dial(ctx, client.Address{Network: "tcp", Address: "192.0.2.9:1"}); err == nil {
 		t.Error("dialled an address that is not configured")
+	}
+}
+
+// TestDialNamed checks the dials of a call to a host with several addresses: each must
+// name those that were tried, and the connection's address is the one that was used.
+func TestDialNamed(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	refused, used := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("127.0.0.1")
+	e := brokerWithDispatcher(func(m ipc.Message) ipc.Received {
+		d := m.(*work.Dial)
+		switch len(d.Tried) {
+		case 0:
+			return ipc.Received{Message: &work.DialFailed{ID: d.ID, Errno: uint16(unix.ECONNREFUSED), At: work.At{refused}}}
+		case 1:
+			return ipc.Received{Message: &work.Dialed{ID: d.ID, Owner: ipc.NoID, Server: ipc.NoID, At: work.At{used}}, FDs: []int{connectingSocket(t, l.Addr().String())}}
+		}
+		return ipc.Received{Message: &work.DialFailed{ID: d.ID, Errno: uint16(unix.EHOSTUNREACH), Unresolved: true}}
+	})
+	a := client.Address{Network: "tcp", Address: "ctl:" + port, Tried: new([]netip.Addr)}
+	dial := e.Dialer(work.UpstreamController, []work.Address{{Network: "tcp", Address: "ctl:" + port}}, "")
+	if _, err := dial(context.Background(), a); !errors.Is(err, unix.ECONNREFUSED) || !strings.Contains(err.Error(), "192.0.2.1:"+port) {
+		t.Errorf("the first address: %v", err)
+	}
+	nc, err := dial(context.Background(), a)
+	must(t, err)
+	defer nc.Close()
+	if nc.RemoteAddr().String() != l.Addr().String() || !slices.Equal(*a.Tried, []netip.Addr{refused, used}) {
+		t.Errorf("the second address is %s, tried %v", nc.RemoteAddr(), *a.Tried)
+	}
+	if _, err := dial(context.Background(), a); !errors.Is(err, client.ErrUnresolved) || len(*a.Tried) != 2 {
+		t.Errorf("no address: %v, tried %v", err, *a.Tried)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"time"
@@ -52,24 +53,29 @@ const redialDelay = 50 * time.Millisecond
 // a daemon. For a UNIX socket, it also returns the owner of the socket's
 // directory.
 func (d *dialer) open(ctx context.Context, upstream work.Upstream, index uint8, a client.Address) (nc net.Conn, owner uint32, err error) {
-	if a.Network == "tcp" {
+	tried := triedBy(a)
+	if a.Network == "tcp" && len(tried) == 0 {
 		nc, err := d.pooledConn(ctx, work.DialBatch{Upstream: upstream, Index: index, Connected: a.Idle}, a)
 		if nc != nil || err != nil {
 			return nc, ipc.NoID, err
 		}
 	}
 	for {
-		r, err := d.dispatcher.ask(ctx, func(id uint64) ipc.Message { return &work.Dial{ID: id, Upstream: upstream, Index: index} })
+		r, err := d.dispatcher.ask(ctx, func(id uint64) ipc.Message { return &work.Dial{ID: id, Upstream: upstream, Index: index, Tried: tried} })
 		if err != nil {
 			return nil, 0, dialError(a, err)
 		}
 		switch m := r.Message.(type) {
 		case *work.Dialed:
+			a := record(a, m.At)
 			nc, err := completeDial(ctx, r.FDs[0], m.Server, a)
 			return nc, m.Owner, err
 		case *work.DialFailed:
+			if m.Unresolved {
+				return nil, 0, dialError(a, client.ErrUnresolved)
+			}
 			if unix.Errno(m.Errno) != unix.EAGAIN {
-				return nil, 0, dialError(a, os.NewSyscallError("connect", unix.Errno(m.Errno)))
+				return nil, 0, dialError(record(a, m.At), os.NewSyscallError("connect", unix.Errno(m.Errno)))
 			}
 		}
 		select {
@@ -78,6 +84,28 @@ func (d *dialer) open(ctx context.Context, upstream work.Upstream, index uint8, 
 		case <-time.After(redialDelay):
 		}
 	}
+}
+
+// triedBy returns the addresses of a's host that this call has tried.
+func triedBy(a client.Address) []netip.Addr {
+	if a.Tried == nil {
+		return nil
+	}
+	return *a.Tried
+}
+
+// record adds the address at to those that this call has tried, if the dispatcher has
+// chosen one, and returns a with this address.
+func record(a client.Address, at work.At) client.Address {
+	_, port, ok := work.Address{Network: a.Network, Address: a.Address}.Named()
+	if !ok || len(at) == 0 {
+		return a
+	}
+	if a.Tried != nil && len(*a.Tried) < work.MaxAddresses && !slices.Contains(*a.Tried, at[0]) {
+		*a.Tried = append(*a.Tried, at[0])
+	}
+	a.Address = net.JoinHostPort(at[0].String(), port)
+	return a
 }
 
 // pooledConn takes a socket from the pool for one daemon, and returns a
@@ -93,14 +121,14 @@ func (d *dialer) pooledConn(ctx context.Context, batch work.DialBatch, a client.
 		case !ok:
 			return nil, nil
 		case s.server == ipc.NoID:
-			nc, err := startConnect(ctx, s.fd, a)
+			nc, err := startConnect(ctx, s.fd, record(a, s.at))
 			if err == errNotStarted {
 				d.pool.disable(batch)
 				return nil, nil
 			}
 			return nc, err
 		case isIdle(s.fd):
-			return newDaemonConn(s.fd, s.server, a), nil
+			return newDaemonConn(s.fd, s.server, record(a, s.at)), nil
 		}
 		unix.Close(s.fd)
 	}

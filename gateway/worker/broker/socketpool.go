@@ -39,6 +39,7 @@ type pooledSocket struct {
 	fd      int
 	addedAt time.Time
 	server  uint32 // uid of the daemon that the socket is connected to; ipc.NoID if it is not connected
+	at      work.At
 }
 
 const (
@@ -73,12 +74,12 @@ func (p *socketPool) ofLocked(daemon work.DialBatch) *daemonSockets {
 // put adds sockets from the dispatcher. The server argument is the uid of the
 // daemon that the sockets are connected to, or ipc.NoID if they are not
 // connected.
-func (p *socketPool) put(daemon work.DialBatch, fds []int, server uint32, now time.Time) {
+func (p *socketPool) put(daemon work.DialBatch, fds []int, server uint32, at work.At, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.ofLocked(daemon)
 	for _, fd := range fds {
-		s.list = append(s.list, pooledSocket{fd, now, server})
+		s.list = append(s.list, pooledSocket{fd, now, server, at})
 	}
 	s.requestedAt = time.Time{}
 	s.low = len(fds) / 2

@@ -126,8 +126,8 @@ func TestPoolExpires(t *testing.T) {
 		must(t, err)
 		fds = append(fds, fd)
 	}
-	p.put(daemon, fds[:1], ipc.NoID, now)
-	p.put(daemon, fds[1:], ipc.NoID, now.Add(time.Nanosecond))
+	p.put(daemon, fds[:1], ipc.NoID, nil, now)
+	p.put(daemon, fds[1:], ipc.NoID, nil, now.Add(time.Nanosecond))
 	p.expire(daemon, now)
 	if _, err := unix.FcntlInt(uintptr(fds[0]), unix.F_GETFD, 0); err != unix.EBADF {
 		t.Errorf("the expired socket: %v", err)
