@@ -109,7 +109,7 @@ var exporterAttacks = slices.Concat([]attack{
 	frame("WorkerViolation, to have a worker killed", ipc.KindOf(new(work.WorkerViolation)), 6, 0, 0, 1),
 	frame("StartProcess, to have a process started", ipc.KindOf(new(ipc.StartProcess)), 26, 0),
 	frame("RenewGeneration, to have the generation replaced", ipc.KindOf(new(ipc.RenewGeneration)), 4, 0),
-	frame("Dial, for a connection to a daemon", ipc.KindOf(new(work.Dial)), 10, 0),
+	frame("Dial, for a connection to a daemon", ipc.KindOf(new(work.Dial)), 12, 0),
 	frame("Lookup, for a name", ipc.KindOf(new(work.Lookup)), 15, 0),
 	frame("Verify, to guess a token", ipc.KindOf(new(query.Verify)), 42, 0),
 	frame("Sign, for a handshake", ipc.KindOf(new(query.Sign)), 16, 0),

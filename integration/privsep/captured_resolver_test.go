@@ -59,6 +59,7 @@ var resolverAttacks = []serviceAttack{
 	{name: "ServiceSetup, as if from the parent", frame: zeroFrame(ipc.KindOf(new(ipc.ServiceSetup)), 16), breaksProtocol: true},
 	{name: "a second channel (WorkerChannel)", frame: zeroFrame(ipc.KindOf(new(work.WorkerChannel)), 4), breaksProtocol: true},
 	{name: "Ping, as if from the parent", frame: zeroFrame(ipc.KindOf(new(ipc.Ping)), 8), breaksProtocol: true},
+	{name: "HostLookup, as if from the dispatcher", frame: zeroFrame(ipc.KindOf(new(work.HostLookup)), 10), breaksProtocol: true},
 	{name: "LookupResult, as if from the resolver", frame: zeroFrame(ipc.KindOf(new(work.LookupResult)), 15), breaksProtocol: true},
 	{name: "WorkerViolation, about another worker", frame: zeroFrame(ipc.KindOf(new(work.WorkerViolation)), 6), breaksProtocol: true},
 	{name: "Sign, as if to the keeper", frame: zeroFrame(ipc.KindOf(new(query.Sign)), 16), breaksProtocol: true},

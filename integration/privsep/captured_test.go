@@ -145,8 +145,12 @@ var attacks = []attack{
 	{"a connection to a socket that is not in the configuration", func() string { return sendAndWait(&work.Dial{Upstream: work.UpstreamMunge}) }},
 	frame("prepared sockets for a daemon that is not in the configuration", ipc.KindOf(new(work.DialBatch)), 3, 0, 1, 200),
 	frame("prepared sockets, as if from the dispatcher", ipc.KindOf(new(work.DialedBatch)), 2, 0),
-	frame("a connection with an invalid upstream", ipc.KindOf(new(work.Dial)), 10, 0, 8, 99),
+	frame("a connection with an invalid upstream", ipc.KindOf(new(work.Dial)), 12, 0, 8, 99),
+	frame("a connection that excludes an invalid address", ipc.KindOf(new(work.Dial)), 14, 0, 10, 1),
+	frame("a connection that excludes 17 addresses", ipc.KindOf(new(work.Dial)), 12+17*6, 0, 10, 17),
 	frame("a request for a name, to the dispatcher", ipc.KindOf(new(work.Lookup)), 15, 0),
+	frame("a request for a host's addresses, to the dispatcher", ipc.KindOf(new(work.HostLookup)), 10, 0),
+	frame("a host's addresses, as if from the resolver", ipc.KindOf(new(work.HostAddresses)), 10, 0),
 	frame("a name, as if from the resolver", ipc.KindOf(new(work.LookupResult)), 15, 0),
 	frame("the announcement of a change, to the dispatcher", ipc.KindOf(new(query.Intent)), 34, 0),
 	frame("the outcome of a change, to the dispatcher", ipc.KindOf(new(query.Outcome)), 18, 0),
@@ -257,6 +261,7 @@ func send(m ipc.Message) {
 		put(m.ID, 8)
 		put(uint64(m.Upstream), 1)
 		put(uint64(m.Index), 1)
+		put(0, 2) // no address was tried
 	}
 	sendFrame(raw, 0)
 }

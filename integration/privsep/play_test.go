@@ -168,7 +168,7 @@ func playHostile(part string) int {
 	case "unknown kind":
 		sendRaw(99, 0, 0)
 	case "dial of an unconfigured daemon": // controller 0, which the configuration does not have
-		sendRaw(ipc.KindOf(new(work.Dial)), 10, 0)
+		sendRaw(ipc.KindOf(new(work.Dial)), 12, 0)
 	case "a dispatcher's message":
 		sendRaw(ipc.KindOf(new(work.Drain)), 0, 0)
 	case "ready twice":

@@ -3,6 +3,7 @@ package privsep
 import (
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"strings"
 	"syscall"
@@ -52,6 +53,13 @@ func playResolver(part string) int {
 		sendRaw(ipc.KindOf(new(work.ConnectionDone)), 8, 0)
 	case "a keeper's message":
 		sendRaw(ipc.KindOf(new(ipc.KeysResult)), 7, 0)
+	case "a host's addresses that were not requested": // this has no effect
+		for id := range uint64(3) {
+			c.Send(&work.HostAddresses{ID: id, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.66")}})
+		}
+		return 3
+	case "an address that is none": // its length is 0
+		sendRaw(ipc.KindOf(new(work.HostAddresses)), 12, 0)
 	case "descriptor":
 		sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 1)
 	case "reports every worker":
@@ -87,12 +95,14 @@ func TestHostileResolvers(t *testing.T) {
 		})
 	}
 	for part, want := range map[string]string{
-		"unrequested pong":     "sent Pong 0, which was not requested",
-		"a worker's message":   "ConnectionDone of the resolver may not be sent by the resolver to the dispatcher",
-		"a keeper's message":   "KeysResult of the resolver may not be sent by the resolver to the dispatcher",
-		"descriptor":           "Pong of the resolver came with 1 descriptors, not 0",
-		"reports every worker": "reported too many workers",
-		"exits":                "the resolver exited unexpectedly: exit status 3",
+		"unrequested pong":                           "sent Pong 0, which was not requested",
+		"a worker's message":                         "ConnectionDone of the resolver may not be sent by the resolver to the dispatcher",
+		"a keeper's message":                         "KeysResult of the resolver may not be sent by the resolver to the dispatcher",
+		"a host's addresses that were not requested": "the resolver exited unexpectedly: exit status 3",
+		"an address that is none":                    "HostAddresses",
+		"descriptor":                                 "Pong of the resolver came with 1 descriptors, not 0",
+		"reports every worker":                       "reported too many workers",
+		"exits":                                      "the resolver exited unexpectedly: exit status 3",
 	} {
 		t.Run(part, func(t *testing.T) {
 			g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Resolver: {part}}})

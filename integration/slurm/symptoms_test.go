@@ -87,7 +87,7 @@ var (
 var symptoms = []symptom{
 	{name: "unreadable", mode: 0o600, args: []string{}, logged: "permission denied"},
 	{name: "writable", mode: 0o666, logged: "lets other users write it"},
-	{name: "unknown host", conf: replaceText(`(?m)^SlurmctldHost=.*`, "SlurmctldHost=nowhere"), logged: "host nowhere does not exist"},
+	{name: "unknown host", conf: replaceText(`(?m)^SlurmctldHost=.*`, "SlurmctldHost=nowhere"), token: aliceToken, path: "/readyz", status: 503, logged: "host nowhere does not exist"},
 	{name: "no CA", conf: appendLine("TLSType=tls/s2n\nTLSParameters=ca_cert_file=/etc/slurm/nowhere.pem"), logged: "TLSParameters: ca_cert_file: configuration"},
 	{name: "no AuthAltTypes", conf: replaceText(`(?m)^AuthAlt.*\n`, ""),
 		logged: "rest_auth/jwt is not loaded: the configuration has no AuthAltTypes=auth/jwt"},

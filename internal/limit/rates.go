@@ -74,7 +74,7 @@ var (
 
 	// Each look-up may start a process and ask a name server. Until it has an answer,
 	// no other one of this host begins.
-	HostLookups = rate.Row{Name: "look-ups of a daemon's host that can't be reached", Process: "dispatcher", Key: "host", Burst: 1, PerSecond: 1, Refused: "uses the last answer"}
+	HostLookups = rate.Row{Name: "look-ups of a daemon's host that can't be reached", Process: "dispatcher", Key: "host", Burst: 1, PerSecond: 1, Refused: "uses the last answer", Shared: "all requests need the same answer"}
 
 	// The numbers depend on the number of connections. An honest worker reports
 	// the stage of a connection only if the stage has lasted for a moment, or if

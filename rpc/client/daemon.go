@@ -35,7 +35,7 @@ type Address struct {
 }
 
 // ErrUnresolved is the error of Config.Dial for a host without a known address.
-var ErrUnresolved = errors.New("the host's name can't be resolved")
+var ErrUnresolved = errors.New("its host name can't be resolved")
 
 // each calls connect with a, and again for each IP address of a's host that
 // Config.Dial has not used yet, until connect returns nil. It returns the errors.

@@ -52,7 +52,7 @@ func (f *fakeResolver) asked() uint64 {
 	return f.lastID
 }
 
-// next compares the next address with want, which may also be an error.
+// wantNext compares the next address with want, which may also be an error.
 func (f *fakeResolver) wantNext(want string, tried ...string) {
 	f.t.Helper()
 	a, err := f.next("ctl", addrs(tried...))
