@@ -119,12 +119,13 @@ func TestUnitFaults(t *testing.T) {
 // user with many processes could open connections faster than the gateway
 // closes them.
 func TestProcessorShare(t *testing.T) {
-	for _, unit := range []string{"schedrestd.service", "schedrestd-users.service"} {
+	for _, unit := range []string{"schedrestd.service", "schedrestd@.service", "schedrestd-users.service"} {
 		text, err := os.ReadFile("deploy/systemd/" + unit + ".in")
-		if err != nil {
+		shared, sharedErr := os.ReadFile("deploy/systemd/service.conf")
+		if err := cmp.Or(err, sharedErr); err != nil {
 			t.Fatal(err)
 		}
-		if unitSettings(string(text))["[Service] CPUWeight"] == "" {
+		if unitSettings(strings.Replace(string(text), "@SERVICE@", string(shared), 1))["[Service] CPUWeight"] == "" {
 			t.Errorf("%s has no CPUWeight=", unit)
 		}
 	}

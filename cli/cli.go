@@ -39,12 +39,14 @@ import (
 func Commands() []*cobra.Command {
 	return []*cobra.Command{
 		jobsCommand(), jobCommand(), whyCommand(), historyCommand(), nodesCommand(), partitionsCommand(), submitCommand(), outputCommand(), waitCommand(), watchCommand(), topCommand(),
-		cancelCommand(), holdCommand(), releaseCommand(), requeueCommand(), updateCommand(), drainCommand(), resumeCommand(), usageCommand(), seffCommand(), priorityCommand(), sharesCommand(), pingCommand(), showCommand(), mcpCommand(),
+		cancelCommand(), holdCommand(), releaseCommand(), requeueCommand(), updateCommand(), drainCommand(), resumeCommand(), usageCommand(), seffCommand(), priorityCommand(), sharesCommand(), pingCommand(), showCommand(), clustersCommand(), mcpCommand(),
 	}
 }
 
 // The type options contains the options that all commands share.
 type options struct {
+	cluster     string
+	clusterFlag *pflag.Flag // the option --cluster; nil if the command has another one of this name
 	url         string
 	tokenFile   string
 	caCert      string
@@ -62,6 +64,11 @@ func (o *options) connectFlags(cmd *cobra.Command) {
 	o.cmd = cmd
 	f := cmd.Flags()
 	f.StringVar(&o.url, "url", "", "address of the gateway: http://HOST:PORT, https://HOST or unix:/PATH (default: $SCHED_URL)")
+	if f.Lookup("cluster") == nil { // usage selects records with this option
+		f.StringVar(&o.cluster, "cluster", "", "send requests to the cluster with this `NAME` in ~/.config/sched/clusters or /etc/sched/clusters (default: $SCHED_CLUSTER)")
+		o.clusterFlag = f.Lookup("cluster")
+		cmd.RegisterFlagCompletionFunc("cluster", completeClusters)
+	}
 	f.StringVar(&o.tokenFile, "token-file", "", "read the token from `FILE` (default: the token in SCHED_JWT)")
 	f.StringVar(&o.caCert, "cacert", "", "`FILE` of certificates to verify the server with, instead of the system's")
 	f.StringSliceVar(&o.serverUsers, "server-user", nil,

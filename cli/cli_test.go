@@ -197,6 +197,12 @@ func runAgainst(t *testing.T, h http.Handler, args ...string) (status int, out, 
 	t.Setenv("SCHED_JWT", testToken)
 	t.Setenv("SLURM_JWT", "")
 	t.Setenv("SCHED_URL", s.URL)
+	return runHere(t, args...)
+}
+
+// runHere runs a command with the present environment.
+func runHere(t *testing.T, args ...string) (status int, out, errOut string) {
+	t.Helper()
 	root := &cobra.Command{Use: "schedctl", SilenceErrors: true, SilenceUsage: true}
 	root.PersistentFlags().StringP("config", "f", "", "")
 	root.AddCommand(Commands()...)

@@ -132,12 +132,22 @@ func (o *options) dial(ctx context.Context) (*connection, error) {
 	if o.timeout <= 0 {
 		return nil, usageError("--timeout %s: must be longer than 0", o.timeout)
 	}
-	token, err := credential.Token(o.tokenFile)
+	cluster, err := o.selectedCluster()
 	if err != nil {
 		return nil, err
 	}
-	s, err := o.server(token)
+	tokenFile := o.tokenFile
+	if cluster != nil && tokenFile == "" {
+		tokenFile = cluster.tokenFile
+	}
+	token, err := credential.Token(tokenFile)
 	if err != nil {
+		return nil, err
+	}
+	var s server
+	if cluster != nil {
+		s.url = cluster.url
+	} else if s, err = o.server(token); err != nil {
 		return nil, err
 	}
 	if s.url == "" {

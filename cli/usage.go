@@ -60,8 +60,6 @@ The table shows rounded minutes. The other formats contain the exact seconds.`,
 		Args:      atMost(1, "schedctl usage --help lists the reports"),
 		ValidArgs: api.UsageReports,
 	}
-	o.connectFlags(cmd)
-	o.outputFlag(cmd, "csv")
 	f := cmd.Flags()
 	f.StringVar(&u.since, "since", "", "begin of the time (default: yesterday)")
 	f.StringVar(&u.until, "until", "", "end of the time (default: today, or now if it begins today)")
@@ -75,6 +73,8 @@ The table shows rounded minutes. The other formats contain the exact seconds.`,
 	f.StringSliceVar(&u.qos, "qos", nil, "only these qualities of service, in qos")
 	f.StringSliceVar(&u.sizes, "sizes", nil, "numbers of `CPUS` at which the groups of job_sizes begin (default: 50,250,500,1000)")
 	f.Uint32Var(&u.top, "top", 0, "`NUMBER` of users in top_users (default: 10)")
+	o.connectFlags(cmd)
+	o.outputFlag(cmd, "csv")
 	for name, words := range map[string][]string{"since": {"today", "yesterday", "7d"}, "until": {"today", "now"}, "by": {"hour", "day", "month"},
 		"unit": {"seconds", "minutes", "hours"}, "tres": {"all", "cpu", "mem", "gres/gpu"}} {
 		cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))

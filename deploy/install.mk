@@ -44,7 +44,7 @@ EXAMPLES = $(wildcard deploy/examples/*)
 # If root runs "make install", root owns the files, regardless of the umask and the group. Otherwise
 # the user who runs it owns them.
 PUT    = install $(if $(filter 0,$(shell id -u)),-o root -g root)
-# Fills in the paths and the settings that the units share. It omits DelegateSubgroup= for systemd
+# Fills in the paths and the settings that the units share (service.conf: the gateways of all clusters). It omits DelegateSubgroup= for systemd
 # before 254, which would warn about this line.
 FILL   = sed -e '/^@HARDENING@$$/{' -e 'r deploy/systemd/hardening.conf' -e 'd' -e '}' \
 	$(if $(filter 1,$(shell [ '$(or $(SYSTEMD_VERSION),254)' -lt 254 ] && echo 1)),-e '/^DelegateSubgroup=/d') \
@@ -71,7 +71,8 @@ install: $(addprefix $(BIN)/,$(SERVERS) $(COMMANDS) $(UNREADABLE)) ## install th
 	$(PUT) -m 0644 deploy/sysusers.d/schedrestd.conf $(DESTDIR)$(SYSUSERSDIR)
 	$(PUT) -m 0644 deploy/tmpfiles.d/schedrestd.conf $(DESTDIR)$(TMPFILESDIR)
 	@set -e; write() { to="$(DESTDIR)$$1"; shift; echo "$$to"; "$$@" >"$$to.new"; chmod 0644 "$$to.new"; mv -f "$$to.new" "$$to"; }; \
-	for unit in $(UNITS); do write $(UNITDIR)/$$unit $(FILL) deploy/systemd/$$unit.in; done; \
+	fill() { sed -e '/^@SERVICE@$$/{' -e 'r deploy/systemd/service.conf' -e 'd' -e '}' "$$1" | $(FILL); }; \
+	for unit in $(UNITS); do write $(UNITDIR)/$$unit fill deploy/systemd/$$unit.in; done; \
 	for file in $(notdir $(EXAMPLES)); do write $(DOCDIR)/examples/$${file%.in} $(FILL) deploy/examples/$$file; done; \
 	for page in $(PAGES); do write $(MANDIR)/man$${page##*.}/$$page cat docs/man/$$page; done; \
 	$(COMPLETER)/schedrestd completion bash >/dev/null 2>&1 || { echo 'no completions: $(COMPLETER)/schedrestd, built for another machine, makes none here'; exit 0; }; \

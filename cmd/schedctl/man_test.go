@@ -50,7 +50,7 @@ func TestManual(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-that the command has +that the page has):\n%s", diff)
 	}
-	for _, name := range []string{"SCHED_CONF", "SCHED_CONF_SERVER", "SCHED_JWT", "SCHED_URL", "SCHED_SERVER_USER", "NO_COLOR"} {
+	for _, name := range []string{"SCHED_CLUSTER", "SCHED_CLUSTERS_FILE", "SCHED_CONF", "SCHED_CONF_SERVER", "SCHED_JWT", "SCHED_URL", "SCHED_SERVER_USER", "NO_COLOR"} {
 		if !strings.Contains(string(page), "\n.It Ev "+name+"\n") {
 			t.Errorf("%s has no entry", name)
 		}

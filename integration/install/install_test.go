@@ -43,6 +43,8 @@ var installedFiles = map[string]fs.FileMode{
 	"lib/systemd/system/scheddbd.socket":              0o644,
 	"lib/systemd/system/schedrestd.service":           0o644,
 	"lib/systemd/system/schedrestd.socket":            0o644,
+	"lib/systemd/system/schedrestd@.service":          0o644,
+	"lib/systemd/system/schedrestd@.socket":           0o644,
 	"lib/systemd/system/schedrestd-https.socket":      0o644,
 	"lib/systemd/system/schedrestd-inetd.socket":      0o644,
 	"lib/systemd/system/schedrestd-inetd@.service":    0o644,
@@ -78,6 +80,9 @@ var installedFiles = map[string]fs.FileMode{
 	"share/doc/schedrestd/examples/prometheus.yml":         0o644,
 	"share/doc/schedrestd/examples/prometheus-alerts.yml":  0o644,
 	"share/doc/schedrestd/examples/haproxy.cfg":            0o644,
+	"share/doc/schedrestd/examples/haproxy-clusters.cfg":   0o644,
+	"share/doc/schedrestd/examples/haproxy-clusters.map":   0o644,
+	"share/doc/schedrestd/examples/clusters":               0o644,
 	"share/doc/schedrestd/examples/nginx.conf":             0o644,
 	"share/doc/schedrestd/examples/proxy-socket.conf":      0o644,
 	"share/doc/schedrestd/examples/grafana-dashboard.json": 0o644,
@@ -316,7 +321,7 @@ func TestUnitsAreHardened(t *testing.T) {
 	prefix := install(t)
 	dir := filepath.Join(prefix, "lib/systemd/system")
 	levels := map[string]int{
-		"schedrestd.service": 20, "schedrestd-inetd@.service": 20, "scheddbd.service": 20,
+		"schedrestd.service": 20, "schedrestd@.service": 20, "schedrestd-inetd@.service": 20, "scheddbd.service": 20,
 		"schedrestd-users.service": 40, "with root.conf/schedrestd.service": 40,
 	}
 	dropInDir := filepath.Join(dir, "with root.conf")

@@ -31,6 +31,7 @@ type Site struct {
 	Dir            string
 	Node           string // name of this machine, without its domain
 	Owner          string // user that the daemons run as: a name or a uid
+	Cluster        string // name of the cluster; "": demo
 	Controller     int    // ports on the loopback interface
 	Accounting     int
 	AuthParameters string // AuthAltParameters of both daemons; "": Key signs tokens
@@ -107,7 +108,7 @@ func (s *Site) Configure() error {
 }
 
 func (s *Site) clusterText() string {
-	return fmt.Sprintf(`ClusterName=demo
+	return fmt.Sprintf(`ClusterName=%s
 SchedctldHost=%s(127.0.0.1)
 SchedctldPort=%d
 SchedUser=%s
@@ -115,7 +116,7 @@ StateSaveLocation="%s"
 %sAccountingStorageType=accounting_storage/scheddbd
 AccountingStorageHost=127.0.0.1
 AccountingStoragePort=%d
-%s%s`, s.Node, s.Controller, s.Owner, filepath.Join(s.Dir, "state", "schedctld"), s.authText(s.Socket()), s.Accounting, s.accountingSocket(), s.Extra)
+%s%s`, cmp.Or(s.Cluster, "demo"), s.Node, s.Controller, s.Owner, filepath.Join(s.Dir, "state", "schedctld"), s.authText(s.Socket()), s.Accounting, s.accountingSocket(), s.Extra)
 }
 
 // accountingSocket returns the line that names the accounting daemon's socket.
