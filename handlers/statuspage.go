@@ -3,6 +3,7 @@ package handlers
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"time"
 
 	"schedrestd/handlers/rest"
@@ -21,7 +22,24 @@ func (h *handler) statusPages() map[string]rest.Page {
 		pages[path] = rest.Page{ID: "status", Do: func(c *rest.Call) error { return c.SendFile(path, web.Files()[path], web.Policy) }}
 	}
 	pages["status/zone.json"] = rest.Page{ID: "status", Do: sendZone}
+	pages["status/clusters.json"] = rest.Page{ID: "status", Do: h.sendOtherClusters}
 	return pages
+}
+
+// sendOtherClusters answers with the other clusters of the site: for each its name, and
+// the address of its gateway.
+func (h *handler) sendOtherClusters(c *rest.Call) error {
+	list := [][2]string{}
+	for _, text := range h.Clusters {
+		name, address, _ := strings.Cut(text, "=")
+		list = append(list, [2]string{name, strings.TrimRight(address, "/")})
+	}
+	body, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	c.SetContentType(rest.MediaJSON)
+	return c.SendString(string(body))
 }
 
 // rootPages returns the redirect of the path /.

@@ -59,6 +59,19 @@ func TestStatusPage(t *testing.T) {
 	}
 }
 
+// TestOtherClusters checks the list of other clusters. Without the setting, it is
+// empty.
+func TestOtherClusters(t *testing.T) {
+	for want, list := range map[string][]string{"[]": nil,
+		`[["a","https://a.example.org"],["\u003ci\u003e","http://b:1/clusters/b"]]`: {"a=https://a.example.org/", "<i>=http://b:1/clusters/b"}} {
+		w := httptest.NewRecorder()
+		New(Config{Pages: setting.Pages{Status: true, Clusters: list}}).ServeHTTP(w, httptest.NewRequest("GET", "/status/clusters.json", nil))
+		if w.Code != 200 || w.Body.String() != want || w.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("%v: %d %v %s", list, w.Code, w.Header(), w.Body)
+		}
+	}
+}
+
 // TestZone checks that the page gets the distance of the gateway's local time
 // from UTC for each time of the last and the next year.
 func TestZone(t *testing.T) {

@@ -101,6 +101,7 @@ func TestPrecedence(t *testing.T) {
 		"SCHEDRESTD_AUDIT_SYNC":            {value: "yes", want: true, otherValue: "no", got: config(func(c *query.WholePlan) any { return c.Audit.Sync })},
 		"SCHEDRESTD_IDEMPOTENCY_FILE":      {value: "/a", want: "/a", otherValue: "/b", got: config(func(c *query.WholePlan) any { return c.Audit.Claims })},
 		"SCHEDRESTD_CORS_ORIGINS":          {value: "https://a", want: []string{"https://a"}, otherValue: "https://b", got: setup(func(s work.Setup) any { return s.Origins })},
+		"SCHEDRESTD_CLUSTERS":              {value: "a=https://a", want: []string{"a=https://a"}, otherValue: "b=https://b", got: setup(func(s work.Setup) any { return s.Clusters })},
 		"SCHEDRESTD_SCOPES":                {value: "compute.read=:7", want: []string{"compute.read=[::]:7"}, otherValue: "compute.read=:8", got: setup(func(s work.Setup) any { return s.Scopes })},
 		"SCHEDRESTD_HOSTS":                 {value: "a.example.org", want: "a.example.org", otherValue: "b.example.org", got: setup(func(s work.Setup) any { return s.Hosts[0] })},
 		"SCHEDRESTD_DEPRECATED":            {value: "v0.0.40:2026-12-01", want: []work.Deprecation{{Version: 40, Since: 1796083200}}, otherValue: "v0.0.41:2026-12-01", got: setup(func(s work.Setup) any { return s.Deprecated })},

@@ -129,6 +129,32 @@ func TestKeptToken(t *testing.T) {
 	p.Await("the page asks for a token again", `document.querySelector(".signin textarea") !== null`)
 }
 
+// TestOtherClusters checks that the page links to the other clusters of the site, not
+// to itself, before and after the sign-in, and that their names are shown as text.
+func TestOtherClusters(t *testing.T) {
+	t.Parallel()
+	l := harness.NewDaemons(t)
+	name := `<img src onerror><script>window.injected</script>`
+	l.Restd.Env = append(l.Restd.Env, "SCHEDRESTD_CLUSTERS=own="+l.URL+","+name+"=https://sched.example.org/clusters/b/,c=http://127.0.0.1:1")
+	l.Up(l.Restd)
+	p := harness.OpenStatus(t, l.URL)
+	const links = `JSON.stringify([...document.querySelectorAll(".others a")].map((a) => [a.innerText, a.href]))`
+	want := fmt.Sprintf(`[[%q,"https://sched.example.org/clusters/b/status"],["c","http://127.0.0.1:1/status"]]`, name)
+	check := func(step string) {
+		t.Helper()
+		if got := p.Eval(links); got != want || p.Eval(`document.querySelectorAll("img").length === 0 && document.querySelectorAll(".others script").length === 0`) != true {
+			t.Errorf("%s: %v, want %s", step, got, want)
+		}
+		p.Screenshot("clusters-" + step)
+	}
+	p.Await("the page asks for a token", `document.querySelector(".signin textarea") !== null`)
+	check("signed out")
+	p.SignIn(l.OwnToken)
+	p.AwaitText("Other clusters")
+	check("signed in")
+	p.Check(l.OwnToken)
+}
+
 // TestStatusPageIsOff checks that the page can be disabled, and that a browser
 // is then sent to the page about the API.
 func TestStatusPageIsOff(t *testing.T) {

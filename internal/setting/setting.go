@@ -60,5 +60,6 @@ type Tokens struct {
 type Pages struct {
 	Docs     bool     // the page at /docs is served
 	Status   bool     // the page at /status is served
+	Clusters []string // other clusters to which the page at /status links, as NAME=ADDRESS
 	Statuses []string // responses that the OpenAPI document lists, such as "200" or "default"; nil for feature.DefaultStatuses
 }

@@ -13,7 +13,7 @@ import { SignIn } from "./views/signin";
 import { Submit } from "./views/submit";
 import { Partitions, QOS, Reservations, Shares } from "./views/tables";
 import { Usage } from "./views/usage";
-import { Empty, Loading, Nothing, Text } from "./ui/basics";
+import { Empty, Loading, Nothing, OtherClusters, Text } from "./ui/basics";
 import { words } from "./words";
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
@@ -120,6 +120,7 @@ function Shell() {
 					{places.map((name) => <li key={name}><a href={`#/${name}`} aria-current={here === name ? "page" : undefined}>{words.nav[name]}</a></li>)}
 					{permits("compute.create") && <li class="apart"><a href="#/submit" aria-current={here === "submit" ? "page" : undefined}>{words.nav.submit}</a></li>}
 				</ul>
+				<OtherClusters />
 				<p class="release">{session.release && words.release(session.release, session.version)}</p>
 			</nav>
 			<main id="main" tabIndex={-1}><View route={route} /></main>

@@ -24,6 +24,7 @@ export const words = {
 	or: "or",
 	unlimited: "no limit",
 	onCluster: "On the cluster:",
+	otherClusters: "Other clusters",
 	everyone: "all",
 	standard: "default",
 	tasks: (n: string) => `${n} tasks`,

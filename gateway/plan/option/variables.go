@@ -230,11 +230,26 @@ func (o *Options) variables() []variable {
 		// .Fl s .
 		{"SCHEDRESTD_OPENAPI_PLUGINS", names(&o.Content)},
 
+		// Clusters to which the page
+		// .Pa /status
+		// links, separated by commas:
+		// .Sm off
+		// .Ar name Cm =https:// Ar host .
+		// .Sm on
+		// A path may follow, as in
+		// .Cm b=https://sched.example.org/clusters/b .
+		// All gateways can have the same list: the page does not link to itself.
+		// Anyone who can connect to the gateway can read the list.
+		// # Link the status page to those of other clusters.
+		// #SCHEDRESTD_CLUSTERS=a=https://a.sched.example.org,b=https://b.sched.example.org
+		{"SCHEDRESTD_CLUSTERS", o.setClusters},
+
 		// The network namespace from which the gateway connects to controllers and
 		// accounting daemons, written as in
 		// .Ev SCHEDRESTD_NETNS .
 		// The default is the namespace in which the gateway starts.
-		// The gateway always looks up host names in the namespace in which it starts.
+		// The gateway always looks up host names in the namespace in which it starts,
+		// also when it looks up the host of a daemon again that it can't reach.
 		// This variable affects only TCP, because UNIX sockets are in no network
 		// namespace.
 		// If

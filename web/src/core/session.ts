@@ -7,10 +7,11 @@ import { setZone } from "./zone";
 /** The versions of the API whose fields this page knows, the newest first. */
 const VERSIONS = ["v0.0.45", "v0.0.44", "v0.0.43"];
 
-const STORED = "schedrestd-status-token";
-
 /** Directory of the gateway, which a proxy may have put below another path. */
 const base = location.pathname.replace(/\/status\/?$/, "");
+
+/** Where the browser keeps the token. Other clusters behind the same proxy must not get it. */
+const STORED = "schedrestd-status-token" + base;
 
 /** The state of the session. */
 export type Phase = "starting" | "signed out" | "signed in" | "failed";
@@ -30,12 +31,14 @@ export interface Session {
 	version: string;
 	/** Whether the gateway serves accounting, and the user may read it. */
 	accounting: boolean;
+	/** Other clusters of the site: the name of each, and the address of its page. */
+	others: [string, string][];
 	/** What the token, or the address of the gateway, permits; undefined if that is everything. */
 	scopes?: string[];
 }
 
 export const session: Session = {
-	phase: "starting", notice: "", user: "", cluster: "", release: "", byToken: false, expires: 0, version: "", accounting: false,
+	phase: "starting", notice: "", user: "", cluster: "", release: "", byToken: false, expires: 0, version: "", accounting: false, others: [],
 };
 
 let token = "";
@@ -160,6 +163,11 @@ async function serves(path: string): Promise<boolean> {
 	return (await send(path, { method: "OPTIONS" })).ok;
 }
 
+/** The other clusters in a list of names and addresses of gateways. */
+function others(list: [string, string][]): [string, string][] {
+	return list.filter(([, url]) => /^https?:\/\//.test(url) && url !== location.origin + base).map(([name, url]) => [name, url + "/status"]);
+}
+
 /** Finds out what the gateway serves, and signs in without a token, or with the stored one. */
 export async function start(): Promise<void> {
 	try {
@@ -175,6 +183,8 @@ export async function start(): Promise<void> {
 		}
 		const zone = await send(base + "/status/zone.json");
 		if (zone.ok) setZone(await zone.json());
+		const clusters = await send(base + "/status/clusters.json");
+		if (clusters.ok) session.others = others(await clusters.json());
 		accounting = await serves(path("accounting", "qos/"));
 		token = sessionStorage.getItem(STORED) ?? "";
 		if (await greet()) return;

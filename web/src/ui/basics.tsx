@@ -1,6 +1,6 @@
 // Small parts of which the views are made.
 import type { ComponentChildren, JSX } from "preact";
-import type { Failure } from "../core/session";
+import { session, type Failure } from "../core/session";
 import type { Collection } from "../core/collection";
 import type { Amount } from "../core/lists";
 import type { Kind } from "../core/states";
@@ -10,6 +10,17 @@ import { words } from "../words";
 /** A text of a user: hidden characters are shown, and it can't change the direction of its surroundings. */
 export function Text({ children, limit }: { children: string; limit?: number }) {
 	return <bdi>{visible(children, limit)}</bdi>;
+}
+
+/** Links to the pages of the site's other clusters, if it lists any. */
+export function OtherClusters() {
+	if (session.others.length === 0) return null;
+	return (
+		<div class="others">
+			<h2>{words.otherClusters}</h2>
+			<ul>{session.others.map(([name, url]) => <li key={url}><a href={url}><Text limit={60}>{name}</Text></a></li>)}</ul>
+		</div>
+	);
 }
 
 /** A point in time. */

@@ -1,6 +1,7 @@
 // Signing in: a token is pasted, or dropped as a file or a text.
 import { useRef, useState } from "preact/hooks";
 import { session, signIn } from "../core/session";
+import { OtherClusters } from "../ui/basics";
 import { words } from "../words";
 
 export function SignIn() {
@@ -49,6 +50,7 @@ export function SignIn() {
 				<p class="error" role="alert">{problem}</p>
 				<button type="submit" class="primary" disabled={busy}>{busy ? words.signIn.busy : words.signIn.button}</button>
 			</form>
+			<OtherClusters />
 		</main>
 	);
 }
