@@ -164,6 +164,7 @@ func (m *machine) reset(t *testing.T) {
 	t.Helper()
 	m.Run(t, `units='schedrestd.socket schedrestd-https.socket schedrestd-users.socket schedrestd-inetd.socket schedrestd.service schedrestd-users.service'
 		systemctl disable --now --quiet $units
+		systemctl stop 'schedrestd@*'
 		rm -rf /etc/sched/*.env /etc/systemd/system/schedrestd*.d /var/log/schedrestd* /var/log/private/schedrestd* /var/cache/schedrestd /var/cache/private/schedrestd /var/cache/schedrestd-config/*
 		systemctl daemon-reload
 		systemctl reset-failed`)

@@ -89,6 +89,38 @@ func TestUnitsStart(t *testing.T) {
 	}
 }
 
+// TestFurtherCluster checks the units of a further cluster, as SLURM-CONF.md describes
+// them: with and without root.conf they serve beside those of the first cluster, and they
+// do not start without a configuration of their own.
+func TestFurtherCluster(t *testing.T) {
+	m := bootedMachine(t)
+	const (
+		start = `systemctl enable --now schedrestd@b.socket schedrestd@b.service 2>&1`
+		ask   = curlWithToken + `--unix-socket /run/schedrestd@b/socket http://x/sched/v0.0.43/ping`
+		root  = `install -D -m 0644 /usr/local/share/doc/schedrestd/examples/root.conf /etc/systemd/system/schedrestd@.service.d/root.conf; systemctl daemon-reload`
+	)
+	for name, before := range map[string]string{"plain": "", "root.conf": root} {
+		t.Run(name, func(t *testing.T) {
+			m.reset(t)
+			defer m.reset(t)
+			m.Run(t, before+"\n"+startCommand)
+			if out, err := m.Try(start); err == nil {
+				t.Errorf("started without its environment file: %s", out)
+			}
+			m.Write(t, "/etc/sched/schedrestd@b.env", "SCHED_CONF=/etc/sched/b.conf\nSCHEDRESTD_AUDIT_LOG=/var/log/schedrestd@b/audit.log\n")
+			m.Run(t, "sed 's/^ClusterName=.*/ClusterName=b/' /etc/sched/sched.conf >/etc/sched/b.conf; systemctl reset-failed; "+start)
+			if out := m.Run(t, ask); !strings.Contains(out, `"cluster":"b"`) {
+				t.Errorf("answered:\n%s", out)
+			}
+			m.Run(t, pingCommand+" && systemctl reload schedrestd@b && systemctl restart schedrestd@b.socket schedrestd@b.service && "+ask+" && test -f /var/log/schedrestd@b/audit.log")
+			if log := m.journalSinceStart(t, "schedrestd@b.service"); strings.Contains(log, "level=ERROR") {
+				t.Errorf("the journal:\n%s", log)
+			}
+			m.Run(t, "systemctl disable --now --quiet schedrestd@b.socket schedrestd@b.service; rm /etc/sched/b.conf")
+		})
+	}
+}
+
 // TestInetdUnit checks that each connection starts an instance. With
 // require_confinement, the instance must not answer, and must log the reason.
 func TestInetdUnit(t *testing.T) {

@@ -2,9 +2,9 @@ package option
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
-	"schedrestd/internal/printable"
 	"schedrestd/ipc/work"
 )
 
@@ -20,7 +20,7 @@ func (o *Options) setClusters(name, v string) error {
 	}
 	for _, text := range list {
 		cluster, address, ok := strings.Cut(text, "=")
-		if !ok || cluster == "" || len(text) > work.MaxText || !utf8.ValidString(cluster) || printable.Text(cluster) != cluster {
+		if !ok || cluster == "" || len(text) > work.MaxText || !utf8.ValidString(cluster) || strings.ContainsFunc(cluster, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			return bad("%q is not a name and an address", text)
 		}
 		scheme, rest, _ := strings.Cut(address, "://")
