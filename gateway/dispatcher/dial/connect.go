@@ -33,8 +33,11 @@ func errnoOf(err error) unix.Errno {
 	if errno, ok := errors.AsType[unix.Errno](err); ok {
 		return errno
 	}
-	if err == errUnresolved {
+	switch err {
+	case errUnresolved:
 		return unix.EHOSTUNREACH
+	case errLookingUp:
+		return unix.EAGAIN
 	}
 	return unix.EADDRNOTAVAIL
 }

@@ -111,7 +111,9 @@ func (d *Dialer) dial(m *work.Dial) error {
 		if errno == unix.EADDRNOTAVAIL {
 			d.dials.Charge(time.Now(), noPortCost)
 		}
-		d.o.Counts.Failed.Add(1)
+		if err != errLookingUp {
+			d.o.Counts.Failed.Add(1)
+		}
 		return d.reply(&work.DialFailed{ID: m.ID, Errno: uint16(errno), Unresolved: err == errUnresolved, At: at})
 	}
 	defer c.close()

@@ -49,7 +49,10 @@ const (
 	answerLimit = 10 * time.Second
 )
 
-var errUnresolved = errors.New("the name of the host can't be resolved")
+var (
+	errUnresolved = errors.New("the name of the host can't be resolved")
+	errLookingUp  = errors.New("the name of the host is being looked up")
+)
 
 // NewHosts returns a Hosts without any names.
 func NewHosts(log *slog.Logger) *Hosts {
@@ -84,7 +87,7 @@ func (h *Hosts) Configure(s *work.Setup) {
 }
 
 // next returns the first address of a host that is not among those tried. If none
-// is left, it asks the resolver, and returns EAGAIN until there is an answer.
+// is left, it asks the resolver, and returns errLookingUp until there is an answer.
 func (h *Hosts) next(name string, tried []netip.Addr) (netip.Addr, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -100,7 +103,7 @@ func (h *Hosts) next(name string, tried []netip.Addr) (netip.Addr, error) {
 	case i >= 0:
 		return e.addresses[i], nil
 	case e.question != 0:
-		return netip.Addr{}, unix.EAGAIN
+		return netip.Addr{}, errLookingUp
 	case len(e.addresses) == 0:
 		return netip.Addr{}, errUnresolved
 	}

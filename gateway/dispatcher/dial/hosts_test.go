@@ -76,7 +76,7 @@ func setupOf(addresses ...string) *work.Setup {
 	return &work.Setup{Controllers: []work.Address{{Name: "ctl", Network: "tcp", Address: "ctl:6817", Resolved: addrs(addresses...)}, {Name: "two", Network: "tcp", Address: "192.0.2.7:6817"}}}
 }
 
-var tryAgain, unreachable = unix.EAGAIN.Error(), unix.EHOSTUNREACH.Error()
+var tryAgain, unreachable = errLookingUp.Error(), unix.EHOSTUNREACH.Error()
 
 // TestHostMoves checks that a host is looked up again only when none of its addresses
 // is left to try, or when one fails and the last answer is old. There must be one
@@ -232,6 +232,10 @@ func TestDialNamed(t *testing.T) {
 	}
 	if dialed, failed := ask(&work.Dial{Tried: addrs("127.0.0.1")}); dialed == nil || !slices.Equal(dialed.At, addrs("127.0.0.2")) {
 		t.Errorf("the second address: %+v, %+v", dialed, failed)
+	}
+	failures := d.o.Counts.Failed.Load()
+	if _, failed := ask(&work.Dial{Upstream: work.UpstreamAccounting}); failed == nil || unix.Errno(failed.Errno) != unix.EAGAIN || d.o.Counts.Failed.Load() != failures || failures == 0 {
+		t.Errorf("before the answer: %+v, %d failures", failed, d.o.Counts.Failed.Load()-failures)
 	}
 	f.answers("dbd")
 	if _, failed := ask(&work.Dial{Upstream: work.UpstreamAccounting}); failed == nil || !failed.Unresolved || failed.At != nil {
