@@ -120,3 +120,23 @@ func TestSeveralAddresses(t *testing.T) {
 		t.Errorf("/readyz: %d %s", a.Status, a.Text)
 	}
 }
+
+// TestInetdByName checks that a gateway in inetd mode finds a daemon by its name, and
+// answers 503 if the name can't be resolved.
+func TestInetdByName(t *testing.T) {
+	t.Parallel()
+	l := harness.NewDaemons(t)
+	text, err := os.ReadFile(l.Conf())
+	harness.Must(t, err)
+	for name, want := range map[string]int{"localhost": 200, "nowhere.invalid": 503} {
+		conf := filepath.Join(l.Dir, "etc", name+".conf")
+		harness.Must(t, os.WriteFile(conf, []byte(strings.Replace(string(text), l.Node+"(127.0.0.1)", name, 1)), 0o600))
+		cmd := l.InetdCommand("-a", "rest_auth/jwt")
+		cmd.Args[slices.Index(cmd.Args, l.Conf())] = conf
+		cmd.Stdin = strings.NewReader("GET /sched/" + harness.Version + "/jobs HTTP/1.0\r\nX-SCHED-USER-TOKEN: " + l.OwnToken + "\r\n\r\n")
+		out, log, _ := harness.RunCommand(t, cmd)
+		if a := harness.ParseAnswers(t, out); len(a) != 1 || a[0].Status != want {
+			t.Errorf("%s: %q\n%s", name, out, log)
+		}
+	}
+}
