@@ -73,8 +73,8 @@ var metaType = schema.Object("openapi_meta", func() schema.Fields[Meta] {
 			schema.Show("release", spelled, func(m *Meta) name { return name{m.Release, m.Controller} }, "Release of the program"),
 			schema.F("cluster", schema.String, func(m *Meta) *string { return &m.Cluster }, "Name of the cluster"),
 		}, schema.InSlurm(fieldMetaProduct.slurm)),
-		schema.F("continue", schema.String, func(m *Meta) *string { return &m.Continue }, "Token for the next page of the list; absent if there is none", schema.Extension).
-			OmitIf(func(m *Meta) bool { return m.Continue == "" }),
+		schema.OmitIf(schema.F("continue", schema.String, func(m *Meta) *string { return &m.Continue }, "Token for the next page of the list; absent if there is none", schema.Extension),
+			func(m *Meta) bool { return m.Continue == "" }),
 	}
 })
 
@@ -208,7 +208,7 @@ func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schem
 	return &AnswerType[O]{ObjectType: schema.Object(schemaName, func() schema.Fields[O] {
 		content := slices.Clone(content)
 		if len(content) > 0 {
-			content[0] = content[0].Marked() // the records, from which the entity tag is computed
+			content[0] = schema.Marked(content[0]) // the records, from which the entity tag is computed
 		}
 		return append(content,
 			schema.F("meta", metaType.Type, func(o *O) *Meta { return &at(o).Meta }, "The server and client of this request"),

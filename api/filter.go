@@ -30,7 +30,7 @@ var filters = sync.OnceValue(func() map[string]bool {
 			}
 		}
 		for _, f := range listFields(func(*NoParams) *model.Query { return nil }) {
-			delete(names, f.Name())
+			delete(names, schema.Name(f))
 		}
 	}
 	return names

@@ -12,18 +12,18 @@ var explained = schema.Object("job_explanation", func() schema.Fields[reason.Exp
 		schema.F("why", schema.String, func(e *reason.Explanation) *string { return &e.Why }, "Why the job waits, or how it failed, in one sentence"),
 		schema.F("change", schema.String, func(e *reason.Explanation) *string { return &e.Change }, "What would change it; empty if nothing would"),
 		schema.F("about", schema.String, func(e *reason.Explanation) *string { return &e.About }, "What the reason is about, such as \"dependency afterok:17\" or \"QOS normal\"; empty if it is about the job alone"),
-		schema.F("limit", explainedLimit.Type, func(e *reason.Explanation) *reason.Limit { return e.Limit }, "The limit that keeps the job from starting; absent if it is not known, or if the reason is another one").
-			OmitIf(func(e *reason.Explanation) bool { return e.Limit == nil }),
-		schema.F("licenses", schema.Named("job_explanation_licenses", schema.List(explainedLicense.Type)), func(e *reason.Explanation) *[]reason.License { return &e.Licenses }, "The licenses for which the job waits").
-			OmitIf(func(e *reason.Explanation) bool { return len(e.Licenses) == 0 }),
-		schema.F("nodes", schema.Named("job_explanation_nodes", schema.List(explainedNode.Type)), func(e *reason.Explanation) *[]reason.Node { return &e.Nodes }, "Nodes that the job needs and that start no jobs, at most ten").
-			OmitIf(func(e *reason.Explanation) bool { return len(e.Nodes) == 0 }),
-		schema.F("reservation", explainedReservation.Type, func(e *reason.Explanation) *model.Reservation { return e.Reservation }, "The reservation for which the job waits, or that has a node which it needs").
-			OmitIf(func(e *reason.Explanation) bool { return e.Reservation == nil }),
-		schema.F("place", explainedPlace.Type, func(e *reason.Explanation) *reason.Place { return e.Place }, "The place of the job among those that wait for their turn in the same partition").
-			OmitIf(func(e *reason.Explanation) bool { return e.Place == nil }),
-		schema.F("expected_start", moment, func(e *reason.Explanation) *model.Time { return &e.Start }, "Time at which the controller expects the job to start", schema.Unit(UnixTime)).
-			OmitIf(func(e *reason.Explanation) bool { return e.Start == 0 }),
+		schema.OmitIf(schema.F("limit", explainedLimit.Type, func(e *reason.Explanation) *reason.Limit { return e.Limit }, "The limit that keeps the job from starting; absent if it is not known, or if the reason is another one"),
+			func(e *reason.Explanation) bool { return e.Limit == nil }),
+		schema.OmitIf(schema.F("licenses", schema.Named("job_explanation_licenses", schema.List(explainedLicense.Type)), func(e *reason.Explanation) *[]reason.License { return &e.Licenses }, "The licenses for which the job waits"),
+			func(e *reason.Explanation) bool { return len(e.Licenses) == 0 }),
+		schema.OmitIf(schema.F("nodes", schema.Named("job_explanation_nodes", schema.List(explainedNode.Type)), func(e *reason.Explanation) *[]reason.Node { return &e.Nodes }, "Nodes that the job needs and that start no jobs, at most ten"),
+			func(e *reason.Explanation) bool { return len(e.Nodes) == 0 }),
+		schema.OmitIf(schema.F("reservation", explainedReservation.Type, func(e *reason.Explanation) *model.Reservation { return e.Reservation }, "The reservation for which the job waits, or that has a node which it needs"),
+			func(e *reason.Explanation) bool { return e.Reservation == nil }),
+		schema.OmitIf(schema.F("place", explainedPlace.Type, func(e *reason.Explanation) *reason.Place { return e.Place }, "The place of the job among those that wait for their turn in the same partition"),
+			func(e *reason.Explanation) bool { return e.Place == nil }),
+		schema.OmitIf(schema.F("expected_start", moment, func(e *reason.Explanation) *model.Time { return &e.Start }, "Time at which the controller expects the job to start", schema.Unit(UnixTime)),
+			func(e *reason.Explanation) bool { return e.Start == 0 }),
 	}
 })
 
@@ -35,12 +35,12 @@ var explainedLimit = schema.Object("job_explanation_limit", func() schema.Fields
 		schema.F("whose", schema.String, func(l *reason.Limit) *string { return &l.Whose }, "Whose jobs the limit is for, such as \"user ann\"; empty for all jobs"),
 		schema.F("unit", schema.String, func(l *reason.Limit) *string { return &l.Unit }, "Unit of the amounts, such as \"MiB\", \"min\" or \"MiB min\"; empty for a number"),
 		schema.Show("allowed", schema.Int64, func(l *reason.Limit) uint64 { return l.Allowed }, "What the limit permits", schema.Bare),
-		schema.Show("used", schema.Int64, func(l *reason.Limit) uint64 { return l.Used.Number }, "What counts already; absent for a limit on each job", schema.Bare).
-			OmitIf(func(l *reason.Limit) bool { return !l.Used.Set }),
-		schema.Show("reserved", schema.Int64, func(l *reason.Limit) uint64 { return l.Reserved.Number }, "What running jobs may still use until their time limits; only for a limit on what jobs have used in the past", schema.Bare).
-			OmitIf(func(l *reason.Limit) bool { return !l.Reserved.Set }),
-		schema.Show("requested", schema.Int64, func(l *reason.Limit) uint64 { return l.Requested.Number }, "What this job asks for; absent for a limit on the number of jobs, and without a time limit", schema.Bare).
-			OmitIf(func(l *reason.Limit) bool { return !l.Requested.Set }),
+		schema.OmitIf(schema.Show("used", schema.Int64, func(l *reason.Limit) uint64 { return l.Used.Number }, "What counts already; absent for a limit on each job", schema.Bare),
+			func(l *reason.Limit) bool { return !l.Used.Set }),
+		schema.OmitIf(schema.Show("reserved", schema.Int64, func(l *reason.Limit) uint64 { return l.Reserved.Number }, "What running jobs may still use until their time limits; only for a limit on what jobs have used in the past", schema.Bare),
+			func(l *reason.Limit) bool { return !l.Reserved.Set }),
+		schema.OmitIf(schema.Show("requested", schema.Int64, func(l *reason.Limit) uint64 { return l.Requested.Number }, "What this job asks for; absent for a limit on the number of jobs, and without a time limit", schema.Bare),
+			func(l *reason.Limit) bool { return !l.Requested.Set }),
 	}
 })
 
@@ -78,8 +78,8 @@ var explainedPlace = schema.Object("job_explanation_place", func() schema.Fields
 		schema.F("position", schema.Int64, func(p *reason.Place) *int { return &p.Position }, "Position by priority; 1 for the job that comes first", schema.Bare),
 		schema.F("waiting", schema.Int64, func(p *reason.Place) *int { return &p.Waiting }, "Number of jobs that wait there for their turn; an array whose tasks wait counts as one", schema.Count),
 		schema.F("priority", schema.Int64, func(p *reason.Place) *uint32 { return &p.Priority }, "Priority of the job in this partition", schema.Bare),
-		schema.F("factors", explainedFactors.Type, func(p *reason.Place) *model.JobPriority { return p.Factors }, "The parts of the priority; only in answers about one job, and absent if the priority is not made of parts").
-			OmitIf(func(p *reason.Place) bool { return p.Factors == nil }),
+		schema.OmitIf(schema.F("factors", explainedFactors.Type, func(p *reason.Place) *model.JobPriority { return p.Factors }, "The parts of the priority; only in answers about one job, and absent if the priority is not made of parts"),
+			func(p *reason.Place) bool { return p.Factors == nil }),
 	}
 })
 

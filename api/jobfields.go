@@ -128,8 +128,8 @@ func jobFields() schema.Fields[JobRow] {
 		schema.F("start_time", moment, func(j *JobRow) *model.Time { return &j.StartTime }, "Start time, actual or expected", schema.Unit(UnixTime)),
 		schema.F("state_description", schema.String, func(j *JobRow) *string { return &j.StateDescription }, "Details of the reason in state_reason"),
 		schema.Show("state_reason", schema.String, func(j *JobRow) string { return reason.Name(j.StateReason) }, "Why the job is pending, or how it failed"),
-		schema.F("explanation", explained.Type, func(j *JobRow) *reason.Explanation { return j.Explain.ExplainJob(j.Job) }, "Why the job waits or has failed, and what would change it; absent without the parameter explain, and if the job neither waits nor has failed", schema.Extension).
-			OmitIf(func(j *JobRow) bool { return !j.hasExplanation() }),
+		schema.OmitIf(schema.F("explanation", explained.Type, func(j *JobRow) *reason.Explanation { return j.Explain.ExplainJob(j.Job) }, "Why the job waits or has failed, and what would change it; absent without the parameter explain, and if the job neither waits nor has failed", schema.Extension),
+			func(j *JobRow) bool { return !j.hasExplanation() }),
 		schema.Show("standard_error", schema.String, stderr, "Standard error path", schema.Until(V43)),
 		schema.Show("standard_input", schema.String, stdin, "Standard input path", schema.Until(V43)),
 		schema.Show("standard_output", schema.String, stdout, "Standard output path", schema.Until(V43)),

@@ -15,12 +15,12 @@ import (
 var JobUpdate = schema.Change("job_desc_msg", func() schema.Fields[model.JobDesc] {
 	fields := descFields()
 	for i, f := range fields {
-		switch {
-		case f.Name() == "environment": // older releases of Slurm required it in every change
-			fields[i] = f.HarmlessWarning(noEffectOnJob)
-		case unchangeable[f.Name()]:
-			fields[i] = f.Warning(noEffectOnJob)
-		case f.Name() == "flags":
+		switch name := schema.Name(f); {
+		case name == "environment": // older releases of Slurm required it in every change
+			fields[i] = schema.HarmlessWarning(f, noEffectOnJob)
+		case unchangeable[name]:
+			fields[i] = schema.Warning(f, noEffectOnJob)
+		case name == "flags":
 			fields[i] = schema.F("flags", changedFlags, func(d *model.JobDesc) *uint64 { return &d.Flags }, "Flags of the job")
 		}
 	}

@@ -25,7 +25,7 @@ var NodeUpdateBody = schema.Change("update_node_msg", func() schema.Fields[model
 		schema.Set("state", nodeStates.Type, setNodeState, "New state, such as DRAIN, RESUME or DOWN"),
 		schema.F("reason", nonempty(text), func(u *model.NodeUpdate) *model.Text { return &u.Reason }, "Reason why the node is down or drained"),
 		schema.Set("reason_uid", schema.String, setReasonUser, "User who sets the reason, by id or by name on the gateway's host", schema.Until(V43)),
-		schema.Ignore[model.NodeUpdate]("reason_uid", schema.String, "No longer used: the reason is set by the user of the request", schema.Since(V43), schema.Deprecated(V43), schema.Until(V46)).Harmless(),
+		schema.Harmless(schema.Ignore[model.NodeUpdate]("reason_uid", schema.String, "No longer used: the reason is set by the user of the request", schema.Since(V43), schema.Deprecated(V43), schema.Until(V46))),
 		schema.F("resume_after", number, func(u *model.NodeUpdate) *model.Opt[uint32] { return &u.ResumeAfter }, "Time after which the node returns to service automatically", schema.Unit("s")),
 		schema.F("topology_str", text, func(u *model.NodeUpdate) *model.Text { return &u.Topology }, "Position in the network topology", schema.Since(V43)),
 		schema.F("weight", number, func(u *model.NodeUpdate) *model.Opt[uint32] { return &u.Weight }, "Scheduling weight; nodes with a low weight are used first", schema.Bare),

@@ -98,10 +98,10 @@ type SubmitAnswer struct {
 var Submit = enveloped("openapi_job_submit_response", func(a *SubmitAnswer) *Envelope { return &a.Envelope },
 	schema.F("result", submitResult.Type, func(a *SubmitAnswer) *SubmitAnswer { return a }, "Result of the submission, with the same values as the other fields", schema.Until(V42), schema.Deprecated(V41)),
 	submittedID, submittedStep, submittedMessage,
-	schema.F("jobs", schema.StreamOf(Job.Type), func(a *SubmitAnswer) *schema.Stream[JobRow] { return &a.Jobs }, "The job as it was at the end of the wait; absent without the parameter wait", schema.Extension).
-		OmitIf(func(a *SubmitAnswer) bool { return a.Jobs == nil }),
-	schema.F("estimate", jobEstimate.Type, func(a *SubmitAnswer) *model.Estimate { return a.Estimate }, "When and where the job would start; absent without the parameter dry_run", schema.Extension).
-		OmitIf(func(a *SubmitAnswer) bool { return a.Estimate == nil }),
+	schema.OmitIf(schema.F("jobs", schema.StreamOf(Job.Type), func(a *SubmitAnswer) *schema.Stream[JobRow] { return &a.Jobs }, "The job as it was at the end of the wait; absent without the parameter wait", schema.Extension),
+		func(a *SubmitAnswer) bool { return a.Jobs == nil }),
+	schema.OmitIf(schema.F("estimate", jobEstimate.Type, func(a *SubmitAnswer) *model.Estimate { return a.Estimate }, "When and where the job would start; absent without the parameter dry_run", schema.Extension),
+		func(a *SubmitAnswer) bool { return a.Estimate == nil }),
 )
 
 var jobEstimate = schema.Object("job_start_estimate", func() schema.Fields[model.Estimate] {

@@ -24,8 +24,8 @@ var usageRow = schema.Object("usage", func() schema.Fields[model.UsageRow] {
 		schema.F("wckey", schema.String, func(u *model.UsageRow) *string { return &u.WCKey }, "Workload key"),
 		schema.F("qos", schema.String, func(u *model.UsageRow) *string { return &u.QOS }, "Quality of service"),
 		schema.F("min_size", schema.Int64, func(u *model.UsageRow) *uint64 { return &u.MinSize }, "Smallest number of CPUs of the jobs", schema.Count),
-		schema.Show("max_size", schema.Int64, func(u *model.UsageRow) uint64 { return u.MaxSize.Or(0) }, "Largest number of CPUs of the jobs; absent if there is no limit", schema.Count).
-			OmitIf(func(u *model.UsageRow) bool { return !u.MaxSize.Set }),
+		schema.OmitIf(schema.Show("max_size", schema.Int64, func(u *model.UsageRow) uint64 { return u.MaxSize.Or(0) }, "Largest number of CPUs of the jobs; absent if there is no limit", schema.Count),
+			func(u *model.UsageRow) bool { return !u.MaxSize.Set }),
 		schema.F("jobs", schema.Int64, func(u *model.UsageRow) *uint64 { return &u.Jobs }, "Number of jobs that ran in the period", schema.Count),
 		schema.F("tres", schema.String, func(u *model.UsageRow) *string { return &u.TRES }, "Trackable resource, such as cpu or gres/gpu"),
 		schema.F("start", seconds, func(u *model.UsageRow) *model.Time { return &u.Start }, "Time at which the period starts", schema.Unit(UnixTime)),

@@ -2,7 +2,10 @@ package schema
 
 // Field is one line in the table of the Go type O. The functions F, Show, Set,
 // GetSet, Ignore and Group return a Field.
-type Field[O any] struct{ field }
+//
+// It has no methods, and nothing is embedded in it: the compiler would generate
+// each method for each of the hundreds of types O.
+type Field[O any] struct{ untyped field }
 
 // Fields is the table of an O.
 type Fields[O any] = []Field[O]
@@ -96,8 +99,14 @@ func (f *field) spelled(n Spelling) string {
 	return f.name
 }
 
-// newField sets the traits of f.
-func newField(f field, opts []Option) field {
+// The compiler must not inline newField, group and the functions at the end of
+// this file: it would copy them into each of the hundreds of instances of F, Show
+// and Set.
+
+//go:noinline
+func newField(name, doc string, opts []Option, shape func(View) *Shape, renderer func(View) func(Encoder, any),
+	parser func(View, lossCheck) func(*Report, *Value, any)) field {
+	f := field{name: name, doc: doc, shape: shape, renderer: renderer, parser: parser}
 	f.required, f.deprecated, f.undocumented = never, never, never
 	for _, o := range opts {
 		f.traits = o(f.traits)
@@ -109,22 +118,21 @@ func newField(f field, opts []Option) field {
 // model, and at(o) returns the address of the value in the object o.
 func F[O, T any](name string, typ func() Type[T], at func(*O) *T, doc string, opts ...Option) Field[O] {
 	addr := func(o any) *T { return at(o.(*O)) }
-	f := field{name: name, doc: doc, shape: shapeOf(typ), renderer: renderAt(typ, addr), parser: parseAt(typ, addr)}
-	return Field[O]{newField(f, opts)}
+	return Field[O]{newField(name, doc, opts, shapeOf(typ), renderAt(typ, addr), parseAt(typ, addr))}
 }
 
 // Show returns a field that is shown, but never parsed. The function get
 // computes its value.
 func Show[O, T any](name string, typ func() Type[T], get func(*O) T, doc string, opts ...Option) Field[O] {
 	value := func(o any) T { return get(o.(*O)) }
-	return Field[O]{newField(field{name: name, doc: doc, shape: shapeOf(typ), renderer: renderComputed(typ, value)}, opts)}
+	return Field[O]{newField(name, doc, opts, shapeOf(typ), renderComputed(typ, value), nil)}
 }
 
 // Set returns a field that is parsed, but never shown. The set function stores
 // its value, or returns an error about the value.
 func Set[O, T any](name string, typ func() Type[T], set func(*O, T) error, doc string, opts ...Option) Field[O] {
 	store := func(o any, value T) error { return set(o.(*O), value) }
-	return Field[O]{newField(field{name: name, doc: doc, shape: shapeOf(typ), parser: parseWith(typ, store)}, opts)}
+	return Field[O]{newField(name, doc, opts, shapeOf(typ), nil, parseWith(typ, store))}
 }
 
 // GetSet returns a field that is both shown and parsed. The function get
@@ -133,21 +141,23 @@ func GetSet[O, T any](
 	name string, typ func() Type[T], get func(*O) T, set func(*O, T) error, doc string, opts ...Option,
 ) Field[O] {
 	f, store := Show(name, typ, get, doc, opts...), Set(name, typ, set, doc)
-	f.parser = store.parser
+	f.untyped.parser = store.untyped.parser
 	return f
 }
 
 // Ignore returns a field that has no effect. If a request contains the field,
 // a warning is added, whatever the value.
 func Ignore[O, T any](name string, typ func() Type[T], doc string, opts ...Option) Field[O] {
-	f := newField(field{name: name, doc: doc, shape: shapeOf(typ), parser: parseIgnored}, opts)
-	f.ignored = true
-	return Field[O]{f}
+	f := Field[O]{newField(name, doc, opts, shapeOf(typ), nil, parseIgnored)}
+	f.untyped.ignored = true
+	return f
 }
 
 // Harmless returns a field like f, which Ignore returned, that causes no warning
 // in a quiet report.
-func (f Field[O]) Harmless() Field[O] {
+func Harmless[O any](f Field[O]) Field[O] { return Field[O]{f.untyped.harmless()} }
+
+func (f field) harmless() field {
 	parse := f.parser(View{}, nil)
 	f.parser = func(View, lossCheck) func(*Report, *Value, any) {
 		return func(r *Report, doc *Value, o any) {
@@ -163,13 +173,17 @@ func (f Field[O]) Harmless() Field[O] {
 
 // Warning returns a field like f, but a valid value in a request also causes a
 // warning with the given text.
-func (f Field[O]) Warning(text string) Field[O] { return f.warning(text, false) }
+func Warning[O any](f Field[O], text string) Field[O] {
+	return Field[O]{f.untyped.warning(text, false)}
+}
 
 // HarmlessWarning returns a field like that of Warning, but there is no warning
 // in a quiet report.
-func (f Field[O]) HarmlessWarning(text string) Field[O] { return f.warning(text, true) }
+func HarmlessWarning[O any](f Field[O], text string) Field[O] {
+	return Field[O]{f.untyped.warning(text, true)}
+}
 
-func (f Field[O]) warning(text string, harmless bool) Field[O] {
+func (f field) warning(text string, harmless bool) field {
 	parser := f.parser
 	f.parser = func(v View, lost lossCheck) func(*Report, *Value, any) {
 		parse := parser(v, lost)
@@ -189,7 +203,10 @@ func (f Field[O]) warning(text string, harmless bool) Field[O] {
 
 // Marked returns a field like f, after which the writer marks its position (see
 // output.Mark).
-func (f Field[O]) Marked() Field[O] {
+func Marked[O any](f Field[O]) Field[O] { return Field[O]{f.untyped.marked()} }
+
+//go:noinline
+func (f field) marked() field {
 	renderer := f.renderer
 	f.renderer = func(v View) func(Encoder, any) {
 		render := renderer(v)
@@ -204,40 +221,40 @@ func (f Field[O]) Marked() Field[O] {
 }
 
 // OmitIf returns a field like f that an object o lacks if omit(o) is true.
-func (f Field[O]) OmitIf(omit func(o *O) bool) Field[O] {
-	f.omit = func(o any) bool { return omit(o.(*O)) }
+func OmitIf[O any](f Field[O], omit func(o *O) bool) Field[O] {
+	f.untyped.omit = func(o any) bool { return omit(o.(*O)) }
 	return f
 }
 
-// Name returns the field's name. It does not depend on the spelling, unless the
+// Name returns the name of f. It does not depend on the spelling, unless the
 // field has the option InSlurm.
-func (f Field[O]) Name() string { return f.name }
+func Name[O any](f Field[O]) string { return f.untyped.name }
 
 // Group returns a field that is an object in JSON, but not in the model. The
 // fields in the group belong to the same O as the group itself.
 func Group[O any](name, doc string, fields Fields[O], opts ...Option) Field[O] {
-	g := untyped(fields)
-	return Field[O]{newField(field{name: name, doc: doc,
-		shape:    func(v View) *Shape { return &Shape{Kind: "object", Fields: properties(g, v)} },
-		renderer: func(v View) func(Encoder, any) { return renderFields(g, v) },
-		parser: func(v View, lost lossCheck) func(*Report, *Value, any) {
-			parse := parseFields(g, v, lost)
+	return Field[O]{group(name, doc, untyped(fields), opts)}
+}
+
+//go:noinline
+func group(name, doc string, fields []field, opts []Option) field {
+	return newField(name, doc, opts,
+		func(v View) *Shape { return &Shape{Kind: "object", Fields: properties(fields, v)} },
+		func(v View) func(Encoder, any) { return renderFields(fields, v) },
+		func(v View, lost lossCheck) func(*Report, *Value, any) {
+			parse := parseFields(fields, v, lost)
 			return func(r *Report, doc *Value, o any) { parse(r, doc, o) }
-		},
-	}, opts)}
+		})
 }
 
 // untyped returns the fields without the type of their object.
 func untyped[O any](fields Fields[O]) []field {
 	list := make([]field, len(fields))
 	for i := range fields {
-		list[i] = fields[i].field
+		list[i] = fields[i].untyped
 	}
 	return list
 }
-
-// The compiler must not inline the functions below: it would copy their
-// closures into each of the hundreds of instances of F, Show and Set.
 
 //go:noinline
 func shapeOf[T any](typ func() Type[T]) func(View) *Shape {
