@@ -105,7 +105,7 @@ docs: golden ## write the generated pages under docs/
 web: ## build the page at /status from web/src into web/dist (needs Node.js and npm); commit the result
 	cd web && npm ci --no-audit --no-fund --ignore-scripts && npm run --silent check && npm run --silent build
 
-screenshots: build ## make README's pictures of the demo (needs Chromium)
+screenshots: build ## make README's pictures of the demo (needs Chromium or its headless shell)
 	STATUS_SCREENSHOTS=$(CURDIR)/docs $(GO) test -count=1 -run '^TestScreenshots$$' ./integration/status
 
 lint: need-go ## check formatting, vet, staticcheck, architecture, English

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,9 +30,9 @@ type Browser struct {
 // closed when the test ends.
 func StartBrowser(t *testing.T) *Browser {
 	t.Helper()
-	program, err := exec.LookPath("chromium")
+	program, err := lookBrowser()
 	if err != nil {
-		t.Skip("chromium is not installed")
+		t.Skip("neither chromium-headless-shell nor chromium is installed")
 	}
 	c, err := findChromium(program)
 	Must(t, err)

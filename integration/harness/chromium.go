@@ -108,6 +108,15 @@ func StopBrowser() {
 	}
 }
 
+// lookBrowser returns the path of Chromium. Its headless shell is the same engine
+// without the windows around a page, and needs half of the processor time.
+func lookBrowser() (string, error) {
+	if program, err := exec.LookPath("chromium-headless-shell"); err == nil {
+		return program, nil
+	}
+	return exec.LookPath("chromium")
+}
+
 func startChromium(program string) (*chromium, error) {
 	commands, to, err := os.Pipe()
 	if err != nil {
