@@ -39,7 +39,7 @@ GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.
 
 .DEFAULT_GOAL = build
 include deploy/install.mk
-.PHONY: help build web screenshots demo test race fuzz golden lint openapi integration integration-slurm integration-changes integration-systemd integration-kernels packages packages-check integration-packages chaos bench bench-slurm docs dist release clean
+.PHONY: help build web screenshots demo test test-user race fuzz golden lint openapi integration integration-slurm integration-changes integration-systemd integration-kernels packages packages-check integration-packages chaos bench bench-slurm docs dist release clean
 
 # Fails with one line about Go, and one with the commands that install it, if Go is missing or too old for go.mod.
 # The commands need no root. GO_RELEASE is the release that they install.
@@ -79,8 +79,18 @@ AGAIN =
 # Without the debugger's tables and the symbols (-s) the test programs are linked in half the time. "make lint" runs vet.
 TESTFLAGS = -ldflags=-s -vet=off -timeout 20m -p $(CONCURRENT) -parallel $(CONCURRENT)
 
+TEST = INTEGRATION_BIN=$(CURDIR)/bin $(GO) run ./tools/lint/skipped $(AGAIN:%=-again %) $(TESTFLAGS) $(1) -- -ldflags=-s -vet=off -tags failpoint -run Failpoint ./bundled/ctld
+
 test: build ## all tests that need no other software; lists the skipped tests and the reasons at the end
-	INTEGRATION_BIN=$(CURDIR)/bin $(GO) run ./tools/lint/skipped $(AGAIN:%=-again %) $(TESTFLAGS) $(LONGEST) $$($(GO) list ./...) -- -ldflags=-s -vet=off -tags failpoint -run Failpoint ./bundled/ctld
+	$(call TEST,$(LONGEST) $$($(GO) list ./...))
+
+# The results of tests can depend on the user only if the tests write files, use sockets with paths, start processes,
+# or ask for the user. Those of the page at /status start a gateway, too, but only as something to look at.
+OF_USER = $(filter-out ./integration/status,$(sort $(patsubst %/,%,$(dir $(shell grep -rlE --include='*_test.go' --exclude-dir=node_modules \
+	'TempDir|MkdirTemp|sockettest|harness\.Main|Getuid|Geteuid|"(syscall|os/exec|os/user|golang\.org/x/sys/unix)"' .)))))
+
+test-user: build ## of these tests, only those in packages that depend on the user who runs them
+	$(call TEST,$(filter $(OF_USER),$(LONGEST)) $(OF_USER))
 
 race: need-go ## run the tests under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo 'error: the race detector needs a C compiler' >&2; echo 'hint: apt-get install gcc libc6-dev' >&2; exit 1; }
