@@ -72,6 +72,8 @@ func TestRequeueHeld(t *testing.T) {
 
 func TestRefusedRequeues(t *testing.T) {
 	c, _ := controller(t, Config{SchedUser: admin.UID})
+	endedID := submit(t, c, desc(t.TempDir(), "true"))
+	awaitState(t, c, endedID, model.JobComplete) // before the next job, because there may be only one processor
 	noRequeueDesc := desc(t.TempDir(), "sleep 60")
 	noRequeueDesc.Requeue = model.Some[uint16](0)
 	noRequeueID := submit(t, c, noRequeueDesc)
@@ -79,8 +81,6 @@ func TestRefusedRequeues(t *testing.T) {
 	held := desc(t.TempDir(), "true")
 	held.Priority = model.Some[uint32](0)
 	heldID := submit(t, c, held)
-	endedID := submit(t, c, desc(t.TempDir(), "true"))
-	awaitState(t, c, endedID, model.JobComplete)
 	for _, tt := range []struct {
 		name   string
 		client server.Identity

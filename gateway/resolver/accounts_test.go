@@ -2,6 +2,7 @@ package resolver
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,11 +17,15 @@ type site struct {
 	users   map[string]bool // true if the user is in a file of this machine
 	answers error           // nil if the directory answers
 	delay   time.Duration
+
+	mu      sync.Mutex // guards lookups: look-ups go on after the answer
 	lookups []string
 }
 
 func (s *site) lookup(name string) (nss.User, error) {
+	s.mu.Lock()
 	s.lookups = append(s.lookups, name)
+	s.mu.Unlock()
 	time.Sleep(s.delay)
 	file, ok := s.users[name]
 	switch {
