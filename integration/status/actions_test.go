@@ -151,27 +151,29 @@ func TestReadOnly(t *testing.T) {
 	}
 	l.StartCounted(t, listeners...)
 	for i, tt := range tests {
-		p := harness.OpenStatus(t, "http://"+addresses[i])
-		p.SignIn(l.OwnToken)
-		p.AwaitText(tt.tag)
-		var offered []string
-		for _, view := range []string{"jobs?scope=all", "job/100001", "node/r01n01"} {
-			p.Show(view)
-			p.Await("the view is shown", `document.querySelector("main .table tbody tr, main .cards") !== null`)
-			text, _ := p.Eval(`[...document.querySelectorAll("main .actions button, main .actions a")].map((e) => e.textContent).join(",")`).(string)
-			if text != "" {
-				offered = append(offered, text)
+		t.Run(tt.scopes, func(t *testing.T) { // the page is closed at the end
+			p := harness.OpenStatus(t, "http://"+addresses[i])
+			p.SignIn(l.OwnToken)
+			p.AwaitText(tt.tag)
+			var offered []string
+			for _, view := range []string{"jobs?scope=all", "job/100001", "node/r01n01"} {
+				p.Show(view)
+				p.Await("the view is shown", `document.querySelector("main .table tbody tr, main .cards") !== null`)
+				text, _ := p.Eval(`[...document.querySelectorAll("main .actions button, main .actions a")].map((e) => e.textContent).join(",")`).(string)
+				if text != "" {
+					offered = append(offered, text)
+				}
 			}
-		}
-		if got := strings.Join(offered, ","); got != tt.actions {
-			t.Errorf("%s: the page offers %q, want %q", tt.scopes, got, tt.actions)
-		}
-		p.Show("submit")
-		p.Await("submission is offered, or not", fmt.Sprintf(`(document.querySelector("main textarea") !== null) === %t && (document.querySelector("nav [href='#/submit']") !== null) === %[1]t`, strings.Contains(tt.scopes, "create")))
-		if !strings.Contains(tt.scopes, "slurmdb.read") {
-			p.Show("qos")
-			p.AwaitText("does not permit this")
-		}
-		p.Check("")
+			if got := strings.Join(offered, ","); got != tt.actions {
+				t.Errorf("the page offers %q, want %q", got, tt.actions)
+			}
+			p.Show("submit")
+			p.Await("submission is offered, or not", fmt.Sprintf(`(document.querySelector("main textarea") !== null) === %t && (document.querySelector("nav [href='#/submit']") !== null) === %[1]t`, strings.Contains(tt.scopes, "create")))
+			if !strings.Contains(tt.scopes, "slurmdb.read") {
+				p.Show("qos")
+				p.AwaitText("does not permit this")
+			}
+			p.Check("")
+		})
 	}
 }

@@ -64,7 +64,7 @@ func TestRoundTrips(t *testing.T) {
 	for name, make := range messages {
 		t.Run(name, func(t *testing.T) {
 			for v := codec.Oldest; v <= codec.Newest; v++ {
-				for seed := range uint64(50) {
+				for seed := range uint64(15) {
 					filled := make()
 					filled.Walk(codec.NewFiller(v, rand.New(rand.NewPCG(seed, uint64(v)))))
 					out := codec.NewEncoder(v, nil)
@@ -222,7 +222,7 @@ func TestJobsWithoutParts(t *testing.T) {
 		return jobs
 	}
 	for v := codec.Oldest; v <= codec.Newest; v++ {
-		for range 50 {
+		for range 15 {
 			var filled JobInfo
 			filled.Walk(codec.NewFiller(v, rng))
 			e := codec.NewEncoder(v, nil)

@@ -71,7 +71,7 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			status, failed := run([]string{"-count=1", tt.pkg}, &out, skips{})
+			status, failed := run([]string{"-count=1", "-vet=off", "-ldflags=-s", tt.pkg}, &out, skips{})
 			if want := []failure{{"m/bad", "TestBad"}}; name == "bad" && !slices.Equal(failed, want) || name != "bad" && failed != nil {
 				t.Errorf("failed: %v", failed)
 			}
@@ -85,8 +85,8 @@ func TestRun(t *testing.T) {
 		})
 	}
 	s := skips{}
-	run([]string{"./good", "./bad"}, new(bytes.Buffer), s)
-	run([]string{"./good"}, new(bytes.Buffer), s)
+	run([]string{"-vet=off", "-ldflags=-s", "./good", "./bad"}, new(bytes.Buffer), s)
+	run([]string{"-vet=off", "-ldflags=-s", "./good"}, new(bytes.Buffer), s)
 	var out bytes.Buffer
 	s.print(&out)
 	want := "\nskipped tests: 3\n  needs root: NAMES\n  needs: curl: good.TestPart/skipped\n"
@@ -108,7 +108,7 @@ func TestAgain(t *testing.T) {
 	}
 	t.Chdir(dir)
 	for pkg, want := range map[string]int{"./busy": 0, "./bad": 1} {
-		arguments := []string{"-count=1", "-vet=off", pkg}
+		arguments := []string{"-count=1", "-vet=off", "-ldflags=-s", pkg}
 		var out bytes.Buffer
 		status, failed := run(arguments, &out, skips{})
 		if status != 1 || len(failed) != 1 {
