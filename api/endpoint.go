@@ -56,8 +56,8 @@ type Table interface {
 // parameter's name in braces, the parameter is part of the path. Otherwise it
 // is in the query.
 type Operation[P any] struct {
-	*Endpoint
-	Params *schema.ObjectType[P]
+	Endpoint *Endpoint
+	Params   *schema.ObjectType[P]
 }
 
 // declare returns an Operation, which needs the given scope, and adds its

@@ -293,7 +293,7 @@ var GetJobs = declare(scope.ComputeRead, jobListParams, Endpoint{
 
 // JobURL returns the path of a job.
 func JobURL(v schema.View, id uint32) string {
-	return strings.Replace(GetJob.URL(v), "{job_id}", strconv.FormatUint(uint64(id), 10), 1)
+	return strings.Replace(GetJob.Endpoint.URL(v), "{job_id}", strconv.FormatUint(uint64(id), 10), 1)
 }
 
 // explainParam returns the parameter with which a client asks why jobs wait.

@@ -283,8 +283,8 @@ func TestReboundHost(t *testing.T) {
 func TestUndeclaredChange(t *testing.T) {
 	f := demo()
 	s := New(config(f))
-	api.GetJobRequeue.ChangingGET = false
-	defer func() { api.GetJobRequeue.ChangingGET = true }()
+	api.GetJobRequeue.Endpoint.ChangingGET = false
+	defer func() { api.GetJobRequeue.Endpoint.ChangingGET = true }()
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, request(http.MethodGet, "/slurm/v0.0.45/job/12/requeue", ""))
 	if w.Code != http.StatusInternalServerError || len(f.calls) > 1 {

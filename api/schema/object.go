@@ -9,8 +9,9 @@ import (
 	"sync"
 )
 
-// ObjectType is the Type of the Go type O. It is defined by a table of fields.
-type ObjectType[O any] struct{ table }
+// ObjectType is the Type of the Go type O. It is defined by a table of fields,
+// which is not embedded, for the same reason as in Field.
+type ObjectType[O any] struct{ table table }
 
 // Object declares an object. The name argument is the name of the object's
 // schema. The fields argument is a function that returns the object's table,
@@ -28,7 +29,7 @@ func Object[O any](name string, fields func() Fields[O]) *ObjectType[O] {
 // without a word.
 func Change[O any](name string, fields func() Fields[O]) *ObjectType[O] {
 	t := Object(name, fields)
-	t.lost = func(parse func(*Report, *Value, any), r *Report, doc *Value, o any) bool {
+	t.table.lost = func(parse func(*Report, *Value, any), r *Report, doc *Value, o any) bool {
 		object, notes := o.(*O), r.notes()
 		before := *object
 		parse(r, doc, o)
@@ -64,15 +65,18 @@ func (t *ObjectType[O]) Type() Type[O] { return t }
 
 // Renderer returns a function that writes an object in the View v.
 func (t *ObjectType[O]) Renderer(v View) func(Encoder, *O) {
-	render := t.renderer(v)
+	render := t.table.renderer(v)
 	return func(e Encoder, o *O) { render(e, o) }
 }
 
 // Parser returns a function that parses an object in the View v.
 func (t *ObjectType[O]) Parser(v View) func(*Report, *Value, *O) bool {
-	parse := t.parser(v)
+	parse := t.table.parser(v)
 	return func(r *Report, doc *Value, o *O) bool { return parse(r, doc, o) }
 }
+
+// Shape describes the objects.
+func (t *ObjectType[O]) Shape(v View) *Shape { return t.table.shape(v) }
 
 // table is the part of an ObjectType that does not depend on the object's type.
 type table struct {
@@ -126,7 +130,7 @@ func (t *table) parser(v View) func(*Report, *Value, any) bool {
 	return t.parsers[v]
 }
 
-func (t *table) Shape(v View) *Shape {
+func (t *table) shape(v View) *Shape {
 	return &Shape{Name: t.name, Kind: "object", Fields: properties(t.loaded(), v)}
 }
 
