@@ -101,7 +101,7 @@ var allowedImports = map[string][]string{
 	"gateway/worker/conns":         {"gateway/worker/clientconn", "gateway/worker/count", "internal/limit", "internal/penalty", "internal/rate", "ipc"},
 	"gateway/worker/count":         {},
 	"gateway/worker/http2server":   {"internal/limit", "internal/rate"},
-	"gateway/worker/keys":          {"auth", "auth/gatewaytoken", "auth/jose", "gateway/worker/broker", "internal/errs", "ipc"},
+	"gateway/worker/keys":          {"api/scope", "auth", "auth/gatewaytoken", "auth/jose", "gateway/worker/broker", "internal/errs", "ipc", "model"},
 	"gateway/worker/limiter":       {"auth", "gateway/worker/conns", "gateway/worker/count", "gateway/worker/proxy", "handlers", "internal/errs", "internal/limit", "internal/rate", "internal/semaphore", "ipc"},
 	"gateway/worker/logger":        {},
 	"gateway/worker/proxy":         {"auth", "internal/penalty", "ipc"},

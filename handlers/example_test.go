@@ -27,7 +27,7 @@ func TestExamples(t *testing.T) {
 		for _, v := range api.Versions {
 			for _, spelling := range []schema.Spelling{schema.Sched, schema.Slurm} {
 				view := schema.View{Version: v, Spelling: spelling}
-				if !e.In(v) || e.Util && spelling == schema.Sched {
+				if !e.InView(view) || e.Util && spelling == schema.Sched {
 					continue
 				}
 				t.Run(e.OperationID(view), func(t *testing.T) {

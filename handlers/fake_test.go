@@ -306,7 +306,7 @@ const token = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3OTUwMDA2MDAsImlhdCI6MTc5NTAwMDAw
 func config(f *fake) Config {
 	return Config{
 		Controller: f, Accounting: accounts{f},
-		Resolver: testUsers,
+		Resolver: testUsers, Tokens: fakeTokens{f},
 		Config: rest.Config{
 			Auth:      auth.Options{JWT: true, Now: func() time.Time { return now }},
 			Names:     api.NamesBoth,

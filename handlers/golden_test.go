@@ -193,6 +193,7 @@ var goldens = []golden{
 	{"modify-jobs", "POST", "/scheddb/VERSION/jobs", `{"job_id_list": ["12", "13"], "job_rec": {"extra": "x"}}`},
 	{"no-such-account", "GET", "/scheddb/VERSION/account/nobodys", ""},
 	{"no-such-recorded-job", "GET", "/scheddb/VERSION/job/99", ""},
+	{"new-token", "POST", "/sched/VERSION/tokens", `{"scopes": ["compute.read"], "lifetime": 86400, "label": "ci"}`},
 	{"no-such-node", "GET", "/sched/VERSION/node/n9", ""},
 	{"no-such-partition", "GET", "/sched/VERSION/partition/n9", ""},
 	{"no-such-reservation", "GET", "/sched/VERSION/reservation/r9", ""},
@@ -204,7 +205,7 @@ var goldens = []golden{
 
 // placeholders replaces the placeholders in the paths of goldens.
 var placeholders = strings.NewReplacer("{job_id}", "12", "{node_name}", "n2", "{partition_name}", "long", "{reservation_name}", "weekly",
-	"{account_name}", "lab", "{name}", "bob", "{qos}", "fast", "{cluster_name}", "demo", "{id}", "k")
+	"{account_name}", "lab", "{name}", "bob", "{qos}", "fast", "{cluster_name}", "demo", "{id}", "k", "{token_id}", demoTokens[0].ID)
 
 // allGoldens returns the goldens, plus one for each endpoint that none of them
 // requests.

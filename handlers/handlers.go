@@ -33,7 +33,8 @@ type Config struct {
 	Resolver   Resolver        // looks up the ids of users and groups; nil if no name can be resolved
 	Content    feature.Content // served paths; 0 for all
 
-	Output OutputFiles // reads the output of jobs; nil if no output is read
+	Output OutputFiles   // reads the output of jobs; nil if no output is read
+	Tokens GatewayTokens // manages gateway tokens; nil if none are accepted
 
 	// TokenDigests returns a line about what gateway tokens are accepted by. It is
 	// nil if there are none.

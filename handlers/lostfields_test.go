@@ -31,6 +31,7 @@ var notAChange = map[string]string{
 	"post_job_allocate": "an empty value is the default of a new job",
 	"post_jobs_requeue": "its only values are a list and flags, which are tested elsewhere",
 	"post_new_node":     "its only value is required",
+	"post_tokens":       "no other endpoint shows its values, and an empty one is refused or the default",
 	"delete_jobs":       "its values are conditions, which are tested elsewhere",
 }
 

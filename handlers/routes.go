@@ -62,6 +62,10 @@ func (h *handler) routes() []rest.Route {
 			rest.Bind(api.DeletePartition, h.deletePartition),
 			rest.Bind(api.GetResources, h.getResources),
 			rest.Bind(api.GetConf, h.getConf),
+			rest.Bind(api.GetGatewayTokens, h.getGatewayTokens),
+			rest.Bind(api.PostGatewayTokens, h.postGatewayTokens),
+			rest.Bind(api.DeleteGatewayTokens, h.deleteGatewayTokens),
+			rest.Bind(api.DeleteGatewayToken, h.deleteGatewayToken),
 		)
 	}
 	if h.Content.Has(feature.Util) {

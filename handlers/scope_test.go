@@ -79,6 +79,12 @@ func TestScopes(t *testing.T) {
 func TestScopeOfEach(t *testing.T) {
 	const reading = scope.ComputeRead | scope.SlurmdbRead
 	for _, e := range api.Endpoints {
+		if strings.HasPrefix(e.Path, "token") { // the keeper decides what a token may do with tokens
+			if e.Scope != scope.None {
+				t.Errorf("%s %s needs %q", e.Method, e.Path, e.Scope)
+			}
+			continue
+		}
 		if e.Util != (e.Scope == scope.None) || !e.Util && e.Changing() == (e.Scope&reading != 0) || e.Accounting != (e.Scope&(scope.SlurmdbRead|scope.SlurmdbWrite) != 0) {
 			t.Errorf("%s %s needs %q", e.Method, e.Path, e.Scope)
 		}

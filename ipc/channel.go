@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -78,10 +79,8 @@ func (c *Channel) Resume(phase Phase) { c.phase = phase }
 // another process.
 func (c *Channel) WithFD(fn func(fd int) error) error {
 	var fnErr error
-	if err := c.raw.Control(func(fd uintptr) { fnErr = fn(int(fd)) }); err != nil {
-		return err
-	}
-	return fnErr
+	err := c.raw.Control(func(fd uintptr) { fnErr = fn(int(fd)) })
+	return cmp.Or(err, fnErr)
 }
 
 // Phase returns the phase of this end.

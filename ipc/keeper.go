@@ -1,6 +1,6 @@
 package ipc
 
-// SecretKeys passes secret keys and certificates to a keeper, as five open
+// SecretKeys passes secret keys and certificates to a keeper, as six open
 // files in this order:
 //
 //   - a private key, in PEM
@@ -8,19 +8,21 @@ package ipc
 //   - the certificate authorities of clients, in PEM
 //   - the key for HS256 tokens, as raw bytes
 //   - the key set of RS256 tokens
+//   - the register of gateway tokens, for reading and appending
 //
-// An empty file means that there is no such key or certificate.
+// An empty file that can't be written means that there is no such file.
 type SecretKeys struct {
 	TLS        bool   // there is a private key with certificates
 	TLS12      bool   // the key may also sign TLS 1.2 handshakes
 	Token      bool   // there is a token key
+	Append     bool   // there is a register that this keeper may append to
 	Current    bool   // no newer token key exists: a token that does not match this key is forged
 	Stamps     bool   // gateway tokens are not exchanged, but the keeper decides about each message
 	UserClaims string // see Tokens
 }
 
 func (s *SecretKeys) Walk(w *Walker) {
-	w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.Current, &s.Stamps)
+	w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.Append, &s.Current, &s.Stamps)
 	w.Text(maxPath, &s.UserClaims)
 }
 

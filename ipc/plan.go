@@ -213,12 +213,13 @@ type Tokens struct {
 	UserClaims   string // claims that may name the user of an RS256 token, separated by commas, if the keeper gets the key set, too
 	ShareCommand string // the command that makes Key readable for SchedUser, and for root if possible, but for no worker
 	RootCanRead  bool   // after ShareCommand has run, root without capabilities can read Key
+	Register     string // path of the register of gateway tokens, for the keeper; "": none
 }
 
 func (s *Secrets) Walk(w *Walker) {
 	w.Text(maxPath, &s.TLS.Certificate, &s.TLS.Key, &s.TLS.ClientCA)
 	w.Fields(&s.TLS.TLS12)
-	w.Text(maxPath, &s.Tokens.Key, &s.Tokens.JWKS, &s.Tokens.UserClaims, &s.Tokens.ShareCommand)
+	w.Text(maxPath, &s.Tokens.Key, &s.Tokens.JWKS, &s.Tokens.UserClaims, &s.Tokens.ShareCommand, &s.Tokens.Register)
 	w.Fields(&s.Tokens.RootCanRead)
 }
 

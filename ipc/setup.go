@@ -53,7 +53,7 @@ const (
 	SandboxRequire SandboxOptions = 1 << iota // refuse to serve if the kernel lacks a part of the sandbox
 	SandboxAudit                              // log violations instead of killing
 	SandboxUnix                               // permit connections to UNIX sockets whose inodes the dispatcher passes
-	SandboxClaims                             // permit reading and writing the file of Idempotency-Keys
+	SandboxFile                               // permit reading and writing the file of Idempotency-Keys, or appending to the register of gateway tokens
 )
 
 func (s *Setup) Walk(w *Walker) {
@@ -69,5 +69,5 @@ func (s *Setup) Walk(w *Walker) {
 }
 
 func (s *SandboxOptions) Walk(w *Walker) {
-	Enum(w, s, "sandbox", 0, SandboxRequire|SandboxAudit|SandboxUnix|SandboxClaims)
+	Enum(w, s, "sandbox", 0, SandboxRequire|SandboxAudit|SandboxUnix|SandboxFile)
 }

@@ -103,8 +103,8 @@ func TestPermit(t *testing.T) {
 		{"report to the parent", ipc.KindOf(new(work.ConnectionDone)), ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, "may not be sent by the worker to the parent"},
 		{"setup after the handover", ipc.KindOf(new(ipc.Setup)), ipc.Managers, ipc.Worker, ipc.Serving, 40, 0, "not permitted while serving"},
 		{"connection before the handover", ipc.KindOf(new(ipc.Connection)), ipc.Managers, ipc.Worker, ipc.Configured, 31, 1, "not permitted while configured"},
-		{"keys during the handover", ipc.KindOf(new(ipc.SecretKeys)), ipc.Managers, ipc.Keeper, ipc.Handover, 7, 5, ""},
-		{"keys after the handover", ipc.KindOf(new(ipc.SecretKeys)), ipc.Managers, ipc.Keeper, ipc.Serving, 7, 5, "not permitted while serving"},
+		{"keys during the handover", ipc.KindOf(new(ipc.SecretKeys)), ipc.Managers, ipc.Keeper, ipc.Handover, 8, 6, ""},
+		{"keys after the handover", ipc.KindOf(new(ipc.SecretKeys)), ipc.Managers, ipc.Keeper, ipc.Serving, 8, 6, "not permitted while serving"},
 		{"another log after the handover", ipc.KindOf(new(ipc.LogFD)), ipc.Managers, ipc.Auditor, ipc.Serving, 4, 1, ""},
 		{"a worker's question in the phase of the dispatcher's", ipc.KindOf(new(work.Lookup)), ipc.Worker, ipc.Resolver, ipc.Serving, 15, 0, "not permitted while serving"},
 		{"the dispatcher's question in the phase of a worker's", ipc.KindOf(new(work.Lookup)), ipc.Managers, ipc.Resolver, ipc.Initial, 15, 0, "not permitted while new"},
@@ -151,7 +151,7 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 	for _, m := range []ipc.Message{
 		(&work.Setup{Names: work.NamesSlurm << 1}).Opaque(), (&work.Setup{Content: work.ContentUtil << 1}).Opaque(), (&work.Setup{JSON: work.NoTag << 1}).Opaque(), (&work.Setup{YAML: work.NoTag << 1}).Opaque(),
 		&ipc.Setup{Reach: ipc.ReachMunge << 1},
-		&ipc.Setup{Sandbox: ipc.SandboxClaims << 1}, &ipc.ServiceSetup{Sandbox: ipc.SandboxClaims << 1}, &ipc.Connection{}, &ipc.StdioConnection{}, &work.Progress{ID: 1}, &work.Offence{ID: 1},
+		&ipc.Setup{Sandbox: ipc.SandboxFile << 1}, &ipc.ServiceSetup{Sandbox: ipc.SandboxFile << 1}, &ipc.Connection{}, &ipc.StdioConnection{}, &work.Progress{ID: 1}, &work.Offence{ID: 1},
 		&work.Dial{Upstream: work.UpstreamSack + 1}, &work.DialBatch{Upstream: work.UpstreamSack + 1}, &query.IntentDecision{Decision: query.TryLater + 1}, &query.Verified{Verdict: query.Outdated + 1},
 		&query.IntentDecision{State: keystate.NotDone + 1}, &query.Outcome{State: keystate.NotDone + 1}, &query.Intent{Key: make([]query.Key, 2)},
 	} {

@@ -81,7 +81,7 @@ func (m *monitor) handOverProcess(d *dispatcherProcess, number uint32, child *sp
 // the process.
 func (m *monitor) startProcess(g *generation, r *ipc.StartProcess) (child *spawn.Child, err error) {
 	c := g.config
-	spec := spawn.Spec{Role: r.Role, Threads: int(r.Threads), Files: uint64(c.Setup.Files)}
+	spec := spawn.Spec{Role: r.Role, Threads: int(r.Threads), Files: uint64(c.Setup.Files), Writes: r.Role == ipc.Keeper && c.Secrets.Tokens.Register != ""}
 	p, setup := m.programs[r.Role], c.serviceSetup()
 	id := p.Identity
 	if r.Role == ipc.Worker || r.Role == ipc.Output || r.Role == ipc.Credential {
@@ -97,8 +97,8 @@ func (m *monitor) startProcess(g *generation, r *ipc.StartProcess) (child *spawn
 	case ipc.Output, ipc.Credential, ipc.Resolver:
 		child, err = p.Start(m.resolverSpawner, id, spec, &setup)
 	default:
-		if r.Role == ipc.Auditor && c.Audit.Claims != "" {
-			setup.Sandbox |= ipc.SandboxClaims
+		if r.Role == ipc.Auditor && c.Audit.Claims != "" || spec.Writes {
+			setup.Sandbox |= ipc.SandboxFile
 		}
 		child, err = m.startConfined(p, id, spec, &setup)
 	}

@@ -139,6 +139,17 @@ func (r *Register) RevokesFor(t Token, user string) bool {
 	return r == nil || t.Issued.Before(r.users[user])
 }
 
+// RevokesID reports whether the register revokes the token with this id by its id.
+func (r *Register) RevokesID(id string) bool { return r == nil || r.tokens[id] }
+
+// RevokedBefore returns the time until which the tokens of a user are revoked.
+func (r *Register) RevokedBefore(user string) time.Time { return r.users[user] }
+
+// RevokesCreated reports whether the register revokes a token that it records.
+func (r *Register) RevokesCreated(c Created) bool {
+	return r.Revokes(Token{ID: c.ID, User: c.User, Issued: c.Issued})
+}
+
 // Digest returns the beginning of the SHA-256 of the file, in hexadecimal digits.
 // Gateways with the same file have the same digest. It is "none" for a nil
 // Register.

@@ -155,10 +155,8 @@ func refuseSecure() error {
 	if err != nil {
 		return fmt.Errorf("read the auxiliary vector: %w", err)
 	}
-	for _, v := range values {
-		if v[0] == atSecure && v[1] != 0 {
-			return errors.New("this program is installed with a set-user-ID bit or capabilities")
-		}
+	if slices.ContainsFunc(values, func(v [2]uintptr) bool { return v[0] == atSecure && v[1] != 0 }) {
+		return errors.New("this program is installed with a set-user-ID bit or capabilities")
 	}
 	return nil
 }

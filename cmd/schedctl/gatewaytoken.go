@@ -19,11 +19,11 @@ import (
 	"schedrestd/auth"
 	"schedrestd/auth/gatewaytoken"
 	"schedrestd/become/nss"
+	"schedrestd/cli"
 	"schedrestd/cli/direct"
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/guard"
-	"schedrestd/internal/guard/content"
 )
 
 // registerVariable is the variable with the path of the register, in the gateway's
@@ -34,14 +34,35 @@ const registerVariable = "SCHEDRESTD_TOKEN_REGISTER"
 // configPath is the value of the option -f, which is set later.
 func gatewayTokenCommands(configPath *string) []*cobra.Command {
 	path := new(string)
-	list := []*cobra.Command{createCommand(configPath, path), listCommand(path), revokeCommand(path)}
-	for _, cmd := range list {
-		cmd.Flags().StringVar(path, "register", "", "register of gateway tokens (default: $"+registerVariable+")")
+	commands := []func(*cli.GatewayTokens) *cobra.Command{
+		func(g *cli.GatewayTokens) *cobra.Command { return createCommand(configPath, path, g) },
+		func(g *cli.GatewayTokens) *cobra.Command { return listCommand(path, g) },
+		func(g *cli.GatewayTokens) *cobra.Command { return revokeCommand(path, g) },
+	}
+	var list []*cobra.Command
+	for _, command := range commands {
+		g := new(cli.GatewayTokens)
+		cmd := command(g)
+		cmd.Flags().StringVar(path, "register", "", "register of gateway tokens on this machine (default: $"+registerVariable+")")
+		g.Flags(cmd)
+		list = append(list, cmd)
 	}
 	return list
 }
 
-func createCommand(configPath, path *string) *cobra.Command {
+// atGateway reports whether a command is for a gateway, and not for the register at
+// path. The variable with the path of the register precedes SCHED_URL.
+func atGateway(g *cli.GatewayTokens, path string) (bool, error) {
+	if path == "" && !g.Named() {
+		var err error
+		if path, err = conf.Env(registerVariable); err != nil {
+			return false, err
+		}
+	}
+	return g.Selected(path)
+}
+
+func createCommand(configPath, path *string, g *cli.GatewayTokens) *cobra.Command {
 	scopes, life, t := "", "", gatewaytoken.Token{}
 	cmd := &cobra.Command{
 		Use:   "create --scope SCOPES [--user USER] [--act-for GROUP] [--for TIME] [--label LABEL]",
@@ -64,6 +85,12 @@ a gateway with the key accepts the token in any case.`,
   schedctl token create --user haproxy --act-for students --scope compute.read+compute.create+compute.cancel`,
 		Args: noTokenArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if gateway, err := atGateway(g, *path); err != nil || gateway {
+				if err == nil {
+					err = createAtGateway(cmd, g, &t, scopes, life)
+				}
+				return err
+			}
 			register, err := openRegister(*path, true)
 			if err != nil {
 				return err
@@ -94,7 +121,7 @@ a gateway with the key accepts the token in any case.`,
 				fmt.Fprintf(cmd.ErrOrStderr(), "warning: the controller exchanges each token of %s for a longer one, whatever its settings are\n"+
 					"hint: a token of another user limits what an attacker who controls a worker of the gateway gets\n", t.User)
 			}
-			if err := appendLine(register, t.Line(), gatewaytoken.MaxRegister-forRevocations); err != nil { // first, so that no token is missing in the list
+			if err := appendLine(register, t.Line(), gatewaytoken.MaxRegister-gatewaytoken.ForRevocations); err != nil { // first, so that no token is missing in the list
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "SCHED_JWT=%s\n", token)
@@ -108,6 +135,24 @@ a gateway with the key accepts the token in any case.`,
 	cmd.Flags().StringVar(&life, "for", "30d", "`TIME` for which it is valid, such as 12h or 90d; at most 366d")
 	cmd.Flags().StringVar(&t.Label, "label", "", "`LABEL` for the list, such as the name of the program")
 	return cmd
+}
+
+// createAtGateway creates a token with a request to a gateway.
+func createAtGateway(cmd *cobra.Command, g *cli.GatewayTokens, t *gatewaytoken.Token, scopes, life string) error {
+	if t.User != "" || t.ActFor != "" {
+		return errs.New(errs.Malformed, "--user and --act-for are for root, with --register on the gateway's machine").WithHint("at a gateway you get a token of your own")
+	}
+	if _, err := scope.Parse(scopes); err != nil {
+		return errs.New(errs.Malformed, "--scope: %v", err)
+	}
+	valid := time.Duration(0) // the gateway's default
+	if cmd.Flags().Changed("for") {
+		var err error
+		if valid, err = parseLife(life); err != nil {
+			return err
+		}
+	}
+	return g.Create(cmd, scopes, valid, t.Label)
 }
 
 // holder describes for whom a token acts.
@@ -242,12 +287,18 @@ func signGatewayToken(t gatewaytoken.Token, c *conf.Cluster) (string, error) {
 	return auth.CreateGatewayToken(key, t)
 }
 
-func listCommand(path *string) *cobra.Command {
+func listCommand(path *string, g *cli.GatewayTokens) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the gateway tokens in the register that have not expired",
 		Args:  noTokenArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if gateway, err := atGateway(g, *path); err != nil || gateway {
+				if err == nil {
+					err = g.List(cmd)
+				}
+				return err
+			}
 			f, err := openRegister(*path, false)
 			if err != nil {
 				return err
@@ -265,13 +316,13 @@ func listCommand(path *string) *cobra.Command {
 // printTokens prints the tokens that have not expired.
 func printTokens(w io.Writer, r *gatewaytoken.Register, now time.Time) error {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tUSER\tSCOPE\tUNTIL\tSTATE\tACT-FOR\tLABEL")
+	fmt.Fprintln(table, cli.GatewayTokenTitle)
 	for _, c := range r.Created {
 		if !now.Before(c.Until) {
 			continue
 		}
 		state := "valid"
-		if r.Revokes(gatewaytoken.Token{ID: c.ID, User: c.User, Issued: c.Issued}) {
+		if r.RevokesCreated(c) {
 			state = "revoked"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, c.User, c.Scopes, c.Until.UTC().Format(time.RFC3339), state, cmp.Or(c.ActFor, "-"), c.Label)
@@ -279,17 +330,27 @@ func printTokens(w io.Writer, r *gatewaytoken.Register, now time.Time) error {
 	return table.Flush()
 }
 
-func revokeCommand(path *string) *cobra.Command {
-	user, everything := "", false
+func revokeCommand(path *string, g *cli.GatewayTokens) *cobra.Command {
+	user, everything, self := "", false, false
 	cmd := &cobra.Command{
-		Use:   "revoke {ID... | --user USER | --all}",
+		Use:   "revoke {ID... | --user USER | --all | --self}",
 		Short: "Revoke gateway tokens",
 		Long: `Revoke gateway tokens by id, or those of a user, or all, that were created until now. With --user, the
 tokens of portals that exist now no longer act for this user either. It adds lines to the register. Within a second, each gateway with this file refuses the tokens, and ends the
-requests and streams that use them.`,
+requests and streams that use them.
+
+With --url or SCHED_URL, the gateway revokes your own tokens, and the one in SCHED_JWT with --self.`,
 		Example: `  schedctl token revoke AB3DEFGHIJKLMNOPQRSTUVWX27
-  schedctl token revoke --user alice`,
+  schedctl token revoke --user alice
+  schedctl token revoke --self`,
 		RunE: func(cmd *cobra.Command, ids []string) error {
+			gateway, err := atGateway(g, *path)
+			if err != nil {
+				return err
+			}
+			if gateway || self {
+				return revokeAtGateway(cmd, g, ids, self, user, everything)
+			}
 			lines, err := revocations(ids, user, everything, time.Now())
 			if err != nil {
 				return err
@@ -312,7 +373,23 @@ requests and streams that use them.`,
 	}
 	cmd.Flags().StringVar(&user, "user", "", "revoke the tokens of this `USER`")
 	cmd.Flags().BoolVar(&everything, "all", false, "revoke the tokens of all users")
+	cmd.Flags().BoolVar(&self, "self", false, "revoke the gateway token in SCHED_JWT, at a gateway")
 	return cmd
+}
+
+// revokeAtGateway revokes tokens with a request to a gateway.
+func revokeAtGateway(cmd *cobra.Command, g *cli.GatewayTokens, ids []string, self bool, user string, everything bool) error {
+	switch {
+	case everything:
+		return errs.New(errs.Malformed, "--all is for root, with --register on the gateway's machine").WithHint("at a gateway, --user with your name revokes all of your tokens")
+	case self && (len(ids) > 0 || user != ""):
+		return errs.New(errs.Malformed, "--self excludes ids and --user")
+	case !self:
+		if _, err := revocations(ids, user, false, time.Now()); err != nil {
+			return err
+		}
+	}
+	return g.Revoke(cmd, ids, self, user)
 }
 
 // revocations returns the lines that revoke tokens.
@@ -373,7 +450,7 @@ func openRegister(path string, write bool) (*os.File, error) {
 	}
 	if path == "" {
 		return nil, errs.New(errs.Malformed, "the register of gateway tokens is not known").
-			WithHint("name it with --register or %s; the gateway must have the same variable", registerVariable)
+			WithHint("name it with --register or %s, which the gateway must also have; or name a gateway with --url or SCHED_URL", registerVariable)
 	}
 	mode := os.O_RDONLY
 	if write {
@@ -390,50 +467,30 @@ func openRegister(path string, write bool) (*os.File, error) {
 	return nil, &errs.Error{Kind: errs.Invalid, Message: "register of gateway tokens", Err: err, Hint: hint}
 }
 
-// readText reads the register from its beginning.
-func readText(f *os.File) ([]byte, error) {
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil, err
-	}
-	return content.ReadOpened(f, f.Name(), guard.Rule{Label: "register of gateway tokens"}, gatewaytoken.MaxRegister)
-}
-
 // readRegister reads the register.
 func readRegister(f *os.File) (*gatewaytoken.Register, error) {
-	text, err := readText(f)
+	text, err := gatewaytoken.ReadText(f)
 	if err != nil {
-		return nil, err
+		return nil, errs.Wrap(err, errs.Invalid, "register of gateway tokens %s", f.Name())
 	}
 	r, err := gatewaytoken.ParseRegister(text)
 	return r, errs.Wrap(err, errs.Invalid, "register of gateway tokens %s", f.Name())
 }
 
-// forRevocations is the room for revocations in the register, in bytes, that new tokens
-// do not use: a register full of tokens must still be able to revoke them.
-const forRevocations = 256 << 10
-
-// appendLine adds lines to the register, in one step, and writes them to the disk.
-// It adds nothing to a register that is not right or would be longer than limit,
-// because gateways refuse all tokens then.
+// appendLine adds lines to the register, and writes them to the disk.
 func appendLine(f *os.File, lines string, limit int) error {
-	text, err := readText(f)
-	if err != nil {
-		return err
+	err := gatewaytoken.Append(f, lines, limit)
+	hint := ""
+	switch _, wrong := errors.AsType[*gatewaytoken.LineError](err); {
+	case err == nil:
+		return checkInPlace(f)
+	case err == gatewaytoken.ErrFull:
+		err = fmt.Errorf("longer than %d bytes", limit)
+		hint = "remove lines about tokens that have expired"
+	case wrong:
+		hint = "correct the line; gateways refuse all tokens until then"
 	}
-	if _, err := gatewaytoken.ParseRegister(text); err != nil { // without the lines: they must not continue its last one
-		return &errs.Error{Kind: errs.Invalid, Message: "register of gateway tokens " + f.Name(), Err: err, Hint: "correct the line; gateways refuse all tokens until then"}
-	}
-	if len(text)+len(lines) > limit {
-		return errs.New(errs.Invalid, "register of gateway tokens %s: longer than %d bytes", f.Name(), limit).
-			WithHint("remove lines about tokens that have expired")
-	}
-	if _, err := f.WriteString(lines); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	return checkInPlace(f)
+	return &errs.Error{Kind: errs.Invalid, Message: "register of gateway tokens " + f.Name(), Err: err, Hint: hint}
 }
 
 // checkInPlace returns an error if the file no longer has its name, because an

@@ -275,7 +275,7 @@ func TestExplainGroup(t *testing.T) {
 // TestFullRegister checks that a register that is full of tokens can still revoke.
 func TestFullRegister(t *testing.T) {
 	line := gatewaytoken.Token{ID: oneID, User: "alice", Scopes: scope.ComputeRead, Issued: tokenNow, Expires: tokenNow}.Line()
-	f, err := openRegister(registerOf(t, strings.Repeat(line, (gatewaytoken.MaxRegister-forRevocations)/len(line))), true)
+	f, err := openRegister(registerOf(t, strings.Repeat(line, (gatewaytoken.MaxRegister-gatewaytoken.ForRevocations)/len(line))), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func TestFullRegister(t *testing.T) {
 	if err := issueAfterRevocations(&gatewaytoken.Token{ID: otherID, User: "alice", Issued: tokenNow}, f); err != nil {
 		t.Error(err)
 	}
-	if err := appendLine(f, line, gatewaytoken.MaxRegister-forRevocations); err == nil || !strings.Contains(err.Error(), "longer than") {
+	if err := appendLine(f, line, gatewaytoken.MaxRegister-gatewaytoken.ForRevocations); err == nil || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("another token: %v", err)
 	}
 	if err := appendLine(f, gatewaytoken.RevokeToken(oneID), gatewaytoken.MaxRegister); err != nil {

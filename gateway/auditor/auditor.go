@@ -44,7 +44,7 @@ func Main() int {
 
 func confine(setup ipc.ServiceSetup) (sandbox.Layers, error) {
 	s := setup.Sandbox
-	o := sandbox.Options{Kind: sandbox.Auditor, Claims: s&ipc.SandboxClaims != 0, Audit: s&ipc.SandboxAudit != 0}
+	o := sandbox.Options{Kind: sandbox.Auditor, Claims: s&ipc.SandboxFile != 0, Audit: s&ipc.SandboxAudit != 0}
 	return sandbox.Close(o, s&ipc.SandboxRequire != 0)
 }
 

@@ -153,16 +153,19 @@ func (g *generation) makeTickets(previous *generation) {
 func (d *dispatcher) startKeeper(g *generation) (*ipc.KeysResult, error) {
 	kept := make(chan *ipc.KeysResult, 1)
 	handle := func(m ipc.Message) (bool, error) {
-		answer, ok := m.(*ipc.KeysResult)
-		if !ok {
+		switch m := m.(type) {
+		case *work.RegisterMoved:
+			d.Do(func() { d.renewKeeper(g) })
+		case *ipc.KeysResult:
+			select {
+			case kept <- m:
+			default:
+				return true, errors.New("sent KeysResult for keys that it was not given")
+			}
+		default:
 			return false, nil
 		}
-		select {
-		case kept <- answer:
-			return true, nil
-		default:
-			return true, errors.New("sent KeysResult for keys that it was not given")
-		}
+		return true, nil
 	}
 	var err error
 	hooks := service.Hooks{Report: d.reportViolation, Handle: handle}
@@ -181,6 +184,20 @@ func (d *dispatcher) startKeeper(g *generation) (*ipc.KeysResult, error) {
 	case <-time.After(d.config.StartLimit):
 		return nil, errs.New(errs.Unavailable, "the keeper did not read the keys within %s", d.config.StartLimit)
 	}
+}
+
+// renewKeeper replaces the keeper of g by one that can append to the register of
+// gateway tokens that is now in use. A file that is replaced again and again must not
+// cause more than one generation a second.
+func (d *dispatcher) renewKeeper(g *generation) {
+	d.After(time.Second, func() {
+		switch {
+		case d.current == g:
+			d.renew()
+		case !g.keeper.Exited(): // g is not in use yet, or no longer
+			d.renewKeeper(g)
+		}
+	})
 }
 
 // startOutput returns a function that starts a process that reads output for a
@@ -237,7 +254,7 @@ func (d *dispatcher) followTokens(g *generation) error {
 		return nil
 	}
 	f := &tokenfile.Follower{Path: g.setup.Register, Owners: []uint32{g.setup.SchedUID}, Send: g.keeper.Channel.Send, Log: d.log,
-		Rules: work.TokenRegister{Cluster: g.setup.Cluster, MinUID: g.setup.MinUID, SchedUID: g.setup.SchedUID, Privileged: g.setup.Privileged}}
+		Rules: work.TokenRegister{Cluster: g.setup.Cluster, MinUID: g.setup.MinUID, SchedUID: g.setup.SchedUID, Privileged: g.setup.Privileged, Lifetime: uint32(g.setup.TokenLifetime / time.Second)}}
 	if d.serves.Load() { // an editor may have emptied the file, and the running keepers know more
 		f.Settle()
 	}

@@ -19,10 +19,12 @@ type client struct {
 	refused uint         // number of refused signatures
 	budget  *rate.Bucket // budget for questions
 	body    body         // of the message to stamp; handle owns it
+
+	creations *rate.Bucket // of gateway tokens
 }
 
 func newClient(k *keeper, c *service.Client) *client {
-	return &client{Client: c, keeper: k, budget: rate.New(limit.KeeperWork, time.Now())}
+	return &client{Client: c, keeper: k, budget: rate.New(limit.KeeperWork, time.Now()), creations: rate.New(limit.TokenCreations, time.Now())}
 }
 
 // serve answers the worker's questions one by one, except those for which the
@@ -72,6 +74,10 @@ func (c *client) handle(m ipc.Message) (handled bool, err error) {
 			c.inBackground(func() ipc.Message { return c.keeper.counts.countStamp(c.keeper.stamp(c, msg, &b, time.Now())) }, func() ipc.Message { return &query.Stamped{ID: msg.ID} })
 		}
 		return true, err
+	case *query.ManageTokens:
+		c.throttle(exchangeCost)
+		c.manage(msg)
+		return true, nil
 	case *query.AskDigests:
 		c.throttle(verifyCost)
 		answer = c.keeper.digests(msg)

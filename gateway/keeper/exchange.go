@@ -17,13 +17,15 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// A register is what the keeper accepts gateway tokens by.
+// A register is what the keeper accepts gateway tokens by. A token that a client
+// creates may be valid for the lifetime; 0: it ends with the client's token.
 type register struct {
 	*gatewaytoken.Register
 	cluster    string
 	minUID     uint32   // lowest uid for which a token of another user acts
 	schedUID   uint32   // uid of SchedUser
 	privileged []string // names of root and SchedUser
+	lifetime   time.Duration
 }
 
 // readRegister reads the register of gateway tokens from f. The dispatcher has
@@ -45,7 +47,7 @@ func readRegister(m *work.TokenRegister, f *os.File) *register {
 		slog.Warn("register of gateway tokens can't be used; all of them are refused", "error", err)
 		return nil
 	}
-	return &register{r, m.Cluster, m.MinUID, m.SchedUID, m.Privileged}
+	return &register{r, m.Cluster, m.MinUID, m.SchedUID, m.Privileged, time.Duration(m.Lifetime) * time.Second}
 }
 
 var errShorter = errors.New("the file has become shorter")
@@ -100,6 +102,11 @@ func (k *keeper) exchange(e *query.Exchange, worker uint32, now time.Time, membe
 	return answer, nil
 }
 
+// bearerClaim marks the tokens that the keeper makes in exchange for gateway tokens. The
+// daemons ignore it. Without it, a worker could pass off what it gets for a gateway
+// token as a token of the user, which may create and revoke gateway tokens.
+const bearerClaim = "gateway"
+
 // bearer returns a token for a user that the daemons accept. It expires no later
 // than the gateway token.
 func (k *tokenKey) bearer(user string, end, now time.Time) []byte {
@@ -110,7 +117,7 @@ func (k *tokenKey) bearer(user string, end, now time.Time) []byte {
 	encode := base64.RawURLEncoding.AppendEncode
 	text := encode(nil, []byte(`{"alg":"HS256","typ":"JWT"}`))
 	// gatewaytoken.IsUser has accepted the name: JSON escapes none of its characters.
-	text = encode(append(text, '.'), fmt.Appendf(nil, `{"exp":%d,"iat":%d,"sun":"%s"}`, expires.Unix(), now.Unix(), user))
+	text = encode(append(text, '.'), fmt.Appendf(nil, `{"exp":%d,"iat":%d,"`+bearerClaim+`":true,"sun":"%s"}`, expires.Unix(), now.Unix(), user))
 	mac := hmac.New(sha256.New, k.secret)
 	mac.Write(text)
 	return encode(append(text, '.'), mac.Sum(nil))

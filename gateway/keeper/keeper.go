@@ -23,13 +23,14 @@ type keeper struct {
 
 	register atomic.Pointer[register] // nil: gateway tokens are refused
 	members  *members
+	appender *appender
 	vouches  vouches
 	users    *users
 	stamps   atomic.Bool // gateway tokens are not exchanged
 }
 
 func newKeeper(dispatcher *ipc.Channel) *keeper {
-	return &keeper{dispatcher: dispatcher, members: newMembers(), users: newUsers()}
+	return &keeper{dispatcher: dispatcher, members: newMembers(), users: newUsers(), appender: newAppender()}
 }
 
 // Handle handles a message from the parent or the dispatcher.
@@ -38,7 +39,12 @@ func (k *keeper) Handle(m ipc.Received) (handled bool, err error) {
 	case *ipc.SecretKeys:
 		return true, k.dispatcher.Send(k.loadKeys(msg, m.FDs))
 	case *work.TokenRegister:
-		k.register.Store(readRegister(msg, os.NewFile(uintptr(m.FDs[0]), "register")))
+		f := os.NewFile(uintptr(m.FDs[0]), "register")
+		moved := k.appender.isOther(f)
+		k.register.Store(readRegister(msg, f))
+		if moved {
+			return true, ipc.IgnoreClosed(k.dispatcher.Send(new(work.RegisterMoved)))
+		}
 		return true, nil
 	case *ipc.KeeperChannels:
 		if k.members.link.Load() != nil { // the first ones are the parent's, these may be the dispatcher's
@@ -75,10 +81,14 @@ func (*keeper) Close() {}
 // and its answer names the key and the reason.
 func (k *keeper) loadKeys(m *ipc.SecretKeys, fds []int) *ipc.KeysResult {
 	var files []*os.File
-	for _, fd := range fds {
+	for i, fd := range fds {
 		f := os.NewFile(uintptr(fd), "file")
-		defer f.Close()
 		files = append(files, f)
+		if i == 5 && m.Append {
+			k.appender.use(f)
+		} else {
+			defer f.Close()
+		}
 	}
 	var p *pair
 	var token *tokenKey

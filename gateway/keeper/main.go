@@ -36,5 +36,5 @@ func Main() int {
 
 func confine(setup ipc.ServiceSetup) (sandbox.Layers, error) {
 	s := setup.Sandbox
-	return sandbox.Close(sandbox.Options{Kind: sandbox.Keeper, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
+	return sandbox.Close(sandbox.Options{Kind: sandbox.Keeper, Register: s&ipc.SandboxFile != 0, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
 }

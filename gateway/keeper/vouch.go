@@ -222,7 +222,7 @@ func tokenUser(signed []byte, claims []string, now time.Time) (user string, verd
 	}
 	o, err := jose.ParseObject(text)
 	var expires float64
-	if err != nil || json.Unmarshal(o["exp"], &expires) != nil || float64(now.Unix()) >= expires {
+	if _, ok := o[bearerClaim]; ok || err != nil || json.Unmarshal(o["exp"], &expires) != nil || float64(now.Unix()) >= expires {
 		return "", query.Forged
 	}
 	for _, claim := range claims {

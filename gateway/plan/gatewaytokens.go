@@ -41,6 +41,9 @@ func (o *options) configureGatewayTokens(c *conf.Cluster, s *work.Setup) error {
 	case c.CanRenewTokens() && (c.MaxTokenLifespan <= 0 || c.MaxTokenLifespan > maxExchange):
 		return refuse("set SCHEDRESTD_TOKEN_MODE=bound, or add disable_token_creation, or max_token_lifespan=3600 or less, to AuthAltParameters= of the controller and of the gateway",
 			"the controller would exchange what it gets in place of a gateway token for a token of any lifespan")
+	case s.TokenLifetime > 0 && c.CanRenewTokens():
+		return refuse("add disable_token_creation to AuthAltParameters= of the controller and of the gateway, or remove SCHEDRESTD_TOKEN_LIFETIME",
+			"with SCHEDRESTD_TOKEN_LIFETIME, what the controller gives in exchange for a token could create a token that outlives it")
 	}
 	return nil
 }

@@ -26,6 +26,8 @@ func TestGatewayTokens(t *testing.T) {
 	local.Register = "/etc/slurm/tokens"
 	unwanted, jwt, only := none, local, local
 	unwanted.JWT, jwt.JWT, only.JWT, only.ClientIDsOnly = true, true, true, true
+	long := jwt
+	long.TokenLifetime = time.Hour
 	for _, tt := range []struct {
 		name  string
 		auth  conf.Auth
@@ -40,6 +42,8 @@ func TestGatewayTokens(t *testing.T) {
 		{"a second", with(func(a *conf.Auth) { a.MaxTokenLifespan = time.Second }), jwt, "", nil},
 		{"no creation, and a limit of a day", with(func(a *conf.Auth) { a.DisableTokenCreation, a.MaxTokenLifespan = true, 24*time.Hour }), jwt, "", nil},
 		{"auth/cred, whose controller renews nothing", with(func(a *conf.Auth) { a.AuthType = "auth/cred" }), jwt, "", nil},
+		{"no creation, and tokens of an hour", with(func(a *conf.Auth) { a.DisableTokenCreation = true }), long, "", nil},
+		{"an hour, and tokens of an hour", with(func(a *conf.Auth) { a.MaxTokenLifespan = time.Hour }), long, "SCHEDRESTD_TOKEN_LIFETIME", []string{creation}},
 		{"no limit", key, jwt, "token of any lifespan", []string{creation, lifespan}},
 		{"a second more than an hour", with(func(a *conf.Auth) { a.MaxTokenLifespan = time.Hour + time.Second }), jwt, "token of any lifespan", []string{creation, lifespan}},
 		{"munge without a limit", with(func(a *conf.Auth) { a.AuthType = "auth/munge" }), jwt, "token of any lifespan", []string{creation, lifespan}},

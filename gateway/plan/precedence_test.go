@@ -113,6 +113,7 @@ func TestPrecedence(t *testing.T) {
 		"SCHEDRESTD_TOKEN_AUDIENCE":        {value: "https://id/1", want: "https://id/1", otherValue: "https://id/2", got: setup(func(s work.Setup) any { return s.Audience })},
 		"SCHEDRESTD_TOKEN_ISSUER":          {value: "https://id/1", want: "https://id/1", otherValue: "https://id/2", got: setup(func(s work.Setup) any { return s.Issuer })},
 		"SCHEDRESTD_TOKEN_MODE":            {value: "bound", want: true, otherValue: "bearer", configLine: "AuthType=auth/munge\nAuthAltParameters=jwt_key=/k", got: config(func(c *query.WholePlan) any { return c.Switches.Credentials && c.Setup.Credentials.Munge.Socket != "" })},
+		"SCHEDRESTD_TOKEN_LIFETIME":        {value: "1h", want: time.Hour, otherValue: "2h", got: setup(func(s work.Setup) any { return s.TokenLifetime })},
 		"SCHEDRESTD_TOKEN_REGISTER":        {value: "/a", want: "/a", otherValue: "/b", configLine: "AuthAltParameters=jwt_key=/k,disable_token_creation", got: setup(func(s work.Setup) any { return s.Register })},
 		"SCHEDRESTD_TOKEN_SCOPE_CLAIM":     {value: "https://id/1", want: "https://id/1", otherValue: "https://id/2", got: setup(func(s work.Setup) any { return s.ScopeClaim })},
 		"SCHEDRESTD_TLS_NAMES":             {value: "check", want: true, otherValue: "ignore", got: setup(func(s work.Setup) any { return s.TLS.CheckNames })},

@@ -237,9 +237,17 @@ func describeTokens(plan *query.WholePlan) string {
 		texts = append(texts, "of iss "+cmp.Or(s.Issuer, "any")+", aud "+cmp.Or(s.Audience, "any")+", scopes "+cmp.Or(s.ScopeClaim, "all"))
 	}
 	if s.Register != "" {
-		texts = append(texts, "gateway tokens by "+s.Register+", "+describeTokenMode(s))
+		texts = append(texts, "gateway tokens by "+s.Register+", "+describeTokenMode(s)+", and which clients can create for "+describeLifetime(s.TokenLifetime))
 	}
 	return "accepted; " + strings.Join(texts, "; ")
+}
+
+// describeLifetime returns for how long a gateway token that a client creates is valid.
+func describeLifetime(d time.Duration) string {
+	if d == 0 {
+		return "as long as their token is valid"
+	}
+	return "up to " + d.String()
 }
 
 // describeLifespan returns whether a token can be exchanged for one that expires

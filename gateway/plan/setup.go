@@ -91,7 +91,7 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 		SocketGID:  gid,
 		Secrets: ipc.Secrets{
 			TLS:    ipc.TLS{Certificate: tls.Certificate, Key: tls.Key, ClientCA: tls.ClientCA, TLS12: tls.TLS12},
-			Tokens: ipc.Tokens{Key: c.JWTKey, JWKS: c.JWKS},
+			Tokens: ipc.Tokens{Key: c.JWTKey, JWKS: c.JWKS, Register: setup.Register},
 		},
 	}}
 	plan.HasSocketGroup, plan.Service.MinUID = hasGroup, setup.MinUID

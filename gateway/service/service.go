@@ -113,7 +113,7 @@ func setUp(role ipc.Role, channel *ipc.Channel, confine func(ipc.ServiceSetup) (
 	if err := self.LimitTasks(uint64(setup.Tasks)); err != nil {
 		return err
 	}
-	if err := self.Confine(uint64(setup.Files), role == ipc.Auditor || role == ipc.Dispatcher); err != nil {
+	if err := self.Confine(uint64(setup.Files), role == ipc.Auditor || role == ipc.Dispatcher || setup.Sandbox&ipc.SandboxFile != 0); err != nil {
 		return err
 	}
 	if err := self.VerifyAttributes(expect, uint64(setup.Files), uint64(setup.Tasks)); err != nil {

@@ -78,7 +78,7 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 		cfg.Ready = readiness(k, nil)
 	}
 	if setup.Register != "" {
-		cfg.TokenDigests = k.Digests
+		cfg.TokenDigests, cfg.Tokens = k.Digests, k.Tokens()
 	}
 	if setup.Output && b != nil {
 		cfg.Output = b.Output(k.Voucher(setup.TokenOutput))

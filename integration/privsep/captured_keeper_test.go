@@ -109,6 +109,26 @@ func vouchFrame(actAs string, gateway, forged bool) func() []byte {
 	}
 }
 
+// manageFrame returns a function that encodes a question about gateway tokens, with the
+// stolen token of a portal, or with a forged one of Slurm.
+func manageFrame(q query.ManageTokens, forged bool) func() []byte {
+	return func() []byte {
+		signed, signature, _ := cutLast(stolenToken, ".")
+		mac, err := base64.RawURLEncoding.DecodeString(signature)
+		if err != nil || len(mac) != len(q.MAC) {
+			return nil
+		}
+		q.Signed = []byte(signed)
+		if copy(q.MAC[:], mac); forged {
+			q.Signed, q.MAC = []byte(header13), [32]byte{}
+		}
+		if raw, err := ipc.Encode(&q); err == nil {
+			return raw
+		}
+		return nil
+	}
+}
+
 func cutLast(text, sep string) (before, after string, found bool) {
 	i := strings.LastIndex(text, sep)
 	if i < 0 {
@@ -195,6 +215,27 @@ var keeperAttacks = []serviceAttack{
 	{name: "a process of root, with a portal's token", frame: vouchFrame("root", true, false)},
 	{name: "a process of a user, with a forged token", frame: vouchFrame("daemon", true, true)},
 	{name: "a process of a user, with a portal's token as one of Slurm's", frame: vouchFrame("daemon", false, false)},
+	// Gateway tokens of others, with the stolen token of a portal. The first question is
+	// an honest one.
+	{name: "list the token of a portal itself", frame: manageFrame(query.ManageTokens{Gateway: true, ActAs: "daemon"}, false)},
+	{name: "create a gateway token with a gateway token", frame: manageFrame(query.ManageTokens{Gateway: true, ActAs: "daemon", Action: query.CreateToken, Scopes: 127, Seconds: 3600}, false)},
+	{name: "create a gateway token with a gateway token as one of Slurm's", frame: manageFrame(query.ManageTokens{Action: query.CreateToken, Scopes: 127, Seconds: 3600}, false)},
+	{name: "create a gateway token with a forged token of root", frame: manageFrame(query.ManageTokens{Action: query.CreateToken, Scopes: 127, Seconds: 3600}, true)},
+	{name: "revoke another token with a gateway token", frame: manageFrame(query.ManageTokens{Gateway: true, ActAs: "daemon", Action: query.RevokeOne, Token: strings.Repeat("A", 26)}, false)},
+	{name: "revoke all tokens of a user with a gateway token", frame: manageFrame(query.ManageTokens{Gateway: true, ActAs: "daemon", Action: query.RevokeOwn}, false)},
+	{name: "revoke all tokens of a user with a forged token", frame: manageFrame(query.ManageTokens{Action: query.RevokeOwn}, true)},
+	{name: "revoke the token of a portal, as a user who is not a member", frame: manageFrame(query.ManageTokens{Gateway: true, ActAs: "root", Action: query.RevokeOne}, false)},
+	{name: "list the token of a portal 2000 times", frame: manageFrame(query.ManageTokens{Gateway: true, ActAs: "daemon"}, false), times: 2000},
+	{name: "a report that the register was replaced (RegisterMoved)", frame: zeroFrame(ipc.KindOf(new(work.RegisterMoved)), 0), breaksProtocol: true},
+	{name: "the keeper's message TokensManaged", frame: zeroFrame(ipc.KindOf(new(query.TokensManaged)), 17), breaksProtocol: true},
+	{name: "ManageTokens with an unknown action", frame: func() []byte {
+		raw := manageFrame(query.ManageTokens{Gateway: true}, false)()
+		if raw != nil {
+			raw[len(raw)-14] = 9
+		}
+		return raw
+	}, breaksProtocol: true},
+
 	{name: "the keeper's word to the parent (Vouch)", frame: zeroFrame(ipc.KindOf(new(ipc.Vouch)), 18), breaksProtocol: true},
 	{name: "the parent's answer (Vouched)", frame: zeroFrame(ipc.KindOf(new(ipc.Vouched)), 8), breaksProtocol: true},
 	{name: "channels to a parent and a resolver of its own (KeeperChannels)", frame: zeroFrame(ipc.KindOf(new(ipc.KeeperChannels)), 0), breaksProtocol: true},
@@ -209,7 +250,7 @@ var keeperAttacks = []serviceAttack{
 	{name: "kind 0", frame: zeroFrame(0, 0), breaksProtocol: true},
 	{name: "the parent's message ServiceSetup", frame: zeroFrame(ipc.KindOf(new(ipc.ServiceSetup)), 8), breaksProtocol: true},
 	{name: "the parent's message Attributes", frame: zeroFrame(ipc.KindOf(new(ipc.Attributes)), 2), breaksProtocol: true},
-	{name: "keys of its own (SecretKeys)", frame: zeroFrame(ipc.KindOf(new(ipc.SecretKeys)), 4), breaksProtocol: true},
+	{name: "keys of its own (SecretKeys)", frame: zeroFrame(ipc.KindOf(new(ipc.SecretKeys)), 8), breaksProtocol: true},
 	{name: "a second channel (WorkerChannel)", frame: zeroFrame(ipc.KindOf(new(work.WorkerChannel)), 4), breaksProtocol: true},
 	{name: "the dispatcher's message Ping", frame: zeroFrame(ipc.KindOf(new(ipc.Ping)), 8), breaksProtocol: true},
 	{name: "the keeper's message Signed", frame: zeroFrame(ipc.KindOf(new(query.Signed)), 10), breaksProtocol: true},
@@ -361,12 +402,37 @@ func receive(fd int, message []byte) string {
 			return "GETS A PROCESS"
 		case raw[0] == byte(ipc.KindOf(new(query.VouchedFor))):
 			return "is answered: " + map[byte]string{byte(query.NoVerdict): "UNKNOWN", byte(query.Forged): "forged", byte(query.NotForUser): "not for this user"}[raw[9]]
+		case raw[0] == byte(ipc.KindOf(new(query.TokensManaged))):
+			return describeManaged(raw[1:n])
 		case raw[0] == byte(ipc.KindOf(new(query.Verified))):
 			return "is answered: " + map[byte]string{byte(query.Genuine): "genuine", byte(query.Forged): "forged"}[raw[9]]
 		}
 		return fmt.Sprintf("HEARS %x", raw[:n])
 	}
 	return "HEARS NOTHING"
+}
+
+// describeManaged describes the answer to a question about gateway tokens.
+func describeManaged(fields []byte) string {
+	var m query.TokensManaged
+	if err := ipc.Unmarshal(fields, &m); err != nil {
+		return "HEARS " + err.Error()
+	}
+	switch {
+	case m.Verdict == query.Forged:
+		return "is answered: forged"
+	case m.Verdict == query.NotForUser:
+		return "is answered: not for this user"
+	case m.Verdict != query.Genuine:
+		return fmt.Sprintf("HEARS VERDICT %d", m.Verdict)
+	case len(m.Token) > 0:
+		return "GETS A TOKEN"
+	case m.Result == query.NotOfThisToken:
+		return "is answered: only itself"
+	case m.Result == query.Managed:
+		return fmt.Sprintf("is answered: %d recorded", len(m.Tokens))
+	}
+	return fmt.Sprintf("HEARS RESULT %d", m.Result)
 }
 
 // userOf returns the user of a daemons' token.
@@ -381,7 +447,7 @@ func userOf(bearer string) string {
 // isAnswer reports whether messages of this kind answer a request.
 func isAnswer(kind byte) bool {
 	switch ipc.Kind(kind) {
-	case ipc.KindOf(new(query.Signed)), ipc.KindOf(new(query.Verified)), ipc.KindOf(new(query.Exchanged)), ipc.KindOf(new(query.VouchedFor)), ipc.KindOf(new(work.LookupResult)):
+	case ipc.KindOf(new(query.Signed)), ipc.KindOf(new(query.Verified)), ipc.KindOf(new(query.Exchanged)), ipc.KindOf(new(query.VouchedFor)), ipc.KindOf(new(query.TokensManaged)), ipc.KindOf(new(work.LookupResult)):
 		return true
 	}
 	return false

@@ -28,6 +28,7 @@ type Rule struct {
 	Secret      bool     // only its owner and group may read it
 	AllowLink   bool     // the file itself may be a symbolic link
 	CreateFlags int      // open(2) flags for writing the file, which is created with mode 0600 if missing; 0: open it for reading
+	OpenFlags   int      // open(2) flags for a file that must exist; 0: open it for reading
 	Execute     bool     // the file will be executed, which needs no read permission; it is opened with O_PATH
 	Trust       *Trust   // which other users may own or change the file or a directory above it; nil: any owner and any group
 }

@@ -33,8 +33,5 @@ func Stamp(paths ...string) string {
 // false, because the clock of a file server may be fast.
 func IsSettled(path string, settleTime time.Duration) bool {
 	var st unix.Stat_t
-	if unix.Stat(path, &st) != nil {
-		return true
-	}
-	return time.Since(time.Unix(st.Mtim.Unix())).Abs() >= settleTime
+	return unix.Stat(path, &st) != nil || time.Since(time.Unix(st.Mtim.Unix())).Abs() >= settleTime
 }

@@ -118,7 +118,7 @@ func (w *walk) step(name string, last bool) (file int, target string, err error)
 		file, err = w.create(name)
 		return file, "", err
 	case last && kind != unix.S_IFLNK:
-		file, err = unix.Openat(w.dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+		file, err = unix.Openat(w.dir, name, w.rule.OpenFlags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 		return file, "", w.explain(err)
 	case kind != unix.S_IFLNK:
 		return -1, "", w.explain(fmt.Errorf("%s: %w", path, unix.ENOTDIR))

@@ -189,6 +189,7 @@ var exceptions = map[string]string{
 	"gateway/auditor/log.go":                 "a worker may have as many changes as are free",
 	"gateway/dispatcher/admission/shares.go": "the connections that wait are those in the Queue of the slots",
 	"gateway/dispatcher/dispatcher.go":       "tests set lower numbers",
+	"gateway/keeper/manage.go":               "the register counts the tokens, also of an earlier process",
 	"gateway/output/output.go":               "each process has one user, and links as little as possible",
 	"gateway/proof/page.go":                  "shows the numbers",
 	"gateway/worker/conns/offence.go":        "the length of a queue of reports, each of which has taken a token",

@@ -205,6 +205,12 @@ var (
 	// A user can stop the process that gets the user's credentials.
 	KeeperStamps = semaphore.Row{Name: "messages that wait for credentials", Process: "keeper", Key: "user", Total: math.MaxInt, Share: 16,
 		Refused: "503"}
+	RegisterChanges = semaphore.Row{Name: "changes and lists of gateway tokens by clients", Process: "keeper", Key: "worker", Total: math.MaxInt, Share: 32,
+		Refused: "429"}
+
+	// A user who creates tokens must not fill the register (gateway/keeper/manage.go).
+	GatewayTokens = semaphore.Row{Name: "gateway tokens in the register that a user can create", Process: "keeper", Key: "user", Total: math.MaxInt, Share: 500,
+		Refused: "429"}
 	KeeperQuestions = semaphore.Row{Name: "questions of the keeper to the resolver", Process: "keeper", Key: "worker", Total: 16, Share: 8,
 		Wait: semaphore.Forever, Refused: "refuses the token after 8 s"}
 
@@ -265,7 +271,7 @@ var Places = []semaphore.Row{
 	AnswerMemory, KeptAnswers, Renderings,
 	LongRequests, LongConns, Bursts, Estimates, Probes, AccountingCalls, IdleSessions, TokenQuestions,
 	DispatcherQuestions, Signatures, KeeperTokens, PortalTokens, Stamps, OutputParts, Scripts, Lookups, AccountSearches, NameLookups,
-	OpenChanges, IdempotencyKeys, KeeperPending, KeeperStamps, KeeperQuestions, ResolverPending, ResolverLookups, ResolverDispatcherLookups, MetricsConns, Scrapes,
+	OpenChanges, IdempotencyKeys, KeeperPending, KeeperStamps, KeeperQuestions, RegisterChanges, GatewayTokens, ResolverPending, ResolverLookups, ResolverDispatcherLookups, MetricsConns, Scrapes,
 	DaemonConns, DaemonQueries, LargeJobs, Transactions, ControllerRequestBytes, DaemonRequestBytes, DaemonSpoolBytes,
 	Jobs, JobSpace, JobRecords, UnsentRecords, RefusedRecords,
 }

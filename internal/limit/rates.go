@@ -103,6 +103,10 @@ var (
 	// A unit is 20 µs of CPU time, so a worker gets half of one CPU. An honest
 	// worker stays far below, because its own work on a handshake or a token takes
 	// longer than the keeper's (gateway/keeper/cost.go).
+	// An honest worker passes on what users ask for. The number of a user's tokens has a
+	// limit as well (GatewayTokens).
+	TokenCreations = rate.Row{Name: "gateway tokens that clients create", Process: "keeper", Key: "worker", Burst: 30, PerSecond: 0.5, Refused: "429"}
+
 	KeeperWork = rate.Row{Name: "work of the keeper, in units of 20 µs", Process: "keeper", Key: "worker", Burst: 25_000, PerSecond: 25_000, Refused: "waits"}
 
 	// Enough to look up each user of a cluster once.
@@ -154,7 +158,7 @@ var Rates = []rate.Row{
 	ParentArrivals, AssumedUIDs, RefusalAnswers, DaemonArrivals,
 	UserRequests, AuditBytes, OutputBytes, Frames, OffenceReports, RejectedCredentials, JobBytes,
 	WorkerDials, WorkerDialRetries, HostLookups, WorkerStages, WorkerOffences, WorkerCounts, LogBytes,
-	Intents, IntentRetries, KeeperWork, ResolverMisses, ResolverQuestions,
+	Intents, IntentRetries, KeeperWork, TokenCreations, ResolverMisses, ResolverQuestions,
 	ServiceReports, AuditLogChecks, Samples, ParentVouches, ParentRestarts,
 	RequestLines, RefusalLines, ClientLines, OffenceLines, EventLines,
 }

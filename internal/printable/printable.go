@@ -40,10 +40,5 @@ func Text(s string) string {
 
 // isPlain reports whether s is printable ASCII.
 func isPlain(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }

@@ -54,6 +54,8 @@ type Tokens struct {
 	Register   string // path of the register of gateway tokens; "": none is accepted
 	MinUID     uint32 // a gateway token that acts for the members of a group acts for no user with a lower uid
 	OneUser    bool   // the claims that name the user must name the same one
+
+	TokenLifetime time.Duration // for how long a gateway token that a client creates may be valid; 0: it ends with the client's token
 }
 
 // Pages holds the settings of what is served besides the endpoints.

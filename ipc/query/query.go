@@ -51,6 +51,10 @@ var Rows = ipc.Register(
 	ipc.Of[GetCredential](134, ipc.Keeper, ipc.Credential, ipc.In(ipc.Initial), 9+payloadLen, 9+payloadLen, 0, ipc.Initial),
 	// the credential, or why there is none
 	ipc.Of[GotCredential](135, ipc.Credential, ipc.Keeper, ipc.In(ipc.Initial), 12, 12+ipc.MaxReason+maxStamp, 0, ipc.Initial),
+	// asks to list, revoke or create gateway tokens of the user of a token
+	ipc.Of[ManageTokens](140, ipc.Worker, ipc.Keeper, ipc.In(ipc.Initial), 59, 59+maxSigned+maxUser+maxTokenID+maxLabel, 0, ipc.Initial),
+	// what was done or, if nothing was, why
+	ipc.Of[TokensManaged](141, ipc.Keeper, ipc.Worker, ipc.In(ipc.Initial), 17, 17+maxUser+maxGatewayToken+MaxListed*(listedTokenSize+maxTokenID+maxUser+maxScopes+maxLabel), 0, ipc.Initial),
 	// asks for permission to make a change for a connection of this worker, and
 	// claims the change's Idempotency-Key, if it has one; key, user and request
 	// are sent as hashes

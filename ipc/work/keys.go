@@ -37,14 +37,21 @@ type TokenRegister struct {
 	Size       uint32   // what the dispatcher has found right, in bytes; the file may have grown since
 	MinUID     uint32   // the lowest uid of a user for whom a token of another user acts
 	SchedUID   uint32   // uid of SchedUser, for whom none acts
+	Lifetime   uint32   // for how long a token that a client creates may be valid, in seconds; 0: it ends with the client's token
 	Privileged []string // every name of root and SchedUser
 }
 
 func (t *TokenRegister) Walk(w *ipc.Walker) {
 	w.Text(maxName, &t.Cluster)
-	w.Fields(&t.Size, &t.MinUID, &t.SchedUID)
+	w.Fields(&t.Size, &t.MinUID, &t.SchedUID, &t.Lifetime)
 	ipc.List(w, &t.Privileged, maxPrivileged, 2, func(name *string) { w.Text(maxName, name) })
 }
+
+// RegisterMoved says that the register of gateway tokens is another file than the one
+// that the keeper can append to, which it got when it started.
+type RegisterMoved struct{}
+
+func (*RegisterMoved) Walk(*ipc.Walker) {}
 
 // NoTokenRegister says that there is no register that can be used.
 type NoTokenRegister struct{}

@@ -26,9 +26,12 @@ var _ = ipc.Register(
 	ipc.Of[Keys](60, ipc.Dispatcher, ipc.Worker, working, 6, 6+32*maxTickets, 3, ipc.Initial),
 	// the register of gateway tokens, as an open file whose owner and mode were
 	// checked; it replaces the previous one
-	ipc.Of[TokenRegister](28, ipc.Dispatcher, ipc.Keeper, working, 16, 16+maxName+maxPrivileged*(2+maxName), 1, ipc.Initial),
+	ipc.Of[TokenRegister](28, ipc.Dispatcher, ipc.Keeper, working, 20, 20+maxName+maxPrivileged*(2+maxName), 1, ipc.Initial),
 	// the register of gateway tokens can't be used: refuse all of them
 	ipc.Of[NoTokenRegister](29, ipc.Dispatcher, ipc.Keeper, working, 0, 0, 0, ipc.Initial),
+	// the register of gateway tokens is another file than the one that this keeper
+	// can append to: another keeper is needed
+	ipc.Of[RegisterMoved](142, ipc.Keeper, ipc.Dispatcher, working, 0, 0, 0, ipc.Initial),
 	// the worker has received the connection and will read from it; no process
 	// has read from it before
 	ipc.Of[ConnectionTaken](10, ipc.Worker, ipc.Dispatcher, connPhases, 8, 8, 0, ipc.Initial),

@@ -32,6 +32,19 @@ func (o Options) openTokenKey() (*os.File, error) {
 	return o.refuseReadable(f, "the group of the serving user", false, o.Tokens.ShareCommand)
 }
 
+// openRegister opens the register of gateway tokens, so that the keeper can append
+// to it. If that is not possible, the keeper logs a warning and refuses to change the
+// register. There may be a new file at any time, so each generation opens it again.
+func (o Options) openRegister() []*os.File {
+	rule := o.tokenRule("register of gateway tokens")
+	rule.Owners, rule.OpenFlags = append(rule.Trust.Owners, 0), os.O_RDWR|os.O_APPEND
+	f, _, err := guard.Open(o.Tokens.Register, rule)
+	if err != nil {
+		return nil
+	}
+	return []*os.File{f}
+}
+
 // openCertificate returns a sealed copy of the certificates.
 func (o Options) openCertificate() (*os.File, error) {
 	return sealedCopy(o.TLS.Certificate, guard.Rule{Label: "certificate file", AllowLink: true})

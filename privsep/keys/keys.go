@@ -27,6 +27,7 @@ type Keys struct {
 	pair     entry // the private key, its certificates and the certificate authorities for clients; empty without https://
 	tokenKey entry // the key of HS256 tokens
 	keySet   entry // the key set of RS256 tokens
+	register entry // the register of gateway tokens, for the keeper, which appends to it
 	empty    entry // stands for a file that does not exist
 }
 
@@ -34,12 +35,11 @@ type Keys struct {
 // users. Call it before privileges are dropped, because the parent may be
 // unable to examine the files later.
 func CheckFiles(o Options) error {
+	var err error
 	if o.HTTPS {
-		if err := checkTLS(o.TLS); err != nil {
-			return err
-		}
+		err = checkTLS(o.TLS)
 	}
-	return cmp.Or(o.tokenKey().check(), o.keySet().check())
+	return cmp.Or(err, o.tokenKey().check(), o.keySet().check())
 }
 
 // Open opens the keys that o names. The argument previous contains the keys in
@@ -64,6 +64,7 @@ func Open(o Options, previous *Keys, requireNewCerts bool) (k *Keys, err error) 
 		}
 		k.options.Tokens = ipc.Tokens{}
 	}
+	k.register.files = k.options.openRegister()
 	if k.tokenKey, err = k.options.tokenKey().openEntry(previous.tokenKey, false); err != nil {
 		return k, err
 	}
@@ -142,12 +143,9 @@ func (k *Keys) LogChanges(previous *Keys) {
 // because half a token key is also a valid key. Half a certificate is invalid,
 // and the keeper rejects it.
 func (k *Keys) IsSettled(settleTime time.Duration) bool {
-	for _, e := range []entry{k.tokenKey, k.keySet} {
-		if e.setting != "" && guard.Stamp(e.setting) != e.stamp && !guard.IsSettled(e.setting, settleTime) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc([]entry{k.tokenKey, k.keySet}, func(e entry) bool {
+		return e.setting != "" && guard.Stamp(e.setting) != e.stamp && !guard.IsSettled(e.setting, settleTime)
+	})
 }
 
 // NeedsKeeper reports whether k has a key for the keeper.
@@ -176,11 +174,11 @@ func (k *Keys) WorkerMessage() (*ipc.PublicKeys, []int) {
 // files to send with it.
 func (k *Keys) KeeperMessage() (*ipc.SecretKeys, []int) {
 	tls := k.pair.files != nil
-	return &ipc.SecretKeys{Token: k.tokenKey.files != nil, Current: k.tokenKey.newest, TLS: tls, TLS12: tls && k.options.TLS.TLS12, UserClaims: k.options.Tokens.UserClaims},
-		[]int{k.fd(k.pair, 0), k.fd(k.pair, 1), k.fd(k.pair, 2), k.fd(k.tokenKey, 0), k.fd(k.keySet, 0)}
+	return &ipc.SecretKeys{Token: k.tokenKey.files != nil, Append: k.register.files != nil, Current: k.tokenKey.newest, TLS: tls, TLS12: tls && k.options.TLS.TLS12, UserClaims: k.options.Tokens.UserClaims},
+		[]int{k.fd(k.pair, 0), k.fd(k.pair, 1), k.fd(k.pair, 2), k.fd(k.tokenKey, 0), k.fd(k.keySet, 0), k.fd(k.register, 0)}
 }
 
-func (k *Keys) entries() []entry { return []entry{k.pair, k.tokenKey, k.keySet, k.empty} }
+func (k *Keys) entries() []entry { return []entry{k.pair, k.tokenKey, k.keySet, k.register, k.empty} }
 
 // Close closes the files of k, except those that inUse also contains.
 func (k *Keys) Close(inUse *Keys) {

@@ -70,7 +70,7 @@ func texts(t *testing.T, k *Keys) (keeper, worker string) {
 		}
 		return strings.Join(list, "|")
 	}
-	return read(secret), read(public)
+	return read(secret[:5]), read(public) // without the register, see TestRegister
 }
 
 func must(t *testing.T, err error) {
@@ -257,5 +257,39 @@ func TestRest(t *testing.T) {
 	}
 	if s.put(s.Tokens.Key, "new"); k.IsSettled(1e12) || !k.IsSettled(0) {
 		t.Error("the key of tokens was written a moment ago")
+	}
+}
+
+// TestRegister checks that the keeper gets the register of gateway tokens for reading
+// and appending, that one which others may write is not given to it, and that a
+// missing one is no error.
+func TestRegister(t *testing.T) {
+	s := newSite(t)
+	path := filepath.Join(filepath.Dir(s.Tokens.Key), "register")
+	s.Tokens.Register = path
+	for _, tt := range []struct {
+		name  string
+		mode  os.FileMode // 0: there is none
+		given bool
+	}{{"none", 0, false}, {"one", 0o644, true}, {"others may write it", 0o666, false}, {"replaced", 0o600, true}} {
+		if tt.mode != 0 {
+			s.put(path, "# "+tt.name+"\n")
+			must(t, os.Chmod(path, tt.mode))
+		}
+		m, fds := s.open(new(Keys), false).KeeperMessage()
+		flags, err := unix.FcntlInt(uintptr(fds[5]), unix.F_GETFL, 0)
+		must(t, err)
+		if can := flags&unix.O_ACCMODE == unix.O_RDWR && flags&unix.O_APPEND != 0; m.Append != tt.given || can != tt.given {
+			t.Errorf("%s: given %v, with the flags %#x", tt.name, m.Append, flags)
+		}
+		if !tt.given {
+			continue
+		}
+		if _, err := unix.Write(fds[5], []byte("added\n")); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if text, err := os.ReadFile(path); err != nil || string(text) != "# "+tt.name+"\nadded\n" {
+			t.Errorf("%s: %v, %q", tt.name, err, text)
+		}
 	}
 }

@@ -129,7 +129,7 @@ func (s *Spawner) expectedAttributes(spec Spec) *ipc.Attributes {
 	case s.userNS != nil:
 		a.Bounding = security.AllCapabilities().String() // these capabilities apply only to the process's own namespaces, and no_new_privs keeps it from gaining them
 	}
-	if spec.Role == ipc.Auditor || spec.Role == ipc.Dispatcher { // these roles write files
+	if spec.Role == ipc.Auditor || spec.Role == ipc.Dispatcher || spec.Writes {
 		var l unix.Rlimit
 		_ = unix.Getrlimit(unix.RLIMIT_FSIZE, &l)
 		a.FileSize, a.MaxSize = l.Cur, l.Max

@@ -20,6 +20,7 @@ type Spec struct {
 	Files    uint64   // limit of open descriptors
 	Out      *os.File // its standard output; nil: /dev/null
 	Log      *os.File // its standard error; nil: a pipe
+	Writes   bool     // it may write to a file that it gets; some roles always may
 	Quiet    bool     // a failed stage logs nothing, because its exit status says enough
 }
 

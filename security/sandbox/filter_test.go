@@ -76,7 +76,7 @@ func evaluate(table []row, number uint32, args [6]uint64) verdict {
 }
 
 var allOptions = map[string]Options{
-	"worker": {}, "worker that dials UNIX sockets": {Unix: true}, "keeper": {Kind: Keeper}, "auditor": {Kind: Auditor}, "auditor-claims": {Kind: Auditor, Claims: true}, "dispatcher": {Kind: Dispatcher}, "exporter": {Kind: Exporter}, "output": {Kind: Output}, "credential": {Kind: Credential},
+	"worker": {}, "worker that dials UNIX sockets": {Unix: true}, "keeper": {Kind: Keeper}, "keeper-register": {Kind: Keeper, Register: true}, "auditor": {Kind: Auditor}, "auditor-claims": {Kind: Auditor, Claims: true}, "dispatcher": {Kind: Dispatcher}, "exporter": {Kind: Exporter}, "output": {Kind: Output}, "credential": {Kind: Credential},
 	"keeper with a switch of workers": {Kind: Keeper, Unix: true}, "dispatcher with a switch of workers": {Kind: Dispatcher, Unix: true},
 }
 
@@ -174,7 +174,7 @@ func TestCompileRefuses(t *testing.T) {
 // TestTables checks that the files testdata/*.filter, which are for reviewers,
 // show the current tables. It ignores rows of other architectures.
 func TestTables(t *testing.T) {
-	for name, o := range map[string]Options{"worker": {}, "worker-unix": {Unix: true}, "keeper": {Kind: Keeper}, "auditor": {Kind: Auditor}, "auditor-claims": {Kind: Auditor, Claims: true}, "dispatcher": {Kind: Dispatcher}, "exporter": {Kind: Exporter}, "output": {Kind: Output}, "credential": {Kind: Credential}} {
+	for name, o := range map[string]Options{"worker": {}, "worker-unix": {Unix: true}, "keeper": {Kind: Keeper}, "keeper-register": {Kind: Keeper, Register: true}, "auditor": {Kind: Auditor}, "auditor-claims": {Kind: Auditor, Claims: true}, "dispatcher": {Kind: Dispatcher}, "exporter": {Kind: Exporter}, "output": {Kind: Output}, "credential": {Kind: Credential}} {
 		t.Run(name, func(t *testing.T) {
 			path := "testdata/" + name + ".filter"
 			got := tableText(o)

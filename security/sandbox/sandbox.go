@@ -52,10 +52,11 @@ const (
 
 // Options selects the table.
 type Options struct {
-	Kind   Kind
-	Claims bool // auditor: it may read and write a file at a position, and lock the file
-	Unix   bool // worker: it may create UNIX stream sockets and connect them, because munged and the controller must see the worker's own uid
-	Audit  bool // the kernel logs calls that would otherwise kill the process, and allows them (SECCOMP_RET_LOG)
+	Kind     Kind
+	Claims   bool // auditor: it may read and write a file at a position, and lock the file
+	Register bool // keeper: it may append to a file and lock it, but not end append mode
+	Unix     bool // worker: it may create UNIX stream sockets and connect them, because munged and the controller must see the worker's own uid
+	Audit    bool // the kernel logs calls that would otherwise kill the process, and allows them (SECCOMP_RET_LOG)
 }
 
 // Channel is the descriptor of the channel to the parent. Workers and the

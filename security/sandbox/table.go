@@ -33,7 +33,11 @@ func table(o Options, pid int) []row {
 	case Auditor:
 		t = append(append(t, appendRows()...), keeperRows...)
 	case Keeper:
-		t = append(append(t, descriptorRows...), keeperRows...)
+		if o.Register {
+			t = append(append(append(t, appendRows()...), keeperRows...), registerRows...)
+		} else {
+			t = append(append(t, descriptorRows...), keeperRows...)
+		}
 	case Dispatcher:
 		t = append(append(t, dispatcherFDRows()...), dispatcherRows...)
 	case Exporter:
@@ -150,6 +154,14 @@ var claimRows = []row{
 	{sys("pread64", unix.SYS_PREAD64), allow, nil, "the file of Idempotency-Keys; a log is not open for reading"},
 	{sys("pwrite64", unix.SYS_PWRITE64), allow, nil, "the same; to a log it appends (O_APPEND)"},
 	{sys("fcntl", unix.SYS_FCNTL), allow, []test{is(1, unix.F_SETLK, unix.F_SETLKW).named("SETLK|SETLKW")}, "other gateways and the next auditor use the same file"},
+}
+
+// registerRows allows the keeper to read its files, and to append to the register of
+// gateway tokens.
+var registerRows = []row{
+	{sys("pread64", unix.SYS_PREAD64), allow, nil, "received files: keys, certificates, the register"},
+	{sys("fcntl", unix.SYS_FCNTL), allow, []test{is(1, unix.F_OFD_SETLK).named("OFD_SETLK")}, "other gateways and schedctl append to the same register"},
+	{sys("fallocate", unix.SYS_FALLOCATE), allow, []test{is(1, unix.FALLOC_FL_KEEP_SIZE).named("KEEP_SIZE")}, "a full disk must not cut a line off; modes that change the content kill"},
 }
 
 // connectionRows allows the operations of a worker or the exporter on its

@@ -638,6 +638,22 @@ func (o *Options) variables() []variable {
 		// that the tokens of an identity provider must have.
 		{"SCHEDRESTD_TOKEN_ISSUER", claim(&s.Issuer)},
 
+		// For how long a gateway token may be valid that a client creates over the REST
+		// API, such as
+		// .Cm 720h ;
+		// at most
+		// .Cm 8784h ,
+		// which are 366 days.
+		// Without this variable it ends with the token with which the client creates it, so
+		// that it does not outlive what the controller permits its user.
+		// It needs
+		// .Li disable_token_creation ,
+		// as otherwise an attacker who controls a worker could get a token of the user from
+		// the controller in exchange for what the daemons get in place of a gateway token.
+		// With it, an attacker who sees a token of a user can create one that is valid for
+		// this time; revoke the user's tokens then.
+		{"SCHEDRESTD_TOKEN_LIFETIME", duration(&s.TokenLifetime, time.Second, 366*24*time.Hour, "720h")},
+
 		// What the daemons get in place of a gateway token.
 		// With
 		// .Cm bearer

@@ -180,6 +180,23 @@ func (k *Keeper) VouchFor(ctx context.Context, s auth.Signature, gateway bool, a
 	return vouched.Client, vouched.UID, nil
 }
 
+// manageTimeout is longer than a change of the register takes until the keeper decides
+// by it.
+const manageTimeout = 15 * time.Second
+
+// Manage asks the keeper to manage gateway tokens. It sets the question's ID. The
+// answer about the question's token is auth.Unknown if the keeper has not answered.
+func (k *Keeper) Manage(ctx context.Context, q *query.ManageTokens) (*query.TokensManaged, auth.Answer) {
+	managed, err := askKeeper[*query.TokensManaged](ctx, k, k.acting, manageTimeout, func(id uint64) ipc.Message {
+		q.ID = id
+		return q
+	})
+	if err != nil {
+		return nil, auth.Unknown
+	}
+	return managed, k.answerOf(managed.Verdict)
+}
+
 // Digests asks the keeper with which key and which register it decides about
 // gateway tokens.
 func (k *Keeper) Digests(ctx context.Context) (key, register string, err error) {

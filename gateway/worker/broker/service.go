@@ -62,6 +62,8 @@ func (s *service) listen(l *link) {
 			l.pending.answer(answer.ID, answer)
 		case *query.Stamped:
 			l.pending.answer(answer.ID, answer)
+		case *query.TokensManaged:
+			l.pending.answer(answer.ID, answer)
 		case *query.VouchedFor:
 			l.pending.answer(answer.ID, answer)
 		case *work.LookupResult:

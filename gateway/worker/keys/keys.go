@@ -67,6 +67,9 @@ func (k *Keys) Voucher(needed bool) *broker.Keeper {
 	return k.keeper
 }
 
+// Tokens returns what manages gateway tokens.
+func (k *Keys) Tokens() Tokens { return Tokens{k.keeper} }
+
 // Connect makes the descriptor fd the channel to the keeper. It also sends the
 // keeper an invalid signature, because the keeper's answer shows whether its
 // token key is outdated. A keeper always gives the same answer to this
