@@ -141,6 +141,9 @@ func sendEvents[R any](ctx context.Context, out *eventWriter, stream *feed.Strea
 			return
 		case err == errIdle:
 			out.comment()
+		case errs.KindOf(err) == errs.Unauthenticated && out.c.client.Claims.Gateway: // it was revoked, and the keeper has refused the next request to the daemon
+			out.revoked()
+			return
 		case err != nil:
 			out.end(err, context.Cause(ctx))
 			return
@@ -163,7 +166,7 @@ func sendEvents[R any](ctx context.Context, out *eventWriter, stream *feed.Strea
 func (w *eventWriter) over() bool {
 	switch {
 	case w.c.tokenEnd() == errRevoked:
-		w.end(errRevoked, stopReason{errors.New("the gateway token is no longer accepted")})
+		w.revoked()
 	case w.c.tokenEnd() == errNotForUser:
 		w.end(errNotForUser, stopReason{errors.New("the gateway token no longer acts for this user")})
 	case w.c.tokenEnd() != nil:
@@ -172,6 +175,11 @@ func (w *eventWriter) over() bool {
 		return false
 	}
 	return true
+}
+
+// revoked sends the last event of a stream whose gateway token is no longer accepted.
+func (w *eventWriter) revoked() {
+	w.end(errRevoked, stopReason{errors.New("the gateway token is no longer accepted")})
 }
 
 // untilExpiry returns the time until the token of the request expires.
