@@ -14,6 +14,7 @@ import (
 	"schedrestd/auth/gatewaytoken"
 	"schedrestd/auth/gatewaytoken/gatewaytokentest"
 	"schedrestd/gateway/service"
+	"schedrestd/internal/limit"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/rpc/payload"
@@ -234,5 +235,81 @@ func TestParts(t *testing.T) {
 	}
 	if b := new(body); b.add(1, nil) != nil || !errors.Is(b.add(2, nil), errMixed) {
 		t.Error("parts of two messages are accepted")
+	}
+}
+
+// TestManyUsers checks that only so many users have a process: the one that has not been
+// needed for the longest time ends.
+func TestManyUsers(t *testing.T) {
+	u := newUsers()
+	ends := map[uint32]*ipc.Channel{}
+	start := func(uid uint32, after time.Duration) {
+		t.Helper()
+		end, fd, err := ipc.Pair(ipc.Credential, ipc.Keeper)
+		must(t, err)
+		t.Cleanup(func() { end.Close() })
+		if _, missing := u.of(uid, 1, gatewayNow.Add(after)); !missing {
+			t.Fatalf("user %d has a process", uid)
+		}
+		must(t, u.connect(uid, fd))
+		ends[uid] = end
+	}
+	for i := range uint32(maxProcesses) {
+		start(1000+i, time.Duration(i)*time.Second)
+	}
+	if _, missing := u.of(1000, 1, gatewayNow.Add(time.Hour)); missing {
+		t.Error("the first user has no process")
+	}
+	start(9000, time.Hour)
+	if _, err := ends[1001].Receive(); err == nil {
+		t.Error("the process that was needed least recently has got a message")
+	}
+	if n := len(u.processes); n != maxProcesses || u.processes[1001] != nil || u.processes[1000] == nil || u.processes[9000] == nil {
+		t.Errorf("%d users have processes", n)
+	}
+}
+
+// TestEachWorkerIsAsked checks that a worker that has no process started does not keep
+// others from having it started.
+func TestEachWorkerIsAsked(t *testing.T) {
+	u := newUsers()
+	for i, tt := range []struct {
+		worker uint32
+		after  time.Duration
+		want   bool
+	}{{1, 0, true}, {1, time.Second, false}, {2, time.Second, true}, {2, 2 * time.Second, false}, {1, stampTime - 1, false}, {1, stampTime, true}} {
+		if _, missing := u.of(1000, tt.worker, gatewayNow.Add(tt.after)); missing != tt.want {
+			t.Errorf("%d: %t", i, missing)
+		}
+	}
+}
+
+// TestStoppedProcess checks that the messages of a user whose process does not answer take
+// only so many places.
+func TestStoppedProcess(t *testing.T) {
+	k, _ := stampKeeper(t, "")
+	token := issue(t)
+	stamp(k, token, "", 2003, "") // the worker has to have the process started
+	waiting := make(chan *query.Stamped, limit.KeeperStamps.Share)
+	for range limit.KeeperStamps.Share {
+		go func() { waiting <- stamp(k, token, "", 2003, "") }()
+	}
+	eventually := func(what string, done func() bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal(what)
+			}
+		}
+	}
+	eventually("not all messages wait", func() bool { return k.users.pending.Held(1000) >= limit.KeeperStamps.Share })
+	if a := stamp(k, token, "", 2003, ""); a.Verdict != query.Genuine || a.Reason == "" || a.Client != 0 || a.Credential != nil {
+		t.Errorf("one more: %+v", a)
+	}
+	startProcess(t, k, 1000)
+	for range limit.KeeperStamps.Share {
+		if a := <-waiting; len(a.Credential) == 0 {
+			t.Errorf("%+v", a)
+		}
 	}
 }

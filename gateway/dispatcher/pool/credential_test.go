@@ -17,8 +17,13 @@ const fakeUID = 1000
 func TestCredentialProcesses(t *testing.T) {
 	f := new(fakeOutputs)
 	p, w := servingOne(t)
-	p.sync(func() { p.gen.Credential = func(client uint64) (OutputProcess, error) { return f.start(client, nil, nil) } })
-	ask := func(client uint64) { t.Helper(); must(t, w.Channel.Send(&work.AskCredential{Client: client, UID: fakeUID})) }
+	p.sync(func() {
+		p.gen.Credential = func(client uint64) (OutputProcess, error) { return f.start(client, nil, nil) }
+	})
+	ask := func(client uint64) {
+		t.Helper()
+		must(t, w.Channel.Send(&work.AskCredential{Client: client, UID: fakeUID}))
+	}
 	ask(5)
 	ask(5) // too soon
 	ask(7)

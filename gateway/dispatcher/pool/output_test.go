@@ -28,9 +28,9 @@ type fakeOutputProcess struct {
 	done chan struct{}
 }
 
-func (f *fakeOutputProcess) exit() { f.once.Do(func() { close(f.done) }) }
-func (f *fakeOutputProcess) Stop() { f.exit() }
-func (f *fakeOutputProcess) Wait() { <-f.done }
+func (f *fakeOutputProcess) exit()      { f.once.Do(func() { close(f.done) }) }
+func (f *fakeOutputProcess) Stop()      { f.exit() }
+func (f *fakeOutputProcess) Wait()      { <-f.done }
 func (*fakeOutputProcess) User() uint32 { return fakeUID }
 
 func (f *fakeOutputProcess) Exited() bool {
