@@ -128,7 +128,7 @@ func filesOr(files []string, path string) []string {
 func describeAddresses(list []work.Address) string {
 	var texts []string
 	for _, a := range list {
-		host, port, named := a.Named()
+		_, port, named := a.Named()
 		switch {
 		case a.Network == "unix":
 			texts = append(texts, "unix:"+a.Address)
@@ -137,8 +137,9 @@ func describeAddresses(list []work.Address) string {
 			texts = append(texts, a.Address+", which can't be resolved")
 			continue
 		case !named:
-			host, port, _ = net.SplitHostPort(a.Address)
-			a.Resolved = []netip.Addr{netip.MustParseAddr(host)}
+			var ip string
+			ip, port, _ = net.SplitHostPort(a.Address)
+			a.Resolved = []netip.Addr{netip.MustParseAddr(ip)}
 		}
 		for _, addr := range a.Resolved {
 			text := net.JoinHostPort(addr.String(), port)
