@@ -85,8 +85,9 @@ test: build ## all tests that need no other software; lists the skipped tests an
 	$(call TEST,$(LONGEST) $$($(GO) list ./...))
 
 # The results of tests can depend on the user only if the tests write files, use sockets with paths, start processes,
-# or ask for the user. Those of the page at /status start a gateway, too, but only as something to look at.
-OF_USER = $(filter-out ./integration/status,$(sort $(patsubst %/,%,$(dir $(shell grep -rlE --include='*_test.go' --exclude-dir=node_modules \
+# or ask for the user. Those of the page at /status start a gateway, too, but only as something to look at, and
+# tools/lint/openapi is another module.
+OF_USER = $(filter-out ./integration/status ./tools/lint/openapi,$(sort $(patsubst %/,%,$(dir $(shell grep -rlE --include='*_test.go' --exclude-dir=node_modules \
 	'TempDir|MkdirTemp|sockettest|harness\.Main|Getuid|Geteuid|"(syscall|os/exec|os/user|golang\.org/x/sys/unix)"' .)))))
 
 test-user: build ## of these tests, only those in packages that depend on the user who runs them
