@@ -18,7 +18,7 @@ const client = createApiClient(url, { validate: true }) as unknown as { api: End
 const endpoints = client.api;
 
 const absent = "4000000000"; // names nothing: no job and no other record
-const unsupported = /\/(reconfigure|requeue|conf|instances?|resources\/:job_id|stdout|stderr|script)\/?$/; // by the daemons of the demo, or for a job that has ended (script), or by a gateway that reads no output
+const unsupported = /\/(reconfigure|requeue|conf|instances?|resources\/:job_id|stdout|stderr|script|tokens)\/?$/; // by the daemons of the demo, or for a job that has ended (script), or by a gateway that reads no output or accepts no gateway tokens
 
 // find returns an endpoint. The document has slurmrestd's paths, of which some end with a slash.
 function find(method: string, path: string): Endpoint {
