@@ -107,7 +107,7 @@ func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 	must(b, err)
 	defer devNull.Close()
 	emptyFD := int(devNull.Fd())
-	must(b, parent.Send(&ipc.SecretKeys{Token: true, Current: true}, emptyFD, emptyFD, emptyFD, int(file.Fd()), emptyFD))
+	must(b, parent.Send(&ipc.SecretKeys{Token: true, Current: true}, emptyFD, emptyFD, emptyFD, int(file.Fd()), emptyFD, emptyFD))
 	if reply := receive[*ipc.KeysResult](b, parent); !reply.OK {
 		b.Fatal(reply.Reason)
 	}
