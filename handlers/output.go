@@ -60,13 +60,13 @@ type OutputData struct {
 type OutputFile struct{ Device, Inode uint64 }
 
 // A file that a client follows is looked at four times in each WatchInterval, and less
-// and less often while it does not grow, down to once: a look takes a tenth of a
-// millisecond, and a network file system asks its server. If the file has not grown for
+// and less often while it does not grow, down to once in three quarters of it: a look takes
+// a tenth of a millisecond, and a network file system asks its server. If the file has not grown for
 // two of them, the controller is asked whether the job has ended. A network file system
 // may show the last lines that late. While the job writes nothing, the controller is
 // asked less and less often, too, and requests for the same job share its answer.
 func (o *output) poll(quiet time.Duration) time.Duration {
-	return max(o.WatchInterval/4, min(quiet/8, o.WatchInterval))
+	return max(o.WatchInterval/4, min(quiet/8, 3*o.WatchInterval/4))
 }
 
 // getJobOutput returns the function for the standard output or the error output of a

@@ -227,7 +227,7 @@ func (c *controllerOfOne) end() {
 func TestOutputPoll(t *testing.T) {
 	o := &output{handler: new(handler)}
 	o.WatchInterval = time.Second
-	for quiet, want := range map[time.Duration]time.Duration{0: time.Second / 4, 2 * time.Second: time.Second / 4, 4 * time.Second: time.Second / 2, 8 * time.Second: time.Second, time.Hour: time.Second} {
+	for quiet, want := range map[time.Duration]time.Duration{0: time.Second / 4, 2 * time.Second: time.Second / 4, 4 * time.Second: time.Second / 2, 8 * time.Second: 3 * time.Second / 4, time.Hour: 3 * time.Second / 4} {
 		if got := o.poll(quiet); got != want {
 			t.Errorf("after %v: %v, want %v", quiet, got, want)
 		}
