@@ -28,7 +28,7 @@ type LineError struct{ Err error }
 func (e *LineError) Error() string { return e.Err.Error() }
 func (e *LineError) Unwrap() error { return e.Err }
 
-// lockTime is how long Append waits for the lock.
+// Append waits for the lock for at most lockTime.
 const lockTime = time.Second
 
 // Append adds lines to a register that is open for reading and appending, in one

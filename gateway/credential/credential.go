@@ -54,8 +54,8 @@ func confine(setup ipc.ServiceSetup) (sandbox.Layers, error) {
 }
 
 const (
-	// restTime is the time without a question after which the process exits. The
-	// keeper has another one started when it is needed.
+	// After restTime without a question the process exits. The keeper has another one
+	// started when it is needed.
 	restTime = time.Minute
 
 	// maxTTL is the longest lifetime of a credential. A captured worker can keep what it

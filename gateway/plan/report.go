@@ -205,7 +205,7 @@ func describeDeprecated(list []work.Deprecation) string {
 func describeTokenMode(s *work.Setup) string {
 	switch {
 	case s.Credentials.IsZero():
-		return "in place of which the daemons get tokens of 30 seconds (bearer): a captured worker is not bound by scopes"
+		return "in place of which the daemons get tokens of 30 seconds (bearer): scopes do not hold against a captured worker"
 	case len(s.Credentials.Sack) > 0:
 		return "in place of which the daemons get a credential of auth/slurm for each message (bound): scopes hold against a captured worker, but slurmdb.read and slurmdb.write are not told apart"
 	}
