@@ -43,7 +43,8 @@ func setAuthType(a *Auth, v string) error {
 	return nil
 }
 
-// setAuthInfo sets the path of a socket and the lifetime of MUNGE credentials.
+// setAuthInfo sets the path of a socket, the lifetime of MUNGE credentials, and whether
+// credentials of auth/slurm identify their user.
 // With auth/munge, munged listens on that socket. With auth/cred, the daemon
 // that the file configures listens on it. Other parameters, which are for
 // Slurm's plugins, are ignored.
@@ -54,6 +55,8 @@ func setAuthInfo(a *Auth, v string) error {
 			if err := setPath(&a.AuthSocket, path); err != nil {
 				return err
 			}
+		} else if fold(p) == "use_client_ids" {
+			a.SlurmClientIDs = true
 		} else if name, value, _ := strings.Cut(p, "="); fold(name) == "ttl" && setSeconds(&a.Munge.TTL, value) != nil {
 			n.add("ttl: want a number of seconds above 0, ignored")
 		}

@@ -86,6 +86,7 @@ type Auth struct {
 	AuthType             string        // in a site's file, possibly an unsupported type
 	AuthSocket           string        // AuthInfo=socket= with auth/cred: the daemon's own socket; it has a default
 	Munge                Munge         // settings for auth/munge
+	SlurmClientIDs       bool          // AuthInfo=use_client_ids: with auth/slurm, a credential contains the user's name and groups
 	JWT                  bool          // AuthAltTypes has auth/jwt
 	JWTKey               string        // AuthAltParameters=jwt_key=
 	JWKS                 string        // … jwks=

@@ -67,7 +67,7 @@ func TestCorpus(t *testing.T) {
 		})},
 		{file: "sack.conf", want: site(func(c *Cluster) {
 			c.ClusterName, c.Controllers = "keyed", []Host{{"ctl1", "ctl1"}, {"ctl2", "ctl2"}}
-			c.Auth = Auth{AuthType: "auth/slurm", JWT: true, JWTKey: "/var/spool/jwt_hs256.key"}
+			c.Auth = Auth{AuthType: "auth/slurm", SlurmClientIDs: true, JWT: true, JWTKey: "/var/spool/jwt_hs256.key"}
 			c.Configless = true
 		})},
 		{file: "latin1.conf", nodes: 1, want: site(func(c *Cluster) { c.ClusterName = "uni" })},

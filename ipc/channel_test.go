@@ -160,17 +160,17 @@ func TestHandover(t *testing.T) {
 		}
 		return err
 	}
-	must(t, parent.Send(new(ipc.SecretKeys), 0, 0, 0, 0, 0, 0))
+	must(t, parent.Send(new(ipc.SecretKeys), 0, 0, 0, 0, 0, 0, 0))
 	must(t, keeper.Send(new(ipc.Ready)))
 	must(t, receive(keeper))
 	must(t, receive(dispatcher))
 	must(t, dispatcher.Send(new(ipc.Ping)))
 	must(t, receive(keeper))
-	must(t, parent.Send(new(ipc.SecretKeys), 0, 0, 0, 0, 0, 0)) // the parent can't know that the handover is over
+	must(t, parent.Send(new(ipc.SecretKeys), 0, 0, 0, 0, 0, 0, 0)) // the parent can't know that the handover is over
 	if err := receive(keeper); err == nil || !strings.Contains(err.Error(), "not permitted while serving") {
 		t.Errorf("keys after the handover: %v", err)
 	}
-	if err := dispatcher.Send(new(ipc.SecretKeys), 0, 0, 0, 0, 0, 0); err == nil || !strings.Contains(err.Error(), "may not be sent by the dispatcher") {
+	if err := dispatcher.Send(new(ipc.SecretKeys), 0, 0, 0, 0, 0, 0, 0); err == nil || !strings.Contains(err.Error(), "may not be sent by the dispatcher") {
 		t.Errorf("keys from the dispatcher: %v", err)
 	}
 	if err := parent.Send(new(ipc.Ping)); err == nil || !strings.Contains(err.Error(), "may not be sent by the parent") {
@@ -301,7 +301,7 @@ func TestPeerGone(t *testing.T) {
 	for _, tt := range []struct {
 		m   ipc.Message
 		fds []int
-	}{{&ipc.ServiceSetup{}, nil}, {&ipc.Attributes{}, nil}, {&ipc.SecretKeys{}, []int{0, 0, 0, 0, 0, 0}}} {
+	}{{&ipc.ServiceSetup{}, nil}, {&ipc.Attributes{}, nil}, {&ipc.SecretKeys{}, []int{0, 0, 0, 0, 0, 0, 0}}} {
 		if err := parent.TrySend(tt.m, tt.fds...); err == nil || ipc.IgnoreClosed(err) != nil {
 			t.Errorf("%s: %v", ipc.KindOf(tt.m), err)
 		}

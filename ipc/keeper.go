@@ -1,6 +1,6 @@
 package ipc
 
-// SecretKeys passes secret keys and certificates to a keeper, as six open
+// SecretKeys passes secret keys and certificates to a keeper, as seven open
 // files in this order:
 //
 //   - a private key, in PEM
@@ -9,6 +9,7 @@ package ipc
 //   - the key for HS256 tokens, as raw bytes
 //   - the key set of RS256 tokens
 //   - the register of gateway tokens, for reading and appending
+//   - the key of auth/slurm credentials
 //
 // An empty file that can't be written means that there is no such file.
 type SecretKeys struct {

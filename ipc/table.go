@@ -80,8 +80,8 @@ var _ = Register(
 	// the part of the configuration that a service needs; it contains no
 	// secrets
 	Of[ServiceSetup](32, Parent, Services|Dispatcher, In(Initial), 16, 16+maxLog, 0, Configured),
-	// a TLS key, its certificates, the certificate authorities of clients, the key of HS256 tokens, the key set of RS256 tokens and the register of gateway tokens, open for appending, as open files whose owner and mode were checked; a file is empty if there is no such key, certificate or register
-	Of[SecretKeys](59, Parent, Keeper, In(Proving, Handover), 8, 8+maxPath, 6, Initial),
+	// a TLS key, its certificates, the certificate authorities of clients, the key of HS256 tokens, the key set of RS256 tokens, the register of gateway tokens, open for appending, and the key of credentials, as open files whose owner and mode were checked; a file is empty if there is no such key, certificate or register
+	Of[SecretKeys](59, Parent, Keeper, In(Proving, Handover), 8, 8+maxPath, 7, Initial),
 	// whether the keys are in use; if not, which key can't be used, and why; a
 	// worker gets connections only after it has sent KeysResult
 	Of[KeysResult](34, Keeper|Worker, Dispatcher, In(Handover, Serving), 4, 4+MaxReason, 0, Initial),
@@ -127,7 +127,7 @@ var _ = Register(
 	Of[PlanFailed](70, Config, Parent, In(Configured), 5, 5+2*maxCause, 0, Closed),
 	// what the parent needs from the command line, environment and
 	// configuration; after a Plan, no more files can be requested
-	Of[Plan](71, Config, Parent, In(Configured), 111, MaxMessage-1, 0, Planned),
+	Of[Plan](71, Config, Parent, In(Configured), 113, MaxMessage-1, 0, Planned),
 	// an address to listen on
 	Of[PlanListen](72, Config, Parent, In(Planned), 9, 9+maxListen+maxSocketPath+maxBound*(2+maxNetip), 0, Initial),
 	// ranges of subordinate uids, in ascending order

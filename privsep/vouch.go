@@ -26,7 +26,7 @@ func (m *monitor) connectKeeper(g *generation, keeper *spawn.Child) error {
 	g.vouches = channel
 	go m.receiveVouches(keeper, channel)
 	secret, fds := g.keys.KeeperMessage()
-	secret.Stamps = g.config.Switches.Credentials
+	secret.Stamps = secret.Stamps || g.config.Switches.Credentials
 	return cmp.Or(ipc.IgnoreClosed(keeper.Channel.TrySend(secret, fds...)),
 		introduce(ipc.Resolver, func(fd int) error { return keeper.Channel.TrySend(new(ipc.KeeperChannels), vouchFD, fd) }, g.resolver))
 }

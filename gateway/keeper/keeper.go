@@ -17,9 +17,10 @@ type keeper struct {
 	dispatcher *ipc.Channel
 	counts     counters
 
-	pair     atomic.Pointer[pair]     // nil for none
-	token    atomic.Pointer[tokenKey] // nil for none
-	provider atomic.Pointer[provider] // nil for none
+	pair     atomic.Pointer[pair]       // nil for none
+	token    atomic.Pointer[tokenKey]   // nil for none
+	signing  atomic.Pointer[signingKey] // nil: the keeper signs no credentials
+	provider atomic.Pointer[provider]   // nil for none
 
 	register atomic.Pointer[register] // nil: gateway tokens are refused
 	members  *members
@@ -92,6 +93,7 @@ func (k *keeper) loadKeys(m *ipc.SecretKeys, fds []int) *ipc.KeysResult {
 	}
 	var p *pair
 	var token *tokenKey
+	var signing *signingKey
 	var err error
 	if m.TLS {
 		if p, err = readPair(files[0], files[1]); err == nil {
@@ -103,7 +105,10 @@ func (k *keeper) loadKeys(m *ipc.SecretKeys, fds []int) *ipc.KeysResult {
 		p.tls12 = m.TLS12
 	}
 	if m.Token {
-		if token, err = readTokenKey(files[3], m.Current); err != nil {
+		if token, err = readTokenKey(files[3], m.Current); err == nil {
+			signing, err = readSigningKey(files[6])
+		}
+		if err != nil {
 			return &ipc.KeysResult{Token: true, Reason: ipc.TruncateReason(err.Error())}
 		}
 	}
@@ -111,6 +116,7 @@ func (k *keeper) loadKeys(m *ipc.SecretKeys, fds []int) *ipc.KeysResult {
 		p.warnValidity()
 	}
 	k.stamps.Store(m.Stamps) // before there is a key with which tokens could be exchanged
+	k.signing.Store(signing)
 	k.pair.Store(p)
 	k.token.Store(token)
 	k.provider.Store(readProvider(files[4], m.UserClaims))

@@ -182,13 +182,13 @@ func keeperWithKey(t *testing.T) *keeper {
 	return k
 }
 
-// sendKeys sends keys to k. The texts parameter holds the contents of the four
+// sendKeys sends keys to k. The texts parameter holds the contents of the first
 // files in ipc.SecretKeys.
 func sendKeys(t *testing.T, k *keeper, m ipc.SecretKeys, texts ...string) *ipc.KeysResult {
 	t.Helper()
 	var fds []int
-	if len(texts) == 4 {
-		texts = append(texts, "") // no key set
+	for len(texts) < 7 {
+		texts = append(texts, "") // no such file
 	}
 	for _, text := range texts {
 		fd, err := unix.Dup(int(file(t, text).Fd()))

@@ -200,8 +200,8 @@ func (k *keeper) gatewayUser(c *client, e *query.Exchange, now time.Time, permit
 }
 
 // stamp answers with a credential for the message b, if the gateway token is accepted and
-// permits messages of this type. The process of the user gets it, to which only this
-// process has a channel.
+// permits messages of this type. This process signs it, if it has the key. Otherwise the
+// process of the user gets it, to which only this process has a channel.
 func (k *keeper) stamp(c *client, q *query.Stamp, b *body, now time.Time) *query.Stamped {
 	answer := &query.Stamped{ID: q.ID}
 	if !k.stamps.Load() {
@@ -216,6 +216,10 @@ func (k *keeper) stamp(c *client, q *query.Stamp, b *body, now time.Time) *query
 	r := k.register.Load()
 	if r == nil || !r.mayRun(user.UID, c.UID) {
 		answer.Verdict = query.NotForUser
+		return answer
+	}
+	if key := k.signing.Load(); key != nil {
+		answer.Credential = key.sign(user, r, b.hash.Payload(), now)
 		return answer
 	}
 	place := k.users.pending.Empty(user.UID)

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"cmp"
+	"os"
+	"path/filepath"
 	"time"
 
 	"schedrestd/conf"
@@ -18,14 +20,15 @@ const maxExchange = time.Hour
 // can't be, or if their ends would mean nothing: what the daemons get in their
 // place could be exchanged for a token that outlives them.
 func (o *options) configureGatewayTokens(c *conf.Cluster, s *work.Setup) error {
-	bound := o.Run.Switches.Credentials
+	o.Run.Switches.Credentials = o.TokenMode == "bound" && s.Register != ""
+	mode := o.TokenMode == "bound" || o.TokenMode == "signed"
 	name := "SCHEDRESTD_TOKEN_REGISTER"
 	refuse := func(hint, format string, args ...any) error {
 		return errs.New(errs.Invalid, name+": "+format, args...).WithHint("%s", hint)
 	}
 	switch {
-	case s.Register == "" && bound:
-		name = "SCHEDRESTD_TOKEN_MODE=bound"
+	case s.Register == "" && mode:
+		name = "SCHEDRESTD_TOKEN_MODE=" + o.TokenMode
 		return refuse("set SCHEDRESTD_TOKEN_REGISTER, too, or remove SCHEDRESTD_TOKEN_MODE", "no gateway tokens are accepted")
 	case s.Register == "":
 		return nil
@@ -33,13 +36,13 @@ func (o *options) configureGatewayTokens(c *conf.Cluster, s *work.Setup) error {
 		return refuse("set AuthAltTypes=auth/jwt in the configuration, and SCHED_JWT=daemon", "gateway tokens need tokens of the cluster, which are not accepted here")
 	case c.JWTKey == "":
 		return refuse("set AuthAltParameters=jwt_key=PATH in the configuration", "gateway tokens need the cluster's key, because theirs is derived from it")
-	case bound:
-		name = "SCHEDRESTD_TOKEN_MODE=bound"
+	case mode:
+		name = "SCHEDRESTD_TOKEN_MODE=" + o.TokenMode
 		return o.configureCredentials(c, s, refuse)
 	case s.ClientIDsOnly:
 		return refuse("remove use_jwt_client_ids_only from AuthAltParameters, or set SCHEDRESTD_TOKEN_MODE=bound", "the daemons accept only tokens with the claims of an identity, which the gateway can't make")
 	case c.CanRenewTokens() && (c.MaxTokenLifespan <= 0 || c.MaxTokenLifespan > maxExchange):
-		return refuse("set SCHEDRESTD_TOKEN_MODE=bound, or add disable_token_creation, or max_token_lifespan=3600 or less, to AuthAltParameters= of the controller and of the gateway",
+		return refuse("set SCHEDRESTD_TOKEN_MODE=bound or signed, or add disable_token_creation, or max_token_lifespan=3600 or less, to AuthAltParameters= of the controller and of the gateway",
 			"the controller would exchange what it gets in place of a gateway token for a token of any lifespan")
 	case s.TokenLifetime > 0 && c.CanRenewTokens():
 		return refuse("add disable_token_creation to AuthAltParameters= of the controller and of the gateway, or remove SCHEDRESTD_TOKEN_LIFETIME",
@@ -48,12 +51,16 @@ func (o *options) configureGatewayTokens(c *conf.Cluster, s *work.Setup) error {
 	return nil
 }
 
-// configureCredentials determines where processes of users get the credentials of
-// their messages.
+// configureCredentials determines where the credentials of users' messages come from:
+// from processes of these users, or from the keeper.
 func (o *options) configureCredentials(c *conf.Cluster, s *work.Setup, refuse func(hint, format string, args ...any) error) error {
 	uid, err := schedUser(c)
 	switch {
-	case !o.start.Root:
+	case o.TokenMode == "signed" && c.AuthType != "auth/slurm":
+		return refuse("set SCHEDRESTD_TOKEN_MODE=bound, or remove it", "AuthType=%s has no key with which the gateway could sign: it needs auth/slurm", c.AuthType)
+	case o.TokenMode == "signed" && c.SlurmClientIDs:
+		return refuse("set SCHEDRESTD_TOKEN_MODE=bound, or remove use_client_ids from AuthInfo", "with use_client_ids a credential identifies its user, as only sackd can")
+	case o.TokenMode == "bound" && !o.start.Root:
 		return refuse("start the gateway as root with -u, or remove SCHEDRESTD_TOKEN_MODE", "only root can start a process of each user")
 	case c.AuthType != "auth/munge" && c.AuthType != "auth/slurm":
 		return refuse("remove SCHEDRESTD_TOKEN_MODE", "AuthType=%s has no credentials that are bound to a message, as auth/munge and auth/slurm have", c.AuthType)
@@ -61,6 +68,13 @@ func (o *options) configureCredentials(c *conf.Cluster, s *work.Setup, refuse fu
 		return refuse(missingUserHint(c), "the uid of the cluster user is unknown: %v", err)
 	}
 	s.Credentials.SchedUID = uid.UID
+	if o.TokenMode == "signed" {
+		s.Credentials.Signed = true
+		if o.signingKey = o.slurmKey(c); o.signingKey == "" {
+			return refuse("set SLURM_SACK_KEY=PATH", "the directory of the key is unknown, because the configuration is not a file")
+		}
+		return nil
+	}
 	if c.AuthType == "auth/slurm" {
 		s.Credentials.Sack = o.sackSockets(c)
 		return nil
@@ -70,4 +84,19 @@ func (o *options) configureCredentials(c *conf.Cluster, s *work.Setup, refuse fu
 		s.Credentials.Munge.Accounting = c.Accounting.Munge
 	}
 	return nil
+}
+
+// slurmKey returns the path of the key with which Slurm's daemons sign credentials of
+// auth/slurm, or "" if it is unknown. They look for the key set first, too.
+func (o *options) slurmKey(c *conf.Cluster) string {
+	beside := func(name string) string {
+		if !filepath.IsAbs(c.Path) || c.Path == os.DevNull {
+			return ""
+		}
+		return filepath.Join(filepath.Dir(c.Path), name)
+	}
+	if set := cmp.Or(o.SackJWKS, beside("slurm.jwks")); set != "" && o.host.Exists(set) {
+		return set
+	}
+	return cmp.Or(o.SackKey, beside("slurm.key"))
 }

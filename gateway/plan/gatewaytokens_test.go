@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -81,29 +83,71 @@ func TestTokenMode(t *testing.T) {
 	sacks := []string{"/run/slurm-c/sack.socket", "/run/slurm/sack.socket", "/run/slurmctld/sack.socket", "/run/slurmdbd/sack.socket"}
 	for _, tt := range []struct {
 		name  string
+		mode  string
 		auth  conf.Auth
 		setup work.Setup
 		user  bool // an ordinary user starts the gateway
 		want  work.Credentials
 		err   string
 	}{
-		{"munge", auth("auth/munge"), with, false, work.Credentials{Munge: work.Munge{Socket: "/run/munge/munge.socket.2", TTL: time.Minute}}, ""},
-		{"auth/slurm", auth("auth/slurm"), with, false, work.Credentials{Sack: sacks}, ""},
-		{"auth/cred", auth("auth/cred"), with, false, work.Credentials{}, "AuthType=auth/cred"},
-		{"an ordinary user", auth("auth/munge"), with, true, work.Credentials{}, "only root"},
-		{"no register", auth("auth/munge"), without, false, work.Credentials{}, "no gateway tokens"},
+		{"munge", "bound", auth("auth/munge"), with, false, work.Credentials{Munge: work.Munge{Socket: "/run/munge/munge.socket.2", TTL: time.Minute}}, ""},
+		{"auth/slurm", "bound", auth("auth/slurm"), with, false, work.Credentials{Sack: sacks}, ""},
+		{"auth/cred", "bound", auth("auth/cred"), with, false, work.Credentials{}, "AuthType=auth/cred"},
+		{"an ordinary user", "bound", auth("auth/munge"), with, true, work.Credentials{}, "only root"},
+		{"no register", "bound", auth("auth/munge"), without, false, work.Credentials{}, "no gateway tokens"},
+		{"signed", "signed", auth("auth/slurm"), with, false, work.Credentials{Signed: true}, ""},
+		{"signed, an ordinary user", "signed", auth("auth/slurm"), with, true, work.Credentials{Signed: true}, ""},
+		{"signed without a key", "signed", auth("auth/munge"), with, false, work.Credentials{}, "AuthType=auth/munge has no key"},
+		{"signed, names", "signed", conf.Auth{AuthType: "auth/slurm", JWT: true, JWTKey: "/k", SlurmClientIDs: true}, with, false, work.Credentials{}, "use_client_ids"},
+		{"signed, no register", "signed", auth("auth/slurm"), without, false, work.Credentials{}, "no gateway tokens"},
 	} {
 		o := new(options)
-		o.Run.Switches.Credentials, o.start.Root = true, !tt.user
-		err := o.configureGatewayTokens(&conf.Cluster{Auth: tt.auth, ClusterName: "c"}, &tt.setup)
+		o.TokenMode, o.start.Root, o.host = tt.mode, !tt.user, &fakeHost{}
+		err := o.configureGatewayTokens(&conf.Cluster{Auth: tt.auth, ClusterName: "c", Path: "/etc/slurm/slurm.conf"}, &tt.setup)
 		if tt.err != "" {
-			if err == nil || !strings.HasPrefix(err.Error(), "SCHEDRESTD_TOKEN_MODE=bound: ") || !strings.Contains(err.Error(), tt.err) || errs.HintOf(err) == "" {
+			if err == nil || !strings.HasPrefix(err.Error(), "SCHEDRESTD_TOKEN_MODE="+tt.mode+": ") || !strings.Contains(err.Error(), tt.err) || errs.HintOf(err) == "" {
 				t.Errorf("%s: %v", tt.name, err)
 			}
 			continue
 		}
+		if o.Run.Switches.Credentials != (tt.mode == "bound") {
+			t.Errorf("%s: whether the parent starts processes: %v", tt.name, o.Run.Switches.Credentials)
+		}
 		if diff := cmp.Diff(tt.want, tt.setup.Credentials); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", tt.name, err, diff)
+		}
+	}
+}
+
+// TestSlurmKey checks that the key is the one with which Slurm's daemons sign.
+func TestSlurmKey(t *testing.T) {
+	dir := t.TempDir()
+	set := filepath.Join(dir, "set")
+	if err := os.WriteFile(set, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	with := func(name string) string { // a configuration beside which this file is
+		d := t.TempDir()
+		if err := os.WriteFile(filepath.Join(d, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Join(d, "slurm.conf")
+	}
+	both, key := with("slurm.jwks"), with("slurm.key")
+	for _, tt := range []struct{ name, conf, key, set, want string }{
+		{"a set beside the file", both, "", "", filepath.Join(filepath.Dir(both), "slurm.jwks")},
+		{"a set beside the file, and a key elsewhere", both, "/other.key", "", filepath.Join(filepath.Dir(both), "slurm.jwks")},
+		{"a key beside the file", key, "", "", filepath.Join(filepath.Dir(key), "slurm.key")},
+		{"a key elsewhere", key, "/other.key", "", "/other.key"},
+		{"a set elsewhere", key, "", set, set},
+		{"a set that does not exist", key, "", "/none.jwks", filepath.Join(filepath.Dir(key), "slurm.key")},
+		{"no file", "", "", "", ""},
+		{"no file, a key", os.DevNull, "/other.key", "", "/other.key"},
+	} {
+		o := new(options)
+		o.SackKey, o.SackJWKS, o.host = tt.key, tt.set, &fakeHost{}
+		if got := o.slurmKey(&conf.Cluster{Path: tt.conf}); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
 }

@@ -12,6 +12,8 @@ type options struct {
 	option.Options
 	host  host
 	start ipc.ConfigSetup
+
+	signingKey string // path of the key with which the keeper signs credentials; "": none
 }
 
 // reader returns a reader of configuration files. The parent opens the files.

@@ -54,6 +54,8 @@ func TestPrecedence(t *testing.T) {
 				return path
 			}},
 		"SCHED_SACK_SOCKET": {value: "/run/a/s", want: "/run/a/s", otherValue: "/run/b/s", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.SackSocket }},
+		"SCHED_SACK_JWKS":   {value: "/k/a", want: "/k/a", otherValue: "/k/b", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.SackJWKS }},
+		"SCHED_SACK_KEY":    {value: "/k/a", want: "/k/a", otherValue: "/k/b", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.SackKey }},
 		"SCHED_CONF_SERVER": {value: "one:7", want: "one:7", otherValue: "two", args: "--conf-server three", flagWant: "three:6817",
 			got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any {
 				defer func(paths []string) { defaultPaths(paths) }(defaultPaths(nil))

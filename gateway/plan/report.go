@@ -206,6 +206,8 @@ func describeTokenMode(s *work.Setup) string {
 	switch {
 	case s.Credentials.IsZero():
 		return "in place of which the daemons get tokens of 30 seconds (bearer): scopes do not hold against a captured worker"
+	case s.Credentials.Signed:
+		return "in place of which the daemons get a credential of auth/slurm for each message, which the keeper signs (signed): scopes hold against a captured worker, but slurmdb.read and slurmdb.write are not told apart; a captured keeper can act as any user"
 	case len(s.Credentials.Sack) > 0:
 		return "in place of which the daemons get a credential of auth/slurm for each message (bound): scopes hold against a captured worker, but slurmdb.read and slurmdb.write are not told apart"
 	}

@@ -91,7 +91,7 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 		SocketGID:  gid,
 		Secrets: ipc.Secrets{
 			TLS:    ipc.TLS{Certificate: tls.Certificate, Key: tls.Key, ClientCA: tls.ClientCA, TLS12: tls.TLS12},
-			Tokens: ipc.Tokens{Key: c.JWTKey, JWKS: c.JWKS, Register: setup.Register},
+			Tokens: ipc.Tokens{Key: c.JWTKey, JWKS: c.JWKS, Register: setup.Register, Signing: o.signingKey},
 		},
 	}}
 	plan.HasSocketGroup, plan.Service.MinUID = hasGroup, setup.MinUID
@@ -112,7 +112,7 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, error) {
 	s := o.Setup
 	if m != listening {
-		s.Register, o.Run.Switches.Output, s.TokenOutput, o.Run.Switches.Credentials = "", false, false, false // see announce
+		s.Register, o.Run.Switches.Output, s.TokenOutput, o.TokenMode = "", false, false, "" // see announce
 	}
 	s.Output = o.Run.Switches.Output
 	s.Cluster, s.Hosts, s.Limits = c.ClusterName, o.fixedHosts(), o.limits(c)

@@ -12,7 +12,7 @@ import (
 const maxShare = 1024
 
 // shareTokenKey stores in t a command that the administrator can run. The
-// command makes the key of HS256 tokens readable by SchedUser and by no worker.
+// command makes the keys of the keeper readable by SchedUser and by no worker.
 // If possible, the command also lets a process of root that has no capabilities
 // read the key. In that case shareTokenKey sets RootCanRead.
 func shareTokenKey(t *ipc.Tokens, s ipc.Service) {
@@ -23,7 +23,11 @@ func shareTokenKey(t *ipc.Tokens, s ipc.Service) {
 	case len(s.SchedGroups) > 0 && s.SchedGroups[0] != 0 && !(s.HasGroup && s.SchedGroups[0] == s.GID):
 		owner, mode, root = fmt.Sprintf("root:%d", s.SchedGroups[0]), "0440", true
 	}
-	share := fmt.Sprintf("chown %s %s && chmod %s %[2]s", owner, guard.Quote(t.Key), mode)
+	paths := guard.Quote(t.Key)
+	if t.Signing != "" {
+		paths += " " + guard.Quote(t.Signing)
+	}
+	share := fmt.Sprintf("chown %s %s && chmod %s %[2]s", owner, paths, mode)
 	if t.Key != "" && len(share) <= maxShare {
 		t.ShareCommand, t.RootCanRead = share, root
 	}

@@ -21,9 +21,10 @@ func TestShareTokenKey(t *testing.T) {
 		"no group":       {"/k", ipc.Service{SchedUID: 7}, ipc.Tokens{Key: "/k", ShareCommand: "chown 7 /k && chmod 0600 /k"}},
 		"workers' group": {"/k", ipc.Service{SchedUID: 7, SchedGroups: []uint32{8}, HasGroup: true, GID: 8}, ipc.Tokens{Key: "/k", ShareCommand: "chown 7 /k && chmod 0600 /k"}},
 		"root's group":   {"/k", ipc.Service{SchedUID: 7, SchedGroups: []uint32{0}}, ipc.Tokens{Key: "/k", ShareCommand: "chown 7 /k && chmod 0600 /k"}},
+		"two keys":       {"/k", ipc.Service{SchedUID: 7}, ipc.Tokens{Key: "/k", Signing: "/s k", ShareCommand: "chown 7 /k '/s k' && chmod 0600 /k '/s k'"}},
 		"no key":         {"", ipc.Service{}, ipc.Tokens{}},
 	} {
-		got := ipc.Tokens{Key: tt.key}
+		got := ipc.Tokens{Key: tt.key, Signing: tt.want.Signing}
 		if shareTokenKey(&got, tt.service); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
 		}

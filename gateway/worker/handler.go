@@ -124,7 +124,7 @@ func daemonConfig(setup work.Setup, k *keys.Keys, b *broker.Broker) (cfg client.
 	}
 	if b != nil && !setup.Credentials.IsZero() {
 		k.StampWith(b)
-		cfg.Stamp, cfg.StampSlurm = k.Stamp, len(setup.Credentials.Sack) > 0
+		cfg.Stamp, cfg.StampSlurm = k.Stamp, setup.Credentials.Slurm()
 	}
 	if len(setup.TLS.CA) > 0 {
 		cfg.TLS, err = tlsconn.NewClient(setup.TLS.CA, setup.TLS.CheckNames)

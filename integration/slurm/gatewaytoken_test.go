@@ -44,14 +44,15 @@ func setUpGatewayTokens(t *testing.T, m *machine, before func()) (register strin
 	}
 }
 
-// giveKey lets the gateway read the key of the cluster, as in KEYS.md.
-func (m *machine) giveKey(t *testing.T) {
+// giveKey lets the gateway read a key of the cluster, as in KEYS.md.
+func (m *machine) giveKey(t *testing.T, name string) {
 	t.Helper()
-	m.run(t, "root", "chown", "root:slurm", "/etc/slurm/jwt_hs256.key")
-	m.run(t, "root", "chmod", "0440", "/etc/slurm/jwt_hs256.key")
+	path := "/etc/slurm/" + name
+	m.run(t, "root", "chown", "root:slurm", path)
+	m.run(t, "root", "chmod", "0440", path)
 	t.Cleanup(func() {
-		m.run(t, "root", "chmod", "0600", "/etc/slurm/jwt_hs256.key")
-		m.run(t, "root", "chown", "slurm:slurm", "/etc/slurm/jwt_hs256.key")
+		m.run(t, "root", "chmod", "0600", path)
+		m.run(t, "root", "chown", "slurm:slurm", path)
 	})
 }
 
@@ -70,7 +71,7 @@ func TestGatewayTokens(t *testing.T) {
 	}
 	register, issue := setUpGatewayTokens(t, m, func() { fails("exchange") }) // a bearer for a longer token
 	fails("can't read the key of the cluster")
-	m.giveKey(t)
+	m.giveKey(t, "jwt_hs256.key")
 	m.reference(t)
 	// The keeper gets no credentials for the cluster's own user.
 	m.run(t, "slurm", "sacctmgr", "-i", "-Q", "add", "user", "rest", "account=physics", "adminlevel=administrator")

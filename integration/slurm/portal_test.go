@@ -19,7 +19,7 @@ import (
 func TestPortalToken(t *testing.T) {
 	m := freshCluster(t)
 	register, issue := setUpGatewayTokens(t, m, func() {})
-	m.giveKey(t)
+	m.giveKey(t, "jwt_hs256.key")
 	for _, name := range []string{"passwd", "group", "shadow", "gshadow"} {
 		file := filepath.Join(m.root, "etc", name)
 		text, err := os.ReadFile(file)

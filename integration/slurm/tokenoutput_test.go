@@ -24,7 +24,7 @@ func TestTokenOutput(t *testing.T) {
 	}
 	m.run(t, "root", "sh", "-c", "groupadd -f team && usermod -aG team alice && rm -rf /srv/team && install -d -m 0770 -g team /srv/team")
 	_, issue := setUpGatewayTokens(t, m, func() {})
-	m.giveKey(t)
+	m.giveKey(t, "jwt_hs256.key")
 	m.start(t, "gateway", gatewaySocket, []string{"SLURM_JWT=daemon", "SCHEDRESTD_OUTPUT=tokens", "SCHEDRESTD_TOKEN_REGISTER=/etc/slurm/tokens"},
 		"/opt/gateway/schedrestd", "-v", "-f", m.conf(), "-u", "nobody", "-g", "nogroup", "unix:"+gatewaySocket)
 	must(t, os.Chmod(filepath.Join(m.root, gatewaySocket), 0o666))

@@ -166,15 +166,19 @@ type Munge struct {
 }
 
 // Credentials is who issues the credentials of messages that the users of gateway tokens
-// send: sockets of auth/slurm, otherwise MUNGE.
+// send: the keeper, sockets of auth/slurm, or MUNGE.
 type Credentials struct {
+	Signed   bool // the keeper signs them, as auth/slurm
 	Munge    Munge
 	Sack     []string // in order of preference
 	SchedUID uint32   // of the daemons, who alone can use the credentials
 }
 
 // IsZero reports whether there is none.
-func (c Credentials) IsZero() bool { return c.Munge.Socket == "" && len(c.Sack) == 0 }
+func (c Credentials) IsZero() bool { return !c.Signed && c.Munge.Socket == "" && len(c.Sack) == 0 }
+
+// Slurm reports whether they are credentials of auth/slurm.
+func (c Credentials) Slurm() bool { return c.Signed || len(c.Sack) > 0 }
 
 // Names is the set of spellings (sched, slurm) in which paths, headers and
 // fields are served.

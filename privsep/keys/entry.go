@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 
 	"schedrestd/internal/errs"
 	"schedrestd/internal/guard"
@@ -32,7 +33,7 @@ type source struct {
 	name    string // its name in the log
 	setting string // see entry; "": no key is configured
 	paths   []string
-	openers []func() (*os.File, error) // one for each file
+	openers []func(path string) (*os.File, error) // one for each file
 	log     *slog.Logger
 
 	// A file with token keys may be missing or unreadable. The other fields are
@@ -43,26 +44,26 @@ type source struct {
 }
 
 func (o Options) tokenKey() source {
-	return source{"key of HS256 tokens", o.Tokens.Key, []string{o.Tokens.Key}, []func() (*os.File, error){o.openTokenKey}, o.Log, true, "jwt_key", o.unlockTokenKeyCommand}
+	return source{"key of HS256 tokens", o.Tokens.Key, []string{o.Tokens.Key, o.Tokens.Signing}, []func(string) (*os.File, error){o.openTokenKey, o.openTokenKey}, o.Log, true, "jwt_key", o.unlockTokenKeyCommand}
 }
 
 func (o Options) keySet() source {
-	return source{"key set of RS256 tokens", o.Tokens.JWKS, []string{o.Tokens.JWKS}, []func() (*os.File, error){o.openKeySet}, o.Log, true, "jwks", unlockPublicCommand}
+	return source{"key set of RS256 tokens", o.Tokens.JWKS, []string{o.Tokens.JWKS}, []func(string) (*os.File, error){o.openKeySet}, o.Log, true, "jwks", unlockPublicCommand}
 }
 
 // pair returns the source of the private key, its certificates and the
 // certificate authorities for clients.
 func (o Options) pair() source {
 	return source{name: "certificate", setting: fmt.Sprint(o.TLS), paths: []string{o.TLS.Key, o.TLS.Certificate, o.TLS.ClientCA},
-		openers: []func() (*os.File, error){o.openPrivateKey, o.openCertificate, o.openAuthorities}, log: o.Log}
+		openers: []func(string) (*os.File, error){o.openPrivateKey, o.openCertificate, o.openAuthorities}, log: o.Log}
 }
 
 // open opens the files. If it returns an error, it also returns the files that
 // it has opened. The parent has dropped its capabilities before the first call.
 // So if the first call succeeds, the parent can open renewed files later, too.
 func (t source) open() (files []*os.File, err error) {
-	for _, open := range t.openers {
-		f, err := open()
+	for i, open := range t.openers {
+		f, err := open(t.paths[i])
 		if errs.KindOf(err) == errs.NotFound && !t.optional {
 			err = errs.New(errs.NotFound, "%v", err).WithHint("create it, or set another path in TLSParameters=: restd_cert_file, restd_cert_key_file, restd_ca_file")
 		}
@@ -119,7 +120,7 @@ func (t source) openEntry(previous entry, mustBeNew bool) (e entry, err error) {
 			}
 			t.log.Info("no "+t.name+"; the daemons verify such tokens", errs.LogAttrs(hint, "file", t.setting, "because", err)...)
 		}
-		err = nil
+		e.unused, e.files, err = e.files, nil, nil
 	default:
 		err = t.reject(&e, previous, err, mustBeNew)
 	}
@@ -149,6 +150,5 @@ func (t source) reject(e *entry, previous entry, err error, mustBeNew bool) erro
 // isAbsent reports whether err only means that the file is missing, or that
 // this process may not read it.
 func isAbsent(err error) bool {
-	kind := errs.KindOf(err)
-	return err != nil && (kind == errs.NotFound || kind == errs.Denied)
+	return slices.Contains([]errs.Kind{errs.NotFound, errs.Denied}, errs.KindOf(err))
 }

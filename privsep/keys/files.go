@@ -17,11 +17,14 @@ import (
 // workers.
 const maxCopySize = 1 << 20
 
-// openTokenKey opens the key of HS256 tokens.
-func (o Options) openTokenKey() (*os.File, error) {
+// openTokenKey opens the key of HS256 tokens, or that of credentials, which the
+// keeper can do without.
+func (o Options) openTokenKey(path string) (*os.File, error) {
 	rule := o.tokenRule("key file")
-	rule.Secret = true
-	f, _, err := guard.Open(o.Tokens.Key, rule)
+	if rule.Secret = true; path == "" {
+		return sealedCopy(path, rule)
+	}
+	f, _, err := guard.Open(path, rule)
 	if err != nil {
 		return f, err
 	}
@@ -46,27 +49,26 @@ func (o Options) openRegister() []*os.File {
 }
 
 // openCertificate returns a sealed copy of the certificates.
-func (o Options) openCertificate() (*os.File, error) {
-	return sealedCopy(o.TLS.Certificate, guard.Rule{Label: "certificate file", AllowLink: true})
+func (o Options) openCertificate(path string) (*os.File, error) {
+	return sealedCopy(path, guard.Rule{Label: "certificate file", AllowLink: true})
 }
 
 // openAuthorities returns a sealed copy of the certificate authorities for
 // clients.
-func (o Options) openAuthorities() (*os.File, error) {
-	return sealedCopy(o.TLS.ClientCA, o.authoritiesRule())
+func (o Options) openAuthorities(path string) (*os.File, error) {
+	return sealedCopy(path, o.authoritiesRule())
 }
 
 // openKeySet returns a sealed copy of the key set of RS256 tokens.
-func (o Options) openKeySet() (*os.File, error) {
-	return sealedCopy(o.Tokens.JWKS, o.tokenRule("key set"))
+func (o Options) openKeySet(path string) (*os.File, error) {
+	return sealedCopy(path, o.tokenRule("key set"))
 }
 
 // openPrivateKey opens the private key, which no worker can read.
-func (o Options) openPrivateKey() (*os.File, error) {
+func (o Options) openPrivateKey(path string) (*os.File, error) {
 	if err := checkTLS(o.TLS); err != nil {
 		return nil, err
 	}
-	path := o.TLS.Key
 	f, _, err := guard.Open(path, o.secretRule())
 	if errs.KindOf(err) == errs.Denied {
 		hint := "chown root " + guard.Quote(path) + "  # the gateway gives up the privilege to read other users' files"

@@ -25,7 +25,7 @@ type Keys struct {
 	Stamp    string // stamp of all files, taken before the first was opened
 	options  Options
 	pair     entry // the private key, its certificates and the certificate authorities for clients; empty without https://
-	tokenKey entry // the key of HS256 tokens
+	tokenKey entry // the key of HS256 tokens, and that of credentials
 	keySet   entry // the key set of RS256 tokens
 	register entry // the register of gateway tokens, for the keeper, which appends to it
 	empty    entry // stands for a file that does not exist
@@ -77,7 +77,7 @@ func Open(o Options, previous *Keys, requireNewCerts bool) (k *Keys, err error) 
 
 // Stamp returns a string that changes when any of the files in s changes.
 func Stamp(s ipc.Secrets) string {
-	return guard.Stamp(s.TLS.Key, s.TLS.Certificate, s.TLS.ClientCA, s.Tokens.Key, s.Tokens.JWKS)
+	return guard.Stamp(s.TLS.Key, s.TLS.Certificate, s.TLS.ClientCA, s.Tokens.Key, s.Tokens.Signing, s.Tokens.JWKS)
 }
 
 // HandleRefusal handles the keeper's refusal of a key. The err argument is the
@@ -121,20 +121,18 @@ func (k *Keys) RefuseKeySet(next *Keys) bool {
 // can read the key of HS256 tokens.
 func (k *Keys) LogChanges(previous *Keys) {
 	log := k.options.Log
-	isNew := func(cur, old entry) bool { return cur.newest && (cur.setting != old.setting || cur.stamp != old.stamp) }
-	if isNew(k.tokenKey, previous.tokenKey) {
-		log.Info("key of HS256 tokens in use", "file", k.tokenKey.setting)
+	logNew := func(name string, cur, old entry, attrs ...any) {
+		if cur.newest && (cur.setting != old.setting || cur.stamp != old.stamp) {
+			log.Info(name+" in use", attrs...)
+		}
 	}
+	logNew("key of HS256 tokens", k.tokenKey, previous.tokenKey, "file", k.tokenKey.setting)
 	if !k.options.Root && k.tokenKey.files != nil && previous.tokenKey.setting != k.tokenKey.setting {
 		log.Warn("a compromised worker can read the key of HS256 tokens: without root, workers run as the user who started the gateway",
 			"file", k.tokenKey.setting, "uid", k.options.Worker.UID, "hint", "start as root with -u; or remove any jwt_key= that "+k.options.Worker.Name+" can read, and the daemons verify tokens")
 	}
-	if isNew(k.keySet, previous.keySet) {
-		log.Info("key set of RS256 tokens in use", "file", k.keySet.setting)
-	}
-	if isNew(k.pair, previous.pair) {
-		log.Info("certificate in use", "file", k.options.TLS.Certificate, "client_certificates", k.options.TLS.ClientCA != "")
-	}
+	logNew("key set of RS256 tokens", k.keySet, previous.keySet, "file", k.keySet.setting)
+	logNew("certificate", k.pair, previous.pair, "file", k.options.TLS.Certificate, "client_certificates", k.options.TLS.ClientCA != "")
 }
 
 // IsSettled reports whether the files with token keys are complete. It assumes
@@ -143,9 +141,11 @@ func (k *Keys) LogChanges(previous *Keys) {
 // because half a token key is also a valid key. Half a certificate is invalid,
 // and the keeper rejects it.
 func (k *Keys) IsSettled(settleTime time.Duration) bool {
-	return !slices.ContainsFunc([]entry{k.tokenKey, k.keySet}, func(e entry) bool {
-		return e.setting != "" && guard.Stamp(e.setting) != e.stamp && !guard.IsSettled(e.setting, settleTime)
-	})
+	changing := func(path string) bool { return !guard.IsSettled(path, settleTime) }
+	settled := func(t source, e entry) bool {
+		return guard.Stamp(t.paths...) == e.stamp || !slices.ContainsFunc(t.paths, changing)
+	}
+	return settled(k.options.tokenKey(), k.tokenKey) && settled(k.options.keySet(), k.keySet)
 }
 
 // NeedsKeeper reports whether k has a key for the keeper.
@@ -174,8 +174,8 @@ func (k *Keys) WorkerMessage() (*ipc.PublicKeys, []int) {
 // files to send with it.
 func (k *Keys) KeeperMessage() (*ipc.SecretKeys, []int) {
 	tls := k.pair.files != nil
-	return &ipc.SecretKeys{Token: k.tokenKey.files != nil, Append: k.register.files != nil, Current: k.tokenKey.newest, TLS: tls, TLS12: tls && k.options.TLS.TLS12, UserClaims: k.options.Tokens.UserClaims},
-		[]int{k.fd(k.pair, 0), k.fd(k.pair, 1), k.fd(k.pair, 2), k.fd(k.tokenKey, 0), k.fd(k.keySet, 0), k.fd(k.register, 0)}
+	return &ipc.SecretKeys{Token: k.tokenKey.files != nil, Stamps: k.options.Tokens.Signing != "", Append: k.register.files != nil, Current: k.tokenKey.newest, TLS: tls, TLS12: tls && k.options.TLS.TLS12, UserClaims: k.options.Tokens.UserClaims},
+		[]int{k.fd(k.pair, 0), k.fd(k.pair, 1), k.fd(k.pair, 2), k.fd(k.tokenKey, 0), k.fd(k.keySet, 0), k.fd(k.register, 0), k.fd(k.tokenKey, 1)}
 }
 
 func (k *Keys) entries() []entry { return []entry{k.pair, k.tokenKey, k.keySet, k.register, k.empty} }

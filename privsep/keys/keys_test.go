@@ -2,6 +2,7 @@ package keys
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -257,6 +258,48 @@ func TestRest(t *testing.T) {
 	}
 	if s.put(s.Tokens.Key, "new"); k.IsSettled(1e12) || !k.IsSettled(0) {
 		t.Error("the key of tokens was written a moment ago")
+	}
+}
+
+// TestSigningKey checks that the keeper gets the key of credentials with that of tokens,
+// or neither of them, and that a new one is noticed and, if it can't be used, replaced by
+// the old one.
+func TestSigningKey(t *testing.T) {
+	s := newSite(t)
+	s.Tokens.Signing = filepath.Join(filepath.Dir(s.Tokens.Key), "slurm.key")
+	given := func(k *Keys) string {
+		m, fds := k.KeeperMessage()
+		text := make([]byte, 100)
+		n, err := unix.Pread(fds[6], text, 0)
+		must(t, err)
+		if !m.Stamps || len(fds) != 7 {
+			t.Errorf("%d files, and gateway tokens are exchanged: %v", len(fds), !m.Stamps)
+		}
+		keeper, _ := texts(t, k)
+		return fmt.Sprint(m.Token, " ", keeper, " ", string(text[:n]))
+	}
+	const without, with = "false key|certificates|authorities||set ", "true key|certificates|authorities|token key|set slurm"
+	if got := given(s.open(new(Keys), true)); got != without {
+		t.Errorf("a key that is missing: %s", got)
+	}
+	s.put(s.Tokens.Signing, "slurm key")
+	first := s.open(new(Keys), true)
+	if got := given(first); got != with+" key" {
+		t.Errorf("a key: %s", got)
+	}
+	s.put(s.Tokens.Signing, "slurm new")
+	if Stamp(s.Secrets) == first.Stamp {
+		t.Error("a new key is not noticed")
+	}
+	if got := given(s.open(first, true)); got != with+" new" {
+		t.Errorf("a new key: %s", got)
+	}
+	must(t, os.Chmod(s.Tokens.Signing, 0o644))
+	if got := given(s.open(first, true)); got != with+" key" {
+		t.Errorf("a key that others can read: %s", got)
+	}
+	if err := CheckFiles(s.Options); err == nil || !strings.Contains(err.Error(), "slurm.key") {
+		t.Errorf("at a start with a key that others can read: %v", err)
 	}
 }
 

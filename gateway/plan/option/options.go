@@ -40,15 +40,17 @@ type Options struct {
 	Check                  bool // --check
 	CheckConfinement       bool // --check-confinement
 
-	Verbose       verbosity
-	debug         level    // of the variables; -v precedes it
-	debugFlags    []string // nil for those of the configuration
-	Names         string   // SCHEDRESTD_NAMES
-	JWT           string   // SCHED_JWT; it is printed only if it is "daemon"
-	SackSocket    string
-	JSON, YAML    *work.Layout // nil for those of the configuration
-	WithoutEffect []string     // variables and words that have none
-	auditSetting  string       // SCHEDRESTD_AUDIT_FAIL or SCHEDRESTD_AUDIT_SYNC as written
+	Verbose           verbosity
+	debug             level    // of the variables; -v precedes it
+	debugFlags        []string // nil for those of the configuration
+	Names             string   // SCHEDRESTD_NAMES
+	JWT               string   // SCHED_JWT; it is printed only if it is "daemon"
+	SackSocket        string
+	SackKey, SackJWKS string       // paths
+	TokenMode         string       // SCHEDRESTD_TOKEN_MODE; "" is bearer
+	JSON, YAML        *work.Layout // nil for those of the configuration
+	WithoutEffect     []string     // variables and words that have none
+	auditSetting      string       // SCHEDRESTD_AUDIT_FAIL or SCHEDRESTD_AUDIT_SYNC as written
 }
 
 // DefaultSocketMode returns the mode of UNIX sockets if --socket-mode is not

@@ -52,14 +52,23 @@ func path(to *string) func(name, v string) error {
 	}
 }
 
-// word stores whether the value is yes, which is one of the allowed values.
-func word(to *bool, yes string, allowed ...string) func(name, v string) error {
+// oneOf stores one of the allowed words.
+func oneOf(to *string, allowed ...string) func(name, v string) error {
 	return func(name, v string) error {
 		if !slices.Contains(allowed, v) {
 			return invalid(name, v, "").WithHint("allowed values: %s", strings.Join(allowed, ", "))
 		}
-		*to = v == yes
+		*to = v
 		return nil
+	}
+}
+
+// word stores whether the value is yes, which is one of the allowed values.
+func word(to *bool, yes string, allowed ...string) func(name, v string) error {
+	return func(name, v string) error {
+		err := oneOf(&v, allowed...)(name, v)
+		*to = v == yes
+		return err
 	}
 }
 

@@ -98,6 +98,19 @@ func (o *Options) variables() []variable {
 		// slurmctld and slurmdbd.
 		{"SCHED_SACK_SOCKET", path(&o.SackSocket)},
 
+		// The key set of auth/slurm, as for Slurm's daemons, if it is not
+		// .Pa slurm.jwks
+		// beside the configuration.
+		// Only
+		// .Ev SCHEDRESTD_TOKEN_MODE Ns = Ns Cm signed
+		// uses it.
+		{"SCHED_SACK_JWKS", path(&o.SackJWKS)},
+
+		// The key of auth/slurm, as for Slurm's daemons, if there is no key set and it is not
+		// .Pa slurm.key
+		// beside the configuration.
+		{"SCHED_SACK_KEY", path(&o.SackKey)},
+
 		// How JSON is written:
 		// .Cm compact
 		// .Pq the default
@@ -670,12 +683,16 @@ func (o *Options) variables() []variable {
 		// and works for users of this machine with a uid of
 		// .Ev SCHEDRESTD_MIN_UID
 		// or more.
+		// With
+		// .Cm signed
+		// the keeper itself signs this credential with the key of auth/slurm, for which no
+		// root is needed.
 		// The default is
 		// .Cm bearer .
 		// A reload does not change it.
 		// # The scopes of gateway tokens hold even if a worker is captured.
 		// #SCHEDRESTD_TOKEN_MODE=bound
-		{"SCHEDRESTD_TOKEN_MODE", word(&o.Run.Switches.Credentials, "bound", "bearer", "bound")},
+		{"SCHEDRESTD_TOKEN_MODE", oneOf(&o.TokenMode, "bearer", "bound", "signed")},
 
 		// The register of gateway tokens: a file that says which of them are revoked.
 		// With this variable the gateway accepts the tokens that

@@ -1,0 +1,132 @@
+package keeper
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"schedrestd/internal/hmackey"
+	"schedrestd/ipc/query"
+)
+
+// signingKey is the key of auth/slurm credentials (slurm.key, or the default key of
+// slurm.jwks). Anyone who has it can act as any user, so it never leaves the process.
+type signingKey struct {
+	secret []byte
+	header []byte // encoded
+}
+
+// A signedMessage is the content of a credential. The names are those of auth/slurm
+// (create_internal in Slurm's src/plugins/auth/slurm/internal.c, from 23.11 on).
+type signedMessage struct {
+	Issued  int64  `json:"iat"`
+	Expires int64  `json:"exp"`
+	Version uint16 `json:"ver"`
+	Only    uint32 `json:"ruid"` // only daemons that run as this uid accept it
+	Context string `json:"context"`
+	Cluster string `json:"cluster"`
+	UID     uint32 `json:"uid"`
+	GID     uint32 `json:"gid"`
+	Host    string `json:"host"`
+	Payload []byte `json:"payload"` // rpc/payload
+}
+
+// hostname is the short name of this machine, which the daemons show as the host from
+// which a job was submitted. The sandbox forbids to ask for it later.
+var hostname = func() string {
+	name, _ := os.Hostname()
+	name, _, _ = strings.Cut(name, ".")
+	return name
+}()
+
+const (
+	signedVersion = 40 << 8 // Slurm 23.11; no daemon checks it
+
+	// signedTime is how long a credential is valid, in seconds, as Slurm's own. A daemon
+	// does not remember the ones that it has seen, so the message could be sent again.
+	signedTime = 60
+
+	minJWK = 16 // bytes; Slurm's limit
+)
+
+// readSigningKey reads the key of credentials: raw bytes, or a key set as slurm.jwks. It
+// returns nil if the file is empty.
+func readSigningKey(f *os.File) (*signingKey, error) {
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, hmackey.MaxSize+1))
+	if err != nil {
+		return nil, errors.New("the key of credentials cannot be read")
+	}
+	if len(text) == 0 {
+		return nil, nil
+	}
+	k := &signingKey{secret: text}
+	header := map[string]string{"alg": "HS256", "typ": "JWT"}
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+		if header["kid"], k.secret, err = defaultKey(text, time.Now()); err != nil {
+			return nil, fmt.Errorf("the key of credentials: %w", err)
+		}
+	} else if err := hmackey.Check(text); err != nil {
+		return nil, fmt.Errorf("the key of credentials: %w", err)
+	}
+	h, err := json.Marshal(header)
+	k.header = base64.RawURLEncoding.AppendEncode(nil, h)
+	return k, err
+}
+
+// defaultKey returns the key with which Slurm signs if it has this key set: the one for
+// use as the default, or else the first.
+func defaultKey(text []byte, now time.Time) (id string, secret []byte, err error) {
+	type key struct {
+		ID   string      `json:"kid"`
+		Type string      `json:"kty"`
+		Alg  string      `json:"alg"`
+		K    string      `json:"k"`
+		Use  string      `json:"use"`
+		Exp  json.Number `json:"exp"`
+	}
+	var set struct {
+		Keys []key `json:"keys"`
+	}
+	if err := json.Unmarshal(text, &set); err != nil || len(set.Keys) == 0 {
+		return "", nil, errors.New("not a set of keys, as slurm.jwks")
+	}
+	chosen := set.Keys[0]
+	for _, k := range set.Keys {
+		if strings.EqualFold(k.Use, "default") {
+			chosen = k
+		}
+	}
+	// Slurm decodes both alphabets, with and without padding.
+	secret, err = base64.RawURLEncoding.DecodeString(strings.NewReplacer("+", "-", "/", "_", "=", "").Replace(chosen.K))
+	expires, _ := chosen.Exp.Int64()
+	switch {
+	case chosen.ID == "" || !strings.EqualFold(chosen.Type, "oct") || !strings.EqualFold(chosen.Alg, "HS256"):
+		return "", nil, errors.New("the default key of the set needs kid, kty=oct and alg=HS256")
+	case err != nil || len(secret) < minJWK:
+		return "", nil, fmt.Errorf("k of the default key of the set is not base64 of at least %d bytes", minJWK)
+	case expires != 0 && now.Unix() >= expires:
+		return "", nil, errors.New("the default key of the set has expired")
+	}
+	return chosen.ID, secret, nil
+}
+
+// sign returns a credential that confirms the ids of a user, for a message with this
+// payload, for daemons that run as the user of the cluster.
+func (k *signingKey) sign(user *query.Membership, r *register, payload []byte, now time.Time) []byte {
+	claims, _ := json.Marshal(signedMessage{ // never fails
+		Issued: now.Unix(), Expires: now.Unix() + signedTime, Version: signedVersion, Only: r.schedUID, Context: "sack",
+		Cluster: r.cluster, UID: user.UID, GID: user.GID, Host: hostname, Payload: payload,
+	})
+	text := base64.RawURLEncoding.AppendEncode(append(bytes.Clone(k.header), '.'), claims)
+	mac := hmac.New(sha256.New, k.secret)
+	mac.Write(text)
+	return base64.RawURLEncoding.AppendEncode(append(text, '.'), mac.Sum(nil))
+}
