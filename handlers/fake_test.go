@@ -41,6 +41,7 @@ type fake struct {
 	lastUpdate   model.Time
 	backfill     model.Time
 	submitErr    error
+	submitting   func() // called by each submission
 	killErr      error
 	remark       uint32 // ErrorCode of submissions
 	midwayErr    error  // error after the elements of a list
@@ -178,6 +179,9 @@ func (f *fake) Submit(_ context.Context, cred model.Credential, desc *model.JobD
 		return nil, f.submitErr
 	}
 	f.submitted = append(f.submitted, desc)
+	if f.submitting != nil {
+		f.submitting()
+	}
 	return &model.Submitted{StepID: model.StepID{JobID: 17, Step: model.Some[uint32](0xfffffffb)}, ErrorCode: f.remark}, nil
 }
 

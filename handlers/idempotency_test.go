@@ -42,6 +42,7 @@ func (m *keyMemory) Intend(ctx context.Context, c rest.Change) (report func(rest
 	case e == nil || e.state == keystate.NotDone:
 	case e.body != k.Body:
 		return nil, &rest.KeyError{State: keystate.Mismatch}
+	case k.Search && e.state == keystate.Unknown:
 	default:
 		return nil, &rest.KeyError{State: e.state, Answer: e.answer}
 	}
@@ -139,7 +140,7 @@ func TestIdempotencyKeyOfOthers(t *testing.T) {
 		}
 	}
 	if len(f.submitted) != 3 || m.claims[0].User != m.claims[1].User || m.claims[0].User == m.claims[2].User || m.claims[0].Key == m.claims[2].Key {
-		t.Errorf("%d jobs, %x", len(f.submitted), m.claims)
+		t.Errorf("%d jobs, %+v", len(f.submitted), m.claims)
 	}
 }
 

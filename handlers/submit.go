@@ -45,14 +45,31 @@ func (h *handler) postJobSubmit(c *rest.Call, p *api.SubmitParams) error {
 			return err
 		}
 	}
-	submitted, err := rest.SubmitOnce(c, func() (*model.Submitted, error) {
+	submit := func() (*model.Submitted, error) {
 		if len(descs) > 1 {
 			return h.Controller.SubmitSeveral(c.Context(), c.Credential(), descs)
 		}
 		return h.Controller.Submit(c.Context(), c.Credential(), &descs[0])
-	}, submitResult)
+	}
+	found := false
+	if key := c.SearchedKey(); key != nil {
+		if err := c.CheckScope(scope.ComputeRead); err != nil {
+			return err
+		}
+		submit = h.submitUnlessFound(c, descs, key, &found, submit)
+	}
+	submitted, err := rest.SubmitOnce(c, submit, func(s *model.Submitted) rest.Result {
+		result := submitResult(s)
+		if found {
+			result.Code = "replayed"
+		}
+		return result
+	})
 	if err != nil {
 		return annotateComponents(c, err, descs, at)
+	}
+	if found {
+		c.Replayed()
 	}
 	h.warnOfSubmission(c, submitted, at)
 	answer := api.SubmitAnswer{Submitted: *submitted}

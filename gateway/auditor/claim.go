@@ -46,7 +46,7 @@ func (a *client) claimOrLookup(k *query.Key) (number uint64, state keystate.Stat
 		state, answer, err = a.ledger.store.Lookup(key, k.Body)
 		return 0, state, answer, err
 	}
-	return a.ledger.store.Claim(key, share, k.Body, a.claimCount)
+	return a.ledger.store.Claim(key, share, k.Body, a.claimCount, k.Search)
 }
 
 // keyAndShare returns the key under which a claim is stored, and the hash of

@@ -101,6 +101,7 @@ func TestPrecedence(t *testing.T) {
 		"SCHEDRESTD_AUDIT_LOG":             {value: "/a", want: "/a", otherValue: "stderr", got: config(func(c *query.WholePlan) any { return c.Audit.Path })},
 		"SCHEDRESTD_AUDIT_FAIL":            {value: "open", want: true, otherValue: "closed", got: config(func(c *query.WholePlan) any { return c.Audit.FailOpen })},
 		"SCHEDRESTD_AUDIT_SYNC":            {value: "yes", want: true, otherValue: "no", got: config(func(c *query.WholePlan) any { return c.Audit.Sync })},
+		"SCHEDRESTD_IDEMPOTENCY_SEARCH":    {value: "on", want: true, otherValue: "off", got: setup(func(s work.Setup) any { return s.SearchKeys })},
 		"SCHEDRESTD_IDEMPOTENCY_FILE":      {value: "/a", want: "/a", otherValue: "/b", got: config(func(c *query.WholePlan) any { return c.Audit.Claims })},
 		"SCHEDRESTD_CORS_ORIGINS":          {value: "https://a", want: []string{"https://a"}, otherValue: "https://b", got: setup(func(s work.Setup) any { return s.Origins })},
 		"SCHEDRESTD_CLUSTERS":              {value: "a=https://a", want: []string{"a=https://a"}, otherValue: "b=https://b", got: setup(func(s work.Setup) any { return s.Clusters })},

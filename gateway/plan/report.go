@@ -63,7 +63,11 @@ func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *con
 	row("output", "%s", describeOutput(plan))
 	row("log", "%s", logTo)
 	row("audit log", "%s", cmp.Or(plan.Audit.Path, "off"))
-	row("idempotency", "%s", cmp.Or(plan.Audit.Claims, "off"))
+	keys := cmp.Or(plan.Audit.Claims, "off")
+	if plan.Setup.SearchKeys {
+		keys += ", and jobs of earlier requests are looked for in the cluster"
+	}
+	row("idempotency", "%s", keys)
 	page.print(out)
 }
 

@@ -43,6 +43,8 @@ type KeyClaim struct {
 	Key  [32]byte // hash of the user and the key
 	User [32]byte
 	Body [32]byte // hash of the whole request
+
+	Search bool // the caller finds out whether the change of an earlier request was made, so the key is free if that is not known
 }
 
 // KeyError is the error of a change that must not be made because of its

@@ -79,7 +79,7 @@ func (a *answer) repeatAnswer(e *KeyError) (*model.Submitted, error) {
 	switch e.State {
 	case keystate.Answered:
 		if submitted := decodeAnswer(e.Answer); submitted != nil {
-			a.w.Header().Set(api.HeaderReplayed, "true")
+			a.Replayed()
 			return submitted, nil
 		}
 	case keystate.Running:
@@ -103,6 +103,18 @@ func (a *answer) repeatAnswer(e *KeyError) (*model.Submitted, error) {
 	return nil, unknown
 }
 
+// SearchedKey returns the request's Idempotency-Key if the job of an earlier request with
+// it must be looked for in the cluster, and otherwise nil.
+func (q *request) SearchedKey() *KeyClaim {
+	if !q.server.SearchKeys {
+		return nil
+	}
+	return q.keyClaim()
+}
+
+// Replayed tells the client that the answer is about the job of an earlier request.
+func (a *answer) Replayed() { a.w.Header().Set(api.HeaderReplayed, "true") }
+
 // keyClaim returns the request's Idempotency-Key for the auditor, or nil if it
 // has none.
 func (q *request) keyClaim() *KeyClaim {
@@ -113,7 +125,7 @@ func (q *request) keyClaim() *KeyClaim {
 	if !q.client.Local {
 		user = fmt.Sprintf("user %q as %q", q.client.Claims.User, q.client.ActAs)
 	}
-	return &KeyClaim{Key: sha256.Sum256(fmt.Appendf(nil, "%s %s", user, q.key)), User: sha256.Sum256([]byte(user)), Body: q.requestHash}
+	return &KeyClaim{Key: sha256.Sum256(fmt.Appendf(nil, "%s %s", user, q.key)), User: sha256.Sum256([]byte(user)), Body: q.requestHash, Search: q.server.SearchKeys}
 }
 
 // storedAnswer is the form in which answers are stored. It must stay readable

@@ -18,6 +18,7 @@ type REST struct {
 	Strict        bool          // a body with an unknown field is refused, even with +fast
 	Origins       []string      // origins whose web pages may read the answers; nil for none
 	Scopes        []string      // what clients of a listener may do, such as "compute.read=127.0.0.1:6822"; a listener that is not in the list permits everything
+	SearchKeys    bool          // the job of an earlier request with the same Idempotency-Key is looked for in the cluster
 	MaxAge        time.Duration // age of lists that is accepted if a request does not say; 0 for none
 	MaxWait       time.Duration // maximum time for which a request waits for a change; 0 if none waits
 	WatchInterval time.Duration // minimum time between two requests to the controller for all that wait; 0 for a second

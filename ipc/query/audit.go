@@ -48,10 +48,11 @@ type Key struct {
 	User   [32]byte // hash of the user; keys are counted against this user's share of the file
 	Body   [32]byte // hash of the whole request
 	Lookup bool     // only an earlier answer may be repeated: the change must not be made
+	Search bool     // the worker finds out whether an earlier change with the key was made, so the key is free if the auditor does not know it
 }
 
 // keySize is the size of an encoded Key.
-const keySize = 97
+const keySize = 98
 
 func (i *Intent) Walk(w *ipc.Walker) {
 	w.Fields(&i.ID, &i.Connection)
@@ -69,7 +70,7 @@ func (i *Intent) Walk(w *ipc.Walker) {
 		w.Bytes(k.Value[:])
 		w.Bytes(k.User[:])
 		w.Bytes(k.Body[:])
-		w.Fields(&k.Lookup)
+		w.Fields(&k.Lookup, &k.Search)
 	})
 }
 

@@ -43,6 +43,8 @@ type claim struct {
 	claimedAt        time.Time // when the key was last claimed
 	process          [8]byte   // id of the process that wrote the claim
 	key, share, body [32]byte
+
+	before keystate.State // of a renewed claim: what its key returns to if the claim can't be written; it is not in the file
 }
 
 func (c *claim) encode() []byte {

@@ -125,7 +125,7 @@ func (s *Store) undo() {
 	}
 	for _, c := range s.renewed {
 		delete(s.open, c.number)
-		_, _ = s.file.WriteAt(encodeEnd(c.number, keystate.NotDone, nil), slotOffset(c.number)+endOffset)
+		_, _ = s.file.WriteAt(encodeEnd(c.number, c.before, nil), slotOffset(c.number)+endOffset)
 	}
 	if len(s.unsynced) > 0 {
 		s.live, s.next = s.live[:len(s.live)-len(s.unsynced)], s.unsynced[0].number
@@ -151,14 +151,15 @@ func (s *Store) Lookup(key, body [32]byte) (keystate.State, []byte, error) {
 
 // Claim claims a key for a request. The share argument is the hash of the user
 // whose limit the claim counts against, and body is the hash of the request.
-// workerClaims is the number of claims that the worker has made so far.
-func (s *Store) Claim(key, share, body [32]byte, workerClaims int) (uint64, keystate.State, []byte, error) {
+// workerClaims is the number of claims that the worker has made so far. With search, a key
+// of unknown outcome is free, because the worker finds it out.
+func (s *Store) Claim(key, share, body [32]byte, workerClaims int, search bool) (uint64, keystate.State, []byte, error) {
 	state, answer, err := s.Lookup(key, body)
-	if err != nil || state != keystate.NotDone {
+	if err != nil || state != keystate.NotDone && !(search && state == keystate.Unknown) {
 		return 0, state, answer, err
 	}
 	if c := s.byKey[key]; c != nil && s.now().Sub(c.placedAt) < renewal {
-		return s.renew(c, body)
+		return s.renew(c, body, state)
 	}
 	free := Slots
 	if len(s.live) > 0 {
@@ -179,13 +180,13 @@ func (s *Store) Claim(key, share, body [32]byte, workerClaims int) (uint64, keys
 	return c.number, keystate.Fresh, nil, nil
 }
 
-// renew claims the key of c for another request. The earlier request was not
-// carried out, so the new claim overwrites the old one.
-func (s *Store) renew(c *claim, body [32]byte) (uint64, keystate.State, []byte, error) {
+// renew claims the key of c for another request. The earlier request was not carried
+// out, or its outcome is unknown, so the new claim overwrites the old one.
+func (s *Store) renew(c *claim, body [32]byte, before keystate.State) (uint64, keystate.State, []byte, error) {
 	next := *c
-	next.claimedAt, next.process, next.body = s.now(), s.process, body
+	next.claimedAt, next.process, next.body, next.before = s.now(), s.process, body, before
 	if err := s.write(&next); err != nil {
-		_, _ = s.file.WriteAt(encodeEnd(c.number, keystate.NotDone, nil), slotOffset(c.number)+endOffset)
+		_, _ = s.file.WriteAt(encodeEnd(c.number, before, nil), slotOffset(c.number)+endOffset)
 		return 0, keystate.Full, nil, err
 	}
 	*c = next

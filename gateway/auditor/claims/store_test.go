@@ -83,7 +83,7 @@ func hash(text string) [32]byte { return sha256.Sum256([]byte(text)) }
 func claimKey(t *testing.T, s *Store, key, user, body string) (uint64, keystate.State, string) {
 	t.Helper()
 	must(t, s.Begin())
-	number, state, answer, err := s.Claim(hash(user+key), hash(user), hash(body), 0)
+	number, state, answer, err := s.Claim(hash(user+key), hash(user), hash(body), 0, false)
 	must(t, err)
 	must(t, s.Commit())
 	return number, state, string(answer)
@@ -131,6 +131,45 @@ func TestClaim(t *testing.T) {
 	settle(t, other, a, keystate.Answered, "settled by another process")
 	wantClaim(t, other, "k", "bob", "corrected", keystate.Unknown, "")
 	wantClaim(t, other, "k", "alice", "body", keystate.Answered, "job 17")
+}
+
+// TestSearched checks that a key of unknown outcome is free for a worker that finds the
+// outcome out, and for no other, and that no other state is.
+func TestSearched(t *testing.T) {
+	f, c := &memory{space: -1}, &clock{now: startTime}
+	s := store(f, c, 1)
+	search := func(s *Store, body string) (uint64, keystate.State) {
+		t.Helper()
+		must(t, s.Begin())
+		number, state, _, err := s.Claim(hash("alicek"), hash("alice"), hash(body), 0, true)
+		must(t, err)
+		must(t, s.Commit())
+		return number, state
+	}
+	want := func(s *Store, body string, want keystate.State) uint64 {
+		t.Helper()
+		number, state := search(s, body)
+		if state != want {
+			t.Fatalf("%s: state %d, want %d", body, state, want)
+		}
+		return number
+	}
+	settle(t, s, want(s, "body", keystate.Fresh), keystate.Unknown, "")
+	wantClaim(t, s, "k", "alice", "body", keystate.Unknown, "")
+	want(s, "another", keystate.Mismatch)
+	f.space = 0
+	must(t, s.Begin())
+	if _, state, _, err := s.Claim(hash("alicek"), hash("alice"), hash("body"), 0, true); err == nil || state != keystate.Full {
+		t.Fatalf("a full disk: state %d, %v", state, err)
+	}
+	_ = s.Commit()
+	f.space = -1
+	wantClaim(t, store(f, c, 2), "k", "alice", "body", keystate.Unknown, "")
+	number := want(s, "body", keystate.Fresh)
+	want(s, "body", keystate.Running)
+	want(store(f, c, 3), "body", keystate.Running) // of a process that may still live
+	settle(t, s, number, keystate.Answered, "17")
+	want(s, "body", keystate.Answered)
 }
 
 // TestExpires checks that a key is kept for its lifetime and no longer.
@@ -234,7 +273,7 @@ func TestRenewedNotSynced(t *testing.T) {
 	s := store(f, c, 1)
 	settle(t, s, wantClaim(t, s, "k", "alice", "1", keystate.Fresh, ""), keystate.NotDone, "")
 	must(t, s.Begin())
-	_, state, _, err := s.Claim(hash("alicek"), hash("alice"), hash("2"), 0)
+	_, state, _, err := s.Claim(hash("alicek"), hash("alice"), hash("2"), 0, false)
 	if must(t, err); state != keystate.Fresh {
 		t.Fatal(state)
 	}
@@ -336,7 +375,7 @@ func TestDiskFull(t *testing.T) {
 		number := wantClaim(t, s, "first", "alice", "body", keystate.Fresh, "")
 		f.space = space
 		must(t, s.Begin())
-		if _, state, _, err := s.Claim(hash("alicesecond"), hash("alice"), hash("body"), 0); space < slotSize-endOffset+claimSize && (!errors.Is(err, unix.ENOSPC) || state != keystate.Full) {
+		if _, state, _, err := s.Claim(hash("alicesecond"), hash("alice"), hash("body"), 0, false); space < slotSize-endOffset+claimSize && (!errors.Is(err, unix.ENOSPC) || state != keystate.Full) {
 			t.Fatalf("bytes left %d: state %d, %v", space, state, err)
 		}
 		must(t, s.Commit())
@@ -359,7 +398,7 @@ func TestNotSynced(t *testing.T) {
 	wantClaim(t, s, "first", "alice", "body", keystate.Fresh, "")
 	must(t, s.Begin())
 	for _, key := range []string{"2", "3"} {
-		_, state, _, err := s.Claim(hash("alice"+key), hash("alice"), hash("body"), 0)
+		_, state, _, err := s.Claim(hash("alice"+key), hash("alice"), hash("body"), 0, false)
 		if must(t, err); state != keystate.Fresh {
 			t.Fatal(state)
 		}
@@ -391,7 +430,7 @@ func TestBounds(t *testing.T) {
 		must(t, s.Begin())
 		defer func() { must(t, s.Commit()) }()
 		for ; ; n++ {
-			_, state, _, err := s.Claim(hash(fmt.Sprint(user, n)), hash(user), [32]byte{}, workerClaims(n))
+			_, state, _, err := s.Claim(hash(fmt.Sprint(user, n)), hash(user), [32]byte{}, workerClaims(n), false)
 			must(t, err)
 			if state == keystate.Full {
 				return n
@@ -446,7 +485,7 @@ func TestLapped(t *testing.T) {
 		c.now = c.now.Add(Lifetime + renewal)
 		must(t, s.Begin())
 		for i := range Slots / 4 {
-			_, state, _, err := s.Claim(hash(fmt.Sprint(lap, i)), hash(fmt.Sprint(i)), [32]byte{}, 0)
+			_, state, _, err := s.Claim(hash(fmt.Sprint(lap, i)), hash(fmt.Sprint(i)), [32]byte{}, 0, false)
 			if must(t, err); state != keystate.Fresh {
 				t.Fatal(lap, i, state)
 			}
@@ -455,7 +494,7 @@ func TestLapped(t *testing.T) {
 	}
 	wantClaim(t, sleeper, "", "nobody", "", keystate.Fresh, "")
 	must(t, sleeper.Begin())
-	_, state, _, err := sleeper.Claim(hash("4 3"), hash("3"), [32]byte{}, 0)
+	_, state, _, err := sleeper.Claim(hash("4 3"), hash("3"), [32]byte{}, 0, false)
 	if must(t, err); state != keystate.Running {
 		t.Errorf("state %d", state)
 	}
@@ -490,7 +529,7 @@ func FuzzClaims(f *testing.F) {
 	m, c := &memory{space: -1}, &clock{now: startTime}
 	s := store(m, c, 1)
 	must(f, s.Begin())
-	n, _, _, err := s.Claim(hash("alicek"), hash("alice"), hash("body"), 0)
+	n, _, _, err := s.Claim(hash("alicek"), hash("alice"), hash("body"), 0, false)
 	must(f, err)
 	must(f, s.Commit())
 	f.Add(bytes.Clone(m.text))
@@ -503,7 +542,7 @@ func FuzzClaims(f *testing.F) {
 		if s.Begin() != nil {
 			return
 		}
-		_, state, _, err := s.Claim(hash("a"), hash("b"), hash("c"), 0)
+		_, state, _, err := s.Claim(hash("a"), hash("b"), hash("c"), 0, false)
 		if must(t, err); state != keystate.Fresh && state != keystate.Full {
 			t.Errorf("state %d", state)
 		}

@@ -58,6 +58,9 @@ func (o *Options) CheckAudit() error {
 	case o.Run.Audit.Path == ipc.AuditStderr && o.Run.Audit.Sync:
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_AUDIT_SYNC=yes with SCHEDRESTD_AUDIT_LOG=stderr: stderr cannot be synced").
 			WithHint("use SCHEDRESTD_AUDIT_SYNC=no, or the path of a file")
+	case o.Setup.SearchKeys && o.Run.Audit.Claims == "":
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_IDEMPOTENCY_SEARCH=on without SCHEDRESTD_IDEMPOTENCY_FILE: no Idempotency-Key would be accepted").
+			WithHint("use SCHEDRESTD_IDEMPOTENCY_FILE=%s", inLogs("idempotency"))
 	case o.Run.Audit.Claims != "" && filepath.Clean(o.Run.Audit.Claims) == filepath.Clean(o.Run.Audit.Path):
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_IDEMPOTENCY_FILE=%s: this is the path of the audit log", o.Run.Audit.Claims).
 			WithHint("use SCHEDRESTD_IDEMPOTENCY_FILE=%s", inLogs("idempotency"))

@@ -383,6 +383,18 @@ func (o *Options) variables() []variable {
 		// #SCHEDRESTD_IDEMPOTENCY_FILE=/var/log/schedrestd/idempotency
 		{"SCHEDRESTD_IDEMPOTENCY_FILE", o.setClaims},
 
+		// With
+		// .Cm on
+		// the gateway looks for the job of an earlier request with the same
+		// .Li Idempotency-Key
+		// in the cluster before it submits one, and again afterwards, so that the gateways of
+		// a cluster need not share the file; see IDEMPOTENCY.md.
+		// The default is
+		// .Cm off .
+		// # With several gateways: look in the cluster for the job of an earlier request with the same key.
+		// #SCHEDRESTD_IDEMPOTENCY_SEARCH=on
+		{"SCHEDRESTD_IDEMPOTENCY_SEARCH", word(&s.SearchKeys, "on", "on", "off")},
+
 		// The listeners, separated by commas, if there is no
 		// .Ar listen
 		// argument.

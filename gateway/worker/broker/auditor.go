@@ -209,7 +209,7 @@ func intent(number, connection uint64, change rest.Change, lookup bool) *query.I
 		m.UID = change.UID
 	}
 	if k := change.Key; k != nil {
-		m.Key = []query.Key{{Value: k.Key, User: k.User, Body: k.Body, Lookup: lookup}}
+		m.Key = []query.Key{{Value: k.Key, User: k.User, Body: k.Body, Lookup: lookup, Search: k.Search}}
 	}
 	return m.Truncate()
 }

@@ -161,7 +161,7 @@ func TestLatePermission(t *testing.T) {
 // the audit log. A user whose share is used up gets earlier answers, but can
 // make no change.
 func TestKeyed(t *testing.T) {
-	key := &rest.KeyClaim{Key: [32]byte{1}, User: [32]byte{2}, Body: [32]byte{3}}
+	key := &rest.KeyClaim{Key: [32]byte{1}, User: [32]byte{2}, Body: [32]byte{3}, Search: true}
 	answer := []byte("17")
 	for _, tt := range []struct {
 		name     string
@@ -198,7 +198,7 @@ func TestKeyed(t *testing.T) {
 				}
 			}()
 			report, err := c.Intend(t.Context(), change)
-			if m := (<-received).(*query.Intent); len(m.Key) != 1 || m.Key[0] != (query.Key{Value: key.Key, User: key.User, Body: key.Body, Lookup: tt.limited}) {
+			if m := (<-received).(*query.Intent); len(m.Key) != 1 || m.Key[0] != (query.Key{Value: key.Key, User: key.User, Body: key.Body, Lookup: tt.limited, Search: key.Search}) {
 				t.Errorf("sent %+v", m)
 			}
 			keyErr, isKeyErr := errors.AsType[*rest.KeyError](err)
