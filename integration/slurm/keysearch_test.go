@@ -103,6 +103,10 @@ func TestKeySearch(t *testing.T) {
 			i := kills % 2
 			m.run(t, "root", "kill", "-KILL", gateways[i].pid)
 			<-gateways[i].ended
+			eventually(t, "its last process ends", func() bool {
+				_, err := m.try("root", "flock", "-n", fmt.Sprint("/run/gateway", i, ".sock.lock"), "true")
+				return err == nil
+			})
 			begin(i)
 			kills++
 		}
