@@ -54,6 +54,11 @@ func denyFiles(o Options) (Layers, error) {
 	if err != nil || version == 0 {
 		return Layers{}, err
 	}
+	return denyAs(o, version)
+}
+
+// denyAs does what denyFiles does on a kernel with this version of Landlock.
+func denyAs(o Options, version int) (Layers, error) {
 	attr, denies := landlockRuleset(o, version)
 	set, err := makeRuleset(attr, version)
 	if err != nil {
@@ -155,8 +160,8 @@ func attrSize(version int) uintptr {
 // landlockRuleset returns a ruleset that denies everything that the given
 // version of Landlock can deny, with two exceptions:
 //   - With Options.Unix it denies only the rights in landlockRights.
-//   - It denies signals to other processes only if allowsThreadSignals returns
-//     true. On a kernel that lacks a fix, Landlock 6 and 7 would also deny the
+//   - It denies signals to other processes only if hasScope and
+//     allowsThreadSignals return true. On a kernel that lacks a fix, Landlock 6 and 7 would also deny the
 //     signals with which Go's runtime preempts its own threads.
 func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, denies uint8) {
 	for _, r := range landlockRights {
@@ -168,7 +173,7 @@ func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, den
 		attr.Scoped |= r.scope
 		denies |= r.denies
 	}
-	if version >= sinceScope && allowsThreadSignals(version) {
+	if version >= sinceScope && allowsThreadSignals(version) && hasScope(unix.LANDLOCK_SCOPE_SIGNAL) {
 		attr.Scoped |= unix.LANDLOCK_SCOPE_SIGNAL
 		denies |= DeniesSignals
 	}
@@ -191,6 +196,17 @@ func allowsThreadSignals(version int) bool {
 	}
 	fixed, _, e := unix.RawSyscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_ERRATA)
 	return e == 0 && fixed&sameThreads != 0
+}
+
+// hasScope reports whether this kernel has a scope. Kernels of RHEL 9 report
+// version 6, but some of them (from 5.14.0-603 on) lack LANDLOCK_SCOPE_SIGNAL.
+func hasScope(scope uint64) bool {
+	set, err := makeRuleset(unix.LandlockRulesetAttr{Scoped: scope}, sinceScope)
+	if err != nil {
+		return false
+	}
+	_ = unix.Close(set)
+	return true
 }
 
 // laterRights returns the rights that this kernel has, but that are not in

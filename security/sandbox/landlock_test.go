@@ -40,6 +40,22 @@ func TestDenyFiles(t *testing.T) {
 	})
 }
 
+// TestOlderVersions checks that the kernel accepts and enforces the rulesets for
+// all versions of Landlock up to its own. So it does what the kernels of other
+// systems would do, as far as a newer kernel can show.
+func TestOlderVersions(t *testing.T) {
+	if version, _ := landlockVersion(); version == 0 {
+		t.Skip("this kernel has no Landlock")
+	}
+	for _, o := range []Options{{}, {Unix: true}} {
+		out, status := child(t, "older", o, nil)
+		checkSurvived(t, out, status)
+		if out != "<nil>\nend\n" {
+			t.Errorf("%+v: got %q", o, out)
+		}
+	}
+}
+
 // tryDenied tries the operations that Landlock denies. It also tries file
 // operations on threads that were started before Landlock denied them.
 func tryDenied(onEarlyThreads func(func() error) error) error {
@@ -155,4 +171,14 @@ func redirect(fd int, target *unix.RawSockaddrInet4) error {
 		return e
 	}
 	return nil
+}
+
+// TestHasScope checks that a scope that the kernel does not have is not used.
+func TestHasScope(t *testing.T) {
+	if version, _ := landlockVersion(); version < sinceScope {
+		t.Skip("this kernel's Landlock knows no scopes")
+	}
+	if !hasScope(unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET) || hasScope(unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET|1<<62) {
+		t.Error("wrong scopes")
+	}
 }

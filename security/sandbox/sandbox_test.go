@@ -56,6 +56,13 @@ func TestMain(m *testing.M) {
 		noNewPrivs()
 		on, err := denyFiles(o)
 		report(err, fmt.Errorf("on: %s", on), tryDenied(onEarlyThreads))
+	case "older":
+		noNewPrivs()
+		version, err := landlockVersion()
+		for v := 1; v <= version && err == nil; v++ {
+			_, err = denyAs(o, v)
+		}
+		report(err)
 	case "divided":
 		report(filterOneThread())
 	case "foreign":
