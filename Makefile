@@ -33,6 +33,12 @@ export CGO_ENABLED = 0
 # package only once.
 export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 BUILD = $(GO) build -buildvcs=false -ldflags '$(LDFLAGS) -X schedrestd/internal/release.commit=$(COMMIT) -X schedrestd/internal/release.date=$(DATE)'
+# FIPS=1 builds programs that run in FIPS 140-3 mode, with the certified release of Go's cryptographic module. FIPS=v1.26.0
+# or the like selects another release.
+FIPS =
+ifneq ($(FIPS),)
+export GOFIPS140 := $(if $(filter 1,$(FIPS)),certified,$(FIPS))
+endif
 
 # Packages whose tests compare golden files or generated pages.
 GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.go' . 2>/dev/null)))
@@ -56,7 +62,7 @@ need-go:
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: need-go ## build static binaries into bin/
+build: need-go ## build static binaries into bin/; FIPS=1 for FIPS 140-3 mode (docs/FIPS.md)
 	$(BUILD) -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
 	@chmod 0711 $(addprefix bin/,$(filter schedrestd-%,$(UNREADABLE))) # otherwise the parent copies them to memory: privsep/spawn/program.go
 

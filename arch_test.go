@@ -36,7 +36,7 @@ const module = "schedrestd/"
 // its own folder. A folder stands for all packages in it, except packages that
 // have an entry of their own.
 var floors = [][]string{
-	{"docs", "internal/asset", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/keystate", "internal/loglevel", "internal/origin", "internal/printable", "internal/programtest", "internal/release", "internal/setting", "internal/sockaddr", "internal/typo", "metric", "model"},
+	{"docs", "internal/asset", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/fips", "internal/keystate", "internal/loglevel", "internal/origin", "internal/printable", "internal/programtest", "internal/release", "internal/setting", "internal/sockaddr", "internal/typo", "metric", "model"},
 	{"api/schema", "api/scope", "become", "gateway/endpoint", "gateway/worker/count", "gateway/worker/logger", "gateway/worker/stdio", "internal/completion", "internal/feature", "internal/guard", "internal/hmackey", "internal/http1", "internal/notify", "internal/penalty", "internal/rate", "internal/semaphore", "internal/sockdiag", "internal/socket", "internal/thread", "internal/zone", "ipc", "metric/cluster", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/payload", "rpc/sack", "rpc/tlsconn", "rpc/wire", "security", "web"},
 	{"auth/gatewaytoken", "auth/jose", "gateway/confinement", "internal/limit", "security/self"},
 	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "gateway/worker/http1server", "gateway/worker/http2server", "metric/table", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message", "rpc/serveruid"},
@@ -89,7 +89,7 @@ var allowedImports = map[string][]string{
 	"gateway/fetcher":              {"conf", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/printable", "model", "rpc/confserver", "rpc/serveruid"},                                                    // linked into schedrestd-config, which needs no client
 	"gateway/fetcher/confined":     {"conf", "gateway/fetcher", "rpc/confserver", "rpc/confserver/request", "rpc/tlsconn", "security", "security/self"},                                                                                          // parses answers of a controller
 	"gateway/keeper":               {"api/scope", "auth/gatewaytoken", "auth/jose", "become", "gateway/service", "internal/hmackey", "internal/limit", "internal/rate", "internal/semaphore", "ipc", "rpc/payload", "security", "security/self"}, // holds keys
-	"gateway/plan":                 {"api/scope", "become", "become/subuid", "conf", "gateway/endpoint", "gateway/fetcher", "internal/completion", "internal/errs", "internal/excerpt", "internal/feature", "internal/guard", "internal/loglevel", "internal/release", "internal/typo", "internal/zone", "ipc", "rpc/confserver", "rpc/munge", "rpc/tlsconn", "security/self"},
+	"gateway/plan":                 {"api/scope", "become", "become/subuid", "conf", "gateway/endpoint", "gateway/fetcher", "internal/completion", "internal/errs", "internal/excerpt", "internal/feature", "internal/fips", "internal/guard", "internal/loglevel", "internal/release", "internal/typo", "internal/zone", "ipc", "rpc/confserver", "rpc/munge", "rpc/tlsconn", "security/self"},
 	"gateway/proof":                {"gateway/confinement", "internal/errs", "internal/limit", "ipc", "security", "security/self"}, // runs with the rights of a worker
 	"gateway/output":               {"gateway/service", "ipc", "security", "security/self"},
 	"gateway/credential":           {"become", "gateway/service", "internal/errs", "internal/fdpass", "ipc", "rpc/munge", "rpc/sack", "security", "security/self"},
@@ -112,6 +112,7 @@ var allowedImports = map[string][]string{
 	"internal/exitstatus":          {}, // linked into a program that runs as root
 	"internal/fdpass":              {}, // linked into a program that runs as root
 	"internal/feature":             {"internal/errs"},
+	"internal/fips":                {},
 	"internal/guard":               {"internal/errs"},
 	"internal/hmackey":             {},
 	"internal/http1":               {}, // can be reviewed without other packages

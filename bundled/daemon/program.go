@@ -14,6 +14,7 @@ import (
 
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/fips"
 	"schedrestd/internal/notify"
 	"schedrestd/internal/release"
 	"schedrestd/internal/zone"
@@ -67,7 +68,7 @@ func (p Program) command() *cobra.Command {
 		Use:           p.Name,
 		Short:         p.Short,
 		Args:          cobra.NoArgs,
-		Version:       release.Build(),
+		Version:       fips.Version(release.Build()),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {

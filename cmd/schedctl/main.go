@@ -37,6 +37,7 @@ import (
 	"schedrestd/conf"
 	"schedrestd/internal/completion"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/fips"
 	"schedrestd/internal/release"
 	"schedrestd/internal/zone"
 )
@@ -96,7 +97,7 @@ SCHED_CONF. With a token in SCHED_JWT it acts as the token's user. Without one i
 user who runs it, which needs a UNIX socket of the gateway or of the daemons.
 
 token always sends its request to the controller of a configuration.`,
-		Version:       release.Build(),
+		Version:       fips.Version(release.Build()),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

@@ -29,6 +29,7 @@ import (
 	"schedrestd/gateway/plan/option"
 	"schedrestd/internal/completion"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/fips"
 	"schedrestd/internal/release"
 	"schedrestd/ipc"
 	"schedrestd/security/self"
@@ -40,7 +41,7 @@ func Main() int {
 	channel, err := ipc.Open(ipc.ConfigFD, ipc.Config, ipc.Parent)
 	if err != nil {
 		if release.VersionRequested(os.Args) {
-			fmt.Println("schedrestd-config " + release.Build())
+			fmt.Println("schedrestd-config " + fips.Version(release.Build()))
 			return 0
 		}
 		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")
@@ -93,7 +94,7 @@ func newCommand(h host, start ipc.ConfigSetup, errOut io.Writer) *cobra.Command 
 	o := options{host: h, start: start}
 	cmd := &cobra.Command{
 		Use:           "schedrestd",
-		Version:       release.Build(),
+		Version:       fips.Version(release.Build()),
 		Args:          cobra.ArbitraryArgs, // LISTEN arguments
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -19,6 +19,7 @@ import (
 	"schedrestd/gateway/plan/option"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/feature"
+	"schedrestd/internal/fips"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
@@ -55,6 +56,7 @@ func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *con
 		row("host names", "%s", strings.Join(append([]string{"localhost"}, s.Hosts...), ", "))
 	}
 	row("TLS", "%s", describeTLS(plan.Secrets.TLS))
+	row("cryptography", "%s", describeModule(fips.Module()))
 	row("metrics", "%s", cmp.Or(o.Metrics, "off"))
 	row("runs as", "%s", o.describeService(plan))
 	row("limits", "connections=%d workers=%d threads=%d body=%d", plan.Numbers.Connections, plan.Numbers.Workers, plan.Numbers.Threads, s.Limits.Body)
@@ -303,6 +305,14 @@ func describeOutput(plan *query.WholePlan) string {
 		return "read by each user with a token that jwt_key= or jwks= verifies, of their own jobs"
 	}
 	return "read by the user of the gateway, of their own jobs"
+}
+
+// describeModule returns the implementation of cryptography.
+func describeModule(fipsModule string) string {
+	if fipsModule == "" {
+		return "Go's, not in FIPS 140-3 mode"
+	}
+	return "FIPS 140-3 mode, Go Cryptographic Module " + fipsModule
 }
 
 // describeTLS returns the files of TLS.

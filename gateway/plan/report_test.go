@@ -181,3 +181,13 @@ func TestDescribeTLS(t *testing.T) {
 		}
 	}
 }
+
+// TestDescribeModule checks what --check says about cryptography.
+func TestDescribeModule(t *testing.T) {
+	if got, want := describeModule(""), "Go's, not in FIPS 140-3 mode"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := describeModule("v1.0.0"), "FIPS 140-3 mode, Go Cryptographic Module v1.0.0"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

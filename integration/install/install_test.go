@@ -147,7 +147,7 @@ func TestVersion(t *testing.T) {
 		}
 		name = filepath.Base(name)
 		out, err := exec.Command(filepath.Join(harness.Bin, name), "-V").CombinedOutput()
-		m := regexp.MustCompile(`^` + name + ` \d+\.\d+\.\d+(?: \(commit ([0-9a-f]+)(-dirty)?, \d{4}-\d\d-\d\d\))?\n$`).FindSubmatch(out)
+		m := regexp.MustCompile(`^` + name + ` \d+\.\d+\.\d+(?: \(commit ([0-9a-f]+)(-dirty)?, \d{4}-\d\d-\d\d\))?(?:, FIPS 140-3 module \S+)?\n$`).FindSubmatch(out)
 		if err != nil || m == nil || len(head) > 0 && (len(m[1]) == 0 || !bytes.HasPrefix(head, m[1])) {
 			t.Errorf("%s -V: %v, printed %q; HEAD is %s", name, err, out, head)
 		}
