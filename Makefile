@@ -125,7 +125,7 @@ web: ## build the page at /status from web/src into web/dist (needs Node.js and 
 screenshots: build ## make README's pictures of the demo (needs Chromium or its headless shell)
 	STATUS_SCREENSHOTS=$(CURDIR)/docs $(GO) test -count=1 -run '^TestScreenshots$$' ./integration/status
 
-lint: need-go ## check formatting, vet, staticcheck, architecture, English
+lint: need-go ## check formatting, vet, staticcheck, known vulnerabilities, architecture, English
 	@echo gofmt; files=$$(gofmt -l .); test -z "$$files" || { echo "error: not formatted:"; echo "$$files"; echo 'hint: gofmt -w .'; exit 1; } >&2
 	$(GO) vet ./... && $(GO) vet -tags failpoint,nosandbox ./...
 	$(GO) tool -modfile=tools/lint/tools.mod staticcheck ./...
@@ -136,6 +136,7 @@ openapi: build ## check the OpenAPI documents with linters and generators (needs
 
 integration: build ## test the real binaries as a user would use them
 	$(GO) test -count=1 -v ./integration/...
+	@GO='$(GO)' tools/lint/vulnerable
 
 integration-slurm: build ## test with a real Slurm of SLURM_RELEASES (24.11), installed from Debian's packages; needs root
 	@set -e; for release in $(SLURM_RELEASES); do \
