@@ -1,4 +1,4 @@
-# Needs Go 1.26, make and git. "make help" lists the targets.
+# Needs Go 1.26 or later, make and git. "make help" lists the targets.
 
 GO        ?= go
 GOARCH    ?= $(shell $(GO) env GOARCH)
@@ -13,6 +13,7 @@ COMPRESSION ?= 9
 SLURM_RELEASES ?= 24.11
 SLURM_CHANGES_SEED ?= 1
 SYSTEMD_SUITES ?= bookworm trixie
+GO_VERSIONS ?= 1.27.0
 KERNELS   ?= bullseye/amd64 bookworm/amd64 trixie/amd64 trixie/arm64
 PACKAGE_ARCHS ?= amd64 arm64
 PACKAGE_REVISION ?= 1
@@ -32,20 +33,20 @@ export CGO_ENABLED = 0
 # Without paths in the programs, a build does not depend on the directory, and build, test and lint compile each
 # package only once.
 export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
-BUILD = $(GO) build -buildvcs=false -ldflags '$(LDFLAGS) -X schedrestd/internal/release.commit=$(COMMIT) -X schedrestd/internal/release.date=$(DATE)'
 # FIPS=1 builds programs that run in FIPS 140-3 mode, with the certified release of Go's cryptographic module. FIPS=v1.26.0
 # or the like selects another release.
 FIPS =
 ifneq ($(FIPS),)
 export GOFIPS140 := $(if $(filter 1,$(FIPS)),certified,$(FIPS))
 endif
+BUILD = $(GO) build -buildvcs=false -ldflags '$(LDFLAGS) -X schedrestd/internal/release.commit=$(COMMIT) -X schedrestd/internal/release.date=$(DATE)'
 
 # Packages whose tests compare golden files or generated pages.
 GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.go' . 2>/dev/null)))
 
 .DEFAULT_GOAL = build
 include deploy/install.mk
-.PHONY: help build web screenshots demo test test-user race fuzz golden lint openapi integration integration-slurm integration-changes integration-systemd integration-kernels packages packages-check integration-packages chaos bench bench-slurm docs dist release clean
+.PHONY: help build web screenshots demo test test-user test-go race fuzz golden lint openapi integration integration-slurm integration-changes integration-systemd integration-kernels packages packages-check integration-packages chaos bench bench-slurm docs dist release clean
 
 # Fails with one line about Go, and one with the commands that install it, if Go is missing or too old for go.mod.
 # The commands need no root. GO_RELEASE is the release that they install.
@@ -99,6 +100,12 @@ OF_USER = $(filter-out ./integration/status ./tools/lint/openapi,$(sort $(patsub
 test-user: build ## of these tests, only those in packages that depend on the user who runs them
 	$(call TEST,$(filter $(OF_USER),$(LONGEST)) $(OF_USER))
 
+test-go: need-go ## build, vet and test with the Go releases GO_VERSIONS (1.27.0), which Go downloads
+	@set -e; for release in $(GO_VERSIONS); do \
+		echo "== Go $$release"; export GOTOOLCHAIN=go$$release; $(MAKE) -s build; $(GO) vet ./...; $(MAKE) -s test AGAIN=$(AGAIN); \
+	done
+	@$(MAKE) -s build # with the Go of all other commands
+
 race: need-go ## run the tests under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo 'error: the race detector needs a C compiler' >&2; echo 'hint: apt-get install gcc libc6-dev' >&2; exit 1; }
 	CGO_ENABLED=1 $(GO) test -race $$($(GO) list ./... | grep -vE '/bench$$|/integration/') # these use programs built without the detector
@@ -129,6 +136,7 @@ lint: need-go ## check formatting, vet, staticcheck, known vulnerabilities, arch
 	@echo gofmt; files=$$(gofmt -l .); test -z "$$files" || { echo "error: not formatted:"; echo "$$files"; echo 'hint: gofmt -w .'; exit 1; } >&2
 	$(GO) vet ./... && $(GO) vet -tags failpoint,nosandbox ./...
 	$(GO) tool -modfile=tools/lint/tools.mod staticcheck ./...
+	@GO='$(GO)' tools/lint/vulnerable
 	$(GO) test -count=1 .
 
 openapi: build ## check the OpenAPI documents with linters and generators (needs Node.js and npm)
@@ -136,7 +144,6 @@ openapi: build ## check the OpenAPI documents with linters and generators (needs
 
 integration: build ## test the real binaries as a user would use them
 	$(GO) test -count=1 -v ./integration/...
-	@GO='$(GO)' tools/lint/vulnerable
 
 integration-slurm: build ## test with a real Slurm of SLURM_RELEASES (24.11), installed from Debian's packages; needs root
 	@set -e; for release in $(SLURM_RELEASES); do \
