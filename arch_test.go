@@ -413,22 +413,22 @@ func TestParent(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v (make golden writes it)", err)
 	}
-	// The internal packages of the standard library differ between Go releases.
-	internals := strings.HasPrefix(runtime.Version(), "go1.26")
-	outer, _, _ := strings.Cut(string(want), internalsTitle)
-	if internals {
-		outer = string(want)
+	// The packages of the standard library differ between Go releases.
+	library := strings.HasPrefix(runtime.Version(), "go1.26")
+	compared, _, _ := strings.Cut(string(want), libraryTitle)
+	if library {
+		compared = string(want)
 	}
-	if d := cmp.Diff(strings.Split(outer, "\n"), strings.Split(page(t, deps, internals), "\n")); d != "" {
+	if d := cmp.Diff(strings.Split(compared, "\n"), strings.Split(page(t, deps, library), "\n")); d != "" {
 		t.Errorf("the parent's packages changed (make golden accepts it): -want +got\n%s", d)
 	}
 }
 
-const internalsTitle = "# internals of the standard library (Go 1.26)\n"
+const libraryTitle = "# standard library (Go 1.26)\n"
 
 // page returns a list of packages, grouped by origin. For each of our packages,
 // the list includes the number of code lines.
-func page(t *testing.T, deps []goPackage, internals bool) string {
+func page(t *testing.T, deps []goPackage, library bool) string {
 	var own, thirdParty, standard, internal []string
 	total := 0
 	for _, p := range deps {
@@ -453,9 +453,9 @@ func page(t *testing.T, deps []goPackage, internals bool) string {
 	section("# this project, with code lines\n", own)
 	fmt.Fprintf(&b, "total %d\n", total)
 	section("# other modules\n", thirdParty)
-	section("# standard library\n", standard)
-	if internals {
-		section(internalsTitle, internal)
+	if library {
+		section(libraryTitle, standard)
+		section("# internals of the standard library\n", internal)
 	}
 	return b.String()
 }
