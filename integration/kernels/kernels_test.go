@@ -33,6 +33,8 @@ type startup struct {
 	args  string
 	write map[string]string // files to write before the start; if the kernel lacks one of them, the start is skipped
 	env   []string
+
+	profile string // AppArmor profile (profiles)
 }
 
 var startups = []startup{
@@ -40,6 +42,9 @@ var startups = []startup{
 	{name: "root, with UNIX sockets", uid: 0, args: "-u gate -g gate -f /etc/sched/unix.conf unix:/run/s"},
 	{name: "a user who may not create user namespaces", uid: 1000, args: "-f /etc/sched/tcp.conf 127.0.0.1:6820", write: map[string]string{usernsSysctl: "0\n"}},
 	{name: "a user", uid: 1000, args: "-f /etc/sched/tcp.conf 127.0.0.1:6820", write: map[string]string{usernsSysctl: "1\n"}},
+	{name: "a user, without capabilities in user namespaces", uid: 1000, args: "-f /etc/sched/tcp.conf 127.0.0.1:6820", profile: "ubuntu"},
+	{name: "root, with AppArmor's profile", uid: 0, args: "-u gate -g gate -f /etc/sched/tcp.conf 127.0.0.1:6820", profile: "installed"},
+	{name: "a user, with AppArmor's profile", uid: 1000, args: "-f /etc/sched/tcp.conf 127.0.0.1:6820", profile: "installed"},
 }
 
 // steps returns the steps to run in a machine.
@@ -49,9 +54,13 @@ func steps() []plan.Step {
 		{Name: "users make user namespaces", Write: map[string]string{usernsSysctl: "1\n"}, Optional: true},
 	}
 	for _, s := range startups {
+		if s.profile != "" {
+			list = append(list, withProfile(s.profile, checkStep(s))...)
+			continue
+		}
 		list = append(list, checkStep(s))
 	}
-	list = append(list, checkStep(startup{"root, all required", 0, startups[0].args, nil, []string{"SCHEDRESTD_SECURITY=require_confinement"}}))
+	list = append(list, checkStep(startup{name: "root, all required", args: startups[0].args, env: []string{"SCHEDRESTD_SECURITY=require_confinement"}}))
 	for _, p := range testPackages {
 		for _, uid := range p.as {
 			list = append(list, plan.Step{Name: fmt.Sprintf("tests of %s as %d", p.name, uid), Dir: "/src/" + p.name, UID: uid, Limit: time.Hour,
@@ -107,6 +116,9 @@ func TestKernel(t *testing.T) {
 		}
 	}
 	for name, r := range m.results {
+		if strings.Contains(name, "AppArmor profile") && r.Status != 0 {
+			t.Errorf("%s: exit status %d\n%s", name, r.Status, r.Output)
+		}
 		if strings.HasPrefix(name, "tests of") && r.Status != 0 {
 			t.Errorf("%s: exit status %d\n%s", name, r.Status, failures(string(r.Output)))
 		}

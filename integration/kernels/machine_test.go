@@ -196,6 +196,9 @@ func (m *machine) writeFiles(shell, dir string) error {
 	for _, path := range slices.Concat(pages, deeper, []string{"../../go.mod"}) {
 		add(path, "src/"+strings.TrimPrefix(path, "../../"), 0o644)
 	}
+	if err := writeProfiles(a); err != nil {
+		return err
+	}
 	text, err := json.Marshal(steps())
 	if err != nil {
 		return err
