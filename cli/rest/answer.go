@@ -162,12 +162,13 @@ func (c *Client) unreadable(err error, what string) error {
 	return e
 }
 
-// isMalformed reports whether err means that an answer is malformed.
+// isMalformed reports whether err means that an answer is malformed or has no
+// end.
 func isMalformed(err error) bool {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	return errors.As(err, &syntax) || errors.As(err, &kind) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
-		errors.Is(err, errTooLong)
+		errors.Is(err, errTooLong) || errors.Is(err, errStalled) || errors.Is(err, errEndless)
 }
 
 // decodeObject reads a JSON object. For each name in the object it calls the

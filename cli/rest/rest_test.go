@@ -374,6 +374,7 @@ func TestEndlessAnswers(t *testing.T) {
 		{"records", time.Hour, time.Hour, endless(`{"jobs": [{"job_id": 7}`, strings.Repeat(`,{"job_id": 7}`, 100), 0), errs.TooLarge, "the answer is too long", "select fewer"},
 		{"a drip", time.Hour, 300 * time.Millisecond, endless(`{"jobs": [{"job_id": 7}`, ` `, 10*time.Millisecond), errs.Timeout, "the answer has no end", "proxies"},
 		{"silence", 300 * time.Millisecond, time.Hour, endless(`{"jobs": [{"job_id": 7}`, "", 10*time.Millisecond), errs.Timeout, "stopped sending", "proxies"},
+		{"silence within a record", 300 * time.Millisecond, time.Hour, endless(`{"jobs": [{"job_id": `, "", 10*time.Millisecond), errs.Timeout, "stopped sending", "proxies"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			maxIdle, maxTransfer, maxRecords = time.Hour, time.Hour, 1000
