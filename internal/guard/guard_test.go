@@ -41,6 +41,10 @@ func TestOpen(t *testing.T) {
 		{name: "key behind a link", rule: key, build: link, kind: errs.Invalid, want: "symbolic link", hint: "readlink -f"},
 		{name: "key in a directory all may write", rule: key, build: inDir(0o777), kind: errs.Invalid, want: "is writable by every user", hint: "chmod o-w"},
 		{name: "key in a sticky directory", rule: key, build: inDir(0o777 | os.ModeSticky), kind: errs.Invalid, want: "is writable by every user", hint: "ls -ld"},
+		{name: "absent key in a sticky directory", rule: key, build: absent(0o777 | os.ModeSticky), kind: errs.NotFound, want: "no such file"},
+		{name: "absent key in a directory all may write", rule: key, build: absent(0o777), kind: errs.Invalid, want: "is writable by every user", hint: "chmod o-w"},
+		{name: "new key in a sticky directory", rule: Rule{Label: "key file", Owners: []uint32{self}, Secret: true, CreateFlags: os.O_WRONLY},
+			build: absent(0o777 | os.ModeSticky), kind: errs.Invalid, want: "is writable by every user", hint: "ls -ld"},
 		{name: "directory further up all may write", rule: key, build: deeper(0o777), kind: errs.Invalid, want: "is writable by every user"},
 		{name: "sticky directory further up", rule: key, build: deeper(0o777 | os.ModeSticky)},
 		{name: "absent", rule: key, build: func(_ *testing.T, dir string) string { return dir + "/none" }, kind: errs.NotFound, want: "no such file"},
@@ -96,7 +100,7 @@ func TestOpen(t *testing.T) {
 				t.Errorf("pasted: %s: %v\n%s", hint, err, out)
 			}
 			if strings.HasPrefix(hint, "ch") {
-				if _, _, err := read(path, test.rule, 100); err != nil {
+				if _, _, err := read(path, test.rule, 100); err != nil && errs.KindOf(err) != errs.NotFound {
 					t.Errorf("after %s: %v", hint, err)
 				}
 			}
@@ -189,6 +193,16 @@ func inDir(mode os.FileMode) func(*testing.T, string) string {
 		must(t, os.Mkdir(dir+"/d", 0o700))
 		must(t, os.Chmod(dir+"/d", mode))
 		return file("d/k", 0o600)(t, dir)
+	}
+}
+
+// absent returns a function that makes a directory with a mode, and returns the
+// path of a missing file in it.
+func absent(mode os.FileMode) func(*testing.T, string) string {
+	return func(t *testing.T, dir string) string {
+		path := inDir(mode)(t, dir)
+		must(t, os.Remove(path))
+		return path
 	}
 }
 

@@ -89,14 +89,17 @@ func (w *walk) openPath(name string) (fd int, st unix.Stat_t, err error) {
 // last is false, it becomes the current directory. If last is true, step
 // returns a descriptor of the file. If name is a link, step returns its target.
 func (w *walk) step(name string, last bool) (file int, target string, err error) {
-	if err := w.checkDir(last && w.rule.Secret); err != nil {
-		return -1, "", err
-	}
 	path := filepath.Join(w.dirName, name)
 	fd, st, err := w.openPath(name)
-	if last && w.rule.CreateFlags != 0 && errors.Is(err, unix.ENOENT) {
-		fd, err = w.create(name)
-		return fd, "", err
+	missing := errors.Is(err, unix.ENOENT)
+	// A secret that is missing in a sticky directory was not removed by another
+	// user. Kubernetes mounts volumes as such directories.
+	if err := w.checkDir(last && w.rule.Secret && (!missing || w.rule.CreateFlags != 0)); err != nil {
+		unix.Close(fd)
+		return -1, "", err
+	}
+	if last && w.rule.CreateFlags != 0 && missing {
+		return w.create(name)
 	}
 	if err != nil && !last {
 		err = fmt.Errorf("%s: %w", path, err)
@@ -115,8 +118,7 @@ func (w *walk) step(name string, last bool) (file int, target string, err error)
 	defer unix.Close(fd)
 	switch {
 	case last && w.rule.CreateFlags != 0 && kind == unix.S_IFREG:
-		file, err = w.create(name)
-		return file, "", err
+		return w.create(name)
 	case last && kind != unix.S_IFLNK:
 		file, err = unix.Openat(w.dir, name, w.rule.OpenFlags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 		return file, "", w.explain(err)
@@ -131,10 +133,10 @@ func (w *walk) step(name string, last bool) (file int, target string, err error)
 }
 
 // create opens the file called name for writing, and creates it if it is
-// missing.
-func (w *walk) create(name string) (fd int, err error) {
+// missing. It returns the same values as step.
+func (w *walk) create(name string) (fd int, target string, err error) {
 	fd, err = unix.Openat(w.dir, name, w.rule.CreateFlags|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o600)
-	return fd, w.explain(err)
+	return fd, "", w.explain(err)
 }
 
 // readLink reads a symbolic link, if its creator is trusted. The owner of the
