@@ -1,7 +1,11 @@
 package nss
 
 import (
+	"context"
+	"errors"
+	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 
@@ -10,8 +14,9 @@ import (
 
 // Host returns the addresses of a name. For a literal address it returns only
 // that address. Other names are looked up in /etc/hosts and then with getent
-// ahosts. So DNS answers, which come from the network, are parsed by an
-// unprivileged process and never by the caller.
+// ahosts, so that DNS answers, which come from the network, are parsed by an
+// unprivileged process. Without getent, as in a container, a caller that is not
+// root asks the name servers itself.
 func Host(name string) ([]netip.Addr, error) { return system.host(name) }
 
 func (n *source) host(name string) ([]netip.Addr, error) {
@@ -33,7 +38,7 @@ func (n *source) host(name string) ([]netip.Addr, error) {
 	}
 	out, err := n.query("ahosts", name) // not cached: a host may move at any time
 	if errs.KindOf(err) == errs.Unsupported {
-		return nil, notFound("ahosts", name)
+		return n.askDNS(name)
 	}
 	for line := range strings.Lines(out) {
 		if f := strings.Fields(line); len(f) > 0 {
@@ -44,6 +49,27 @@ func (n *source) host(name string) ([]netip.Addr, error) {
 		err = notFound("ahosts", name)
 	}
 	return found, err
+}
+
+// askDNS asks the name servers in /etc/resolv.conf, whose answers root does not
+// parse.
+func (n *source) askDNS(name string) ([]netip.Addr, error) {
+	if os.Geteuid() == 0 {
+		return nil, notFound("ahosts", name)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), n.timeout)
+	defer cancel()
+	found, err := n.dns.LookupNetIP(ctx, "ip", name)
+	if failure, ok := errors.AsType[*net.DNSError](err); ok && failure.IsNotFound {
+		return nil, notFound("ahosts", name)
+	}
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Unavailable, "look up host %s", name)
+	}
+	for i := range found {
+		found[i] = found[i].Unmap()
+	}
+	return found, nil
 }
 
 // Aliases returns the names that /etc/hosts lists together with a host's name,

@@ -18,6 +18,7 @@ import (
 	"bufio"
 	"errors"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -31,6 +32,7 @@ type source struct {
 	etc      string   // directory of the files passwd and group
 	tools    []string // paths of getent; the first that exists is used
 	timeout  time.Duration
+	dns      *net.Resolver // asks name servers if there is no getent
 	cacheTTL time.Duration // how long a result of getent is cached
 	now      func() time.Time
 	mu       sync.Mutex // guards answers
@@ -54,6 +56,7 @@ var system = &source{
 	etc:      "/etc",
 	tools:    []string{"/usr/bin/getent", "/bin/getent"},
 	timeout:  5 * time.Second,
+	dns:      &net.Resolver{PreferGo: true},
 	cacheTTL: 10 * time.Second,
 	now:      time.Now,
 }

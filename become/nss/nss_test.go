@@ -1,6 +1,11 @@
 package nss
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -279,6 +284,60 @@ func TestHosts(t *testing.T) {
 	if _, err := n.host("nowhere"); errs.KindOf(err) != errs.NotFound {
 		t.Errorf("nowhere: %v", err)
 	}
+}
+
+// TestNameServers checks look-ups without getent. Root must not ask a name server.
+func TestNameServers(t *testing.T) {
+	n := newSource(t, "")
+	asked := false
+	n.dns = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		asked = true
+		client, server := net.Pipe() // a stream, on which each message has a length in front
+		go func() {
+			defer server.Close()
+			query := make([]byte, 514)
+			for {
+				size, err := server.Read(query)
+				if err != nil {
+					return
+				}
+				server.Write(dnsAnswer(query[2:size]))
+			}
+		}()
+		return client, nil
+	}}
+	got, err := n.host("daemon.invalid.") // the final dot prevents a search
+	if os.Geteuid() == 0 {
+		if errs.KindOf(err) != errs.NotFound || asked {
+			t.Errorf("as root: %v, %v, asked: %v", got, err, asked)
+		}
+		return
+	}
+	if err != nil || fmt.Sprint(got) != "[192.0.2.7]" {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := n.host("nowhere.invalid."); errs.KindOf(err) != errs.NotFound {
+		t.Errorf("a name that does not exist: %v, %v", got, err)
+	}
+	n.dns.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no network") }
+	if got, err := n.host("daemon.invalid."); errs.KindOf(err) != errs.Unavailable {
+		t.Errorf("without an answer: %v, %v", got, err)
+	}
+}
+
+// dnsAnswer answers a query (RFC 1035): daemon.invalid has one IPv4 address, and
+// other names do not exist.
+func dnsAnswer(query []byte) []byte {
+	end := 12 + bytes.IndexByte(query[12:], 0) + 5 // of the question
+	answer := append([]byte{query[0], query[1], 0x84, 0, 0, 1, 0, 0, 0, 0, 0, 0}, query[12:end]...)
+	switch {
+	case !bytes.HasPrefix(query[12:], []byte("\x06daemon")):
+		answer[3] = 3
+	case query[end-3] == 1: // type A
+		answer[7] = 1
+		answer = append(answer, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 30, 0, 4, 192, 0, 2, 7)
+	}
+	return append([]byte{0, byte(len(answer))}, answer...)
 }
 
 // FuzzEntries checks that the parsers accept no line of passwd or group that
