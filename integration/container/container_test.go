@@ -25,21 +25,17 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"schedrestd/integration/harness"
+	"schedrestd/integration/pod"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
-
-// image describes a container image as a container runtime receives it.
-type image struct {
-	root            string // root directory
-	User            string
-	Env             []string
-	Entrypoint, Cmd []string
+func TestMain(m *testing.M) {
+	pod.Main()
+	harness.Main(m)
 }
 
 // build builds the image with buildah. If buildah does not work here, build
-// calls buildManually instead.
-func build(t *testing.T) *image {
+// calls pod.BuildImage instead.
+func build(t *testing.T) *pod.Image {
 	t.Helper()
 	if _, err := exec.LookPath("buildah"); err == nil {
 		if i, err := buildah(t); err == nil {
@@ -48,10 +44,10 @@ func build(t *testing.T) *image {
 			t.Logf("buildah does not work here: %v", err)
 		}
 	}
-	return buildManually(t)
+	return pod.BuildImage(t)
 }
 
-func buildah(t *testing.T) (*image, error) {
+func buildah(t *testing.T) (*pod.Image, error) {
 	store := t.TempDir()
 	run := func(args ...string) (string, error) {
 		cmd := exec.Command("buildah", append([]string{"--root", store + "/storage", "--runroot", store + "/run", "--storage-driver", "vfs"}, args...)...)
@@ -69,55 +65,19 @@ func buildah(t *testing.T) (*image, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &image{}
+	i := &pod.Image{}
 	t.Cleanup(func() { run("umount", name) })
-	if i.root, err = run("mount", name); err != nil {
+	if i.Root, err = run("mount", name); err != nil {
 		return nil, err
 	}
 	text, err := run("inspect", name)
-	var inspected struct{ OCIv1 struct{ Config *image } }
+	var inspected struct{ OCIv1 struct{ Config *pod.Image } }
 	inspected.OCIv1.Config = i
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &inspected)
 	}
 	t.Log("built with buildah")
 	return i, err
-}
-
-// buildManually follows the Containerfile to build the image without buildah.
-// It supports only the instructions that this Containerfile contains.
-func buildManually(t *testing.T) *image {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(harness.Root, "deploy/container/Containerfile"))
-	harness.Must(t, err)
-	i := &image{root: t.TempDir()}
-	harness.Must(t, os.Chmod(i.root, 0o755))
-	for line := range strings.Lines(string(text)) {
-		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		switch word {
-		case "", "FROM", "EXPOSE", "STOPSIGNAL":
-		case "COPY":
-			from := strings.Fields(rest)
-			to := filepath.Join(i.root, from[len(from)-1])
-			out, err := exec.Command("sh", "-ec", `cd "$0"; mkdir -p "$1"; cp -p `+strings.Join(from[:len(from)-1], " ")+` "$1"`, harness.Root, to).CombinedOutput()
-			if err != nil {
-				t.Fatalf("%s: %v\n%s", line, err, out)
-			}
-		case "USER":
-			i.User = rest
-		case "ENV":
-			i.Env = append(i.Env, rest)
-		case "ENTRYPOINT":
-			harness.Must(t, json.Unmarshal([]byte(rest), &i.Entrypoint))
-		case "CMD":
-			harness.Must(t, json.Unmarshal([]byte(rest), &i.Cmd))
-		default:
-			if !strings.HasPrefix(word, "#") {
-				t.Fatalf("unknown instruction: %s", line)
-			}
-		}
-	}
-	return i
 }
 
 // runScript starts a container as a container runtime does: in namespaces, as
@@ -139,22 +99,22 @@ func TestContainer(t *testing.T) {
 	if out, err := exec.Command("unshare", "--mount", "--pid", "--fork", "true").CombinedOutput(); err != nil {
 		t.Skipf("namespaces can't be made here: %s", out)
 	}
-	for name, build := range map[string]func(*testing.T) *image{"image": build, "copied": buildManually} {
+	for name, build := range map[string]func(*testing.T) *pod.Image{"image": build, "copied": pod.BuildImage} {
 		t.Run(name, func(t *testing.T) { checkServes(t, build(t)) })
 	}
 }
 
-func checkServes(t *testing.T, i *image) {
+func checkServes(t *testing.T, i *pod.Image) {
 	uid, gid, _ := strings.Cut(i.User, ":")
 	if uid == "" || uid == "0" || gid == "0" || len(i.Env) == 0 {
 		t.Fatalf("the image runs as %q with %q", i.User, i.Env)
 	}
 	l := harness.NewLab(t)
-	harness.Must(t, errors.Join(os.MkdirAll(i.root+"/proc", 0o555), os.MkdirAll(i.root+"/dev", 0o755), os.MkdirAll(i.root+"/etc/slurm", 0o755),
-		os.WriteFile(i.root+"/dev/null", nil, 0o644), os.WriteFile(i.root+"/etc/slurm/slurm.conf", nil, 0o644)))
+	harness.Must(t, errors.Join(os.MkdirAll(i.Root+"/proc", 0o555), os.MkdirAll(i.Root+"/dev", 0o755), os.MkdirAll(i.Root+"/etc/slurm", 0o755),
+		os.WriteFile(i.Root+"/dev/null", nil, 0o644), os.WriteFile(i.Root+"/etc/slurm/slurm.conf", nil, 0o644)))
 	text, err := os.ReadFile(l.Conf())
 	harness.Must(t, err)
-	conf := filepath.Join(i.root, "..", filepath.Base(i.root)+".conf") // readable by the image's user
+	conf := filepath.Join(i.Root, "..", filepath.Base(i.Root)+".conf") // readable by the image's user
 	harness.Must(t, os.WriteFile(conf, text, 0o644))
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
@@ -163,7 +123,7 @@ func checkServes(t *testing.T, i *image) {
 	args := append([]string{"-ec", runScript, "run"}, i.Entrypoint...)
 	cmd := exec.Command("bash", append(args, "-v", address)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS}
-	cmd.Env = append(os.Environ(), "ROOT="+i.root, "CONF="+conf, "VARIABLES="+strings.Join(i.Env, " "), "USERSPEC="+i.User)
+	cmd.Env = append(os.Environ(), "ROOT="+i.Root, "CONF="+conf, "VARIABLES="+strings.Join(i.Env, " "), "USERSPEC="+i.User)
 	cmd.Stdout, cmd.Stderr = log, log
 	harness.Must(t, cmd.Start())
 	t.Cleanup(func() {
@@ -267,12 +227,12 @@ func TestKubernetes(t *testing.T) {
 			t.Errorf("no %s", kind)
 		}
 	}
-	pod := kinds["Deployment"]["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
-	user := pod["securityContext"].(map[string]any)["runAsUser"]
-	if got := buildManually(t).User; got != fmt.Sprintf("%v:%v", user, user) {
+	spec := kinds["Deployment"]["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+	user := spec["securityContext"].(map[string]any)["runAsUser"]
+	if got := pod.BuildImage(t).User; got != fmt.Sprintf("%v:%v", user, user) {
 		t.Errorf("the image has user %s, the example %v", got, user)
 	}
-	context := pod["containers"].([]any)[0].(map[string]any)["securityContext"].(map[string]any)
+	context := spec["containers"].([]any)[0].(map[string]any)["securityContext"].(map[string]any)
 	if context["readOnlyRootFilesystem"] != true || context["allowPrivilegeEscalation"] != false {
 		t.Errorf("security context %v", context)
 	}

@@ -1,0 +1,3 @@
+package pod
+
+var blockedHere []uintptr
