@@ -27,8 +27,9 @@ func serviceIP(port int) string { return fmt.Sprintf("10.96.0.%d", port%200) }
 // Cluster has two network namespaces: one for the pod, and one for everything
 // that the pod reaches in a Kubernetes cluster.
 type Cluster struct {
-	node, pod string // paths
-	nodeNS    netns.NsHandle
+	Node   string // path of the namespace outside the pod
+	pod    string // path of the pod's namespace
+	nodeNS netns.NsHandle
 }
 
 // NewCluster makes these namespaces. They are removed when the test ends.
@@ -64,9 +65,9 @@ func NewCluster(t *testing.T) *Cluster {
 	} {
 		harness.Must(t, run(args...))
 	}
-	c := &Cluster{node: "/run/netns/" + node, pod: "/run/netns/" + pod}
+	c := &Cluster{Node: "/run/netns/" + node, pod: "/run/netns/" + pod}
 	var err error
-	c.nodeNS, err = netns.GetFromPath(c.node)
+	c.nodeNS, err = netns.GetFromPath(c.Node)
 	harness.Must(t, err)
 	t.Cleanup(func() { c.nodeNS.Close() })
 	return c
@@ -116,6 +117,11 @@ func (c *Cluster) Service(t *testing.T, port int, dial func() (net.Conn, error))
 			}()
 		}
 	}()
+}
+
+// ServiceURL returns the URL of the Service with this port.
+func (c *Cluster) ServiceURL(port int) string {
+	return fmt.Sprintf("http://%s:%d", serviceIP(port), port)
 }
 
 // dns starts the cluster's name server, which knows these names.

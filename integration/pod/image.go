@@ -19,11 +19,14 @@ type Image struct {
 	Entrypoint, Cmd []string
 }
 
+// sources is the directory of the project, seen from a package of tests.
+const sources = "../.."
+
 // BuildImage follows the Containerfile to build the image without a builder.
 // It supports only the instructions that this Containerfile contains.
 func BuildImage(t *testing.T) *Image {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(harness.Root, "deploy/container/Containerfile"))
+	text, err := os.ReadFile(filepath.Join(sources, "deploy/container/Containerfile"))
 	harness.Must(t, err)
 	i := &Image{Root: t.TempDir()}
 	harness.Must(t, os.Chmod(i.Root, 0o755))
@@ -34,7 +37,7 @@ func BuildImage(t *testing.T) *Image {
 		case "COPY":
 			from := strings.Fields(rest)
 			to := filepath.Join(i.Root, from[len(from)-1])
-			out, err := exec.Command("sh", "-ec", `cd "$0"; mkdir -p "$1"; cp -p `+strings.Join(from[:len(from)-1], " ")+` "$1"`, harness.Root, to).CombinedOutput()
+			out, err := exec.Command("sh", "-ec", `cd "$0"; mkdir -p "$1"; cp -p `+strings.Join(from[:len(from)-1], " ")+` "$1"`, sources, to).CombinedOutput()
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", line, err, out)
 			}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -92,11 +93,7 @@ func (c *container) exec() error {
 		return err
 	}
 	for capability := uintptr(0); capability <= unix.CAP_LAST_CAP; capability++ {
-		kept := false
-		for _, k := range defaultCapabilities {
-			kept = kept || k == capability
-		}
-		if !kept || c.NoCapabilities {
+		if c.NoCapabilities || !slices.Contains(defaultCapabilities, capability) {
 			unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
 		}
 	}

@@ -37,7 +37,6 @@ type Slinky struct {
 		Volume struct {
 			Path        string
 			DefaultMode os.FileMode `yaml:"defaultMode"`
-			Files       []string
 		}
 	}
 	Restricted struct {
@@ -109,7 +108,7 @@ func (s *Slinky) Start(t *testing.T, k *Cluster, i *Image, restricted bool) *Pod
 		c.Env = append(c.Env, v.Name+"="+v.Value)
 	}
 	p := &Pod{cluster: k, port: s.Pod.Container.ProbePort, log: filepath.Join(t.TempDir(), "log"), done: make(chan struct{})}
-	p.URL = fmt.Sprintf("http://slurm-restapi.slurm:%d", p.port)
+	p.URL = fmt.Sprintf("http://%s:%d", podIP, p.port)
 	p.Client = harness.NewClient(func() (net.Conn, error) { return k.dial(p.port) })
 	p.run(t, c)
 	harness.Eventually(t, "the startup probe succeeds", func() bool {

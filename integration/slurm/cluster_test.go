@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"schedrestd/integration/harness"
+	"schedrestd/integration/pod"
 	"schedrestd/internal/programtest"
 )
 
@@ -54,6 +55,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(forward())
 		os.Exit(1)
 	}
+	pod.Main()
 	flag.Parse()
 	os.Exit(run(m))
 }
