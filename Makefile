@@ -137,7 +137,7 @@ lint: need-go ## check formatting, vet, staticcheck, known vulnerabilities, arch
 	$(GO) vet ./... && $(GO) vet -tags failpoint,nosandbox ./...
 	$(GO) tool -modfile=tools/lint/tools.mod staticcheck ./...
 	@GO='$(GO)' tools/lint/vulnerable
-	$(GO) test -count=1 .
+	$(GO) test -count=1 ./tools/lint/project
 
 openapi: build ## check the OpenAPI documents with linters and generators (needs Node.js and npm)
 	tools/lint/openapi/check
@@ -178,7 +178,7 @@ bench-slurm: build ## compare with slurmrestd and a real Slurm (LAB_ENV=/PATH of
 dist: build ## write an archive for this machine's architecture into DIST (dist); it contains its own "make install"
 	@rm -rf $(DIST) && mkdir -p $(DIST)/schedrestd-$(VERSION)/bin
 	cp $(addprefix bin/,$(PROGRAMS)) $(DIST)/schedrestd-$(VERSION)/bin
-	cp -r README.md CHANGELOG.md SECURITY.md LICENSE THIRD-PARTY.txt docs deploy $(DIST)/schedrestd-$(VERSION)
+	cp -r README.md CHANGELOG.md SECURITY.md LICENSE docs deploy $(DIST)/schedrestd-$(VERSION)
 	rm -r $(DIST)/schedrestd-$(VERSION)/docs/design
 	mv $(DIST)/schedrestd-$(VERSION)/deploy/install.mk $(DIST)/schedrestd-$(VERSION)/Makefile
 	tar -C $(DIST) --sort=name --owner=0 --group=0 --numeric-owner --mtime='1970-01-01 00:00Z' \
@@ -188,7 +188,7 @@ dist: build ## write an archive for this machine's architecture into DIST (dist)
 
 release: need-go ## check that everything agrees about the release, then write its packages and archive into DIST (dist)
 	@git diff --quiet HEAD || { echo 'error: the working tree has changes that are not committed' >&2; exit 1; }
-	RELEASING=1 $(GO) test -count=1 -run '^(TestRelease|TestSpecification)$$' .
+	RELEASING=1 $(GO) test -count=1 -run '^(TestRelease|TestSpecification)$$' ./tools/lint/project
 	$(MAKE) -s lint
 	$(MAKE) -s dist packages VERSION=$(RELEASE)
 	@echo 'next: git tag -s v$(RELEASE) && git push origin v$(RELEASE)'

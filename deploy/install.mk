@@ -37,7 +37,7 @@ PROGRAMS = $(SERVERS) $(COMMANDS) $(UNREADABLE)
 UNITS    = $(patsubst deploy/systemd/%.in,%,$(wildcard deploy/systemd/*.in))
 PAGES    = $(notdir $(wildcard docs/man/*.[1-9]))
 # docs/design is for reviewers and contributors, and is not installed.
-DOCS     = README.md CHANGELOG.md SECURITY.md LICENSE THIRD-PARTY.txt $(filter-out docs/README.md,$(wildcard docs/*.md))
+DOCS     = README.md CHANGELOG.md SECURITY.md LICENSE deploy/THIRD-PARTY.txt $(filter-out docs/README.md,$(wildcard docs/*.md))
 GENERATED = $(addprefix docs/generated/,ENDPOINTS.md RPC.md METRICS.md COMMANDS.md DIFFERENCES.md SPELLINGS.md)
 EXAMPLES = $(wildcard deploy/examples/*)
 

@@ -57,9 +57,9 @@ func TestNothingInline(t *testing.T) {
 	}
 }
 
-// TestVersion checks that THIRD-PARTY.txt lists this version.
+// TestVersion checks that deploy/THIRD-PARTY.txt lists this version.
 func TestVersion(t *testing.T) {
-	text, err := os.ReadFile("../../THIRD-PARTY.txt")
+	text, err := os.ReadFile("../../deploy/THIRD-PARTY.txt")
 	if err != nil || !strings.Contains(string(text), "\n  swagger-ui-dist "+Version+"\n") {
 		t.Errorf("THIRD-PARTY.txt does not list swagger-ui-dist %s (%v)", Version, err)
 	}

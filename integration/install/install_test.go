@@ -162,7 +162,7 @@ func TestArchive(t *testing.T) {
 	makeIn(t, "dist", "VERSION=test", "COMPRESSION=1", "DIST="+filepath.Join(dir, "dist"))
 	script := `cd "$0" && (cd dist && sha256sum --quiet -c SHA256SUMS)
 		tar -xzf dist/schedrestd-test-linux-*.tar.gz && cd schedrestd-test
-		grep -q 'Apache License' LICENSE && grep -q 'golang.org/x/sys' THIRD-PARTY.txt
+		grep -q 'Apache License' LICENSE && grep -q 'golang.org/x/sys' deploy/THIRD-PARTY.txt
 		PATH=/usr/bin:/bin:/usr/sbin:/sbin make -s install PREFIX=/usr/local DESTDIR="$0/root"`
 	if out, err := exec.Command("sh", "-ec", script, dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

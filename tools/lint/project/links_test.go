@@ -1,4 +1,4 @@
-package schedrestd_test
+package project
 
 import (
 	"fmt"

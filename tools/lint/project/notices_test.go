@@ -1,4 +1,4 @@
-package schedrestd_test
+package project
 
 import (
 	"bytes"
@@ -20,9 +20,9 @@ import (
 	"schedrestd/web"
 )
 
-const noticesFile = "THIRD-PARTY.txt"
+const noticesFile = "deploy/THIRD-PARTY.txt"
 
-// TestNotices compares THIRD-PARTY.txt with the modules that our programs link,
+// TestNotices compares deploy/THIRD-PARTY.txt with the modules that our programs link,
 // and with the texts that their licences require us to include.
 func TestNotices(t *testing.T) {
 	want := notices(t)
@@ -60,7 +60,7 @@ func vendored() map[string]linkedModule {
 	return list
 }
 
-// notices returns the content of THIRD-PARTY.txt.
+// notices returns the content of deploy/THIRD-PARTY.txt.
 func notices(t *testing.T) []byte {
 	t.Helper()
 	modules := map[string]*linkedModule{}
