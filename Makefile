@@ -46,7 +46,7 @@ GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.
 
 .DEFAULT_GOAL = build
 include deploy/install.mk
-.PHONY: help build web screenshots demo test test-user test-go race fuzz golden lint openapi integration integration-slurm integration-changes integration-systemd integration-kernels packages packages-check integration-packages chaos bench bench-slurm docs dist release clean
+.PHONY: help build web screenshots demo test test-user test-go race fuzz golden lint openapi integration integration-slurm integration-changes integration-systemd integration-kernels packages packages-check integration-packages chaos bench bench-slurm docs dist dist-check release module clean
 
 # Fails with one line about Go, and one with the commands that install it, if Go is missing or too old for go.mod.
 # The commands need no root. GO_RELEASE is the release that they install.
@@ -175,7 +175,7 @@ bench-slurm: build ## compare with slurmrestd and a real Slurm (LAB_ENV=/PATH of
 	@test -n "$(LAB_ENV)" || echo 'hint: without LAB_ENV=/PATH of a running lab'\''s lab.env all of these are skipped' >&2
 	LAB_ENV="$(LAB_ENV)" $(GO) test -count=1 -v -timeout 30m -run '^$$' -bench '^BenchmarkSlurm' -benchtime $(SLURM_ROUNDS) ./bench/...
 
-dist: build ## write an archive for this machine's architecture into DIST (dist); it contains its own "make install"
+dist: build ## write an archive for this machine's architecture and its SBOM into DIST (dist); it contains its own "make install"
 	@rm -rf $(DIST) && mkdir -p $(DIST)/schedrestd-$(VERSION)/bin
 	cp $(addprefix bin/,$(PROGRAMS)) $(DIST)/schedrestd-$(VERSION)/bin
 	cp -r README.md CHANGELOG.md SECURITY.md LICENSE docs deploy $(DIST)/schedrestd-$(VERSION)
@@ -184,7 +184,11 @@ dist: build ## write an archive for this machine's architecture into DIST (dist)
 	tar -C $(DIST) --sort=name --owner=0 --group=0 --numeric-owner --mtime='1970-01-01 00:00Z' \
 		-cf - schedrestd-$(VERSION) | gzip -n$(COMPRESSION) >$(DIST)/schedrestd-$(VERSION)-linux-$(GOARCH).tar.gz
 	@rm -r $(DIST)/schedrestd-$(VERSION)
-	cd $(DIST) && sha256sum *.tar.gz | tee SHA256SUMS
+	GOARCH= $(GO) run ./tools/packaging/sbom schedrestd $(VERSION) $(addprefix bin/,$(PROGRAMS)) >$(DIST)/schedrestd-$(VERSION)-linux-$(GOARCH).cdx.json
+	cd $(DIST) && sha256sum *.tar.gz *.cdx.json | tee SHA256SUMS
+
+dist-check: need-go ## check that two builds of the archive are the same, in different directories and without a build cache; takes minutes
+	PACKAGES_REQUIRED=1 $(GO) test -count=1 -v -timeout 60m -run '^TestDist$$' ./integration/packages
 
 release: need-go ## check that everything agrees about the release, then write its packages and archive into DIST (dist)
 	@git diff --quiet HEAD || { echo 'error: the working tree has changes that are not committed' >&2; exit 1; }
@@ -211,6 +215,15 @@ integration-packages: need-go ## install, upgrade under load and purge the packa
 	@set -e; for suite in $(PACKAGE_SUITES); do \
 		echo "== Debian $$suite"; PACKAGE_SUITE=$$suite $(GO) test -count=1 -v -timeout 15m ./integration/packages; \
 	done
+
+module: need-go ## give the module the address ADDRESS, under which it is published (github.com/OWNER/schedrestd)
+	@test -n "$(ADDRESS)" || { echo 'hint: make module ADDRESS=github.com/OWNER/schedrestd' >&2; exit 1; }
+	grep -rlZ --include='*.go' --exclude-dir=node_modules '"schedrestd/' . | xargs -0 sed -Ei 's#^(\s*(import )?([[:alnum:]_.]+ )?|const [a-z]+ = )"schedrestd/#\1"$(ADDRESS)/#'
+	sed -i 's#^module schedrestd#module $(ADDRESS)#' go.mod tools/*/*.mod tools/*/*/go.mod
+	sed -i 's#-X schedrestd/#-X $(ADDRESS)/#g' Makefile
+	gofmt -w $$(gofmt -l .)
+	$(GO) test -count=1 ./tools/lint/project -update
+	$(GO) vet ./...
 
 clean: ## remove what was built
 	rm -rf bin dist
