@@ -201,7 +201,7 @@ func (k *keeper) tokenUserOf(q *query.VouchFor, now time.Time) (user string, ver
 		}
 		claims = p.claims
 	} else if key := k.token.Load(); key == nil {
-		return "", query.NoVerdict
+		return "", query.Outdated
 	} else if verdict = key.verifyWith(key.secret, q.Signed, q.MAC); verdict != query.Genuine {
 		return "", verdict
 	}

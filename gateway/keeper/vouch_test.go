@@ -246,6 +246,10 @@ func TestVouchAgain(t *testing.T) {
 	if a := k.vouchFor(&client{Client: new(service.Client)}, question, gatewayNow.Add(time.Minute)); a.Client != 0 {
 		t.Errorf("the parent is gone: %+v", a)
 	}
+	k.token.Store(nil)
+	if a := k.vouchFor(&client{Client: new(service.Client)}, &query.VouchFor{Signed: []byte("a.b")}, gatewayNow); a.Verdict != query.Outdated {
+		t.Errorf("without the key: %+v", a)
+	}
 }
 
 // TestVouchesDontWait checks that a worker gets answers to other questions while the

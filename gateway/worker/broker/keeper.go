@@ -160,7 +160,11 @@ func (k *Keeper) VouchFor(ctx context.Context, s auth.Signature, gateway bool, a
 		question.ID = id
 		return &question
 	})
-	if err == nil && question.RSA != nil && vouched.Verdict == query.Outdated {
+	if k.service.link.Load() == nil || err == nil && vouched.Verdict == query.Outdated { // without any key there is no keeper
+		if question.RSA == nil {
+			return 0, 0, errs.New(errs.Denied, "no output is read for users with a token that the gateway has no key to verify").
+				WithHint("an administrator can let the gateway read the file of jwt_key= (KEYS.md)")
+		}
 		return 0, 0, errs.New(errs.Denied, "no output is read for users with a token that the gateway's key set does not verify").
 			WithHint("an administrator can let the gateway read the file of jwks= (KEYS.md); or use a token of schedctl token create, or of scontrol token")
 	}

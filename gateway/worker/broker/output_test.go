@@ -221,6 +221,9 @@ func TestOutputIsVouchedForAgain(t *testing.T) {
 	f.o.now = func() time.Time { return now }
 	k := NewKeeper()
 	f.o.keeper = k
+	if _, _, err := k.VouchFor(t.Context(), auth.Signature{}, false, ""); errs.KindOf(err) != errs.Denied || !strings.Contains(errs.HintOf(err), "jwt_key=") {
+		t.Errorf("without a keeper: %v", err)
+	}
 	end, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)
 	must(t, err)
 	defer end.Close()
@@ -260,6 +263,10 @@ func TestOutputIsVouchedForAgain(t *testing.T) {
 	must(t, read(time.Second, 2))
 	verdict.Store(uint32(query.NoVerdict))
 	must(t, read(vouchInterval, 2))
+	verdict.Store(uint32(query.Outdated))
+	if err := read(0, 2); errs.KindOf(err) != errs.Denied || !strings.Contains(errs.HintOf(err), "jwt_key=") {
+		t.Errorf("a token for which the keeper has no key: %v", err)
+	}
 	verdict.Store(uint32(query.Revoked))
 	if err := read(time.Second, 2); errs.KindOf(err) != errs.Unauthenticated {
 		t.Errorf("a token that is revoked: %v", err)
