@@ -303,7 +303,8 @@ func explainOutput(p *query.OutputPart) error {
 	case query.OutputRead:
 		return nil
 	case query.OutputMissing:
-		return errs.New(errs.NotFound, "there is no such file on the gateway's machine")
+		return errs.New(errs.NotFound, "there is no such file on the gateway's machine").
+			WithHint("the job could not make it, it was removed, or its file system is not mounted there at the same place")
 	case query.OutputDenied:
 		return errs.New(errs.Denied, "the user may not read the file, or not enter its directory")
 	case query.OutputNoGroups:
@@ -316,8 +317,12 @@ func explainOutput(p *query.OutputPart) error {
 	case query.OutputUnsafe:
 		return errs.New(errs.Denied, "a link of another user leads to the file, and such a link is not followed")
 	}
-	if syscall.Errno(p.Errno) == syscall.EAGAIN {
+	kind := errs.Unavailable
+	switch syscall.Errno(p.Errno) {
+	case syscall.EAGAIN:
 		return errOutputBusy
+	case syscall.ENAMETOOLONG, syscall.ELOOP: // trying again does not help
+		kind = errs.NotFound
 	}
-	return errs.New(errs.Unavailable, "the file can't be read: %s", syscall.Errno(p.Errno).Error())
+	return errs.New(kind, "the file can't be read: %s", syscall.Errno(p.Errno).Error())
 }

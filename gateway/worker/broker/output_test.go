@@ -139,6 +139,8 @@ func TestOutputIsRefused(t *testing.T) {
 		{query.OutputUnsafe, 0, errs.Denied, "link of another user"},
 		{query.OutputFailed, syscall.EAGAIN, errs.Unavailable, "too many"},
 		{query.OutputFailed, syscall.ESTALE, errs.Unavailable, "stale"},
+		{query.OutputFailed, syscall.ENAMETOOLONG, errs.NotFound, "name too long"},
+		{query.OutputFailed, syscall.ELOOP, errs.NotFound, "symbolic links"},
 	} {
 		next.Store(&query.OutputPart{State: tt.state, Errno: uint32(tt.errno)})
 		if err := ask(); errs.KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.want) {
