@@ -24,15 +24,15 @@ const OutputEnded = "the job has ended"
 // maxStep is the greatest number of a step (SLURM_MAX_NORMAL_STEP_ID).
 const maxStep = 0xfffffff0
 
-// maxTail is the maximum number of lines from the end of a file.
-const maxTail = 100_000
+// MaxTail is the maximum number of lines from the end of a file.
+const MaxTail = 100_000
 
 // tailLines returns the type of a number of lines.
 func tailLines() schema.Type[uint32] {
 	return asText(func(s string) (uint32, error) {
 		n, err := strconv.ParseUint(s, 10, 32)
-		if err != nil || n == 0 || n > maxTail {
-			return 0, fmt.Errorf("expected a number of lines from 1 to %d, got %q", maxTail, schema.Shorten(s))
+		if err != nil || n == 0 || n > MaxTail {
+			return 0, fmt.Errorf("expected a number of lines from 1 to %d, got %q", MaxTail, schema.Shorten(s))
 		}
 		return uint32(n), nil
 	})

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"schedrestd/api"
 	"schedrestd/cli/rest"
 	"schedrestd/cli/table"
 	"schedrestd/internal/errs"
@@ -55,6 +57,12 @@ file.`,
 		}
 		if err := checkID(file.Job); err != nil {
 			return err
+		}
+		if file.Tail > api.MaxTail {
+			return usageError("--tail: at most %d lines", api.MaxTail)
+		}
+		if _, err := strconv.ParseUint(file.Step, 10, 32); err != nil && file.Step != "" {
+			return usageError("--step: expected the number of a step, not %q", file.Step)
 		}
 		c, err := o.dial(cmd.Context())
 		if err != nil {

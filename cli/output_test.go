@@ -106,6 +106,8 @@ func TestOutput(t *testing.T) {
 		{"off, unknown job", "99", all(refusal(501, "unsupported", "this gateway does not read the output of jobs")), 5, "", "error: ", []string{"99/stdout text/plain"}},
 		{"no job", "", nil, 2, "", "no job is named", nil},
 		{"two jobs", "5 6", nil, 2, "", `unexpected argument "6"`, nil},
+		{"a step with a name", "5 --step batch", nil, 2, "", "expected the number of a step", nil},
+		{"too many lines", "5 --tail 100001", nil, 2, "", "at most 100000 lines", nil},
 		{"no id", "all", nil, 2, "", "is not a job id", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
