@@ -150,10 +150,20 @@ func (o *output) look(ctx context.Context) error {
 			return err
 		}
 	}
-	if o.file == "" {
-		return errs.New(errs.NotFound, "the job has no such file").WithSource(rest.InPath + "job_id")
+	switch {
+	case o.file == "/dev/null":
+		return errs.New(errs.Denied, "this output goes to /dev/null, so there is nothing to read").WithSource(rest.InPath + "job_id")
+	case o.file != "" && row.HetJobOffset > 0 && !o.params.Step.Set: // the controller names a file that no process writes
+		return errs.New(errs.NotFound, "only the first component of a heterogeneous job runs the script").WithSource(rest.InPath+"job_id").
+			WithHint("name job %d", row.HetJobID)
+	case o.file != "":
+		return nil
+	case o.params.Step.Set:
+		return errs.New(errs.NotFound, "accounting names no such file of step %d", o.params.Step.Number).WithSource(rest.InQuery + "step").
+			WithHint("it does from Slurm 25.05 on, for a step that has an option for it; other steps write where the job does")
 	}
-	return nil
+	return errs.New(errs.NotFound, "the job has no such file, because it has no batch script").WithSource(rest.InPath + "job_id").
+		WithHint("srun and salloc show the output where they run; step=0 names a file of srun")
 }
 
 // job returns the record of the job, from accounting if the controller no longer
@@ -197,7 +207,7 @@ func (o *output) read(ctx context.Context, part OutputPart) (OutputData, error) 
 		copied := *e
 		copied.Message = o.file + ": " + e.Message
 		if err = &copied; e.Kind == errs.NotFound && !o.begun {
-			copied.Message = "the job has not started, so it has no output yet"
+			copied.Message, copied.Hint = "the job has not started, so it has no output yet", ""
 		}
 	}
 	return data, err
@@ -260,8 +270,8 @@ func byteRange(header string, size uint64) (from, to uint64, ok bool) {
 	if err != nil {
 		return 0, 0, false
 	}
-	if first == "" {
-		return size - min(n, size), size, n > 0
+	if first == "" { // an empty file has no range, but all of its last bytes
+		return size - min(n, size), size, size > 0
 	}
 	to = size
 	if last != "" {

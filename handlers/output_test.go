@@ -99,14 +99,17 @@ func TestOutput(t *testing.T) {
 		{name: "the last bytes", target: "7/stdout", header: [2]string{"Range", "bytes=-6"}, file: &outputFile{text: text}, status: 206, want: "three\n", headers: map[string]string{"Content-Range": "bytes 8-13/14"}},
 		{name: "a range beyond the end", target: "7/stdout", header: [2]string{"Range", "bytes=4-99"}, file: &outputFile{text: text}, status: 206, want: "two\nthree\n"},
 		{name: "a range after the end", target: "7/stdout", header: [2]string{"Range", "bytes=14-"}, file: &outputFile{text: text}, status: 416, want: "only 14 bytes", headers: map[string]string{"Content-Range": "bytes */14"}},
+		{name: "the last bytes of a short file", target: "7/stdout", header: [2]string{"Range", "bytes=-99"}, file: &outputFile{text: text}, status: 206, want: text},
+		{name: "the last bytes of an empty file", target: "7/stdout", header: [2]string{"Range", "bytes=-99"}, status: 200},
+		{name: "no last bytes", target: "7/stdout", header: [2]string{"Range", "bytes=-0"}, file: &outputFile{text: text}, status: 416, want: "only 14 bytes"},
 		{name: "several ranges", target: "7/stdout", header: [2]string{"Range", "bytes=0-1,4-5"}, file: &outputFile{text: text}, status: 200, want: text},
 		{name: "a range that is none", target: "7/stdout", header: [2]string{"Range", "bytes=6-4"}, file: &outputFile{text: text}, status: 200, want: text},
 		{name: "a range in a HEAD", method: "HEAD", target: "7/stdout", header: [2]string{"Range", "bytes=4-6"}, file: &outputFile{text: text}, status: 200, headers: map[string]string{"Content-Length": "14"}},
 		{name: "a step", target: "7/stdout?step=0", set: withSteps, file: &outputFile{text: text}, status: 200, want: text, path: "/scratch/step-7.0"},
 		{name: "errors of a step", target: "7/stderr?step=0", set: withSteps, file: &outputFile{text: text}, status: 200, want: text, path: "/home/alice/e0"},
 		{name: "errors of a step that go with its output", target: "7/stderr?step=1", set: withSteps, file: &outputFile{text: text}, status: 200, want: text, path: "/home/alice/one"},
-		{name: "a step of which accounting has no file", target: "7/stdout?step=2", set: withSteps, status: 404, want: "no such file"},
-		{name: "a step that does not exist", target: "7/stdout?step=9", set: withSteps, status: 404, want: "no such file"},
+		{name: "a step of which accounting has no file", target: "7/stdout?step=2", set: withSteps, status: 404, want: "no such file of step 2; it does from Slurm 25.05 on"},
+		{name: "a step that does not exist", target: "7/stdout?step=9", set: withSteps, status: 404, want: "no such file of step 9"},
 		{name: "a step of another user's job", target: "7/stdout?step=0", set: func(f *fake) { withSteps(f); f.jobs[0].UserID = 20002 }, status: 403, want: "only the user of a job"},
 		{name: "a step without accounting", target: "7/stdout?step=0", status: 501, want: "only accounting"},
 		{name: "a step with a name", target: "7/stdout?step=batch", status: 422, want: "expected the number of a step"},
@@ -115,14 +118,17 @@ func TestOutput(t *testing.T) {
 		{name: "a task that waits", target: "7_5/stdout", set: is(func(j *model.Job) { j.ArrayJobID, j.ArrayTasks, j.State = 7, "0x20", model.JobPending }), file: &outputFile{err: errs.New(errs.NotFound, "no file")}, status: 404,
 			want: "has not started", path: "/home/alice/slurm-7_5.out"},
 		{name: "an array", target: "7/stdout", set: is(func(j *model.Job) { j.ArrayJobID, j.ArrayTasks = 7, "0x20" }), status: 422, want: "each of its tasks"},
-		{name: "before the start", target: "7/stdout", set: is(func(j *model.Job) { j.State = model.JobPending }), file: &outputFile{err: errs.New(errs.NotFound, "no file")}, status: 404, want: "has not started"},
+		{name: "before the start", target: "7/stdout", set: is(func(j *model.Job) { j.State = model.JobPending }), file: &outputFile{err: errs.New(errs.NotFound, "no file").WithHint("look there")}, status: 404, want: "has not started, so it has no output yet"},
 		{name: "missing", target: "7/stdout", file: &outputFile{err: errs.New(errs.NotFound, "there is no such file")}, status: 404, want: "/home/alice/slurm-7.out: there is no such file"},
 		{name: "refused", target: "7/stdout", file: &outputFile{err: errs.New(errs.Denied, "it is not a regular file")}, status: 403, want: "slurm-7.out: it is not"},
 		{name: "refused when it is followed", target: "7/stdout?follow=true", file: &outputFile{err: errs.New(errs.Denied, "it is not a regular file")}, status: 403, want: "slurm-7.out: it is not"},
 		{name: "a file system that hangs", target: "7/stdout", file: &outputFile{err: errs.New(errs.Timeout, "the file system did not answer")}, status: 504, want: "did not answer"},
 		{name: "of another user", target: "7/stdout", set: is(func(j *model.Job) { j.UserID = 20002 }), status: 403, want: "only the user of a job"},
 		{name: "no such job", target: "8/stdout", status: 404, want: "there is no job 8"},
-		{name: "no file", target: "7/stdout", set: is(func(j *model.Job) { j.BatchFlag = 0 }), status: 404, want: "no such file"},
+		{name: "no file", target: "7/stdout", set: is(func(j *model.Job) { j.BatchFlag = 0 }), status: 404, want: "no batch script; srun and salloc show the output"},
+		{name: "to /dev/null", target: "7/stdout", set: is(func(j *model.Job) { j.StdOut = "/dev/null" }), status: 403, want: "nothing to read"},
+		{name: "a component without the script", target: "7+1/stdout", set: is(func(j *model.Job) { j.HetJobID, j.HetJobOffset = 7, 1 }), status: 404, want: "runs the script; name job 7"},
+		{name: "the component with the script", target: "7+0/stdout", set: is(func(j *model.Job) { j.HetJobID = 7 }), file: &outputFile{text: text}, status: 200, want: text},
 		{name: "not read here", target: "7/stdout", off: true, status: 501, want: "does not read"},
 		{name: "no lines", target: "7/stdout?tail=0", status: 422, want: "from 1 to 100000"},
 		{name: "a format that text has not", target: "7/stdout", header: [2]string{"Accept", "application/yaml"}, status: 406, want: "text/plain, text/event-stream"},
@@ -153,6 +159,9 @@ func TestOutput(t *testing.T) {
 			body := w.Body.String()
 			if tt.status >= 400 && tt.status != 0 {
 				body = firstError(w)
+			}
+			if strings.Contains(body, "look there") {
+				t.Errorf("a hint about a file that does not exist yet: %s", body)
 			}
 			if w.Code != tt.status || tt.status < 400 && body != tt.want || !strings.Contains(body, tt.want) {
 				t.Fatalf("status %d: %.300q", w.Code, body)

@@ -62,7 +62,7 @@ func TestOutput(t *testing.T) {
 			patterns[id] = pattern
 		}
 	}
-	refused := map[string]string{"/dev/null": "not a regular file", "/dev/zero": "not a regular file", "/root/none/o": "may not read"}
+	refused := map[string]string{"/dev/null": "nothing to read", "/dev/zero": "not a regular file", "/root/none/o": "may not read"}
 	ids := map[string]string{} // by path
 	for output := range refused {
 		ids[output] = submit("echo x", output, "")
