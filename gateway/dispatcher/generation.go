@@ -50,8 +50,8 @@ func (d *dispatcher) newGeneration(a announced) *generation {
 	if d.config.Switches.Output {
 		g.Output, g.TokenOutput = d.startOutput(g), g.setup.TokenOutput
 	}
-	if d.config.Switches.Credentials {
-		g.Credential = d.startCredential(g)
+	if d.config.Switches.Credentials && a.Keeper { // a reload can remove the key, and the parent would end this process
+		g.Credential, g.NoCredential = d.startCredential(g), d.refuseCredential(g)
 	}
 	g.OnUnused = func() { d.closing.Go(func() { g.close(); d.parent.Send(&ipc.GenerationReleased{ID: g.ID}) }) }
 	return g
@@ -242,6 +242,16 @@ func (d *dispatcher) startCredential(g *generation) func(uint64) (pool.OutputPro
 			return nil, err
 		}
 		return p, nil
+	}
+}
+
+// refuseCredential returns a function that tells the keeper of g why there is no process
+// that gets the credentials of a user.
+func (d *dispatcher) refuseCredential(g *generation) func(uint64, string) {
+	return func(client uint64, reason string) {
+		if err := ipc.IgnoreClosed(g.keeper.Channel.TrySend(&work.NoCredential{Client: client, Reason: ipc.TruncateReason(reason)})); err != nil { // the worker waits longer
+			d.log.Warn("keeper not told that there is no process of a user", "error", err)
+		}
 	}
 }
 

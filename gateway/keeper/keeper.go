@@ -52,6 +52,11 @@ func (k *keeper) Handle(m ipc.Received) (handled bool, err error) {
 			return true, errSecondChannels
 		}
 		return true, errors.Join(k.vouches.connect(m.FDs[0], k.connectUser), k.members.connect(m.FDs[1]))
+	case *work.NoCredential:
+		if uid, ok := k.vouches.userOf(msg.Client); ok {
+			k.users.refuse(uid, msg.Reason)
+		}
+		return true, nil
 	case *work.NoTokenRegister:
 		k.register.Store(nil)
 		return true, nil

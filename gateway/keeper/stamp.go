@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -60,7 +61,9 @@ type knownUser struct {
 // A process gets the credentials of a user.
 type process struct {
 	link    *link[*query.GotCredential] // nil: it has not started yet
-	started chan struct{}               // closed when it has
+	started chan struct{}               // closed when it has, or will not
+	refused string                      // why it will not start; "": it has, or may
+	ended   time.Time                   // when it was refused
 	told    map[uint32]time.Time        // which workers have to have it started, and since when
 	used    time.Time                   // when it was last needed
 }
@@ -68,6 +71,11 @@ type process struct {
 const (
 	knownTime = 10 * time.Second // for the resolver's answers
 	staleTime = 10 * time.Minute // … while it does not answer
+
+	// refusedTime is how long a refusal of the dispatcher counts, also for the messages
+	// of other workers.
+	refusedTime = 2 * time.Second
+
 	stampTime = 10 * time.Second // for a credential, for which a process may have to start; less than a worker waits
 
 	maxKnown = 4096
@@ -113,10 +121,10 @@ func (u *users) of(uid, worker uint32, now time.Time) (p *process, missing bool)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	p = u.processes[uid]
-	if p == nil || p.link != nil && p.link.isClosed() {
+	if p == nil || p.link != nil && p.link.isClosed() || p.refused != "" && now.Sub(p.ended) >= refusedTime {
 		p = u.addLocked(uid)
 	}
-	if p.used = now; p.link != nil {
+	if p.used = now; p.link != nil || p.refused != "" {
 		return p, false
 	}
 	told, ok := p.told[worker]
@@ -157,8 +165,8 @@ func (u *users) connect(uid uint32, fd int) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	p := u.processes[uid]
-	if p == nil || p.link != nil {
-		if p != nil {
+	if p == nil || p.link != nil || p.refused != "" {
+		if p != nil && p.link != nil {
 			_ = p.link.channel.Shutdown()
 		}
 		p = u.addLocked(uid)
@@ -167,6 +175,17 @@ func (u *users) connect(uid uint32, fd int) error {
 	p.link = l
 	close(p.started)
 	return nil
+}
+
+// refuse ends the wait for a process that will not start. A captured dispatcher can do
+// this, too: it decides whether a process starts, but never for which messages.
+func (u *users) refuse(uid uint32, reason string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if p := u.processes[uid]; p != nil && p.link == nil && p.refused == "" {
+		p.refused, p.ended = cmp.Or(reason, "the dispatcher gives no reason"), time.Now()
+		close(p.started)
+	}
 }
 
 // gatewayUser returns what the resolver knows about the user of a gateway token, who may
@@ -235,7 +254,7 @@ func (k *keeper) stamp(c *client, q *query.Stamp, b *body, now time.Time) *query
 	for again := false; ; again = true {
 		client := k.vouches.vouch(user, true, now) // also while the process runs: the parent ends it otherwise
 		if client == 0 {
-			answer.Verdict = query.NoVerdict
+			answer.Reason = "the parent permits no process as this user: the user is one of the gateway's own, or too many users have tokens in use"
 			return answer
 		}
 		p, missing := k.users.of(user.UID, c.Number, now)
@@ -254,7 +273,7 @@ func (k *keeper) stamp(c *client, q *query.Stamp, b *body, now time.Time) *query
 func (p *process) isOver() bool {
 	select {
 	case <-p.started:
-		return p.link.isClosed()
+		return p.link != nil && p.link.isClosed()
 	default:
 		return false
 	}
@@ -266,6 +285,9 @@ func (p *process) ask(ctx context.Context, q *query.GetCredential) (credential [
 	case <-p.started:
 	case <-ctx.Done():
 		return nil, "the process of the user has not started in time"
+	}
+	if p.link == nil {
+		return nil, "no process of the user: " + p.refused
 	}
 	got, ok := p.link.ask(ctx, func(id uint64) ipc.Message {
 		q.ID = id

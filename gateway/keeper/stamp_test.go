@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"schedrestd/internal/limit"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 	"schedrestd/rpc/payload"
 )
 
@@ -169,6 +171,51 @@ func TestProcessesOfUsers(t *testing.T) {
 	must(t, newer.Send(&query.GotCredential{ID: 77})) // nobody asked
 	if a := stamp(k, token, "", 2003, ""); len(a.Credential) == 0 {
 		t.Errorf("after an answer that nobody asked for: %+v", a)
+	}
+}
+
+// TestRefusedProcess checks that messages end at once when the dispatcher refuses the
+// process of their user, and that the next message after a while has it started again.
+func TestRefusedProcess(t *testing.T) {
+	k, p := stampKeeper(t, "")
+	token := issue(t)
+	first := stamp(k, token, "", 2003, "") // the worker has to have the process started
+	refuse := func(client uint64) {
+		t.Helper()
+		if handled, err := k.Handle(ipc.Received{Message: &work.NoCredential{Client: client, Reason: "too many"}}); !handled || err != nil {
+			t.Errorf("%t, %v", handled, err)
+		}
+	}
+	waiting := make(chan *query.Stamped)
+	go func() { waiting <- stamp(k, token, "", 2003, "") }()
+	for k.users.pending.Held(1000) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	for _, other := range []uint64{0, first.Client + 2, first.Client ^ 1} { // of no user, and of output
+		refuse(other)
+	}
+	refuse(first.Client)
+	refuse(first.Client) // a second time
+	for _, a := range []*query.Stamped{<-waiting, stamp(k, token, "", 2003, "")} {
+		if a.Verdict != query.Genuine || a.Client != 0 || a.Credential != nil || !strings.Contains(a.Reason, "too many") {
+			t.Errorf("refused: %+v", a)
+		}
+	}
+	k.users.processes[1000].ended = gatewayNow.Add(-refusedTime)
+	if a := stamp(k, token, "", 2003, ""); a.Client != first.Client {
+		t.Errorf("later: %+v", a)
+	}
+	refuse(first.Client)
+	startProcess(t, k, 1000) // another worker has had it started
+	if a := stamp(k, token, "", 2003, ""); len(a.Credential) == 0 {
+		t.Errorf("after a start: %+v", a)
+	}
+	refuse(first.Client)
+	if a := stamp(k, token, "", 2003, ""); len(a.Credential) == 0 {
+		t.Errorf("a refusal of a process that runs: %+v", a)
+	}
+	if n := len(p.list()); n != 1 {
+		t.Errorf("vouched %d times", n)
 	}
 }
 

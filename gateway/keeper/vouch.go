@@ -101,7 +101,7 @@ func (v *vouches) userOf(client uint64) (uid uint32, ok bool) {
 	v.knownMu.Lock()
 	defer v.knownMu.Unlock()
 	for key, known := range v.known {
-		if key.credential && (client == known.client || client == known.previous) {
+		if key.credential && client != 0 && (client == known.client || client == known.previous) {
 			return key.uid, true
 		}
 	}

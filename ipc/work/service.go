@@ -66,6 +66,17 @@ type AskCredential struct {
 
 func (a *AskCredential) Walk(w *ipc.Walker) { w.Fields(&a.Client, &a.UID) }
 
+// NoCredential reports why there is no process that gets the credentials of a user.
+type NoCredential struct {
+	Client uint64 // of the AskCredential
+	Reason string
+}
+
+func (n *NoCredential) Walk(w *ipc.Walker) {
+	w.Fields(&n.Client)
+	w.Text(ipc.MaxReason, &n.Reason)
+}
+
 // CredentialSetup tells a process where it gets the credentials of its user.
 type CredentialSetup struct{ Credentials }
 

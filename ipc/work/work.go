@@ -61,6 +61,8 @@ var _ = ipc.Register(
 	// asks for a process that gets credentials of a user; the keeper answers when
 	// there is one
 	ipc.Of[AskCredential](136, ipc.Worker, ipc.Dispatcher, connPhases, 12, 12, 0, ipc.Initial),
+	// why there is no such process, so that the keeper does not wait for it
+	ipc.Of[NoCredential](145, ipc.Dispatcher, ipc.Keeper, working, 10, 10+ipc.MaxReason, 0, ipc.Initial),
 	// where a process gets the credentials of its user
 	ipc.Of[CredentialSetup](137, ipc.Dispatcher, ipc.Credential, working, 14, 14+2*maxPath+maxSockets*(2+maxPath), 0, ipc.Initial),
 	// asks for a connection to a configured daemon, which is identified by an

@@ -7,43 +7,52 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/ipc/work"
 )
 
 // askCredential starts a process that gets credentials of a user for whom the keeper
 // has vouched. The parent gives the process and the keeper a channel, and the process
 // ends by itself, or with the keeper. A worker gets no answer: it waits for the
-// keeper's, and the log has the reason if there is no process.
+// keeper's, which learns why there is no process.
 func (p *Pool) askCredential(w *worker, m *work.AskCredential) error {
 	now := time.Now()
-	maps.DeleteFunc(w.credentials, func(_ uint64, asked time.Time) bool { return now.Sub(asked) >= outputPause })
-	_, tooSoon := w.credentials[m.Client]
+	maps.DeleteFunc(w.credentials, func(_ uint64, c *credential) bool { return !c.starting && now.Sub(c.asked) >= outputPause })
+	last := w.credentials[m.Client]
 	switch {
 	case p.gen.Credential == nil:
 		return errors.New("sent AskCredential while no process gets credentials")
-	case m.Client == 0:
+	case m.Client&1 == 0: // the parent would end this process (ipc.Vouch)
 		return errors.New("sent AskCredential for no user")
 	case !w.reports.Take(now, 1):
 		return errTooOften("AskCredential")
-	case tooSoon: // the keeper asks for it again, if it is needed
+	case last != nil && last.starting:
+		return nil
+	case last != nil:
+		p.gen.NoCredential(m.Client, "the last one has just exited")
 		return nil
 	}
-	w.credentials[m.Client] = now
+	c := &credential{asked: now, starting: true}
 	place := p.credentials.Empty(m.UID)
+	w.credentials[m.Client] = c
+	refuse := func(err error) {
+		c.starting = false
+		p.logFailure(slog.LevelWarn, "no process gets the credentials of a user", errs.LogAttrs(errs.HintOf(err), "uid", m.UID, "error", err)...)
+		p.gen.NoCredential(m.Client, err.Error())
+	}
 	if !place.Grow(1) {
-		p.logFailure(slog.LevelWarn, "no process gets the credentials of a user", "uid", m.UID, "error", "there are too many such processes")
+		refuse(errTooManyCredentials)
 		return nil
 	}
 	p.gen.Hold() // until the process has started
 	go func() {
 		process, err := p.gen.Credential(m.Client)
 		p.Do(func() {
-			p.gen.Release()
-			if err == nil && process.User() != m.UID {
+			defer p.gen.Release()
+			if c.starting = false; err != nil {
+				refuse(err)
+			} else if process.User() != m.UID {
 				w.Terminate("sent AskCredential with a false uid")
-			}
-			if err != nil {
-				p.logFailure(slog.LevelWarn, "no process gets the credentials of a user", errs.LogAttrs(errs.HintOf(err), "uid", m.UID, "error", err)...)
 			}
 		})
 		if err == nil {
@@ -53,3 +62,13 @@ func (p *Pool) askCredential(w *worker, m *work.AskCredential) error {
 	}()
 	return nil
 }
+
+// credential is a process that gets credentials, as far as the worker knows that asked
+// for it. It must be used only in the loop.
+type credential struct {
+	asked    time.Time
+	starting bool
+}
+
+var errTooManyCredentials = errs.New(errs.Unavailable, "there are too many such processes").
+	WithHint("each ends after a minute without a message; a user may have %d, and all users together %d", limit.CredentialProcesses.Share, limit.CredentialProcesses.Total)

@@ -14,15 +14,16 @@ import (
 // generation. It must be used only in the loop.
 type Generation struct {
 	Config
-	ID          uint32
-	Provision   func(worker *work.WorkerChannel, to *ipc.Channel) error // gives a ready worker its channels and keys; may block
-	Audit       Auditor
-	TokenOutput bool                                                                                    // Output needs a client for whom the keeper has vouched
-	Output      func(client uint64, worker *work.WorkerChannel, to *ipc.Channel) (OutputProcess, error) // starts a process that reads output for a worker, and connects them; may block
-	Credential  func(client uint64) (OutputProcess, error)                                              // starts a process that gets credentials of a user for whom the keeper has vouched; may block
-	OnUnused    func()                                                                                  // called after the last Release
-	Replacing   bool                                                                                    // a service has exited, and the next generation is being built
-	refs        int                                                                                     // number of Release calls that are still to come
+	ID           uint32
+	Provision    func(worker *work.WorkerChannel, to *ipc.Channel) error // gives a ready worker its channels and keys; may block
+	Audit        Auditor
+	TokenOutput  bool                                                                                    // Output needs a client for whom the keeper has vouched
+	Output       func(client uint64, worker *work.WorkerChannel, to *ipc.Channel) (OutputProcess, error) // starts a process that reads output for a worker, and connects them; may block
+	Credential   func(client uint64) (OutputProcess, error)                                              // starts a process that gets credentials of a user for whom the keeper has vouched; may block
+	NoCredential func(client uint64, reason string)                                                      // tells the keeper why there is no such process
+	OnUnused     func()                                                                                  // called after the last Release
+	Replacing    bool                                                                                    // a service has exited, and the next generation is being built
+	refs         int                                                                                     // number of Release calls that are still to come
 }
 
 // Config configures the workers of a generation.

@@ -39,7 +39,7 @@ func (p *Pool) askOutput(w *worker, m *work.AskOutput) error {
 	switch {
 	case p.gen.Output == nil:
 		return errors.New("sent AskOutput while no output is read")
-	case (m.Client != 0) != p.gen.TokenOutput:
+	case (m.Client != 0) != p.gen.TokenOutput || m.Client&1 != 0: // the parent would end this process (ipc.Vouch)
 		return errors.New("sent AskOutput for a user whom it can't name")
 	case !w.reports.Take(now, 1):
 		return errTooOften("AskOutput")

@@ -141,19 +141,36 @@ func TestOutputOfTokens(t *testing.T) {
 	f := new(fakeOutputs)
 	p, w := servingOne(t)
 	p.sync(func() { p.gen.Output, p.gen.TokenOutput = f.start, true })
-	for i, client := range []uint64{5, 6} {
+	for i, client := range []uint64{4, 6} {
 		must(t, w.Channel.Send(&work.AskOutput{Client: client, UID: 1000 + uint32(client)}))
 		await(t, "a process has started", func() bool { return f.count() == i+1 })
 	}
-	if !slices.Equal(f.clients, []uint64{5, 6}) || p.outputs.Held(1005) != 1 || p.outputs.Held(1006) != 1 {
+	if !slices.Equal(f.clients, []uint64{4, 6}) || p.outputs.Held(1004) != 1 || p.outputs.Held(1006) != 1 {
 		t.Errorf("started for %v", f.clients)
 	}
-	must(t, w.Channel.Send(&work.AskOutput{Client: 5, UID: 1005}))
+	must(t, w.Channel.Send(&work.AskOutput{Client: 4, UID: 1004}))
 	if got := refusal(t, w); !strings.Contains(got, "about to exit") {
 		t.Errorf("a second one: %q", got)
 	}
 	must(t, w.Channel.Send(new(work.AskOutput)))
 	p.logged("for a user whom it can't name")
+	if f.count() != 2 {
+		t.Errorf("started for %v", f.clients)
+	}
+}
+
+// TestNumberForCredentials checks that a worker is killed if it asks for a process that
+// reads output with a number that is for one that gets credentials. The parent would
+// end the dispatcher.
+func TestNumberForCredentials(t *testing.T) {
+	f := new(fakeOutputs)
+	p, w := servingOne(t)
+	p.sync(func() { p.gen.Output, p.gen.TokenOutput = f.start, true })
+	must(t, w.Channel.Send(&work.AskOutput{Client: 5, UID: 1005}))
+	p.logged("for a user whom it can't name")
+	if f.count() != 0 {
+		t.Errorf("started for %v", f.clients)
+	}
 }
 
 // TestOutputIsOff checks that a worker is killed if it asks although no output is

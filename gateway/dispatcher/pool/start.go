@@ -31,7 +31,7 @@ func (s *Set) spawnWorker(g *Generation, spec workerSpec) (*worker, error) {
 	options := dial.Options{Setup: &setup, Hosts: c.Hosts, Ports: dial.Ports(w.Number), OwnUserns: w.OwnUserns,
 		Burst: c.DialBurst, Rate: c.DialRate, Counts: &s.Slots.counts.dial}
 	connections, watching := float64(c.Connections), float64(setup.Watching)
-	return &worker{Process: w, outputs: map[uint64]*output{}, credentials: map[uint64]time.Time{}, requests: spec.requests, dialer: dial.New(options, w.Channel),
+	return &worker{Process: w, outputs: map[uint64]*output{}, credentials: map[uint64]*credential{}, requests: spec.requests, dialer: dial.New(options, w.Channel),
 		held: map[uint64]*Connection{}, share: 1 / float64(c.Workers),
 		reports:  rate.New(limit.WorkerStages.Of(1000+4*connections+2*watching, 40*connections+2*watching), time.Now()),
 		offences: rate.New(limit.WorkerOffences, time.Now()),

@@ -34,9 +34,9 @@ type worker struct {
 	offences   *rate.Bucket // limits its reports on offences
 	counts     *rate.Bucket // limits its reports on metrics
 
-	gauges      query.Gauges         // what it has at present, as it reports it
-	outputs     map[uint64]*output   // its processes that read output, by the keeper's number for the user; 0 for the worker's user
-	credentials map[uint64]time.Time // when it last asked for a process that gets credentials, by the same number
+	gauges      query.Gauges           // what it has at present, as it reports it
+	outputs     map[uint64]*output     // its processes that read output, by the keeper's number for the user; 0 for the worker's user
+	credentials map[uint64]*credential // processes that get credentials, by the same number
 }
 
 // heldConn returns the connection that a message from w is about. It returns an

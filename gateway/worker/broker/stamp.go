@@ -32,7 +32,13 @@ const (
 	stampTime = 12 * time.Second // for a credential, for which a process may have to start
 )
 
-const noStamp = "the gateway gets no credential for the daemon at present"
+// noStamp returns the error of a message without a credential.
+func noStamp(err error) error {
+	return &errs.Error{Kind: errs.Unavailable, Err: err, Message: "the gateway gets no credential for the daemon at present",
+		Hint: "try again in a minute; the gateway's log has the reason"}
+}
+
+var errNoVerdict = errors.New("the keeper can't verify gateway tokens at present")
 
 // Stamper returns a Stamper that asks the keeper.
 func (b *Broker) Stamper(k *Keeper) *Stamper {
@@ -67,7 +73,7 @@ func (s *Stamper) Stamp(ctx context.Context, token auth.Signature, actAs string,
 		err = errors.New(cmp.Or(answer.Reason, "the process of the user has exited"))
 	}
 	if err != nil {
-		return "", errs.Wrap(err, errs.Unavailable, noStamp)
+		return "", noStamp(err)
 	}
 	s.keeper.answerOf(answer.Verdict) // takes note of an outdated key
 	switch answer.Verdict {
@@ -82,7 +88,7 @@ func (s *Stamper) Stamp(ctx context.Context, token auth.Signature, actAs string,
 		return "", &errs.Error{Kind: errs.Denied, Err: auth.ErrNotInScope, Message: fmt.Sprintf("the scopes of the token do not permit what the gateway has to ask the daemon for this (RPC %d)", number),
 			Hint: "schedctl token explain shows the scopes of the token"}
 	}
-	return "", errs.New(errs.Unavailable, noStamp)
+	return "", noStamp(errNoVerdict)
 }
 
 // ask sends the message to the keeper, the body in parts, and waits for the answer.
