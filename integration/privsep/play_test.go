@@ -133,6 +133,8 @@ func goodHandler(s work.Setup, tokens *keys.Keys, b *broker.Broker) (http.Handle
 	mux.HandleFunc("/attack", capture)
 	mux.HandleFunc("/connects", connects)
 	mux.HandleFunc("/says", handleServiceAttack)
+	mux.HandleFunc("/stamp", stampHandler(s, tokens, b))
+	mux.HandleFunc("/stamps", handleStampAttack)
 	mux.HandleFunc("/greed", overuse)
 	mux.HandleFunc("/write", func(w http.ResponseWriter, _ *http.Request) {
 		err := os.WriteFile("/dev/shm/schedrestd-test", []byte("x"), 0o600)

@@ -24,7 +24,7 @@ func (p *Pool) askCredential(w *worker, m *work.AskCredential) error {
 		return errors.New("sent AskCredential while no process gets credentials")
 	case m.Client&1 == 0: // the parent would end this process (ipc.Vouch)
 		return errors.New("sent AskCredential for no user")
-	case !w.reports.Take(now, 1):
+	case !w.reports.Take(now, 1), len(w.credentials) >= maxAsked:
 		return errTooOften("AskCredential")
 	case last != nil && last.starting:
 		return nil
@@ -62,6 +62,10 @@ func (p *Pool) askCredential(w *worker, m *work.AskCredential) error {
 	}()
 	return nil
 }
+
+// maxAsked is for how many users a worker may ask within outputPause. An honest one has
+// few messages in progress (limit.Stamps), and each of them waits for its process.
+const maxAsked = 4 * 256
 
 // credential is a process that gets credentials, as far as the worker knows that asked
 // for it. It must be used only in the loop.

@@ -72,6 +72,20 @@ func TestCredentialProcesses(t *testing.T) {
 	refusal(fmt.Sprint(101+2*limit.CredentialProcesses.Share, ": there are too many such processes"))
 }
 
+// TestGuessedNumbers checks that a worker is killed that asks for processes of more
+// users than there can be.
+func TestGuessedNumbers(t *testing.T) {
+	p, w := servingOne(t)
+	p.sync(func() {
+		p.gen.Credential = func(uint64) (OutputProcess, error) { return nil, errors.New("no such user") }
+		p.gen.NoCredential = func(uint64, string) {}
+	})
+	for i := range uint64(maxAsked + 1) {
+		must(t, w.Channel.Send(&work.AskCredential{Client: 2*i + 1, UID: uint32(i)}))
+	}
+	p.logged("sent AskCredential too often")
+}
+
 // TestHostileCredentials checks that a worker is killed if it asks for a process of
 // nobody, or with a false uid, or where no process gets credentials.
 func TestHostileCredentials(t *testing.T) {
