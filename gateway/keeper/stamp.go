@@ -259,7 +259,7 @@ func (k *keeper) stamp(c *client, q *query.Stamp, b *body, now time.Time) *query
 		}
 		p, missing := k.users.of(user.UID, c.Number, now)
 		if missing {
-			answer.Client, answer.UID = client, user.UID
+			answer.Client, answer.UID, answer.Reason = client, user.UID, ""
 			return answer
 		}
 		answer.Credential, answer.Reason = p.ask(ctx, question)

@@ -22,7 +22,6 @@ import (
 
 	"schedrestd/bundled/demo/thread"
 	auditing "schedrestd/gateway/auditor"
-	"schedrestd/gateway/credential"
 	"schedrestd/gateway/dispatcher"
 	"schedrestd/gateway/fetcher/confined"
 	"schedrestd/gateway/output"
@@ -74,7 +73,7 @@ func TestMain(m *testing.M) {
 	case os.Args[0] == programs.Name(ipc.Exporter):
 		os.Exit(playExporter(os.Args[1:]))
 	case os.Args[0] == programs.Name(ipc.Credential):
-		os.Exit(credential.Main())
+		os.Exit(playCredential(os.Args[1:]))
 	case os.Args[0] == programs.Name(ipc.Output):
 		os.Exit(output.Main())
 	case os.Args[0] == programs.Name(ipc.Keeper):

@@ -7,7 +7,7 @@ import (
 
 // relayedLine matches a line in the parent's log that comes from another
 // process.
-var relayedLine = regexp.MustCompile(`^time=\S+ (worker|keeper|resolver|auditor)=(\d+) \w+_pid=(\d+) \w+_uid=(\d+) (.*)$`)
+var relayedLine = regexp.MustCompile(`^time=\S+ (worker|keeper|resolver|auditor|credential)=(\d+) \w+_pid=(\d+) \w+_uid=(\d+) (.*)$`)
 
 // The pattern field matches one field of a line, as package slog writes it.
 var field = regexp.MustCompile(`^([A-Za-z][-.\w]*)=("(?:[^"\\]|\\.)*"|[^ ="]*)(?: |$)`)

@@ -90,6 +90,9 @@ func (p *Process) run() {
 		err = errs.New(errs.Internal, "the %s exited unexpectedly: %s", p.spec.Role, status).WithHint("its last messages are in the log above")
 	}
 	p.err = err
+	if p.isUsers() && (!closed || p.Crashed || p.EndReason != "") { // the exit of other services ends their generation, and is logged there
+		p.spec.Log.Error(p.spec.Role.String()+" exited", errs.LogAttrs(errs.HintOf(err), "pid", p.PID, "uid", p.Identity.UID, "because", err)...)
+	}
 	select {
 	case p.ready <- err:
 	default: // the process was ready before
@@ -145,7 +148,7 @@ func (p *Process) handle(m ipc.Message) error {
 	case *ipc.Ready:
 		name := p.spec.Role.String()
 		level := slog.LevelInfo
-		if p.spec.Role == ipc.Output || p.spec.Role == ipc.Credential { // users start it
+		if p.isUsers() {
 			level = slog.LevelDebug
 		}
 		p.spec.Log.Log(context.Background(), level, name+" ready", name, p.Number, "pid", p.PID, "sandbox", sandbox.Layers(*m).String(),
@@ -171,6 +174,9 @@ func (p *Process) handle(m ipc.Message) error {
 	}
 	return nil
 }
+
+// isUsers reports whether users start the process, and it runs as one of them.
+func (p *Process) isUsers() bool { return p.spec.Role == ipc.Output || p.spec.Role == ipc.Credential }
 
 // Stop lets the process finish its work, and waits until the process has
 // exited.

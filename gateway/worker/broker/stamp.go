@@ -30,6 +30,7 @@ type Stamper struct {
 const (
 	stampPart = 24 << 10         // bytes of a body in one message to the keeper
 	stampTime = 12 * time.Second // for a credential, for which a process may have to start
+	maxStarts = 3                // how often a message has its process started, which may exit in between
 )
 
 // noStamp returns the error of a message without a credential.
@@ -64,7 +65,7 @@ func (s *Stamper) Stamp(ctx context.Context, token auth.Signature, actAs string,
 		return "", errs.New(errs.Unauthenticated, auth.Refused)
 	}
 	answer, err := s.ask(ctx, stamp, body)
-	if err == nil && answer.Client != 0 {
+	for n := 0; err == nil && answer.Client != 0 && n < maxStarts; n++ { // each answer counts on it that the process is asked for
 		if err = s.send(&work.AskCredential{Client: answer.Client, UID: answer.UID}); err == nil {
 			answer, err = s.ask(ctx, stamp, body)
 		}
