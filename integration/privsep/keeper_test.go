@@ -35,8 +35,10 @@ func playKeeper(part string) int {
 	switch part {
 	case "good":
 		return keeping.Main()
-	case vouchesForAll, breaksVouches:
+	case vouchesForAll, stampsForAll, breaksVouches, sendsChannel:
 		return playVouching(part)
+	case asksProcesses:
+		return playAsking()
 	case "crash":
 		panic("no keeper here")
 	case "sends nothing":

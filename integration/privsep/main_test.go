@@ -108,6 +108,9 @@ func TestMain(m *testing.M) {
 // contains the dispatcher's limits (see dispatcherArgs). If there are two,
 // playDispatcher runs a compromised dispatcher instead.
 func playDispatcher(args []string) int {
+	if len(args) == 3 {
+		return playStarting(args[1], args[2])
+	}
 	if len(args) > 1 {
 		return playCompromised(args[1])
 	}
