@@ -44,13 +44,7 @@ const lockTime = time.Second
 // Append reserves the room on the disk first. Otherwise a full disk could cut the
 // lines off, and the rest would be an error.
 func Append(f *os.File, lines string, limit int) error {
-	lock := func(kind int16) error {
-		return unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: kind})
-	}
-	for end := time.Now().Add(lockTime); lock(unix.F_WRLCK) == unix.EAGAIN && time.Now().Before(end); {
-		time.Sleep(lockTime / 50)
-	}
-	defer lock(unix.F_UNLCK)
+	defer lockRegister(f)()
 	text, err := ReadText(f)
 	if err != nil {
 		return err
@@ -76,6 +70,18 @@ func Append(f *os.File, lines string, limit int) error {
 		err = errors.New("another process has overwritten the new lines")
 	}
 	return err
+}
+
+// lockRegister locks a register, or goes on without the lock after lockTime. It returns
+// a function that unlocks it.
+func lockRegister(f *os.File) (unlock func()) {
+	lock := func(kind int16) error {
+		return unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: kind})
+	}
+	for end := time.Now().Add(lockTime); lock(unix.F_WRLCK) == unix.EAGAIN && time.Now().Before(end); {
+		time.Sleep(lockTime / 50)
+	}
+	return func() { _ = lock(unix.F_UNLCK) }
 }
 
 // ReadText returns the content of a register.

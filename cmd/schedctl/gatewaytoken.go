@@ -39,13 +39,15 @@ func gatewayTokenCommands(configPath *string) []*cobra.Command {
 		func(g *cli.GatewayTokens) *cobra.Command { return listCommand(path, g) },
 		func(g *cli.GatewayTokens) *cobra.Command { return revokeCommand(path, g) },
 	}
-	var list []*cobra.Command
+	list := []*cobra.Command{pruneCommand(path)}
 	for _, command := range commands {
 		g := new(cli.GatewayTokens)
 		cmd := command(g)
-		cmd.Flags().StringVar(path, "register", "", "register of gateway tokens on this machine (default: $"+registerVariable+")")
 		g.Flags(cmd)
 		list = append(list, cmd)
+	}
+	for _, cmd := range list {
+		cmd.Flags().StringVar(path, "register", "", "register of gateway tokens on this machine (default: $"+registerVariable+")")
 	}
 	return list
 }
@@ -440,6 +442,33 @@ func reportRevoked(w io.Writer, r *gatewaytoken.Register, ids []string, user str
 	}
 }
 
+func pruneCommand(path *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "prune",
+		Short: "Remove lines without effect from the register of gateway tokens",
+		Long: `Remove the lines about tokens that ended more than a day ago from the register of gateway tokens, and
+revocations that have no effect any longer. The file is replaced in one step, with the same owner and
+mode. A change that another program makes at this moment fails there, and can be repeated.
+
+Gateways only append to the register, so that an attacker can't undo a revocation. The owner of the
+file runs this command, for example once a month.`,
+		Args: noTokenArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f, err := openRegister(*path, true)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			removed, err := gatewaytoken.Prune(f, time.Now())
+			if err != nil {
+				return errs.Wrap(err, errs.Invalid, "register of gateway tokens %s", f.Name())
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "removed %d bytes\n", removed)
+			return nil
+		},
+	}
+}
+
 // openRegister opens the register.
 func openRegister(path string, write bool) (*os.File, error) {
 	if path == "" {
@@ -486,7 +515,7 @@ func appendLine(f *os.File, lines string, limit int) error {
 		return checkInPlace(f)
 	case err == gatewaytoken.ErrFull:
 		err = fmt.Errorf("longer than %d bytes", limit)
-		hint = "remove lines about tokens that have expired"
+		hint = "schedctl token prune removes lines about tokens that have ended"
 	case wrong:
 		hint = "correct the line; gateways refuse all tokens until then"
 	}

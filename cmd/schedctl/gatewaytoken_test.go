@@ -349,3 +349,20 @@ func TestRevokeCommand(t *testing.T) {
 		}
 	}
 }
+
+// TestPruneCommand checks the command that removes lines of the register.
+func TestPruneCommand(t *testing.T) {
+	path := registerOf(t, "token "+oneID+" user=alice until=2020-01-01T00:00:00Z\nrevoke token "+otherID+"\n")
+	for _, want := range []string{"removed 71 bytes\n", "removed 0 bytes\n"} {
+		cmd := pruneCommand(&path)
+		var out bytes.Buffer
+		cmd.SetErr(&out)
+		cmd.SetArgs(nil)
+		if err := cmd.Execute(); err != nil || out.String() != want {
+			t.Errorf("%v: %q, want %q", err, out.String(), want)
+		}
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "revoke token "+otherID+"\n" {
+		t.Errorf("%v: the register is %q", err, text)
+	}
+}

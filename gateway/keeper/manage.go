@@ -78,6 +78,11 @@ const (
 	// between, the user can revoke single ones, each of which takes one line.
 	revokeInterval = time.Minute
 
+	// countedTime is for how long a line about a token counts for its user
+	// (limit.GatewayTokens), even if the token has ended. Otherwise a user could fill the
+	// register with tokens of a second.
+	countedTime = 24 * time.Hour
+
 	defaultLifetime = 30 * 24 * time.Hour // of a new token
 )
 
@@ -267,7 +272,7 @@ func (k *keeper) create(c *client, h holder, q *query.ManageTokens, now func() t
 		}
 		own := 0
 		for _, c := range r.created() {
-			if c.User == h.user {
+			if c.User == h.user && (now().Before(c.Until) || now().Sub(c.Issued) < countedTime) {
 				own++
 			}
 		}

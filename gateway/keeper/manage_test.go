@@ -196,6 +196,15 @@ func TestManageLimits(t *testing.T) {
 	if a := m.ask(full("bob"), false, creation); a.Result != query.Managed {
 		t.Errorf("another user: %d", a.Result)
 	}
+	for end, want := range map[time.Duration]query.ManageResult{countedTime - time.Second: query.TooManyTokens, countedTime: query.Managed} {
+		var ended strings.Builder
+		for range limit.GatewayTokens.Share {
+			ended.WriteString(gatewaytoken.Token{User: "alice", Scopes: scope.ComputeRead, Issued: gatewayNow.Add(-end), Expires: gatewayNow.Add(-time.Second), ID: gatewaytoken.NewID()}.Line())
+		}
+		if a := newManaging(t, ended.String(), 0).ask(full("alice"), false, creation); a.Result != want {
+			t.Errorf("tokens that have ended, %v after they were created: %d, want %d", end, a.Result, want)
+		}
+	}
 	seen := 0
 	for more := true; more; {
 		a := m.ask(full("alice"), false, query.ManageTokens{Skip: uint32(seen)})

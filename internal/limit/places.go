@@ -209,7 +209,7 @@ var (
 		Refused: "429"}
 
 	// A user who creates tokens must not fill the register (gateway/keeper/manage.go).
-	GatewayTokens = semaphore.Row{Name: "gateway tokens in the register that a user can create", Process: "keeper", Key: "user", Total: math.MaxInt, Share: 500,
+	GatewayTokens = semaphore.Row{Name: "gateway tokens in the register that have not ended, or were created within a day", Process: "keeper", Key: "user", Total: math.MaxInt, Share: 500,
 		Refused: "429"}
 	KeeperQuestions = semaphore.Row{Name: "questions of the keeper to the resolver", Process: "keeper", Key: "worker", Total: 16, Share: 8,
 		Wait: semaphore.Forever, Refused: "refuses the token after 8 s"}

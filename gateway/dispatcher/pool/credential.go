@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
-	"schedrestd/internal/limit"
 	"schedrestd/ipc/work"
 )
 
@@ -75,4 +74,4 @@ type credential struct {
 }
 
 var errTooManyCredentials = errs.New(errs.Unavailable, "there are too many such processes").
-	WithHint("each ends after a minute without a message; a user may have %d, and all users together %d", limit.CredentialProcesses.Share, limit.CredentialProcesses.Total)
+	WithHint("each ends after a minute without a message; LIMITS.md has the number that a user, and all users together, may have")
