@@ -26,7 +26,7 @@ func TestCredentialProcesses(t *testing.T) {
 	refusal := func(want string) {
 		t.Helper()
 		if got := <-refused; got != want {
-			t.Errorf("the keeper is told %q, want %q", got, want)
+			t.Errorf("the keeper receives %q, want %q", got, want)
 		}
 	}
 	ask := func(client uint64) {
