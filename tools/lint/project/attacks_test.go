@@ -24,9 +24,9 @@ var attackers = []struct {
 }{
 	{"a client", []string{"requests", "tokens"}},
 	{"a local user", []string{"files of output"}},
-	{"a worker", []string{"attacks", "attacks by connecting", "attacks on the keeper", "attacks on the resolver", "attacks on the auditor", "attacks on the metrics"}},
-	{"a service", []string{"vouches", "attacks of an exporter", "attacks of the process that fetches"}},
-	{"the dispatcher", []string{"attacks of a dispatcher"}},
+	{"a worker", []string{"attacks", "attacks by connecting", "attacks on the keeper", "attacks on the resolver", "attacks on the auditor", "attacks on the metrics", "attacks on bound tokens"}},
+	{"a service", []string{"vouches", "vouches for credentials", "attacks of an exporter", "attacks of the process that fetches", "attacks of a process of a user"}},
+	{"the dispatcher", []string{"attacks of a dispatcher", "attacks of a dispatcher on processes of users"}},
 }
 
 // attackTable is the outcome of the attacks in one generated table.
