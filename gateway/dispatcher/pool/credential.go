@@ -26,6 +26,7 @@ func (p *Pool) askCredential(w *worker, m *work.AskCredential) error {
 	case !w.reports.Take(now, 1), len(w.credentials) >= maxAsked:
 		return errTooOften("AskCredential")
 	case last != nil && last.starting:
+		last.again = true
 		return nil
 	case last != nil:
 		p.gen.NoCredential(m.Client, "the last one has just exited")
@@ -52,6 +53,8 @@ func (p *Pool) askCredential(w *worker, m *work.AskCredential) error {
 				refuse(err)
 			} else if process.User() != m.UID {
 				w.Terminate("sent AskCredential with a false uid")
+			} else if c.again { // it may have broken the protocol before it was ready; otherwise the keeper has it, and ignores this
+				p.gen.NoCredential(m.Client, "the last one has just exited")
 			}
 		})
 		if err == nil {
@@ -71,6 +74,7 @@ const maxAsked = 4 * 256
 type credential struct {
 	asked    time.Time
 	starting bool
+	again    bool // the worker has asked again meanwhile
 }
 
 var errTooManyCredentials = errs.New(errs.Unavailable, "there are too many such processes").
