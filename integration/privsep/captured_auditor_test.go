@@ -33,7 +33,7 @@ func intentFrame(connection uint64) func() []byte {
 // Idempotency-Keys, on a connection that never existed.
 func keyedFrame(keys byte) func() []byte {
 	return func() []byte {
-		raw := append(intentFrame(1<<40)(), make([]byte, int(keys)*97)...)
+		raw := append(intentFrame(1<<40)(), make([]byte, int(keys)*98)...)
 		raw[1+38] = keys
 		return raw
 	}
