@@ -76,7 +76,7 @@ var auditorAttacks = []serviceAttack{
 	{name: "Lookup, as if to the resolver", frame: zeroFrame(ipc.KindOf(new(work.Lookup)), 15), breaksProtocol: true},
 	{name: "Intent cut short", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 39), breaksProtocol: true},
 	{name: "Intent with trailing bytes", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 41), breaksProtocol: true},
-	{name: "Intent with more than the longest texts", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 2050), breaksProtocol: true},
+	{name: "Intent with more than the longest texts", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 2051), breaksProtocol: true},
 	{name: "an oversized message", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 60_000), breaksProtocol: true},
 	{name: "its side of the channel shut down", close: true},
 	{name: "an empty packet", frame: func() []byte { return nil }},
