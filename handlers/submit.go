@@ -51,24 +51,22 @@ func (h *handler) postJobSubmit(c *rest.Call, p *api.SubmitParams) error {
 		}
 		return h.Controller.Submit(c.Context(), c.Credential(), &descs[0])
 	}
-	found := false
+	result := submitResult
+	var search *keyedSubmission
 	if key := c.SearchedKey(); key != nil {
-		if err := c.CheckScope(scope.ComputeRead); err != nil {
-			return err
+		for _, needed := range []scope.Set{scope.ComputeRead, scope.ComputeCancel} {
+			if err := c.CheckScope(needed); err != nil {
+				return err
+			}
 		}
-		submit = h.submitUnlessFound(c, descs, key, &found, submit)
+		search = h.keyedSubmission(c, key, descs, submit)
+		submit, result = search.do, search.result
 	}
-	submitted, err := rest.SubmitOnce(c, submit, func(s *model.Submitted) rest.Result {
-		result := submitResult(s)
-		if found {
-			result.Code = "replayed"
-		}
-		return result
-	})
+	submitted, err := rest.SubmitOnce(c, submit, result)
 	if err != nil {
 		return annotateComponents(c, err, descs, at)
 	}
-	if found {
+	if search != nil && search.found {
 		c.Replayed()
 	}
 	h.warnOfSubmission(c, submitted, at)

@@ -2,7 +2,9 @@ package handlers
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,8 +13,8 @@ import (
 	"time"
 
 	"schedrestd/handlers/rest"
+	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
-	"schedrestd/internal/keystate"
 	"schedrestd/model"
 )
 
@@ -29,114 +31,204 @@ type keyMark struct {
 // job that a command has submitted has a mark.
 const firstMark = 1 << 30
 
+// markOf returns the mark of a key. Others may see it, and must not be able to find out by
+// guessing what the request contains: a half of the hash that they don't see is in the hash
+// of the body.
 func markOf(k *rest.KeyClaim) keyMark {
+	body := sha256.Sum256(append(k.Key[16:], k.Body[:]...))
 	return keyMark{session: firstMark | binary.BigEndian.Uint32(k.Key[:])&(firstMark-1),
-		key: fmt.Sprintf("Idempotency-Key %x", k.Key[:16]), body: fmt.Sprintf(" %x", k.Body[:16])}
+		key: fmt.Sprintf("Idempotency-Key %x", k.Key[:16]), body: fmt.Sprintf(" %x", body[:16])}
 }
 
-// submitUnlessFound returns a function that submits jobs with the function submit, unless a
-// job with the mark of the request's Idempotency-Key exists. Then found is set.
+// A keyedJob is a job with the mark of a key.
+type keyedJob struct {
+	id    model.StepID
+	line  string // SubmitLine; "" if the controller does not show it
+	same  bool   // … of the same request
+	ended bool
+}
+
+// A keyedSubmission submits jobs with an Idempotency-Key, unless a job with its mark exists.
+type keyedSubmission struct {
+	h         *handler
+	c         *rest.Call
+	mark      keyMark
+	owner     model.Opt[uint32]
+	submit    func() (*model.Submitted, error)
+	found     bool     // the answer is about the job of an earlier request
+	cancelled []uint32 // jobs that were submitted twice
+}
+
+// keyedSubmission marks the first job, and returns its submission with the function submit.
+func (h *handler) keyedSubmission(c *rest.Call, key *rest.KeyClaim, descs []model.JobDesc, submit func() (*model.Submitted, error)) *keyedSubmission {
+	k := &keyedSubmission{h: h, c: c, mark: markOf(key), owner: descs[0].UserID, submit: submit}
+	if !k.owner.Set {
+		if k.owner = h.userID(c, c.User()); c.Client().Local {
+			k.owner = model.Some(c.Client().UID)
+		}
+	}
+	descs[0].AllocSID, descs[0].SubmitLine = model.Some(k.mark.session), model.Text(k.mark.key+k.mark.body)
+	return k
+}
+
+// do submits the jobs, unless a job of an earlier request exists.
 //
 // If a gateway that has gone away, or does not know of this one, submits the same request at
-// the same time, both jobs exist for a moment. The one with the lower number stays.
-func (h *handler) submitUnlessFound(c *rest.Call, descs []model.JobDesc, key *rest.KeyClaim, found *bool, submit func() (*model.Submitted, error)) func() (*model.Submitted, error) {
-	m := markOf(key)
-	first := &descs[0]
-	first.AllocSID, first.SubmitLine = model.Some(m.session), model.Text(m.key+m.body)
-	return func() (*model.Submitted, error) {
-		earlier, err := h.marked(c, m, first.UserID, nil)
-		if err != nil {
+// the same time, both jobs exist for a moment. The older one stays.
+func (k *keyedSubmission) do() (*model.Submitted, error) {
+	jobs, err := k.jobs(0)
+	var submitted *model.Submitted
+	if err == nil && len(jobs) == 0 {
+		if submitted, err = k.submit(); err != nil {
 			return nil, err
 		}
-		if len(earlier) == 0 {
-			submitted, err := submit()
-			if err != nil {
-				return nil, err
-			}
-			if earlier, err = h.marked(c, m, first.UserID, submitted); err != nil || len(earlier) == 0 {
-				return submitted, nil // a failure to look for others is none of the submission
-			}
-			earlier = append(earlier, *submitted)
-			slices.SortFunc(earlier, func(a, b model.Submitted) int { return cmp.Compare(a.StepID.JobID, b.StepID.JobID) })
-			for _, s := range earlier[1:] {
-				_ = h.Controller.Kill(c.Context(), c.Credential(), strconv.FormatUint(uint64(s.StepID.JobID), 10), uint16(syscall.SIGKILL), 0)
-			}
-			if earlier[0].StepID.JobID == submitted.StepID.JobID {
-				return submitted, nil
+		for range 3 { // the controller has just answered, so a failure may be over in a moment
+			if jobs, err = k.jobs(submitted.StepID.JobID); err == nil || !k.pause() {
+				break
 			}
 		}
-		*found = true
-		return &earlier[0], nil
+		if err != nil {
+			return nil, unknownJob() // another job may exist; a later request looks again
+		}
+		jobs = append(jobs, keyedJob{id: submitted.StepID, same: true})
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(jobs, func(a, b keyedJob) int { return compareAge(a.id.JobID, b.id.JobID) })
+	if err := k.cancel(jobs[1:]); err != nil {
+		return nil, err
+	}
+	switch first := jobs[0]; {
+	case !first.same:
+		return nil, rest.KeyReused()
+	case submitted != nil && first.id.JobID == submitted.StepID.JobID:
+		return submitted, nil
+	default:
+		k.found = true
+		return &model.Submitted{StepID: first.id}, nil
 	}
 }
 
-// marked returns the jobs with a mark, except own, which may be nil. If it can't find out
-// whether a job has the mark, the error is a rest.KeyError, and also if the mark belongs to
-// another request with the same key.
-func (h *handler) marked(c *rest.Call, m keyMark, owner model.Opt[uint32], own *model.Submitted) (list []model.Submitted, err error) {
-	if !owner.Set {
-		if owner = h.userID(c, c.User()); c.Client().Local {
-			owner = model.Some(c.Client().UID)
-		}
+// maxApart is the greatest difference between the numbers of jobs that were submitted at
+// about the same time. With a greater one, the numbers have begun again.
+const maxApart = 1 << 20
+
+// compareAge compares the numbers of two jobs; that of the older one comes first.
+func compareAge(a, b uint32) int {
+	if max(a, b)-min(a, b) > maxApart {
+		a, b = b, a
 	}
-	lines := map[model.StepID]string{}
-	_, err = h.Controller.Jobs(c.Context(), c.Credential(), model.Query{User: owner, Flags: model.ShowAll, Without: model.JobAllocation | model.JobNodeIndexes}, func(j *model.Job) error {
-		id := model.StepID{JobID: cmp.Or(j.ArrayJobID, j.HetJobID, j.StepID.JobID), Step: model.Some(batchStep)}
-		if j.StepID.JobID == id.JobID {
-			id.SLUID = j.StepID.SLUID
+	return cmp.Compare(a, b)
+}
+
+// cancel cancels the jobs that another gateway has submitted, too. Without that, the outcome
+// is unknown, and a later request tries again.
+func (k *keyedSubmission) cancel(jobs []keyedJob) error {
+	for _, j := range jobs {
+		if j.ended {
+			continue
 		}
-		if j.AllocSID == m.session && (own == nil || own.StepID.JobID != id.JobID) {
-			lines[id] = j.SubmitLine
+		err := k.h.Controller.Kill(k.c.Context(), k.c.Credential(), strconv.FormatUint(uint64(j.id.JobID), 10), uint16(syscall.SIGKILL), 0)
+		if e, ok := errors.AsType[*errs.Error](err); err != nil && !(ok && (e.Number == slurmerror.InvalidJobID || e.Number == slurmerror.AlreadyDone)) {
+			return unknownJob()
 		}
+		k.cancelled = append(k.cancelled, j.id.JobID)
+	}
+	return nil
+}
+
+// unknownJob returns the error of a submission if it can't be found out which jobs exist.
+func unknownJob() error {
+	return rest.OutcomeUnknown().WithHint("send the same request again; if that does not help, look for the job, and use a new key")
+}
+
+// jobs returns the jobs with the mark of the key, except own. It returns an error if it
+// can't find out whether a job has it.
+func (k *keyedSubmission) jobs(own uint32) (list []keyedJob, err error) {
+	found := map[uint32]keyedJob{}
+	var unknown error
+	query := model.Query{User: k.owner, Flags: model.ShowAll, Without: model.JobAllocation | model.JobNodeIndexes}
+	_, err = k.h.Controller.Jobs(k.c.Context(), k.c.Credential(), query, func(j *model.Job) error {
+		number := cmp.Or(j.ArrayJobID, j.HetJobID, j.StepID.JobID)
+		switch {
+		case j.AllocSID != k.mark.session || number == own:
+			return nil
+		case k.owner.Set && j.UserID != k.owner.Number, !k.owner.Set && j.UserName != "" && j.UserName != k.c.User():
+			return nil // another user has made this mark
+		case !k.owner.Set && j.UserName == "":
+			unknown = unknownJob()
+		}
+		earlier, again := found[number]
+		job := keyedJob{id: model.StepID{JobID: number, SLUID: earlier.id.SLUID, Step: model.Some(batchStep)}, line: j.SubmitLine,
+			ended: hasEnded(j.State) && (!again || earlier.ended)}
+		if j.StepID.JobID == number {
+			job.id.SLUID = j.StepID.SLUID
+		}
+		found[number] = job
 		return nil
 	})
 	if err != nil {
 		return nil, errs.Wrap(err, errs.KindOf(err), "the job of an earlier request with this Idempotency-Key can't be looked for; nothing was submitted")
 	}
-	for id, line := range lines {
-		if line == "" {
-			line = h.recordedLine(c, id.JobID)
+	for _, j := range found {
+		if j.line == "" {
+			j.line = k.recordedLine(j.id.JobID)
 		}
+		j.same = j.line == k.mark.key+k.mark.body
 		switch {
-		case line == m.key+m.body:
-			list = append(list, model.Submitted{StepID: id})
-		case line == "":
-			return nil, &rest.KeyError{State: keystate.Unknown}
-		case strings.HasPrefix(line, m.key):
-			return nil, &rest.KeyError{State: keystate.Mismatch}
+		case j.line == "":
+			unknown = unknownJob()
+		case strings.HasPrefix(j.line, k.mark.key):
+			list = append(list, j)
 		}
 	}
-	return list, nil
+	return list, unknown
 }
 
 const (
 	batchStep uint32 = 0xfffffffb
 
-	recordedTries    = 6 // how often accounting is asked for a new job, of which it learns a moment later
-	recordedInterval = 500 * time.Millisecond
+	recordedTries  = 6 // how often accounting is asked for a new job, of which it learns a moment later
+	searchInterval = 500 * time.Millisecond
 )
 
+// pause waits for a moment. It returns false if the client has gone.
+func (k *keyedSubmission) pause() bool {
+	select {
+	case <-time.After(searchInterval):
+		return true
+	case <-k.c.Context().Done():
+		return false
+	}
+}
+
 // recordedLine returns the command line of a job in accounting, or "" if it can't be read.
-func (h *handler) recordedLine(c *rest.Call, id uint32) (line string) {
-	if h.Accounting == nil || h.Cluster == "" {
+func (k *keyedSubmission) recordedLine(id uint32) (line string) {
+	if k.h.Accounting == nil || k.h.Cluster == "" {
 		return ""
 	}
-	filter := model.AccountingJobFilter{Flags: defaultJobFlags, Clusters: []string{h.Cluster}, Steps: []model.SelectedStep{{Step: model.StepID{JobID: id}}}}
-	for try := range recordedTries {
-		if try > 0 {
-			select {
-			case <-time.After(recordedInterval):
-			case <-c.Context().Done():
-				return ""
-			}
-		}
-		err := recordsOf[model.AccountingJob](h, c, filter)(func(j *model.AccountingJob) error {
+	filter := model.AccountingJobFilter{Flags: model.JobFilterNoTruncation, Clusters: []string{k.h.Cluster}, Steps: []model.SelectedStep{{Step: model.StepID{JobID: id}}}}
+	for range recordedTries {
+		err := recordsOf[model.AccountingJob](k.h, k.c, filter)(func(j *model.AccountingJob) error {
 			line = cmp.Or(j.SubmitLine, line)
 			return nil
 		})
-		if line != "" || err != nil {
-			return line
+		if line != "" || err != nil || !k.pause() {
+			break
 		}
 	}
-	return ""
+	return line
+}
+
+// result returns the result of the submission for the audit log.
+func (k *keyedSubmission) result(s *model.Submitted) rest.Result {
+	result := submitResult(s)
+	if k.found {
+		result.Code = "replayed"
+	}
+	for _, id := range k.cancelled {
+		result.Objects += fmt.Sprintf(", cancelled %d", id)
+	}
+	return result
 }

@@ -43,7 +43,9 @@ func (a *client) claim(u *openChange, k *query.Key) {
 func (a *client) claimOrLookup(k *query.Key) (number uint64, state keystate.State, answer []byte, err error) {
 	key, share := a.keyAndShare(k)
 	if k.Lookup {
-		state, answer, err = a.ledger.store.Lookup(key, k.Body)
+		if state, answer, err = a.ledger.store.Lookup(key, k.Body); k.Search && state == keystate.Unknown {
+			state = keystate.NotDone // the worker may try again later
+		}
 		return 0, state, answer, err
 	}
 	return a.ledger.store.Claim(key, share, k.Body, a.claimCount, k.Search)

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"crypto/sha512"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -191,7 +192,11 @@ func sendKeys(t *testing.T, k *keeper, m ipc.SecretKeys, texts ...string) *ipc.K
 		texts = append(texts, "") // no such file
 	}
 	for _, text := range texts {
-		fd, err := unix.Dup(int(file(t, text).Fd()))
+		f := file(t, text)
+		if text == "" {
+			must(0, os.Remove(f.Name())) // as a file in memory
+		}
+		fd, err := unix.Dup(int(f.Fd()))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"schedrestd/become"
 	"schedrestd/internal/hmackey"
 	"schedrestd/ipc/query"
 )
@@ -58,18 +61,22 @@ const (
 )
 
 // readSigningKey reads the key of credentials: raw bytes, or a key set as slurm.jwks. It
-// returns nil if the file is empty.
+// returns nil if there is none: then the file is an empty one without a name.
 func readSigningKey(f *os.File) (*signingKey, error) {
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, hmackey.MaxSize+1))
 	if err != nil {
 		return nil, errors.New("the key of credentials cannot be read")
 	}
 	if len(text) == 0 {
+		var st unix.Stat_t
+		if err := unix.Fstat(int(f.Fd()), &st); err != nil || st.Nlink > 0 {
+			return nil, errors.New("the key of credentials is empty")
+		}
 		return nil, nil
 	}
 	k := &signingKey{secret: text}
 	header := map[string]string{"alg": "HS256", "typ": "JWT"}
-	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && bytes.Contains(text, []byte(`"keys"`)) { // random bytes have not both
 		if header["kid"], k.secret, err = defaultKey(text, time.Now()); err != nil {
 			return nil, fmt.Errorf("the key of credentials: %w", err)
 		}
@@ -98,16 +105,21 @@ func defaultKey(text []byte, now time.Time) (id string, secret []byte, err error
 	if err := json.Unmarshal(text, &set); err != nil || len(set.Keys) == 0 {
 		return "", nil, errors.New("not a set of keys, as slurm.jwks")
 	}
-	chosen := set.Keys[0]
+	chosen, defaults := set.Keys[0], 0
 	for _, k := range set.Keys {
 		if strings.EqualFold(k.Use, "default") {
 			chosen = k
+			defaults++
 		}
 	}
 	// Slurm decodes both alphabets, with and without padding.
 	secret, err = base64.RawURLEncoding.DecodeString(strings.NewReplacer("+", "-", "/", "_", "=", "").Replace(chosen.K))
-	expires, _ := chosen.Exp.Int64()
+	expires, expErr := chosen.Exp.Int64()
 	switch {
+	case defaults > 1:
+		return "", nil, errors.New("several keys of the set are for use as the default")
+	case chosen.Exp != "" && expErr != nil:
+		return "", nil, errors.New("exp of the default key of the set is not a number of seconds")
 	case chosen.ID == "" || !strings.EqualFold(chosen.Type, "oct") || !strings.EqualFold(chosen.Alg, "HS256"):
 		return "", nil, errors.New("the default key of the set needs kid, kty=oct and alg=HS256")
 	case err != nil || len(secret) < minJWK:
@@ -119,11 +131,16 @@ func defaultKey(text []byte, now time.Time) (id string, secret []byte, err error
 }
 
 // sign returns a credential that confirms the ids of a user, for a message with this
-// payload, for daemons that run as the user of the cluster.
-func (k *signingKey) sign(user *query.Membership, r *register, payload []byte, now time.Time) []byte {
+// payload, for daemons that run as the user of the cluster. It ends with the gateway token
+// at the latest. The resolver says what the user's group is, and it is never root's.
+func (k *signingKey) sign(user *query.Membership, r *register, payload []byte, now, end time.Time) []byte {
+	gid := user.GID
+	if gid == 0 {
+		gid = become.Overflow
+	}
 	claims, _ := json.Marshal(signedMessage{ // never fails
-		Issued: now.Unix(), Expires: now.Unix() + signedTime, Version: signedVersion, Only: r.schedUID, Context: "sack",
-		Cluster: r.cluster, UID: user.UID, GID: user.GID, Host: hostname, Payload: payload,
+		Issued: now.Unix(), Expires: min(now.Unix()+signedTime, end.Unix()), Version: signedVersion, Only: r.schedUID, Context: "sack",
+		Cluster: r.cluster, UID: user.UID, GID: gid, Host: hostname, Payload: payload,
 	})
 	text := base64.RawURLEncoding.AppendEncode(append(bytes.Clone(k.header), '.'), claims)
 	mac := hmac.New(sha256.New, k.secret)

@@ -4,32 +4,18 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"schedrestd/auth/gatewaytoken"
+	"schedrestd/become"
 	"schedrestd/ipc/query"
 )
-
-// keyFile returns an open file with this content.
-func keyFile(t *testing.T, text string) *os.File {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	return f
-}
 
 // TestSign checks what a credential contains, and which key signs it, with an
 // implementation of tokens that is not ours.
@@ -43,16 +29,17 @@ func TestSign(t *testing.T) {
 		"raw bytes":    {raw, raw, ""},
 		"the first":    {`{"keys":[` + first + `]}`, "first key of the set", "first"},
 		"the default":  {`{"keys":[` + first + "," + second + `]}`, "\xff\xef second key of the set", "second"},
+		"a brace":      {"{" + raw, "{" + raw, ""},
 		"old alphabet": {`{"keys":[` + strings.Replace(second, "_-8g", "/+8g", 1) + `]}`, "\xff\xef second key of the set", "second"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k, err := readSigningKey(keyFile(t, tt.file))
+			k, err := readSigningKey(file(t, tt.file))
 			if err != nil {
 				t.Fatal(err)
 			}
 			now := time.Now().Truncate(time.Second)
 			payload := append([]byte{2}, make([]byte, 32)...)
-			text := k.sign(&query.Membership{UID: 1001, GID: 100}, &register{Register: new(gatewaytoken.Register), cluster: "c", schedUID: 64030}, payload, now)
+			text := k.sign(&query.Membership{UID: 1001, GID: 100}, &register{Register: new(gatewaytoken.Register), cluster: "c", schedUID: 64030}, payload, now, now.Add(time.Hour))
 			token, err := jwt.NewParser(jwt.WithValidMethods([]string{"HS256"})).Parse(string(text), func(*jwt.Token) (any, error) { return []byte(tt.secret), nil })
 			if err != nil {
 				t.Fatal(err)
@@ -71,15 +58,31 @@ func TestSign(t *testing.T) {
 	}
 }
 
+// TestSignLess checks that a credential ends with the token, and that the resolver can
+// give nobody root's group.
+func TestSignLess(t *testing.T) {
+	k, err := readSigningKey(file(t, strings.Repeat("raw key of Slurm", 64)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	text := k.sign(&query.Membership{UID: 1001}, &register{Register: new(gatewaytoken.Register)}, nil, now, now.Add(7*time.Second))
+	var got signedMessage
+	claims, err := base64.RawURLEncoding.DecodeString(strings.Split(string(text), ".")[1])
+	if err != nil || json.Unmarshal(claims, &got) != nil || got.GID != become.Overflow || got.Expires != now.Add(7*time.Second).Unix() {
+		t.Errorf("%s: %v", claims, err)
+	}
+}
+
 // TestUnusableSigningKeys checks that a key with which Slurm would not sign is refused, and
 // that the reason does not show it.
 func TestUnusableSigningKeys(t *testing.T) {
 	const good = `{"kty":"oct","alg":"HS256","kid":"a","k":"c2VjcmV0IHNlY3JldCBzZWNyZXQ"}`
 	change := func(old, text string) string { return `{"keys":[` + strings.Replace(good, old, text, 1) + `]}` }
-	if _, err := readSigningKey(keyFile(t, change("", ""))); err != nil {
+	if _, err := readSigningKey(file(t, change("", ""))); err != nil {
 		t.Fatal(err)
 	}
-	for name, file := range map[string]string{
+	for name, text := range map[string]string{
 		"short":           "secret",
 		"long":            strings.Repeat("secret", 64<<10),
 		"a public key":    "-----BEGIN PUBLIC KEY-----\nsecretsecretsecretsecret\n-----END PUBLIC KEY-----",
@@ -91,15 +94,24 @@ func TestUnusableSigningKeys(t *testing.T) {
 		"no id":           change(`"kid":"a",`, ""),
 		"short k":         change("c2VjcmV0IHNlY3JldCBzZWNyZXQ", "c2VjcmV0"),
 		"k not base64":    change("c2Vj", "c2V!"),
+		"empty":           "",
+		"two defaults":    `{"keys":[` + strings.Replace(good, `"kid"`, `"use":"default","kid"`, 1) + "," + strings.Replace(good, `"kid":"a"`, `"use":"default","kid":"b"`, 1) + `]}`,
+		"exp not whole":   change(`"kid":"a"`, `"kid":"a","exp":1.9e12`),
 		"expired":         change(`"kid":"a"`, `"kid":"a","exp":1700000000`),
 		"expired default": `{"keys":[` + good + `,{"kty":"oct","alg":"HS256","kid":"b","use":"default","exp":"1700000000","k":"c2VjcmV0IHNlY3JldCBzZWNyZXQ"}]}`,
 	} {
-		k, err := readSigningKey(keyFile(t, file))
+		k, err := readSigningKey(file(t, text))
 		if k != nil || err == nil || strings.Contains(err.Error(), "secretsecret") || strings.Contains(err.Error(), "c2Vj") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if k, err := readSigningKey(keyFile(t, "")); k != nil || err != nil {
-		t.Errorf("an empty file: %v, %v", k, err)
+	fd, err := unix.MemfdCreate("empty", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := os.NewFile(uintptr(fd), "none")
+	defer none.Close()
+	if k, err := readSigningKey(none); k != nil || err != nil {
+		t.Errorf("no file: %v, %v", k, err)
 	}
 }

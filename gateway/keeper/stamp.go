@@ -189,16 +189,16 @@ func (u *users) refuse(uid uint32, reason string) {
 }
 
 // gatewayUser returns what the resolver knows about the user of a gateway token, who may
-// be one for whom it acts. The verdict is not Genuine if the token is not accepted, or
+// be one for whom it acts, and when the token ends. The verdict is not Genuine if the token is not accepted, or
 // permits returns false.
-func (k *keeper) gatewayUser(c *client, e *query.Exchange, now time.Time, permits func(scope.Set) bool) (*query.Membership, query.Verdict) {
+func (k *keeper) gatewayUser(c *client, e *query.Exchange, now time.Time, permits func(scope.Set) bool) (user *query.Membership, end time.Time, verdict query.Verdict) {
 	e.Check = true
 	if exchanged, _ := k.exchange(e, c.UID, now, nil); exchanged.Verdict != query.Genuine {
-		return nil, exchanged.Verdict
+		return nil, end, exchanged.Verdict
 	}
 	t, err := gatewaytoken.ParseSigned(e.Signed)
 	if err != nil || !permits(t.Scopes) {
-		return nil, query.NotInScope
+		return nil, end, query.NotInScope
 	}
 	ask := query.AskMember{User: t.User, Groups: true}
 	if t.ActFor != "" {
@@ -207,15 +207,15 @@ func (k *keeper) gatewayUser(c *client, e *query.Exchange, now time.Time, permit
 	found := k.users.find(k.members, c, ask, now)
 	switch {
 	case !found.Available:
-		return nil, query.NoVerdict
+		return nil, end, query.NoVerdict
 	case found.UID == ipc.NoID || t.ActFor == "" && t.UID != nil && *t.UID != found.UID:
-		return nil, query.NotForUser
+		return nil, end, query.NotForUser
 	case t.ActFor != "":
 		e.Check = false
 		exchanged, _ := k.exchange(e, c.UID, now, found)
-		return found, exchanged.Verdict
+		return found, t.Expires, exchanged.Verdict
 	}
-	return found, query.Genuine
+	return found, t.Expires, query.Genuine
 }
 
 // stamp answers with a credential for the message b, if the gateway token is accepted and
@@ -227,7 +227,8 @@ func (k *keeper) stamp(c *client, q *query.Stamp, b *body, now time.Time) *query
 		return answer
 	}
 	var user *query.Membership
-	user, answer.Verdict = k.gatewayUser(c, &query.Exchange{Signed: q.Signed, MAC: q.MAC, ActAs: q.ActAs}, now,
+	var end time.Time
+	user, end, answer.Verdict = k.gatewayUser(c, &query.Exchange{Signed: q.Signed, MAC: q.MAC, ActAs: q.ActAs}, now,
 		func(s scope.Set) bool { return s.PermitRPC(b.kind, b.head) })
 	if answer.Verdict != query.Genuine {
 		return answer
@@ -238,7 +239,7 @@ func (k *keeper) stamp(c *client, q *query.Stamp, b *body, now time.Time) *query
 		return answer
 	}
 	if key := k.signing.Load(); key != nil {
-		answer.Credential = key.sign(user, r, b.hash.Payload(), now)
+		answer.Credential = key.sign(user, r, b.hash.Payload(), now, end)
 		return answer
 	}
 	place := k.users.pending.Empty(user.UID)

@@ -167,7 +167,7 @@ func (k *keeper) vouchFor(c *client, q *query.VouchFor, now time.Time) *query.Vo
 	answer := &query.VouchedFor{ID: q.ID, UID: ipc.NoID}
 	var user *query.Membership
 	if q.Gateway {
-		user, answer.Verdict = k.gatewayUser(c, &query.Exchange{Signed: q.Signed, MAC: q.MAC, ActAs: q.ActAs}, now,
+		user, _, answer.Verdict = k.gatewayUser(c, &query.Exchange{Signed: q.Signed, MAC: q.MAC, ActAs: q.ActAs}, now,
 			func(s scope.Set) bool { return s.Permit(scope.ComputeRead) })
 	} else {
 		var name string

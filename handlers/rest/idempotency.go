@@ -88,19 +88,30 @@ func (a *answer) repeatAnswer(e *KeyError) (*model.Submitted, error) {
 		e.Code = codeInProgress
 		return nil, &RetryAfterError{e, time.Second}
 	case keystate.Mismatch:
-		e := errs.New(errs.Invalid, "the Idempotency-Key belongs to a different request; nothing was submitted").
-			WithHint("use a new key for each job").WithSource(api.HeaderKey)
-		e.Code = codeKeyReused
-		return nil, e
+		return nil, KeyReused()
 	case keystate.Full:
 		full := errs.New(errs.Unavailable, "the Idempotency-Key can't be kept now; nothing was submitted")
 		full.Err = e.Cause
 		return nil, full
 	}
-	unknown := errs.New(errs.BadAnswer, "the first request with this Idempotency-Key may have submitted a job; nothing more was submitted").
+	return nil, OutcomeUnknown()
+}
+
+// OutcomeUnknown returns the error of a request with an Idempotency-Key if an earlier one may
+// have submitted a job.
+func OutcomeUnknown() *errs.Error {
+	e := errs.New(errs.BadAnswer, "the first request with this Idempotency-Key may have submitted a job; nothing more was submitted").
 		WithHint("look for the job; to submit another one use a new key")
-	unknown.Code = errs.OutcomeUnknown
-	return nil, unknown
+	e.Code = errs.OutcomeUnknown
+	return e
+}
+
+// KeyReused returns the error of a request with the Idempotency-Key of a different one.
+func KeyReused() *errs.Error {
+	e := errs.New(errs.Invalid, "the Idempotency-Key belongs to a different request; nothing was submitted").
+		WithHint("use a new key for each job").WithSource(api.HeaderKey)
+	e.Code = codeKeyReused
+	return e
 }
 
 // SearchedKey returns the request's Idempotency-Key if the job of an earlier request with

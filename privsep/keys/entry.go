@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 
 	"schedrestd/internal/errs"
 	"schedrestd/internal/guard"
@@ -13,7 +14,7 @@ import (
 // entry describes one key and its open files. If it has no files, there is no
 // key.
 type entry struct {
-	setting      string     // the key's settings in the configuration; for a file with token keys, its path
+	setting      string     // the key's settings in the configuration; for files with token keys, their paths
 	stamp        string     // stamp of the files at the configured paths, taken before they were opened
 	files        []*os.File // entries of several generations may share them
 	unused       []*os.File // files that were opened and are no longer used; Close closes them
@@ -44,7 +45,7 @@ type source struct {
 }
 
 func (o Options) tokenKey() source {
-	return source{"key of HS256 tokens", o.Tokens.Key, []string{o.Tokens.Key, o.Tokens.Signing}, []func(string) (*os.File, error){o.openTokenKey, o.openTokenKey}, o.Log, true, "jwt_key", o.unlockTokenKeyCommand}
+	return source{"key of HS256 tokens", strings.TrimSuffix(o.Tokens.Key+", "+o.Tokens.Signing, ", "), []string{o.Tokens.Key, o.Tokens.Signing}, []func(string) (*os.File, error){o.openTokenKey, o.openTokenKey}, o.Log, true, "jwt_key", o.unlockTokenKeyCommand}
 }
 
 func (o Options) keySet() source {
@@ -116,7 +117,7 @@ func (t source) openEntry(previous entry, mustBeNew bool) (e entry, err error) {
 	case t.optional && isAbsent(err) && !(isSame && previous.files != nil):
 		if hint := ""; !isSame {
 			if errs.KindOf(err) == errs.Denied {
-				hint = t.unlockCommand(t.setting)
+				hint = t.unlockCommand(t.paths[0])
 			}
 			t.log.Info("no "+t.name+"; the daemons verify such tokens", errs.LogAttrs(hint, "file", t.setting, "because", err)...)
 		}
@@ -137,10 +138,10 @@ func (t source) reject(e *entry, previous entry, err error, mustBeNew bool) erro
 	}
 	hint := errs.HintOf(err)
 	switch kind := errs.KindOf(err); {
-	case t.optional && kind == errs.NotFound:
-		hint = "ls -l " + guard.Quote(t.setting) + "  # put another file there with mv; or take " + t.option + "= out of the configuration, and reload"
+	case t.optional && kind == errs.NotFound && strings.Contains(err.Error(), t.paths[0]):
+		hint = "ls -l " + guard.Quote(t.paths[0]) + "  # put another file there with mv; or take " + t.option + "= out of the configuration, and reload"
 	case t.optional && kind == errs.Denied:
-		hint = t.unlockCommand(t.setting)
+		hint = t.unlockCommand(t.paths[0])
 	}
 	t.log.Error("new "+t.name+" rejected; keeping the old one, if any", errs.LogAttrs(hint, "error", err)...)
 	e.reuse(previous, false)

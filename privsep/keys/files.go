@@ -25,14 +25,11 @@ func (o Options) openTokenKey(path string) (*os.File, error) {
 		return sealedCopy(path, rule)
 	}
 	f, _, err := guard.Open(path, rule)
-	if err != nil {
-		return f, err
-	}
 	// If workers could read the key, an attacker who compromised a worker could
 	// impersonate any user. The owner need not be checked here. The rule admits
 	// only SchedUser and root as owners, and workers can run as these users
 	// only with disable_user_check, which the administrator sets explicitly.
-	return o.refuseReadable(f, "the group of the serving user", false, o.Tokens.ShareCommand)
+	return o.refuseReadable(f, err, "the group of the serving user", false, o.Tokens.ShareCommand)
 }
 
 // openRegister opens the register of gateway tokens, so that the keeper can append
@@ -77,10 +74,7 @@ func (o Options) openPrivateKey(path string) (*os.File, error) {
 		}
 		return nil, errs.New(errs.Denied, "%v", err).WithHint("%s", hint)
 	}
-	if err != nil {
-		return f, err
-	}
-	return o.refuseReadable(f, "the serving user", true, fmt.Sprintf("chown root:root %[1]s; chmod 0600 %[1]s", guard.Quote(path)))
+	return o.refuseReadable(f, err, "the serving user", true, fmt.Sprintf("chown root:root %[1]s; chmod 0600 %[1]s", guard.Quote(path)))
 }
 
 // explainPairRefusal adds the names of the files to err, which is the keeper's
@@ -95,16 +89,17 @@ func (o Options) explainPairRefusal(err error) error {
 	return e
 }
 
-// refuseReadable returns f, a secret key. If root started the gateway and
+// refuseReadable returns f, a secret key, and err. If root started the gateway and
 // workers can read f as members of its group or, if asOwner is true, as its
 // owner, refuseReadable closes f and returns an error. In the error, reader is
 // the account that can read f.
-func (o Options) refuseReadable(f *os.File, reader string, asOwner bool, hint string) (*os.File, error) {
+func (o Options) refuseReadable(f *os.File, err error, reader string, asOwner bool, hint string) (*os.File, error) {
+	if err != nil || !o.Root {
+		return f, err
+	}
 	var st unix.Stat_t
-	err := unix.Fstat(int(f.Fd()), &st)
+	err = unix.Fstat(int(f.Fd()), &st)
 	switch {
-	case !o.Root:
-		return f, nil
 	case err != nil:
 		err = errs.Wrap(err, errs.Internal, "key file %s", f.Name())
 	case asOwner && st.Uid == o.Worker.UID && o.Worker.UID != 0, st.Gid == o.Worker.GID && st.Mode&0o040 != 0:

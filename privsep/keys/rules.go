@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 
 	"schedrestd/become"
 	"schedrestd/internal/errs"
@@ -88,10 +89,13 @@ func unlockPublicCommand(path string) string {
 }
 
 // newTokenKeyCommand returns a command that creates a token key, because f
-// contains none. Normally the command replaces f. If f is so long that it may
+// contains none, or "" if the reason is about the key of credentials. Normally the command replaces f. If f is so long that it may
 // be another kind of file, configured by mistake, the command keeps it and
 // creates the key beside it.
-func newTokenKeyCommand(f *os.File) string {
+func newTokenKeyCommand(f *os.File, reason error) string {
+	if strings.Contains(reason.Error(), "key of credentials") {
+		return ""
+	}
 	const command = "(umask 077; head -c 32 /dev/urandom >%s)"
 	if info, err := f.Stat(); err == nil && info.Size() < 32 {
 		return guard.ReplaceCommand(f.Name(), command)

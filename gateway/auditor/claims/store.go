@@ -43,6 +43,10 @@ const (
 	// treated as running. The gateway waits for a daemon's answer for less than
 	// this time.
 	foreignLimit = 5 * time.Minute
+
+	// searchTime is how long a claim of unknown outcome can be made again by a worker that
+	// looks for the job: controllers remember jobs for this time after their end (MinJobAge).
+	searchTime = 5 * time.Minute
 )
 
 // File is a file of claims.
@@ -72,18 +76,18 @@ type Store struct {
 	next      uint64    // number of the next claim; 0: the whole file must be read
 	live      []*claim  // in the order of their numbers; expired claims are removed from the front
 	byKey     map[[32]byte]*claim
-	users     map[[32]byte]int // number of claims in live, by share
-	open      map[uint64]bool  // this process's claims for requests that have not ended
-	unsynced  []*claim         // new claims that are not synced yet; they are the last elements of live
-	renewed   []*claim         // renewed claims that are not synced yet
-	dirty     bool             // something was written since the last sync
-	damaged   int              // claims that readAll could not decode
+	users     map[[32]byte]int  // number of claims in live, by share
+	open      map[uint64]*claim // this process's claims for requests that have not ended
+	unsynced  []*claim          // new claims that are not synced yet; they are the last elements of live
+	renewed   []*claim          // renewed claims that are not synced yet
+	dirty     bool              // something was written since the last sync
+	damaged   int               // claims that readAll could not decode
 }
 
 // New returns a Store for the claims in file. It does not read the file; Begin
 // does. The process argument is a random id for this process.
 func New(file File, process [8]byte, clock Clock) *Store {
-	return &Store{file: file, process: process, clock: clock, open: map[uint64]bool{}}
+	return &Store{file: file, process: process, clock: clock, open: map[uint64]*claim{}}
 }
 
 // Begin locks the file and reads the claims that other processes have written.
@@ -152,13 +156,16 @@ func (s *Store) Lookup(key, body [32]byte) (keystate.State, []byte, error) {
 // Claim claims a key for a request. The share argument is the hash of the user
 // whose limit the claim counts against, and body is the hash of the request.
 // workerClaims is the number of claims that the worker has made so far. With search, a key
-// of unknown outcome is free, because the worker finds it out.
+// whose outcome has been unknown for less than searchTime is free, because the worker finds
+// it out.
 func (s *Store) Claim(key, share, body [32]byte, workerClaims int, search bool) (uint64, keystate.State, []byte, error) {
 	state, answer, err := s.Lookup(key, body)
-	if err != nil || state != keystate.NotDone && !(search && state == keystate.Unknown) {
+	c := s.byKey[key]
+	search = search && state == keystate.Unknown && c != nil && s.now().Sub(c.claimedAt) < searchTime
+	if err != nil || state != keystate.NotDone && !search {
 		return 0, state, answer, err
 	}
-	if c := s.byKey[key]; c != nil && s.now().Sub(c.placedAt) < renewal {
+	if c != nil && (search || s.now().Sub(c.placedAt) < renewal) {
 		return s.renew(c, body, state)
 	}
 	free := Slots
@@ -170,12 +177,12 @@ func (s *Store) Claim(key, share, body [32]byte, workerClaims int, search bool) 
 		return 0, keystate.Full, nil, nil
 	}
 	now := s.now()
-	c := &claim{number: s.next, placedAt: now, claimedAt: now, process: s.process, key: key, share: share, body: body}
+	c = &claim{number: s.next, placedAt: now, claimedAt: now, process: s.process, key: key, share: share, body: body}
 	if err := s.write(c); err != nil {
 		return 0, keystate.Full, nil, err
 	}
 	s.add(c)
-	s.open[c.number] = true
+	s.open[c.number] = c
 	s.unsynced = append(s.unsynced, c)
 	return c.number, keystate.Fresh, nil, nil
 }
@@ -184,13 +191,16 @@ func (s *Store) Claim(key, share, body [32]byte, workerClaims int, search bool) 
 // out, or its outcome is unknown, so the new claim overwrites the old one.
 func (s *Store) renew(c *claim, body [32]byte, before keystate.State) (uint64, keystate.State, []byte, error) {
 	next := *c
-	next.claimedAt, next.process, next.body, next.before = s.now(), s.process, body, before
+	next.process, next.body, next.before = s.process, body, before
+	if before != keystate.Unknown { // otherwise the job of the first claim may exist
+		next.claimedAt = s.now()
+	}
 	if err := s.write(&next); err != nil {
 		_, _ = s.file.WriteAt(encodeEnd(c.number, before, nil), slotOffset(c.number)+endOffset)
 		return 0, keystate.Full, nil, err
 	}
 	*c = next
-	s.open[c.number] = true
+	s.open[c.number] = c
 	s.renewed = append(s.renewed, c)
 	return c.number, keystate.Fresh, nil, nil
 }
@@ -211,8 +221,12 @@ func (s *Store) write(c *claim) error {
 // state is Answered, Unknown or NotDone. If Settle fails, the claim keeps the
 // state Running.
 func (s *Store) Settle(number uint64, state keystate.State, answer []byte) error {
-	if !s.open[number] {
+	c, ok := s.open[number]
+	if !ok {
 		return nil // the claim has expired
+	}
+	if state == keystate.NotDone && c.before == keystate.Unknown {
+		state = keystate.Unknown // nothing was found out about the earlier request
 	}
 	s.dirty = true
 	_, err := s.file.WriteAt(encodeEnd(number, state, answer), slotOffset(number)+endOffset)
@@ -251,7 +265,7 @@ func (s *Store) state(c *claim) (keystate.State, []byte, error) {
 	if state, answer, ok := decodeEnd(b, c.number); ok && (state == keystate.Answered || state == keystate.Unknown || state == keystate.NotDone) {
 		return state, answer, nil
 	}
-	running := s.open[c.number]
+	running := s.open[c.number] != nil
 	if c.process != s.process {
 		running = c.claimedAt.After(s.liveSince) && s.now().Sub(c.claimedAt).Abs() < foreignLimit
 	}

@@ -168,7 +168,14 @@ func TestSearched(t *testing.T) {
 	number := want(s, "body", keystate.Fresh)
 	want(s, "body", keystate.Running)
 	want(store(f, c, 3), "body", keystate.Running) // of a process that may still live
-	settle(t, s, number, keystate.Answered, "17")
+	settle(t, s, number, keystate.NotDone, "") // nothing was found out
+	c.now = startTime.Add(searchTime - 1)
+	number = want(s, "body", keystate.Fresh)
+	settle(t, s, number, keystate.Unknown, "")
+	c.now = startTime.Add(searchTime)
+	want(s, "body", keystate.Unknown) // the controller may have forgotten the job of the first claim
+	c.now = startTime.Add(Lifetime)
+	settle(t, s, want(s, "body", keystate.Fresh), keystate.Answered, "17")
 	want(s, "body", keystate.Answered)
 }
 
