@@ -132,7 +132,7 @@ func defaultKey(text []byte, now time.Time) (id string, secret []byte, err error
 
 // sign returns a credential that confirms the ids of a user, for a message with this
 // payload, for daemons that run as the user of the cluster. It ends with the gateway token
-// at the latest. The resolver says what the user's group is, and it is never root's.
+// at the latest. The group is the one that the resolver reports, but never root's.
 func (k *signingKey) sign(user *query.Membership, r *register, payload []byte, now, end time.Time) []byte {
 	gid := user.GID
 	if gid == 0 {
