@@ -40,7 +40,7 @@ func playUnasked(part string, fd int) {
 	case "intent with trailing bytes":
 		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 41, 0)
 	case "intent too long":
-		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 2050, 0)
+		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 2051, 0)
 	case "outcome too long":
 		sendRawTo(fd, ipc.KindOf(new(query.Outcome)), 1741, 0)
 	case "endless outcomes":

@@ -96,7 +96,7 @@ func TestPenaltyLiars(t *testing.T) {
 		{part: "pause", want: "may not be sent by the worker"},
 		{part: "truncated intent", want: "has 39 bytes"},
 		{part: "intent with trailing bytes", want: "Intent of the worker has bytes left over"},
-		{part: "intent too long", want: "has 2050 bytes"},
+		{part: "intent too long", want: "has 2051 bytes"},
 		{part: "outcome too long", want: "has 1741 bytes"},
 		{part: "endless outcomes", want: "which was not granted"},
 		{part: "offence before taken", want: "which it does not hold", connect: true},
