@@ -30,13 +30,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/schedrestd.deps, deploy/THIRD-PARTY.txt and docs/design/PRIVSEP.md")
 
-// TestMain runs the tests in the root folder of the project.
-func TestMain(m *testing.M) {
-	if err := os.Chdir("../../.."); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
-}
+// root is the root folder of the project. Each test changes to it by itself, because go test
+// knows the files that a test reads, and runs it again after a change, only if it also knows
+// the directory.
+const root = "../../.."
 
 const module = "schedrestd/"
 
@@ -174,6 +171,7 @@ type goPackage struct {
 }
 
 func TestFloors(t *testing.T) {
+	t.Chdir(root)
 	used := map[[2]string]bool{}
 	for _, p := range list(t, "./...") {
 		from, ok := strings.CutPrefix(p.ImportPath, module)
@@ -243,6 +241,7 @@ func within(name, folder string) bool {
 // TestFolders checks that README.md describes every top-level folder, that there
 // are few of them, and that no folder imports itself by way of other folders.
 func TestFolders(t *testing.T) {
+	t.Chdir(root)
 	const maxFolders = 24
 	entries, err := os.ReadDir(".")
 	if err != nil {
@@ -309,6 +308,7 @@ func TestFolders(t *testing.T) {
 // TestNames checks that no package has a meaningless name, because packages
 // with such names collect unrelated code.
 func TestNames(t *testing.T) {
+	t.Chdir(root)
 	meaningless := []string{"base", "common", "core", "helper", "helpers", "lib", "manager", "misc", "shared", "types", "util", "utils"}
 	for _, p := range list(t, "./...") {
 		if slices.Contains(meaningless, path.Base(p.ImportPath)) {
@@ -328,6 +328,7 @@ const (
 // TestParentSize fails when the parent exceeds the limits, or if
 // docs/design/PRIVSEP.md states other numbers.
 func TestParentSize(t *testing.T) {
+	t.Chdir(root)
 	var all, privsep int
 	for _, p := range list(t, "-deps", "./cmd/schedrestd") {
 		name, ok := strings.CutPrefix(p.ImportPath, module)
@@ -385,6 +386,7 @@ func codeLines(t *testing.T, p goPackage) (n int) {
 // the most valuable target for an attacker. An attacker who takes over the
 // parent can use only the code that is linked into it.
 func TestParent(t *testing.T) {
+	t.Chdir(root)
 	deps := list(t, "-deps", "./cmd/schedrestd")
 	forbidden := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc"}
 	for _, folder := range []string{"api", "auth", "bundled", "conf", "gateway", "handlers", "internal/feature", "internal/hmackey", "internal/sockdiag", "ipc/query", "ipc/work", "rpc"} {
@@ -469,6 +471,7 @@ func page(t *testing.T, deps []goPackage, library bool) string {
 // TestPrograms checks that the Makefile builds and installs exactly the
 // programs in cmd, and that docs/design/ARCHITECTURE.md names each of them.
 func TestPrograms(t *testing.T) {
+	t.Chdir(root)
 	var programs, built []string
 	folders, err := os.ReadDir("cmd")
 	if err != nil {

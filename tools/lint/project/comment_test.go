@@ -15,6 +15,7 @@ import (
 // name, that name must be the declared one. After a rename, comments often keep
 // the old name, and staticcheck checks only exported names.
 func TestComments(t *testing.T) {
+	t.Chdir(root)
 	files := token.NewFileSet()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") {

@@ -38,6 +38,7 @@ func findPhrases(text string) (found []string) {
 }
 
 func TestPhrases(t *testing.T) {
+	t.Chdir(root)
 	for _, tt := range []struct {
 		text string
 		want int
@@ -56,6 +57,7 @@ func TestPhrases(t *testing.T) {
 // of Go files, and in strings of at least three words, which are usually errors,
 // hints or log messages.
 func TestEnglish(t *testing.T) {
+	t.Chdir(root)
 	check := func(place, text string) {
 		for _, one := range findPhrases(text) {
 			t.Errorf("%s: %s", place, one)

@@ -15,6 +15,7 @@ import (
 // to must exist. If the link has a fragment, that file must contain a heading
 // with this fragment. TestLinks skips links to other sites.
 func TestLinks(t *testing.T) {
+	t.Chdir(root)
 	links, withFragment := 0, 0
 	err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
 		switch {
@@ -59,6 +60,7 @@ func TestLinks(t *testing.T) {
 }
 
 func TestHeadingFragments(t *testing.T) {
+	t.Chdir(root)
 	page := "# The `-f` option: files, _all_ of them\n\n```sh\n# no heading\n```\n\n## [Links](x.md#y) & more\n### Links\n## Links ##\n#nothing\n"
 	want := map[string]bool{"the--f-option-files-_all_-of-them": true, "links--more": true, "links": true, "links-1": true}
 	if got := headingFragments(page); fmt.Sprint(got) != fmt.Sprint(want) {

@@ -25,6 +25,7 @@ const noticesFile = "deploy/THIRD-PARTY.txt"
 // TestNotices compares deploy/THIRD-PARTY.txt with the modules that our programs link,
 // and with the texts that their licences require us to include.
 func TestNotices(t *testing.T) {
+	t.Chdir(root)
 	want := notices(t)
 	if *update {
 		if err := os.WriteFile(noticesFile, want, 0o644); err != nil {

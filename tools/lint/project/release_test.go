@@ -12,6 +12,7 @@ import (
 // release. The changelog may have a section "Unreleased" above it, but not when
 // a release is made (make release sets RELEASING).
 func TestRelease(t *testing.T) {
+	t.Chdir(root)
 	version := regexp.QuoteMeta(release.Version)
 	unreleased := `(## Unreleased\n(?s:.*?)\n)?`
 	if os.Getenv("RELEASING") != "" {

@@ -15,6 +15,7 @@ import (
 // must name existing places in the sources and existing tests. TestSpecification
 // can't check whether the tests prove what the row says.
 func TestSpecification(t *testing.T) {
+	t.Chdir(root)
 	rows, head := 0, ""
 	for line := range strings.Lines(readPage(t, "docs/design/SPECIFICATION.md")) {
 		if !strings.HasPrefix(line, "| ") {

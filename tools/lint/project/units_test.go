@@ -52,6 +52,7 @@ func unitFaults(socket, service map[string]string) (faults []string) {
 // TestSocketUnits checks that no setting of a socket unit, or of a drop-in for
 // one, lets systemd close the sockets.
 func TestSocketUnits(t *testing.T) {
+	t.Chdir(root)
 	n := 0
 	for _, dir := range []string{"deploy", "tools/packaging"} {
 		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -92,6 +93,7 @@ func TestSocketUnits(t *testing.T) {
 
 // TestUnitFaults checks that TestSocketUnits finds each kind of fault.
 func TestUnitFaults(t *testing.T) {
+	t.Chdir(root)
 	const good = "[Unit]\nStartLimitIntervalSec=0\nOnFailure=x-relisten@%n.service\n[Socket]\nTriggerLimitIntervalSec=0\n"
 	const service = "[Unit]\nStartLimitIntervalSec=0\n"
 	for name, tt := range map[string]struct {
@@ -119,6 +121,7 @@ func TestUnitFaults(t *testing.T) {
 // user with many processes could open connections faster than the gateway
 // closes them.
 func TestProcessorShare(t *testing.T) {
+	t.Chdir(root)
 	for _, unit := range []string{"schedrestd.service", "schedrestd@.service", "schedrestd-users.service"} {
 		text, err := os.ReadFile("deploy/systemd/" + unit + ".in")
 		shared, sharedErr := os.ReadFile("deploy/systemd/service.conf")
