@@ -69,6 +69,9 @@ func TestPrune(t *testing.T) {
 	if err := os.WriteFile(path, []byte("# x\n"+ended), 0o640); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Chmod(path, 0o640); err != nil { // whatever the umask
+		t.Fatal(err)
+	}
 	link := path + "-link"
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)

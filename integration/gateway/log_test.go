@@ -16,8 +16,9 @@ import (
 )
 
 // logSocket creates a socket that takes the place of journald's or syslogd's,
-// and returns the socket and its path. Every user may connect to the socket.
-func logSocket(t *testing.T) (*net.UnixConn, string) {
+// and returns its datagrams and its path. Every user may connect to the socket. It is read
+// at once, as the kernel keeps few datagrams.
+func logSocket(t *testing.T) (<-chan []byte, string) {
 	t.Helper()
 	dir, err := sockettest.MkdirTemp("log-")
 	harness.Must(t, err)
@@ -28,18 +29,30 @@ func logSocket(t *testing.T) (*net.UnixConn, string) {
 	harness.Must(t, err)
 	t.Cleanup(func() { c.Close() })
 	harness.Must(t, os.Chmod(path, 0o666))
-	return c, path
+	datagrams := make(chan []byte, 10_000)
+	go func() {
+		for b := make([]byte, 64<<10); ; {
+			n, err := c.Read(b)
+			if err != nil {
+				return
+			}
+			datagrams <- bytes.Clone(b[:n])
+		}
+	}()
+	return datagrams, path
 }
 
 // await returns the first datagram that contains text.
-func await(t *testing.T, c *net.UnixConn, text string) []byte {
+func await(t *testing.T, datagrams <-chan []byte, text string) []byte {
 	t.Helper()
-	_ = c.SetReadDeadline(time.Now().Add(time.Minute)) // limits the test
-	for b := make([]byte, 64<<10); ; {
-		n, err := c.Read(b)
-		harness.Must(t, err)
-		if bytes.Contains(b[:n], []byte(text)) {
-			return b[:n]
+	for timeout := time.After(time.Minute); ; {
+		select {
+		case b := <-datagrams:
+			if bytes.Contains(b, []byte(text)) {
+				return b
+			}
+		case <-timeout:
+			t.Fatalf("no datagram with %s", text)
 		}
 	}
 }
@@ -80,10 +93,10 @@ func TestLogSockets(t *testing.T) {
 	for _, format := range []string{"journald", "syslog"} {
 		t.Run(format, func(t *testing.T) {
 			t.Parallel()
-			c, path := logSocket(t)
+			datagrams, path := logSocket(t)
 			l := harness.NewLab(t, harness.WithOptions(nil, "SCHEDRESTD_LOG="+format+":"+path))
 			id := l.Request("GET", "/sched/"+harness.Version+"/ping", "").Header.Get("X-Request-Id")
-			got := await(t, c, id)
+			got := await(t, datagrams, id)
 			if format == "syslog" {
 				if !bytes.HasPrefix(got, []byte("<30>1 ")) || !bytes.Contains(got, []byte(" - schedrestd ")) {
 					t.Errorf("%q", got)
