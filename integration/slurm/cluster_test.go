@@ -252,23 +252,8 @@ type daemon struct {
 // the daemon accepts connections on socket.
 func (m *machine) start(t *testing.T, name, socket string, env []string, args ...string) *daemon {
 	t.Helper()
-	file := filepath.Join(m.root, "run", name+".pid")
-	os.Remove(file)
 	os.Remove(filepath.Join(m.root, socket))
-	shell := []string{"sh", "-c", `echo $$ >/run/` + name + `.pid; exec env "$@"`, name}
-	d := &daemon{m: m, log: filepath.Join(m.root, "var/log/slurm", name+".log")}
-	log, err := os.Create(d.log)
-	must(t, err)
-	defer log.Close()
-	d.cmd = m.command(context.Background(), "root", append(append(shell, env...), args...)...)
-	d.cmd.Stdout, d.cmd.Stderr = log, log
-	must(t, d.cmd.Start())
-	d.ended = make(chan struct{})
-	go func() {
-		d.cmd.Wait()
-		close(d.ended)
-	}()
-	t.Cleanup(func() { d.stop(t) })
+	d := m.launch(t, name, env, args)
 	eventually(t, name+" answers", func() bool {
 		select {
 		case <-d.ended:
@@ -280,6 +265,35 @@ func (m *machine) start(t *testing.T, name, socket string, env []string, args ..
 			return false
 		}
 		nc.Close()
+		return true
+	})
+	return d
+}
+
+// launch starts a daemon, and passes it sockets as a service manager does.
+func (m *machine) launch(t *testing.T, name string, env, args []string, sockets ...*os.File) *daemon {
+	t.Helper()
+	file := filepath.Join(m.root, "run", name+".pid")
+	os.Remove(file)
+	passed := ""
+	if len(sockets) > 0 {
+		passed = fmt.Sprint("LISTEN_PID=$$ LISTEN_FDS=", len(sockets))
+	}
+	shell := []string{"sh", "-c", `echo $$ >/run/` + name + `.pid; exec env ` + passed + ` "$@"`, name}
+	d := &daemon{m: m, log: filepath.Join(m.root, "var/log/slurm", name+".log")}
+	log, err := os.Create(d.log)
+	must(t, err)
+	defer log.Close()
+	d.cmd = m.command(context.Background(), "root", append(append(shell, env...), args...)...)
+	d.cmd.Stdout, d.cmd.Stderr, d.cmd.ExtraFiles = log, log, sockets
+	must(t, d.cmd.Start())
+	d.ended = make(chan struct{})
+	go func() {
+		d.cmd.Wait()
+		close(d.ended)
+	}()
+	t.Cleanup(func() { d.stop(t) })
+	eventually(t, name+" has started", func() bool {
 		text, _ := os.ReadFile(file)
 		d.pid = strings.TrimSpace(string(text))
 		return d.pid != ""
