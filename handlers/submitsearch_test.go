@@ -51,7 +51,7 @@ func TestKeySearch(t *testing.T) {
 		listErr   error
 		laterErr  error // of the lists after the submission
 		killErr   error
-		nobody    bool // this machine does not know the user
+		nobody    bool           // this machine does not know the user
 		state     keystate.State // of the key in the gateway's own file
 		status    int
 		code      string

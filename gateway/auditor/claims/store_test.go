@@ -168,7 +168,7 @@ func TestSearched(t *testing.T) {
 	number := want(s, "body", keystate.Fresh)
 	want(s, "body", keystate.Running)
 	want(store(f, c, 3), "body", keystate.Running) // of a process that may still live
-	settle(t, s, number, keystate.NotDone, "") // nothing was found out
+	settle(t, s, number, keystate.NotDone, "")     // nothing was found out
 	c.now = startTime.Add(searchTime - 1)
 	number = want(s, "body", keystate.Fresh)
 	settle(t, s, number, keystate.Unknown, "")
