@@ -103,11 +103,10 @@ func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 
 	must(b, errors.Join(parent.Send(&ipc.ServiceSetup{Files: keeperFiles, Tasks: keeperTasks}), parent.Send(expect)))
 	receive[*ipc.Ready](b, parent)
-	devNull, err := os.Open(os.DevNull)
+	emptyFD, err := unix.MemfdCreate("empty", unix.MFD_CLOEXEC) // an empty file without a name is none
 	must(b, err)
-	defer devNull.Close()
-	emptyFD := int(devNull.Fd())
-	must(b, parent.Send(&ipc.SecretKeys{Token: true, Current: true}, emptyFD, emptyFD, emptyFD, int(file.Fd()), emptyFD, emptyFD))
+	defer unix.Close(emptyFD)
+	must(b, parent.Send(&ipc.SecretKeys{Token: true, Current: true}, emptyFD, emptyFD, emptyFD, int(file.Fd()), emptyFD, emptyFD, emptyFD))
 	if reply := receive[*ipc.KeysResult](b, parent); !reply.OK {
 		b.Fatal(reply.Reason)
 	}
