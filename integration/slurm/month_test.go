@@ -282,7 +282,9 @@ func (x *month) installUpgrade() {
 	must(x.t, os.RemoveAll(dir))
 	must(x.t, os.MkdirAll(dir, 0o755))
 	x.t.Cleanup(func() { os.RemoveAll(dir) })
-	if out, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -X schedrestd/internal/release.commit=upgrade", "-o", dir+"/", "../../cmd/schedrestd...").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -X schedrestd/internal/release.commit=upgrade", "-o", dir+"/", "../../cmd/schedrestd...")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
 		x.t.Fatalf("build: %v\n%s", err, out)
 	}
 	// As after "make install": the parent copies programs to memory that others can read.
