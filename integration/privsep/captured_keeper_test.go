@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
-	"schedrestd/gateway/dispatcher/process"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,6 +19,7 @@ import (
 
 	"schedrestd/api/scope"
 	"schedrestd/auth/gatewaytoken"
+	"schedrestd/gateway/dispatcher/process"
 	"schedrestd/internal/setting"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
@@ -289,8 +289,8 @@ var services = []struct {
 }
 
 // steal returns the descriptor of the worker's nth channel to a service. It
-// removes the descriptor from the runtime's poller, so that the worker's own
-// code no longer receives from the channel.
+// removes the descriptor from the runtime's poller, and waits for a moment, so
+// that the worker's own code no longer receives from the channel.
 func steal(nth int) int {
 	for fd := ipc.WorkerFD + 1; fd < 100; fd++ {
 		if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
@@ -301,6 +301,7 @@ func steal(nth int) int {
 		}
 		for poller := ipc.WorkerFD + 1; poller < 100; poller++ {
 			if unix.EpollCtl(poller, unix.EPOLL_CTL_DEL, fd, nil) == nil {
+				time.Sleep(10 * time.Millisecond) // the worker's own reader, if it was running, is waiting by now and is not woken again
 				return fd
 			}
 		}
@@ -321,8 +322,7 @@ func handleServiceAttack(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "NO SUCH THING, OR NO CHANNEL: %d, %d", at, fd)
 		return
 	}
-	time.Sleep(10 * time.Millisecond) // the worker's own reader, if it was running, is waiting by now and is not woken again
-	for n := 1; n > 0; {              // discard answers to the worker's own requests
+	for n := 1; n > 0; { // discard answers to the worker's own requests
 		n, _, _ = unix.Recvfrom(fd, make([]byte, ipc.MaxMessage), unix.MSG_DONTWAIT)
 	}
 	fmt.Fprint(w, list[at].run(fd))
@@ -534,10 +534,7 @@ func (g *gateway) runServiceAttack(to int, one serviceAttack) (outcome, logged s
 	if err == nil {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	end := g.awaitAny(func(r map[string]any) bool {
-		msg := fmt.Sprint(r["msg"])
-		return r["worker"] == number && (msg == "worker exited unexpectedly" || msg == "worker killed" || msg == "worker terminated" || msg == process.WorkerViolation)
-	})
+	end := g.awaitAny(func(r map[string]any) bool { return r["worker"] == number && endsWorker(r) })
 	if err != nil && end["msg"] == process.WorkerViolation {
 		return "is killed by SIGSYS", ""
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -216,11 +215,11 @@ func (s *starting) Handle(m ipc.Received) (bool, error) {
 		switch {
 		case msg.Number == keeperNumber:
 			return true, s.startUsers()
-		case msg.Number > keeperNumber && s.attack.process != nil:
-			slog.Info("got a process of a user", "uid", msg.UID)
-			s.attack.process(m.FDs[0], s.munge)
 		case msg.Number > keeperNumber:
 			slog.Info("got a process of a user", "uid", msg.UID)
+			if s.attack.process != nil {
+				s.attack.process(m.FDs[0], s.munge)
+			}
 		}
 	case *ipc.StartFailed:
 		if s.attack.number == forCredentials && s.number < 1000 { // the keeper has not vouched yet
@@ -300,22 +299,6 @@ func serveForeign(t *testing.T) string {
 	must(t, os.Chown(dir, 0, 0))
 	must(t, os.Chmod(dir, 0o777))
 	socket := filepath.Join(dir, "munge")
-	must(t, thread.RunAs(31777, 31777, func() error {
-		l, err := net.Listen("unix", socket)
-		if err != nil {
-			return err
-		}
-		t.Cleanup(func() { l.Close() })
-		go func() {
-			for {
-				c, err := l.Accept()
-				if err != nil {
-					return
-				}
-				go answerMunge(c.(*net.UnixConn))
-			}
-		}()
-		return os.Chmod(socket, 0o777)
-	}))
+	must(t, thread.RunAs(31777, 31777, func() error { return listenAsMunge(t, socket) }))
 	return socket
 }

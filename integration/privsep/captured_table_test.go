@@ -122,10 +122,7 @@ func (g *gateway) attack(name string) string {
 		}
 		return answer
 	}
-	r := g.awaitAny(func(r map[string]any) bool {
-		msg := fmt.Sprint(r["msg"])
-		return r["pid"] == float64(pid) && (msg == "worker exited unexpectedly" || msg == "worker killed" || msg == "worker terminated" || msg == process.WorkerViolation)
-	})
+	r := g.awaitAny(func(r map[string]any) bool { return r["pid"] == float64(pid) && endsWorker(r) })
 	switch {
 	case r["because"] != nil:
 		return "is killed by the dispatcher: " + regexp.MustCompile(`\d{6,}`).ReplaceAllString(fmt.Sprint(r["because"]), "N")
@@ -133,6 +130,11 @@ func (g *gateway) attack(name string) string {
 		return "is killed by SIGSYS"
 	}
 	return "loses its channel, and exits"
+}
+
+// endsWorker reports whether a log record says that a worker has ended, or was killed.
+func endsWorker(r map[string]any) bool {
+	return slices.Contains([]any{"worker exited unexpectedly", "worker killed", "worker terminated", process.WorkerViolation}, r["msg"])
 }
 
 // errWorkerLost is the error of a request whose connection was lost before.
