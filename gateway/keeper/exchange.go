@@ -1,9 +1,7 @@
 package keeper
 
 import (
-	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -114,13 +112,9 @@ func (k *tokenKey) bearer(user string, end, now time.Time) []byte {
 	if end.Before(expires) {
 		expires = end
 	}
-	encode := base64.RawURLEncoding.AppendEncode
-	text := encode(nil, []byte(`{"alg":"HS256","typ":"JWT"}`))
 	// gatewaytoken.IsUser has accepted the name: JSON escapes none of its characters.
-	text = encode(append(text, '.'), fmt.Appendf(nil, `{"exp":%d,"iat":%d,"`+bearerClaim+`":true,"sun":"%s"}`, expires.Unix(), now.Unix(), user))
-	mac := hmac.New(sha256.New, k.secret)
-	mac.Write(text)
-	return encode(append(text, '.'), mac.Sum(nil))
+	return signHS256(k.secret, []byte(`{"alg":"HS256","typ":"JWT"}`),
+		fmt.Appendf(nil, `{"exp":%d,"iat":%d,"`+bearerClaim+`":true,"sun":"%s"}`, expires.Unix(), now.Unix(), user))
 }
 
 // digests answers with digests of what the keeper decides by. That of the key is

@@ -1,9 +1,6 @@
 package keeper
 
 import (
-	"bytes"
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -20,11 +17,11 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// signingKey is the key of auth/slurm credentials (slurm.key, or the default key of
-// slurm.jwks). Anyone who has it can act as any user, so it never leaves the process.
+// signingKey is the key of auth/slurm: slurm.key, or the default key of slurm.jwks. Anyone
+// who has it can act as any user, so it never leaves this process.
 type signingKey struct {
 	secret []byte
-	header []byte // encoded
+	header []byte // of the credentials that it signs
 }
 
 // A signedMessage is the content of a credential. The names are those of auth/slurm
@@ -43,7 +40,7 @@ type signedMessage struct {
 }
 
 // hostname is the short name of this machine, which the daemons show as the host from
-// which a job was submitted. The sandbox forbids to ask for it later.
+// which a job was submitted. The sandbox forbids asking for it later.
 var hostname = func() string {
 	name, _ := os.Hostname()
 	name, _, _ = strings.Cut(name, ".")
@@ -53,15 +50,16 @@ var hostname = func() string {
 const (
 	signedVersion = 40 << 8 // Slurm 23.11; no daemon checks it
 
-	// signedTime is how long a credential is valid, in seconds, as Slurm's own. A daemon
-	// does not remember the ones that it has seen, so the message could be sent again.
+	// A credential is valid for signedTime seconds, like Slurm's own. Daemons do not
+	// remember credentials: until then an attacker can send the message again.
 	signedTime = 60
 
 	minJWK = 16 // bytes; Slurm's limit
 )
 
-// readSigningKey reads the key of credentials: raw bytes, or a key set as slurm.jwks. It
-// returns nil if there is none: then the file is an empty one without a name.
+// readSigningKey reads the key of credentials: raw bytes, or a key set like slurm.jwks. If
+// there is none, the parent has sent an empty file without a name, and readSigningKey
+// returns nil. The parent looks for "key of credentials" in an error (privsep/keys).
 func readSigningKey(f *os.File) (*signingKey, error) {
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, hmackey.MaxSize+1))
 	if err != nil {
@@ -76,20 +74,19 @@ func readSigningKey(f *os.File) (*signingKey, error) {
 	}
 	k := &signingKey{secret: text}
 	header := map[string]string{"alg": "HS256", "typ": "JWT"}
-	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && bytes.Contains(text, []byte(`"keys"`)) { // random bytes have not both
+	if hmackey.IsSet(text) {
 		if header["kid"], k.secret, err = defaultKey(text, time.Now()); err != nil {
 			return nil, fmt.Errorf("the key of credentials: %w", err)
 		}
 	} else if err := hmackey.Check(text); err != nil {
 		return nil, fmt.Errorf("the key of credentials: %w", err)
 	}
-	h, err := json.Marshal(header)
-	k.header = base64.RawURLEncoding.AppendEncode(nil, h)
+	k.header, err = json.Marshal(header)
 	return k, err
 }
 
-// defaultKey returns the key with which Slurm signs if it has this key set: the one for
-// use as the default, or else the first.
+// defaultKey returns the key of a key set with which Slurm signs: the one marked as the
+// default or, if none is, the first.
 func defaultKey(text []byte, now time.Time) (id string, secret []byte, err error) {
 	type key struct {
 		ID   string      `json:"kid"`
@@ -103,7 +100,7 @@ func defaultKey(text []byte, now time.Time) (id string, secret []byte, err error
 		Keys []key `json:"keys"`
 	}
 	if err := json.Unmarshal(text, &set); err != nil || len(set.Keys) == 0 {
-		return "", nil, errors.New("not a set of keys, as slurm.jwks")
+		return "", nil, errors.New("not a key set like slurm.jwks")
 	}
 	chosen, defaults := set.Keys[0], 0
 	for _, k := range set.Keys {
@@ -117,22 +114,22 @@ func defaultKey(text []byte, now time.Time) (id string, secret []byte, err error
 	expires, expErr := chosen.Exp.Int64()
 	switch {
 	case defaults > 1:
-		return "", nil, errors.New("several keys of the set are for use as the default")
+		return "", nil, errors.New("several keys of the set have use=default")
 	case chosen.Exp != "" && expErr != nil:
-		return "", nil, errors.New("exp of the default key of the set is not a number of seconds")
+		return "", nil, errors.New("exp of the set's default key is not a whole number of seconds")
 	case chosen.ID == "" || !strings.EqualFold(chosen.Type, "oct") || !strings.EqualFold(chosen.Alg, "HS256"):
-		return "", nil, errors.New("the default key of the set needs kid, kty=oct and alg=HS256")
+		return "", nil, errors.New("the set's default key needs kid, kty=oct and alg=HS256")
 	case err != nil || len(secret) < minJWK:
-		return "", nil, fmt.Errorf("k of the default key of the set is not base64 of at least %d bytes", minJWK)
+		return "", nil, fmt.Errorf("k of the set's default key is not base64 of at least %d bytes", minJWK)
 	case expires != 0 && now.Unix() >= expires:
-		return "", nil, errors.New("the default key of the set has expired")
+		return "", nil, errors.New("the set's default key has expired")
 	}
 	return chosen.ID, secret, nil
 }
 
-// sign returns a credential that confirms the ids of a user, for a message with this
-// payload, for daemons that run as the user of the cluster. It ends with the gateway token
-// at the latest. The group is the one that the resolver reports, but never root's.
+// sign returns a credential with the ids of a user, which is valid for one message, whose
+// hash is in the payload, and for daemons that run as the cluster's user. It expires no
+// later than the gateway token, at end. The resolver chooses the group, but never root's.
 func (k *signingKey) sign(user *query.Membership, r *register, payload []byte, now, end time.Time) []byte {
 	gid := user.GID
 	if gid == 0 {
@@ -142,8 +139,5 @@ func (k *signingKey) sign(user *query.Membership, r *register, payload []byte, n
 		Issued: now.Unix(), Expires: min(now.Unix()+signedTime, end.Unix()), Version: signedVersion, Only: r.schedUID, Context: "sack",
 		Cluster: r.cluster, UID: user.UID, GID: gid, Host: hostname, Payload: payload,
 	})
-	text := base64.RawURLEncoding.AppendEncode(append(bytes.Clone(k.header), '.'), claims)
-	mac := hmac.New(sha256.New, k.secret)
-	mac.Write(text)
-	return base64.RawURLEncoding.AppendEncode(append(text, '.'), mac.Sum(nil))
+	return signHS256(k.secret, k.header, claims)
 }

@@ -189,8 +189,8 @@ func (u *users) refuse(uid uint32, reason string) {
 }
 
 // gatewayUser returns what the resolver knows about the user of a gateway token, who may
-// be one for whom it acts, and when the token ends. The verdict is not Genuine if the token is not accepted, or
-// permits returns false.
+// be one for whom it acts, and when the token ends. The verdict is not Genuine if the
+// token is not accepted, or permits returns false.
 func (k *keeper) gatewayUser(c *client, e *query.Exchange, now time.Time, permits func(scope.Set) bool) (user *query.Membership, end time.Time, verdict query.Verdict) {
 	e.Check = true
 	if exchanged, _ := k.exchange(e, c.UID, now, nil); exchanged.Verdict != query.Genuine {

@@ -35,15 +35,18 @@ func Check(data []byte) error {
 		return fmt.Errorf("longer than %d bytes", MaxSize)
 	case slices.ContainsFunc(publicTexts, begins):
 		return errors.New("a public key or certificate, which is not secret")
-	// A search for "keys" is enough to detect a JSON key set, because a random
-	// key does not look like one. The text is not parsed, because the keeper
-	// must not run a parser.
-	case begins("{") && bytes.Contains(text, []byte(`"keys"`)):
+	case IsSet(data):
 		return errors.New("a key set, which is not secret: use jwks= for it")
 	case bytes.Count(data, data[:1]) == len(data): // a crash may leave such a file
 		return fmt.Errorf("the same byte %d times, which is not secret", len(data))
 	}
 	return nil
+}
+
+// IsSet reports whether data is a JSON key set. It does not parse data: a random key
+// does not look like a key set.
+func IsSet(data []byte) bool {
+	return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) && bytes.Contains(data, []byte(`"keys"`))
 }
 
 // TooShort returns the error for a key of n bytes.

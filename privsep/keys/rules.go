@@ -89,7 +89,8 @@ func unlockPublicCommand(path string) string {
 }
 
 // newTokenKeyCommand returns a command that creates a token key, because f
-// contains none, or "" if the reason is about the key of credentials. Normally the command replaces f. If f is so long that it may
+// contains none, or "" if the keeper's reason is about the key of credentials
+// (gateway/keeper). Normally the command replaces f. If f is so long that it may
 // be another kind of file, configured by mistake, the command keeps it and
 // creates the key beside it.
 func newTokenKeyCommand(f *os.File, reason error) string {
