@@ -55,7 +55,7 @@ func stdin(j *JobRow) string {
 }
 
 // isScript reports whether the files of this step are those of the batch script.
-func isScript(step model.Opt[uint32]) bool { return !step.Set || step.Number == batchStep }
+func isScript(step model.Opt[uint32]) bool { return !step.Set || step.Number == model.BatchStep }
 
 // expandPath returns the path that slurmd opens for a pattern of the job's batch
 // script, or of its step StepID.Step. Before the job has its nodes, the name of the first of them is empty.

@@ -131,16 +131,13 @@ var (
 	submittedMessage = schema.F("job_submit_user_msg", schema.String, func(a *SubmitAnswer) *string { return &a.UserMessage }, "Message of the site's submission policy; empty if there is none")
 )
 
-// batchStep is the number of the step that runs the batch script.
-const batchStep = 0xfffffffb
-
 // stepName returns the name of a step: its number or, for a special step, a
 // word such as batch.
 func stepName(o model.Opt[uint32]) string {
 	switch {
 	case !o.Set:
 		return ""
-	case o.Number == batchStep:
+	case o.Number == model.BatchStep:
 		return "batch"
 	case o.Number == 0xfffffffc:
 		return "extern"

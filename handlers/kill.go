@@ -75,11 +75,17 @@ func killFlags(p *api.KillParams) model.Kill {
 // goneJob returns err if its reason is that the job to cancel has ended or is
 // unknown, and if the client may expect a success.
 func goneJob(c *rest.Call, err error) (e *errs.Error, ok bool) {
-	e, ok = errors.AsType[*errs.Error](err)
-	if !ok || e.Number != slurmerror.InvalidJobID && e.Number != slurmerror.AlreadyDone || !c.Lenient(api.GoneJob) {
+	if !isGone(err) || !c.Lenient(api.GoneJob) {
 		return nil, false
 	}
-	return e, true
+	return errors.AsType[*errs.Error](err)
+}
+
+// isGone reports whether the reason of err is that the job to cancel has ended
+// or is unknown.
+func isGone(err error) bool {
+	e, ok := errors.AsType[*errs.Error](err)
+	return ok && (e.Number == slurmerror.InvalidJobID || e.Number == slurmerror.AlreadyDone)
 }
 
 // deleteJobs cancels the jobs that a body selects, or sends them another

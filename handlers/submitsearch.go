@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,14 +12,13 @@ import (
 	"time"
 
 	"schedrestd/handlers/rest"
-	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 )
 
 // A keyMark marks a job with the Idempotency-Key of its submission, so that each gateway of
-// the cluster finds it. Neither users nor the scheduler use the two fields of jobs that are
-// submitted with requests.
+// the cluster finds it. In jobs that are submitted with requests, neither users nor the
+// scheduler use these two fields.
 type keyMark struct {
 	session uint32 // AllocSID: all controllers show it in lists of jobs
 	key     string // the beginning of SubmitLine, which controllers show from 25.11 on, and accounting always
@@ -31,9 +29,9 @@ type keyMark struct {
 // job that a command has submitted has a mark.
 const firstMark = 1 << 30
 
-// markOf returns the mark of a key. Others may see it, and must not be able to find out by
-// guessing what the request contains: a half of the hash that they don't see is in the hash
-// of the body.
+// markOf returns the mark of a key. Other users may see the mark, and must not be able to
+// guess the request from it. So the hash of the body includes the half of the key's hash
+// that the mark does not show.
 func markOf(k *rest.KeyClaim) keyMark {
 	body := sha256.Sum256(append(k.Key[16:], k.Body[:]...))
 	return keyMark{session: firstMark | binary.BigEndian.Uint32(k.Key[:])&(firstMark-1),
@@ -59,7 +57,8 @@ type keyedSubmission struct {
 	cancelled []uint32 // jobs that were submitted twice
 }
 
-// keyedSubmission marks the first job, and returns its submission with the function submit.
+// keyedSubmission marks the first job with the key, and returns its submission, which
+// calls submit.
 func (h *handler) keyedSubmission(c *rest.Call, key *rest.KeyClaim, descs []model.JobDesc, submit func() (*model.Submitted, error)) *keyedSubmission {
 	k := &keyedSubmission{h: h, c: c, mark: markOf(key), owner: descs[0].UserID, submit: submit}
 	if !k.owner.Set {
@@ -73,12 +72,15 @@ func (h *handler) keyedSubmission(c *rest.Call, key *rest.KeyClaim, descs []mode
 
 // do submits the jobs, unless a job of an earlier request exists.
 //
-// If a gateway that has gone away, or does not know of this one, submits the same request at
-// the same time, both jobs exist for a moment. The older one stays.
+// If another gateway submits the same request at the same time, both jobs exist for a
+// moment. The older one stays.
 func (k *keyedSubmission) do() (*model.Submitted, error) {
 	jobs, err := k.jobs(0)
+	if err != nil {
+		return nil, err
+	}
 	var submitted *model.Submitted
-	if err == nil && len(jobs) == 0 {
+	if len(jobs) == 0 {
 		if submitted, err = k.submit(); err != nil {
 			return nil, err
 		}
@@ -91,9 +93,6 @@ func (k *keyedSubmission) do() (*model.Submitted, error) {
 			return nil, unknownJob() // another job may exist; a later request looks again
 		}
 		jobs = append(jobs, keyedJob{id: submitted.StepID, same: true})
-	}
-	if err != nil {
-		return nil, err
 	}
 	slices.SortFunc(jobs, func(a, b keyedJob) int { return compareAge(a.id.JobID, b.id.JobID) })
 	if err := k.cancel(jobs[1:]); err != nil {
@@ -122,15 +121,15 @@ func compareAge(a, b uint32) int {
 	return cmp.Compare(a, b)
 }
 
-// cancel cancels the jobs that another gateway has submitted, too. Without that, the outcome
-// is unknown, and a later request tries again.
+// cancel cancels jobs that were submitted in addition. If it can't, the outcome is unknown,
+// and a later request tries again.
 func (k *keyedSubmission) cancel(jobs []keyedJob) error {
 	for _, j := range jobs {
 		if j.ended {
 			continue
 		}
 		err := k.h.Controller.Kill(k.c.Context(), k.c.Credential(), strconv.FormatUint(uint64(j.id.JobID), 10), uint16(syscall.SIGKILL), 0)
-		if e, ok := errors.AsType[*errs.Error](err); err != nil && !(ok && (e.Number == slurmerror.InvalidJobID || e.Number == slurmerror.AlreadyDone)) {
+		if err != nil && !isGone(err) {
 			return unknownJob()
 		}
 		k.cancelled = append(k.cancelled, j.id.JobID)
@@ -138,9 +137,11 @@ func (k *keyedSubmission) cancel(jobs []keyedJob) error {
 	return nil
 }
 
-// unknownJob returns the error of a submission if it can't be found out which jobs exist.
+// unknownJob returns the error of a submission after which it is not known which jobs exist.
 func unknownJob() error {
-	return rest.OutcomeUnknown().WithHint("send the same request again; if that does not help, look for the job, and use a new key")
+	e := rest.OutcomeUnknown().WithHint("send the same request again; if the answer stays the same, look for the job, and use a new key")
+	e.Message = "this request, or an earlier one with the same Idempotency-Key, may have submitted a job"
+	return e
 }
 
 // jobs returns the jobs with the mark of the key, except own. It returns an error if it
@@ -160,7 +161,7 @@ func (k *keyedSubmission) jobs(own uint32) (list []keyedJob, err error) {
 			unknown = unknownJob()
 		}
 		earlier, again := found[number]
-		job := keyedJob{id: model.StepID{JobID: number, SLUID: earlier.id.SLUID, Step: model.Some(batchStep)}, line: j.SubmitLine,
+		job := keyedJob{id: model.StepID{JobID: number, SLUID: earlier.id.SLUID, Step: model.Some(model.BatchStep)}, line: j.SubmitLine,
 			ended: hasEnded(j.State) && (!again || earlier.ended)}
 		if j.StepID.JobID == number {
 			job.id.SLUID = j.StepID.SLUID
@@ -169,7 +170,7 @@ func (k *keyedSubmission) jobs(own uint32) (list []keyedJob, err error) {
 		return nil
 	})
 	if err != nil {
-		return nil, errs.Wrap(err, errs.KindOf(err), "the job of an earlier request with this Idempotency-Key can't be looked for; nothing was submitted")
+		return nil, errs.Wrap(err, errs.KindOf(err), "the gateway can't look for the job of an earlier request with this Idempotency-Key; nothing was submitted")
 	}
 	for _, j := range found {
 		if j.line == "" {
@@ -187,8 +188,6 @@ func (k *keyedSubmission) jobs(own uint32) (list []keyedJob, err error) {
 }
 
 const (
-	batchStep uint32 = 0xfffffffb
-
 	recordedTries  = 6 // how often accounting is asked for a new job, of which it learns a moment later
 	searchInterval = 500 * time.Millisecond
 )

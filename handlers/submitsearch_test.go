@@ -121,6 +121,9 @@ func TestKeySearch(t *testing.T) {
 				if w.Code != tt.status || tt.code != "" && envelope(t, w.Body.Bytes()).Errors[0].Code != tt.code || tt.job != "" && !strings.Contains(w.Body.String(), `"job_id":`+tt.job+`,`) {
 					t.Errorf("%d %s", w.Code, w.Body)
 				}
+				if tt.code == errs.OutcomeUnknown && strings.Contains(w.Body.String(), "nothing") {
+					t.Errorf("this request may have submitted a job, too: %s", w.Body)
+				}
 				if len(f.submitted) != tt.submitted || !slices.Equal(f.cancelled, tt.cancelled) {
 					t.Errorf("%d jobs submitted, %v cancelled", len(f.submitted), f.cancelled)
 				}

@@ -194,3 +194,6 @@ type StepID struct {
 	Step         Opt[uint32]
 	HetComponent Opt[uint32]
 }
+
+// BatchStep is the number of the step that runs the batch script.
+const BatchStep uint32 = 0xfffffffb

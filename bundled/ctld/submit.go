@@ -50,7 +50,7 @@ func (c *Controller) Submit(client server.Identity, d *model.JobDesc) (*model.Su
 		return nil, err
 	}
 	c.wakeScheduler()
-	return &model.Submitted{StepID: model.StepID{JobID: j.id(), Step: model.Some(batchStep)}, UserMessage: userMessage}, nil
+	return &model.Submitted{StepID: model.StepID{JobID: j.id(), Step: model.Some(model.BatchStep)}, UserMessage: userMessage}, nil
 }
 
 // handleEstimate answers when a job would start if it were submitted now, and if each
@@ -135,9 +135,6 @@ func (c *Controller) enqueue(j *job, spec *step.Spec, now time.Time) error {
 	c.mu.Unlock()
 	return nil
 }
-
-// batchStep is the number that Slurm assigns to the batch script's step.
-const batchStep uint32 = 0xfffffffb
 
 // reserve gives j a number and counts j against the limits on the number of
 // jobs. The job is in phase starting until its record is on disk: clients see
