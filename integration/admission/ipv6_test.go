@@ -9,20 +9,15 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"schedrestd/bundled/demo/thread"
 	"schedrestd/integration/harness"
 )
 
 // addAddress adds an IPv6 address to n's loopback interface.
 func (n network) addAddress(t *testing.T, addr string) {
 	t.Helper()
-	harness.Must(t, thread.OnNewThread(func() error {
-		if err := netns.Set(n.handle); err != nil {
-			return err
-		}
+	harness.Must(t, harness.InNetwork(n.handle, func() error {
 		fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return err
@@ -44,14 +39,12 @@ func (n network) addAddress(t *testing.T, addr string) {
 // argument from is the client's address.
 func (n network) dialFrom(from, address string) func() (net.Conn, error) {
 	return func() (conn net.Conn, err error) {
-		return conn, thread.OnNewThread(func() error {
-			if err := netns.Set(n.handle); err != nil {
-				return err
-			}
+		err = harness.InNetwork(n.handle, func() (err error) {
 			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 			conn, err = d.Dial("tcp", address)
 			return err
 		})
+		return conn, err
 	}
 }
 

@@ -61,15 +61,7 @@ func (n network) deleteName() { netns.DeleteNamed(n.name) }
 
 // dialFunc returns a function that connects to address from the namespace n.
 func (n network) dialFunc(network, address string) func() (net.Conn, error) {
-	return func() (conn net.Conn, err error) {
-		return conn, thread.OnNewThread(func() error {
-			if err := netns.Set(n.handle); err != nil {
-				return err
-			}
-			conn, err = net.Dial(network, address)
-			return err
-		})
-	}
+	return harness.DialFrom(n.handle, network, address)
 }
 
 // TestNetworkNamespaces checks that, over TCP, only clients in the namespace

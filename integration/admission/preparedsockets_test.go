@@ -2,8 +2,6 @@ package admission
 
 import (
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,9 +13,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/vishvananda/netns"
-
-	"schedrestd/bundled/demo/thread"
 	"schedrestd/integration/harness"
 )
 
@@ -38,41 +33,6 @@ func (n network) connect(t *testing.T, peer network) {
 	}
 }
 
-// forward listens on address in n, and forwards each connection to destination,
-// which is in the namespace of the test.
-func (n network) forward(t *testing.T, address, destination string) {
-	t.Helper()
-	var l net.Listener
-	harness.Must(t, thread.OnNewThread(func() (err error) {
-		if err = netns.Set(n.handle); err == nil {
-			l, err = net.Listen("tcp", address)
-		}
-		return err
-	}))
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer in.Close()
-				out, err := net.Dial("tcp", destination)
-				if err != nil {
-					return
-				}
-				defer out.Close()
-				go func() {
-					io.Copy(out, in)
-					out.(*net.TCPConn).CloseWrite()
-				}()
-				io.Copy(in, out)
-			}()
-		}
-	}()
-}
-
 // TestPreparedSockets checks that a busy client's worker connects to a
 // controller on another machine through sockets that the dispatcher has
 // prepared.
@@ -80,7 +40,7 @@ func TestPreparedSockets(t *testing.T) {
 	t.Parallel()
 	l, local, remote := harness.NewLab(t), newNetwork(t, "here"), newNetwork(t, "there")
 	local.connect(t, remote)
-	remote.forward(t, fmt.Sprintf("192.0.2.2:%d", l.Controller), fmt.Sprintf("127.0.0.1:%d", l.Controller))
+	harness.ForwardFrom(t, remote.handle, fmt.Sprintf("192.0.2.2:%d", l.Controller), harness.DialFunc("tcp", fmt.Sprintf("127.0.0.1:%d", l.Controller)))
 	text, err := os.ReadFile(l.Conf())
 	harness.Must(t, err)
 	conf := filepath.Join(l.Dir, "etc", "remote.conf")

@@ -33,12 +33,19 @@ func PlayDaemon(t *testing.T, serve func(nc net.Conn, request message.Frame)) (p
 // The test's end waits for all calls.
 func serveConns(t *testing.T, serve func(net.Conn)) (port int) {
 	t.Helper()
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	Must(t, err)
+	serveListener(t, l, serve)
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// serveListener does the same with the connections of l, and closes l.
+func serveListener(t *testing.T, l net.Listener, serve func(net.Conn)) {
+	t.Helper()
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
-			nc, err := ln.Accept()
+			nc, err := l.Accept()
 			if err != nil {
 				return
 			}
@@ -48,6 +55,5 @@ func serveConns(t *testing.T, serve func(net.Conn)) (port int) {
 			})
 		}
 	})
-	t.Cleanup(func() { ln.Close(); wg.Wait() })
-	return ln.Addr().(*net.TCPAddr).Port
+	t.Cleanup(func() { l.Close(); wg.Wait() })
 }

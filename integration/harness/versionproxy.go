@@ -71,14 +71,7 @@ func ForwardProtocols(in net.Conn, address string, oldest, newest codec.Version,
 	if _, err := out.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(first))), first...)); err != nil {
 		return
 	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		io.Copy(out, in)
-		out.(*net.TCPConn).CloseWrite()
-	})
-	io.Copy(in, out)
-	in.Close() // ends the copy in the other direction
-	wg.Wait()
+	forwardConn(in, out)
 }
 
 // accepts returns the protocols of the connections so far, with their numbers.

@@ -2,9 +2,7 @@ package pod
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/vishvananda/netns"
 
-	"schedrestd/bundled/demo/thread"
 	"schedrestd/integration/harness"
 )
 
@@ -73,50 +70,15 @@ func NewCluster(t *testing.T) *Cluster {
 	return c
 }
 
-// onNode calls do in the network namespace of the node.
-func (c *Cluster) onNode(do func() error) error {
-	return thread.OnNewThread(func() error { return errors.Join(netns.Set(c.nodeNS), do()) })
-}
-
 // dial connects to the pod's port, as a client in the cluster does.
-func (c *Cluster) dial(port int) (conn net.Conn, err error) {
-	err = c.onNode(func() (err error) {
-		conn, err = net.Dial("tcp", net.JoinHostPort(podIP, strconv.Itoa(port)))
-		return err
-	})
-	return conn, err
+func (c *Cluster) dial(port int) (net.Conn, error) {
+	return harness.DialFrom(c.nodeNS, "tcp", net.JoinHostPort(podIP, strconv.Itoa(port)))()
 }
 
-// Service passes connections to a Service on to the connections that dial makes.
+// Service forwards connections to a Service to the connections that dial makes.
 func (c *Cluster) Service(t *testing.T, port int, dial func() (net.Conn, error)) {
 	t.Helper()
-	var l net.Listener
-	harness.Must(t, c.onNode(func() (err error) {
-		l, err = net.Listen("tcp", net.JoinHostPort(serviceIP(port), strconv.Itoa(port)))
-		return err
-	}))
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer in.Close()
-				out, err := dial()
-				if err != nil {
-					return
-				}
-				defer out.Close()
-				go func() {
-					io.Copy(out, in)
-					out.(interface{ CloseWrite() error }).CloseWrite()
-				}()
-				io.Copy(in, out)
-			}()
-		}
-	}()
+	harness.ForwardFrom(t, c.nodeNS, net.JoinHostPort(serviceIP(port), strconv.Itoa(port)), dial)
 }
 
 // ServiceURL returns the URL of the Service with this port.
@@ -128,7 +90,7 @@ func (c *Cluster) ServiceURL(port int) string {
 func (c *Cluster) dns(t *testing.T, names map[string]string) {
 	t.Helper()
 	var conn net.PacketConn
-	harness.Must(t, c.onNode(func() (err error) {
+	harness.Must(t, harness.InNetwork(c.nodeNS, func() (err error) {
 		conn, err = net.ListenPacket("udp4", dnsIP+":53")
 		return err
 	}))

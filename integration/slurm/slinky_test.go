@@ -16,7 +16,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/vishvananda/netns"
 
-	"schedrestd/bundled/demo/thread"
+	"schedrestd/integration/harness"
 	"schedrestd/integration/pod"
 )
 
@@ -25,21 +25,11 @@ import (
 func (m *machine) slinky(t *testing.T, restricted bool, settings ...string) (*pod.Pod, *pod.Cluster) {
 	t.Helper()
 	s, k := pod.NewSlinky(t), pod.NewCluster(t)
+	network, err := netns.GetFromPath("/proc/" + m.first + "/ns/net")
+	must(t, err)
+	t.Cleanup(func() { network.Close() })
 	for name, port := range map[string]int{"slurm-controller": 6817, "slurm-accounting": 6819} {
-		k.Service(t, s.Services[name], func() (conn net.Conn, err error) {
-			return conn, thread.OnNewThread(func() error {
-				network, err := netns.GetFromPath("/proc/" + m.first + "/ns/net")
-				if err != nil {
-					return err
-				}
-				defer network.Close()
-				if err := netns.Set(network); err != nil {
-					return err
-				}
-				conn, err = net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-				return err
-			})
-		})
+		k.Service(t, s.Services[name], harness.DialFrom(network, "tcp", fmt.Sprintf("127.0.0.1:%d", port)))
 	}
 	s.SlurmConf += strings.Join(settings, "\n") + "\n"
 	return s.Start(t, k, pod.BuildImage(t), restricted), k
