@@ -130,8 +130,9 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestPrint checks that there is no summary if no test was skipped, and that
-// the summary names only some of the tests if there are many.
+// TestPrint checks that there is no summary if no test was skipped, that the
+// summary names only some of the tests if there are many, and that tests that are
+// not for this run do not count.
 func TestPrint(t *testing.T) {
 	var out bytes.Buffer
 	skips{}.print(&out)
@@ -139,8 +140,9 @@ func TestPrint(t *testing.T) {
 	for _, name := range []string{"A", "B", "C", "D", "E", "F", "A"} {
 		s.add("why", "m/p", "Test"+name)
 	}
+	s.add("not for this run: old", "m/p", "TestG")
 	s.print(&out)
-	if want := "\nskipped tests: 6\n  why: p.TestA, p.TestB, p.TestC, p.TestD and 2 more\n"; out.String() != want {
+	if want := "\nskipped tests: 6\n  why: p.TestA, p.TestB, p.TestC, p.TestD and 2 more\n\ntests that are not for this run: 1\n  old: p.TestG\n"; out.String() != want {
 		t.Errorf("%q", out.String())
 	}
 }

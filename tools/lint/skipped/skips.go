@@ -23,8 +23,27 @@ func (s skips) add(reason, pkg, test string) {
 // maxNamed is the maximum number of tests that are named for one reason.
 const maxNamed = 4
 
-// print lists the reasons, the most frequent first.
+// notForThisRun begins the reason of a test that has nothing to check in this run, such as
+// with an old release of other software. A machine that has everything skips it, too, so it
+// does not count as skipped.
+const notForThisRun = "not for this run: "
+
+// print lists the reasons.
 func (s skips) print(out io.Writer) {
+	skipped, others := skips{}, skips{}
+	for reason, tests := range s {
+		if text, ok := strings.CutPrefix(reason, notForThisRun); ok {
+			others[text] = tests
+		} else {
+			skipped[reason] = tests
+		}
+	}
+	skipped.printList(out, "skipped tests")
+	others.printList(out, "tests that are not for this run")
+}
+
+// printList lists the reasons in s, the most frequent first.
+func (s skips) printList(out io.Writer, title string) {
 	n := 0
 	for _, tests := range s {
 		n += len(tests)
@@ -32,7 +51,7 @@ func (s skips) print(out io.Writer) {
 	if n == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\nskipped tests: %d\n", n)
+	fmt.Fprintf(out, "\n%s: %d\n", title, n)
 	reasons := slices.SortedFunc(maps.Keys(s), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(s[b]), len(s[a])), cmp.Compare(a, b))
 	})
