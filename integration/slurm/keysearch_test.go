@@ -122,17 +122,14 @@ func TestKeySearch(t *testing.T) {
 			}
 		}
 	}
-	count := func(list string) map[string]int {
-		n := map[string]int{}
-		for name := range strings.FieldsSeq(list) {
-			n[name]++
-		}
-		return n
-	}
+	var recorded map[string]int // how many jobs have a name
 	eventually(t, "slurmdbd knows all jobs", func() bool {
-		return len(count(m.run(t, "root", "sacct", "-a", "-n", "-X", "-D", "-P", "-S", "now-1hours", "-o", "jobname"))) >= keys
+		recorded = map[string]int{}
+		for name := range strings.FieldsSeq(m.run(t, "root", "sacct", "-a", "-n", "-X", "-D", "-P", "-S", "now-1hours", "-o", "jobname")) {
+			recorded[name]++
+		}
+		return len(recorded) >= keys
 	})
-	recorded := count(m.run(t, "root", "sacct", "-a", "-n", "-X", "-D", "-P", "-S", "now-1hours", "-o", "jobname"))
 	for n := range keys {
 		if name := fmt.Sprint("search", n); recorded[name] != 1 {
 			t.Errorf("%d jobs in slurmdbd for %s", recorded[name], name)

@@ -177,7 +177,7 @@ func (e *monthMeter) sample() {
 		}
 		id := [2]uint64{uint64(st.PID), st.Start}
 		e.roles[id], e.ticks[id] = role, processorTicks(dir)
-		bytes := proportionalMemory(dir)
+		bytes := process.Resident([]process.Stat{st}, true)
 		e.memory[role] += bytes
 		e.processes[role]++
 	}
@@ -197,19 +197,6 @@ func processorTicks(dir string) uint64 {
 	user, _ := strconv.ParseUint(fields[11], 10, 64)
 	system, _ := strconv.ParseUint(fields[12], 10, 64)
 	return user + system
-}
-
-var pssLine = regexp.MustCompile(`(?m)^Pss:\s+(\d+) kB`)
-
-// proportionalMemory returns the memory of a process, in which memory that it shares counts in part.
-func proportionalMemory(dir string) uint64 {
-	text, _ := os.ReadFile(dir + "smaps_rollup")
-	m := pssLine.FindSubmatch(text)
-	if m == nil {
-		return 0
-	}
-	kb, _ := strconv.ParseUint(string(m[1]), 10, 64)
-	return kb << 10
 }
 
 // table returns the tables of PERFORMANCE.md.
