@@ -160,10 +160,10 @@ func (o *output) look(ctx context.Context) error {
 		return nil
 	case o.params.Step.Set:
 		return errs.New(errs.NotFound, "accounting names no such file of step %d", o.params.Step.Number).WithSource(rest.InQuery + "step").
-			WithHint("it does from Slurm 25.05 on, for a step that has an option for it; other steps write where the job does")
+			WithHint("from Slurm 25.05 on it names the files of steps with an option such as --output; other steps write to the files of the job")
 	}
 	return errs.New(errs.NotFound, "the job has no such file, because it has no batch script").WithSource(rest.InPath + "job_id").
-		WithHint("srun and salloc show the output where they run; step=0 names a file of srun")
+		WithHint("srun and salloc show the output where they run; for a file that srun writes, add step=0")
 }
 
 // job returns the record of the job, from accounting if the controller no longer

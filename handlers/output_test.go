@@ -108,7 +108,7 @@ func TestOutput(t *testing.T) {
 		{name: "a step", target: "7/stdout?step=0", set: withSteps, file: &outputFile{text: text}, status: 200, want: text, path: "/scratch/step-7.0"},
 		{name: "errors of a step", target: "7/stderr?step=0", set: withSteps, file: &outputFile{text: text}, status: 200, want: text, path: "/home/alice/e0"},
 		{name: "errors of a step that go with its output", target: "7/stderr?step=1", set: withSteps, file: &outputFile{text: text}, status: 200, want: text, path: "/home/alice/one"},
-		{name: "a step of which accounting has no file", target: "7/stdout?step=2", set: withSteps, status: 404, want: "no such file of step 2; it does from Slurm 25.05 on"},
+		{name: "a step of which accounting has no file", target: "7/stdout?step=2", set: withSteps, status: 404, want: "no such file of step 2; from Slurm 25.05 on it names"},
 		{name: "a step that does not exist", target: "7/stdout?step=9", set: withSteps, status: 404, want: "no such file of step 9"},
 		{name: "a step of another user's job", target: "7/stdout?step=0", set: func(f *fake) { withSteps(f); f.jobs[0].UserID = 20002 }, status: 403, want: "only the user of a job"},
 		{name: "a step without accounting", target: "7/stdout?step=0", status: 501, want: "only accounting"},

@@ -515,7 +515,7 @@ func appendLine(f *os.File, lines string, limit int) error {
 		return checkInPlace(f)
 	case err == gatewaytoken.ErrFull:
 		err = fmt.Errorf("longer than %d bytes", limit)
-		hint = "schedctl token prune removes lines about tokens that have ended"
+		hint = "schedctl token prune removes lines about expired tokens"
 	case wrong:
 		hint = "correct the line; gateways refuse all tokens until then"
 	}

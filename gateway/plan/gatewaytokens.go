@@ -21,13 +21,13 @@ const maxExchange = time.Hour
 // place could be exchanged for a token that outlives them.
 func (o *options) configureGatewayTokens(c *conf.Cluster, s *work.Setup) error {
 	o.Run.Switches.Credentials = o.TokenMode == "bound" && s.Register != ""
-	mode := o.TokenMode == "bound" || o.TokenMode == "signed"
+	perMessage := o.TokenMode == "bound" || o.TokenMode == "signed"
 	name := "SCHEDRESTD_TOKEN_REGISTER"
 	refuse := func(hint, format string, args ...any) error {
 		return errs.New(errs.Invalid, name+": "+format, args...).WithHint("%s", hint)
 	}
 	switch {
-	case s.Register == "" && mode:
+	case s.Register == "" && perMessage:
 		name = "SCHEDRESTD_TOKEN_MODE=" + o.TokenMode
 		return refuse("set SCHEDRESTD_TOKEN_REGISTER, too, or remove SCHEDRESTD_TOKEN_MODE", "no gateway tokens are accepted")
 	case s.Register == "":
@@ -36,7 +36,7 @@ func (o *options) configureGatewayTokens(c *conf.Cluster, s *work.Setup) error {
 		return refuse("set AuthAltTypes=auth/jwt in the configuration, and SCHED_JWT=daemon", "gateway tokens need tokens of the cluster, which are not accepted here")
 	case c.JWTKey == "":
 		return refuse("set AuthAltParameters=jwt_key=PATH in the configuration", "gateway tokens need the cluster's key, because theirs is derived from it")
-	case mode:
+	case perMessage:
 		name = "SCHEDRESTD_TOKEN_MODE=" + o.TokenMode
 		return o.configureCredentials(c, s, refuse)
 	case s.ClientIDsOnly:
@@ -57,9 +57,9 @@ func (o *options) configureCredentials(c *conf.Cluster, s *work.Setup, refuse fu
 	uid, err := schedUser(c)
 	switch {
 	case o.TokenMode == "signed" && c.AuthType != "auth/slurm":
-		return refuse("set SCHEDRESTD_TOKEN_MODE=bound, or remove it", "AuthType=%s has no key with which the gateway could sign: it needs auth/slurm", c.AuthType)
+		return refuse("set SCHEDRESTD_TOKEN_MODE=bound, or remove it", "the gateway can sign only credentials of auth/slurm, and the configuration has AuthType=%s", c.AuthType)
 	case o.TokenMode == "signed" && c.SlurmClientIDs:
-		return refuse("set SCHEDRESTD_TOKEN_MODE=bound, or remove use_client_ids from AuthInfo", "with use_client_ids a credential identifies its user, as only sackd can")
+		return refuse("set SCHEDRESTD_TOKEN_MODE=bound, or remove use_client_ids from AuthInfo", "with use_client_ids a credential needs the user's name and groups, which only sackd adds")
 	case o.TokenMode == "bound" && !o.start.Root:
 		return refuse("start the gateway as root with -u, or remove SCHEDRESTD_TOKEN_MODE", "only root can start a process of each user")
 	case c.AuthType != "auth/munge" && c.AuthType != "auth/slurm":

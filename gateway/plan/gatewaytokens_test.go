@@ -97,7 +97,7 @@ func TestTokenMode(t *testing.T) {
 		{"no register", "bound", auth("auth/munge"), without, false, work.Credentials{}, "no gateway tokens"},
 		{"signed", "signed", auth("auth/slurm"), with, false, work.Credentials{Signed: true}, ""},
 		{"signed, an ordinary user", "signed", auth("auth/slurm"), with, true, work.Credentials{Signed: true}, ""},
-		{"signed without a key", "signed", auth("auth/munge"), with, false, work.Credentials{}, "AuthType=auth/munge has no key"},
+		{"signed without a key", "signed", auth("auth/munge"), with, false, work.Credentials{}, "only credentials of auth/slurm"},
 		{"signed, names", "signed", conf.Auth{AuthType: "auth/slurm", JWT: true, JWTKey: "/k", SlurmClientIDs: true}, with, false, work.Credentials{}, "use_client_ids"},
 		{"signed, no register", "signed", auth("auth/slurm"), without, false, work.Credentials{}, "no gateway tokens"},
 	} {

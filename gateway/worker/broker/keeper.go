@@ -162,10 +162,10 @@ func (k *Keeper) VouchFor(ctx context.Context, s auth.Signature, gateway bool, a
 	})
 	if k.service.link.Load() == nil || err == nil && vouched.Verdict == query.Outdated { // without any key there is no keeper
 		if question.RSA == nil {
-			return 0, 0, errs.New(errs.Denied, "no output is read for users with a token that the gateway has no key to verify").
+			return 0, 0, errs.New(errs.Denied, "output is read only for users of tokens that the gateway can verify, and it has no key for this one").
 				WithHint("an administrator can let the gateway read the file of jwt_key= (KEYS.md)")
 		}
-		return 0, 0, errs.New(errs.Denied, "no output is read for users with a token that the gateway's key set does not verify").
+		return 0, 0, errs.New(errs.Denied, "output is read only for users of tokens that the gateway can verify, and its key set does not verify this one").
 			WithHint("an administrator can let the gateway read the file of jwks= (KEYS.md); or use a token of schedctl token create, or of scontrol token")
 	}
 	answer := auth.Unknown

@@ -304,7 +304,7 @@ func explainOutput(p *query.OutputPart) error {
 		return nil
 	case query.OutputMissing:
 		return errs.New(errs.NotFound, "there is no such file on the gateway's machine").
-			WithHint("the job could not make it, it was removed, or its file system is not mounted there at the same place")
+			WithHint("the job could not create it, it was removed, or its file system is not mounted at the same path there")
 	case query.OutputDenied:
 		return errs.New(errs.Denied, "the user may not read the file, or not enter its directory")
 	case query.OutputNoGroups:
