@@ -92,9 +92,9 @@ func tableRows(page string) (rows [][]string) {
 }
 
 // fault is a row of "Faults that were found" in docs/design/THREATS.md.
-type fault struct{ attacker, mended string }
+type fault struct{ attacker, fixed string }
 
-// faults returns the faults. A fault that is mended names the release and at
+// faults returns the faults. A fault that is fixed names the release and at
 // least one test.
 func faults(t *testing.T) (list []fault) {
 	t.Helper()
@@ -119,7 +119,7 @@ func TestAttackTable(t *testing.T) {
 	t.Chdir(root)
 	tables := readAttackTables(t, readPage(t, "docs/generated/ATTACKS.md")+readPage(t, "docs/generated/ATTACKS-SERVICES.md"))
 	found := faults(t)
-	text := "| attacker | tried | had an effect | faults found | mended | open |\n|---|---|---|---|---|---|\n"
+	text := "| attacker | tried | had an effect | faults found | fixed | open |\n|---|---|---|---|---|---|\n"
 	for _, a := range attackers {
 		var sum attackTable
 		for _, name := range a.tables {
@@ -140,7 +140,7 @@ func TestAttackTable(t *testing.T) {
 				return false
 			}
 			all++
-			if f.mended == "" {
+			if f.fixed == "" {
 				open++
 			}
 			return true
