@@ -44,7 +44,7 @@ type claim struct {
 	process          [8]byte   // id of the process that wrote the claim
 	key, share, body [32]byte
 
-	before keystate.State // of a renewed claim: what its key returns to if the claim can't be written; it is not in the file
+	before keystate.State // of a renewed claim, not in the file: the state that the key returns to if the claim is undone
 }
 
 func (c *claim) encode() []byte {

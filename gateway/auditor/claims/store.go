@@ -44,8 +44,9 @@ const (
 	// this time.
 	foreignLimit = 5 * time.Minute
 
-	// searchTime is how long a claim of unknown outcome can be made again by a worker that
-	// looks for the job: controllers remember jobs for this time after their end (MinJobAge).
+	// For searchTime after a claim, a worker that looks for the job can claim a key of
+	// unknown outcome again. Controllers remember jobs for this time after their end
+	// (MinJobAge).
 	searchTime = 5 * time.Minute
 )
 
@@ -156,8 +157,8 @@ func (s *Store) Lookup(key, body [32]byte) (keystate.State, []byte, error) {
 // Claim claims a key for a request. The share argument is the hash of the user
 // whose limit the claim counts against, and body is the hash of the request.
 // workerClaims is the number of claims that the worker has made so far. With search, a key
-// whose outcome has been unknown for less than searchTime is free, because the worker finds
-// it out.
+// of unknown outcome is free for searchTime after it was claimed, because the worker finds
+// out the outcome.
 func (s *Store) Claim(key, share, body [32]byte, workerClaims int, search bool) (uint64, keystate.State, []byte, error) {
 	state, answer, err := s.Lookup(key, body)
 	c := s.byKey[key]
