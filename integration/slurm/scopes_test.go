@@ -63,18 +63,28 @@ func TestScopes(t *testing.T) {
 // captureWorkers replaces the program of the workers by one that ignores scopes.
 func (m *machine) captureWorkers(t *testing.T) {
 	t.Helper()
-	const file, check = "../../handlers/rest/scope.go", "if c.Permits(needed) {"
-	text, err := os.ReadFile(file)
+	m.replaceWorkers(t, "handlers/rest/scope.go", "if c.Permits(needed) {", "if listener != 0 {", nil)
+}
+
+// replaceWorkers builds the program of the workers with a change of one source file and with
+// other files, and replaces the program by it.
+func (m *machine) replaceWorkers(t *testing.T, file, from, to string, add map[string]string) {
+	t.Helper()
+	root, err := filepath.Abs("../..")
 	must(t, err)
-	captured := strings.Replace(string(text), check, "if listener != 0 {", 1)
-	if captured == string(text) {
-		t.Fatalf("%s has no %q", file, check)
+	text, err := os.ReadFile(filepath.Join(root, file))
+	must(t, err)
+	changed := strings.Replace(string(text), from, to, 1)
+	if changed == string(text) {
+		t.Fatalf("%s has no %q", file, from)
 	}
 	dir := t.TempDir()
-	must(t, os.WriteFile(dir+"/scope.go", []byte(captured), 0o644))
-	original, err := filepath.Abs(file)
-	must(t, err)
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{original: dir + "/scope.go"}})
+	must(t, os.WriteFile(dir+"/changed.go", []byte(changed), 0o644))
+	replace := map[string]string{filepath.Join(root, file): dir + "/changed.go"}
+	for name, source := range add {
+		replace[filepath.Join(root, name)] = filepath.Join(root, source)
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	must(t, err)
 	must(t, os.WriteFile(dir+"/overlay.json", overlay, 0o644))
 	build := exec.Command("go", "build", "-buildvcs=false", "-overlay", dir+"/overlay.json", "-o", dir+"/schedrestd-worker", "../../cmd/schedrestd-worker")
