@@ -8,8 +8,9 @@ import (
 )
 
 // An Escaper makes a text of any length safe for a terminal, and writes it to W. It
-// escapes what printable.Text escapes, except line feeds and tabs. A character may
-// arrive in several parts.
+// escapes what printable.Text escapes, except line feeds, tabs and carriage returns:
+// with those, progress bars write over their own line. A character may arrive in
+// several parts.
 type Escaper struct {
 	W io.Writer
 
@@ -52,7 +53,7 @@ func (w *Escaper) write(text []byte) error {
 			for _, b := range text[:size] {
 				w.out = append(w.out, '\\', 'x', hex[b>>4], hex[b&15])
 			}
-		case r == '\n' || r == '\t' || unicode.IsPrint(r):
+		case r == '\n' || r == '\t' || r == '\r' || unicode.IsPrint(r):
 			w.out = append(w.out, text[:size]...)
 		default:
 			q := strconv.QuoteRuneToASCII(r)

@@ -210,7 +210,7 @@ func FuzzEscapeJSON(f *testing.F) {
 // parts.
 func TestEscaper(t *testing.T) {
 	const in = "plain ü\n\x1b[2J\ttab\r\n日本\u202e\x00\xff\xc3(\xe6\x97"
-	const want = "plain ü\n\\x1b[2J\ttab\\r\n日本\\u202e\\x00\\xff\\xc3(\\xe6\\x97"
+	const want = "plain ü\n\\x1b[2J\ttab\r\n日本\\u202e\\x00\\xff\\xc3(\\xe6\\x97"
 	for size := 1; size <= len(in); size++ {
 		var b strings.Builder
 		w := &Escaper{W: &b}

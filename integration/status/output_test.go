@@ -71,11 +71,11 @@ func TestOutput(t *testing.T) {
 	t.Parallel()
 	l, submit := serveOutput(t)
 	id := submit(`seq 1 1000
-printf '<img src=x onerror="window.injected=1">\033[31mred\nsafe\342\200\256gnp\a\377\n'
+printf '<img src=x onerror="window.injected=1">\033[2J\033[31mred\033[0m\n10%%\r20%%\033[K\r\n30%%\rsafe\342\200\256gnp\a\377\n'
 echo oops >&2
 while [ ! -e go ]; do sleep 0.1; done
 seq 10001 15000
-printf 'the end'`, map[string]any{"standard_output": "out-%j", "standard_error": "err-%j"})
+printf '50%%\r'; printf '60%%\rthe end\r'`, map[string]any{"standard_output": "out-%j", "standard_error": "err-%j"})
 
 	p := harness.OpenStatus(t, l.URL)
 	p.Show(fmt.Sprint("job/", id))
@@ -83,7 +83,7 @@ printf 'the end'`, map[string]any{"standard_output": "out-%j", "standard_error":
 		t.Helper()
 		p.Await(what, `(() => { const text = document.querySelector("pre.output")?.textContent ?? ""; return `+condition+`; })()`)
 	}
-	output("the end of the output is shown", `text.includes('\n999\n1000\n<img src=x onerror="window.injected=1">⟨001B⟩[31mred\nsafe⟨202E⟩gnp⟨0007⟩\ufffd\n')`)
+	output("the end of the output is shown", `text.includes('\n999\n1000\n<img src=x onerror="window.injected=1">⟨001B⟩[2Jred\n20%\nsafe⟨202E⟩gnp⟨0007⟩\ufffd\n')`)
 	if shown := p.Eval(`[document.querySelectorAll("main img").length, window.injected, document.querySelector("pre.output").textContent.split("\n").length - 1].join(" ")`); shown != "0  200" {
 		t.Errorf("images, injected and lines: %v", shown)
 	}
@@ -98,7 +98,7 @@ printf 'the end'`, map[string]any{"standard_output": "out-%j", "standard_error":
 
 	p.Eval(`window.saved = ""; URL.createObjectURL = (blob) => { void blob.text().then((text) => { window.saved = text; }); return "#"; }`)
 	p.Click("Download the file")
-	p.Await("the file is saved", `window.saved.startsWith("1\n2\n") && window.saved.endsWith("\nthe end")`)
+	p.Await("the file is saved", `window.saved.startsWith("1\n2\n") && window.saved.endsWith("\n50%\r60%\rthe end\r")`)
 	p.Click("Error output")
 	output("the errors are shown", `text === "oops\n"`)
 

@@ -2,7 +2,7 @@
 // events, what the job writes. Where streams do not work, or a line is too long for
 // them, the end is read again and again.
 import { read } from "./events";
-import { visible, visibleLines } from "./format";
+import { visibleLines } from "./format";
 import { Failure, failure, ownPaths, path, send } from "./session";
 
 const FIRST = 200; // lines that are shown at first
@@ -22,6 +22,11 @@ export const readsOutput = (): boolean => !off && ownPaths();
 /** The reason in the last event of a stream that needs no successor. */
 const ENDED = "the job has ended";
 
+const STYLES = /\u001b\[[0-9;]*[mK]/g; // colours, and those that erase the rest of a line
+
+/** Returns what is left of a line after its progress bars have written over it, without styles. */
+const lastState = (line: string): string => line.replace(STYLES, "").replace(/\r+$/, "").replace(/^.*\r/s, "");
+
 /** The last lines of a text that grows, as they are shown. */
 export class Lines {
 	private lines: string[] = [];
@@ -32,9 +37,9 @@ export class Lines {
 
 	add(text: string): void {
 		const parts = (this.rest + text).split("\n");
-		this.rest = parts.pop()!;
+		this.rest = parts.pop()!.replace(/^.*\r(?=.)/s, "");
 		for (const part of parts) {
-			const line = visibleLines(part, SIZE);
+			const line = visibleLines(lastState(part), SIZE);
 			this.lines.push(line);
 			this.size += line.length + 1;
 		}
@@ -62,7 +67,7 @@ export class Lines {
 	}
 
 	toString(): string {
-		return [...this.lines, visible(this.rest.replaceAll("\t", "    "), Infinity)].join("\n");
+		return [...this.lines, visibleLines(lastState(this.rest), Infinity)].join("\n");
 	}
 }
 
