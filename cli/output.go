@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +22,7 @@ func outputCommand() *cobra.Command {
 	var file rest.Output
 	var follow bool
 	cmd := &cobra.Command{
-		Use:   "output ID",
+		Use:   "output ID[.STEP]",
 		Short: "Print the output of a job",
 		Long: `output prints the file with the output of a job, which a gateway reads as the job's user if
 its administrator permits this. With --follow it goes on with what the job writes, until the
@@ -32,7 +33,7 @@ ended, and some sites in accounting for longer.
 
 On a terminal, control characters are escaped. In a file or a pipe the bytes are those of the
 file.`,
-		Example: "  schedctl output 12 --tail 20 --follow\n  schedctl output 12_3 --errors | less -R",
+		Example: "  schedctl output 12 --tail 20 --follow\n  schedctl output 12_3 --errors | less -R\n  schedctl output 12.0",
 		Args: func(cmd *cobra.Command, words []string) error {
 			if err := atLeastOneJob(cmd, words); err != nil {
 				return err
@@ -51,7 +52,11 @@ file.`,
 	cmd.RegisterFlagCompletionFunc("tail", cobra.NoFileCompletions)
 	cmd.ValidArgsFunction = o.completeJobs(&filter{all: true})
 	return setRun(cmd, func(cmd *cobra.Command, words []string) error {
-		file.Job = words[0]
+		job, step, hasStep := strings.Cut(words[0], ".")
+		if hasStep && file.Step != "" {
+			return usageError("%s names a step, and --step another one", words[0]).WithHint("leave out --step")
+		}
+		file.Job, file.Step = job, cmp.Or(step, file.Step)
 		if file.Script && (follow || file.Errors || file.Tail > 0 || file.Step != "") {
 			return usageError("--script prints the whole batch script, and not the output of the job").WithHint("leave out --follow, --errors, --tail and --step")
 		}
@@ -62,7 +67,7 @@ file.`,
 			return usageError("--tail: at most %d lines", api.MaxTail)
 		}
 		if _, err := strconv.ParseUint(file.Step, 10, 32); err != nil && file.Step != "" {
-			return usageError("--step: expected the number of a step, not %q", file.Step)
+			return usageError("expected the number of a step, not %q", file.Step)
 		}
 		c, err := o.dial(cmd.Context())
 		if err != nil {

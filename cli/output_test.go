@@ -84,6 +84,7 @@ func TestOutput(t *testing.T) {
 		{"whole", "5", all(outputText(200, "a\x1b\xff\n")), 0, "a\x1b\xff\n", "", []string{"5/stdout text/plain"}},
 		{"errors, the last lines", "5_2 --errors --tail 3", all(outputText(200, "a")), 0, "a", "", []string{"5_2/stderr?tail=3 text/plain"}},
 		{"a step", "5 --step 2", all(outputText(200, "a")), 0, "a", "", []string{"5/stdout?step=2 text/plain"}},
+		{"a step of its job", "5_3.2", all(outputText(200, "a")), 0, "a", "", []string{"5_3/stdout?step=2 text/plain"}},
 		{"the script", "5 --script", all(outputText(200, "#!/bin/sh\n")), 0, "#!/bin/sh\n", "", []string{"5/script text/plain"}},
 		{"no script", "5 --script", all(refusal(404, "not_found", "the job has no script")), 5, "", "error: the job has no script", []string{"5/script text/plain"}},
 		{"the script, and more", "5 --script --follow", nil, 2, "", "leave out --follow", nil},
@@ -107,6 +108,8 @@ func TestOutput(t *testing.T) {
 		{"no job", "", nil, 2, "", "no job is named", nil},
 		{"two jobs", "5 6", nil, 2, "", `unexpected argument "6"`, nil},
 		{"a step with a name", "5 --step batch", nil, 2, "", "expected the number of a step", nil},
+		{"a step after a point with a name", "5.batch", nil, 2, "", "expected the number of a step", nil},
+		{"two steps", "5.1 --step 2", nil, 2, "", "leave out --step", nil},
 		{"too many lines", "5 --tail 100001", nil, 2, "", "at most 100000 lines", nil},
 		{"no id", "all", nil, 2, "", "is not a job id", nil},
 	} {
