@@ -64,7 +64,9 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: need-go ## build static binaries into bin/; FIPS=1 for FIPS 140-3 mode (docs/FIPS.md)
-	$(BUILD) -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
+	@mkdir -p bin 2>/dev/null && [ -w bin ] || { printf '%s\n' 'error: $(CURDIR)/bin can'\''t be written' 'hint: git clone $(CURDIR) ~/schedrestd' >&2; exit 1; }
+	@[ -e bin/schedctl ] || echo 'building $(words $(PROGRAMS)) programs into bin/: the first time about two minutes on two processors, after a download of 140 MB'
+	@GO='$(GO)' tools/progress $(BUILD) -v -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
 	@chmod 0711 $(addprefix bin/,$(filter schedrestd-%,$(UNREADABLE))) # otherwise the parent copies them to memory: privsep/spawn/program.go
 
 # Programs that exist are not built again, because root, who runs "make install", may not have Go.

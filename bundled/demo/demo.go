@@ -98,7 +98,7 @@ func Run(opt Options) error {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	dir, err := os.MkdirTemp("", "sched-demo-")
 	if err != nil {
-		return errs.Wrap(err, errs.Internal, "create a directory for the demo")
+		return errs.New(errs.Internal, "create a directory for the demo: %v", err).WithHint("set TMPDIR to a directory that you can write to")
 	}
 	err = runFront(opt, self, dir, signals)
 	return errors.Join(err, sweep(), remove(dir))
