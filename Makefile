@@ -171,7 +171,7 @@ chaos: build ## apply load while workers, keeper and controller are killed, for 
 	CHAOS=$(CHAOS) $(GO) test -count=1 -v -timeout 0 -run '^TestChaos$$' ./integration/chaos
 
 bench: build ## measure speed in paired rounds and print tables; each benchmark takes BENCHTIME (20s, or a number of rounds: 6x), together less than 10 minutes
-	$(GO) test -count=1 -timeout 20m -run '^$$' -bench . -benchtime $(BENCHTIME) -skip '^BenchmarkSlurm' ./bench/...
+	$(GO) test -count=1 -timeout 20m -run '^$$' -bench . -benchtime $(BENCHTIME) -skip '^Benchmark(Slurm|Service)' ./bench/...
 
 bench-slurm: build ## compare with slurmrestd and a real Slurm (LAB_ENV=/PATH of its lab.env); takes minutes
 	@test -n "$(LAB_ENV)" || echo 'hint: without LAB_ENV=/PATH of a running lab'\''s lab.env all of these are skipped' >&2

@@ -95,6 +95,7 @@ func (p *planner) plan() (*query.WholePlan, error) {
 			"hint", "users must not be able to choose their values; SCHEDRESTD_SECURITY=one_user_claim refuses tokens in which they differ")
 	}
 	warnFewFiles(plan, p.log)
+	warnLittleMemory(plan, memoryLimit("/"), p.log)
 	p.log.Log(context.Background(), loglevel.Verbose, "configuration", "path", p.path, "cluster", s.Cluster,
 		"jwt", s.JWT, "local", s.Local, "data_parsers", s.Parsers, "controllers", s.Controllers, "accounting", s.Accounting)
 	if len(ineffective) > 0 {

@@ -355,6 +355,24 @@ func TestUnitsVerify(t *testing.T) {
 	}
 }
 
+// TestMemoryMax checks that systemd accepts the limits of memory in the units. TestMemoryLimit
+// in integration/chaos exceeds such a limit.
+func TestMemoryMax(t *testing.T) {
+	m := bootedMachine(t)
+	for unit, want := range map[string]string{
+		"schedrestd.service":         `MemoryMax=4294967296\nOOMPolicy=continue`,
+		"schedrestd@b.service":       `MemoryMax=4294967296\nOOMPolicy=continue`,
+		"schedrestd-users.service":   `MemoryMax=\d+\nOOMPolicy=continue`,
+		"schedrestd-inetd@1.service": `MemoryMax=1073741824\nOOMPolicy=stop`,
+		"scheddbd.service":           `MemoryMax=536870912\nOOMPolicy=stop`,
+		"schedctld.service":          `MemoryMax=infinity\nOOMPolicy=continue`,
+	} {
+		if out := m.Run(t, "systemctl show -p MemoryMax -p OOMPolicy "+unit+" | sort"); !regexp.MustCompile("^" + want + `\s*$`).MatchString(out) {
+			t.Errorf("%s: %q, want %q", unit, out, want)
+		}
+	}
+}
+
 // TestNotifyReload checks the drop-in of INSTALL.md that makes "systemctl reload"
 // return only when the gateway has its new settings, or has refused them.
 func TestNotifyReload(t *testing.T) {

@@ -163,6 +163,9 @@ func (o *Options) variables() []variable {
 		// .Cm G
 		// after it.
 		// The default is 256M.
+		// If you increase it, increase
+		// .Li MemoryMax=
+		// in the service's unit by the same factor.
 		// .Pp
 		// A worker reads a whole list from the daemon without waiting for the client, and
 		// then sends it as fast as the client receives it.

@@ -133,3 +133,34 @@ func TestProcessorShare(t *testing.T) {
 		}
 	}
 }
+
+// TestMemoryLimits checks that the units limit the memory of a compromised process, that
+// the gateways that serve several clients survive such a limit, and that no limit applies
+// to the jobs, which are descendants of schedctld.
+func TestMemoryLimits(t *testing.T) {
+	t.Chdir(root)
+	shared, err := os.ReadFile("deploy/systemd/service.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for unit, want := range map[string][2]string{
+		"schedrestd.service":        {"4G", "continue"},
+		"schedrestd@.service":       {"4G", "continue"},
+		"schedrestd-users.service":  {"50%", "continue"},
+		"schedrestd-inetd@.service": {"1G", ""},
+		"scheddbd.service":          {"512M", ""},
+		"schedctld.service":         {"", "continue"},
+	} {
+		text, err := os.ReadFile("deploy/systemd/" + unit + ".in")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := unitSettings(strings.Replace(string(text), "@SERVICE@", string(shared), 1))
+		if got := [2]string{s["[Service] MemoryMax"], s["[Service] OOMPolicy"]}; got != want {
+			t.Errorf("%s has MemoryMax= and OOMPolicy= %q, want %q", unit, got, want)
+		}
+		if s["[Service] MemoryHigh"] != "" || s["[Service] TasksMax"] == "" || s["[Service] LimitNOFILE"] == "" && unit != "scheddbd.service" {
+			t.Errorf("%s has MemoryHigh=, no TasksMax= or no LimitNOFILE=", unit)
+		}
+	}
+}
