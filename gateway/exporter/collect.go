@@ -43,8 +43,8 @@ func (e *exporter) handler() http.Handler {
 		var source netip.Addr
 		end := func() {}
 		if c, ok := r.Context().Value(connKey{}).(*conn); ok {
-			c.begin()
-			source, end = c.source, c.end
+			c.place.Keep()
+			source, end = c.source, c.place.Offer
 		}
 		answer := &stored{header: http.Header{}, status: http.StatusOK}
 		if place, err := e.places.Acquire(r.Context(), source); err == nil {
@@ -53,7 +53,7 @@ func (e *exporter) handler() http.Handler {
 		} else {
 			http.Error(answer, "too many concurrent scrapes", http.StatusServiceUnavailable)
 		}
-		end()
+		end() // before the answer is sent, because the client may read it slowly or not at all
 		answer.send(w)
 	})
 	return mux

@@ -4,38 +4,31 @@ import (
 	"context"
 	"net"
 	"net/netip"
-	"sync"
 
 	"schedrestd/internal/limit"
 	"schedrestd/internal/penalty"
 	"schedrestd/internal/semaphore"
 )
 
-// A listener accepts connections even when their number has reached the limit,
-// and closes others for them. Otherwise clients that keep their connections open,
-// with a request now and then or none at all, would keep all others waiting.
-//
-// A connection can be closed unless the answer to a request on it is being made.
-// These are those of the source with the most connections, the one first that has
-// been without a request longest. A source with half of all connections makes
-// room among its own.
+// A listener accepts connections even when their number has reached the limit, and
+// closes others for them, the one first that has been without a request longest.
+// Otherwise clients that keep their connections open, with a request now and then or
+// none at all, would keep all others waiting. A connection stays open while the
+// answer to a request on it is being made (Place.Keep).
 type listener struct {
 	net.Listener
-
-	mu    sync.Mutex
-	conns *semaphore.Queue[netip.Addr, *conn] // by source; the items are the connections that can be closed
+	conns *semaphore.Semaphore[netip.Addr] // keys are sources
 }
 
 func newListener(l net.Listener) *listener {
-	return &listener{Listener: l, conns: semaphore.NewQueue[netip.Addr, *conn](limit.MetricsConns, nil)}
+	return &listener{l, semaphore.New[netip.Addr](limit.MetricsConns)}
 }
 
-// conn is a connection of a listener. The listener's lock guards its fields.
+// conn is a connection of a listener.
 type conn struct {
 	net.Conn
-	listener *listener
-	source   netip.Addr
-	counted  bool // it counts towards the limits
+	source netip.Addr
+	place  *semaphore.Place[netip.Addr]
 }
 
 // sourceOf returns the source of a client. Clients of a UNIX socket are one
@@ -53,68 +46,28 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &conn{Conn: nc, listener: l, source: sourceOf(nc.RemoteAddr())}
-		if l.admit(c) {
+		if c := l.admit(nc); c != nil {
 			return c, nil
 		}
 		nc.Close()
 	}
 }
 
-// admit counts c, and closes other connections for it if necessary. It returns
-// false if there is none that can be closed.
-func (l *listener) admit(c *conn) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for l.conns.Free() <= 0 || l.conns.AtShare(c.source) {
-		victim, ok := l.conns.First(c.source)
-		if !l.conns.AtShare(c.source) {
-			victim, ok = l.conns.Most()
-		}
-		if !ok {
-			return false
-		}
-		l.forgetLocked(victim)
-		victim.Conn.Close()
+// admit counts a connection, and closes another one for it if necessary. It returns
+// nil if there is none that can be closed.
+func (l *listener) admit(nc net.Conn) *conn {
+	source := sourceOf(nc.RemoteAddr())
+	place := l.conns.Displace(source, func() { nc.Close() })
+	if place == nil {
+		return nil
 	}
-	c.counted = true
-	l.conns.Hold(c.source, 1)
-	l.conns.Push(c.source, c)
-	return true
-}
-
-// forgetLocked stops counting c.
-func (l *listener) forgetLocked(c *conn) {
-	if c.counted {
-		c.counted = false
-		l.conns.Remove(c.source, c)
-		l.conns.Hold(c.source, -1)
-	}
+	return &conn{nc, source, place}
 }
 
 // Close closes the connection.
 func (c *conn) Close() error {
-	c.listener.mu.Lock()
-	c.listener.forgetLocked(c)
-	c.listener.mu.Unlock()
+	c.place.Release()
 	return c.Conn.Close()
-}
-
-// begin keeps c open while a request on it is being answered.
-func (c *conn) begin() {
-	c.listener.mu.Lock()
-	defer c.listener.mu.Unlock()
-	c.listener.conns.Remove(c.source, c)
-}
-
-// end ends what begin has begun. It is called before the answer is sent, because
-// the client may read it slowly or not at all.
-func (c *conn) end() {
-	c.listener.mu.Lock()
-	defer c.listener.mu.Unlock()
-	if c.counted {
-		c.listener.conns.Push(c.source, c)
-	}
 }
 
 type connKey struct{}

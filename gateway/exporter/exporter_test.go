@@ -207,67 +207,69 @@ func (p *played) Close() error { p.closed = true; return nil }
 func TestConnectionsOfSources(t *testing.T) {
 	l := newListener(nil)
 	var all []*played
-	admit := func(addr string) (*conn, bool) {
+	conns := map[*played]*conn{}
+	admit := func(addr string) *conn {
 		p := &played{addr: addr}
 		all = append(all, p)
-		c := &conn{Conn: p, listener: l, source: sourceOf(p.RemoteAddr())}
-		return c, l.admit(c)
+		conns[p] = l.admit(p)
+		return conns[p]
 	}
 	closed := func() (n int) {
 		for _, p := range all {
 			if p.closed {
 				n++
+				delete(conns, p)
 			}
 		}
 		return n
 	}
-	first, _ := admit("[2001:db8::1]:1")
-	first.begin()
-	for n := range limit.MetricsConns.Share { // the addresses of a /64 are one source
-		if _, ok := admit(fmt.Sprintf("[2001:db8::%x]:1", n+2)); !ok {
+	share := limit.MetricsConns.Share
+	first := admit("[2001:db8::1]:1")
+	first.place.Keep()
+	for n := range share { // the addresses of a /64 are one source
+		if admit(fmt.Sprintf("[2001:db8::%x]:1", n+2)) == nil {
 			t.Fatalf("connection %d refused", n)
 		}
 	}
-	if !all[1].closed || closed() != 1 || l.conns.Held(first.source) != limit.MetricsConns.Share {
+	if !all[1].closed || closed() != 1 || l.conns.Held(first.source) != share {
 		t.Fatalf("%d closed, %d open of one source", closed(), l.conns.Held(first.source))
 	}
 	var scraper *conn
-	for range limit.MetricsConns.Share {
-		scraper, _ = admit("192.0.2.1:1")
+	for range share {
+		scraper = admit("192.0.2.1:1")
 	}
 	if closed() != 1 {
 		t.Fatalf("%d closed although there was room", closed())
 	}
-	scraper.begin()
-	if _, ok := admit("198.51.100.1:1"); !ok || closed() != 2 || !all[2].closed {
+	scraper.place.Keep()
+	if admit("198.51.100.1:1") == nil || closed() != 2 || !all[2].closed {
 		t.Errorf("%d closed for a third source", closed())
 	}
-	first.end()
-	for l.conns.Waiting(first.source) > 1 {
-		one, _ := l.conns.First(first.source)
-		l.forgetLocked(one)
-	}
-	if one, _ := l.conns.First(first.source); one != first {
-		t.Error("a connection whose request was answered is not the last to be closed")
-	}
-	for one := range l.conns.Items { // all are being answered
-		one.begin()
-	}
-	for l.conns.Free() > 0 {
-		c, ok := admit(fmt.Sprintf("203.0.113.%d:1", len(all)))
-		if !ok {
-			t.Fatal("refused although there was room")
+	first.place.Offer()
+	for range share - 1 { // the first of these in the place of a scraper
+		if admit("[2001:db8::1]:2") == nil || all[0].closed {
+			t.Fatal("a connection whose request was answered is not the last to be closed")
 		}
-		c.begin()
+	}
+	if admit("[2001:db8::1]:3") == nil || !all[0].closed || closed() != 2+share {
+		t.Errorf("%d closed, or not the one that has been without a request longest", closed())
+	}
+	for _, one := range conns { // all are being answered
+		one.place.Keep()
 	}
 	before := closed()
-	if _, ok := admit("203.0.113.1:1"); ok || closed() != before {
-		t.Error("a connection that is being answered was closed")
+	for _, addr := range []string{"203.0.113.1:1", "192.0.2.1:1", "[2001:db8::1]:4"} {
+		if admit(addr) != nil || closed() != before {
+			t.Error("a connection that is being answered was closed")
+		}
 	}
 	scraper.Close()
 	scraper.Close()
-	if l.conns.Free() != 1 {
-		t.Errorf("%d places are free", l.conns.Free())
+	if n, _ := l.conns.Counts(); n != limit.MetricsConns.Total-1 {
+		t.Errorf("%d places are taken", n)
+	}
+	if c := admit("203.0.113.1:1"); c == nil || closed() != before+1 { // the scraper
+		t.Error("refused although there is room")
 	}
 }
 
@@ -278,24 +280,23 @@ func TestRequestsOfConnection(t *testing.T) {
 	e, _ := exporterWithValues(t, nil)
 	l := newListener(nil)
 	for _, request := range []string{"GET /metrics", "HEAD /metrics", "GET /other", "POST /metrics", "OPTIONS *"} {
-		p := &played{addr: "192.0.2.1:1"}
-		c := &conn{Conn: p, listener: l, source: sourceOf(p.RemoteAddr())}
-		l.admit(c)
+		c := l.admit(&played{addr: "192.0.2.1:1"})
+		offered := func() int { _, n := l.conns.Counts(); return n }
 		for range 3 {
 			method, target, _ := strings.Cut(request, " ")
 			w := watched{httptest.NewRecorder(), func() {
-				if l.conns.Waiting(c.source) != 1 {
+				if offered() != 1 {
 					t.Errorf("%s: the connection stays open although its client may not read the answer", request)
 				}
 			}}
 			e.http.Handler.ServeHTTP(w, httptest.NewRequestWithContext(withConn(t.Context(), c), method, target, nil))
-			if n := l.conns.Waiting(c.source); n != 1 {
+			if n := offered(); n != 1 {
 				t.Errorf("%s: the connection can be closed %d times", request, n)
 			}
 		}
 		c.Close()
-		if l.conns.Keys() != 0 || l.conns.Len() != 0 || l.conns.Free() != limit.MetricsConns.Total {
-			t.Fatalf("%s: a closed connection is left: %d of %d", request, l.conns.Len(), l.conns.Free())
+		if open, _ := l.conns.Counts(); open != 0 || offered() != 0 {
+			t.Fatalf("%s: a closed connection is left: %d and %d", request, open, offered())
 		}
 	}
 }
@@ -312,7 +313,7 @@ func (w watched) Write(b []byte) (int, error) {
 }
 
 // TestScrapesOfSources checks that scrapes of one source, whose answers take
-// long, leave room for those of another.
+// long, leave room for those of another, and that their connections stay open.
 func TestScrapesOfSources(t *testing.T) {
 	answer := make(chan struct{})
 	e := newExporter(func(ipc.Message, ...int) error { <-answer; return errors.New("gone") })
@@ -324,9 +325,7 @@ func TestScrapesOfSources(t *testing.T) {
 	}{
 		{"192.0.2.1:1", 1, 0}, {"192.0.2.1:2", 2, 0}, {"192.0.2.1:3", 2, 1}, {"192.0.2.1:4", 2, 2}, {"198.51.100.1:1", 3, 2},
 	} {
-		p := &played{addr: step.addr}
-		c := &conn{Conn: p, listener: l, source: sourceOf(p.RemoteAddr())}
-		l.admit(c)
+		c := l.admit(&played{addr: step.addr})
 		clients.Go(func() {
 			r := httptest.NewRequestWithContext(withConn(t.Context(), c), http.MethodGet, "/metrics", nil)
 			e.http.Handler.ServeHTTP(httptest.NewRecorder(), r)
@@ -337,6 +336,9 @@ func TestScrapesOfSources(t *testing.T) {
 			}
 			time.Sleep(time.Millisecond)
 		}
+	}
+	if _, offered := l.conns.Counts(); offered != 0 {
+		t.Errorf("%d connections can be closed while their answers are being made", offered)
 	}
 	close(answer)
 	clients.Wait()

@@ -39,7 +39,7 @@ func TestPlacesAreFair(t *testing.T) {
 			row = row.Of(100).WithShare(max(1, min(100, int(float64(row.Share)/float64(row.Total)*100))))
 		}
 		if row.Displaces || row.Shared != "" || row.Name == Slots.Name {
-			continue // a Queue whose user decides; the user has tests
+			continue // TestDisplacedPlacesAreFair, or a Queue whose user decides; the user has tests
 		}
 		t.Run(row.Process+"/"+row.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -76,6 +76,28 @@ func TestPlacesAreFair(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestDisplacedPlacesAreFair checks the same for rows whose places are taken with
+// Displace: two keys that take what they can get do not keep a third one out.
+func TestDisplacedPlacesAreFair(t *testing.T) {
+	for _, row := range []semaphore.Row{Parked.Of(10), MetricsConns} {
+		s := semaphore.New[string](row)
+		for _, key := range []string{"greedy", "other"} {
+			for range 2 * row.Total {
+				s.Displace(key, func() {})
+			}
+			if says, takesAll := AllPlaces(row) != "none", s.Held(key) == row.Total; says != takesAll {
+				t.Errorf("%s: one %s holds %d of %d places, but the page says: %s", row.Name, row.Key, s.Held(key), row.Total, AllPlaces(row))
+			}
+		}
+		if taken, _ := s.Counts(); taken != row.Total {
+			t.Errorf("%s: %d places are taken, although all are asked for", row.Name, taken)
+		}
+		if s.Displace("modest", func() {}) == nil || s.Held("modest") != 1 {
+			t.Errorf("%s: another %s gets none", row.Name, row.Key)
+		}
 	}
 }
 

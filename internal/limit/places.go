@@ -46,7 +46,7 @@ var (
 	// which must then answer. Otherwise, two users could keep all others from
 	// waiting.
 	Parked = semaphore.Row{Name: "requests that wait for changes or for an accounting daemon", Process: "worker", Key: "user", Setting: "LimitNOFILE=", Parts: 2,
-		Displaces: true, Refused: "429; 503 for calls to the accounting daemon", Metric: "schedrestd_watch_requests"}
+		Displaces: true, Lead: 2, Refused: "429; 503 for calls to the accounting daemon", Metric: "schedrestd_watch_requests"}
 
 	// Each takes memory and its turn, and the controller sends the list again
 	// and again. A list of one job or one user's jobs takes one place, any other

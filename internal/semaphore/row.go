@@ -24,8 +24,10 @@ type Row struct {
 	Lends bool
 
 	// Displaces means that if all places are taken, a key with few of them gets
-	// one of the key with the most, instead of waiting.
+	// one of the key with the most, instead of waiting, if that has at least Lead
+	// places more. If Lead is 0, a key that holds its share gets one of its own.
 	Displaces bool
+	Lead      int
 
 	Hold    time.Duration // a place that is held for longer is released; 0: none is
 	Parts   int           // Of gives a key one of so many parts; 0: all

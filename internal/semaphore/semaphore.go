@@ -3,8 +3,8 @@
 // does not delay the others.
 //
 // A Queue decides which key comes next. A Semaphore is a Queue whose callers
-// wait in their goroutines. The numbers of both are in a Row; those of this
-// program are in the table of package limit.
+// wait in their goroutines, or displace each other. The numbers of both are in a
+// Row; those of this program are in the table of package limit.
 package semaphore
 
 import (
@@ -44,6 +44,7 @@ type Place[K comparable] struct {
 	key    K
 	weight int           // number of held places; 0 while the caller waits
 	ready  chan struct{} // closed when the place is held; nil before the wait
+	stop   func()        // see Displace
 	end    *time.Timer   // releases the place after Row.Hold; nil if the row has none
 }
 
@@ -92,6 +93,50 @@ func (s *Semaphore[K]) Force(key K) *Place[K] {
 	return p
 }
 
+// Displace takes a place of a row that Displaces, instead of Acquire. It does not
+// wait. If it takes the place of another caller, it calls the function stop of that
+// one, which then holds nothing. Displace returns nil if no place can be taken.
+func (s *Semaphore[K]) Displace(key K, stop func()) *Place[K] {
+	p := &Place[K]{sem: s, key: key, weight: 1, stop: stop}
+	s.mu.Lock()
+	var other *Place[K]
+	possible := true
+	switch {
+	case s.queue.AtShare(key):
+		other, possible = s.queue.First(key)
+	case s.queue.Free() <= 0:
+		other, possible = s.queue.Most()
+	}
+	if !possible || other != nil && s.queue.Held(other.key) < s.queue.Held(key)+s.row.Lead {
+		s.mu.Unlock()
+		return nil
+	}
+	if other != nil {
+		other.shrinkLocked(1)
+		defer other.stop()
+	}
+	s.queue.Hold(key, 1)
+	s.queue.Push(key, p)
+	s.mu.Unlock()
+	return p
+}
+
+// Keep prevents others from displacing p until Offer is called.
+func (p *Place[K]) Keep() {
+	p.sem.mu.Lock()
+	defer p.sem.mu.Unlock()
+	p.sem.queue.Remove(p.key, p)
+}
+
+// Offer permits others to displace p, after all places that were offered earlier.
+func (p *Place[K]) Offer() {
+	p.sem.mu.Lock()
+	defer p.sem.mu.Unlock()
+	if p.weight > 0 {
+		p.sem.queue.Push(p.key, p)
+	}
+}
+
 // Empty returns a Place that holds nothing yet. The caller calls Place.Grow.
 func (s *Semaphore[K]) Empty(key K) *Place[K] { return &Place[K]{sem: s, key: key} }
 
@@ -131,13 +176,22 @@ func (p *Place[K]) GrowLeaving(spare, n int) (ok, overShare bool) {
 func (p *Place[K]) Shrink(n int) {
 	p.sem.mu.Lock()
 	defer p.sem.mu.Unlock()
-	if n = min(n, p.weight); n > 0 {
-		p.weight -= n
-		p.sem.queue.Hold(p.key, -n)
+	p.shrinkLocked(n)
+}
+
+func (p *Place[K]) shrinkLocked(n int) {
+	if n = min(n, p.weight); n <= 0 {
+		return
+	}
+	p.weight -= n
+	p.sem.queue.Hold(p.key, -n)
+	if p.sem.row.Displaces {
+		p.sem.queue.Remove(p.key, p)
+	} else {
 		p.sem.startNextLocked()
-		if p.weight == 0 && p.end != nil {
-			p.end.Stop()
-		}
+	}
+	if p.weight == 0 && p.end != nil {
+		p.end.Stop()
 	}
 }
 

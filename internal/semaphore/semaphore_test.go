@@ -305,3 +305,53 @@ func TestCounts(t *testing.T) {
 		}
 	})
 }
+
+// TestDisplace checks which caller loses its place if another one needs it, and
+// that nothing is left of a place that was displaced, kept or released.
+func TestDisplace(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		row   Row
+		steps string // the key for each step, in capitals if its place is then kept
+		want  string // for each step: a dash, the number of the step whose place it gets, or "no"
+	}{
+		{"the key with the most loses its oldest", Row{Total: 4, Share: 3}, "a a a b c c c", "- - - - 0 1 4"},
+		{"kept places stay", Row{Total: 3, Share: 3}, "A a a b B b b", "- - - 1 2 3 5"},
+		{"own ones at the share", Row{Total: 4, Share: 2}, "a a a b b a b", "- - 0 - - 1 3"},
+		{"all are kept", Row{Total: 2, Share: 1}, "A A B B", "- no - no"},
+		{"keys with equally many", Row{Total: 2, Share: 1}, "a b c d", "- - 0 1"},
+		{"only a key with two more loses one", Row{Total: 4, Share: 3, Lead: 2}, "a a a a b b b c c", "- - - no - 0 no 1 no"},
+		{"the same for keys with equally many", Row{Total: 2, Share: 1, Lead: 2}, "a b c", "- - no"},
+	} {
+		tt.row.Displaces = true
+		s, places, displaced := New[string](tt.row), []*Place[string]{}, ""
+		var got []string
+		for i, key := range strings.Fields(tt.steps) {
+			displaced = "-"
+			p := s.Displace(strings.ToLower(key), func() { displaced = fmt.Sprint(i) })
+			if places = append(places, p); p == nil {
+				displaced = "no"
+			} else if key == strings.ToUpper(key) {
+				p.Keep()
+			}
+			got = append(got, displaced)
+		}
+		if got := strings.Join(got, " "); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+		for i, p := range places {
+			if p == nil {
+				continue
+			}
+			if i%2 == 0 {
+				p.Keep()
+				p.Offer()
+			}
+			p.Release()
+			p.Release()
+		}
+		if s.queue.Free() != tt.row.Total || s.queue.Keys() != 0 || s.queue.Len() != 0 {
+			t.Errorf("%s: left behind: %+v", tt.name, s.queue)
+		}
+	}
+}

@@ -28,7 +28,7 @@ type Limiter struct {
 	proxies proxy.Proxies
 	places  *semaphore.Semaphore[string] // a request has no key before its user is known
 	rates   *rate.Buckets[string]        // nil: no limit
-	parked  *parking                     // requests that wait for a change
+	parked  *semaphore.Semaphore[string] // requests that wait for a change or an accounting daemon
 }
 
 var (
@@ -53,7 +53,7 @@ func New(c Config) *Limiter {
 		Config:  c,
 		proxies: proxy.Proxies{Admission: a},
 		places:  semaphore.New[string](requests),
-		parked:  newParking(c.Setup),
+		parked:  semaphore.New[string](limit.Parked.Of(max(1, int(c.Setup.Watching), int(c.Setup.Requests)/2))),
 	}
 	if a.Rate > 0 {
 		l.rates = rate.NewBuckets[string](limit.UserRequests.Of(max(1, float64(a.Burst)), float64(a.Rate)))
@@ -66,7 +66,10 @@ func New(c Config) *Limiter {
 func (l *Limiter) Places() (taken, waiting int) { return l.places.Counts() }
 
 // Parked returns how many requests wait for a change, or follow changes.
-func (l *Limiter) Parked() (n int) { return l.parked.count() }
+func (l *Limiter) Parked() (n int) {
+	n, _ = l.parked.Counts()
+	return n
+}
 
 // Identities returns the number of users whose rates are limited at present.
 func (l *Limiter) Identities() int {
