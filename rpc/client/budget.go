@@ -27,7 +27,7 @@ import (
 type Budget struct {
 	size int
 
-	reclaim []func(of reclaimable) bool // each frees memory that is not needed, and returns false if there is none; set before use
+	reclaim []func(holder string) bool // each frees memory of a holder ("" for any) that is not needed, and returns false if there is none; set before use
 
 	bytes *semaphore.Semaphore[string] // a place is a byte; keys are holders
 }
@@ -48,66 +48,55 @@ func (b *Budget) shortReserve() int { return b.size / 8 }
 // short reports whether an answer of n bytes may use the reserve.
 func (b *Budget) short(n int) bool { return n <= min(maxShort, b.shortReserve()/4) }
 
-// An allowance is the part of a Budget that one answer uses.
-type allowance struct {
+// An Allowance is the part of a Budget that one answer uses, or data that this
+// package does not store, such as the body of a client's request or of the gateway's
+// answer. It counts towards the limit on its user.
+type Allowance struct {
 	*semaphore.Place[string] // acquire grows it
 	budget                   *Budget
 	holder                   string
 	short                    bool // the answer may use the reserve for short answers
 }
 
-// allowance returns an allowance for an answer to the holder.
-func (b *Budget) allowance(holder string) *allowance {
-	return &allowance{Place: b.bytes.Empty(holder), budget: b, holder: holder}
+// Reserve returns an Allowance of no bytes.
+func (b *Budget) Reserve(cred model.Credential) *Allowance { return b.allowance(holderOf(cred)) }
+
+func (b *Budget) allowance(holder string) *Allowance {
+	return &Allowance{Place: b.bytes.Empty(holder), budget: b, holder: holder}
 }
-
-// reclaimable reports whether the memory of a holder may be freed.
-type reclaimable = func(holder string) bool
-
-func anyHolder(string) bool { return true }
 
 // acquire reserves n more bytes, if necessary in place of answers that are only
 // kept for later (store). If the holder has reached their own limit, these are
 // their own answers, because those of others would not help. It does not wait, and
 // reports whether it succeeded.
-func (r *allowance) acquire(n int) bool {
-	ok, of := r.tryAcquire(n)
+func (r *Allowance) acquire(n int) bool {
+	ok, holder := r.tryAcquire(n)
 	for _, reclaim := range r.budget.reclaim {
-		for !ok && reclaim(of) {
-			ok, of = r.tryAcquire(n)
+		for !ok && reclaim(holder) {
+			ok, holder = r.tryAcquire(n)
 		}
 	}
 	return ok
 }
 
-// tryAcquire reserves n more bytes. If there is no memory for them, of reports of
-// which holders memory would have to be freed.
-func (r *allowance) tryAcquire(n int) (ok bool, of reclaimable) {
+// tryAcquire works like acquire, but frees no memory. Instead, it returns the holder
+// whose memory would have to be freed, or "" for any.
+func (r *Allowance) tryAcquire(n int) (ok bool, holder string) {
 	spare := r.budget.shortReserve()
 	if r.short {
 		spare = 0
 	}
 	ok, overShare := r.GrowLeaving(spare, n)
 	if overShare {
-		return false, func(holder string) bool { return holder == r.holder }
+		holder = r.holder
 	}
-	return ok, anyHolder
+	return ok, holder
 }
 
-// A Reservation is a part of the budget for data that this package does not
-// store, such as the body of a client's request or of the gateway's answer. It
-// counts towards the limit on its user.
-type Reservation struct{ allowance }
-
-// Reserve returns a Reservation of no bytes.
-func (b *Budget) Reserve(cred model.Credential) *Reservation {
-	return &Reservation{*b.allowance(holderOf(cred))}
-}
-
-// Grow reserves n more bytes. Only a user who uses little memory gets the
-// reserve for short answers, because long data may grow in small parts. Grow
-// does not wait, and reports whether it succeeded.
-func (r *Reservation) Grow(n int) bool {
+// Grow reserves n more bytes for data that is no answer of a daemon. Only a user who
+// uses little memory gets the reserve for short answers, because long data may grow
+// in small parts. Grow does not wait, and reports whether it succeeded.
+func (r *Allowance) Grow(n int) bool {
 	r.short = r.budget.short(r.budget.bytes.Held(r.holder) + n)
 	return r.acquire(n)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // allowanceOf returns an allowance in b for the given user.
-func (b *Budget) allowanceOf(user string) *allowance { return b.allowance(user) }
+func (b *Budget) allowanceOf(user string) *Allowance { return b.allowance(user) }
 
 // TestBudgetKeepsSomeForShortOnes checks that there is always memory for short
 // answers, however much memory long answers use.
@@ -61,13 +61,13 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 }
 
-// TestReservation checks that the memory of a Reservation counts towards the
-// limit on the credential, and that long data in small parts does not use the
-// reserve for short answers.
-func TestReservation(t *testing.T) {
+// TestReserve checks that reserved memory counts towards the limit on the
+// credential, and that long data in small parts does not use the reserve for short
+// answers.
+func TestReserve(t *testing.T) {
 	t.Parallel()
 	b := NewBudget(800)
-	reserve := func(user string) *Reservation { return b.Reserve(model.Credential{Token: user}) }
+	reserve := func(user string) *Allowance { return b.Reserve(model.Credential{Token: user}) }
 	ann := reserve("ann")
 	if !ann.Grow(600) || reserve("ann").Grow(1) || !reserve("bob").Grow(100) {
 		t.Errorf("%d free", b.Free())

@@ -16,7 +16,7 @@ import (
 // everything else, including the error number. The last two arguments are those
 // of receive.
 func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred model.Credential, r request,
-	allowance *allowance, p *place) (answer *reply, f *failure) {
+	allowance *Allowance, p *place) (answer *reply, f *failure) {
 	report := c.observe(r.kind)
 	defer func() { report(answer, f) }()
 	var cancel context.CancelFunc

@@ -26,7 +26,7 @@ type kept struct {
 	holder string
 	answer *reply     // only shared, never read
 	size   int        // with keptOverhead
-	memory *allowance // for the first piece, which needs none before, and for keptOverhead
+	memory *Allowance // for the first piece, which needs none before, and for keptOverhead
 	asked  time.Time  // when it was requested
 	expiry *time.Timer
 }
@@ -113,16 +113,16 @@ func (rs *rounds) changed() {
 	rs.mu.Lock()
 	rs.kept.changes++
 	rs.mu.Unlock()
-	rs.free(anyHolder)
+	rs.free("")
 }
 
-// free discards all answers to the holders for which the function of returns
-// true. It returns false if there are none.
-func (rs *rounds) free(of reclaimable) (freed bool) {
+// free discards all answers to a holder, or to any if it is "". It returns false if
+// there are none.
+func (rs *rounds) free(holder string) (freed bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	for _, k := range rs.kept.answers {
-		if of(k.holder) {
+		if holder == "" || holder == k.holder {
 			rs.discardLocked(k)
 			freed = true
 		}

@@ -111,7 +111,7 @@ func (a *reply) release() {
 //
 // The argument p is the request's place in the gate. An answer on the connection
 // needs one. The reply takes it, or one for which receive waits if p is nil.
-func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance, r request, p *place) (*reply, *failure) {
+func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *Allowance, r request, p *place) (*reply, *failure) {
 	n, err := wire.Length(nc, c.cfg.MaxAnswer)
 	if r.began != nil {
 		r.began()

@@ -143,7 +143,7 @@ func (s *session) call(t message.Type, body message.Body, want message.Type, ans
 // exchange sends the message b and reads the answer. If want is AccountingRC,
 // the only valid answer is error number 0, and the answer argument is nil.
 func (s *session) exchange(b []byte, want message.Type, answer message.Body) *failure {
-	var memory *allowance
+	var memory *Allowance
 	if answer != nil {
 		memory = s.allowance()
 	}
@@ -162,11 +162,11 @@ func (s *session) exchange(b []byte, want message.Type, answer message.Body) *fa
 }
 
 // allowance returns an allowance for an answer to the session's user.
-func (s *session) allowance() *allowance { return s.caller.cfg.Answers.allowance(s.holder) }
+func (s *session) allowance() *Allowance { return s.caller.cfg.Answers.allowance(s.holder) }
 
 // fetch sends b and returns the answer without decoding it. The answer's type
 // must be want. The last two arguments are those of caller.receive.
-func (s *session) fetch(b []byte, want message.Type, allowance *allowance, r request) (answer *reply, f *failure) {
+func (s *session) fetch(b []byte, want message.Type, allowance *Allowance, r request) (answer *reply, f *failure) {
 	done := s.caller.observe(message.Type(binary.BigEndian.Uint16(b[4:])))
 	defer func() { done(answer, f) }()
 	s.limitMessage()
@@ -193,7 +193,7 @@ func (s *session) limitMessage() {
 }
 
 // receive reads and returns an answer, under the same rules as fetch.
-func (s *session) receive(want message.Type, allowance *allowance, r request) (*reply, *failure) {
+func (s *session) receive(want message.Type, allowance *Allowance, r request) (*reply, *failure) {
 	r.began = s.turn.await(parkDelay)
 	defer r.began()
 	ctx, cancel := s.ctx, func() {}
