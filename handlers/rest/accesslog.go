@@ -73,7 +73,7 @@ func (c *Call) logAccess() {
 			level = slog.LevelDebug // load balancers send this request every second
 		}
 	}
-	if c.server.Lines.allow(c.ctx, c.server.Log, c.source(), isRefused(a.Status)) {
+	if c.mayLog(a.Status) {
 		a.Log(c.ctx, c.server.Log, level)
 	}
 	c.observe(a, c.idle)
@@ -105,11 +105,7 @@ func (q *request) observe(a Access, idle time.Duration) {
 // logFailure logs the complete error with the request's id. Clients never see
 // this text.
 func (q *request) logFailure(err error) {
-	if q.r.Context().Err() != nil {
-		return // the client has closed the connection
+	if closed := q.r.Context().Err() != nil; !closed && q.mayLog(Status(err)) {
+		q.server.Log.LogAttrs(q.r.Context(), slog.LevelWarn, "request failed", slog.String("id", q.id), slog.String("error", Redact(err.Error())))
 	}
-	if !q.server.Lines.allow(q.r.Context(), q.server.Log, q.source(), isRefused(Status(err))) {
-		return
-	}
-	q.server.Log.LogAttrs(q.r.Context(), slog.LevelWarn, "request failed", slog.String("id", q.id), slog.String("error", Redact(err.Error())))
 }

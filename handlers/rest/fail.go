@@ -91,7 +91,7 @@ func (s *Server) RefuseUnread(ctx context.Context, err error) (id string, body [
 	_ = out.Flush() // writing to a bytes.Buffer can't fail
 	a := Access{ID: rand.Text(), Status: Status(err), Bytes: text.Len(), Reason: err.Error()}
 	a.Peer, _ = auth.PeerFrom(ctx)
-	if s.Lines.allow(ctx, s.Log, c.source(), isRefused(a.Status)) {
+	if c.mayLog(a.Status) {
 		a.Log(ctx, s.Log, slog.LevelInfo)
 	}
 	return a.ID, text.Bytes()

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 
@@ -9,7 +8,6 @@ import (
 )
 
 // Lines limits the log lines about requests, by the user or the client's address.
-// A nil Lines sets no limit.
 type Lines struct{ requests, refusals *limit.Lines }
 
 // NewLines returns the limits for one worker. The lines about omitted lines are
@@ -24,21 +22,15 @@ func (l *Lines) Flush() {
 	l.refusals.Flush()
 }
 
-// allow reports whether a line about a request may be written. The argument
-// refused is true if the credential was refused. If the level of the log is
-// debug, all lines are written.
-func (l *Lines) allow(ctx context.Context, log *slog.Logger, source string, refused bool) bool {
-	if l == nil || log.Enabled(ctx, slog.LevelDebug) {
+// mayLog reports whether a line about the request may be written, which gets an
+// answer with this status. If the level of the log is debug, all lines are written.
+func (q *request) mayLog(status int) bool {
+	l := q.server.Lines
+	switch {
+	case l == nil, q.server.Log.Enabled(q.r.Context(), slog.LevelDebug):
 		return true
+	case status == http.StatusUnauthorized, status == http.StatusForbidden: // the credential is refused
+		return l.refusals.Allow(q.source())
 	}
-	if refused {
-		return l.refusals.Allow(source)
-	}
-	return l.requests.Allow(source)
-}
-
-// isRefused reports whether an answer with this status refuses the client's
-// credential.
-func isRefused(status int) bool {
-	return status == http.StatusUnauthorized || status == http.StatusForbidden
+	return l.requests.Allow(q.source())
 }

@@ -12,7 +12,7 @@ import (
 // those about all sources together (rate.Row.All). A client can cause lines
 // without limit, even without a token: they could fill the disk or hide other
 // lines. Lines logs for each source how many were left out, as soon as a bucket
-// that was empty then would be full again. A nil Lines limits nothing.
+// that was empty then would be full again.
 type Lines struct {
 	row     rate.Row
 	log     *slog.Logger
@@ -36,9 +36,6 @@ func NewLines(row rate.Row, log *slog.Logger) *Lines {
 // Allow reports whether another line about a source may be written. If it
 // returns false, it also counts the line.
 func (l *Lines) Allow(source string) bool {
-	if l == nil {
-		return true
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -62,9 +59,6 @@ func (l *Lines) period() time.Duration {
 
 // Flush logs how many lines were left out since the last time.
 func (l *Lines) Flush() {
-	if l == nil {
-		return
-	}
 	l.mu.Lock()
 	omitted := l.omitted
 	l.omitted = map[string]int{}
