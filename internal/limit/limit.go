@@ -2,7 +2,7 @@
 // share: places that they hold for a while (places.go), rates at which they may
 // use something (rates.go) and penalties (penalties.go). Each limit is a row. The
 // constructors of the three engines, packages semaphore, rate and penalty, take
-// only rows, and a test fails if a row is made elsewhere. Only the two rows of the
+// only rows, and a test fails if a row is made elsewhere. Only the rows of the
 // parent are in package privsep, because the parent must not link this table; a
 // test compares them.
 //

@@ -14,9 +14,7 @@ var (
 	Slots = semaphore.Row{Name: "connections that are served", Process: "dispatcher", Key: "source", Setting: "--max-connections",
 		Lends: true, Wait: 10 * time.Second, Refused: "503", Metric: "schedrestd_slots_used"}
 
-	// The newest connection of the source with the most is refused. If the newest
-	// of all were refused, a source with 4600 connections would make 142 of 147
-	// connections of another one fail.
+	// The newest connection of the source with the most is refused.
 	Waiting = semaphore.Row{Name: "connections that wait for a slot", Process: "dispatcher", Key: "source", Setting: "LimitNOFILE=",
 		Displaces: true, Refused: "503 for the source with the most", Metric: "schedrestd_slots_waiting"}
 
@@ -82,8 +80,7 @@ var (
 	AnswerMemory = semaphore.Row{Name: "bytes of answers and large bodies", Process: "worker", Key: "user", Setting: "SCHEDRESTD_ANSWER_MEMORY", Parts: 2, Lends: true,
 		Refused: "read as slowly as the client reads; 503 for bodies"}
 
-	// Answers that are kept take memory only until other answers need it. If
-	// some have to make room, these are answers to the user who has most.
+	// Answers that are kept take memory only until other answers need it.
 	KeptAnswers = semaphore.Row{Name: "bytes of answers that are kept for later requests, before compression", Process: "worker", Key: "user", Setting: "SCHEDRESTD_ANSWER_MEMORY",
 		Displaces: true, Refused: "is not kept"}
 
@@ -124,15 +121,12 @@ var (
 		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("probes")}
 
 	// Such a call may last for Config.LongTimeout, and slurmdbd up to 24.11
-	// serves at most a hundred connections at the same time, including those of
-	// slurmctld. Without the limits, one user with two hundred slow queries would
-	// take all of them. The total includes idle sessions.
+	// serves at most a hundred connections at the same time, including idle ones
+	// and those of slurmctld. Without the limits, one user with two hundred slow
+	// queries would take all of them. The total includes IdleSessions.
 	AccountingCalls = semaphore.Row{Name: "calls to accounting daemons", Process: "worker", Key: "user", Total: 32, Share: 8,
 		Wait: semaphore.Forever, Refused: "503 after half a long call's time", Counts: semaphore.NewCounts("accounting_calls")}
 
-	// The numbers are low because slurmdbd up to 24.11 serves at most a hundred
-	// connections at the same time, including idle ones. All further connections
-	// have to wait.
 	IdleSessions = semaphore.Row{Name: "idle sessions with accounting daemons", Process: "worker", Key: "token", Total: 16, Share: 4,
 		Displaces: true, Refused: "closes the one that has been idle longest"}
 

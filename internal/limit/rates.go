@@ -48,7 +48,6 @@ var (
 	// requests a second, as in nghttp2.
 	Frames = rate.Row{Name: "HTTP/2 frames without progress", Process: "worker", Key: "connection", Burst: 1000, PerSecond: 100, Refused: "closed", Metric: "schedrestd_http_malformed_total"}
 
-	// The dispatcher permits twice as many reports (WorkerOffences).
 	OffenceReports = rate.Row{Name: "reports of offences", Process: "worker", Key: "process", Burst: 200, PerSecond: 100,
 		Refused: "is not reported", Shared: "a source that causes so many is already blocked", Metric: "schedrestd_offences_total"}
 
@@ -100,13 +99,13 @@ var (
 	Intents       = rate.Row{Name: "changes that are announced", Process: "auditor", Key: "worker", Burst: 2000, PerSecond: 1000, Refused: "try again"}
 	IntentRetries = rate.Row{Name: "announced changes that get the answer to try again", Process: "auditor", Key: "worker", Burst: 20_000, PerSecond: 20_000, Refused: "killed"}
 
-	// A unit is 20 µs of CPU time, so a worker gets half of one CPU. An honest
-	// worker stays far below, because its own work on a handshake or a token takes
-	// longer than the keeper's (gateway/keeper/cost.go).
 	// An honest worker passes on what users ask for. The number of a user's tokens has a
 	// limit as well (GatewayTokens).
 	TokenCreations = rate.Row{Name: "gateway tokens that clients create", Process: "keeper", Key: "worker", Burst: 30, PerSecond: 0.5, Refused: "429"}
 
+	// A unit is 20 µs of CPU time, so a worker gets half of one CPU. An honest
+	// worker stays far below, because its own work on a handshake or a token takes
+	// longer than the keeper's (gateway/keeper/cost.go).
 	KeeperWork = rate.Row{Name: "work of the keeper, in units of 20 µs", Process: "keeper", Key: "worker", Burst: 25_000, PerSecond: 25_000, Refused: "waits"}
 
 	// Enough to look up each user of a cluster once.
@@ -124,9 +123,8 @@ var (
 	// An honest exporter asks at most ten times a second.
 	Samples = rate.Row{Name: "questions for samples", Process: "dispatcher", Key: "exporter", Burst: 40, PerSecond: 20, Refused: "killed"}
 
-	// ParentVouches is the parent's limit, too (privsep/vouch.go).
-	ParentVouches = rate.Row{Name: "users for whom the keeper vouches", Process: "parent", Key: "keeper", Burst: 1000, PerSecond: 100, Refused: "waits"}
-	// ParentRestarts is the parent's limit, too.
+	// The parent's limits, like ParentArrivals.
+	ParentVouches  = rate.Row{Name: "users for whom the keeper vouches", Process: "parent", Key: "keeper", Burst: 1000, PerSecond: 100, Refused: "waits"}
 	ParentRestarts = rate.Row{Name: "starts of dispatchers after the first", Process: "parent", Key: "dispatcher", Burst: 5, PerSecond: 1. / 10, Refused: "waits"}
 )
 
