@@ -75,7 +75,7 @@ func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 			case l.Network == ipc.TCP && listen.IsGone(fd):
 				unix.Close(fd) // no other process can have set the connection to linger
 				continue
-			case l.Network == ipc.TCP, m.arrivals.Take(now, ipc.OwnerOf(m.config().Ranges, facts.UID)) == 0:
+			case l.Network == ipc.TCP, m.arrivals.Take(now, ipc.OwnerOf(m.config().Ranges, facts.UID), 1) == 0:
 				m.passConn(l, fd, facts, err, c.Switches)
 			case now.Sub(warnedAt) > warnInterval:
 				warnedAt = now

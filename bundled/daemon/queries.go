@@ -10,15 +10,11 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// MaxUserQueries returns how many long answers a daemon may compute
-// concurrently for one user. The limit prevents one user's queries from
-// occupying all processors.
-func MaxUserQueries() int { return min(max(1, runtime.GOMAXPROCS(0)/2), limit.DaemonQueries.Share) }
-
 // NewQueries returns a semaphore that limits how many long answers are computed
-// concurrently, in total and for each user.
+// concurrently, in total and for each user. One user's queries don't occupy all
+// processors.
 func NewQueries() *semaphore.Semaphore[uint32] {
-	return semaphore.New[uint32](limit.DaemonQueries.WithShare(MaxUserQueries()))
+	return semaphore.New[uint32](limit.DaemonQueries.WithShare(min(max(1, runtime.GOMAXPROCS(0)/2), limit.DaemonQueries.Share)))
 }
 
 // ListHandler returns a handler for a request whose answer grows with the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"schedrestd/bundled/daemon"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/limit"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/message"
@@ -68,7 +70,8 @@ func TestSlowQueries(t *testing.T) {
 	connect := serveTokens(t, d)
 	ctx, disconnect := context.WithCancel(context.Background())
 	ended := make(chan error)
-	clients, perUser := daemon.MaxUserQueries()+3, daemon.MaxUserQueries()
+	perUser := min(max(1, runtime.GOMAXPROCS(0)/2), limit.DaemonQueries.Share)
+	clients := perUser + 3
 	for range clients {
 		go func() {
 			filter := model.AccountingJobFilter{UsedNodes: "none"}

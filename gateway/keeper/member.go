@@ -73,11 +73,11 @@ func (m *members) ask(c *client, q *query.AskMember) *query.Membership {
 	ctx, cancel := context.WithTimeout(context.Background(), memberTimeout)
 	defer cancel()
 	unavailable := &query.Membership{}
-	leave, err := m.places.Enter(ctx, c)
+	place, err := m.places.Acquire(ctx, c)
 	if err != nil {
 		return unavailable
 	}
-	defer leave()
+	defer place.Release()
 	l := m.link.Load()
 	if l == nil {
 		return unavailable

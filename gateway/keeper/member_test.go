@@ -295,17 +295,17 @@ func TestMembersTakeTurns(t *testing.T) {
 		defer wg.Wait()
 		for range 50 {
 			wg.Go(func() {
-				leave, err := m.places.Enter(t.Context(), captured)
+				place, err := m.places.Acquire(t.Context(), captured)
 				must(t, err)
 				time.Sleep(time.Second)
-				leave()
+				place.Release()
 			})
 		}
 		synctest.Wait()
 		begun := time.Now()
-		leave, err := m.places.Enter(t.Context(), honest)
+		place, err := m.places.Acquire(t.Context(), honest)
 		must(t, err)
-		defer leave()
+		defer place.Release()
 		if d := time.Since(begun); d > time.Second {
 			t.Errorf("another worker waits for %v", d)
 		}

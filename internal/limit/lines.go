@@ -39,7 +39,7 @@ func (l *Lines) Allow(source string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if l.sources.Take(now, source) == 0 && l.all.Take(now, 1) {
+	if l.sources.Take(now, source, 1) == 0 && l.all.Take(now, 1) {
 		return true
 	}
 	if len(l.omitted) == 0 {

@@ -38,7 +38,7 @@ var (
 var (
 	// A request whose user is not known yet waits like a user of its own.
 	Requests = semaphore.Row{Name: "requests in progress", Process: "worker", Key: "user", Setting: "--max-connections", Parts: 2, Lends: true,
-		Refused: "503; 429 for a user with half", Metric: "schedrestd_http_requests_in_flight", Counts: semaphore.NewCounts("requests")}
+		Refused: "503; 429 for a user with half", Metric: "schedrestd_http_requests_in_flight", Counts: &semaphore.Counts{Label: "requests"}}
 
 	// A user with few takes the place of a request of the user with the most,
 	// which must then answer. Otherwise, two users could keep all others from
@@ -64,10 +64,10 @@ var (
 	// Since one user never has all of them, another one does not wait for the
 	// end of a long pass.
 	Passes = semaphore.Row{Name: "lists that are being read to find changes", Process: "worker", Key: "user", Total: 3, Share: 2,
-		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("passes")}
+		Wait: semaphore.Forever, Refused: "waits", Counts: &semaphore.Counts{Label: "passes"}}
 
 	Parsing = semaphore.Row{Name: "large bodies that are being parsed", Process: "worker", Key: "user", Setting: "GOMAXPROCS", Parts: 2, Lends: true,
-		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("parsing")}
+		Wait: semaphore.Forever, Refused: "waits", Counts: &semaphore.Counts{Label: "parsing"}}
 )
 
 // WholeList is the number of places in Feeds of a list that is not short.
@@ -96,13 +96,13 @@ var (
 	// for each long one. A submission that arrives after a hundred such requests
 	// of different users takes 0.36 s. Without the limit, it takes 9.9 s.
 	LongRequests = semaphore.Row{Name: "requests to the controller for long lists", Process: "worker", Key: "user", Total: 4,
-		Wait: semaphore.Forever, Refused: "503 after half a call's time", Counts: semaphore.NewCounts("long_requests")}
+		Wait: semaphore.Forever, Refused: "503 after half a call's time", Counts: &semaphore.Counts{Label: "long_requests"}}
 
 	// This also includes the answers that stay on their connections because
 	// memory is short. Each of them keeps a thread of the controller busy for as
 	// long as its client reads.
 	LongConns = semaphore.Row{Name: "connections to the controller with long lists", Process: "worker", Key: "user", Total: 12, Share: 6,
-		Wait: semaphore.Forever, Refused: "503 after half a call's time", Counts: semaphore.NewCounts("long_connections")}
+		Wait: semaphore.Forever, Refused: "503 after half a call's time", Counts: &semaphore.Counts{Label: "long_connections"}}
 
 	// A controller that has more requests than threads serves them in no
 	// particular order. If it runs on the same machine, its threads also keep the
@@ -110,22 +110,22 @@ var (
 	// pings of 16 clients took twice as long. A request counts only until it is 5 ms old, so a slow
 	// controller gets more requests at a time.
 	Bursts = semaphore.Row{Name: "new requests to a controller", Process: "worker", Key: "user", Total: 4,
-		Hold: 5 * time.Millisecond, Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("bursts")}
+		Hold: 5 * time.Millisecond, Wait: semaphore.Forever, Refused: "waits", Counts: &semaphore.Counts{Label: "bursts"}}
 
 	// The controller holds its locks on jobs and nodes for as long as an estimate
 	// takes, which may be seconds in a large cluster.
 	Estimates = semaphore.Row{Name: "estimates of a job's start", Process: "worker", Key: "user", Total: 2,
-		Wait: semaphore.Forever, Refused: "503 after half a call's time", Counts: semaphore.NewCounts("estimates")}
+		Wait: semaphore.Forever, Refused: "503 after half a call's time", Counts: &semaphore.Counts{Label: "estimates"}}
 
 	Probes = semaphore.Row{Name: "probes of a daemon's version", Process: "worker", Key: "user", Total: 1,
-		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("probes")}
+		Wait: semaphore.Forever, Refused: "waits", Counts: &semaphore.Counts{Label: "probes"}}
 
 	// Such a call may last for Config.LongTimeout, and slurmdbd up to 24.11
 	// serves at most a hundred connections at the same time, including idle ones
 	// and those of slurmctld. Without the limits, one user with two hundred slow
 	// queries would take all of them. The total includes IdleSessions.
 	AccountingCalls = semaphore.Row{Name: "calls to accounting daemons", Process: "worker", Key: "user", Total: 32, Share: 8,
-		Wait: semaphore.Forever, Refused: "503 after half a long call's time", Counts: semaphore.NewCounts("accounting_calls")}
+		Wait: semaphore.Forever, Refused: "503 after half a long call's time", Counts: &semaphore.Counts{Label: "accounting_calls"}}
 
 	IdleSessions = semaphore.Row{Name: "idle sessions with accounting daemons", Process: "worker", Key: "token", Total: 16, Share: 4,
 		Displaces: true, Refused: "closes the one that has been idle longest"}
@@ -135,7 +135,7 @@ var (
 	// because the users are not known yet: a client that sends forged tokens must
 	// not delay other clients' tokens.
 	TokenQuestions = semaphore.Row{Name: "tokens that a daemon is asked about", Process: "worker", Key: "source", Total: 64, Share: 32, Lends: true,
-		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("token_questions")}
+		Wait: semaphore.Forever, Refused: "waits", Counts: &semaphore.Counts{Label: "token_questions"}}
 )
 
 // Places of each worker for questions to the gateway's other processes.
@@ -143,35 +143,35 @@ var (
 	// The channel has space for as many messages, so that sending one waits only
 	// if the dispatcher does not read.
 	DispatcherQuestions = semaphore.Row{Name: "requests to the dispatcher for connections to daemons", Process: "worker", Key: "user", Total: 48, Share: 24, Lends: true,
-		Wait: semaphore.Forever, Refused: "waits", Metric: "schedrestd_daemon_connections_total", Counts: semaphore.NewCounts("dispatcher_questions")}
+		Wait: semaphore.Forever, Refused: "waits", Metric: "schedrestd_daemon_connections_total", Counts: &semaphore.Counts{Label: "dispatcher_questions"}}
 
 	// The channel has space for far more questions of each kind. The kinds are
 	// separate, so that signatures do not delay tokens.
 	Signatures = semaphore.Row{Name: "TLS handshakes that the keeper signs", Process: "worker", Key: "source", Total: 64, Share: 32, Lends: true,
-		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("signatures")}
+		Wait: semaphore.Forever, Refused: "waits", Counts: &semaphore.Counts{Label: "signatures"}}
 	KeeperTokens = semaphore.Row{Name: "tokens that the keeper verifies", Process: "worker", Key: "source", Total: 64, Share: 32, Lends: true,
-		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("keeper_tokens")}
+		Wait: semaphore.Forever, Refused: "waits", Counts: &semaphore.Counts{Label: "keeper_tokens"}}
 	// The keeper may have to wait for a directory service, for which other tokens
 	// must not wait.
 	PortalTokens = semaphore.Row{Name: "tokens of portals for which the keeper asks the resolver", Process: "worker", Key: "source", Total: 32, Share: 16, Lends: true,
-		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("portal_tokens")}
+		Wait: semaphore.Forever, Refused: "waits", Counts: &semaphore.Counts{Label: "portal_tokens"}}
 
 	// munged answers at once, but a process of the user may have to start first.
 	Stamps = semaphore.Row{Name: "messages for which the keeper gets credentials", Process: "worker", Key: "user", Total: 32, Share: 8, Lends: true,
-		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("stamps")}
+		Wait: semaphore.Forever, Refused: "waits", Counts: &semaphore.Counts{Label: "stamps"}}
 
 	// A script may have several megabytes, and is in memory until it is sent.
 	Scripts = semaphore.Row{Name: "batch scripts that are being sent", Process: "worker", Key: "user", Total: 16, Share: 4,
-		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("scripts")}
+		Wait: semaphore.Forever, Refused: "waits", Counts: &semaphore.Counts{Label: "scripts"}}
 
 	// A part is read in no time, unless a file system hangs.
 	OutputParts = semaphore.Row{Name: "parts of output files that are being read", Process: "worker", Key: "user", Total: 64, Share: 8,
-		Wait: semaphore.Forever, Refused: "503 after 10s", Counts: semaphore.NewCounts("output")}
+		Wait: semaphore.Forever, Refused: "503 after 10s", Counts: &semaphore.Counts{Label: "output"}}
 
 	// The resolver does not run more look-ups for a worker, and there they would
 	// be served in the order of their arrival.
 	Lookups = semaphore.Row{Name: "look-ups of users and groups", Process: "worker", Key: "user or source", Total: 2, Share: 1, Lends: true,
-		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("lookups")}
+		Wait: semaphore.Forever, Refused: "waits", Counts: &semaphore.Counts{Label: "lookups"}}
 
 	// Only this many wait in Lookups for one user of a token, or one client behind
 	// a trusted proxy.
@@ -179,7 +179,7 @@ var (
 
 	// So clients can't use up the look-ups that other answers need.
 	NameLookups = semaphore.Row{Name: "look-ups of names that clients sent", Process: "worker", Key: "user", Total: 1, Share: 1, Lends: true,
-		Wait: semaphore.Forever, Refused: "waits", Counts: semaphore.NewCounts("name_lookups")}
+		Wait: semaphore.Forever, Refused: "waits", Counts: &semaphore.Counts{Label: "name_lookups"}}
 )
 
 // Places of the services.

@@ -20,12 +20,9 @@ func NewBuckets[K comparable](row Row) *Buckets[K] {
 	return &Buckets[K]{row: row, list: map[K]*Bucket{}}
 }
 
-// Take takes a token from the bucket of key, and returns 0. If the bucket is
-// empty, Take returns the time until it has a token.
-func (b *Buckets[K]) Take(now time.Time, key K) time.Duration { return b.TakeN(now, key, 1) }
-
-// TakeN takes n tokens, like Take. If the bucket has fewer, TakeN takes none.
-func (b *Buckets[K]) TakeN(now time.Time, key K, n float64) time.Duration {
+// Take takes n tokens from the bucket of key, and returns 0. If the bucket has fewer,
+// Take takes none, and returns the time until it has n.
+func (b *Buckets[K]) Take(now time.Time, key K, n float64) time.Duration {
 	if b == nil {
 		return 0
 	}

@@ -45,9 +45,6 @@ type Counts struct {
 	Refused atomic.Uint64 // those of them that got no place
 }
 
-// NewCounts returns Counts of nothing.
-func NewCounts(label string) *Counts { return &Counts{Label: label} }
-
 // Forever is a time limit for callers whose contexts end each wait.
 const Forever = time.Duration(math.MaxInt64)
 

@@ -50,8 +50,8 @@ type Place[K comparable] struct {
 
 // Acquire waits for a place. The caller must call Release when it no longer
 // needs the place. Acquire returns errs.TooMany if no place becomes free within
-// the time limit of the Semaphore, or if ctx ends first, for example because
-// the client closes its connection.
+// Row.Wait, or if ctx ends first, for example because the client closes its
+// connection. If a row waits Forever, context.Cause(ctx) is the reason.
 func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 	p := s.Empty(key)
 	s.mu.Lock()
@@ -68,17 +68,6 @@ func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 		s.mu.Unlock()
 	}
 	return p, nil
-}
-
-// Enter works like Acquire, but returns the cause of ctx as the error, and a
-// function that releases the place. It is for a Semaphore whose callers
-// wait Forever.
-func (s *Semaphore[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
-	p, err := s.Acquire(ctx, key)
-	if err != nil {
-		return nil, context.Cause(ctx)
-	}
-	return p.Release, nil
 }
 
 // Force returns a Place that holds one place, even if none is free. Then as many

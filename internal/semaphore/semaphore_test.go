@@ -2,7 +2,6 @@ package semaphore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -91,35 +90,34 @@ func TestWaitEnds(t *testing.T) {
 func TestHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, start := New[string](Row{Total: 2, Hold: 5 * time.Millisecond, Wait: Forever}), time.Now()
-		var leave [4]func()
-		for i := range leave {
+		var places [4]*Place[string]
+		for i := range places {
 			var err error
-			if leave[i], err = s.Enter(t.Context(), "a"); err != nil {
+			if places[i], err = s.Acquire(t.Context(), "a"); err != nil {
 				t.Fatal(err)
 			}
 			if waited := time.Since(start); waited != time.Duration(i/2)*5*time.Millisecond {
 				t.Errorf("place %d after %s", i, waited)
 			}
 		}
-		leave[0]()
-		leave[1]()
+		places[0].Release()
+		places[1].Release()
 		if n, _ := s.Counts(); n != 2 {
 			t.Errorf("%d places are held, not 2", n)
 		}
-		leave[2]()
+		places[2].Release()
 		time.Sleep(5 * time.Millisecond)
 		synctest.Wait()
 		if n, _ := s.Counts(); n != 0 {
 			t.Errorf("%d places are held at the end", n)
 		}
-		cause := errors.New("the client is gone")
-		ctx, cancel := context.WithCancelCause(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		for range 2 {
-			s.Enter(ctx, "a")
+			s.Acquire(ctx, "a")
 		}
-		cancel(cause)
-		if _, err := s.Enter(ctx, "b"); err != cause {
-			t.Errorf("error %v", err)
+		cancel()
+		if _, err := s.Acquire(ctx, "b"); errs.KindOf(err) != errs.TooMany {
+			t.Errorf("error %v for a client that is gone", err)
 		}
 	})
 }
@@ -287,7 +285,7 @@ func TestGrow(t *testing.T) {
 // counted, and no others.
 func TestCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		row := Row{Total: 1, Wait: time.Second, Counts: NewCounts("test")}
+		row := Row{Total: 1, Wait: time.Second, Counts: &Counts{Label: "test"}}
 		s, ctx := New[string](row), t.Context()
 		p, err := s.Acquire(ctx, "a")
 		if err != nil {

@@ -24,11 +24,11 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 	if err != nil {
 		return nil, newFailure(stageCreate, err)
 	}
-	leave, err := d.burst.Enter(ctx, holderOf(cred))
+	place, err := d.burst.Acquire(ctx, holderOf(cred))
 	if err != nil {
-		return nil, newFailure(stageConnect, fmt.Errorf("connect to %s: %w", d.name, err))
+		return nil, newFailure(stageConnect, fmt.Errorf("connect to %s: %w", d.name, context.Cause(ctx)))
 	}
-	defer leave()
+	defer place.Release()
 	nc, closeConn, f := c.connect(ctx, d, cred)
 	if f != nil {
 		return nil, f

@@ -56,11 +56,11 @@ func (c *Client) Estimate(ctx context.Context, cred model.Credential, descs []mo
 func (c *Client) estimate(ctx context.Context, cred model.Credential, desc *model.JobDesc) (*message.EstimateResponse, error) {
 	limited, cancel := halveDeadline(ctx, true)
 	defer cancel()
-	release, err := c.estimates.Enter(limited, holderOf(cred))
+	place, err := c.estimates.Acquire(limited, holderOf(cred))
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "server busy: limit of concurrent estimates reached")
+		return nil, errs.Wrap(context.Cause(limited), errs.Unavailable, "server busy: limit of concurrent estimates reached")
 	}
-	defer release()
+	defer place.Release()
 	answer := new(message.EstimateResponse)
 	r := request{kind: message.RequestEstimate, body: &message.SubmitRequest{Desc: withDefaults(*desc)}, repeatable: true, alone: true}
 	return answer, c.query(ctx, cred, r, message.ResponseEstimate, answer)

@@ -100,7 +100,7 @@ func (s *Server) admit(nc net.Conn, p *pool) *conn {
 			return nil
 		}
 		c.peer, c.local = peer, true
-		if !s.Super(peer.UID) && s.arrivals.Take(time.Now(), s.Owner(peer.UID)) > 0 {
+		if !s.Super(peer.UID) && s.arrivals.Take(time.Now(), s.Owner(peer.UID), 1) > 0 {
 			c.logLimited(slog.LevelWarn, "connection refused", "error", "too many connections per second")
 			if s.closeExcess(c, unix) {
 				return nil

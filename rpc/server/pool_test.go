@@ -269,7 +269,7 @@ func TestArrivals(t *testing.T) {
 					t.Errorf("connection %d: answered %v, want %v", i, got, want)
 				}
 			}
-			if left := s.arrivals.Take(time.Now(), 1000); (left > 0) == super {
+			if left := s.arrivals.Take(time.Now(), 1000, 1); (left > 0) == super {
 				t.Errorf("the owner's next connection has to wait %s", left)
 			}
 		})

@@ -45,7 +45,7 @@ func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential ui
 	case c.Exempt, c.Left:
 	case wait > 0: // a worker may have received c after the source was blocked
 		s.decide(Decision{Action: Pause, Conn: c, Wait: wait})
-	case kind != penalty.Auth || s.rejected.Take(now, credential) == 0:
+	case kind != penalty.Auth || s.rejected.Take(now, credential, 1) == 0:
 		s.charge(now, c, kind)
 	}
 }

@@ -18,7 +18,7 @@ const (
 )
 
 // mayLog reports whether another line about an event of this kind may be logged.
-func (s *Slots) mayLog(kind string) bool { return s.lines.Take(time.Now(), kind) == 0 }
+func (s *Slots) mayLog(kind string) bool { return s.lines.Take(time.Now(), kind, 1) == 0 }
 
 // logFailure logs that a worker failed or could not start. In lazy pools, it
 // limits the number of lines: users can cause any number of failures by killing

@@ -143,5 +143,5 @@ func (q *Quota) Of(uid uint32, i int) *Quota { return &Quota{q.bytes, place{uid,
 // admit reports whether the quota permits a line of size bytes. If so, admit
 // deducts the line from the quota.
 func (q *Quota) admit(size int, now time.Time) bool {
-	return q.bytes.TakeN(now, q.of, float64(max(size, limit.LogLineSize))) == 0
+	return q.bytes.Take(now, q.of, float64(max(size, limit.LogLineSize))) == 0
 }

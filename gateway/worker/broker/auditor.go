@@ -80,7 +80,7 @@ func (a changes) Intend(ctx context.Context, change rest.Change) (func(rest.Resu
 		return a.intend(ctx, change, false, &rest.KeyError{State: keystate.Full})
 	}
 	user, size := auditIdentity(change), auditSize(change)
-	wait := a.bytes.TakeN(time.Now(), user, size)
+	wait := a.bytes.Take(time.Now(), user, size)
 	limited := wait > 0
 	var report func(rest.Result)
 	var err error

@@ -184,7 +184,7 @@ func TestKeyed(t *testing.T) {
 			change := rest.Change{User: "alice", Key: key}
 			c.bytes = rate.NewBuckets[string](limit.AuditBytes.Of(1.5*auditSize(change), 0.01))
 			if tt.limited {
-				c.bytes.TakeN(time.Now(), "alice", auditSize(change))
+				c.bytes.Take(time.Now(), "alice", auditSize(change))
 			}
 			received := make(chan ipc.Message, 2)
 			go func() {
@@ -213,7 +213,7 @@ func TestKeyed(t *testing.T) {
 					t.Errorf("reported %+v", m)
 				}
 			}
-			if wait := c.bytes.TakeN(time.Now(), "alice", auditSize(change)); (wait > 0) != (tt.charged || tt.limited) {
+			if wait := c.bytes.Take(time.Now(), "alice", auditSize(change)); (wait > 0) != (tt.charged || tt.limited) {
 				t.Errorf("the next change waits for %s", wait)
 			}
 			if counts := [3]uint64{c.counts.Changes.Total(), c.counts.Limited.Total(), c.counts.Unrecorded.Total()}; counts != tt.counts {

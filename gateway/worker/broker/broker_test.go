@@ -275,7 +275,7 @@ func TestBrokerNumbers(t *testing.T) {
 	if _, err := u.UserID(ctx, "slow"); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("a directory that does not answer: %v", err)
 	}
-	if _, err := u.byName.Enter(ctx, "another user"); err != nil { // and looks up a name
+	if _, err := u.byName.Acquire(ctx, "another user"); err != nil { // and looks up a name
 		t.Fatal(err)
 	}
 	cancelled, cancel := context.WithCancel(ctx)

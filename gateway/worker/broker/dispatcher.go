@@ -27,11 +27,11 @@ func newDispatcher(send func(ipc.Message, ...int) error) *dispatcher {
 // function question returns the message for the request with the number id. The
 // caller must close the descriptors in the answer.
 func (d *dispatcher) ask(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
-	release, err := d.requests.Enter(ctx, semaphore.KeyFrom(ctx))
+	place, err := d.requests.Acquire(ctx, semaphore.KeyFrom(ctx))
 	if err != nil {
-		return ipc.Received{}, err
+		return ipc.Received{}, context.Cause(ctx)
 	}
-	defer release()
+	defer place.Release()
 	id, answer := d.pending.register()
 	err = d.send(question(id))
 	if err == nil {

@@ -57,11 +57,11 @@ func (k *Keeper) IsOutdated() bool { return k.outdated.Load() }
 func (k *Keeper) Sign(source string, scheme uint16, message []byte) ([]byte, error) {
 	ctx, cancel := within(signTimeout)
 	defer cancel()
-	release, err := k.signing.Enter(ctx, source)
+	place, err := k.signing.Acquire(ctx, source)
 	if err != nil {
-		return nil, err
+		return nil, context.Cause(ctx)
 	}
-	defer release()
+	defer place.Release()
 	l, err := k.service.connected()
 	if err != nil {
 		return nil, err
@@ -223,11 +223,11 @@ func askKeeper[A ipc.Message](ctx context.Context, k *Keeper, places *semaphore.
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	peer, _ := auth.PeerFrom(ctx) // the token's user is not known yet
-	release, err := places.Enter(ctx, peer.Source())
+	place, err := places.Acquire(ctx, peer.Source())
 	if err != nil {
-		return answer, err
+		return answer, context.Cause(ctx)
 	}
-	defer release()
+	defer place.Release()
 	m, err := l.ask(ctx, l.channel.TrySend, question)
 	if err != nil {
 		return answer, err

@@ -169,7 +169,7 @@ func (o *Output) ReadOutput(ctx context.Context, part handlers.OutputPart) (data
 		return data, err
 	}
 	for n := float64(len(answer.Data)); n > 0; {
-		wait := o.bytes.TakeN(o.now(), user, n)
+		wait := o.bytes.Take(o.now(), user, n)
 		if wait == 0 {
 			break
 		}

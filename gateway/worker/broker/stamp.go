@@ -53,11 +53,11 @@ func (b *Broker) Stamper(k *Keeper) *Stamper {
 // it does not permit the message, or if the gateway gets no credentials for the user,
 // and otherwise errs.Unavailable.
 func (s *Stamper) Stamp(ctx context.Context, token auth.Signature, actAs string, number uint16, body []byte) (string, error) {
-	leave, err := s.places.Enter(ctx, semaphore.KeyFrom(ctx))
+	place, err := s.places.Acquire(ctx, semaphore.KeyFrom(ctx))
 	if err != nil {
-		return "", errs.Wrap(err, errs.Unavailable, "too many messages wait for credentials")
+		return "", errs.Wrap(context.Cause(ctx), errs.Unavailable, "too many messages wait for credentials")
 	}
-	defer leave()
+	defer place.Release()
 	ctx, cancel := within(stampTime) // the keeper works on it even if the client leaves
 	defer cancel()
 	stamp := query.Stamp{Signed: []byte(token.Signed), ActAs: actAs, Type: number}

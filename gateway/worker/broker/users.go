@@ -87,11 +87,11 @@ func (u *Users) resolve(ctx context.Context, group bool, name string) (uint32, e
 	if name == "" || len(name) > maxNameLength {
 		return 0, errs.New(errs.NotFound, "not a name")
 	}
-	release, err := u.byName.Enter(ctx, semaphore.KeyFrom(ctx))
+	place, err := u.byName.Acquire(ctx, semaphore.KeyFrom(ctx))
 	if err != nil {
-		return 0, errs.Wrap(err, errs.Unavailable, "the user database is unavailable")
+		return 0, errs.Wrap(context.Cause(ctx), errs.Unavailable, "the user database is unavailable")
 	}
-	defer release()
+	defer place.Release()
 	return u.number(ctx, group, name, semaphore.KeyFrom(ctx))
 }
 

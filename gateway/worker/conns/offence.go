@@ -47,7 +47,7 @@ func (t *Table) reportLocked(c *Conn, kind work.OffenceKind, credential uint64) 
 // rejection. A client that repeats a rejected credential gets no penalty,
 // because it is not guessing.
 func (t *Table) Reject(credential uint64) (first bool) {
-	return t.rejected.Take(time.Now(), credential) == 0
+	return t.rejected.Take(time.Now(), credential, 1) == 0
 }
 
 // OffendForwarded records that a credential of a source behind a proxy was

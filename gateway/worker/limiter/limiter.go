@@ -14,6 +14,7 @@ import (
 	"schedrestd/auth"
 	"schedrestd/gateway/worker/conns"
 	"schedrestd/gateway/worker/proxy"
+	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/limit"
 	"schedrestd/internal/rate"
@@ -112,7 +113,7 @@ func (l *Limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // refuseBlocked answers a request of a blocked client.
 func (l *Limiter) refuseBlocked(q *conns.Request, r *http.Request, wait time.Duration) {
 	l.Counts.Paused.Add(1)
-	l.refuse(q, r, withRetryAfter(ErrBlocked, wait))
+	l.refuse(q, r, &rest.RetryAfterError{Err: ErrBlocked, After: wait})
 }
 
 // refuse answers a request that gets no place. Its client, too, must read the

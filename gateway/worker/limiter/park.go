@@ -29,7 +29,7 @@ func Park(ctx context.Context, user string, stop func()) (rest.Parked, error) {
 	waiting := held.limiter.parked.Displace(user, stop)
 	if waiting == nil {
 		held.limiter.Counts.WaitsRefused.Add(1)
-		return nil, withRetryAfter(errParked, parkedRetryAfter)
+		return nil, &rest.RetryAfterError{Err: errParked, After: parkedRetryAfter}
 	}
 	held.request.Park(stop, false)
 	held.Release()

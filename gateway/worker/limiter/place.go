@@ -39,13 +39,13 @@ func Admit(ctx context.Context, user string) error {
 	if !ok || p.claimed {
 		return nil // a page that needs no place, a request that is already admitted, or a test
 	}
-	if wait := p.limiter.rates.Take(time.Now(), user); wait > 0 {
+	if wait := p.limiter.rates.Take(time.Now(), user, 1); wait > 0 {
 		p.limiter.Counts.Limited.Add(1)
-		return withRetryAfter(errRate, wait)
+		return &rest.RetryAfterError{Err: errRate, After: wait}
 	}
 	if p.Claim(ctx, user) != nil {
 		p.limiter.Counts.Share.Add(1)
-		return withRetryAfter(errShare, shareRetryAfter)
+		return &rest.RetryAfterError{Err: errShare, After: shareRetryAfter}
 	}
 	p.claimed, p.user = true, user
 	return nil
@@ -63,9 +63,3 @@ func Excuse(ctx context.Context) {
 // shareRetryAfter is the Retry-After for a client whose user has reached the
 // concurrency limit.
 const shareRetryAfter = 2 * time.Second
-
-// withRetryAfter returns an error that contains err and the time that the
-// client must wait before it retries.
-func withRetryAfter(err error, wait time.Duration) error {
-	return &rest.RetryAfterError{Err: err, After: wait}
-}
