@@ -37,11 +37,10 @@ const (
 // has not read its bytes by then. net/http's flow control limits how many bytes
 // a client can send before a handler reads them.
 type budget struct {
-	bucket  *rate.Bucket
-	updates int64 // bytes of answers that have not yet paid for a WINDOW_UPDATE
+	bucket *rate.Bucket
 
 	earned atomic.Int64 // what the budget has gained since the last spend; negative if more was lost
-	bytes  atomic.Int64 // bytes of answers sent since the last WINDOW_UPDATE
+	bytes  atomic.Int64 // bytes of answers that have not yet paid for a WINDOW_UPDATE
 	taken  atomic.Int64 // bytes of bodies that handlers have read and that have not yet paid for DATA frames
 
 	mu      *sync.Mutex        // the connection's; guards the fields below
@@ -88,10 +87,10 @@ func (b *budget) received(f frame) int {
 	case resetFrame:
 		b.close(f.stream)
 	case windowFrame:
-		// The value of b.updates has no upper limit, because a client may
+		// The value of b.bytes has no upper limit, because a client may
 		// choose a window of any size and send all its window updates at once.
-		if b.updates += b.bytes.Swap(0); b.updates >= updateBytes {
-			b.updates -= updateBytes
+		if b.bytes.Load() >= updateBytes {
+			b.bytes.Add(-updateBytes)
 			return 0
 		}
 	}
