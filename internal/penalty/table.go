@@ -53,8 +53,7 @@ type Row struct {
 	Size               int    // how many; a full table forgets one
 }
 
-// Table records the debts of each source of requests. A nil Table never blocks
-// a source.
+// Table records the debts of each source of requests.
 type Table[S comparable] struct {
 	rules Rules
 	size  int
@@ -76,19 +75,15 @@ type debt struct {
 	lastBlock    time.Duration // length of the last block
 }
 
-// New returns an empty table with the size of a row, or nil if the rules have no
-// threshold.
+// New returns an empty table with the size of a row.
 func New[S comparable](row Row, rules Rules) *Table[S] {
-	if rules.Threshold <= 0 {
-		return nil
-	}
 	return &Table[S]{rules: rules, size: row.Size, debts: map[account[S]]*debt{}}
 }
 
 // Offend records an offence. It returns how long the source will be blocked for
 // offences of this kind, and whether this offence began the block.
 func (t *Table[S]) Offend(now time.Time, s S, kind Kind) (wait time.Duration, newBlock bool) {
-	if t == nil || t.rules.Cost[kind] <= 0 {
+	if t.rules.Threshold <= 0 || t.rules.Cost[kind] <= 0 {
 		return 0, false
 	}
 	a := account[S]{s, kind}
@@ -116,9 +111,6 @@ func (t *Table[S]) Offend(now time.Time, s S, kind Kind) (wait time.Duration, ne
 // BlockedFor returns how long a source is still blocked, for any kind of
 // offence.
 func (t *Table[S]) BlockedFor(now time.Time, s S) (longest time.Duration) {
-	if t == nil {
-		return 0
-	}
 	for kind := range Kinds {
 		a := account[S]{s, kind}
 		d := t.debts[a]
@@ -138,9 +130,6 @@ func (t *Table[S]) BlockedFor(now time.Time, s S) (longest time.Duration) {
 // table was full. The first number includes each expired debt until the table
 // next looks it up.
 func (t *Table[S]) Len() (debts int, evicted uint64) {
-	if t == nil {
-		return 0, 0
-	}
 	return len(t.debts), t.evicted
 }
 

@@ -158,3 +158,18 @@ func TestOff(t *testing.T) {
 		t.Error("it waits")
 	}
 }
+
+// TestDisabled checks that nothing blocks a source without a threshold or a cost.
+func TestDisabled(t *testing.T) {
+	for _, none := range []Rules{{Cost: rules.Cost}, {Threshold: time.Second}, {}} {
+		table := New[string](Row{Size: 100}, none)
+		for kind := range Kinds {
+			for range 100 {
+				table.Offend(noon, "guesser", kind)
+			}
+		}
+		if debts, _ := table.Len(); debts != 0 || table.BlockedFor(noon, "guesser") != 0 {
+			t.Errorf("%+v: %d debts, blocked for %s", none, debts, table.BlockedFor(noon, "guesser"))
+		}
+	}
+}
