@@ -26,8 +26,7 @@ type Options struct {
 	IdleLimit  time.Duration     // become_user: a worker that has had no connection for this long is retired
 	WaitLimit  time.Duration     // how long a connection may wait for a worker
 	// OwnerOf returns the user who owns a subordinate uid. For any other uid,
-	// it returns the uid itself. If OwnerOf is nil, there are no subordinate
-	// uids.
+	// it returns the uid itself.
 	OwnerOf func(uid uint32) uint32
 	Names   *Names
 	Log     *slog.Logger

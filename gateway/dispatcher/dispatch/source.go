@@ -14,7 +14,7 @@ import (
 // uids (subuid(5)), which must all be one source.
 type owners struct {
 	ownerOf func(uint32) uint32 // Options.OwnerOf
-	names   *Names              // nil: all uids have names
+	names   *Names
 	named   map[uint32]struct{} // uids that have a name
 	assumed *rate.Bucket        // limits the uids that are assumed to have a name
 }
@@ -32,10 +32,7 @@ func (o *owners) sourceOf(addr netip.Addr, uid uint32) admission.Source {
 	if addr.IsValid() && (uid == ipc.NoID || !addr.IsLoopback()) {
 		return admission.Address(addr)
 	}
-	if o.ownerOf != nil {
-		uid = o.ownerOf(uid)
-	}
-	if !o.hasName(uid) {
+	if uid = o.ownerOf(uid); !o.hasName(uid) {
 		uid = ipc.NoID
 	}
 	return admission.User(uid)
@@ -44,9 +41,6 @@ func (o *owners) sourceOf(addr netip.Addr, uid uint32) admission.Source {
 // hasName reports whether uid has a name, or is assumed to have one. It does
 // not wait for the user database.
 func (o *owners) hasName(uid uint32) bool {
-	if o.names == nil {
-		return true
-	}
 	if _, ok := o.named[uid]; ok {
 		return true
 	}

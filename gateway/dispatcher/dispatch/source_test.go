@@ -66,10 +66,20 @@ func TestSourceOf(t *testing.T) {
 }
 
 // TestUnprovedUids checks that only a limited number of uids count as separate
-// sources before the user database has answered.
+// sources before the user database has answered, and that they take nothing from a
+// user who had a name before, even if the answer is no longer cached.
 func TestUnprovedUids(t *testing.T) {
-	names := resolved(t, func(q *work.Lookup) *work.LookupResult { return &work.LookupResult{ID: q.ID} })
-	o := newOwners(Options{Names: names})
+	const known = 70_000
+	names := resolved(t, func(q *work.Lookup) *work.LookupResult {
+		if q.Number == known {
+			return &work.LookupResult{ID: q.ID, Available: true, Name: "a user"}
+		}
+		return &work.LookupResult{ID: q.ID}
+	})
+	o := newOwners(Options{Names: names, OwnerOf: func(uid uint32) uint32 { return uid }})
+	names.sync(func() { o.sourceOf(netip.Addr{}, known) })
+	await(t, "the user database was asked", func() (ok bool) { names.sync(func() { _, ok = names.cached(known) }); return ok })
+	names.sync(func() { o.sourceOf(netip.Addr{}, known) })
 	list := map[admission.Source]bool{}
 	for uid := range uint32(10_000) {
 		names.sync(func() { list[o.sourceOf(netip.Addr{}, uid)] = true })
@@ -77,4 +87,10 @@ func TestUnprovedUids(t *testing.T) {
 	if n := int(limit.AssumedUIDs.Burst); len(list) < n || len(list) > 2*n {
 		t.Errorf("10000 uids are %d sources", len(list))
 	}
+	names.sync(func() {
+		clear(names.cache)
+		if s := o.sourceOf(netip.Addr{}, known); s != admission.User(known) {
+			t.Errorf("a user who had a name is %s", s)
+		}
+	})
 }
