@@ -342,3 +342,20 @@ func TestOriginOfLocalClients(t *testing.T) {
 	want := fmt.Sprintf(`source="uid %d"`, os.Geteuid())
 	eventually(t, "the log does not name the user", func() bool { return strings.Contains(f.log.String(), want) })
 }
+
+// TestManyAreBeingClosed checks that a listener admits nobody while too many of its
+// connections are being closed, which may take time and no longer counts, even if a
+// place is free.
+func TestManyAreBeingClosed(t *testing.T) {
+	s := &Server{Super: func(uid uint32) bool { return uid == 0 }}
+	p := newPool(limit.DaemonConns.Of(2))
+	p.closing = maxClosing
+	for _, uid := range []uint32{0, 1} {
+		if s.ensureCapacityLocked(&conn{server: s, pool: p, source: user(uid)}) {
+			t.Errorf("uid %d is admitted", uid)
+		}
+	}
+	if p.closing--; !s.ensureCapacityLocked(&conn{server: s, pool: p, source: user(1)}) {
+		t.Error("refused although a connection has been closed")
+	}
+}
