@@ -110,7 +110,7 @@ test-go: need-go ## build, vet and test with the Go releases GO_VERSIONS (1.27.0
 
 race: need-go ## run the tests under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo 'error: the race detector needs a C compiler' >&2; echo 'hint: apt-get install gcc libc6-dev' >&2; exit 1; }
-	CGO_ENABLED=1 $(GO) test -race $$($(GO) list ./... | grep -vE '/bench$$|/integration/') # these use programs built without the detector
+	CGO_ENABLED=1 $(GO) test -race -timeout 60m $$($(GO) list ./... | grep -vE '/bench$$|/integration/') # these use programs built without the detector
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m -tags nosandbox ./integration/privsep # the test binary serves as all programs; the sandbox does not work with cgo
 
 fuzz: need-go ## each fuzz target for FUZZTIME (10s), those of package ipc for IPCFUZZTIME (60s)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode"
 
@@ -309,6 +310,7 @@ func TestMCPCancels(t *testing.T) {
 func TestMCPSubmits(t *testing.T) {
 	t.Setenv("CLIENT_KEY", "A secret of the client")
 	t.Setenv("HOME", "/home/ann")
+	var mu sync.Mutex // guards bodies and keys: a request that is aborted may still run when its client continues
 	var bodies, keys []string
 	var answer func(w http.ResponseWriter, r *http.Request)
 	h := readable().handler()
@@ -326,7 +328,9 @@ func TestMCPSubmits(t *testing.T) {
 			return
 		}
 		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
 		bodies, keys = append(bodies, string(body)), append(keys, r.Header.Get("Idempotency-Key"))
+		mu.Unlock()
 		answer(w, r)
 	}), "--allow-changes")
 	submitted := func(w http.ResponseWriter, _ *http.Request) {
@@ -357,6 +361,8 @@ func TestMCPSubmits(t *testing.T) {
 	want := func(a args, text string, requests int) {
 		t.Helper()
 		got, _ := c.call("submit_job", a)
+		mu.Lock()
+		defer mu.Unlock()
 		if !strings.HasPrefix(got, text) || len(bodies) != requests {
 			t.Errorf("%d requests, %s", len(bodies), got)
 		}
@@ -393,7 +399,6 @@ func TestMCPSubmits(t *testing.T) {
 	// After a lost answer it is unknown whether the job was submitted.
 	answer = func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }
 	lost := dryRun(job())
-	bodies = nil
 	want(job("confirmation", lost), "error: the job may have been submitted", 1)
 	want(job("confirmation", lost), "error: the job may have been submitted", 0)
 

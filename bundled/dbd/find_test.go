@@ -114,7 +114,7 @@ func queryJobs(t testing.TB, s *Store, f *model.AccountingJobFilter, owner model
 		return nil
 	})
 	if err != nil {
-		t.Fatalf("%+v: %v", *f, err)
+		t.Fatalf("%.500s: %v", fmt.Sprintf("%+v", *f), err)
 	}
 	return list
 }
@@ -353,6 +353,7 @@ func TestCheapest(t *testing.T) {
 // request.
 func TestLongLists(t *testing.T) {
 	s := open(t, storeFile(t))
+	s.queryTimeout = time.Hour
 	if err := s.Record(context.Background(), "c1", []model.Job{job(7, 1, model.JobRunning)}); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -477,12 +478,12 @@ func TestPermits(t *testing.T) {
 // TestKeyedSubmission checks that the client sends a submission with a key once
 // if its answer is lost, because the server may ignore the key.
 func TestKeyedSubmission(t *testing.T) {
-	sent := 0
+	var sent atomic.Int32
 	c := dialTest(t, apiHandler(func(http.ResponseWriter, *http.Request) {
-		sent++
+		sent.Add(1)
 		panic(http.ErrAbortHandler)
 	}, "/slurm/v0.0.45/"))
-	if _, err := c.Submit(t.Context(), map[string]any{}, "a key"); err == nil || sent != 1 {
-		t.Errorf("sent %d times: %v", sent, err)
+	if _, err := c.Submit(t.Context(), map[string]any{}, "a key"); err == nil || sent.Load() != 1 {
+		t.Errorf("sent %d times: %v", sent.Load(), err)
 	}
 }

@@ -227,8 +227,10 @@ func TestCredentialChannels(t *testing.T) {
 	must(t, err)
 	defer parent.Close()
 	must(t, k.vouches.connect(fd, k.connectUser))
+	k.vouches.knownMu.Lock()
 	k.vouches.known[vouchedFor{1000, true}] = vouched{client: 8, previous: 7, asked: gatewayNow}
 	k.vouches.known[vouchedFor{1000, false}] = vouched{client: 6, asked: gatewayNow}
+	k.vouches.knownMu.Unlock()
 	for client, taken := range map[uint64]bool{6: false, 7: true, 8: true, 0: false} {
 		end, fd, err := ipc.Pair(ipc.Credential, ipc.Keeper)
 		must(t, err)

@@ -66,7 +66,10 @@ func (v *vouches) connect(fd int, started func(uid uint32, fd int)) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.channel, v.answers, v.known = channel, make(chan *ipc.Vouched, 1), map[vouchedFor]vouched{}
+	v.channel, v.answers = channel, make(chan *ipc.Vouched, 1)
+	v.knownMu.Lock()
+	v.known = map[vouchedFor]vouched{} // an earlier listen may still use the other one
+	v.knownMu.Unlock()
 	go v.listen(channel, v.answers, started)
 	return nil
 }
