@@ -18,7 +18,9 @@ import (
 // request has arrived. The worker must read the rest, and its answer must be
 // the last one on the connection. The drain must not wait for idle connections.
 func TestDrainReadsWholeRequest(t *testing.T) {
-	st := newTestServer(t, work.Setup{}, nil)
+	limits := testLimits
+	limits.ReadHeader = time.Minute
+	st := newTestServer(t, work.Setup{Limits: limits}, nil)
 	st.arrivalGrace = time.Minute
 	connect := func() net.Conn {
 		client, c := st.pair()
@@ -53,29 +55,36 @@ func TestDrainReadsWholeRequest(t *testing.T) {
 	}
 }
 
-// TestDrainEndsHandshakes checks that a drain does not wait for a client that
-// has connected but not begun its handshake.
-func TestDrainEndsHandshakes(t *testing.T) {
-	limits := testLimits
-	limits.ReadHeader = time.Hour
-	st := newTestServer(t, work.Setup{Limits: limits}, nil)
-	config := loadedKeys(t, st.keys).TLS()
-	for _, order := range []string{"before", "after"} {
-		client, c := st.pair()
-		added := st.add(c)
-		added.Attach(c, c, nil)
-		go st.handshake(c, added, tls.Server(c, config))
-		if order == "before" {
+// TestDrainAwaitsHandshake checks a drain that begins before the handshake of a
+// connection. The request behind the handshake must be answered, as the last one
+// on the connection. A client that does not begin its handshake must not keep the
+// worker from exiting.
+func TestDrainAwaitsHandshake(t *testing.T) {
+	for name, limit := range map[string]time.Duration{"begun": time.Minute, "silent": 10 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			limits := testLimits
+			limits.ReadHeader = limit
+			st := newTestServer(t, work.Setup{Limits: limits}, nil)
+			raw, c := st.pair()
+			added := st.add(c)
+			added.Attach(c, c, nil)
+			go st.handshake(c, added, tls.Server(c, serverConfig(t, nil)))
 			go st.shutdown()
-		}
-		client.SetReadDeadline(time.Now().Add(30 * time.Second))
-		if n, err := client.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("a handshake that begins %s the drain: %d, %v", order, n, err)
-		}
-		if order == "before" {
-			if status := <-st.exit; status != 0 {
-				t.Errorf("status %d", status)
+			must(t, raw.SetDeadline(time.Now().Add(30*time.Second)))
+			if name == "begun" {
+				client := tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
+				_, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+				must(t, err)
+				resp, err := http.ReadResponse(bufio.NewReader(client), nil)
+				if must(t, err); resp.StatusCode != 200 || !resp.Close {
+					t.Errorf("%s, the last answer: %t", resp.Status, resp.Close)
+				}
+			} else if n, err := raw.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%d, %v", n, err)
 			}
-		}
+			if status := <-st.exit; status != 0 {
+				t.Errorf("exit status %d", status)
+			}
+		})
 	}
 }

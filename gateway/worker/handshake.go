@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"log/slog"
@@ -17,7 +18,7 @@ import (
 // error.
 func (s *server) handshake(raw *clientconn.Conn, c *conns.Conn, tlsConn *tls.Conn) {
 	_ = raw.SetReadDeadline(time.Now().Add(s.handshakeLimit))
-	unsigned, err := keys.Handshake(s.handshakeCtx, tlsConn, raw.Peer.Source())
+	unsigned, err := keys.Handshake(context.Background(), tlsConn, raw.Peer.Source())
 	_ = raw.SetReadDeadline(time.Time{})
 	plain, ok := errors.AsType[tls.RecordHeaderError](err)
 	switch {
@@ -27,8 +28,6 @@ func (s *server) handshake(raw *clientconn.Conn, c *conns.Conn, tlsConn *tls.Con
 		s.newHTTP1Conn(tlsConn, raw, c).Serve()
 	case ok && plain.Conn != nil && beginsLikeHTTP(plain.RecordHeader[:]):
 		s.newHTTP1Conn(raw, raw, c).Refuse(http1server.ErrPlainHTTP)
-	case s.handshakeCtx.Err() != nil:
-		_ = raw.Close()
 	default:
 		s.counts.Handshakes.Add(1)
 		if s.table.MayLog() {

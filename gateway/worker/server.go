@@ -43,14 +43,12 @@ type server struct {
 	errors      *rest.Server // its errors look like those of the handlers, and are in the access log
 
 	stopWaiting  func(reason string) // makes the requests that wait for changes answer
-	arrivalGrace time.Duration       // how long a drain waits for a request that is arriving
+	arrivalGrace time.Duration       // see the constant
 	inetd        bool
 	refused      *semaphore.Semaphore[struct{}] // refused connections that are not closed yet
 	exit         chan int
 
-	handshakeLimit   time.Duration
-	handshakeCtx     context.Context // context of TLS handshakes; a drain cancels it
-	cancelHandshakes context.CancelFunc
+	handshakeLimit time.Duration
 }
 
 func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, k *keys.Keys, b *broker.Broker) *server {
@@ -76,7 +74,6 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, k 
 	if waits, ok := handler.(interface{ StopWaiting(reason string) }); ok {
 		s.stopWaiting = waits.StopWaiting
 	}
-	s.handshakeCtx, s.cancelHandshakes = context.WithCancel(context.Background())
 	s.table = conns.NewTable(setup.Admission, s.counts, func(m ipc.Message) error { return s.report(m) })
 	s.errors = handlers.New(handlerConfig(*setup))
 	s.limiter = limiter.New(limiter.Config{
@@ -139,31 +136,40 @@ func (s *server) retire() {
 	}()
 }
 
-// arrivalGrace is how long a draining worker waits for a request that is
-// arriving. Otherwise its client would have to retry.
-const arrivalGrace = 500 * time.Millisecond
+// How long a draining worker keeps a connection without a request (see
+// conns.Table.Drain), and how often it looks for those to close. A client that
+// has just connected is about to send a request: with TLS 1.3 it does so before
+// it can know that the handshake has succeeded.
+const (
+	arrivalGrace  = 5 * time.Second // for the first request, and for the rest of a request
+	idleGrace     = 500 * time.Millisecond
+	drainInterval = 50 * time.Millisecond
+)
 
 // shutdown answers the requests in progress, closes idle connections, and ends
 // the worker.
 func (s *server) shutdown() {
 	draining.Store(true)
 	s.stopWaiting("the gateway stops")
-	s.cancelHandshakes()
 	ctx, cancel := context.WithTimeout(context.Background(), s.limits.Drain)
 	defer cancel()
 	http2Done := make(chan error, 1)
 	go func() { http2Done <- s.http2.Shutdown(ctx) }()
 	closed := make(chan struct{})
 	go func() { s.table.Wait(); close(closed) }()
-	s.table.Drain()
-	select {
-	case <-closed:
-	case <-time.After(s.arrivalGrace):
-	}
-	s.table.StopReading()
-	select {
-	case <-closed:
-	case <-ctx.Done():
+	tick, late := time.NewTicker(drainInterval), time.After(s.arrivalGrace)
+	defer tick.Stop()
+	for open := true; open; {
+		s.table.Drain(idleGrace, s.arrivalGrace)
+		select {
+		case <-tick.C:
+		case <-late:
+			s.table.StopReading()
+		case <-closed:
+			open = false
+		case <-ctx.Done():
+			open = false
+		}
 	}
 	if err := errors.Join(ctx.Err(), <-http2Done); err != nil {
 		slog.Warn("unfinished requests abandoned", "limit", s.limits.Drain)

@@ -106,7 +106,7 @@ func TestBusyIsReclaimed(t *testing.T) {
 	const request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 	reclaim := func(st *testServer, id uint64) { st.table.Reclaim(id) }
 	retire := func(st *testServer, _ uint64) { st.table.Retire() }
-	drain := func(st *testServer, _ uint64) { st.table.Drain() }
+	drain := func(st *testServer, _ uint64) { st.table.Drain(0, 0) }
 	for _, tt := range []struct {
 		name       string
 		headerSent bool

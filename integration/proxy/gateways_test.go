@@ -29,6 +29,15 @@ type pair struct {
 
 // startPair starts the daemons, the gateways, and the lab's own gateway.
 func startPair(t *testing.T) *pair {
+	p := newPair(t)
+	for i := range p.gateways {
+		p.start(i)
+	}
+	return p
+}
+
+// newPair starts only the daemons and the lab's own gateway.
+func newPair(t *testing.T) *pair {
 	p := &pair{ProxyLab: &harness.ProxyLab{User: harness.OrdinaryUser(t), ProxyUser: "proxy"}, t: t}
 	if _, ok := harness.LookupAccount(p.ProxyUser); !ok {
 		t.Skip("this machine has no user " + p.ProxyUser)
@@ -40,14 +49,13 @@ func startPair(t *testing.T) *pair {
 		harness.Must(t, os.WriteFile(p.certFile, id.CertPEM, 0o644))
 		harness.Must(t, os.WriteFile(key, id.KeyPEM, 0o600))
 		harness.Must(t, os.WriteFile(filepath.Join(l.Dir, "etc", "site.pem"), append(id.CertPEM, id.KeyPEM...), 0o600))
-		l.Extra = "TLSParameters=restd_cert_file=" + p.certFile + ",restd_cert_key_file=" + key + "\n"
+		l.Extra = "TLSParameters=restd_cert_file=" + p.certFile + ",restd_cert_key_file=" + key + "\nMessageTimeout=300\n" // of a busy machine
 	})
 	p.AddRegister(t)
 	p.Socket = filepath.Join(harness.SocketDir(t, p.Lab), "socket")
 	for i := range p.gateways {
 		p.address[i] = fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 		harness.Must(t, os.Mkdir(p.keys(i), 0o700))
-		p.start(i)
 	}
 	return p
 }
@@ -61,8 +69,13 @@ func (p *pair) start(i int) {
 	if i == 0 {
 		args = []string{"--socket-mode", "0660", "--socket-group", p.ProxyUser, args[0], "unix:" + p.Socket}
 	}
-	p.gateways[i] = p.Lab.StartGateway(p.t, append(p.GatewayEnv(), "SCHEDRESTD_SECURITY=require_user_name", "SCHEDRESTD_DEBUG=debug",
-		"SCHEDRESTD_IDEMPOTENCY_FILE="+filepath.Join(p.keys(i), "keys"), "SCHEDRESTD_TRUSTED_PROXIES=127.0.0.1,unix:"+p.ProxyUser), args...)
+	p.gateways[i] = p.Lab.StartGateway(p.t, append(p.env(i), "SCHEDRESTD_DEBUG=debug"), args...)
+}
+
+// env returns the variables of the gateway i.
+func (p *pair) env(i int) []string {
+	return append(p.GatewayEnv(), "SCHEDRESTD_SECURITY=require_user_name", "SCHEDRESTD_IDEMPOTENCY_FILE="+filepath.Join(p.keys(i), "keys"),
+		"SCHEDRESTD_TRUSTED_PROXIES=127.0.0.1,unix:"+p.ProxyUser)
 }
 
 // haproxy returns the example for HAProxy, with the addresses of the gateways.
@@ -224,7 +237,7 @@ func (p *pair) checkKeys(visitors []visitor) {
 		before := p.gateways[down].Logged() // home searches it
 		harness.Must(p.t, p.gateways[down].Stop())
 		repeat(fmt.Sprintf("while gateway %d is down", down), func(i int, a harness.Answer) bool {
-			return home[i] != down && replayed(i, a) || home[i] == down && (a.Status == 502 || a.Status == 503)
+			return home[i] != down && replayed(i, a) || home[i] == down && a.Status == 503 && a.Header.Get("Retry-After") == "5"
 		})
 		for _, v := range visitors {
 			if a := v.send("GET", "ping", ""); a.Status != 200 {

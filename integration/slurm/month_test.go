@@ -345,13 +345,15 @@ func (x *month) startProxy(i int, program string) {
 	must(t, err)
 	dir := t.TempDir()
 	x.proxies[i] = fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-	empty, servers := filepath.Join(dir, "token.map"), ""
+	empty, servers, tracked := filepath.Join(dir, "token.map"), "", ""
 	for g := range x.gateways {
-		servers += fmt.Sprintf("\tserver gateway%d unix@%s check\n", g, filepath.Join(x.m.root, x.socket(g)))
+		server := fmt.Sprintf("\tserver gateway%d unix@%s ", g, filepath.Join(x.m.root, x.socket(g)))
+		servers += server + "check\n"
+		tracked += fmt.Sprintf("%strack gateways/gateway%d\n", server, g)
 	}
 	must(t, os.WriteFile(empty, []byte("token none\n"), 0o644))
 	config := harness.Substitute(t, string(text), `(?s)^# A request with an Idempotency-Key.*`, "", `^\tuse_backend one_gateway .*$`, "",
-		`^\tserver two .*$`, "", `^\tserver one .*$`, servers, `^\tuser alice password .*$`, "\tuser alice insecure-password x",
+		`^\tserver two .*$`, "", `^\tserver one .* check$`, servers, `^\tserver one .* track .*$`, tracked, `^\tuser alice password .*$`, "\tuser alice insecure-password x",
 		` :443 ssl crt /etc/haproxy/site\.pem.*$`, fmt.Sprintf(" 127.0.0.1:%d", harness.FreePort(t)), ` :8443 ssl crt /etc/haproxy/site\.pem.*$`, " "+x.proxies[i],
 		`/etc/haproxy/sched-token\.map`, empty)
 	file := filepath.Join(dir, "haproxy.cfg")

@@ -2,6 +2,7 @@ package conns
 
 import (
 	"sync"
+	"time"
 
 	"schedrestd/ipc/work"
 )
@@ -13,38 +14,48 @@ func (t *Table) Retire() {
 	t.retired = true
 }
 
-// Drain closes the idle HTTP/1 connections, and makes the next answer of each
-// other the last.
-func (t *Table) Drain() {
+// Drain makes the next answer on each connection the last, and closes each HTTP/1
+// connection that has been idle for a time, or that has been open for the time
+// fresh without a request. So a client that sends requests often learns from an
+// answer that its connection ends. If the connection were closed at once, the
+// request that the client may be sending would be lost. The caller must call
+// Drain again and again.
+func (t *Table) Drain(idle, fresh time.Duration) {
+	now := time.Now()
 	t.mu.Lock()
 	t.draining = true
-	for _, c := range t.conns {
-		if c.raw != nil && c.stage != work.Answering {
+	t.mu.Unlock()
+	t.each(Engine.Drain, func(c *Conn) bool {
+		age := now.Sub(c.since)
+		if c.drained || !c.silent && (c.stage == work.Idle && age < idle || c.stage == work.Waiting && age < fresh) {
+			return false
+		}
+		if c.drained = true; c.stage != work.Answering {
 			c.raw.Shorten() // see end
 		}
-	}
-	t.mu.Unlock()
-	t.each(Engine.Drain)
+		return true
+	})
 }
 
-// StopReading ends the HTTP/1 connections on which no request is being answered.
+// StopReading ends the HTTP/1 connections on which no request is being answered,
+// except those whose clients have sent nothing yet.
 func (t *Table) StopReading() {
-	t.mu.Lock()
-	t.stopping = true
-	t.mu.Unlock()
-	t.each(Engine.StopReading)
+	t.each(Engine.StopReading, func(c *Conn) bool { return c.stage != work.Waiting || c.begun })
 }
 
 // Close closes all HTTP/1 connections.
-func (t *Table) Close() { t.each(func(e Engine) { _ = e.Close() }) }
+func (t *Table) Close() {
+	t.each(func(e Engine) { _ = e.Close() }, func(*Conn) bool { return true })
+}
 
-// each calls f for each HTTP/1 connection, and waits for all calls. A call may have
-// to wait for a client that does not read: closing a TLS connection sends something.
-func (t *Table) each(f func(Engine)) {
+// each calls f for each HTTP/1 connection that the function selects accepts, and
+// waits for all calls. A call may have to wait for a client that does not read:
+// closing a TLS connection sends something.
+func (t *Table) each(f func(Engine), selects func(*Conn) bool) {
 	var list []Engine
 	t.mu.Lock()
 	for _, c := range t.conns {
-		if c.http1 != nil {
+		if c.http1 != nil && selects(c) {
 			list = append(list, c.http1)
 		}
 	}

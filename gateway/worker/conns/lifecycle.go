@@ -61,14 +61,7 @@ func (c *Conn) Attach(raw *clientconn.Conn, conn net.Conn, http1 Engine) {
 	t.mu.Lock()
 	c.conn, c.raw, c.http1 = conn, raw, http1
 	t.setStageLocked(c, work.Waiting) // the time in the stage Waiting starts again after a handshake
-	draining, stopping := t.draining, t.stopping
 	t.unlock()
-	if http1 != nil && draining {
-		http1.Drain()
-	}
-	if http1 != nil && stopping {
-		http1.StopReading()
-	}
 }
 
 // Begun records that a part of the first request has arrived.

@@ -62,7 +62,7 @@ func TestSlotIsFreed(t *testing.T) {
 					}
 				}
 			}
-			table.Drain()
+			table.Drain(0, 0)
 			table.StopReading()
 			if engine.drained.Load() != 1 || engine.stopped.Load() != 1 {
 				t.Errorf("a drain does not reach it: %d, %d", engine.drained.Load(), engine.stopped.Load())
@@ -84,13 +84,20 @@ func TestSlotIsFreed(t *testing.T) {
 // handshake ends after the drain has begun.
 func TestLateConnection(t *testing.T) {
 	table, c, _ := tableWithConn(t)
-	table.Drain()
+	table.Drain(0, 0)
 	engine := new(fakeEngine)
-	if c.Attach(c.raw, c.raw, engine); engine.drained.Load() != 1 || engine.stopped.Load() != 0 {
+	c.Attach(c.raw, c.raw, engine)
+	if table.Drain(0, time.Hour); engine.drained.Load() != 0 {
+		t.Error("it is drained before its client can send a request")
+	}
+	if table.Drain(time.Hour, 0); engine.drained.Load() != 1 || engine.stopped.Load() != 0 {
 		t.Error("it is not drained")
 	}
-	table.StopReading()
-	if c.Attach(c.raw, c.raw, engine); engine.stopped.Load() != 2 {
+	if table.StopReading(); engine.stopped.Load() != 0 {
+		t.Error("it is stopped before its client can send a request")
+	}
+	c.Begun()
+	if table.StopReading(); engine.stopped.Load() != 1 {
 		t.Error("it is not stopped")
 	}
 }

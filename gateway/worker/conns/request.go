@@ -147,7 +147,7 @@ func (q *Request) isLast() bool {
 	t := q.conn.table
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.retired || q.conn.closing || q.conn.blockedForLocked() > 0
+	return t.retired || t.draining || q.conn.closing || q.conn.blockedForLocked() > 0
 }
 
 // Status returns the status of the answer, or 0 if the handler has not sent one.

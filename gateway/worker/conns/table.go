@@ -62,7 +62,7 @@ type Table struct {
 	waitingSince         time.Time             // when connections began to wait for a slot, as far as is known
 	lastWait             time.Time             // last time at which a connection was known to be waiting
 
-	retired, draining, stopping bool
+	retired, draining bool
 
 	forwarded *penalty.Table[netip.Addr] // sources behind proxies, which the dispatcher can't tell apart
 	rejected  *rate.Buckets[uint64]      // credentials that were answered 401, by their hashes
@@ -87,6 +87,7 @@ type Conn struct {
 	parked    int        // number of these that wait for a change or for an accounting daemon
 	calls     int        // number of these that wait for an accounting daemon
 	closing   bool       // whether its next answer is the last
+	drained   bool       // whether Engine.Drain has been called
 	failed    bool       // whether a request was answered with an error
 
 	pausedUntil time.Time // time until which its client is blocked

@@ -140,12 +140,12 @@ func (c *Conn) linger(limit time.Duration) {
 // part of a head has arrived, the client first gets an error.
 func (c *Conn) Reclaim() bool { return c.end(reclaimed) }
 
-// Drain closes the connection if it is idle, and otherwise makes its next answer
-// the last. If the header of an answer was sent before, the connection closes
-// after that answer, unless another request has arrived.
+// Drain closes the connection if it has no request, and otherwise makes its next
+// answer the last. If the header of an answer was sent before, the connection
+// closes after that answer, unless another request has arrived.
 func (c *Conn) Drain() {
 	c.draining.Store(true)
-	if !c.client.HasUnread() && (c.state.CompareAndSwap(idle, ended) || c.server.Interactive && c.state.CompareAndSwap(fresh, ended)) {
+	if !c.client.HasUnread() && (c.state.CompareAndSwap(idle, ended) || c.state.CompareAndSwap(fresh, ended)) {
 		_ = c.conn.Close()
 	}
 }
