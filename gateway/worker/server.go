@@ -128,6 +128,7 @@ func (s *server) closed(c *conns.Conn, status int) {
 // retire makes each connection close after its next answer, and ends the worker
 // when all connections are closed.
 func (s *server) retire() {
+	s.keys.Retire()
 	s.table.Retire()
 	s.stopWaiting("the gateway has new settings")
 	go func() {

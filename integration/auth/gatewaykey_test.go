@@ -171,6 +171,9 @@ func TestGatewayKeyChanges(t *testing.T) {
 	if k.status(cached) != http.StatusOK {
 		t.Fatal("the gateway does not use the existing key")
 	}
+	kept := &http.Client{Transport: new(http.Transport)} // its connection stays with a worker that has the old key
+	defer kept.CloseIdleConnections()
+	k.Request(kept, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+cached).Want(t, http.StatusOK)
 	harness.ReplaceFile(t, l.Key(), []byte("short"), 0o600)
 	harness.Eventually(t, "the gateway logs that the key is too short", func() bool { return strings.Contains(k.Logged(), "5 bytes; HS256 needs at least 32") })
 	if k.status(k.hs256(old)) != http.StatusOK {
@@ -194,6 +197,7 @@ func TestGatewayKeyChanges(t *testing.T) {
 	if status := k.status(k.hs256(next)); status != http.StatusOK {
 		t.Errorf("the new key's token: status %d", status)
 	}
+	k.Request(kept, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+k.hs256(next)).Want(t, http.StatusOK)
 	k.checkRefusesLocally("neither key's", k.hs256(strangersSecret))
 	k.awaitReadiness(k.hs256(next), "")
 }

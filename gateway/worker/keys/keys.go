@@ -31,6 +31,7 @@ type Keys struct {
 	authenticator *auth.Authenticator
 	tls           atomic.Pointer[serverTLS] // nil without a certificate
 	certUnusable  atomic.Bool               // whether a certificate is configured but can't be used
+	retired       atomic.Bool               // see Retire
 }
 
 // serverTLS is what the worker needs for https:// listeners, except for the
@@ -50,7 +51,7 @@ type publicKeys struct {
 func New() *Keys {
 	k := &Keys{keeper: broker.NewKeeper()}
 	k.gateway = &gatewayTokens{keeper: k.keeper}
-	k.authenticator = &auth.Authenticator{RS256: k.verifyPublic, HS256: k.keeper.Verify, Gateway: k.gateway.answer}
+	k.authenticator = &auth.Authenticator{RS256: k.verifyPublic, HS256: k.verifySecret, Gateway: k.gateway.answer}
 	return k
 }
 
@@ -82,6 +83,11 @@ func (k *Keys) Connect(fd int) error {
 	return nil
 }
 
+// Retire records that other workers have newer keys. From now on, a daemon decides
+// about each token that the keys of this worker do not verify. Otherwise a client
+// with a token of a new key would be refused on a connection that it has kept.
+func (k *Keys) Retire() { k.retired.Store(true) }
+
 // loadTokenKeys loads the public keys from the dispatcher. If this fails, this worker
 // gets no connections. The gateway then keeps the previous generation, or does
 // not start.
@@ -104,7 +110,16 @@ func (k *Keys) verifyPublic(_ context.Context, s auth.Signature) auth.Answer {
 		return auth.Unknown
 	}
 	answer := public.set.Answer(s)
-	if answer == auth.Bad && !public.followed {
+	if answer == auth.Bad && (!public.followed || k.retired.Load()) {
+		return auth.Unknown
+	}
+	return answer
+}
+
+// verifySecret asks the keeper to verify a signature.
+func (k *Keys) verifySecret(ctx context.Context, s auth.Signature) auth.Answer {
+	answer := k.keeper.Verify(ctx, s)
+	if answer == auth.Bad && k.retired.Load() {
 		return auth.Unknown
 	}
 	return answer

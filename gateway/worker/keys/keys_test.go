@@ -70,6 +70,9 @@ func TestKeySet(t *testing.T) {
 	}
 	want("no set", New(), auth.Unknown, auth.Unknown)
 	want("followed", tokensWithKeys(t, setOf(oneRSA()), true), auth.Good, auth.Bad)
+	retired := tokensWithKeys(t, setOf(oneRSA()), true)
+	retired.Retire()
+	want("retired", retired, auth.Good, auth.Unknown)
 	want("not followed", tokensWithKeys(t, setOf(oneRSA()), false), auth.Good, auth.Unknown)
 	want("another set", tokensWithKeys(t, setOf(otherRSA()), true), auth.Bad, auth.Good)
 	want("an empty file", tokensWithKeys(t, "", true), auth.Unknown, auth.Unknown)
