@@ -72,21 +72,22 @@ func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 			facts, err := l.PeerFacts(fd, peer)
 			now := time.Now()
 			switch {
-			case l.Network == ipc.TCP && listen.IsGone(fd):
-				unix.Close(fd) // no other process can have set the connection to linger
-				continue
+			case l.Network == ipc.TCP && listen.IsGone(fd): // passing it on would cost more
 			case l.Network == ipc.TCP, m.arrivals.Take(now, ipc.OwnerOf(m.config().Ranges, facts.UID), 1) == 0:
 				m.passConn(l, fd, facts, err, c.Switches)
 			case now.Sub(warnedAt) > warnInterval:
 				warnedAt = now
 				c.Log.Warn("connections closed: too many from this user", "listener", l.Name, "uid", facts.UID, "limit", arrivals.PerSecond)
 			}
-			fdpass.Close(fd) // a worker may have set the connection to linger
-			continue
-		case err == unix.EAGAIN:
-			if l.Wait() != nil {
-				return
+			if l.Network != ipc.TCP {
+				fdpass.Close(fd)
+				continue
 			}
+			// A worker without a sandbox could make this wait for a client, by
+			// setting the connection to linger, but only if it closes its own
+			// descriptor before. That is so rare that no other goroutine is
+			// needed, which would cost more than the close.
+			fdpass.Do(func() { unix.Close(fd) })
 			continue
 		case errors.Is(err, os.ErrClosed):
 			return

@@ -1,10 +1,13 @@
 // Package sockaddr converts IP addresses between the types of package netip and
-// those of system calls.
+// those of system calls. Callers use Accept4, Getsockname and Getpeername of
+// package syscall, because those of package unix make an additional system call,
+// to learn the protocol of the socket.
 package sockaddr
 
 import (
 	"net"
 	"net/netip"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,11 +15,11 @@ import (
 // AddrPort returns the IP address and port in sa, without a zone. It converts
 // an IPv4-mapped IPv6 address to IPv4. If sa has no IP address, AddrPort
 // returns the zero value.
-func AddrPort(sa unix.Sockaddr) netip.AddrPort {
+func AddrPort(sa syscall.Sockaddr) netip.AddrPort {
 	switch sa := sa.(type) {
-	case *unix.SockaddrInet4:
+	case *syscall.SockaddrInet4:
 		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
-	case *unix.SockaddrInet6:
+	case *syscall.SockaddrInet6:
 		return netip.AddrPortFrom(netip.AddrFrom16(sa.Addr).Unmap(), uint16(sa.Port))
 	}
 	return netip.AddrPort{}

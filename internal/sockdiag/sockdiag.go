@@ -17,6 +17,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/internal/sockaddr"
 )
 
 // ErrUnknown is the error for a socket whose owner is unknown: its process has
@@ -50,8 +52,6 @@ func ClientUIDVia(socket int, local, remote netip.AddrPort) (uid uint32, err err
 // Addrs returns the local and the remote address of the TCP socket fd. If the
 // socket is not connected yet, Addrs returns unix.ENOTCONN.
 func Addrs(fd int) (local, remote netip.AddrPort, err error) {
-	// The functions with the same names in package unix would make an
-	// additional system call, to learn the protocol of the socket.
 	localSA, err := syscall.Getsockname(fd)
 	if err != nil {
 		return local, remote, err
@@ -60,19 +60,7 @@ func Addrs(fd int) (local, remote netip.AddrPort, err error) {
 	if err != nil {
 		return local, remote, err
 	}
-	return addrPort(localSA), addrPort(remoteSA), nil
-}
-
-// addrPort converts a socket address from package syscall. sockaddr.AddrPort
-// does the same for package unix.
-func addrPort(sa syscall.Sockaddr) netip.AddrPort {
-	switch sa := sa.(type) {
-	case *syscall.SockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
-	case *syscall.SockaddrInet6:
-		return netip.AddrPortFrom(netip.AddrFrom16(sa.Addr).Unmap(), uint16(sa.Port))
-	}
-	return netip.AddrPort{}
+	return sockaddr.AddrPort(localSA), sockaddr.AddrPort(remoteSA), nil
 }
 
 // TCPSocket describes a socket as the kernel reported it.

@@ -4,6 +4,7 @@ package inetd
 
 import (
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -53,19 +54,19 @@ func (c *Client) identifySocket(sameSocket bool) (bool, error) {
 	if err != nil || kind != unix.SOCK_STREAM {
 		return false, errs.New(errs.Invalid, "standard input is a socket, but not a stream socket")
 	}
-	peer, err := unix.Getpeername(c.in)
+	peer, err := syscall.Getpeername(c.in)
 	if err != nil {
 		return false, errs.New(errs.Invalid, "standard input is a socket that is not connected: %v", err)
 	}
-	if _, ok := peer.(*unix.SockaddrUnix); ok {
+	if _, ok := peer.(*syscall.SockaddrUnix); ok {
 		u, err := become.PeerFD(c.in)
 		if err != nil {
 			return false, err
 		}
 		c.UID, c.GID, c.PID, c.Verified = u.UID, u.GID, u.PID, u.Verify() == nil
-		own, err := unix.Getsockname(c.in)
-		name, ok := own.(*unix.SockaddrUnix)
-		c.Unnamed = err != nil || !ok || name.Name == "" || name.Name == "@" // package unix shows a socket without a name as "@"
+		own, err := syscall.Getsockname(c.in)
+		name, ok := own.(*syscall.SockaddrUnix)
+		c.Unnamed = err != nil || !ok || name.Name == "" || name.Name == "@" // package syscall shows a socket without a name as "@"
 		if c.Unnamed && !sameSocket {
 			return false, nil
 		}

@@ -3,6 +3,7 @@ package listen
 import (
 	"os"
 	"slices"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -18,28 +19,17 @@ func IsAborted(err error) bool {
 	return slices.Contains([]error{unix.ECONNABORTED, unix.EPROTO, unix.ENETDOWN, unix.EHOSTDOWN, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENONET, unix.EPERM, unix.EINTR}, err)
 }
 
-// Accept accepts a connection without blocking. It returns EAGAIN if no
-// connection is waiting, and os.ErrClosed after Close.
-func (l *Listener) Accept() (fd int, peer unix.Sockaddr, err error) {
-	closed := l.raw.Read(func(s uintptr) bool {
-		fd, peer, err = unix.Accept4(int(s), unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
-		return true
-	})
-	if closed != nil {
-		return -1, nil, os.ErrClosed
+// Accept waits for a connection and accepts it. After Close it returns
+// os.ErrClosed. It does not use package unix, which would ask the kernel for the
+// protocol of each connection.
+func (l *Listener) Accept() (fd int, peer syscall.Sockaddr, err error) {
+	if l.raw.Read(func(s uintptr) bool {
+		fd, peer, err = syscall.Accept4(int(s), unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+		return err != unix.EAGAIN
+	}) != nil {
+		err = os.ErrClosed
 	}
 	return fd, peer, err
-}
-
-// Wait waits until a connection can be accepted. After Close it returns an
-// error. Wait polls first, because the runtime's poller does not report events
-// that occurred before the call.
-func (l *Listener) Wait() error {
-	return l.raw.Read(func(s uintptr) bool {
-		fds := []unix.PollFd{{Fd: int32(s), Events: unix.POLLIN}}
-		n, err := unix.Poll(fds, 0)
-		return n > 0 || err != nil && err != unix.EINTR
-	})
 }
 
 // IsGone reports whether the client of a TCP connection has closed it, and no
@@ -55,7 +45,7 @@ func IsGone(fd int) bool {
 
 // PeerFacts returns what the kernel reports about the peer of an accepted
 // connection.
-func (l *Listener) PeerFacts(fd int, peer unix.Sockaddr) (ipc.Connection, error) {
+func (l *Listener) PeerFacts(fd int, peer syscall.Sockaddr) (ipc.Connection, error) {
 	c := ipc.Connection{Network: l.Network, Listener: l.Name, TLS: l.TLS, UID: ipc.NoID, GID: ipc.NoID}
 	if l.Network == ipc.TCP {
 		c.Addr = sockaddr.AddrPort(peer).String()

@@ -3,6 +3,7 @@ package listen
 import (
 	"os"
 	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -62,11 +63,11 @@ func adopt(f *os.File) (*Listener, error) {
 			WithHint("use a socket unit with ListenStream= and Accept=no; or, for one process per connection, use StandardInput=socket")
 	}
 	l := &Listener{Listening: ipc.Listening{TLS: f.Name() == nameTLS}}
-	local, err := unix.Getsockname(fd)
+	local, err := syscall.Getsockname(fd)
 	switch a := local.(type) {
-	case *unix.SockaddrInet4, *unix.SockaddrInet6:
+	case *syscall.SockaddrInet4, *syscall.SockaddrInet6:
 		l.Network, l.Name = ipc.TCP, nameTCP(a, "")
-	case *unix.SockaddrUnix:
+	case *syscall.SockaddrUnix:
 		fdpass.Refuse(fd)
 		if l.Network, l.Name = ipc.Unix, "unix:"+a.Name; a.Name == "" || a.Name[0] == '@' {
 			// An abstract socket has no owner, mode or directory. While its

@@ -65,7 +65,7 @@ func TestAdopt(t *testing.T) {
 			if l.Network != tt.network || !strings.HasPrefix(l.Name, tt.listens) || l.TLS != tt.tls {
 				t.Errorf("%+v", l)
 			}
-			if _, _, err := l.Accept(); err != unix.EAGAIN {
+			if _, _, err := unix.Accept4(l.FD(), unix.SOCK_CLOEXEC); err != unix.EAGAIN {
 				t.Errorf("accept waits, or fails with %v", err)
 			}
 			CloseAll(list)

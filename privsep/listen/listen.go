@@ -4,6 +4,7 @@
 package listen
 
 import (
+	"cmp"
 	"errors"
 	"net/netip"
 	"os"
@@ -86,7 +87,7 @@ func CloseAll(list []*Listener) {
 	}
 }
 
-// Close stops listening. A Wait in progress returns an error.
+// Close stops listening. An Accept in progress returns an error.
 func (l *Listener) Close() {
 	if l.remove != nil {
 		l.remove()
@@ -113,12 +114,22 @@ const deferSeconds = 1
 const maxUnsent = 128 << 10
 
 // setFile stores file, a non-blocking listening socket, in l. From then on, l
-// owns the file.
+// owns the file. Accepted connections inherit the options, so that no process has
+// to set them for each connection: answers go out at once, and a client whose
+// machine is gone is noticed after three minutes.
 func (l *Listener) setFile(file *os.File) (_ *Listener, err error) {
 	l.file = file
 	if l.raw, err = file.SyscallConn(); err == nil && l.Network == ipc.TCP {
-		_ = unix.SetsockoptInt(l.FD(), unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, deferSeconds)
-		_ = unix.SetsockoptInt(l.FD(), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, maxUnsent)
+		for _, o := range [][3]int{
+			{unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, deferSeconds},
+			{unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, maxUnsent},
+			{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
+			{unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
+			{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 15}, // seconds
+			{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 15},
+		} {
+			_ = unix.SetsockoptInt(l.FD(), o[0], o[1], o[2])
+		}
 	}
 	return l, errs.Wrap(err, errs.Internal, "listen on %s", l.Name)
 }
@@ -191,11 +202,8 @@ func bindOne(at netip.AddrPort) (*Listener, error) {
 	if err == nil {
 		err = unix.Listen(fd, backlog)
 	}
-	var bound unix.Sockaddr
-	if err == nil {
-		bound, err = unix.Getsockname(fd)
-	}
-	if err != nil {
+	bound, boundErr := syscall.Getsockname(fd)
+	if err = cmp.Or(err, boundErr); err != nil {
 		file.Close()
 		return nil, err
 	}
@@ -203,7 +211,7 @@ func bindOne(at netip.AddrPort) (*Listener, error) {
 }
 
 // nameTCP returns the name of a listener that is bound to the address a.
-func nameTCP(a unix.Sockaddr, zone string) string {
+func nameTCP(a syscall.Sockaddr, zone string) string {
 	at := sockaddr.AddrPort(a)
 	return netip.AddrPortFrom(at.Addr().WithZone(zone), at.Port()).String()
 }
