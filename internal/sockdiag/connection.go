@@ -5,8 +5,11 @@ import (
 	"errors"
 	"net/netip"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/internal/sockaddr"
 )
 
 // A Socket is a netlink socket that Open returned, possibly in another network
@@ -20,18 +23,18 @@ type Socket struct {
 func NewSocket(fd int) *Socket { return &Socket{fd: fd} }
 
 // ClientUID works like the function ClientUID.
-func (s *Socket) ClientUID(local, remote netip.AddrPort) (uid uint32, err error) {
+func (s *Socket) ClientUID(c Connection) (uid uint32, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return ClientUIDVia(s.fd, local, remote)
+	return ClientUIDVia(s.fd, c.local, c.remote)
 }
 
 // PeerEnded reports whether the peer of an accepted TCP connection has closed its
 // own socket, or has stopped sending.
-func (s *Socket) PeerEnded(local, remote netip.AddrPort) bool {
+func (s *Socket) PeerEnded(c Connection) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, err := FindSocketVia(s.fd, local, remote)
+	found, err := FindSocketVia(s.fd, c.local, c.remote)
 	return err == nil && found.PeerEnded
 }
 
@@ -42,11 +45,15 @@ type Connection struct {
 	inode         uint32         // of the server's socket of a UNIX connection
 }
 
-// IdentifyTCP identifies the TCP connection with descriptor fd.
-func IdentifyTCP(fd int) (c Connection, err error) {
-	c.local, c.remote, err = Addrs(fd)
-	return c, err
+// IdentifyTCP identifies the TCP connection with descriptor fd, whose client has
+// the address remote.
+func IdentifyTCP(fd int, remote netip.AddrPort) (Connection, error) {
+	local, err := syscall.Getsockname(fd)
+	return Connection{local: sockaddr.AddrPort(local), remote: remote}, err
 }
+
+// IsIPv4 reports whether c is a TCP connection over IPv4.
+func (c Connection) IsIPv4() bool { return c.remote.Addr().Is4() }
 
 // IdentifyUnix identifies the UNIX connection with descriptor fd.
 func IdentifyUnix(fd int) (Connection, error) {

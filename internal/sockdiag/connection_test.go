@@ -2,6 +2,7 @@ package sockdiag
 
 import (
 	"net"
+	"net/netip"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -67,7 +68,10 @@ func TestIsGone(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer server.Close()
-			identify := IdentifyTCP
+			identify := func(fd int) (Connection, error) {
+				remote := server.RemoteAddr().(*net.TCPAddr).AddrPort()
+				return IdentifyTCP(fd, netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port()))
+			}
 			if tt.network == "unix" {
 				identify = IdentifyUnix
 			}

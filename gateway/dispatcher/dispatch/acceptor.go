@@ -44,8 +44,7 @@ func (a *Acceptor) Run(from *ipc.Channel, kernel *sockdiag.Socket) {
 		}
 		switch msg := m.Message.(type) {
 		case *ipc.Arrival:
-			addr, uid, left := client(msg, m.FDs[0], kernel)
-			a.submit(msg, m.FDs[0], addr, uid, left)
+			a.submit(msg, m.FDs[0], identify(msg, m.FDs[0], kernel))
 		case *ipc.ArrivalPing:
 			a.pong(&ipc.Pong{Number: msg.Number})
 		default:
@@ -55,28 +54,38 @@ func (a *Acceptor) Run(from *ipc.Channel, kernel *sockdiag.Socket) {
 	}
 }
 
-// client returns the address and the uid of the client. The kernel knows the
-// uid of a client on a UNIX socket. It also knows the uid of a client on the
-// loopback interface of the parent's network namespace, until the client closes
-// its socket. On loopback, the uid matters only for admission, since anyone
-// with a token may connect. If the kernel does not know the uid, uid is
-// ipc.NoID, and left reports whether the reason may be that the client has closed
-// its socket.
-func client(m *ipc.Arrival, fd int, kernel *sockdiag.Socket) (addr netip.Addr, uid uint32, left bool) {
-	if at, err := netip.ParseAddrPort(m.Addr); err == nil {
-		addr = at.Addr()
+// A client is what the kernel knows about a client and its connection.
+type client struct {
+	addr   netip.Addr           // not valid: the client is on a UNIX socket
+	uid    uint32               // ipc.NoID: unknown
+	left   bool                 // uid is unknown, perhaps because the client has closed its socket
+	socket *sockdiag.Connection // a TCP connection in the parent's network namespace
+}
+
+// identify identifies the client. The kernel knows the uid of a client on a UNIX
+// socket. It also knows the uid of a client on the loopback interface of the
+// parent's network namespace, until the client closes its socket. On loopback,
+// the uid matters only for admission, since anyone with a token may connect.
+func identify(m *ipc.Arrival, fd int, kernel *sockdiag.Socket) client {
+	at, err := netip.ParseAddrPort(m.Addr)
+	c := client{addr: at.Addr(), uid: m.UID}
+	if err != nil || m.OtherNetns {
+		return c
 	}
-	if !addr.IsLoopback() || m.OtherNetns {
-		return addr, m.UID, false
-	}
-	local, remote, err := sockdiag.Addrs(fd)
+	socket, err := sockdiag.IdentifyTCP(fd, at)
 	if err == nil {
-		uid, err = kernel.ClientUID(local, remote)
+		c.socket = &socket
+	}
+	if !c.addr.IsLoopback() {
+		return c
+	}
+	if err == nil {
+		c.uid, err = kernel.ClientUID(socket)
 	}
 	if err != nil {
-		return addr, ipc.NoID, kernel.PeerEnded(local, remote) || isReset(fd)
+		c.uid, c.left = ipc.NoID, kernel.PeerEnded(socket) || isReset(fd)
 	}
-	return addr, uid, false
+	return c
 }
 
 // isReset reports whether the client has reset the connection fd. What it has
@@ -86,8 +95,7 @@ func isReset(fd int) bool {
 	return errors.Is(err, unix.ENOTCONN)
 }
 
-// submit passes a connection to the loop. addr and uid identify the client; left
-// is a result of client.
+// submit passes a connection to the loop.
 //
 // If no slots are left, submit waits briefly, at most twice. The wait gives
 // this process time to notice that workers have closed earlier connections.
@@ -95,18 +103,18 @@ func isReset(fd int) bool {
 // close idle connections of other clients although slots have become free: with
 // 16 slots and 8 clients that connect for each request, 8 other clients lost 20 to
 // 77 idle connections in 8 s, and with the wait at most 4.
-func (a *Acceptor) submit(m *ipc.Arrival, fd int, addr netip.Addr, uid uint32, left bool) {
-	c := &pool.Connection{Connection: m.Connection, Arrival: m.ID, Forbidden: m.DenyReason, FD: fd, OtherNetns: m.OtherNetns}
+func (a *Acceptor) submit(m *ipc.Arrival, fd int, from client) {
+	c := &pool.Connection{Connection: m.Connection, Arrival: m.ID, Forbidden: m.DenyReason, FD: fd, Socket: from.socket, OtherNetns: m.OtherNetns}
 	if m.Network == ipc.Unix && m.UID == ipc.NoID {
 		a.slots.Do(func() { a.slots.DropUnidentified(c, errors.New(m.DenyReason)) })
 		return
 	}
 	var full bool
 	_ = a.slots.Call(func() error {
-		c.Source = a.owners.sourceOf(addr, uid)
-		c.Proxy = a.rules.IsProxy(addr, c.UID)
-		c.Exempt = c.Proxy || a.rules.IsExempt(addr)
-		c.Left = left
+		c.Source = a.owners.sourceOf(from.addr, from.uid)
+		c.Proxy = a.rules.IsProxy(from.addr, c.UID)
+		c.Exempt = c.Proxy || a.rules.IsExempt(from.addr)
+		c.Left = from.left
 		full = a.slots.IsFull()
 		return nil
 	})

@@ -59,13 +59,13 @@ func TestClient(t *testing.T) {
 		{"another machine", ipc.Arrival{Connection: ipc.Connection{Network: ipc.TCP, Addr: "192.0.2.1:1", UID: ipc.NoID}}, diag, ipc.NoID},
 		{"a UNIX socket", ipc.Arrival{Connection: ipc.Connection{Network: ipc.Unix, UID: 31001}}, diag, 31001},
 	} {
-		if _, got, left := client(&tt.m, int(file.Fd()), sockdiag.NewSocket(tt.diag)); got != tt.want || left {
-			t.Errorf("%s: uid %d, want %d", tt.name, got, tt.want)
+		if got := identify(&tt.m, int(file.Fd()), sockdiag.NewSocket(tt.diag)); got.uid != tt.want || got.left {
+			t.Errorf("%s: uid %d, want %d", tt.name, got.uid, tt.want)
 		}
 	}
 	near.Close()
-	if _, got, left := client(&ipc.Arrival{Connection: loopback}, int(file.Fd()), sockdiag.NewSocket(diag)); got != ipc.NoID || !left {
-		t.Errorf("a client that has closed its socket: uid %d, left: %t", got, left)
+	if got := identify(&ipc.Arrival{Connection: loopback}, int(file.Fd()), sockdiag.NewSocket(diag)); got.uid != ipc.NoID || !got.left {
+		t.Errorf("a client that has closed its socket: uid %d, left: %t", got.uid, got.left)
 	}
 }
 
@@ -106,8 +106,8 @@ func TestClientReset(t *testing.T) {
 	}
 	near.Close()
 	m := &ipc.Arrival{Connection: ipc.Connection{Network: ipc.TCP, Addr: far.RemoteAddr().String(), UID: ipc.NoID}}
-	if _, got, left := client(m, fd, sockdiag.NewSocket(diag)); got != ipc.NoID || !left {
-		t.Errorf("uid %d, left: %t", got, left)
+	if got := identify(m, fd, sockdiag.NewSocket(diag)); got.uid != ipc.NoID || !got.left {
+		t.Errorf("uid %d, left: %t", got.uid, got.left)
 	}
 	b := make([]byte, 100)
 	if n, _ := unix.Read(fd, b); string(b[:max(0, n)]) != sent {

@@ -23,7 +23,7 @@ type Connection struct {
 	holder    *ipc.Channel // channel of the worker that was given the connection
 
 	OtherNetns bool                 // the kernel can't be asked about it, because it belongs to another network namespace
-	socket     *sockdiag.Connection // for looking it up; nil: the kernel can't find it
+	Socket     *sockdiag.Connection // for looking it up; nil: the kernel can't find it, or it is a UNIX connection that no worker has taken
 	goneSince  time.Time            // when this process noticed that it is gone; zero if it is not
 }
 

@@ -31,27 +31,46 @@ func (s *Slots) identify(c *Connection) {
 	if s.kernel == nil || c.OtherNetns {
 		return
 	}
-	identify := sockdiag.IdentifyTCP
 	if c.Network == ipc.Unix {
-		identify = sockdiag.IdentifyUnix
+		if socket, err := sockdiag.IdentifyUnix(c.FD); err == nil {
+			c.Socket = &socket
+		}
 	}
-	socket, err := identify(c.FD)
-	switch {
-	case err == nil && s.finds(socket):
-		c.socket = &socket
-	case isHungUp(c.FD):
-		c.goneSince = time.Now()
+	if !s.finds(c) {
+		c.Socket = nil
+		if isHungUp(c.FD) {
+			c.goneSince = time.Now()
+		}
 	}
 }
 
-// finds reports whether the kernel finds a connection, which is open, by its
-// identity. The result depends on the client, so it must be determined for each
-// connection: a UNIX connection belongs to the network namespace of its client.
-// If one result counted for all connections of a listener, any user could make
-// the dispatcher replace workers, by connecting from a namespace of their own.
-func (s *Slots) finds(socket sockdiag.Connection) bool {
-	gone, err := s.kernel.IsGone(socket)
-	return err == nil && !gone
+// A tcpKind is what the TCP connections have in common of which the kernel finds
+// either all or none, as long as they are open.
+type tcpKind struct {
+	listener string
+	ipv4     bool
+}
+
+// finds reports whether the kernel finds c, which is open. It finds all
+// connections that a TCP socket accepts, or none, so it is asked until it finds
+// the first. For a UNIX connection the result depends on the client, because the
+// connection belongs to the client's network namespace. If one result counted
+// for all of a listener, any user could make the dispatcher replace workers, by
+// connecting from a namespace of their own.
+func (s *Slots) finds(c *Connection) bool {
+	if c.Socket == nil {
+		return false
+	}
+	kind := tcpKind{c.Listener, c.Socket.IsIPv4()}
+	if c.Network == ipc.TCP && s.found[kind] {
+		return true
+	}
+	gone, err := s.kernel.IsGone(*c.Socket)
+	found := err == nil && !gone
+	if found && c.Network == ipc.TCP {
+		s.found[kind] = true
+	}
+	return found
 }
 
 // isHungUp reports whether the connection with descriptor fd can neither send
@@ -85,13 +104,13 @@ func (p *Pool) checkGone() {
 func (p *Pool) lookUp(w *worker) {
 	checks := 0
 	for _, c := range w.held {
-		if c.socket == nil || !c.goneSince.IsZero() {
+		if c.FD >= 0 || c.Socket == nil || !c.goneSince.IsZero() {
 			continue
 		}
 		if checks++; checks > maxGoneChecks {
 			return
 		}
-		if gone, err := p.Slots.kernel.IsGone(*c.socket); gone && err == nil {
+		if gone, err := p.Slots.kernel.IsGone(*c.Socket); gone && err == nil {
 			c.goneSince = time.Now()
 		}
 	}

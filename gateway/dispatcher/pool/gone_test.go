@@ -1,9 +1,15 @@
 package pool
 
 import (
+	"net"
+	"net/netip"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"schedrestd/internal/sockdiag"
+	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
 
@@ -41,5 +47,50 @@ func TestGoneCaller(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestFinds checks that the kernel is asked only once about the TCP connections
+// of a listener, and about each UNIX connection.
+func TestFinds(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	client, err := net.Dial("tcp", l.Addr().String())
+	must(t, err)
+	defer client.Close()
+	server, err := l.Accept()
+	must(t, err)
+	defer server.Close()
+	file, err := server.(*net.TCPConn).File()
+	must(t, err)
+	defer file.Close()
+	open, err := sockdiag.IdentifyTCP(int(file.Fd()), server.RemoteAddr().(*net.TCPAddr).AddrPort())
+	must(t, err)
+	diag, err := sockdiag.Open(unix.NETLINK_SOCK_DIAG)
+	must(t, err)
+	defer unix.Close(diag)
+	unknown, err := sockdiag.IdentifyTCP(int(file.Fd()), netip.MustParseAddrPort("192.0.2.1:1"))
+	must(t, err)
+
+	s := &Slots{kernel: sockdiag.NewSocket(diag), found: map[tcpKind]bool{}}
+	for _, tt := range []struct {
+		name, listener string
+		network        ipc.Network
+		socket         *sockdiag.Connection
+		want           bool
+	}{
+		{"no identity", "a", ipc.TCP, nil, false},
+		{"not found", "a", ipc.TCP, &unknown, false},
+		{"found", "a", ipc.TCP, &open, true},
+		{"another of the same listener", "a", ipc.TCP, &unknown, true},
+		{"another listener", "b", ipc.TCP, &unknown, false},
+		{"UNIX, found", "c", ipc.Unix, &open, true},
+		{"UNIX, not found", "c", ipc.Unix, &unknown, false},
+	} {
+		c := &Connection{Connection: ipc.Connection{Listener: tt.listener, Network: tt.network}, Socket: tt.socket}
+		if got := s.finds(c); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
 	}
 }

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"schedrestd/internal/fdpass"
 	"schedrestd/internal/penalty"
+	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
 
@@ -18,7 +21,11 @@ func (p *Pool) taken(w *worker, id uint64) error {
 		return fmt.Errorf("sent ConnectionTaken for connection %d, which it was not given", id)
 	}
 	p.Slots.identify(c)
-	fdpass.Close(c.FD)
+	if c.Network == ipc.TCP && w.sandbox.Filter && !w.sandbox.Audit { // the worker can't set the connection to linger
+		unix.Close(c.FD)
+	} else {
+		fdpass.Close(c.FD)
+	}
 	c.FD = -1
 	p.Slots.Taken(&c.Conn)
 	p.serveWaiting()

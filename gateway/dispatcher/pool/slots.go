@@ -23,6 +23,7 @@ type Slots struct {
 	Admit       func(*Connection)                                         // gives a worker a connection that has a slot
 	Answer      func(c *Connection, status int, retryAfter time.Duration) // makes a worker answer a connection that is turned away
 	kernel      *sockdiag.Socket                                          // for looking up connections; nil before SetKernel
+	found       map[tcpKind]bool                                          // which TCP connections it finds
 	checkSilent func()                                                    // reports workers that do not answer; see Pool.excuseSilent
 
 	lines      *rate.Buckets[string] // limits log lines; see mayLog
@@ -48,7 +49,7 @@ type Options struct {
 // the loop l.
 func newSlots(o Options, l *Loop) *Slots {
 	a := o.Admission
-	s := &Slots{Loop: l, log: o.Log, totals: newTotals(o.Metrics), answers: rate.New(limit.RefusalAnswers, time.Now()),
+	s := &Slots{Loop: l, log: o.Log, found: map[tcpKind]bool{}, totals: newTotals(o.Metrics), answers: rate.New(limit.RefusalAnswers, time.Now()),
 		lines:  rate.NewBuckets[string](limit.EventLines),
 		Answer: func(*Connection, int, time.Duration) {}, checkSilent: func() {},
 		State: admission.New(admission.Config{Slots: o.Connections, PerSource: o.PerSource, Waiting: o.Waiting, Watching: o.Watching, WaitLimit: o.WaitLimit,
