@@ -52,8 +52,12 @@ const (
 // New returns a Conn for the descriptor fd, with the facts in m. The Conn's
 // Close closes fd.
 func New(fd int, m *ipc.Connection, stall time.Duration) (*Conn, error) {
+	if m.Network == ipc.TCP {
+		c, err := newTCP(fd, m)
+		return Wrap(c, m, stall), err
+	}
 	f := os.NewFile(uintptr(fd), "connection")
-	c, err := net.FileConn(f) // duplicates fd; the duplicate is non-blocking, with TCP_NODELAY and keepalive
+	c, err := net.FileConn(f) // duplicates fd
 	f.Close()
 	if err != nil {
 		return nil, fmt.Errorf("take over a connection: %w", err)

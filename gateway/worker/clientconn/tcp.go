@@ -1,0 +1,69 @@
+package clientconn
+
+import (
+	"errors"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+)
+
+// A tcpConn is a TCP connection. Package net would duplicate its descriptor, ask
+// the kernel for its type and addresses, and set options that it has inherited
+// from the listening socket: fifteen system calls, which is half of all that this
+// process makes for a connection with one short request.
+type tcpConn struct {
+	*os.File
+	listener string
+}
+
+// newTCP returns a tcpConn for the descriptor fd. It makes sure that fd does not
+// block, because an attacker may have controlled a worker that had fd before.
+func newTCP(fd int, m *ipc.Connection) (tcpConn, error) {
+	err := unix.SetNonblock(fd, true)
+	return tcpConn{os.NewFile(uintptr(fd), "connection"), m.Listener}, err
+}
+
+// Read reads from the connection. Its errors are those of package net, which
+// crypto/tls and net/http know.
+func (c tcpConn) Read(p []byte) (int, error) {
+	n, err := c.File.Read(p)
+	return n, netError(err)
+}
+
+// Write is like Read.
+func (c tcpConn) Write(p []byte) (int, error) {
+	n, err := c.File.Write(p)
+	return n, netError(err)
+}
+
+func netError(err error) error {
+	e, ok := errors.AsType[*os.PathError](err)
+	switch {
+	case !ok:
+		return err
+	case e.Err == os.ErrClosed:
+		e.Err = net.ErrClosed
+	}
+	return &net.OpError{Op: e.Op, Net: ipc.TCP.String(), Err: e.Err}
+}
+
+// LocalAddr returns the address of the listener.
+func (c tcpConn) LocalAddr() net.Addr { return remoteAddr{ipc.TCP.String(), c.listener} }
+
+// RemoteAddr is not called: a Conn knows the address of its client.
+func (c tcpConn) RemoteAddr() net.Addr { return nil }
+
+// CloseWrite shuts down the sending side.
+func (c tcpConn) CloseWrite() (err error) {
+	raw, err := c.SyscallConn()
+	if err == nil {
+		controlErr := raw.Control(func(fd uintptr) { err = unix.Shutdown(int(fd), unix.SHUT_WR) })
+		if controlErr != nil {
+			err = controlErr
+		}
+	}
+	return err
+}
