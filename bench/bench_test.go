@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(singleEnv); text != "" {
 		serveSingle(text)
 	}
+	if role := os.Getenv(passEnv); role != "" {
+		servePassed(role)
+	}
 	status := m.Run()
 	theLab.close()
 	slurm.close()
@@ -52,7 +55,7 @@ type comparison struct {
 func (c *comparison) add(r row) { c.rows = append(c.rows, r) }
 
 // tables lists the tables in the order in which they are printed.
-var tables = []*comparison{pairs, inetdRuns, kinds, crowd, memory}
+var tables = []*comparison{pairs, passes, inetdRuns, kinds, crowd, memory}
 
 var pairs = &comparison{title: fmt.Sprintf("cost of separate processes, median of paired rounds, %d clients", clients), columns: []string{"parent + workers", "one process"}}
 
