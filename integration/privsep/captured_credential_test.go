@@ -236,7 +236,8 @@ func (b *bound) runCredentialAttack(attack credentialAttack) (outcome string) {
 		case strings.Contains(fmt.Sprint(r["because"]), "killed by its sandbox") && r["hint"] == process.CaptureHint:
 			outcome = "is killed by SIGSYS"
 		default:
-			outcome = fmt.Sprint("is killed: ", r["because"])
+			// The parent may connect the process to the keeper before the dispatcher has sent its first message.
+			outcome = strings.Replace(fmt.Sprint("is killed: ", r["because"]), "while handover", "while serving", 1)
 		}
 		<-text
 	}
