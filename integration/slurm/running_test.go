@@ -392,6 +392,9 @@ func (r *runningJobs) seen(n, side int, id string) map[string]string {
 // bundled daemons do (TestRunningJob of integration/jobs).
 func TestRunningAsBundled(t *testing.T) {
 	m := useCluster(t)
+	if m.release == "22.05" {
+		t.Skip("not for this run: slurmd of 22.05 lacks some signs of file patterns")
+	}
 	m.gateway(t, restArgs...)
 	c := m.client(gatewaySocket)
 	const dir = "/tmp/running"

@@ -22,6 +22,9 @@ func TestScale(t *testing.T) {
 		return otherwise
 	}
 	m := freshCluster(t)
+	if m.release == "22.05" {
+		t.Skip("not for this run: slurmdbd has other tables")
+	}
 	m.gateway(t, "-u", "nobody", "-g", "nogroup")
 	token, err := m.createToken("root")
 	must(t, err)

@@ -141,6 +141,9 @@ func (x *scopeTest) run(t *testing.T, mode string, captured bool) {
 				accounting := scope.SlurmdbRead | scope.SlurmdbWrite
 				lent := accounting&needed != 0 && accounting&s != 0 || needed == scope.None || bare == "GET /slurm/ping/" || // slurmdbd asks for a credential only once
 					bare == "GET /slurm/job/{job_id}" && (scope.ComputeModify|scope.ComputeCancel)&s != 0
+				if x.release == "22.05" && bare == "DELETE /slurm/jobs/" { // it has no message for this
+					continue
+				}
 				x.check(t, c, row, needed, s, lent, statuses)
 			}
 		}

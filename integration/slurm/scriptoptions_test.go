@@ -180,6 +180,9 @@ func TestScriptOptions(t *testing.T) {
 	}
 	differences := func(line string) (list []string) {
 		theirs, theirErr := submit(line, "sbatch", "--parsable", "/tmp/options.sh")
+		if theirErr != nil && strings.Contains(theirErr.Error(), "unrecognized option") { // this release lacks it
+			return nil
+		}
 		ours, err := submit(line, "env", "SLURM_JWT="+token, "SCHED_URL=unix:"+gatewaySocket, "/opt/gateway/schedctl", "submit", "/tmp/options.sh")
 		if (theirErr == nil) != (err == nil) {
 			return []string{fmt.Sprintf("sbatch %v, schedctl %v", theirErr, err)}
@@ -197,6 +200,9 @@ func TestScriptOptions(t *testing.T) {
 	t.Logf("without options: %q", plain)
 	for _, line := range scriptOptions {
 		for _, d := range differences(line) {
+			if m.release == "22.05" && strings.HasPrefix(d, "cpu_frequency_governor: ") { // which sbatch leaves to slurmd there
+				continue
+			}
 			if text := line + ": " + d; !slices.Contains(plain, d) && !ofSbatch.MatchString(text) {
 				t.Error(text)
 			}

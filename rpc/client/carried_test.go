@@ -39,6 +39,18 @@ func TestLostValues(t *testing.T) {
 			_, err := c.Submit(ctx, ann, &model.JobDesc{Script: "x", ContainerType: "oci"})
 			return err
 		}},
+		{"extra, with which 22.05 crashes", codec.V2302, "extra", func(c *client.Client) error {
+			_, err := c.Submit(ctx, ann, &model.JobDesc{Script: "x", Extra: "a"})
+			return err
+		}},
+		{"a dry run", codec.V2605, "container_type", func(c *client.Client) error {
+			_, err := c.Estimate(ctx, ann, []model.JobDesc{{Script: "x", ContainerType: "oci"}})
+			return err
+		}},
+		{"resources with another name before 23.11", codec.Oldest, "", func(c *client.Client) error {
+			_, err := c.Submit(ctx, ann, &model.JobDesc{Script: "x", TRESPerJob: "gres/gpu:a:2,gres/gpu", TRESBind: "gres/gpu:single:1"})
+			return err
+		}},
 		{"an ordinary submission", codec.Oldest, "", func(c *client.Client) error {
 			_, err := c.Submit(ctx, ann, &model.JobDesc{Script: "x", Environment: []string{"A=b"}})
 			return err
@@ -52,6 +64,7 @@ func TestLostValues(t *testing.T) {
 			s.Handlers[message.RequestUpdateReservation] = decoded(message.ResponseRC, func(*message.ReservationUpdate) (message.Body, error) { sent++; return &message.RC{}, nil })
 			s.Handlers[message.RequestUpdateJob] = decoded(message.ResponseRC, func(*message.SubmitRequest) (message.Body, error) { sent++; return &message.RC{}, nil })
 			s.Handlers[message.RequestSubmitBatchJob] = decoded(message.ResponseSubmitBatchJob, func(*message.SubmitRequest) (message.Body, error) { sent++; return &message.SubmitResponse{}, nil })
+			s.Handlers[message.RequestEstimate] = decoded(message.ResponseEstimate, func(*message.SubmitRequest) (message.Body, error) { sent++; return &message.EstimateResponse{}, nil })
 			err := tt.change(client.New(client.Config{Controllers: []client.Address{serve(t, "tcp", s)}}))
 			switch {
 			case v >= tt.oldest && (err != nil || sent != 1):

@@ -113,7 +113,7 @@ func (c *Client) sendTo(ctx context.Context, d *daemon, cred model.Credential, r
 			return nil, newFailure(stageVersion, errs.New(errs.Unsupported,
 				"the controller speaks the protocol of Slurm %s, but the request needs that of %s or later", v.Release(), r.since.Release()))
 		}
-		if !r.repeatable {
+		if !r.repeatable || r.kind == message.RequestEstimate { // a dry run refuses what the submission refuses
 			if f := checkCarried(c.kind, v, r.body); f != nil {
 				return nil, f
 			}

@@ -97,7 +97,8 @@ type Codec struct {
 	err        error
 	rng        *rand.Rand
 	rows       []Row
-	trace      func(field string, at, n int)
+	trace      func(field string, at, n int, text bool)
+	isText     bool // decoding: what is read is a part of a text
 }
 
 // NewEncoder returns a Codec that appends to buf, which may be nil.
@@ -145,8 +146,9 @@ func NewDescriber(v Version) *Codec {
 }
 
 // Trace makes a decoder call f with the offset and the length of each field,
-// both in bytes. It is for tests and for dumps of messages.
-func (c *Codec) Trace(f func(field string, at, n int)) { c.trace = f }
+// both in bytes, and whether it is a text. A text is two calls: its length, and
+// its bytes.
+func (c *Codec) Trace(f func(field string, at, n int, text bool)) { c.trace = f }
 
 // Version returns the protocol version of c.
 func (c *Codec) Version() Version { return c.version }
@@ -227,7 +229,7 @@ func (c *Codec) read(name string, n int) []byte {
 		return c.join(name, n)
 	}
 	if c.trace != nil {
-		c.trace(name, c.pieces.offset+c.off, n)
+		c.trace(name, c.pieces.offset+c.off, n, c.isText)
 	}
 	b := c.buf[c.off : c.off+n]
 	c.off += n

@@ -66,7 +66,7 @@ func (c *Codec) join(name string, n int) []byte {
 	}
 	p := &c.pieces
 	if c.trace != nil {
-		c.trace(name, p.offset+c.off, n)
+		c.trace(name, p.offset+c.off, n, c.isText)
 	}
 	b := append(p.joined[:0], c.buf[c.off:]...)
 	for len(b) < n {

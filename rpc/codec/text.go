@@ -32,7 +32,9 @@ func (c *Codec) String(name string, v *string) {
 
 // readText decodes a String, and reports whether it is set (not null).
 func (c *Codec) readText(name string) (s string, set bool) {
+	c.isText = true
 	b := c.mem(name)
+	c.isText = false
 	if len(b) == 0 || c.skipping {
 		return "", false
 	}

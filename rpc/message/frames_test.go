@@ -95,7 +95,7 @@ func checkFrame(t *testing.T, v codec.Version, capture capture, body Body) {
 
 	var read []consumed
 	c := codec.NewDecoder(v, bodyBytes)
-	c.Trace(func(field string, at, n int) { read = append(read, consumed{field, bodyBytes[at : at+n]}) })
+	c.Trace(func(field string, at, n int, _ bool) { read = append(read, consumed{field, bodyBytes[at : at+n]}) })
 	body.Walk(c)
 	if err := c.Finish(); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,8 @@
 package message
 
 import (
+	"strings"
+
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
 )
@@ -142,23 +144,47 @@ func jobDesc(c *codec.Codec, d *model.JobDesc) {
 	c.OptUint16("wait_all_nodes", &d.WaitAllNodes)
 	c.Uint64("bitflags", &d.Flags)
 	c.OptUint32("delay_boot", &d.DelayBoot)
-	c.Text("extra", &d.Extra)
+	if c.Since(codec.V2302) {
+		c.Text("extra", &d.Extra)
+	} else {
+		c.Text("extra", new(model.Text)) // controllers of 22.05 free it twice, and crash
+	}
 	c.Uint16("x11", &d.X11)
 	c.Text("x11_magic_cookie", &d.X11MagicCookie)
 	c.Text("x11_target", &d.X11Target)
 	c.Uint16("x11_target_port", &d.X11TargetPort)
-	c.Text("cpus_per_tres", &d.CPUsPerTRES)
-	c.Text("mem_per_tres", &d.MemPerTRES)
-	c.Text("tres_bind", &d.TRESBind)
+	tresOf(c, "cpus_per_tres", &d.CPUsPerTRES)
+	tresOf(c, "mem_per_tres", &d.MemPerTRES)
+	tresOf(c, "tres_bind", &d.TRESBind)
 	c.Text("tres_freq", &d.TRESFreq)
-	c.Text("tres_per_job", &d.TRESPerJob)
-	c.Text("tres_per_node", &d.TRESPerNode)
-	c.Text("tres_per_socket", &d.TRESPerSocket)
-	c.Text("tres_per_task", &d.TRESPerTask)
+	tresOf(c, "tres_per_job", &d.TRESPerJob)
+	tresOf(c, "tres_per_node", &d.TRESPerNode)
+	tresOf(c, "tres_per_socket", &d.TRESPerSocket)
+	tresOf(c, "tres_per_task", &d.TRESPerTask)
 	codec.Record(c, "crontab_entry", "cron_entry", &d.Cron, cronEntry)
 	if c.Since(codec.V2405) {
 		c.OptUint16("segment_size", &d.SegmentSize)
 	}
+}
+
+// tresOf encodes or decodes trackable resources, such as gres/gpu:2.
+func tresOf(c *codec.Codec, name string, v *model.Text) {
+	if c.Since(codec.V2311) || c.Storing() {
+		c.Text(name, v)
+		return
+	}
+	old := oldTRES(name, *v)
+	c.Text(name, &old)
+}
+
+// oldTRES returns trackable resources as controllers before 23.11 know them: gres:gpu:2
+// and, in tres_bind, gpu:single:1.
+func oldTRES(name string, v model.Text) model.Text {
+	prefix := "gres:"
+	if name == "tres_bind" {
+		prefix = ""
+	}
+	return model.Text(strings.ReplaceAll(string(v), "gres/", prefix))
 }
 
 // selectPlugin encodes or decodes the number of a select plugin. In old

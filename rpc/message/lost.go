@@ -14,18 +14,28 @@ import (
 type restorer interface{ restore(encoded Body) }
 
 func (m *SubmitRequest) restore(encoded Body) {
-	restoreMemory(&m.Desc, &encoded.(*SubmitRequest).Desc)
+	restoreDesc(&m.Desc, &encoded.(*SubmitRequest).Desc)
 }
 
 func (m *JobDescs) restore(encoded Body) {
 	for i := range m.Jobs {
-		restoreMemory(&m.Jobs[i], &encoded.(*JobDescs).Jobs[i])
+		restoreDesc(&m.Jobs[i], &encoded.(*JobDescs).Jobs[i])
 	}
 }
 
-// restoreMemory restores 0 in the fields that let a controller change the memory
-// of a job. Controllers before 26.05 have no such fields, and never do this.
-func restoreMemory(d, encoded *model.JobDesc) {
+// restoreDesc restores 0 in the fields that let a controller change the memory
+// of a job: controllers before 26.05 have no such fields, and never do this. It
+// restores trackable resources that only have another name.
+func restoreDesc(d, encoded *model.JobDesc) {
+	for name, v := range map[string][2]*model.Text{
+		"cpus_per_tres": {&d.CPUsPerTRES, &encoded.CPUsPerTRES}, "mem_per_tres": {&d.MemPerTRES, &encoded.MemPerTRES}, "tres_bind": {&d.TRESBind, &encoded.TRESBind},
+		"tres_per_job": {&d.TRESPerJob, &encoded.TRESPerJob}, "tres_per_node": {&d.TRESPerNode, &encoded.TRESPerNode},
+		"tres_per_socket": {&d.TRESPerSocket, &encoded.TRESPerSocket}, "tres_per_task": {&d.TRESPerTask, &encoded.TRESPerTask},
+	} {
+		if *v[0] == oldTRES(name, *v[1]) {
+			*v[0] = *v[1]
+		}
+	}
 	never := model.Some[uint16](0)
 	if encoded.MemUpdateDelay == never {
 		d.MemUpdateDelay = never
@@ -79,20 +89,19 @@ func Lost(v codec.Version, body Body) ([]string, error) {
 	}
 	var names []string
 	for _, w := range []codec.Version{codec.Newest, codec.Oldest} {
-		fields, before, after := []string(nil), map[string][][]byte{}, map[string][][]byte{}
-		err := recode(w, body, fresh(), func(field string, value []byte) {
+		fields, before, after, texts := []string(nil), map[string][][]byte{}, map[string][][]byte{}, map[string]bool{}
+		err := recode(w, body, fresh(), func(field string, value []byte, text bool) {
 			if before[field] == nil {
 				fields = append(fields, field)
 			}
-			before[field] = append(before[field], value)
+			before[field], texts[field] = append(before[field], value), text
 		})
 		if err == nil {
-			err = recode(w, carried, fresh(), func(field string, value []byte) { after[field] = append(after[field], value) })
+			err = recode(w, carried, fresh(), func(field string, value []byte, _ bool) { after[field] = append(after[field], value) })
 		}
 		if err != nil {
 			return nil, err
 		}
-		texts := textFields(w, fresh())
 		for _, field := range fields {
 			sameLength := len(before[field]) == len(after[field]) // otherwise a list was lost, and the positions say nothing
 			for i, value := range before[field] {
@@ -109,20 +118,10 @@ func Lost(v codec.Version, body Body) ([]string, error) {
 	return names, nil
 }
 
-// textFields returns the names of the texts of a body.
-func textFields(v codec.Version, body Body) map[string]bool {
-	c := codec.NewDescriber(v)
-	body.Walk(c)
-	texts := map[string]bool{}
-	for _, row := range c.Rows() {
-		texts[row.Field] = row.Type == "str"
-	}
-	return texts
-}
-
 // recode encodes body in protocol version v, and decodes the result into
-// another body. If each is not nil, it is called with the bytes of each field.
-func recode(v codec.Version, body, into Body, each func(field string, value []byte)) error {
+// another body. If each is not nil, it is called with the bytes of each field, and
+// whether they are a part of a text.
+func recode(v codec.Version, body, into Body, each func(field string, value []byte, text bool)) error {
 	out := codec.NewEncoder(v, nil)
 	body.Walk(out)
 	if err := out.Finish(); err != nil {
@@ -131,7 +130,7 @@ func recode(v codec.Version, body, into Body, each func(field string, value []by
 	encoded := out.Bytes()
 	in := codec.NewDecoder(v, encoded)
 	if each != nil {
-		in.Trace(func(field string, at, n int) { each(field, encoded[at:at+n]) })
+		in.Trace(func(field string, at, n int, text bool) { each(field, encoded[at:at+n], text) })
 	}
 	into.Walk(in)
 	return in.Finish()

@@ -33,6 +33,11 @@ func TestLost(t *testing.T) {
 	defaultQOS.Record.DefaultQOSID = 7
 	comment := &ModifyAssociations{Record: model.BlankAssociation()}
 	comment.Record.Comment = model.SetText("c")
+	newAssociations := &Associations{}
+	newAssociations.Records.List = []model.Association{model.BlankAssociation(), comment.Record}
+	for i := range newAssociations.Records.List {
+		newAssociations.Records.List[i].Comment = model.Emptied
+	}
 	flags := &ModifyAssociations{Record: model.BlankAssociation()}
 	flags.Record.Flags = 1 << 20
 	newUsers := &Users{}
@@ -69,6 +74,7 @@ func TestLost(t *testing.T) {
 		{"a QOS without changes", codec.V2205, qos, nil},
 		{"a user's default QOS", codec.V2411, defaultQOS, []string{"def_qos_id"}},
 		{"an association's comment", codec.V2205, comment, []string{"comment"}},
+		{"a new association without a comment", codec.V2205, newAssociations, nil},
 		{"a flag of an association beyond 16 bits", codec.V2311, flags, []string{"flags"}},
 		{"a field with the name of one that is not sent", codec.V2411, usersTo, nil},
 		{"a field that is not sent, with the name of another", codec.V2411, usersToQOS, []string{"def_qos_id"}},
@@ -94,6 +100,28 @@ func TestNothingLostInOwnVersion(t *testing.T) {
 					t.Fatalf("%s in protocol %d: lost %q, %v: %s", name, v, lost, err, cmp.Diff(nil, body))
 				}
 			}
+		}
+	}
+}
+
+// TestOldTRES checks what controllers before 23.11 get: their names of trackable
+// resources, and no value of extra, which controllers of 22.05 free twice.
+func TestOldTRES(t *testing.T) {
+	desc := model.JobDesc{Extra: "some", TRESPerJob: "gres/gpu:a:2,gres/gpu", TRESPerNode: "gres/gpu:1,license/x", TRESBind: "gres/gpu:single:1"}
+	for _, tt := range []struct {
+		version                 codec.Version
+		extra, job, node, bound model.Text
+	}{
+		{codec.V2205, "", "gres:gpu:a:2,gres:gpu", "gres:gpu:1,license/x", "gpu:single:1"},
+		{codec.V2302, desc.Extra, "gres:gpu:a:2,gres:gpu", "gres:gpu:1,license/x", "gpu:single:1"},
+		{codec.V2311, desc.Extra, desc.TRESPerJob, desc.TRESPerNode, desc.TRESBind},
+	} {
+		var got SubmitRequest
+		if err := recode(tt.version, &SubmitRequest{Desc: desc}, &got, nil); err != nil {
+			t.Fatal(err)
+		}
+		if d := got.Desc; d.Extra != tt.extra || d.TRESPerJob != tt.job || d.TRESPerNode != tt.node || d.TRESBind != tt.bound {
+			t.Errorf("%v: %q, %q, %q, %q", tt.version.Release(), d.Extra, d.TRESPerJob, d.TRESPerNode, d.TRESBind)
 		}
 	}
 }
