@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 
+	"schedrestd/internal/errs"
 	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/rpc/message"
@@ -26,7 +27,7 @@ func ListHandler(queries *semaphore.Semaphore[uint32], h server.Handler) server.
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		slot, err := queries.Acquire(ctx, r.Identity.UID)
 		if err != nil {
-			return 0, nil, err
+			return 0, nil, errs.Wrap(err, errs.TooMany, "too many concurrent queries")
 		}
 		defer slot.Release()
 		t, body, err := h(ctx, r)

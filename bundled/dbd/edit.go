@@ -51,7 +51,7 @@ func (d *Daemon) acquireEdit(ctx context.Context, s *server.Session, uid uint32)
 	defer cancel()
 	turn, err := d.turns.Acquire(limited, uid)
 	if err != nil {
-		return nil, context.Cause(limited)
+		return nil, err
 	}
 	defer turn.Release()
 	for {

@@ -44,7 +44,7 @@ func (d *Daemon) sendJobs(ctx context.Context, r *server.Request, f *model.Accou
 	}
 	slot, err := d.queries.Acquire(ctx, r.Identity.UID)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, errs.Wrap(err, errs.TooMany, "too many concurrent queries")
 	}
 	defer slot.Release()
 	var answer message.AccountingJobs

@@ -1,8 +1,6 @@
 package rest
 
 import (
-	"context"
-
 	"schedrestd/handlers/feed"
 	"schedrestd/internal/errs"
 )
@@ -72,7 +70,7 @@ func (q *request) parse(n int, f func() error) error {
 	if n >= largeBody {
 		place, err := q.server.parsing.Acquire(q.r.Context(), q.client.User())
 		if err != nil {
-			return cancelled(context.Cause(q.r.Context()))
+			return cancelled(err)
 		}
 		defer place.Release()
 	}

@@ -50,8 +50,8 @@ type Place[K comparable] struct {
 
 // Acquire waits for a place. The caller must call Release when it no longer
 // needs the place. Acquire returns errs.TooMany if no place becomes free within
-// Row.Wait, or if ctx ends first, for example because the client closes its
-// connection. If a row waits Forever, context.Cause(ctx) is the reason.
+// Row.Wait, and context.Cause(ctx) if ctx ends first, for example because the
+// client closes its connection.
 func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 	p := s.Empty(key)
 	s.mu.Lock()
@@ -238,11 +238,14 @@ func (p *Place[K]) waitLocked(ctx context.Context) error {
 		slow := time.AfterFunc(s.slowWait, s.onSlow)
 		defer slow.Stop()
 	}
+	var err error
 	select {
 	case <-p.ready:
 		return nil
 	case <-timer.C:
+		err = errs.New(errs.TooMany, "too many concurrent queries")
 	case <-ctx.Done():
+		err = context.Cause(ctx)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,7 +256,7 @@ func (p *Place[K]) waitLocked(ctx context.Context) error {
 	if s.row.Counts != nil {
 		s.row.Counts.Refused.Add(1)
 	}
-	return errs.New(errs.TooMany, "too many concurrent queries")
+	return err
 }
 
 // IsOverShare reports whether the place's key holds more than its share.

@@ -26,7 +26,7 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 	}
 	place, err := d.burst.Acquire(ctx, holderOf(cred))
 	if err != nil {
-		return nil, newFailure(stageConnect, fmt.Errorf("connect to %s: %w", d.name, context.Cause(ctx)))
+		return nil, newFailure(stageConnect, fmt.Errorf("connect to %s: %w", d.name, err))
 	}
 	defer place.Release()
 	nc, closeConn, f := c.connect(ctx, d, cred)

@@ -43,7 +43,7 @@ func (g *gate) enter(ctx context.Context, holder string, streams bool) (p *place
 		}
 	}
 	if err != nil {
-		return nil, errs.Wrap(context.Cause(ctx), errs.Unavailable, "server busy: limit of concurrent long answers reached")
+		return nil, errs.Wrap(err, errs.Unavailable, "server busy: limit of concurrent long answers reached")
 	}
 	return p, nil
 }

@@ -58,7 +58,7 @@ func (c *Client) estimate(ctx context.Context, cred model.Credential, desc *mode
 	defer cancel()
 	place, err := c.estimates.Acquire(limited, holderOf(cred))
 	if err != nil {
-		return nil, errs.Wrap(context.Cause(limited), errs.Unavailable, "server busy: limit of concurrent estimates reached")
+		return nil, errs.Wrap(err, errs.Unavailable, "server busy: limit of concurrent estimates reached")
 	}
 	defer place.Release()
 	answer := new(message.EstimateResponse)

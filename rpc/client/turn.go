@@ -54,7 +54,7 @@ func (a *Accounting) takeTurn(ctx context.Context, cred model.Credential) (*turn
 	var err error
 	if t.place, err = a.turns.Acquire(limited, holderOf(cred)); err != nil {
 		defer t.cancel(nil)
-		return nil, t.endedBy(errs.Wrap(context.Cause(limited), errs.Unavailable, "server busy: limit of concurrent requests to the %s reached", a.kind))
+		return nil, t.endedBy(errs.Wrap(err, errs.Unavailable, "server busy: limit of concurrent requests to the %s reached", a.kind))
 	}
 	inUse, _ := a.turns.Counts()
 	a.sessions.trim(min(limit.IdleSessions.Total, limit.AccountingCalls.Total-inUse))

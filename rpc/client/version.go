@@ -63,7 +63,7 @@ func (c *Client) probeVersion(ctx context.Context, d *daemon, cred model.Credent
 	failedBefore, _ := d.lastConnectFailure()
 	place, err := d.probe.Acquire(ctx, holderOf(cred))
 	if err != nil {
-		return 0, newFailure(stageReceive, fmt.Errorf("wait for %s: %w", d.name, context.Cause(ctx)))
+		return 0, newFailure(stageReceive, fmt.Errorf("wait for %s: %w", d.name, err))
 	}
 	defer place.Release()
 	if found := d.knownVersion(); found != 0 && found != v {

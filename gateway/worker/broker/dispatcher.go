@@ -29,7 +29,7 @@ func newDispatcher(send func(ipc.Message, ...int) error) *dispatcher {
 func (d *dispatcher) ask(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
 	place, err := d.requests.Acquire(ctx, semaphore.KeyFrom(ctx))
 	if err != nil {
-		return ipc.Received{}, context.Cause(ctx)
+		return ipc.Received{}, err
 	}
 	defer place.Release()
 	id, answer := d.pending.register()

@@ -59,7 +59,7 @@ func (k *Keeper) Sign(source string, scheme uint16, message []byte) ([]byte, err
 	defer cancel()
 	place, err := k.signing.Acquire(ctx, source)
 	if err != nil {
-		return nil, context.Cause(ctx)
+		return nil, err
 	}
 	defer place.Release()
 	l, err := k.service.connected()
@@ -225,7 +225,7 @@ func askKeeper[A ipc.Message](ctx context.Context, k *Keeper, places *semaphore.
 	peer, _ := auth.PeerFrom(ctx) // the token's user is not known yet
 	place, err := places.Acquire(ctx, peer.Source())
 	if err != nil {
-		return answer, context.Cause(ctx)
+		return answer, err
 	}
 	defer place.Release()
 	m, err := l.ask(ctx, l.channel.TrySend, question)

@@ -158,7 +158,7 @@ func (o *Output) ReadOutput(ctx context.Context, part handlers.OutputPart) (data
 	defer cancel()
 	place, err := o.parts.Acquire(limited, user)
 	if err != nil {
-		return data, errs.Wrap(context.Cause(limited), errs.Unavailable, "%s", errOutputBusy.Message)
+		return data, errs.Wrap(err, errs.Unavailable, "%s", errOutputBusy.Message)
 	}
 	answer, err := o.ask(limited, part)
 	place.Release()

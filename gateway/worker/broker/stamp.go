@@ -55,7 +55,7 @@ func (b *Broker) Stamper(k *Keeper) *Stamper {
 func (s *Stamper) Stamp(ctx context.Context, token auth.Signature, actAs string, number uint16, body []byte) (string, error) {
 	place, err := s.places.Acquire(ctx, semaphore.KeyFrom(ctx))
 	if err != nil {
-		return "", errs.Wrap(context.Cause(ctx), errs.Unavailable, "too many messages wait for credentials")
+		return "", errs.Wrap(err, errs.Unavailable, "too many messages wait for credentials")
 	}
 	defer place.Release()
 	ctx, cancel := within(stampTime) // the keeper works on it even if the client leaves

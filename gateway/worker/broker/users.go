@@ -89,7 +89,7 @@ func (u *Users) resolve(ctx context.Context, group bool, name string) (uint32, e
 	}
 	place, err := u.byName.Acquire(ctx, semaphore.KeyFrom(ctx))
 	if err != nil {
-		return 0, errs.Wrap(context.Cause(ctx), errs.Unavailable, "the user database is unavailable")
+		return 0, errs.Wrap(err, errs.Unavailable, "the user database is unavailable")
 	}
 	defer place.Release()
 	return u.number(ctx, group, name, semaphore.KeyFrom(ctx))
