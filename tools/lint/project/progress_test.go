@@ -29,6 +29,7 @@ func TestProgress(t *testing.T) {
 		status            int
 	}{
 		{name: "nothing to compile", build: "true"},
+		{name: "the build does not inherit the lock", build: "[ ! -e /proc/$$/fd/9 ]"},
 		{name: "few packages", build: "printf 'internal/goarch\nschedrestd/api\n'"},
 		{name: "many packages", build: "printf 'p/%s\n' $(seq 60)", want: "compiled 25 of at most 0 packages\ncompiled 50 of at most 0 packages\n"},
 		{name: "error", build: "printf 'p/q\n# p/q\nq.go:1:2: undefined: x\n'; exit 1", want: "# p/q\nq.go:1:2: undefined: x\n", status: 1},
