@@ -11,10 +11,11 @@ import (
 )
 
 // A listener accepts connections even when their number has reached the limit, and
-// closes others for them, the one first that has been without a request longest.
-// Otherwise clients that keep their connections open, with a request now and then or
-// none at all, would keep all others waiting. A connection stays open while the
-// answer to a request on it is being made (Place.Keep).
+// closes another one for each. Of a source's connections, it first closes the one
+// that has had no request for the longest time. Otherwise clients that keep their
+// connections open, with few requests or none, would keep all others waiting. A
+// connection stays open while the answer to a request on it is being made
+// (Place.Keep).
 type listener struct {
 	net.Listener
 	conns *semaphore.Semaphore[netip.Addr] // keys are sources

@@ -11,9 +11,9 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// warnLittleMemory warns if the service may use less memory than its workers may use
-// for lists, together with the workers from before a reload. Then the kernel could kill
-// workers although no client does anything unusual. The limit is that of memoryLimit.
+// warnLittleMemory warns if the limit, in bytes (0 for none), is below the memory that
+// the workers may use for lists, including the workers from before a reload. Then the
+// kernel could kill workers although no client does anything unusual.
 func warnLittleMemory(p *query.WholePlan, limit uint64, log *slog.Logger) {
 	lists := 2 * uint64(p.Workers) * uint64(p.Setup.Limits.Answers)
 	if p.Mode != ipc.ModeServe || p.Switches.BecomeUser || limit == 0 || lists <= limit {

@@ -137,14 +137,14 @@ func (s *server) retire() {
 	}()
 }
 
-// How long a draining worker keeps a connection without a request (see
-// conns.Table.Drain), and how often it looks for those to close. A client that
-// has just connected is about to send a request: with TLS 1.3 it does so before
-// it can know that the handshake has succeeded.
+// A draining worker closes connections without a request after these times (see
+// conns.Table.Drain). A client that has just connected is about to send a
+// request: with TLS 1.3 it does so before it can know that the handshake has
+// succeeded.
 const (
 	arrivalGrace  = 5 * time.Second // for the first request, and for the rest of a request
 	idleGrace     = 500 * time.Millisecond
-	drainInterval = 50 * time.Millisecond
+	drainInterval = 50 * time.Millisecond // how often it looks for connections to close
 )
 
 // shutdown answers the requests in progress, closes idle connections, and ends

@@ -22,8 +22,8 @@ func (l *Lines) Flush() {
 	l.refusals.Flush()
 }
 
-// mayLog reports whether a line about the request may be written, which gets an
-// answer with this status. If the level of the log is debug, all lines are written.
+// mayLog reports whether a line about the request may be written, if its answer has
+// this status. If the level of the log is debug, all lines are written.
 func (q *request) mayLog(status int) bool {
 	l := q.server.Lines
 	switch {

@@ -23,9 +23,9 @@ type Row struct {
 	Share int
 	Lends bool
 
-	// Displaces means that if all places are taken, a key with few of them gets
-	// one of the key with the most, instead of waiting, if that has at least Lead
-	// places more. If Lead is 0, a key that holds its share gets one of its own.
+	// Displaces means that if all places are taken, a key gets one of the key with
+	// the most, instead of waiting, if the other key has at least Lead places more.
+	// If Lead is 0, a key that holds its share gets one of its own.
 	Displaces bool
 	Lead      int
 

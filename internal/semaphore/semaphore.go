@@ -83,8 +83,9 @@ func (s *Semaphore[K]) Force(key K) *Place[K] {
 }
 
 // Displace takes a place of a row that Displaces, instead of Acquire. It does not
-// wait. If it takes the place of another caller, it calls the function stop of that
-// one, which then holds nothing. Displace returns nil if no place can be taken.
+// wait. If it takes the place of another caller, it calls that caller's function
+// stop; the other caller then holds nothing. Displace returns nil if it can't take
+// a place.
 func (s *Semaphore[K]) Displace(key K, stop func()) *Place[K] {
 	p := &Place[K]{sem: s, key: key, weight: 1, stop: stop}
 	s.mu.Lock()

@@ -54,15 +54,15 @@ func (a *Acceptor) Run(from *ipc.Channel, kernel *sockdiag.Socket) {
 	}
 }
 
-// A client is what the kernel knows about a client and its connection.
+// A client has the facts about the client of a connection.
 type client struct {
-	addr   netip.Addr           // not valid: the client is on a UNIX socket
+	addr   netip.Addr           // zero on a UNIX socket
 	uid    uint32               // ipc.NoID: unknown
 	left   bool                 // uid is unknown, perhaps because the client has closed its socket
-	socket *sockdiag.Connection // a TCP connection in the parent's network namespace
+	socket *sockdiag.Connection // for looking it up; nil on a UNIX socket, and outside the parent's network namespace
 }
 
-// identify identifies the client. The kernel knows the uid of a client on a UNIX
+// identify returns the facts about the client. The kernel knows the uid of a client on a UNIX
 // socket. It also knows the uid of a client on the loopback interface of the
 // parent's network namespace, until the client closes its socket. On loopback,
 // the uid matters only for admission, since anyone with a token may connect.

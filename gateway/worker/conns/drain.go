@@ -14,12 +14,12 @@ func (t *Table) Retire() {
 	t.retired = true
 }
 
-// Drain makes the next answer on each connection the last, and closes each HTTP/1
-// connection that has been idle for a time, or that has been open for the time
-// fresh without a request. So a client that sends requests often learns from an
-// answer that its connection ends. If the connection were closed at once, the
-// request that the client may be sending would be lost. The caller must call
-// Drain again and again.
+// Drain makes the next answer on each connection the last. It also closes each
+// HTTP/1 connection that has been idle since its last request for the time idle,
+// or without any request for the time fresh. The caller must call Drain
+// repeatedly. If it closed connections at once, requests that clients are just
+// sending would be lost. So clients that send requests often learn from an answer
+// that their connections end.
 func (t *Table) Drain(idle, fresh time.Duration) {
 	now := time.Now()
 	t.mu.Lock()

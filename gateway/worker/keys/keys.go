@@ -84,8 +84,8 @@ func (k *Keys) Connect(fd int) error {
 }
 
 // Retire records that other workers have newer keys. From now on, a daemon decides
-// about each token that the keys of this worker do not verify. Otherwise a client
-// with a token of a new key would be refused on a connection that it has kept.
+// about each token that this worker's keys do not verify. Otherwise a client with a
+// token of a new key would get 401 on a connection that it has kept.
 func (k *Keys) Retire() { k.retired.Store(true) }
 
 // loadTokenKeys loads the public keys from the dispatcher. If this fails, this worker
