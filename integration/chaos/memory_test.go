@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"schedrestd/bundled/ctld/process"
 	"schedrestd/integration/harness"
@@ -42,15 +41,10 @@ func TestMemoryLimit(t *testing.T) {
 		}
 		wait.Wait()
 	}
-	for deadline := time.Now().Add(chaosTimeout); ; time.Sleep(100 * time.Millisecond) {
+	harness.Eventually(t, "the gateway serves again", func() bool {
 		a, err := gateway.Ping(address)
-		if err == nil && a.Status == 200 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("it does not serve any more: %v, %v", a, err)
-		}
-	}
+		return err == nil && a.Status == 200
+	})
 	after := others(t, parent) // these may include a worker that has not started its program yet
 	if slices.ContainsFunc(before, func(pid int) bool { return !slices.Contains(after, pid) }) {
 		t.Errorf("the processes that are no workers were %d, and are %d", before, after)
