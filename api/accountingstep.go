@@ -266,7 +266,7 @@ func parseStep(s string) (step model.SelectedStep, err error) {
 	}
 	job, name, stepped := strings.Cut(s, ".")
 	if stepped {
-		known := map[string]uint32{"batch": 0xfffffffb, "extern": 0xfffffffc, "interactive": 0xfffffffa}
+		known := map[string]uint32{"batch": model.BatchStep, "extern": model.ExternStep, "interactive": model.InteractiveStep}
 		n, ok := known[name]
 		if !ok {
 			if n, ok = parseID(name); !ok {

@@ -139,9 +139,9 @@ func stepName(o model.Opt[uint32]) string {
 		return ""
 	case o.Number == model.BatchStep:
 		return "batch"
-	case o.Number == 0xfffffffc:
+	case o.Number == model.ExternStep:
 		return "extern"
-	case o.Number == 0xfffffffa:
+	case o.Number == model.InteractiveStep:
 		return "interactive"
 	case o.Number == 0xfffffffd:
 		return "TBD"

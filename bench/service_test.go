@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"os/user"
 	"strconv"
 	"strings"
@@ -135,19 +134,10 @@ func (c demand) measure(b *testing.B, s server, headers []string) (sum, largest 
 // familyMemory returns the memory in MB of a process with its descendants, and that
 // of the largest of them (PSS).
 func familyMemory(pid int) (sum, largest float64) {
-	pids := []int{pid}
 	list, _ := process.Descendants(pid) // of processes that exit meanwhile, nothing is counted
-	for _, st := range list {
-		pids = append(pids, st.PID)
-	}
-	for _, pid := range pids {
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-		for line := range strings.Lines(string(text)) {
-			if f := strings.Fields(line); f[0] == "Pss:" {
-				kb, _ := strconv.ParseFloat(f[1], 64)
-				sum, largest = sum+kb/1024, max(largest, kb/1024)
-			}
-		}
+	for _, st := range append(list, process.Stat{PID: pid}) {
+		mb := float64(process.Resident([]process.Stat{st}, true)) / (1 << 20)
+		sum, largest = sum+mb, max(largest, mb)
 	}
 	return sum, largest
 }

@@ -195,5 +195,9 @@ type StepID struct {
 	HetComponent Opt[uint32]
 }
 
-// BatchStep is the number of the step that runs the batch script.
-const BatchStep uint32 = 0xfffffffb
+// Numbers of special steps.
+const (
+	InteractiveStep uint32 = 0xfffffffa // of salloc
+	BatchStep       uint32 = 0xfffffffb // runs the batch script
+	ExternStep      uint32 = 0xfffffffc // for processes that no step has started
+)
