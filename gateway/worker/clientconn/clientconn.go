@@ -81,12 +81,12 @@ func Wrap(c net.Conn, m *ipc.Connection, stall time.Duration) *Conn {
 // RemoteAddr returns the client's address from the dispatcher. The one of the
 // kernel is missing, and that of net is nil, once the client has reset the
 // connection.
-func (c *Conn) RemoteAddr() net.Addr { return remoteAddr{c.Peer.Network, c.Peer.Addr} }
+func (c *Conn) RemoteAddr() net.Addr { return addr{c.Peer.Network, c.Peer.Addr} }
 
-type remoteAddr struct{ network, text string }
+type addr struct{ network, text string }
 
-func (a remoteAddr) Network() string { return a.network }
-func (a remoteAddr) String() string  { return a.text }
+func (a addr) Network() string { return a.network }
+func (a addr) String() string  { return a.text }
 
 // Write writes p in pieces, and sets a deadline for each. So a long answer may
 // take as long as the client keeps reading, but a client that stops reading

@@ -152,51 +152,6 @@ func TestConnOfDescriptors(t *testing.T) {
 	}
 }
 
-// TestAddressOfReset checks that a connection has its client's address even if
-// the client reset it before the worker took it over.
-func TestAddressOfReset(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	client, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	accepted, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := client.LocalAddr().String()
-	_ = client.(*net.TCPConn).SetLinger(0)
-	client.Close()
-	if _, err := accepted.Read(make([]byte, 1)); err == nil {
-		t.Fatal("the connection was not reset")
-	}
-	f, err := accepted.(*net.TCPConn).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	accepted.Close()
-	fd, err := unix.Dup(int(f.Fd()))
-	f.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := New(fd, &ipc.Connection{Addr: addr}, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if c.Conn.RemoteAddr() != nil {
-		t.Error("the kernel knows the address")
-	}
-	if got := c.RemoteAddr(); got == nil || got.String() != addr {
-		t.Errorf("address %v, want %s", got, addr)
-	}
-}
-
 // TestHasHalfClosed checks that HasHalfClosed returns true if a client has shut
 // down its sending side, but not if standard input has ended.
 func TestHasHalfClosed(t *testing.T) {

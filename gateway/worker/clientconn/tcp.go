@@ -1,6 +1,7 @@
 package clientconn
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"os"
@@ -16,14 +17,15 @@ import (
 // process makes for a connection with one short request.
 type tcpConn struct {
 	*os.File
-	listener string
+	local, remote addr
 }
 
 // newTCP returns a tcpConn for the descriptor fd. It makes sure that fd does not
 // block, because an attacker may have controlled a worker that had fd before.
 func newTCP(fd int, m *ipc.Connection) (tcpConn, error) {
 	err := unix.SetNonblock(fd, true)
-	return tcpConn{os.NewFile(uintptr(fd), "connection"), m.Listener}, err
+	network := m.Network.String()
+	return tcpConn{os.NewFile(uintptr(fd), "connection"), addr{network, m.Listener}, addr{network, m.Addr}}, err
 }
 
 // Read reads from the connection. Its errors are those of package net, which
@@ -33,7 +35,7 @@ func (c tcpConn) Read(p []byte) (int, error) {
 	return n, netError(err)
 }
 
-// Write is like Read.
+// Write writes to the connection. Its errors are like those of Read.
 func (c tcpConn) Write(p []byte) (int, error) {
 	n, err := c.File.Write(p)
 	return n, netError(err)
@@ -51,19 +53,17 @@ func netError(err error) error {
 }
 
 // LocalAddr returns the address of the listener.
-func (c tcpConn) LocalAddr() net.Addr { return remoteAddr{ipc.TCP.String(), c.listener} }
+func (c tcpConn) LocalAddr() net.Addr { return c.local }
 
-// RemoteAddr is not called: a Conn knows the address of its client.
-func (c tcpConn) RemoteAddr() net.Addr { return nil }
+// RemoteAddr returns the address of the client.
+func (c tcpConn) RemoteAddr() net.Addr { return c.remote }
 
 // CloseWrite shuts down the sending side.
-func (c tcpConn) CloseWrite() (err error) {
+func (c tcpConn) CloseWrite() error {
 	raw, err := c.SyscallConn()
-	if err == nil {
-		controlErr := raw.Control(func(fd uintptr) { err = unix.Shutdown(int(fd), unix.SHUT_WR) })
-		if controlErr != nil {
-			err = controlErr
-		}
+	if err != nil {
+		return err
 	}
-	return err
+	closed := raw.Control(func(fd uintptr) { err = unix.Shutdown(int(fd), unix.SHUT_WR) })
+	return cmp.Or(closed, err)
 }
