@@ -44,8 +44,8 @@ func (s *Slots) identify(c *Connection) {
 	}
 }
 
-// A tcpKind is what the TCP connections have in common of which the kernel finds
-// either all or none, as long as they are open.
+// A tcpKind stands for the TCP connections of which the kernel finds either all or
+// none, as long as they are open.
 type tcpKind struct {
 	listener string
 	ipv4     bool
