@@ -52,8 +52,13 @@ func IdentifyTCP(fd int, remote netip.AddrPort) (Connection, error) {
 	return Connection{local: sockaddr.AddrPort(local), remote: remote}, err
 }
 
-// IsIPv4 reports whether c is a TCP connection over IPv4.
-func (c Connection) IsIPv4() bool { return c.remote.Addr().Is4() }
+// Local returns the server's address of a TCP connection.
+func (c Connection) Local() netip.Addr { return c.local.Addr() }
+
+// IsBound reports whether the client of a TCP connection has a link-local address.
+// The kernel binds the server's socket of such a connection to a network interface,
+// and then IsGone does not find it.
+func (c Connection) IsBound() bool { return c.remote.Addr().IsLinkLocalUnicast() }
 
 // IdentifyUnix identifies the UNIX connection with descriptor fd.
 func IdentifyUnix(fd int) (Connection, error) {

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -45,29 +46,37 @@ func (s *Slots) identify(c *Connection) {
 }
 
 // A tcpKind stands for the TCP connections of which the kernel finds either all or
-// none, as long as they are open.
+// none, as long as they are open. The address can belong to a virtual routing
+// domain (VRF), whose connections the kernel may not find.
 type tcpKind struct {
 	listener string
-	ipv4     bool
+	local    netip.Addr
 }
 
-// finds reports whether the kernel finds c, which is open. It finds all
-// connections that a TCP socket accepts, or none, so it is asked until it finds
-// the first. For a UNIX connection the result depends on the client, because the
-// connection belongs to the client's network namespace. If one result counted
-// for all of a listener, any user could make the dispatcher replace workers, by
-// connecting from a namespace of their own.
+// maxKinds limits the results that are remembered. Clients on this machine can
+// connect to any of 16 million loopback addresses.
+const maxKinds = 1000
+
+// finds reports whether the kernel finds c, which is open. It finds all TCP
+// connections of a kind, or none, so it is asked until it finds the first. For
+// other connections the result depends on the client: it may have a link-local
+// address (sockdiag.Connection.IsBound), or a UNIX connection belongs to the
+// client's network namespace. If one result counted for all of a listener, any
+// client could make the dispatcher replace workers, by connecting in such a way.
 func (s *Slots) finds(c *Connection) bool {
 	if c.Socket == nil {
 		return false
 	}
-	kind := tcpKind{c.Listener, c.Socket.IsIPv4()}
-	if c.Network == ipc.TCP && s.found[kind] {
+	kind, ofKind := tcpKind{c.Listener, c.Socket.Local()}, c.Network == ipc.TCP && !c.Socket.IsBound()
+	if ofKind && s.found[kind] {
 		return true
 	}
 	gone, err := s.kernel.IsGone(*c.Socket)
 	found := err == nil && !gone
-	if found && c.Network == ipc.TCP {
+	if found && ofKind {
+		if len(s.found) >= maxKinds {
+			clear(s.found)
+		}
 		s.found[kind] = true
 	}
 	return found

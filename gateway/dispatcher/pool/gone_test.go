@@ -3,6 +3,7 @@ package pool
 import (
 	"net"
 	"net/netip"
+	"strconv"
 	"testing"
 	"time"
 
@@ -51,7 +52,8 @@ func TestGoneCaller(t *testing.T) {
 }
 
 // TestFinds checks that the kernel is asked only once about the TCP connections
-// of a listener, and about each UNIX connection.
+// to an address of a listener, but about each one from a link-local address, and
+// about each UNIX connection.
 func TestFinds(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -72,6 +74,16 @@ func TestFinds(t *testing.T) {
 	defer unix.Close(diag)
 	unknown, err := sockdiag.IdentifyTCP(int(file.Fd()), netip.MustParseAddrPort("192.0.2.1:1"))
 	must(t, err)
+	linkLocal, err := sockdiag.IdentifyTCP(int(file.Fd()), netip.MustParseAddrPort("[fe80::1]:1"))
+	must(t, err)
+	other, err := net.Listen("tcp", "127.0.0.2:0")
+	must(t, err)
+	defer other.Close()
+	raw, err := other.(*net.TCPListener).File()
+	must(t, err)
+	defer raw.Close()
+	elsewhere, err := sockdiag.IdentifyTCP(int(raw.Fd()), netip.MustParseAddrPort("192.0.2.1:1"))
+	must(t, err)
 
 	s := &Slots{kernel: sockdiag.NewSocket(diag), found: map[tcpKind]bool{}}
 	for _, tt := range []struct {
@@ -84,6 +96,8 @@ func TestFinds(t *testing.T) {
 		{"not found", "a", ipc.TCP, &unknown, false},
 		{"found", "a", ipc.TCP, &open, true},
 		{"another of the same listener", "a", ipc.TCP, &unknown, true},
+		{"from a link-local address", "a", ipc.TCP, &linkLocal, false},
+		{"to another address", "a", ipc.TCP, &elsewhere, false},
 		{"another listener", "b", ipc.TCP, &unknown, false},
 		{"UNIX, found", "c", ipc.Unix, &open, true},
 		{"UNIX, not found", "c", ipc.Unix, &unknown, false},
@@ -92,5 +106,12 @@ func TestFinds(t *testing.T) {
 		if got := s.finds(c); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
 		}
+	}
+	for i := range maxKinds {
+		s.found[tcpKind{listener: strconv.Itoa(i)}] = true
+	}
+	c := &Connection{Connection: ipc.Connection{Listener: "d", Network: ipc.TCP}, Socket: &open}
+	if !s.finds(c) || len(s.found) > maxKinds {
+		t.Errorf("%d results are remembered", len(s.found))
 	}
 }
