@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -50,6 +51,15 @@ func netError(err error) error {
 		e.Err = net.ErrClosed
 	}
 	return &net.OpError{Op: e.Op, Net: ipc.TCP.String(), Err: e.Err}
+}
+
+// SetWriteDeadline sets the deadline for writes. It fails only if c is closed. Package
+// os then returns an error of its own, for which a client could get a penalty.
+func (c tcpConn) SetWriteDeadline(t time.Time) error {
+	if c.File.SetWriteDeadline(t) != nil {
+		return &net.OpError{Op: "write", Net: ipc.TCP.String(), Err: net.ErrClosed}
+	}
+	return nil
 }
 
 // LocalAddr returns the address of the listener.
