@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -86,5 +87,34 @@ func TestDrainAwaitsHandshake(t *testing.T) {
 				t.Errorf("exit status %d", status)
 			}
 		})
+	}
+}
+
+// TestDrainAwaitsHTTP2 does the same for a client that uses HTTP/2.
+func TestDrainAwaitsHTTP2(t *testing.T) {
+	limits := testLimits
+	limits.ReadHeader = time.Minute
+	st := newTestServer(t, work.Setup{Limits: limits}, nil)
+	st.idleGrace = time.Minute
+	go st.runHTTP2()
+	raw, c := st.pair()
+	must(t, raw.SetDeadline(time.Now().Add(30*time.Second)))
+	added := st.add(c)
+	added.Attach(c, c, nil)
+	go st.handshake(c, added, tls.Server(c, serverConfig(t, []string{"h2"})))
+	go st.shutdown()
+	for !draining.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	client := http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, DialTLSContext: func(context.Context, string, string) (net.Conn, error) {
+		return tls.Client(raw, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}), nil
+	}}}
+	resp, err := client.Get("https://x/")
+	if must(t, err); resp.StatusCode != 200 || resp.ProtoMajor != 2 {
+		t.Errorf("%s %s", resp.Proto, resp.Status)
+	}
+	resp.Body.Close()
+	if status := <-st.exit; status != 0 { // the connection has ended with this answer
+		t.Errorf("exit status %d", status)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"schedrestd/gateway/worker/broker"
@@ -43,7 +44,8 @@ type server struct {
 	errors      *rest.Server // its errors look like those of the handlers, and are in the access log
 
 	stopWaiting  func(reason string) // makes the requests that wait for changes answer
-	arrivalGrace time.Duration       // see the constant
+	arrivalGrace time.Duration       // see the constants
+	idleGrace    time.Duration
 	inetd        bool
 	refused      *semaphore.Semaphore[struct{}] // refused connections that are not closed yet
 	exit         chan int
@@ -62,6 +64,7 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, k 
 		inetd:          setup.Inetd,
 		stopWaiting:    func(string) {},
 		arrivalGrace:   arrivalGrace,
+		idleGrace:      idleGrace,
 		refused:        semaphore.New[struct{}](limit.RefusedConns),
 		handshakeLimit: l.ReadHeader,
 		counts:         new(count.Counters),
@@ -155,13 +158,16 @@ func (s *server) shutdown() {
 	ctx, cancel := context.WithTimeout(context.Background(), s.limits.Drain)
 	defer cancel()
 	http2Done := make(chan error, 1)
-	go func() { http2Done <- s.http2.Shutdown(ctx) }()
+	// Shutdown closes idle connections at once, and those that are still in their
+	// TLS handshake when it ends.
+	stopHTTP2 := sync.OnceFunc(func() { go func() { http2Done <- s.http2.Shutdown(ctx) }() })
+	time.AfterFunc(s.idleGrace, stopHTTP2)
 	closed := make(chan struct{})
 	go func() { s.table.Wait(); close(closed) }()
 	tick, late := time.NewTicker(drainInterval), time.After(s.arrivalGrace)
 	defer tick.Stop()
 	for open := true; open; {
-		s.table.Drain(idleGrace, s.arrivalGrace)
+		s.table.Drain(s.idleGrace, s.arrivalGrace)
 		select {
 		case <-tick.C:
 		case <-late:
@@ -172,6 +178,7 @@ func (s *server) shutdown() {
 			open = false
 		}
 	}
+	stopHTTP2()
 	if err := errors.Join(ctx.Err(), <-http2Done); err != nil {
 		slog.Warn("unfinished requests abandoned", "limit", s.limits.Drain)
 		s.table.Close()
