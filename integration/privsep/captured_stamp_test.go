@@ -329,11 +329,12 @@ var stampAttacks = []stampAttack{
 				}
 			}
 		}
-		waited := count["the process of the user has not started in time"]
-		if waited != limit.KeeperStamps.Share || count["too many messages of this user wait for credentials"] != manyStamps-1-waited {
+		// The first one, which starts a process, may still have its place when the last one comes.
+		waited, most := count["the process of the user has not started in time"], limit.KeeperStamps.Share
+		if waited > most || waited < most-1 || count["too many messages of this user wait for credentials"] != manyStamps-1-waited {
 			return fmt.Sprint("HEARS ", count)
 		}
-		return fmt.Sprintf("%d of them wait, and the others are refused", waited)
+		return fmt.Sprintf("at most %d of them wait, and the others are refused", most)
 	}},
 
 	// Processes.
