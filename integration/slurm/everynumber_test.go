@@ -82,7 +82,7 @@ func permittedNumbers(t *testing.T) map[int]scope.Set {
 	return permitted
 }
 
-// asked is what the keeper answers about messages with some numbers.
+// asked contains the keeper's answers about the messages of a range of numbers.
 type asked struct {
 	Got     []int // numbers of those with a credential
 	Refused int   // how many are not in the token's scopes

@@ -343,7 +343,7 @@ func TestOriginOfLocalClients(t *testing.T) {
 	eventually(t, "the log does not name the user", func() bool { return strings.Contains(f.log.String(), want) })
 }
 
-// TestManyAreBeingClosed checks that a listener admits nobody while too many of its
+// TestManyAreBeingClosed checks that a listener admits no client while too many of its
 // connections are being closed, which may take time and no longer counts, even if a
 // place is free.
 func TestManyAreBeingClosed(t *testing.T) {

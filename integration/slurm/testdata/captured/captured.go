@@ -58,7 +58,7 @@ func (c *captured) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Asked is what the keeper answers about messages with each number.
+// Asked contains the keeper's answers about the messages of a range of numbers.
 type Asked struct {
 	Got     []int          // numbers of those with a credential
 	Refused int            // how many are not in the token's scopes
