@@ -81,7 +81,8 @@ func askCredential(fd int) string {
 	}
 	q := &query.GetCredential{ID: 7}
 	copy(q.Payload[:], payload.Of(readNodes, nil))
-	if err := process.Send(q); err != nil {
+	err = process.Send(q)
+	if err != nil && !errors.Is(err, unix.EPIPE) { // otherwise the process has exited, which Receive finds, too
 		return err.Error()
 	}
 	m, err := process.Receive()
