@@ -50,6 +50,7 @@ func (r *jsonReader) char(c byte) error {
 // the first backslash.
 func (r *jsonReader) escaped(start int) (string, error) {
 	var b strings.Builder
+	b.Grow(endOfString(r.text[r.pos:]) + r.pos - start) // once, because a script may be as long as the body
 	b.WriteString(r.text[start:r.pos])
 	for r.pos < len(r.text) {
 		switch c := r.text[r.pos]; {
@@ -71,6 +72,20 @@ func (r *jsonReader) escaped(start int) (string, error) {
 		}
 	}
 	return "", r.syntaxError("the string does not end")
+}
+
+// endOfString returns the number of bytes before the quote that ends a string, or
+// of all bytes if there is none. The text begins inside the string.
+func endOfString(text string) int {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			return i
+		case '\\':
+			i++
+		}
+	}
+	return len(text)
 }
 
 // simpleEscapes maps the character after a backslash to the character that the

@@ -177,13 +177,12 @@ func (q *request) unsupported(header string) *errs.Error {
 	return errs.New(errs.UnsupportedMedia, "%s %s is not supported", header, schema.Shorten(value))
 }
 
-// readText reads a body. The reader that is passed as body limits the length. A
-// client may announce a long body and not send it. So the announced length
-// determines only the size of the first, small buffer, and more memory is
-// allocated as bytes arrive.
+// readText reads a body. The reader that is passed as body limits the length.
+// Memory for the announced length is reserved already, and is allocated at once: a
+// buffer that grows leaves several times the length as garbage.
 func readText(body io.Reader, announced int64) (string, error) {
 	var b strings.Builder
-	b.Grow(int(min(max(announced, 0), 1<<20)))
+	b.Grow(int(max(announced, 0)))
 	if _, err := io.Copy(&b, body); err != nil {
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			return "", errs.Wrap(err, errs.TooLarge, "the body is too large")

@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"strings"
 
 	"schedrestd/internal/errs"
@@ -120,6 +121,9 @@ func (c *Codec) putString(s string) {
 	if s == "" {
 		c.buf = binary.BigEndian.AppendUint32(c.buf, 0)
 		return
+	}
+	if len(s) > flushSize { // otherwise the fields after a long script would need a copy of it
+		c.buf = slices.Grow(c.buf, len(s)+flushSize)
 	}
 	c.buf = binary.BigEndian.AppendUint32(c.buf, uint32(len(s)+1))
 	c.buf = append(c.buf, s...)
