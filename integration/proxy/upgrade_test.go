@@ -91,7 +91,11 @@ func (g *activated) stop() {
 	g.cmd.Process.Signal(syscall.SIGTERM)
 	<-g.exited
 	if text, _ := os.ReadFile(g.log.Name()); g.t.Failed() {
-		g.t.Logf("gateway %d: %s", g.i, text[max(0, len(text)-4000):])
+		for line := range strings.Lines(string(text)) {
+			if !strings.Contains(line, "msg=request ") || strings.Contains(line, " status=5") {
+				g.t.Logf("gateway %d: %s", g.i, line)
+			}
+		}
 	}
 }
 
@@ -335,14 +339,18 @@ func (c *strictClient) send(method, path, header, body string, fresh bool) strin
 		return err.Error()
 	}
 	w, err := http.ReadResponse(c.in, nil)
+	var answer []byte
 	if err == nil {
-		_, err = io.Copy(io.Discard, w.Body)
+		answer, err = io.ReadAll(w.Body)
 	}
 	if err != nil || w.Close {
 		c.close()
 	}
 	if err != nil {
 		return err.Error()
+	}
+	if w.StatusCode >= http.StatusBadRequest {
+		return fmt.Sprintf("%d at %s: %s", w.StatusCode, time.Now().Format(time.StampMilli), answer)
 	}
 	return fmt.Sprint(w.StatusCode)
 }
