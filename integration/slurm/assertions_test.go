@@ -23,7 +23,7 @@ type asserted struct {
 var asserteds = []asserted{
 	{name: "the user of a reason", method: "POST", path: "slurm/VERSION/node/node1", body: `{"comment": "x", "state": ["DRAIN"], "reason": "t", "reason_uid": "root"}`},
 	{name: "an empty list of nodes", method: "POST", path: "slurm/VERSION/reservations/", since: "v0.0.43",
-		body: `{"reservations": [{"name": "assertedSIDEVERSION", "users": ["root"], "duration": {"set": true, "number": 1}, "start_time": {"set": true, "number": 2000000000}, "partition": "debug", "node_list": []}]}`},
+		body: `{"reservations": [{"name": "assertedSIDEVERSION", "users": ["root"], "duration": {"set": true, "number": 1}, "start_time": {"set": true, "number": 20SIDE0000000}, "partition": "debug", "node_list": []}]}`},
 	{name: "no reservation any more", method: "DELETE", path: "slurm/VERSION/reservation/assertedSIDEVERSION", since: "v0.0.43"},
 	{name: "no association", method: "GET", path: "slurmdb/VERSION/association/?user=nosuch", lacks: "associations"},
 	{name: "no associations", method: "GET", path: "slurmdb/VERSION/associations/?user=nosuch", lacks: "associations"},
