@@ -116,7 +116,6 @@ func daemonConfig(setup work.Setup, k *keys.Keys, b *broker.Broker) (cfg client.
 		Sack:           b.Sack(setup.Sack, setup.SchedUID),
 		Dial:           b.Dialer(work.UpstreamController, setup.Controllers, setup.AuthSocket),
 		MungeUID:       setup.SchedUID,
-		Unresolved:     unresolved(setup),
 		Bearer:         k.Bearer,
 		Observe:        meter.ObserveCalls(false),
 		Reused:         meter.CountReused,
@@ -251,12 +250,6 @@ func addresses(list []work.Address) []client.Address {
 		out = append(out, client.Address{Name: a.Name, Host: a.Host, Network: a.Network, Address: a.Address})
 	}
 	return out
-}
-
-// unresolved reports whether none of the controllers had an address when the
-// configuration was read.
-func unresolved(setup work.Setup) bool {
-	return !slices.ContainsFunc(slices.Concat(setup.Front, setup.Controllers), work.Address.Known)
 }
 
 // parsers converts the list of served API versions. Packages ipc/work and

@@ -89,10 +89,6 @@ type Config struct {
 	// plain. Connections to UNIX sockets always are.
 	TLS *tlsconn.Client
 
-	// Unresolved means that no controller has a known address yet. Until one has
-	// accepted a connection, Reachable reports an outage.
-	Unresolved bool
-
 	// Dial opens a connection. If it is nil, the Client opens connections
 	// itself. A worker can't do that in its empty network namespace, so it sets
 	// Dial to get connections from another process.
@@ -183,9 +179,6 @@ func newCaller(cfg Config, kind string, addresses []Address) caller {
 		}
 	}
 	g := group(kind, addresses)
-	if cfg.Unresolved {
-		g.reachability.lastAccepted = time.Time{}
-	}
 	g.secure = cfg.TLS != nil
 	return caller{cfg, g, &longAnswers{}, newGate()}
 }

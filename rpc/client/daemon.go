@@ -103,7 +103,6 @@ const retryPrimary = 30 * time.Second
 // group combines the addresses with the same name into one daemon.
 func group(kind string, addresses []Address) *daemons {
 	g := &daemons{kind: kind, now: time.Now}
-	g.reachability.lastAccepted = g.now()
 	for _, a := range addresses {
 		i := slices.IndexFunc(g.list, func(d *daemon) bool { return d.name == a.Name })
 		if i < 0 {

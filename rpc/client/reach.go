@@ -22,8 +22,8 @@ const (
 
 // reachability records connections to the controllers.
 type reachability struct {
-	mu           sync.Mutex // guards the fields below
-	lastAccepted time.Time
+	mu           sync.Mutex    // guards the fields below
+	lastAccepted time.Time     // zero if no connection was accepted yet
 	lastAttempt  time.Time     // start of the last attempt of Reachable
 	running      chan struct{} // closed when the running attempt ends; nil if none runs
 	unresolved   bool          // the last attempt failed because no controller has a known address
@@ -39,7 +39,7 @@ func (r *reachability) recordAccepted(now time.Time) {
 // ten seconds (UnreachableAfter), and otherwise why none has. If the last accepted connection is older than
 // reachFresh, Reachable first connects to the controllers, but sends nothing.
 // Concurrent callers share that attempt, and there is at most one attempt per
-// second. A new Client is treated as if a connection had just been accepted.
+// second.
 func (c *Client) Reachable(ctx context.Context) error {
 	r := &c.reachability
 	r.mu.Lock()
@@ -63,11 +63,16 @@ func (c *Client) Reachable(ctx context.Context) error {
 		return nil
 	case r.unresolved:
 		return ErrUnresolved
+	case r.lastAccepted.IsZero():
+		return errNeverReached
 	}
 	return errUnreachable
 }
 
-var errUnreachable = fmt.Errorf("unreachable for %s", UnreachableAfter)
+var (
+	errNeverReached = errors.New("unreachable since the start")
+	errUnreachable  = fmt.Errorf("unreachable for %s", UnreachableAfter)
+)
 
 // tryAll connects to all controllers concurrently. It returns when one of them
 // has accepted the connection, or when all attempts have failed.

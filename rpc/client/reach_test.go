@@ -41,8 +41,12 @@ func TestReachable(t *testing.T) {
 					t.Errorf("%s: %d controllers were dialled, want %d", step, got, dialled)
 				}
 			}
-			check("a new client", true, 0)
-			now = now.Add(client.UnreachableAfter / 2)
+			l.set("a", outage)
+			l.set("b", outage)
+			check("a new client", false, 2)
+			l.set("a", works)
+			l.set("b", works)
+			now = now.Add(time.Second)
 			check("time to look", true, 2)
 			check("just seen", true, 0)
 			l.set("a", outage)

@@ -54,7 +54,6 @@ func TestTried(t *testing.T) {
 func TestUnresolved(t *testing.T) {
 	t.Parallel()
 	l := newCluster(t, "a", "b")
-	l.config.Unresolved = true
 	dial := l.config.Dial
 	resolved := false
 	l.config.Dial = func(ctx context.Context, a client.Address) (net.Conn, error) {
