@@ -26,7 +26,7 @@ func NewSocket(fd int) *Socket { return &Socket{fd: fd} }
 func (s *Socket) ClientUID(c Connection) (uid uint32, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return ClientUIDVia(s.fd, c.local, c.remote)
+	return clientUID(s.fd, c.local, c.remote)
 }
 
 // PeerEnded reports whether the peer of an accepted TCP connection has closed its
@@ -34,7 +34,7 @@ func (s *Socket) ClientUID(c Connection) (uid uint32, err error) {
 func (s *Socket) PeerEnded(c Connection) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, err := FindSocketVia(s.fd, c.local, c.remote)
+	found, err := FindSocket(s.fd, c.local, c.remote)
 	return err == nil && found.PeerEnded
 }
 
@@ -81,7 +81,7 @@ func (s *Socket) IsGone(c Connection) (bool, error) {
 	if c.inode != 0 {
 		return isUnixGone(s.fd, c.inode)
 	}
-	found, err := FindSocketVia(s.fd, c.local, c.remote)
+	found, err := FindSocket(s.fd, c.local, c.remote)
 	if errors.Is(err, ErrUnknown) {
 		return true, nil
 	}

@@ -35,14 +35,14 @@ func ClientUID(local, remote netip.AddrPort) (uid uint32, err error) {
 		return 0, err
 	}
 	defer unix.Close(socket)
-	return ClientUIDVia(socket, local, remote)
+	return clientUID(socket, local, remote)
 }
 
-// ClientUIDVia works like ClientUID, but sends the request through a socket
-// that Open returned. The socket can belong to another network namespace. Only
-// one goroutine at a time may use it.
-func ClientUIDVia(socket int, local, remote netip.AddrPort) (uid uint32, err error) {
-	s, err := FindSocketVia(socket, remote, local)
+// clientUID works like ClientUID, but sends the request through a socket that
+// Open returned. The socket can belong to another network namespace. Only one
+// goroutine at a time may use it.
+func clientUID(socket int, local, remote netip.AddrPort) (uid uint32, err error) {
+	s, err := FindSocket(socket, remote, local)
 	if err == nil && (s.Listening || s.Inode == 0) {
 		err = ErrUnknown
 	}
@@ -88,19 +88,9 @@ const (
 // FindSocket returns the TCP socket with the given addresses. The argument
 // local is the address of the socket itself, and remote is the address of its
 // peer. If there is no such socket, FindSocket returns the socket that listens
-// on the address local.
-func FindSocket(local, remote netip.AddrPort) (TCPSocket, error) {
-	socket, err := Open(unix.NETLINK_SOCK_DIAG)
-	if err != nil {
-		return TCPSocket{}, err
-	}
-	defer unix.Close(socket)
-	return FindSocketVia(socket, local, remote)
-}
-
-// FindSocketVia works like FindSocket, but sends the request through a socket
-// that Open returned. Only one goroutine at a time may use that socket.
-func FindSocketVia(socket int, local, remote netip.AddrPort) (TCPSocket, error) {
+// on the address local. It sends the request through a socket that Open returned.
+// Only one goroutine at a time may use that socket.
+func FindSocket(socket int, local, remote netip.AddrPort) (TCPSocket, error) {
 	b := make([]byte, requestSize)
 	ip := local.Addr().Unmap()
 	b[0], b[1] = unix.AF_INET6, unix.IPPROTO_TCP

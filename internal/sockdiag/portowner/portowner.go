@@ -51,7 +51,7 @@ func ServerUID(local, remote netip.AddrPort) (uid uint32, err error) {
 // socket.
 func ServerUIDVia(socket int, local, remote netip.AddrPort) (uid uint32, err error) {
 	listener, listenerErr := listenerUIDVia(socket, remote)
-	s, err := sockdiag.FindSocketVia(socket, remote, local)
+	s, err := sockdiag.FindSocket(socket, remote, local)
 	switch {
 	case err != nil:
 		return 0, err
@@ -81,7 +81,7 @@ func listenerUIDVia(socket int, at netip.AddrPort) (uid uint32, err error) {
 	if !at.Addr().Unmap().Is4() {
 		unspecified = netip.IPv6Unspecified()
 	}
-	s, err := sockdiag.FindSocketVia(socket, at, netip.AddrPortFrom(unspecified, 0))
+	s, err := sockdiag.FindSocket(socket, at, netip.AddrPortFrom(unspecified, 0))
 	if err == nil && !s.Listening {
 		err = sockdiag.ErrUnknown
 	}
