@@ -24,9 +24,6 @@ func newOutput(w io.Writer) output {
 	return output{w: w, buf: make([]byte, 0, pieceSize+4<<10)}
 }
 
-// Buffered returns the number of bytes collected but not yet written.
-func (o *output) Buffered() int { return len(o.buf) }
-
 // A Marker is a writer that distinguishes the records of a body from what follows
 // them.
 type Marker interface {

@@ -20,12 +20,9 @@ const (
 // body reserves memory in steps.
 func MaxBody(memory int64) int64 { return max(freeBody, memory/2-stepBody) }
 
-// reserve returns a reservation of no bytes for the client.
-func (q *request) reserve() feed.Reservation { return q.server.Worker.Memory(q.cred) }
-
-// Reserve returns an empty reservation of memory for the answer, which counts for
-// the user of the request. The caller must free what it reserves.
-func (q *request) Reserve() feed.Reservation { return q.reserve() }
+// Reserve returns an empty reservation of memory, which counts for the user of the
+// request. The caller must free what it reserves.
+func (q *request) Reserve() feed.Reservation { return q.server.Worker.Memory(q.cred) }
 
 // growBody reserves memory for a body of n bytes, or fails at once if there is not
 // enough. It does not wait, because two bodies that each have half of the
@@ -35,7 +32,7 @@ func (q *request) growBody(n int64) error {
 		return nil
 	}
 	if q.memory == nil {
-		q.memory = q.reserve()
+		q.memory = q.Reserve()
 	}
 	for n > freeBody+int64(q.memory.Size()) {
 		if !q.memory.Grow(stepBody) {

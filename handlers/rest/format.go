@@ -13,7 +13,6 @@ type writer interface {
 	schema.Encoder
 	Reset(io.Writer)
 	Flush() error
-	Buffered() int
 	Marked() []byte
 	Capacity() int
 }

@@ -137,7 +137,7 @@ func Paged[T any](c *Call, envelope *api.Envelope, key func(*T) string, list sch
 		return shared(c, list)
 	}
 	return shared(c, func(each func(*T) error) error {
-		memory := c.reserve()
+		memory := c.Reserve()
 		defer func() { memory.Shrink(memory.Size()) }()
 		type entry struct {
 			key   string

@@ -219,7 +219,7 @@ func (s *sink) start(size int) {
 		if compressed {
 			spoolCoding = coding.name
 		}
-		s.spool = newSpool(spoolCoding, s.c.reserve())
+		s.spool = newSpool(spoolCoding, s.c.Reserve())
 	case compressed:
 		s.sendHeader(-1, true)
 		s.coder = getCoder(coding.name, s.c.w)

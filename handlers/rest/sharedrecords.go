@@ -37,7 +37,7 @@ func (s *sink) share() error {
 		return nil
 	}
 	for {
-		r, build := c.server.renderings.get(key, c.coding.name, c.client.User(), c.reserve)
+		r, build := c.server.renderings.get(key, c.coding.name, c.client.User(), c.Reserve)
 		if build {
 			s.shared = r
 			s.build = newBuilder(c.server.renderings, r, c.w, func() error { s.sendHeader(-1, r.coding != ""); return nil })
