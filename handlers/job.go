@@ -115,9 +115,7 @@ func (h *handler) getJob(c *rest.Call, p *api.JobParams) error {
 		})
 		body.LastUpdate, body.LastBackfill = times.LastUpdate, times.LastBackfill
 		if err == nil && row.Job == nil {
-			missing := errs.New(errs.NotFound, "there is no %s", name)
-			missing.Number = slurmerror.InvalidJobID
-			err = missing.WithSource(rest.InPath + "job_id")
+			err = errs.New(errs.NotFound, "there is no %s", name).WithNumber(slurmerror.InvalidJobID).WithSource(rest.InPath + "job_id")
 		}
 		if err != nil {
 			return err

@@ -131,8 +131,7 @@ func (h *handler) deleteJobs(c *rest.Call, _ *api.NoParams) error {
 // users.
 func (h *handler) resolveKilledUser(c *rest.Call, k *model.KillJobs) error {
 	if k.UserName != "" {
-		notFound := errs.New(errs.Invalid, "the gateway's host has no user %q", schema.Shorten(k.UserName)).WithSource("#/user_name")
-		notFound.Number = slurmerror.UnknownUser
+		notFound := errs.New(errs.Invalid, "the gateway's host has no user %q", schema.Shorten(k.UserName)).WithSource("#/user_name").WithNumber(slurmerror.UnknownUser)
 		if h.Resolver == nil {
 			return notFound
 		}

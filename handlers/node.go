@@ -218,9 +218,7 @@ func (h *handler) checkNodesExist(c *rest.Call, names, source string) error {
 	}
 	for name := range model.Hosts(names) {
 		if !known[name] {
-			e := errs.New(errs.NotFound, "node %s: not found; nothing was changed", name).WithSource(source)
-			e.Number = slurmerror.InvalidNodeName
-			return e
+			return errs.New(errs.NotFound, "node %s: not found; nothing was changed", name).WithSource(source).WithNumber(slurmerror.InvalidNodeName)
 		}
 	}
 	return nil

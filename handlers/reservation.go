@@ -104,9 +104,7 @@ func (h *handler) changeReservations(c *rest.Call, at string, list []model.Reser
 			}, strings.TrimPrefix(at, "#/"), nil)
 		}
 		if field, err := api.CheckNewReservation(&u); err != nil {
-			e := errs.New(errs.Invalid, "reservation %s: %v", u.Name, err).WithSource(sourceOf(at, i, field))
-			e.Number = slurmerror.InvalidReservation
-			return e
+			return errs.New(errs.Invalid, "reservation %s: %v", u.Name, err).WithSource(sourceOf(at, i, field)).WithNumber(slurmerror.InvalidReservation)
 		}
 		warnIneffectiveTRES(c, &u, false, sourceOf(at, i, "tres"))
 		api.ReserveWholePartition(&u)

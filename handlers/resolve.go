@@ -28,8 +28,7 @@ func (h *handler) resolveName(c *rest.Call, kind nameKind, name *string, number 
 	if *name == "" {
 		return nil
 	}
-	notFound := errs.New(errs.Invalid, "the gateway's host has no %s %q", kind.name, schema.Shorten(*name)).WithSource(source)
-	notFound.Number = kind.code
+	notFound := errs.New(errs.Invalid, "the gateway's host has no %s %q", kind.name, schema.Shorten(*name)).WithSource(source).WithNumber(kind.code)
 	if h.Resolver == nil {
 		return notFound
 	}

@@ -20,7 +20,5 @@ func (h *handler) getTRES(c *rest.Call, _ *api.NoParams) error {
 // postTRES always returns an error: in ordinary builds of the accounting
 // daemon, clients can't add trackable resources.
 func (h *handler) postTRES(*rest.Call, *api.NoParams) error {
-	e := errs.New(errs.Unsupported, "trackable resources are added by AccountingStorageTRES in slurm.conf")
-	e.Number = slurmerror.NotSupported
-	return e
+	return errs.New(errs.Unsupported, "trackable resources are added by AccountingStorageTRES in slurm.conf").WithNumber(slurmerror.NotSupported)
 }

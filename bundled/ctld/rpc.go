@@ -71,9 +71,7 @@ func (c *Controller) Limit(t message.Type, _ server.Identity) int {
 // refuse returns an error of the given kind, with one of Slurm's error numbers
 // and a message for the user.
 func refuse(kind errs.Kind, number int, format string, args ...any) error {
-	e := errs.New(kind, format, args...)
-	e.Number = number
-	return e
+	return errs.New(kind, format, args...).WithNumber(number)
 }
 
 // clientAttrs appends attributes that identify the client of r to the log

@@ -43,9 +43,7 @@ func (p Privacy) CheckVisible(uid uint32, kind conf.PrivateData, subject string)
 	if !p.OwnerFilter(uid, kind).Set {
 		return nil
 	}
-	e := errs.New(errs.Denied, "%s are hidden from ordinary users", subject)
-	e.Number = fault.AccessDenied
-	return e
+	return errs.New(errs.Denied, "%s are hidden from ordinary users", subject).WithNumber(fault.AccessDenied)
 }
 
 // Log logs two facts that may surprise the administrator. It logs if all

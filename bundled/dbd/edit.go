@@ -193,7 +193,5 @@ func (d *Daemon) adminLevel(r *server.Request) uint16 {
 
 // denied returns the error for a client whose level is too low.
 func denied(object string) error {
-	e := errs.New(errs.Denied, "you may not change %s", object)
-	e.Number = fault.AccessDenied
-	return e
+	return errs.New(errs.Denied, "you may not change %s", object).WithNumber(fault.AccessDenied)
 }

@@ -28,9 +28,7 @@ var unsupported = map[message.Type]string{
 // handleUnsupported refuses a request in the map unsupported. It does not read
 // the request's body.
 func handleUnsupported(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
-	e := errs.New(errs.Unsupported, "this accounting daemon does not support %s", unsupported[r.Type])
-	e.Number = fault.NotSupported
-	return 0, nil, e
+	return 0, nil, errs.New(errs.Unsupported, "this accounting daemon does not support %s", unsupported[r.Type]).WithNumber(fault.NotSupported)
 }
 
 // handleWCKeys answers AccountingGetWCKeys (DBD_GET_WCKEYS) with an empty list,

@@ -79,9 +79,7 @@ func (b *Catalog) Check() error {
 
 // refuse returns an error with one of Slurm's error numbers.
 func refuse(kind errs.Kind, number int, format string, args ...any) error {
-	e := errs.New(kind, format, args...)
-	e.Number = number
-	return e
+	return errs.New(kind, format, args...).WithNumber(number)
 }
 
 // invalid returns an error for an unacceptable value. Slurm has no error number
