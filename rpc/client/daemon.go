@@ -252,16 +252,11 @@ func (c *caller) connectTo(ctx context.Context, d *daemon, a Address, cred model
 	defer cancel()
 	a.Idle = d.knownVersion() >= codec.V2411 // older controllers log an error for each connection that ends without a request
 	nc, err := c.dial(dctx, a)
-	if err == nil && c.cfg.TLS != nil && a.Network == "tcp" {
-		// The handshake may take as long as an answer: a busy daemon
-		// accepts a connection long before it reads from it.
-		nc, err = c.secure(ctx, nc, a)
+	if err != nil || c.cfg.TLS == nil || a.Network != "tcp" {
+		return nc, err
 	}
-	return nc, err
-}
-
-// secure begins TLS on nc, a connection to the address a.
-func (c *caller) secure(ctx context.Context, nc net.Conn, a Address) (net.Conn, error) {
+	// The handshake may take as long as an answer: a busy daemon accepts a
+	// connection long before it reads from it.
 	secure, err := c.cfg.TLS.Connect(ctx, nc, []string{a.Name, a.Host})
 	if err != nil {
 		return nil, err

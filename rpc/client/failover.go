@@ -38,6 +38,16 @@ type request struct {
 	since codec.Version // the oldest version that has this request
 }
 
+// datedList returns the request for a list, or for what has changed in it since
+// q.Since. The function body returns the body of such a request.
+func datedList(kind message.Type, q model.Query, body func(since model.Time) message.Body) request {
+	r := request{kind: kind, body: body(q.Since), repeatable: true, list: true}
+	if q.Undated && q.Since == 0 {
+		r.dated = body
+	}
+	return r
+}
+
 // do sends r to the controllers in turn until one answers. It tries the next
 // controller only if the previous one can't have carried out r, or if r may be
 // carried out twice.

@@ -11,10 +11,24 @@ import (
 
 // Jobs calls each(j) for every job j, under the same rules as Nodes.
 func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.ListTimes, error) {
+	r := datedList(message.RequestJobInfo, q, func(since model.Time) message.Body {
+		return &message.JobInfoRequest{LastUpdate: since, ShowFlags: uint16(q.Flags)}
+	})
+	r.prompt = q.Prompt
+	if q.User.Set {
+		r.dated = nil
+		r.kind, r.body = message.RequestJobUserInfo, &message.JobUserInfoRequest{UserID: q.User.Number, ShowFlags: uint16(q.Flags)}
+	}
+	return c.queryJobs(ctx, cred, r, q, each)
+}
+
+// queryJobs sends a request for jobs, and calls each(j) for every job j in the
+// answer.
+func (c *Client) queryJobs(ctx context.Context, cred model.Credential, r request, q model.Query, each func(*model.Job) error) (model.ListTimes, error) {
 	answer := message.JobInfo{Without: q.Without}
 	answer.Jobs.Digest = q.Digest
 	answer.Jobs.Each = wrapCallback(func(j *model.Job) error {
-		if err := unchanged(answer.LastUpdate, q); err != nil { // a controller does not compare the times when it lists one user's jobs
+		if err := unchanged(answer.LastUpdate, q); err != nil { // a controller does not compare the times when it lists one user's jobs, or one job
 			return err
 		}
 		if markBackfillTried(j, answer.LastBackfill) && q.Digest != nil {
@@ -22,16 +36,6 @@ func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query,
 		}
 		return each(j)
 	})
-	r := request{kind: message.RequestJobInfo, body: &message.JobInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}, repeatable: true, list: true, prompt: q.Prompt}
-	if q.Undated && q.Since == 0 {
-		r.dated = func(since model.Time) message.Body {
-			return &message.JobInfoRequest{LastUpdate: since, ShowFlags: uint16(q.Flags)}
-		}
-	}
-	if q.User.Set {
-		r.dated = nil
-		r.kind, r.body = message.RequestJobUserInfo, &message.JobUserInfoRequest{UserID: q.User.Number, ShowFlags: uint16(q.Flags)}
-	}
 	err := c.query(ctx, cred, r, message.ResponseJobInfo, &answer)
 	return model.ListTimes{LastUpdate: answer.LastUpdate, LastBackfill: answer.LastBackfill}, err
 }
@@ -42,25 +46,14 @@ func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query,
 // for Nodes, and q.Since has the same effect as for Node.
 func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.ListTimes, error) {
 	found := false
-	answer := message.JobInfo{Without: q.Without}
-	answer.Jobs.Digest = q.Digest
-	answer.Jobs.Each = wrapCallback(func(j *model.Job) error {
-		if err := unchanged(answer.LastUpdate, q); err != nil {
-			return err
-		}
+	req := message.JobInfoSingleRequest{JobID: model.Some(id), ShowFlags: uint16(q.Flags)}
+	r := request{kind: message.RequestJobInfoSingle, body: &req, repeatable: true}
+	times, err := c.queryJobs(ctx, cred, r, q, func(j *model.Job) error {
 		found = true
-		if markBackfillTried(j, answer.LastBackfill) && q.Digest != nil {
-			*q.Digest = ^*q.Digest
-		}
 		return each(j)
 	})
-	req := message.JobInfoSingleRequest{JobID: model.Some(id), ShowFlags: uint16(q.Flags)}
-	err := c.query(ctx, cred, request{kind: message.RequestJobInfoSingle, body: &req, repeatable: true}, message.ResponseJobInfo, &answer)
-	times := model.ListTimes{LastUpdate: answer.LastUpdate, LastBackfill: answer.LastBackfill}
 	if !found && (err == nil || numberOf(err) == fault.InvalidJobID) {
-		missing := errs.New(errs.NotFound, "there is no job %d", id)
-		missing.Number = fault.InvalidJobID
-		return model.ListTimes{}, missing
+		return model.ListTimes{}, errs.New(errs.NotFound, "there is no job %d", id).WithNumber(fault.InvalidJobID)
 	}
 	return times, err
 }

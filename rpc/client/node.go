@@ -15,19 +15,16 @@ import (
 // nothing has changed since q.Since, Nodes returns errs.Unchanged. The result
 // lastUpdate is the time at which the list last changed.
 func (c *Client) Nodes(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Node) error) (lastUpdate model.Time, err error) {
-	req := message.NodeInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	answer := message.NodeInfo{Nodes: codec.Stream[model.Node]{Each: wrapCallback(func(n *model.Node) error {
 		if n.Name == "" {
 			return nil // the node is hidden from the client: controllers before 24.11 send a blank record for it
 		}
 		return each(n)
 	}), Digest: q.Digest}}
-	r := request{kind: message.RequestNodeInfo, body: &req, repeatable: true, list: true, prompt: q.Prompt}
-	if q.Undated && q.Since == 0 {
-		r.dated = func(since model.Time) message.Body {
-			return &message.NodeInfoRequest{LastUpdate: since, ShowFlags: uint16(q.Flags)}
-		}
-	}
+	r := datedList(message.RequestNodeInfo, q, func(since model.Time) message.Body {
+		return &message.NodeInfoRequest{LastUpdate: since, ShowFlags: uint16(q.Flags)}
+	})
+	r.prompt = q.Prompt
 	err = c.query(ctx, cred, r, message.ResponseNodeInfo, &answer)
 	return answer.LastUpdate, err
 }
@@ -36,8 +33,7 @@ func (c *Client) Nodes(ctx context.Context, cred model.Credential, q model.Query
 // single node can't contain q.Since. So Node itself compares q.Since with the
 // time at which the whole list last changed.
 func (c *Client) Node(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Node, model.Time, error) {
-	missing := errs.New(errs.NotFound, "there is no node %q", name)
-	missing.Number = fault.InvalidNodeName
+	missing := errs.New(errs.NotFound, "there is no node %q", name).WithNumber(fault.InvalidNodeName)
 	if name == "" {
 		return nil, 0, missing // to a controller, an empty name means all nodes
 	}

@@ -13,14 +13,10 @@ import (
 // Partitions calls each(p) for every partition p, under the same rules as
 // Nodes.
 func (c *Client) Partitions(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Partition) error) (lastUpdate model.Time, err error) {
-	req := message.PartitionInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	answer := message.PartitionInfo{Partitions: codec.Stream[model.Partition]{Each: wrapCallback(each), Digest: q.Digest}}
-	r := request{kind: message.RequestPartitionInfo, body: &req, repeatable: true, list: true}
-	if q.Undated && q.Since == 0 {
-		r.dated = func(since model.Time) message.Body {
-			return &message.PartitionInfoRequest{LastUpdate: since, ShowFlags: uint16(q.Flags)}
-		}
-	}
+	r := datedList(message.RequestPartitionInfo, q, func(since model.Time) message.Body {
+		return &message.PartitionInfoRequest{LastUpdate: since, ShowFlags: uint16(q.Flags)}
+	})
 	err = c.query(ctx, cred, r, message.ResponsePartitionInfo, &answer)
 	return answer.LastUpdate, err
 }
@@ -33,9 +29,7 @@ func (c *Client) Partition(ctx context.Context, cred model.Credential, name stri
 		return c.Partitions(ctx, cred, q, each)
 	})
 	if err == nil && p == nil {
-		missing := errs.New(errs.NotFound, "there is no partition %q", name)
-		missing.Number = fault.InvalidPartition
-		return nil, 0, missing
+		return nil, 0, errs.New(errs.NotFound, "there is no partition %q", name).WithNumber(fault.InvalidPartition)
 	}
 	return p, lastUpdate, err
 }

@@ -14,12 +14,10 @@ import (
 // Nodes. It ignores all fields of q except Since, because controllers support
 // no others for reservations.
 func (c *Client) Reservations(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Reservation) error) (lastUpdate model.Time, err error) {
-	req := message.ReservationInfoRequest{LastUpdate: q.Since}
 	answer := message.ReservationInfo{Reservations: codec.Stream[model.Reservation]{Each: wrapCallback(each), Digest: q.Digest}}
-	r := request{kind: message.RequestReservationInfo, body: &req, repeatable: true, list: true}
-	if q.Undated && q.Since == 0 {
-		r.dated = func(since model.Time) message.Body { return &message.ReservationInfoRequest{LastUpdate: since} }
-	}
+	r := datedList(message.RequestReservationInfo, q, func(since model.Time) message.Body {
+		return &message.ReservationInfoRequest{LastUpdate: since}
+	})
 	err = c.query(ctx, cred, r, message.ResponseReservationInfo, &answer)
 	return answer.LastUpdate, err
 }
@@ -33,9 +31,7 @@ func (c *Client) Reservation(ctx context.Context, cred model.Credential, name st
 		return c.Reservations(ctx, cred, q, each)
 	})
 	if err == nil && r == nil {
-		missing := errs.New(errs.NotFound, "there is no reservation %q", name)
-		missing.Number = fault.InvalidReservation
-		return nil, 0, missing
+		return nil, 0, errs.New(errs.NotFound, "there is no reservation %q", name).WithNumber(fault.InvalidReservation)
 	}
 	return r, lastUpdate, err
 }
