@@ -28,10 +28,9 @@ type clusterError struct{ error }
 
 func (e clusterError) Unwrap() error { return e.error }
 
-// addClusters creates clusters, one after another. The argument first is the
-// index of the first one in the request.
+// addClusters creates clusters, one after another.
 func (h *handler) addClusters(c *rest.Call, rows []api.ClusterRow) (done []string, err error) {
-	if err := h.checkClusters(c, rows); err != nil {
+	if err := checkClusters(rows); err != nil {
 		return nil, err
 	}
 	for i := range rows {
@@ -53,7 +52,7 @@ func (h *handler) addClusters(c *rest.Call, rows []api.ClusterRow) (done []strin
 }
 
 // checkClusters returns an error if one of the clusters can't be created.
-func (h *handler) checkClusters(c *rest.Call, rows []api.ClusterRow) error {
+func checkClusters(rows []api.ClusterRow) error {
 	seen := map[string]bool{}
 	for i := range rows {
 		at := fmt.Sprintf("#/%s/%d", clusterKind.list, i)
@@ -144,7 +143,7 @@ func (h *handler) addNewClusters(c *rest.Call, body *api.ConfigBody) (created []
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	if err := h.checkClusters(c, rows); err != nil {
+	if err := checkClusters(rows); err != nil {
 		return nil, err
 	}
 	numWarnings := c.NumWarnings()

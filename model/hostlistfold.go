@@ -47,10 +47,10 @@ func wellFormed(piece string) bool {
 func FoldHosts(names []string) string {
 	var b strings.Builder
 	for i := 0; i < len(names); {
-		prefix, _, numbered := cutNumber(names[i])
+		prefix, numbered := cutNumber(names[i])
 		end := i + 1
 		for numbered && end < len(names) {
-			if p, _, ok := cutNumber(names[end]); !ok || p != prefix {
+			if p, ok := cutNumber(names[end]); !ok || p != prefix {
 				break
 			}
 			end++
@@ -90,11 +90,10 @@ func foldNumbers(names []string, skip int) string {
 	return b.String()
 }
 
-// cutNumber splits a name before the number at its end. The ok result is false
+// cutNumber returns a name without the number at its end. The ok result is false
 // if there is no number, or if a host list can't represent the number.
-func cutNumber(name string) (prefix, number string, ok bool) {
+func cutNumber(name string) (prefix string, ok bool) {
 	prefix = strings.TrimRight(name, "0123456789")
-	number = name[len(prefix):]
-	_, err := strconv.ParseUint(number, 10, 32)
-	return prefix, number, err == nil
+	_, err := strconv.ParseUint(name[len(prefix):], 10, 32)
+	return prefix, err == nil
 }

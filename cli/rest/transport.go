@@ -80,12 +80,11 @@ func (c *Client) unreachable(ctx context.Context, err error, limit time.Duration
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
-	e := &errs.Error{Kind: errs.Unavailable, Message: "connect to " + c.addr.String(), Err: err, Hint: hint(err, c.addr)}
-	return e
+	return &errs.Error{Kind: errs.Unavailable, Message: "connect to " + c.addr.String(), Err: err, Hint: hint(err)}
 }
 
 // hint returns a hint that says how to fix a connection error.
-func hint(err error, addr *address) string {
+func hint(err error) string {
 	var (
 		unknown x509.UnknownAuthorityError
 		host    x509.HostnameError

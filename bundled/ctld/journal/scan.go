@@ -22,7 +22,7 @@ type scan struct {
 // an error for any other damage.
 func scanFile(r io.ReaderAt, size int64) (scan, error) {
 	s := scan{index: make(map[string]location)}
-	initialSize, salt, err := readHeader(r, size)
+	initialSize, salt, err := readHeader(r)
 	if err != nil {
 		return s, err
 	}
@@ -53,7 +53,7 @@ func liveSize(key string, p location) int64 {
 	return int64(frameHeader + 1 + len(key) + 4 + int(p.length))
 }
 
-func readHeader(r io.ReaderAt, size int64) (initialSize int64, s salt, err error) {
+func readHeader(r io.ReaderAt) (initialSize int64, s salt, err error) {
 	h := make([]byte, headerSize)
 	if n, err := r.ReadAt(h, 0); n < headerSize {
 		if errors.Is(err, io.EOF) {
