@@ -10,7 +10,7 @@ import (
 
 // RefuseEmptyValues makes root and its commands refuse an option or argument
 // with an empty value. Such a value is usually a shell variable that is not
-// set. If it counted as a missing option, "cancel --user ”" with another
+// set. If it counted as a missing option, an empty --user of cancel beside another
 // option would cancel the jobs of all users.
 func RefuseEmptyValues(root *cobra.Command) {
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {

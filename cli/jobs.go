@@ -69,7 +69,7 @@ some minutes ago and that the controller still has.`,
 		if err := c.checkNames(cmd.Context(), &f); err != nil {
 			return err
 		}
-		slices.SortFunc(rows, func(a, b *rest.Job) int { return int(int64(a.ID) - int64(b.ID)) })
+		slices.SortFunc(rows, func(a, b *rest.Job) int { return cmp.Compare(a.ID, b.ID) })
 		return l.table(rows).Write(out, table.TerminalOf(out).Style())
 	})
 }

@@ -45,11 +45,6 @@ not measure it. While a job runs, CPU% and MEM% are not known.`,
 		if err != nil {
 			return err
 		}
-		for _, id := range ids {
-			if err := checkID(id); err != nil {
-				return err
-			}
-		}
 		c, err := o.dial(cmd.Context())
 		if err != nil {
 			return err

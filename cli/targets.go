@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -37,7 +38,7 @@ func (c *connection) selectTargets(cmd *cobra.Command, f *filter, ids []string) 
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(selected, func(a, b *rest.Job) int { return int(int64(a.ID) - int64(b.ID)) })
+	slices.SortFunc(selected, func(a, b *rest.Job) int { return cmp.Compare(a.ID, b.ID) })
 	t := &targets{partial: partial, jobs: map[string]*rest.Job{}}
 	if len(ids) == 0 {
 		for _, j := range selected {
