@@ -8,12 +8,17 @@ import (
 	"schedrestd/api/schema"
 )
 
-// writer is an Encoder that writes the body to the client.
-type writer interface {
+// bodyWriter is an Encoder that writes the body to the client.
+type bodyWriter interface {
 	schema.Encoder
-	Reset(io.Writer)
 	Flush() error
 	Marked() []byte
+}
+
+// writer is a bodyWriter that is reused.
+type writer interface {
+	bodyWriter
+	Reset(io.Writer)
 	Capacity() int
 }
 

@@ -31,10 +31,16 @@ func Send[T any](c *Call, status int, table *api.AnswerType[T], body *T) error {
 // must not look complete.
 func (c *Call) render(status int, tagged bool, write func(schema.Encoder)) error {
 	to := &sink{c: c, status: status, tagged: tagged}
-	defer to.release()
-	c.out = to
 	out := c.server.formats.get(c.media, to)
 	defer c.server.formats.put(c.media, out)
+	return to.render(out, write)
+}
+
+// render does the work of Call.render, with a writer of the format.
+func (s *sink) render(out bodyWriter, write func(schema.Encoder)) error {
+	c := s.c
+	defer s.release()
+	c.out = s
 	write(out)
 	if err := out.Err(); err != nil {
 		if c.w.status == 0 {
@@ -42,13 +48,13 @@ func (c *Call) render(status int, tagged bool, write func(schema.Encoder)) error
 		}
 		c.abort(err)
 	}
-	to.whole = c.w.status == 0
-	if to.shared == nil && to.whole && tagged && c.setTag(out.Marked()) {
+	s.whole = c.w.status == 0
+	if s.shared == nil && s.whole && s.tagged && c.setTag(out.Marked()) {
 		return c.sendUnchanged()
 	}
 	err := out.Flush()
 	if err == nil {
-		err = to.finish()
+		err = s.finish()
 	}
 	if err == errHeld {
 		return err
@@ -67,25 +73,11 @@ func (c *Call) sendTable(answer *schema.Shape, view schema.View, write func(sche
 	failed := c.media
 	c.media = MediaCSV
 	to := &sink{c: c, status: http.StatusOK}
-	defer to.release()
-	out := schema.NewCSVWriter(to, records.Shape.Items, view.In(records.Name))
-	write(out)
-	err := out.Err()
-	if err != nil && c.w.status == 0 {
-		c.media = failed
-		return err
-	}
-	if err == nil {
-		to.whole = c.w.status == 0
-		err = out.Flush()
-	}
-	if err == nil {
-		err = to.finish()
-	}
+	err := to.render(schema.NewCSVWriter(to, records.Shape.Items, view.In(records.Name)), write)
 	if err != nil {
-		c.abort(err)
+		c.media = failed
 	}
-	return nil
+	return err
 }
 
 // sendUnchanged answers a client that has the current answer already, unless the
