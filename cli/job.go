@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,14 +31,7 @@ longer has a job, it shows the record in accounting.`,
 	o.outputFlag(cmd)
 	cmd.ValidArgsFunction = o.completeJobs(&filter{all: true})
 	return setRun(cmd, func(cmd *cobra.Command, ids []string) error {
-		if err := o.checkOutput(); err != nil {
-			return err
-		}
-		ids, err := expandIDs(ids)
-		if err != nil {
-			return err
-		}
-		c, err := o.dial(cmd.Context())
+		c, ids, err := o.dialForJobs(cmd.Context(), ids)
 		if err != nil {
 			return err
 		}
@@ -62,6 +56,20 @@ longer has a job, it shows the record in accounting.`,
 		}
 		return joined
 	})
+}
+
+// dialForJobs checks the output format and the ids of jobs, and connects to the
+// server. It also returns the ids as expandIDs does.
+func (o *options) dialForJobs(ctx context.Context, words []string) (*connection, []string, error) {
+	if err := o.checkOutput(); err != nil {
+		return nil, nil, err
+	}
+	ids, err := expandIDs(words)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := o.dial(ctx)
+	return c, ids, err
 }
 
 // checkID returns an error if id is not a valid job id.

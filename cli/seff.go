@@ -38,14 +38,7 @@ not measure it. While a job runs, CPU% and MEM% are not known.`,
 	o.outputFlag(cmd, "csv")
 	cmd.ValidArgsFunction = o.completeJobs(&filter{all: true})
 	return setRun(cmd, func(cmd *cobra.Command, ids []string) error {
-		if err := o.checkOutput(); err != nil {
-			return err
-		}
-		ids, err := expandIDs(ids)
-		if err != nil {
-			return err
-		}
-		c, err := o.dial(cmd.Context())
+		c, ids, err := o.dialForJobs(cmd.Context(), ids)
 		if err != nil {
 			return err
 		}
