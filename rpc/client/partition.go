@@ -25,11 +25,8 @@ func (c *Client) Partitions(ctx context.Context, cred model.Credential, q model.
 // all partitions, because the protocol has no request for a single one.
 func (c *Client) Partition(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Partition, model.Time, error) {
 	nameOf := func(p *model.Partition) string { return p.Name }
-	p, lastUpdate, err := findByName(name, nameOf, func(each func(*model.Partition) error) (model.Time, error) {
+	missing := errs.New(errs.NotFound, "there is no partition %q", name).WithNumber(fault.InvalidPartition)
+	return findByName(name, nameOf, missing, func(each func(*model.Partition) error) (model.Time, error) {
 		return c.Partitions(ctx, cred, q, each)
 	})
-	if err == nil && p == nil {
-		return nil, 0, errs.New(errs.NotFound, "there is no partition %q", name).WithNumber(fault.InvalidPartition)
-	}
-	return p, lastUpdate, err
 }

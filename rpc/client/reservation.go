@@ -27,13 +27,10 @@ func (c *Client) Reservations(ctx context.Context, cred model.Credential, q mode
 // one.
 func (c *Client) Reservation(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Reservation, model.Time, error) {
 	nameOf := func(r *model.Reservation) string { return r.Name }
-	r, lastUpdate, err := findByName(name, nameOf, func(each func(*model.Reservation) error) (model.Time, error) {
+	missing := errs.New(errs.NotFound, "there is no reservation %q", name).WithNumber(fault.InvalidReservation)
+	return findByName(name, nameOf, missing, func(each func(*model.Reservation) error) (model.Time, error) {
 		return c.Reservations(ctx, cred, q, each)
 	})
-	if err == nil && r == nil {
-		return nil, 0, errs.New(errs.NotFound, "there is no reservation %q", name).WithNumber(fault.InvalidReservation)
-	}
-	return r, lastUpdate, err
 }
 
 // DeleteReservation deletes the reservation with that name. It never repeats
