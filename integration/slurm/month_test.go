@@ -62,6 +62,7 @@ type month struct {
 	daemons      []*daemon  // the gateways and the second controller
 	followers    []monthFollower
 	unsaved      [2]time.Time   // when the controller that was killed may have accepted what it did not save
+	backupServed [2]time.Time   // when the second controller accepted jobs
 	unknown      []*monthJob    // jobs for which the answer was 404
 	faults       map[string]int // how often, by form
 	measured     []string       // what is not in a table
@@ -456,6 +457,9 @@ func (x *month) failOver() {
 	x.meter.countRPCs()
 	m.restart(t, "slurmctld")
 	x.awaitController("head", true)
+	x.mu.Lock()
+	x.backupServed = [2]time.Time{killed, time.Now()}
+	x.mu.Unlock()
 	x.awaitController("back", true)
 	m.run(t, "root", "scontrol", "update", "PartitionName=debug", "State=UP")
 }

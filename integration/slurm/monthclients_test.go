@@ -397,3 +397,11 @@ func (x *month) exposed(j *monthJob) bool {
 	defer x.mu.Unlock()
 	return !x.unsaved[1].IsZero() && j.asked.Before(x.unsaved[1]) && (j.answered.IsZero() || j.answered.After(x.unsaved[0]))
 }
+
+// unrecorded reports whether slurmdbd may lack the job: in 26.05 it learns nothing of the jobs
+// that the second controller has accepted, although the first one knows them when it is back.
+func (x *month) unrecorded(j *monthJob) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.m.release == "26.05" && j.asked.Before(x.backupServed[1]) && (j.answered.IsZero() || j.answered.After(x.backupServed[0]))
+}

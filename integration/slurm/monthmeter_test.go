@@ -322,7 +322,7 @@ func (x *month) checkJobs() {
 			completed[fields[0]] = completed[fields[0]] || fields[2] == "COMPLETED"
 		}
 		for name, j := range submitted {
-			if !completed[name] && !x.exposed(j) {
+			if !completed[name] && !x.exposed(j) && !x.unrecorded(j) {
 				return false
 			}
 		}
@@ -338,6 +338,7 @@ func (x *month) checkJobs() {
 			} else if n > 1 {
 				doubled++
 			}
+		case n == 0 && x.unrecorded(j):
 		case n != 1 || !numbers[name][strconv.Itoa(j.id)]:
 			x.fault("jobs in slurmdbd for %s, which is the job %d: %v", name, j.id, numbers[name])
 		}
