@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 
@@ -27,10 +28,16 @@ func (h *handler) getPing(c *rest.Call, _ *api.NoParams) error {
 // primary daemon, which is first in pings, timed out, the error is
 // errs.Timeout. If it did not time out, the error is errs.Unavailable.
 func noAnswerError(pings []model.Ping, text string) error {
+	e := errs.New(errs.Unavailable, "%s", text)
 	if len(pings) > 0 && pings[0].TimedOut {
-		return errs.New(errs.Timeout, "%s in time", text)
+		e = errs.New(errs.Timeout, "%s in time", text)
 	}
-	return errs.New(errs.Unavailable, "%s", text)
+	var causes []error
+	for _, p := range pings {
+		causes = append(causes, p.Err)
+	}
+	e.Err = errors.Join(causes...)
+	return e
 }
 
 func anyResponds(pings []model.Ping) bool {

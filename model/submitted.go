@@ -14,7 +14,8 @@ type Ping struct {
 	Latency    int64  // in microseconds
 	Mode       string // "primary", "backup1", "backup2", …
 	Primary    bool
-	TimedOut   bool // did not answer in time; if neither Responding nor TimedOut is set, the daemon was unreachable
+	TimedOut   bool  // did not answer in time; if neither Responding nor TimedOut is set, the daemon was unreachable
+	Err        error // why it does not respond; it may contain names of hosts, so only the log may show it
 }
 
 // ListTimes contains the times that a controller sends with a list.

@@ -216,7 +216,7 @@ func TestSilentPrimary(t *testing.T) {
 	c := client.New(client.Config{Controllers: []client.Address{primary.Address, backup.Address}})
 	pings, err := c.Ping(context.Background(), ann)
 	for i := range pings {
-		pings[i].Latency = 0
+		pings[i].Latency, pings[i].Err = 0, nil
 	}
 	want := []model.Ping{{Hostname: "ctl", Mode: "primary", Primary: true}, {Hostname: "bak", Mode: "backup1", Responding: true}}
 	if diff := cmp.Diff(want, pings); err != nil || diff != "" {

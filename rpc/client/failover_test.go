@@ -284,7 +284,10 @@ func TestPingShowsEach(t *testing.T) {
 		if pings[i].Responding && pings[i].Latency <= 0 {
 			t.Errorf("%s: answers in no time", pings[i].Hostname)
 		}
-		pings[i].Latency = 0
+		if p := pings[i]; p.Responding != (p.Err == nil) {
+			t.Errorf("%s: responds %v, error %v", p.Hostname, p.Responding, p.Err)
+		}
+		pings[i].Latency, pings[i].Err = 0, nil
 	}
 	want := []model.Ping{
 		{Hostname: "a", Mode: "primary", Primary: true, Responding: true}, {Hostname: "b", Mode: "backup1", Responding: true},
@@ -379,6 +382,12 @@ func TestNobodyAnswers(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	pings, err := c.Ping(context.Background(), ann)
+	for i, p := range pings {
+		if !errors.Is(p.Err, syscall.ECONNREFUSED) {
+			t.Errorf("%s: %v", p.Hostname, p.Err)
+		}
+		pings[i].Err = nil
+	}
 	want := []model.Ping{{Hostname: "ctl", Mode: "primary", Primary: true}, {Hostname: "bak", Mode: "backup1"}}
 	if diff := cmp.Diff(want, pings); err != nil || diff != "" {
 		t.Errorf("Ping: %v (-want +got):\n%s", err, diff)

@@ -67,8 +67,12 @@ func (c *caller) pingAll(ctx context.Context, pingOne func(context.Context, int,
 			latency, err := pingOne(ctx, i, d)
 			pings[i] = model.Ping{Hostname: d.name, Mode: d.mode, Primary: i == 0,
 				Responding: err == nil, Latency: latency.Microseconds(), TimedOut: timedOut(err)}
-			if f, ok := errors.AsType[*failure](err); ok && f.stage == stageCreate || errs.KindOf(err) == errs.Unauthenticated {
+			f, isFailure := errors.AsType[*failure](err)
+			if isFailure && f.stage == stageCreate || errs.KindOf(err) == errs.Unauthenticated {
 				refusals[i] = err
+			}
+			if pings[i].Err = err; isFailure {
+				pings[i].Err = c.report([]*failure{f})
 			}
 		}
 		if i == len(c.list)-1 { // the last daemon, usually the only one, needs no goroutine
