@@ -9,13 +9,20 @@ import (
 // Hosts returns the names in a host list expression such as "n[1-3,08],login",
 // in order. It creates one name at a time, because a few bytes can stand for
 // billions of names. The caller may stop at any name. A malformed part of the
-// expression is returned unchanged.
+// expression is returned unchanged, as is a part that stands for a name longer than
+// maxName.
 func Hosts(expr string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for expr != "" {
 			var piece string
 			piece, expr = cutOutsideBrackets(expr)
-			if piece != "" && !expand("", piece, yield) {
+			switch {
+			case piece == "":
+			case isTooLong(piece):
+				if !yield(piece) {
+					return
+				}
+			case !expand("", piece, yield):
 				return
 			}
 		}
@@ -38,6 +45,37 @@ func cutOutsideBrackets(s string) (piece, rest string) {
 		}
 	}
 	return s, ""
+}
+
+// maxName is the maximum length of a name that Hosts makes. Without it, a kilobyte
+// could expand to gigabytes: "x[1-65536]" with a long x, a number with thousands
+// of leading zeros, or thousands of brackets, for each of which expand keeps the
+// name so far.
+const maxName = 255
+
+// isTooLong reports whether piece, a host list expression without commas outside
+// brackets, may stand for a name longer than maxName.
+func isTooLong(piece string) bool {
+	if len(piece) <= maxName { // no name is longer than its text
+		return false
+	}
+	for length := 0; length <= maxName; {
+		literal, ranges, rest, ok := cutBrackets(piece)
+		if !ok {
+			return length+len(piece) > maxName
+		}
+		longest := 0
+		for r := range strings.SplitSeq(ranges, ",") {
+			if _, to, width, ok := parseRange(r); ok {
+				longest = max(longest, width, len(strconv.FormatUint(to, 10)))
+			} else {
+				longest = max(longest, len(r))
+			}
+		}
+		length += len(literal) + longest
+		piece = rest
+	}
+	return true
 }
 
 // expand calls yield for each name that piece stands for, with prefix at the

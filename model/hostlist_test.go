@@ -104,3 +104,16 @@ func BenchmarkHostlistHas(b *testing.B) {
 		HostlistHas("n[0001-5000]", "n2500")
 	}
 }
+
+// TestLongNames checks that Hosts makes no name longer than maxName: a short text
+// could stand for gigabytes.
+func TestLongNames(t *testing.T) {
+	for _, expr := range []string{strings.Repeat("n", maxName) + "[1-65536]", "n[" + strings.Repeat("0", maxName) + "1-65536]", strings.Repeat("[0]", 1_000_000), strings.Repeat("[x]", maxName+1)} {
+		if got := slices.Collect(Hosts(expr)); len(got) != 1 || got[0] != expr {
+			t.Errorf("%.20q…: %d names", expr, len(got))
+		}
+	}
+	if got := slices.Collect(Hosts(strings.Repeat("n", maxName-1) + "[1-3]")); len(got) != 3 {
+		t.Errorf("%d names of the maximum length", len(got))
+	}
+}

@@ -8,11 +8,11 @@ import (
 
 // HostsWellFormed reports whether a host list expression is well-formed. In a
 // well-formed expression, brackets occur in pairs and contain only numbers and
-// ascending ranges.
+// ascending ranges, and no name is longer than maxName.
 func HostsWellFormed(expr string) bool {
 	for expr != "" {
 		var piece string
-		if piece, expr = cutOutsideBrackets(expr); !wellFormed(piece) {
+		if piece, expr = cutOutsideBrackets(expr); !wellFormed(piece) || isTooLong(piece) {
 			return false
 		}
 	}

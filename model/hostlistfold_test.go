@@ -52,6 +52,8 @@ func TestHostsWellFormed(t *testing.T) {
 	for expr, want := range map[string]bool{
 		"": true, "n1": true, "n[1-3,5],x7": true, "a[1-2]b[1-2]": true, "n[1-3]-ib": true, "n[08]": true,
 		"n[1": false, "n1]": false, "n[]": false, "n[3-1]": false, "n[a]": false, "n[[1]]": false, "n[1-2-3]": false, "n[1,]": false, "n[99999999999]": false,
+		strings.Repeat("n", 250) + "[1-65535]": true, strings.Repeat("n", 251) + "[1-65535]": false, // names of 256 bytes
+		"n[" + strings.Repeat("0", 255) + "1-9]": false, strings.Repeat("[0]", 256): false, "n[" + strings.Repeat("1,", 300) + "1]": true,
 	} {
 		if got := HostsWellFormed(expr); got != want {
 			t.Errorf("%q: %v", expr, got)

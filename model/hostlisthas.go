@@ -3,8 +3,9 @@ package model
 import "strings"
 
 // HostlistHas reports whether name is one of the names that Hosts(expr)
-// returns. It does not create these names, so the time that it takes depends
-// only on the lengths of expr and name.
+// returns, or would return if it made names of any length. It does not create
+// these names, so the time that it takes depends only on the lengths of expr and
+// name.
 func HostlistHas(expr, name string) bool {
 	for expr != "" {
 		var piece string
