@@ -29,7 +29,7 @@ func TestNumbers(t *testing.T) {
 	jobs[0].State, jobs[0].StateReason, jobs[0].UserName, jobs[0].Partition = model.JobPending, 3, "root", "batch"
 	jobs[0].ArrayJobID, jobs[0].ArrayTasks = jobs[0].StepID.JobID, "0-38,45%4"
 	jobs[0].StateDescription = "Nodes required for job are DOWN"
-	jobs[1].State, jobs[1].UserName, jobs[1].Partition, jobs[1].Name = model.JobRunning, "root", "batch", `=cmd("x")`
+	jobs[1].State, jobs[1].UserName, jobs[1].Partition, jobs[1].Name = model.JobRunning, "root", "batch", `=1+cmd("x")`
 	jobs[2].State, jobs[2].UserName, jobs[2].Partition = model.JobComplete, "root", "gpu"
 	c := newController(t, nodes, jobs, partitions)
 	g := startFor(t, c)
@@ -65,7 +65,7 @@ func TestNumbers(t *testing.T) {
 	p.Eval(`document.querySelector(".csv").click()`)
 	p.Await("the table is saved", `window.saved !== ""`)
 	saved, _ := p.Eval(`window.saved`).(string)
-	if lines := strings.Split(strings.TrimSpace(saved), "\r\n"); len(lines) != 4 || !strings.HasPrefix(strings.TrimPrefix(lines[0], "\ufeff"), `"Job","Name","State"`) || !strings.Contains(saved, `"'=cmd(""x"")"`) {
+	if lines := strings.Split(strings.TrimSpace(saved), "\r\n"); len(lines) != 4 || !strings.HasPrefix(strings.TrimPrefix(lines[0], "\ufeff"), `"Job","Name","State"`) || !strings.Contains(saved, `"'=1+cmd(""x"")"`) {
 		t.Errorf("saved:\n%s", saved)
 	}
 	p.Check(g.Lab.OwnToken)

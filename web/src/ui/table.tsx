@@ -179,7 +179,7 @@ export function Table<T>({ caption, columns, rows, id, link, order: first, selec
 function csv(box: HTMLElement): string {
 	return [...box.querySelectorAll("tr:not(.space)")].map((tr) => [...tr.querySelectorAll<HTMLElement>("th:not(.select), td:not(.select)")].map((cell) => {
 		const text = cell.querySelector("time")?.dateTime ?? (cell.querySelector("button, .wide") ?? cell).textContent!.replace(/[↓↑]$/, "").trim();
-		return `"${text.replace(/^[=+@\t-](?!\d)/, "'$&").replace(/"/g, '""')}"`; // a spreadsheet would carry out a name such as =cmd()
+		return `"${text.replace(/^[=+@\t-](?![\d.]+$)/, "'$&").replace(/"/g, '""')}"`; // a spreadsheet would carry out a name such as =cmd()
 	}).join(",")).join("\r\n") + "\r\n";
 }
 
