@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 
 	"schedrestd/api/schema"
@@ -57,33 +58,55 @@ var HostnamesBody = schema.Object("openapi_hostnames_req_resp", func() schema.Fi
 	}, ignoredEnvelope[HostsRequest]()...)
 })
 
-// maxHosts is the maximum number of names in a request after its host lists
-// have been expanded. Without a limit, a few bytes could expand to billions of
-// names.
-const maxHosts = 1 << 16
+// The names in a request after its host lists have been expanded are limited.
+// Otherwise a few bytes could expand to gigabytes.
+const (
+	maxHosts     = 1 << 16 // names
+	maxHostsText = 2 << 20 // bytes of all names
+)
+
+// expansion is what the host lists of a request have been expanded to so far.
+type expansion struct{ names, text int }
+
+// add expands another host list, and calls each for every name.
+func (e *expansion) add(expr string, each func(name string)) error {
+	for name := range model.Hosts(expr) {
+		e.names++ // a name that is repeated also takes time
+		e.text += len(name)
+		switch {
+		case e.names > maxHosts:
+			return fmt.Errorf("more than %d names", maxHosts)
+		case e.text > maxHostsText:
+			return fmt.Errorf("the names are longer than %d bytes together", maxHostsText)
+		}
+		each(name)
+	}
+	return nil
+}
 
 // hostsField returns a field whose parser expands host lists. A client sends
 // them in an array, or as one string.
 func hostsField(name string, warn func(*schema.Report, *schema.Value)) schema.Field[HostsRequest] {
 	parse := func(r *schema.Report, doc *schema.Value, into *[]string) bool {
 		warn(r, doc)
+		var sum expansion
 		if doc.Kind == schema.Array {
 			for i := range doc.Items {
 				ok := true
-				r.InElement(i, func() { ok = expandHosts(r, &doc.Items[i], false, into) })
+				r.InElement(i, func() { ok = expandHosts(r, &doc.Items[i], false, &sum, into) })
 				if !ok {
 					return false
 				}
 			}
 			return true
 		}
-		return expandHosts(r, doc, true, into)
+		return expandHosts(r, doc, true, &sum, into)
 	}
 	hosts := func() schema.Type[[]string] { return schema.Simple(&schema.Shape{Kind: "string"}, nil, parse) }
 	return schema.F(name, hosts, func(h *HostsRequest) *[]string { return &h.Names }, "Nodes, as host lists", schema.Required(0))
 }
 
-func expandHosts(r *schema.Report, doc *schema.Value, allowEmpty bool, into *[]string) bool {
+func expandHosts(r *schema.Report, doc *schema.Value, allowEmpty bool, sum *expansion, into *[]string) bool {
 	var expr string
 	if !schema.ParseText(r, doc, &expr) {
 		return false
@@ -94,11 +117,8 @@ func expandHosts(r *schema.Report, doc *schema.Value, allowEmpty bool, into *[]s
 	if expr == "" || !model.HostsWellFormed(expr) {
 		return r.Error(doc, "expected nodes such as node1,n[01-03], got %q", schema.Shorten(expr))
 	}
-	for name := range model.Hosts(expr) {
-		if len(*into) >= maxHosts {
-			return r.Error(doc, "more than %d names", maxHosts)
-		}
-		*into = append(*into, name)
+	if err := sum.add(expr, func(name string) { *into = append(*into, name) }); err != nil {
+		return r.Error(doc, "%v", err)
 	}
 	return true
 }

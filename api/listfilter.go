@@ -251,12 +251,8 @@ func filterHosts[P any](name, doc string, at func(*P) *hosts) schema.Field[P] {
 				return h, fmt.Errorf("expected nodes such as node1,n[01-03], got %q", schema.Shorten(s))
 			}
 			h.names = map[string]bool{}
-			n := 0
-			for name := range model.Hosts(s) {
-				if n++; n > maxHosts { // a name that is repeated also takes time
-					return h, fmt.Errorf("more than %d names", maxHosts)
-				}
-				h.names[name] = true
+			if err := new(expansion).add(s, func(name string) { h.names[name] = true }); err != nil {
+				return h, err
 			}
 			if len(h.names) <= fewHosts {
 				h.few = slices.Sorted(maps.Keys(h.names))

@@ -156,10 +156,11 @@ func TestFiltersRefused(t *testing.T) {
 		"node=n[1-40000],n[1-40000]": "more than 65536 names",
 		"node=n[3-1]":                `expected nodes such as node1,n[01-03], got "n[3-1]"`,
 		"node=n[0-99999]":            "more than 65536 names",
-		"job_id=twelve":              `expected a job such as 12, 12-20, 12_3 or 12+1, got "twelve"`,
-		"job_id=20-10":               `expected a job such as 12, 12-20, 12_3 or 12+1, got "20-10"`,
-		"job_id=":                    "is empty; omit it if any value may match",
-		"partition=long,%01":         `expected names separated by commas, got "long,\x01"`,
+		"node=" + strings.Repeat("n", 200) + "[1-20000]": "the names are longer than 2097152 bytes together",
+		"job_id=twelve":      `expected a job such as 12, 12-20, 12_3 or 12+1, got "twelve"`,
+		"job_id=20-10":       `expected a job such as 12, 12-20, 12_3 or 12+1, got "20-10"`,
+		"job_id=":            "is empty; omit it if any value may match",
+		"partition=long,%01": `expected names separated by commas, got "long,\x01"`,
 	} {
 		_, errors := parsed(t, jobListParams, query)
 		if len(errors) != 1 || !strings.HasSuffix(errors[0].Text, want) {
