@@ -28,6 +28,7 @@ type Register struct {
 
 	tokens map[string]bool      // ids of revoked tokens
 	users  map[string]time.Time // the user's tokens that were issued before are revoked
+	lines  map[string]int       // number of lines that revoke all tokens of a user
 	all    time.Time            // all tokens that were issued before are revoked
 	digest [sha256.Size]byte
 }
@@ -41,7 +42,7 @@ type Created struct {
 // ParseRegister parses the content of a register. A line with an error makes the
 // whole register invalid, because it may be meant to revoke a token.
 func ParseRegister(text []byte) (*Register, error) {
-	r := &Register{tokens: map[string]bool{}, users: map[string]time.Time{}, digest: sha256.Sum256(text)}
+	r := &Register{tokens: map[string]bool{}, users: map[string]time.Time{}, lines: map[string]int{}, digest: sha256.Sum256(text)}
 	n := 0
 	for line := range bytes.Lines(text) {
 		n++
@@ -77,6 +78,7 @@ func (r *Register) add(words []string) error {
 		if before.After(r.users[words[2]]) {
 			r.users[words[2]] = before
 		}
+		r.lines[words[2]]++
 		return err
 	case words[1] == "all" && len(words) == 4 && words[2] == "before":
 		before, err := parseTime(words[3])
@@ -144,6 +146,19 @@ func (r *Register) RevokesID(id string) bool { return r == nil || r.tokens[id] }
 
 // RevokedBefore returns the time until which the tokens of a user are revoked.
 func (r *Register) RevokedBefore(user string) time.Time { return r.users[user] }
+
+// LinesOf returns the numbers of lines about a user: created tokens, those of them that
+// are revoked one by one, and revocations of all tokens.
+func (r *Register) LinesOf(user string) (created, revoked, revokedAll int) {
+	for _, c := range r.Created {
+		if c.User == user {
+			if created++; r.tokens[c.ID] {
+				revoked++
+			}
+		}
+	}
+	return created, revoked, r.lines[user]
+}
 
 // RevokesCreated reports whether the register revokes a token that it records.
 func (r *Register) RevokesCreated(c Created) bool {

@@ -24,6 +24,7 @@ type register struct {
 	schedUID   uint32   // uid of SchedUser
 	privileged []string // names of root and SchedUser
 	lifetime   time.Duration
+	size       int // of the file, in bytes
 }
 
 // readRegister reads the register of gateway tokens from f. The dispatcher has
@@ -45,7 +46,16 @@ func readRegister(m *work.TokenRegister, f *os.File) *register {
 		slog.Warn("register of gateway tokens can't be used; all of them are refused", "error", err)
 		return nil
 	}
-	return &register{r, m.Cluster, m.MinUID, m.SchedUID, m.Privileged, time.Duration(m.Lifetime) * time.Second}
+	return &register{r, m.Cluster, m.MinUID, m.SchedUID, m.Privileged, time.Duration(m.Lifetime) * time.Second, len(text)}
+}
+
+// warnFull warns once if the register becomes half full.
+func (r *register) warnFull(last *register) {
+	const half = gatewaytoken.MaxRegister / 2
+	if r != nil && r.size > half && (last == nil || last.size <= half) {
+		slog.Warn("register of gateway tokens is more than half full", "bytes", r.size, "maximum", gatewaytoken.MaxRegister,
+			"hint", "remove the lines without effect: schedctl token prune --register FILE")
+	}
 }
 
 var errShorter = errors.New("the file has become shorter")

@@ -42,7 +42,8 @@ func (k *keeper) Handle(m ipc.Received) (handled bool, err error) {
 	case *work.TokenRegister:
 		f := os.NewFile(uintptr(m.FDs[0]), "register")
 		moved := k.appender.isOther(f)
-		k.register.Store(readRegister(msg, f))
+		r := readRegister(msg, f)
+		r.warnFull(k.register.Swap(r))
 		if moved {
 			return true, ipc.IgnoreClosed(k.dispatcher.Send(new(work.RegisterMoved)))
 		}

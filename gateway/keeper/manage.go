@@ -198,7 +198,7 @@ func (k *keeper) revokeOne(h holder, id string) query.ManageResult {
 		return query.NoSuchToken
 	}
 	isRevoked := func(r *register) bool { return r.RevokesID(id) }
-	result := k.change(gatewaytoken.MaxRegister-gatewaytoken.ForAdministrators, isRevoked, func(*register) (string, query.ManageResult) {
+	result := k.change(k.roomForRevocation(h.user), isRevoked, func(*register) (string, query.ManageResult) {
 		return gatewaytoken.RevokeToken(id), query.Managed
 	})
 	logIf(result, "gateway token revoked", "token", id, "user", h.user, "by_itself", h.self != nil)
@@ -212,14 +212,32 @@ func (k *keeper) revokeOwn(h holder, now func() time.Time) query.ManageResult {
 	}
 	asked := now()
 	isRevoked := func(r *register) bool { return asked.Before(r.RevokedBefore(h.user)) }
-	result := k.change(gatewaytoken.MaxRegister-gatewaytoken.ForAdministrators, isRevoked, func(r *register) (string, query.ManageResult) {
+	result := k.change(k.roomForRevocation(h.user), isRevoked, func(r *register) (string, query.ManageResult) {
 		if asked.Sub(r.RevokedBefore(h.user)) < revokeInterval {
 			return "", query.TooSoon
+		}
+		if _, _, n := r.LinesOf(h.user); n >= limit.RegisterRevocations.Share {
+			return "", query.RegisterFull
 		}
 		return gatewaytoken.RevokeBefore(h.user, asked), query.Managed
 	})
 	logIf(result, "gateway tokens revoked", "user", h.user)
 	return result
+}
+
+// fewRevocations is the number of lines with which a user has a part of the room for
+// revocations. Without it, two users could use it all, so that no other user could
+// revoke a stolen token.
+const fewRevocations = 256
+
+// roomForRevocation returns the size that the register may have after a revocation.
+func (k *keeper) roomForRevocation(user string) int {
+	if r := k.register.Load(); r != nil {
+		if _, revoked, revokedAll := r.LinesOf(user); revoked+revokedAll >= fewRevocations {
+			return gatewaytoken.MaxRegister - gatewaytoken.ForRevocations
+		}
+	}
+	return gatewaytoken.MaxRegister - gatewaytoken.ForAdministrators
 }
 
 // logIf logs a change that was made. The worker has a part in the audit log, but none
@@ -281,6 +299,9 @@ func (k *keeper) create(c *client, h holder, q *query.ManageTokens, now func() t
 			return "", query.TooSoon
 		case own >= limit.GatewayTokens.Share:
 			return "", query.TooManyTokens
+		}
+		if recorded, _, _ := r.LinesOf(h.user); recorded >= limit.RegisterTokens.Share {
+			return "", query.RegisterFull
 		}
 		text, err := gatewaytoken.Sign(t, key.secret)
 		if err != nil || t.Scopes&^scope.All != 0 {

@@ -237,3 +237,44 @@ func TestManageLimits(t *testing.T) {
 		t.Errorf("a register that can't be written: %d", a.Result)
 	}
 }
+
+// TestFullRegister checks that a user who fills the register, or its room for
+// revocations, does not keep others from revoking their tokens.
+func TestFullRegister(t *testing.T) {
+	ended := func(user string, n int, revoked bool) string {
+		var lines strings.Builder
+		for range n {
+			token := gatewaytoken.Token{User: user, Scopes: scope.ComputeRead, Issued: gatewayNow.Add(-2 * countedTime), Expires: gatewayNow.Add(-countedTime), ID: gatewaytoken.NewID()}
+			lines.WriteString(token.Line())
+			if revoked {
+				lines.WriteString(gatewaytoken.RevokeToken(token.ID))
+			}
+		}
+		return lines.String()
+	}
+	all := strings.Repeat(gatewaytoken.RevokeBefore("alice", gatewayNow.Add(-time.Hour)), limit.RegisterRevocations.Share)
+	live := gatewaytoken.Token{User: "alice", Scopes: scope.ComputeRead, Issued: gatewayNow, Expires: gatewayNow.Add(time.Hour), ID: gatewaytoken.NewID()}
+	upTo := func(text string, size int) string { return text + strings.Repeat("#", size-len(text)-1) + "\n" }
+	revokeAll, revokeLive := query.ManageTokens{Action: query.RevokeOwn}, query.ManageTokens{Action: query.RevokeOne, Token: live.ID}
+	const others = gatewaytoken.MaxRegister - gatewaytoken.ForRevocations
+	for name, tt := range map[string]struct {
+		register, user string
+		q              query.ManageTokens
+		want           query.ManageResult
+	}{
+		"as many tokens as a user may have":        {ended("alice", limit.RegisterTokens.Share, false), "alice", creation, query.RegisterFull},
+		"another user's":                           {ended("alice", limit.RegisterTokens.Share, false), "bob", creation, query.Managed},
+		"as many revocations as a user may have":   {all, "alice", revokeAll, query.RegisterFull},
+		"another user's revocation":                {all, "bob", revokeAll, query.Managed},
+		"a full register":                          {upTo("", others), "alice", creation, query.RegisterFull},
+		"a revocation in a full register":          {upTo("", others), "alice", revokeAll, query.Managed},
+		"one of a user with many":                  {upTo(ended("alice", fewRevocations, true), others), "alice", revokeAll, query.RegisterFull},
+		"one token of a user with many":            {upTo(ended("alice", fewRevocations, true)+live.Line(), others), "alice", revokeLive, query.RegisterFull},
+		"one of a user with many, elsewhere":       {ended("alice", fewRevocations, true) + live.Line(), "alice", revokeLive, query.Managed},
+		"a revocation of another user in this one": {upTo(ended("alice", fewRevocations, true), others), "bob", revokeAll, query.Managed},
+	} {
+		if a := newManaging(t, tt.register, 0).ask(full(tt.user), false, tt.q); a.Result != tt.want {
+			t.Errorf("%s: result %d, want %d", name, a.Result, tt.want)
+		}
+	}
+}

@@ -205,6 +205,11 @@ var (
 	// A user who creates tokens must not fill the register (gateway/keeper/manage.go).
 	GatewayTokens = semaphore.Row{Name: "gateway tokens in the register that have not ended, or were created within a day", Process: "keeper", Key: "user", Total: math.MaxInt, Share: 500,
 		Refused: "429"}
+	// 2000 lines are an eighth of the register at most.
+	RegisterTokens = semaphore.Row{Name: "gateway tokens in the register, until the administrator removes them", Process: "keeper", Key: "user", Total: math.MaxInt, Share: 2000,
+		Refused: "503"}
+	RegisterRevocations = semaphore.Row{Name: "revocations of all tokens of a user in the register, until the administrator removes them", Process: "keeper", Key: "user", Total: math.MaxInt, Share: 2000,
+		Refused: "503"}
 	KeeperQuestions = semaphore.Row{Name: "questions of the keeper to the resolver", Process: "keeper", Key: "worker", Total: 16, Share: 8,
 		Wait: semaphore.Forever, Refused: "refuses the token after 8 s"}
 
@@ -265,7 +270,7 @@ var Places = []semaphore.Row{
 	AnswerMemory, KeptAnswers, Renderings,
 	LongRequests, LongConns, Bursts, Estimates, Probes, AccountingCalls, IdleSessions, TokenQuestions,
 	DispatcherQuestions, Signatures, KeeperTokens, PortalTokens, Stamps, OutputParts, Scripts, Lookups, AccountSearches, NameLookups,
-	OpenChanges, IdempotencyKeys, KeeperPending, KeeperStamps, KeeperQuestions, RegisterChanges, GatewayTokens, ResolverPending, ResolverLookups, ResolverDispatcherLookups, MetricsConns, Scrapes,
+	OpenChanges, IdempotencyKeys, KeeperPending, KeeperStamps, KeeperQuestions, RegisterChanges, GatewayTokens, RegisterTokens, RegisterRevocations, ResolverPending, ResolverLookups, ResolverDispatcherLookups, MetricsConns, Scrapes,
 	DaemonConns, DaemonQueries, LargeJobs, Transactions, ControllerRequestBytes, DaemonRequestBytes, DaemonSpoolBytes,
 	Jobs, JobSpace, JobRecords, UnsentRecords, RefusedRecords,
 }

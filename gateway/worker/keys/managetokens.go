@@ -109,7 +109,7 @@ func resultError(r query.ManageResult, q *query.ManageTokens) error {
 	case query.NotWhatIsSigned:
 		return errs.New(errs.Invalid, "no token is created with these scopes, this lifetime and this label")
 	case query.RegisterFull:
-		return errs.New(errs.Unavailable, "the register of gateway tokens has no room").WithHint("an administrator can remove lines about expired tokens with schedctl token prune")
+		return errs.New(errs.Unavailable, "the register of gateway tokens has no room, or too many lines about this user").WithHint("an administrator can remove lines about expired tokens with schedctl token prune")
 	case query.TooManyTokens:
 		return errs.New(errs.TooMany, "the register has too many gateway tokens of this user").WithHint("an expired token counts for a day after its creation; create fewer tokens, or tokens with a longer lifetime")
 	case query.TooSoon:
