@@ -64,7 +64,10 @@ func newTestServer(t *testing.T, setup work.Setup, h http.Handler) *testServer {
 		setup.Limits = testLimits
 	}
 	setup.Names, setup.Cluster = work.NamesSched, "tiny"
-	st.server = newServer(nil, &setup, h, keys.New(), nil)
+	k := keys.New()
+	handler, err := NewHandler(setup, k, nil)
+	must(t, err)
+	st.server = newServer(nil, &setup, testHandler{handler, h}, k, nil)
 	st.report = func(ipc.Message) error { return nil }
 	if setup.Limits.ReadHeader == testLimits.ReadHeader {
 		st.handshakeLimit = time.Minute // a handshake takes longer than reading input that has arrived
@@ -73,6 +76,14 @@ func newTestServer(t *testing.T, setup work.Setup, h http.Handler) *testServer {
 	t.Cleanup(func() { st.table.Close(); st.http2.Close(); draining.Store(false) })
 	return st
 }
+
+// A testHandler serves requests with serve.
+type testHandler struct {
+	Handler
+	serve http.Handler
+}
+
+func (h testHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.serve.ServeHTTP(w, r) }
 
 // connect returns the client's end of a TCP connection. The server treats the
 // other end like a connection from the dispatcher.

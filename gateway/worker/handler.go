@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"os"
 	"slices"
 	"sync"
@@ -33,7 +32,7 @@ import (
 // with which they call the site's daemons. If b is nil, the process dials
 // by itself and looks up no names. Benchmarks pass nil, because they run
 // without a dispatcher and without a sandbox.
-func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler, error) {
+func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (Handler, error) {
 	daemons, err := daemonConfig(setup, k, b)
 	if err != nil {
 		return nil, err
@@ -43,7 +42,7 @@ func NewHandler(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler,
 	cfg.Controller = ctl
 	if len(setup.Accounting) > 0 {
 		cfg.Levels = client.NewAccounting(accountingConfig(setup, daemons, b))
-		if cfg.Accounting != nil {
+		if cfg.Content == 0 || cfg.Content.Has(feature.Accounting) {
 			cfg.Accounting = cfg.Levels
 		}
 	}
@@ -154,10 +153,9 @@ func tokenRules(setup work.Setup) auth.Rules {
 }
 
 // handlerConfig returns the settings that do not depend on a daemon. NewHandler
-// adds the clients of the daemons, the limit on memory and the audit log. If an
-// accounting daemon is configured, noAccounting stands in for its client.
+// adds the clients of the daemons, the limit on memory and the audit log.
 func handlerConfig(setup work.Setup) handlers.Config {
-	cfg := handlers.Config{
+	return handlers.Config{
 		Pages:   setup.Pages,
 		Content: feature.Content(setup.Content),
 		Config: rest.Config{
@@ -177,22 +175,13 @@ func handlerConfig(setup work.Setup) handlers.Config {
 			ReadBody:   setup.Limits.ReadBody,
 			Log:        slog.Default(),
 			Lines:      requestLines(),
-			Worker:     process{rest.NoWorker{}, rest.NoWorker{}.Memory, rest.NoWorker{}.WatchToken},
 		},
 	}
-	if len(setup.Accounting) > 0 && (cfg.Content == 0 || cfg.Content.Has(feature.Accounting)) {
-		cfg.Accounting = noAccounting{}
-	}
-	return cfg
 }
 
 // requestLines returns the limits on the log lines about requests. A process
-// runs at most one worker, so all handlers of the process share them.
+// runs at most one worker.
 var requestLines = sync.OnceValue(func() *rest.Lines { return rest.NewLines(slog.Default()) })
-
-// noAccounting is a placeholder for the client of an accounting daemon. Its
-// methods are never called.
-type noAccounting struct{ handlers.Accounting }
 
 // controller returns the client for requests about jobs and nodes. Like Slurm's
 // commands, the client tries the controllers in order. If the controllers share

@@ -16,6 +16,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -39,12 +40,21 @@ import (
 	"schedrestd/security/self"
 )
 
-// Build returns the handler that the worker serves. Its arguments are the
+// A Handler answers the requests that the worker serves, and those that it
+// refuses. It is a rest.Server, or a test's part before one.
+type Handler interface {
+	http.Handler
+	ServeError(http.ResponseWriter, *http.Request, error)
+	RefuseUnread(ctx context.Context, err error) (id string, body []byte)
+	StopWaiting(reason string)
+}
+
+// Build returns the worker's Handler. Its arguments are the
 // worker's Setup, the Keys of its generation, and a Broker for operations
 // that the sandbox forbids. The worker calls Build after it has dropped its
 // privileges, and before it enters its sandbox. So Build can open files, but
 // only those that the worker's user may open. Build logs to slog.Default.
-type Build func(work.Setup, *keys.Keys, *broker.Broker) (http.Handler, error)
+type Build func(work.Setup, *keys.Keys, *broker.Broker) (Handler, error)
 
 // Rename sets the name of the process to its role. It must be called from an
 // init function.

@@ -33,7 +33,7 @@ func (s *server) refusedAnswer(c *clientconn.Conn, m *ipc.Connection) []byte {
 	if m.RetryAfter > 0 {
 		retryAfter = fmt.Sprintf("Retry-After: %d\r\n", m.RetryAfter)
 	}
-	id, body := s.errors.RefuseUnread(auth.WithPeer(context.Background(), c.Peer), err)
+	id, body := s.handler.RefuseUnread(auth.WithPeer(context.Background(), c.Peer), err)
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nCache-Control: no-store\r\nX-Request-Id: %s\r\n%sConnection: close\r\nContent-Length: %d\r\n\r\n%s",
 		m.RefuseStatus, http.StatusText(int(m.RefuseStatus)), id, retryAfter, len(body), body)
 }

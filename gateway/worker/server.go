@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -17,8 +16,6 @@ import (
 	"schedrestd/gateway/worker/keys"
 	"schedrestd/gateway/worker/limiter"
 	"schedrestd/gateway/worker/meter"
-	"schedrestd/handlers"
-	"schedrestd/handlers/rest"
 	"schedrestd/internal/limit"
 	"schedrestd/internal/semaphore"
 	"schedrestd/ipc"
@@ -41,10 +38,9 @@ type server struct {
 	broker      *broker.Broker
 	counts      *count.Counters
 	auditCounts *broker.AuditCounts
-	errors      *rest.Server // its errors look like those of the handlers, and are in the access log
+	handler     Handler
 
-	stopWaiting  func(reason string) // makes the requests that wait for changes answer
-	arrivalGrace time.Duration       // see the constants
+	arrivalGrace time.Duration // see the constants
 	idleGrace    time.Duration
 	inetd        bool
 	refused      *semaphore.Semaphore[struct{}] // refused connections that are not closed yet
@@ -53,7 +49,7 @@ type server struct {
 	handshakeLimit time.Duration
 }
 
-func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, k *keys.Keys, b *broker.Broker) *server {
+func newServer(channel *ipc.Channel, setup *work.Setup, handler Handler, k *keys.Keys, b *broker.Broker) *server {
 	l := setup.Limits
 	s := &server{
 		channel:        channel,
@@ -62,7 +58,7 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, k 
 		keys:           k,
 		broker:         b,
 		inetd:          setup.Inetd,
-		stopWaiting:    func(string) {},
+		handler:        handler,
 		arrivalGrace:   arrivalGrace,
 		idleGrace:      idleGrace,
 		refused:        semaphore.New[struct{}](limit.RefusedConns),
@@ -74,18 +70,14 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, k 
 	if b != nil {
 		s.auditCounts = b.AuditCounts()
 	}
-	if waits, ok := handler.(interface{ StopWaiting(reason string) }); ok {
-		s.stopWaiting = waits.StopWaiting
-	}
 	s.table = conns.NewTable(setup.Admission, s.counts, func(m ipc.Message) error { return s.report(m) })
-	s.errors = handlers.New(handlerConfig(*setup))
 	s.limiter = limiter.New(limiter.Config{
 		Setup:   setup,
 		Rules:   tokenRules(*setup),
 		Table:   s.table,
 		Counts:  s.counts,
 		Handler: handler,
-		Refuse:  s.errors.ServeError,
+		Refuse:  handler.ServeError,
 		Expired: k.Authenticator().IsOutOfDate,
 	})
 	counted := meter.CountRequests(s.limiter)
@@ -94,7 +86,7 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, k 
 	}
 	s.http1 = &http1server.Server{
 		Handler:     counted,
-		Refuse:      s.errors.ServeError,
+		Refuse:      handler.ServeError,
 		HeadTimeout: l.ReadHeader,
 		IdleTimeout: l.Idle,
 		MaxHead:     int(l.Header),
@@ -133,7 +125,7 @@ func (s *server) closed(c *conns.Conn, status int) {
 func (s *server) retire() {
 	s.keys.Retire()
 	s.table.Retire()
-	s.stopWaiting("the gateway has new settings")
+	s.handler.StopWaiting("the gateway has new settings")
 	go func() {
 		s.table.Wait()
 		s.exit <- 0
@@ -154,7 +146,7 @@ const (
 // the worker.
 func (s *server) shutdown() {
 	draining.Store(true)
-	s.stopWaiting("the gateway stops")
+	s.handler.StopWaiting("the gateway stops")
 	ctx, cancel := context.WithTimeout(context.Background(), s.limits.Drain)
 	defer cancel()
 	http2Done := make(chan error, 1)

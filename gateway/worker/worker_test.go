@@ -2,7 +2,6 @@ package worker
 
 import (
 	"net"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +31,7 @@ func TestStartedByHand(t *testing.T) {
 		t.Skip("descriptor 3 of the tests is a socket")
 	}
 	built := false
-	if status := Main(func(work.Setup, *keys.Keys, *broker.Broker) (http.Handler, error) { built = true; return nil, nil }); status != 2 || built {
+	if status := Main(func(work.Setup, *keys.Keys, *broker.Broker) (Handler, error) { built = true; return nil, nil }); status != 2 || built {
 		t.Errorf("status %d, built %v", status, built)
 	}
 }

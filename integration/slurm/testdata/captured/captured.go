@@ -27,13 +27,13 @@ import (
 // keeper for the credentials of the messages that the attacker names, and sends them to
 // the controller with any message. Other requests are served.
 type captured struct {
-	http.Handler
+	worker.Handler
 	setup work.Setup
 	keys  *keys.Keys
 	dial  func(context.Context, client.Address) (net.Conn, error)
 }
 
-func capture(setup work.Setup, k *keys.Keys, b *broker.Broker) (http.Handler, error) {
+func capture(setup work.Setup, k *keys.Keys, b *broker.Broker) (worker.Handler, error) {
 	h, err := worker.NewHandler(setup, k, b)
 	return &captured{h, setup, k, b.Dialer(work.UpstreamController, setup.Controllers, "")}, err
 }
