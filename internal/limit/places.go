@@ -128,7 +128,7 @@ var (
 		Wait: semaphore.Forever, Refused: "503 after half a long call's time", Counts: &semaphore.Counts{Label: "accounting_calls"}}
 
 	IdleSessions = semaphore.Row{Name: "idle sessions with accounting daemons", Process: "worker", Key: "token", Total: 16, Share: 4,
-		Displaces: true, Refused: "closes the one that has been idle longest"}
+		Displaces: true, Refused: "closes the token's oldest; if all are taken, the oldest of the user with the most"}
 
 	// Without this limit, a client that sends many new tokens could make a worker
 	// open an unlimited number of connections to a daemon. Sources take turns,
