@@ -178,7 +178,5 @@ func newCaller(cfg Config, kind string, addresses []Address) caller {
 			return unixconn.DialContext(ctx, a.Network, a.Address)
 		}
 	}
-	g := group(kind, addresses)
-	g.secure = cfg.TLS != nil
-	return caller{cfg, g, &longAnswers{}, newGate()}
+	return caller{cfg, group(kind, addresses), &longAnswers{}, newGate()}
 }

@@ -84,8 +84,6 @@ type daemons struct {
 	list []*daemon
 	now  func() time.Time
 
-	secure bool // the daemons use TLS
-
 	reachability reachability
 
 	mu             sync.Mutex       // guards the fields below

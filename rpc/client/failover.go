@@ -52,20 +52,19 @@ func datedList(kind message.Type, q model.Query, body func(since model.Time) mes
 // controller only if the previous one can't have carried out r, or if r may be
 // carried out twice.
 func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*reply, error) {
-	g := c.daemons
 	p, err := c.admitRequest(ctx, holderOf(cred), r)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { p.leave() }()
 	var failures []*failure
-	order := g.order()
+	order := c.order()
 	for i, d := range order {
 		answer, f := c.sendTo(ctx, d, cred, r, p, i < len(order)-1)
 		switch {
 		case f == nil && !isStandby(answer):
-			g.clearHung(d)
-			g.markAnswered(d)
+			c.clearHung(d)
+			c.markAnswered(d)
 			c.long.record(r.kind, answer.remaining, c.now())
 			if answer.streaming {
 				p = nil // the answer leaves the gate when it has been read
@@ -75,19 +74,19 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 			answer.release()
 			f = newFailure(stageVersion, fault.Of(fault.Standby, ""))
 		case f.stage == stageCreate:
-			return nil, g.report([]*failure{f}) // the message can't be created for another controller either
+			return nil, c.report([]*failure{f}) // the message can't be created for another controller either
 		}
 		switch {
 		case !f.notExecuted() && !r.repeatable:
-			return nil, g.outcomeUnknown(f)
+			return nil, c.outcomeUnknown(f)
 		case f.final:
-			return nil, g.report([]*failure{f})
+			return nil, c.report([]*failure{f})
 		}
 		if failures = append(failures, f); ctx.Err() != nil {
 			break
 		}
 	}
-	return nil, g.report(failures)
+	return nil, c.report(failures)
 }
 
 // checkCarried returns a failure if body is a change with a value that protocol

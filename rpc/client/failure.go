@@ -57,9 +57,9 @@ func timedOut(err error) bool {
 
 // report returns one error for all failures of the daemons. The error describes
 // the failure of the exchange that got furthest.
-func (g *daemons) report(failures []*failure) error {
+func (c *caller) report(failures []*failure) error {
 	if len(failures) == 0 {
-		return errs.New(errs.Unsupported, "no %s is configured", g.kind)
+		return errs.New(errs.Unsupported, "no %s is configured", c.kind)
 	}
 	worst, list := failures[0], []error{}
 	for _, f := range failures {
@@ -82,22 +82,22 @@ func (g *daemons) report(failures []*failure) error {
 		e.Kind, e.Message = errs.Internal, "the request can't be encoded"
 	case worst.stage == stageVersion:
 		e.Kind, e.Message = errs.Unsupported, fmt.Sprintf("the %s speaks none of the protocols of Slurm %s to %s",
-			g.kind, codec.Oldest.Release(), codec.Newest.Release())
+			c.kind, codec.Oldest.Release(), codec.Newest.Release())
 	case worst.stage == stageConnect:
-		e.Kind, e.Message = errs.Unavailable, fmt.Sprintf("the %s can't be reached", g.kind)
-		if g.kind == accountingDaemon {
+		e.Kind, e.Message = errs.Unavailable, fmt.Sprintf("the %s can't be reached", c.kind)
+		if c.kind == accountingDaemon {
 			e.Number = fault.Database
 		}
 	case isTimeout(worst.err):
-		e.Kind, e.Message = errs.Timeout, fmt.Sprintf("the %s does not answer in time", g.kind)
+		e.Kind, e.Message = errs.Timeout, fmt.Sprintf("the %s does not answer in time", c.kind)
 	case worst.stage == stageDecode:
-		e.Kind, e.Message = errs.BadAnswer, fmt.Sprintf("the %s's answer can't be understood", g.kind)
+		e.Kind, e.Message = errs.BadAnswer, fmt.Sprintf("the %s's answer can't be understood", c.kind)
 	default:
-		e.Kind, e.Message = errs.BadAnswer, fmt.Sprintf("the %s closed the connection before its answer was complete", g.kind)
+		e.Kind, e.Message = errs.BadAnswer, fmt.Sprintf("the %s closed the connection before its answer was complete", c.kind)
 	}
 	// A slurmdbd with TLS takes a plain request for the beginning of a handshake,
 	// and waits for the rest.
-	if (worst.stage == stageClosed || worst.stage == stageReceive) && !g.secure && !slices.ContainsFunc(g.list, (*daemon).hasAnswered) {
+	if (worst.stage == stageClosed || worst.stage == stageReceive) && c.cfg.TLS == nil && !slices.ContainsFunc(c.list, (*daemon).hasAnswered) {
 		e.Hint = fault.TLSHint
 	}
 	return e

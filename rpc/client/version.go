@@ -116,15 +116,15 @@ func (c *Client) isUnreachable(ctx context.Context, d *daemon, cred model.Creden
 // unchanged in two cases: if d's release answers a wrong credential with an
 // error, or if d has never answered and does not wait for a request. In the
 // second case, d may be a load balancer whose daemon is down.
-func (g *daemons) closedError(d *daemon, err error) error {
+func (c *caller) closedError(d *daemon, err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.lastVersion > codec.V2405 || d.lastVersion == 0 && !d.waited {
 		return err
 	}
 	e := errs.New(errs.Unauthenticated, "the %s closes the connection: it does not accept the credential, or speaks none of the protocols of Slurm %s to %s",
-		g.kind, codec.Oldest.Release(), codec.Newest.Release())
-	if e.Err = err; !g.secure {
+		c.kind, codec.Oldest.Release(), codec.Newest.Release())
+	if e.Err = err; c.cfg.TLS == nil {
 		e.Hint = fault.TLSHint
 	}
 	return e
