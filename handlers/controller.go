@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 
+	"schedrestd/handlers/rest"
 	"schedrestd/model"
 )
 
@@ -20,17 +21,11 @@ type Resolver interface {
 // The methods return errors of type *errs.Error. The gateway treats an error of
 // any other type as an internal error of its own.
 type Controller interface {
-	// Verify only verifies the credential.
-	Verify(context.Context, model.Credential) error
+	rest.Controller
 
 	// Ping pings all controllers and returns the results. The primary
 	// controller's result is first.
 	Ping(context.Context, model.Credential) ([]model.Ping, error)
-
-	// Release returns the controller's release, such as "24.11.5", or "" if the
-	// release is unknown. The method never fails, but may have to send a
-	// request to the controller.
-	Release(context.Context, model.Credential) string
 
 	// Nodes calls the function each for every node. The node is valid only
 	// during the call. If a call returns an error, Nodes stops and returns the
@@ -183,7 +178,7 @@ type Controller interface {
 // Accounting is the accounting daemon. Its methods behave like those of
 // Controller.
 type Accounting interface {
-	Verify(context.Context, model.Credential) error
+	rest.Verifier
 	Ping(context.Context, model.Credential) ([]model.Ping, error)
 
 	// Stats returns the statistics of the accounting daemon. It also pings all

@@ -35,7 +35,8 @@ type Controller interface {
 	Verifier
 
 	// Release returns the controller's release, such as "24.11.5", or "" if the
-	// release is unknown.
+	// release is unknown. The method never fails, but may have to send a
+	// request to the controller.
 	Release(context.Context, model.Credential) string
 }
 
