@@ -53,7 +53,6 @@ type options struct {
 	serverUsers []string
 	timeout     time.Duration
 	output      string
-	formats     []string // of the output
 	cmd         *cobra.Command
 	verbose     bool
 	quiet       bool // only results and errors are printed
@@ -82,26 +81,23 @@ func (o *options) connectFlags(cmd *cobra.Command) {
 }
 
 // outputFlag declares -o, with the formats table, json and yaml, and others that
-// the command has.
+// the command has. It makes cmd check the format before it runs.
 func (o *options) outputFlag(cmd *cobra.Command, others ...string) {
-	o.formats = append([]string{"table", "json", "yaml"}, others...)
-	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "`FORMAT` of the output: "+orList(o.formats))
-	cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.formats, cobra.ShellCompDirectiveNoFileComp))
+	formats := append([]string{"table", "json", "yaml"}, others...)
+	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "`FORMAT` of the output: "+orList(formats))
+	cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if slices.Contains(formats, o.output) {
+			return nil
+		}
+		return WithStatus(usageError("--output %s: unknown format", printable.Text(o.output)).WithHint("use %s", orList(formats)))
+	}
 }
 
 // orList returns a list of words for people, such as "table, json or yaml".
 func orList(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
-}
-
-// checkOutput returns an error if the output format is unknown. It is called
-// before the first request.
-func (o *options) checkOutput() error {
-	if !slices.Contains(o.formats, o.output) {
-		return usageError("--output %s: unknown format", printable.Text(o.output)).WithHint("use %s", orList(o.formats))
-	}
-	return nil
 }
 
 // document returns the document to write. It returns nil if the command writes

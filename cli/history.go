@@ -45,9 +45,6 @@ number of minutes, hours, days or weeks ago: 90m, 12h, 7d or 4w.`,
 		cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions([]string{"today", "yesterday", "7d"}, cobra.ShellCompDirectiveNoFileComp))
 	}
 	return setRun(cmd, func(cmd *cobra.Command, ids []string) error {
-		if err := o.checkOutput(); err != nil {
-			return err
-		}
 		if err := l.check(o.output); err != nil {
 			return err
 		}

@@ -58,12 +58,9 @@ longer has a job, it shows the record in accounting.`,
 	})
 }
 
-// dialForJobs checks the output format and the ids of jobs, and connects to the
-// server. It also returns the ids as expandIDs does.
+// dialForJobs checks the ids of jobs, and connects to the server. It also returns
+// the ids as expandIDs does.
 func (o *options) dialForJobs(ctx context.Context, words []string) (*connection, []string, error) {
-	if err := o.checkOutput(); err != nil {
-		return nil, nil, err
-	}
 	ids, err := expandIDs(words)
 	if err != nil {
 		return nil, nil, err

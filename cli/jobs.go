@@ -36,9 +36,6 @@ some minutes ago and that the controller still has.`,
 	cmd.Flags().BoolVarP(&f.all, "all", "a", false, "also jobs that have ended")
 	o.completeFilter(cmd)
 	return setRun(cmd, func(cmd *cobra.Command, _ []string) error {
-		if err := o.checkOutput(); err != nil {
-			return err
-		}
 		if err := l.check(o.output); err != nil {
 			return err
 		}

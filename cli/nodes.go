@@ -32,9 +32,6 @@ func nodesCommand() *cobra.Command {
 	cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(nodeStates, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("partition", o.completePartitions)
 	return setRun(cmd, func(cmd *cobra.Command, exprs []string) error {
-		if err := o.checkOutput(); err != nil {
-			return err
-		}
 		if err := l.check(o.output); err != nil {
 			return err
 		}

@@ -27,9 +27,6 @@ A * marks the partition of jobs that name none.`,
 	l.flags(cmd)
 	cmd.ValidArgsFunction = o.completePartitions
 	return setRun(cmd, func(cmd *cobra.Command, names []string) error {
-		if err := o.checkOutput(); err != nil {
-			return err
-		}
 		if err := l.check(o.output); err != nil {
 			return err
 		}

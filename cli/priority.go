@@ -45,9 +45,6 @@ partition and of the QOS.`,
 	cmd.RegisterFlagCompletionFunc("partition", o.completePartitions)
 	cmd.ValidArgsFunction = o.completeJobs(&filter{states: []string{"PENDING"}})
 	return setRun(cmd, func(cmd *cobra.Command, ids []string) error {
-		if err := o.checkOutput(); err != nil {
-			return err
-		}
 		ids, err := expandIDs(ids)
 		if err != nil {
 			return err

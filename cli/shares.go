@@ -41,9 +41,6 @@ The controller defines what the values mean: sshare(1) and its page about fair s
 		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 	return setRun(cmd, func(cmd *cobra.Command, _ []string) error {
-		if err := o.checkOutput(); err != nil {
-			return err
-		}
 		c, err := o.dialWithFilter(cmd.Context(), &f)
 		if err != nil {
 			return err

@@ -56,9 +56,6 @@ its number; if the job was cancelled or failed in another way, it is 1.
 	cmd.Flags().StringVar(&key, "idempotency-key", "", "`KEY`: if you repeat the command with it, schedrestd submits no second job")
 	cmd.RegisterFlagCompletionFunc("idempotency-key", cobra.NoFileCompletions)
 	return setRun(cmd, func(cmd *cobra.Command, args []string) error {
-		if err := o.checkOutput(); err != nil {
-			return err
-		}
 		files, overrides := args, []string(nil)
 		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 			files, overrides = args[:dash], args[dash:]

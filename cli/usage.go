@@ -85,9 +85,6 @@ The table shows rounded minutes. The other formats contain the exact seconds.`,
 	return setRun(cmd, func(cmd *cobra.Command, args []string) error {
 		report := append(args, api.UsageReports[0])[0]
 		query, err := u.query(report, time.Now())
-		if err == nil {
-			err = o.checkOutput()
-		}
 		if err != nil {
 			return err
 		}
