@@ -13,10 +13,8 @@ import (
 
 // exchange opens a connection to d, sends one request at version v and reads
 // the answer. It checks that the answer has version v. The caller must check
-// everything else, including the error number. The last two arguments are those
-// of receive.
-func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred model.Credential, r request,
-	allowance *Allowance, p *place) (answer *reply, f *failure) {
+// everything else, including the error number.
+func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred model.Credential, r request, to reception) (answer *reply, f *failure) {
 	report := c.observe(r.kind)
 	defer func() { report(answer, f) }()
 	var cancel context.CancelFunc
@@ -24,11 +22,11 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 	if err != nil {
 		return nil, newFailure(stageCreate, err)
 	}
-	place, err := d.burst.Acquire(ctx, holderOf(cred))
+	burst, err := d.burst.Acquire(ctx, holderOf(cred))
 	if err != nil {
 		return nil, newFailure(stageConnect, fmt.Errorf("connect to %s: %w", d.name, err))
 	}
-	defer place.Release()
+	defer burst.Release()
 	nc, closeConn, f := c.connect(ctx, d, cred)
 	if f != nil {
 		return nil, f
@@ -47,7 +45,7 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 		// the end of a long request, its answer can be read now.
 		nc.SetReadDeadline(time.Now().Add(grace))
 	}
-	answer, f = c.receive(ctx, nc, allowance, r, p)
+	answer, f = c.receive(ctx, nc, r, to)
 	if f != nil {
 		if err != nil && f.stage != stageVersion {
 			f = newFailure(stageSend, fmt.Errorf("send request: byte %d of %d: %w", sent, len(b), err))

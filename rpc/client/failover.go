@@ -127,7 +127,7 @@ func (c *Client) sendTo(ctx context.Context, d *daemon, cred model.Credential, r
 				return nil, f
 			}
 		}
-		answer, f := c.exchange(reqCtx, d, v, cred, r, c.cfg.Answers.allowance(holderOf(cred)), p)
+		answer, f := c.exchange(reqCtx, d, v, cred, r, reception{c.cfg.Answers.allowance(holderOf(cred)), p})
 		switch {
 		case f == nil || f.final:
 			return answer, f

@@ -100,18 +100,24 @@ func (a *reply) release() {
 	*a = reply{}
 }
 
-// receive reads the answer to r from nc. The memory for a long answer comes from
-// allowance. If allowance is nil, a long answer is an error.
+// A reception is what a request has for its answer.
+type reception struct {
+	allowance *Allowance // memory for a long answer; if it is nil, such an answer is an error
+
+	// place is the request's place in the gate. An answer on the connection needs
+	// one. The reply takes it, or one for which receive waits if place is nil.
+	place *place
+}
+
+// receive reads the answer to r from nc.
 //
 // If there is not enough memory, the rest of the answer stays on the connection,
 // and is read only as fast as the records are used. Meanwhile the daemon waits.
 // The same happens if the answer arrives so slowly that it takes half of the
 // remaining time, and to every answer to a prompt request. A whole answer is
 // never left on the connection: if there is no memory for it, it is an error.
-//
-// The argument p is the request's place in the gate. An answer on the connection
-// needs one. The reply takes it, or one for which receive waits if p is nil.
-func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *Allowance, r request, p *place) (*reply, *failure) {
+func (c *caller) receive(ctx context.Context, nc net.Conn, r request, to reception) (*reply, *failure) {
+	allowance, p := to.allowance, to.place
 	n, err := wire.Length(nc, c.cfg.MaxAnswer)
 	if r.began != nil {
 		r.began()

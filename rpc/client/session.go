@@ -165,7 +165,7 @@ func (s *session) exchange(b []byte, want message.Type, answer message.Body) *fa
 func (s *session) allowance() *Allowance { return s.caller.cfg.Answers.allowance(s.holder) }
 
 // fetch sends b and returns the answer without decoding it. The answer's type
-// must be want. The last two arguments are those of caller.receive.
+// must be want. The memory for a long answer comes from allowance.
 func (s *session) fetch(b []byte, want message.Type, allowance *Allowance, r request) (answer *reply, f *failure) {
 	done := s.caller.observe(message.Type(binary.BigEndian.Uint16(b[4:])))
 	defer func() { done(answer, f) }()
@@ -201,7 +201,7 @@ func (s *session) receive(want message.Type, allowance *Allowance, r request) (*
 		ctx, cancel = context.WithTimeout(s.ctx, s.caller.cfg.LongTimeout)
 	}
 	defer cancel()
-	answer, f := s.caller.receive(ctx, s.nc, allowance, r, nil)
+	answer, f := s.caller.receive(ctx, s.nc, r, reception{allowance: allowance})
 	if f != nil {
 		return nil, f
 	}

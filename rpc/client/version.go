@@ -73,7 +73,7 @@ func (c *Client) probeVersion(ctx context.Context, d *daemon, cred model.Credent
 		return 0, lastFailure
 	}
 	try := func(v codec.Version) *failure {
-		answer, f := c.exchange(ctx, d, v, cred, ping, nil, nil)
+		answer, f := c.exchange(ctx, d, v, cred, ping, reception{})
 		if f != nil {
 			return f
 		}
