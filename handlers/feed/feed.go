@@ -201,16 +201,16 @@ func (f *feed[R]) makePass(asked time.Time, again bool) error {
 		first = false
 		return f.readRecord(r, digest)
 	})
-	if err == errSame {
-		f.endPass(asked, nil, false)
-		return nil
-	}
-	if err == nil {
+	switch err {
+	case errSame: // no record was read, and no view needed one
+		err = nil
+	case nil:
 		f.sum, f.known = data.Sum()
-	} else {
+		f.removeUnseen()
+	default:
 		f.known = false
 	}
-	f.endPass(asked, err, err == nil)
+	f.endPass(asked, err)
 	return err
 }
 
@@ -264,21 +264,23 @@ func (f *feed[R]) readRecord(r *R, digest uint64) error {
 	return nil
 }
 
-// endPass ends a pass. If it is complete, records that it has not seen no longer
-// exist.
-func (f *feed[R]) endPass(asked time.Time, err error, complete bool) {
-	if complete {
-		for key, remembered := range f.records {
-			if remembered.pass == f.pass {
-				continue
-			}
-			delete(f.records, key)
-			f.differs = true
-			for _, v := range f.passing {
-				v.remove(key)
-			}
+// removeUnseen removes the records that a complete pass has not seen, because they
+// no longer exist.
+func (f *feed[R]) removeUnseen() {
+	for key, remembered := range f.records {
+		if remembered.pass == f.pass {
+			continue
+		}
+		delete(f.records, key)
+		f.differs = true
+		for _, v := range f.passing {
+			v.remove(key)
 		}
 	}
+}
+
+// endPass ends a pass.
+func (f *feed[R]) endPass(asked time.Time, err error) {
 	switch {
 	case err != nil:
 		f.set.Count.Add(ReadFailed, 1)
@@ -292,7 +294,7 @@ func (f *feed[R]) endPass(asked time.Time, err error, complete bool) {
 	defer func() { clear(f.passing); clear(f.whole) }()
 	pass := Change{Asked: asked, Found: time.Now()}
 	for _, v := range f.passing {
-		if v.commitLocked(pass, err, complete) {
+		if v.commitLocked(pass, err) {
 			f.changed = pass.Found
 		}
 	}

@@ -201,7 +201,7 @@ const eventSize = 64
 
 // commitLocked publishes what a pass has found. It reports whether something
 // has changed.
-func (v *View[R]) commitLocked(pass Change, err error, complete bool) (changed bool) {
+func (v *View[R]) commitLocked(pass Change, err error) (changed bool) {
 	first := v.isNewLocked()
 	if v.full || err == nil && !v.hold() {
 		err = errNoMemory
@@ -210,7 +210,7 @@ func (v *View[R]) commitLocked(pass Change, err error, complete bool) (changed b
 	case err != nil && (first || err == errNoMemory || errs.KindOf(err) == errs.Unauthenticated):
 		v.endLocked(err)
 		return false
-	case first && complete:
+	case first:
 		v.last, v.current = pass, v.state
 		close(v.ready)
 	case v.changes > 0:
@@ -219,7 +219,7 @@ func (v *View[R]) commitLocked(pass Change, err error, complete bool) (changed b
 	}
 	v.batch, v.changes, v.size = nil, 0, 0
 	if v.building != nil {
-		v.finishSnapshotLocked(complete)
+		v.finishSnapshotLocked(err == nil)
 	}
 	if err == nil {
 		v.checked = pass.Asked
