@@ -326,10 +326,7 @@ func (g *generation) isBroken() bool {
 
 // handleNames handles an answer of the resolver.
 func (d *dispatcher) handleNames(m ipc.Message) (handled bool, err error) {
-	if handled, err = d.hosts.Handle(m); !handled {
-		handled, err = d.names.Handle(m)
-	}
-	return handled, err
+	return d.hosts.Handle(m) || d.names.Handle(m), nil
 }
 
 // askResolver sends m to the resolver.

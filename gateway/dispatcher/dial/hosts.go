@@ -129,13 +129,13 @@ func (h *Hosts) askLocked(name string, e *host) {
 
 // Handle handles an answer of the resolver. It ignores an answer that comes too
 // late.
-func (h *Hosts) Handle(m ipc.Message) (handled bool, err error) {
+func (h *Hosts) Handle(m ipc.Message) (handled bool) {
 	switch m := m.(type) {
 	case *work.HostAddresses:
 		h.answer(m.ID, slices.DeleteFunc(m.Addresses, func(a netip.Addr) bool { return a.IsUnspecified() || a.IsMulticast() }))
-		return true, nil
+		return true
 	}
-	return false, nil
+	return false
 }
 
 // answer records the answer to a question, if it still waits for one.

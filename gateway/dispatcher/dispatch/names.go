@@ -74,13 +74,13 @@ func (n *Names) lookup(uid uint32, callback func(named, sure bool)) {
 
 // Handle passes an answer from the resolver to the loop. An answer that comes
 // too late is ignored.
-func (n *Names) Handle(m ipc.Message) (handled bool, err error) {
+func (n *Names) Handle(m ipc.Message) (handled bool) {
 	switch m := m.(type) {
 	case *work.LookupResult:
 		n.Do(func() { n.answer(m.ID, m.Name != "", m.Available) })
-		return true, nil
+		return true
 	}
-	return false, nil
+	return false
 }
 
 // answer passes an answer to all functions that wait for it, and forgets the
