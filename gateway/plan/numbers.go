@@ -82,6 +82,19 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	p.Workers = min(cmp.Or(p.Workers, workers), p.Connections, p.Threads)
 	p.PIDs = maxPIDs(p)
 	shareTokenKey(&p.Secrets.Tokens, p.Service)
+	if err := limitFiles(p, s); err != nil {
+		return err
+	}
+	if p.Mode == ipc.ModeCheck {
+		p.Facts = facts(p, s, *listen)
+		p.Switches.RequireConfinement = false // a worker that refuses to start could not be described on the page
+	}
+	return nil
+}
+
+// limitFiles sets the numbers that depend on how many open files this machine
+// permits.
+func limitFiles(p *ipc.Plan, s *ipc.Setup) error {
 	s.Files = fileLimit(p.Connections)
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
@@ -96,10 +109,6 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	// The dispatcher needs as many descriptors as a worker, and one more for
 	// each waiting connection.
 	p.Waiting = uint32(min(maxWaiting, max(uint64(p.Connections), l.Max-uint64(s.Files))))
-	if p.Mode == ipc.ModeCheck {
-		p.Facts = facts(p, s, *listen)
-		p.Switches.RequireConfinement = false // a worker that refuses to start could not be described on the page
-	}
 	return nil
 }
 

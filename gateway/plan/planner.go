@@ -78,22 +78,7 @@ func (p *planner) plan() (*query.WholePlan, error) {
 		}
 	}
 	s := plan.Setup
-	if s.JWT && p.cluster.CanRenewTokens() {
-		p.log.Info("tokens can be exchanged for others that expire later", "max_token_lifespan", p.cluster.MaxTokenLifespan,
-			"hint", "AuthAltParameters=disable_token_creation in the controller's configuration prevents this")
-	}
-	if s.JWT && p.cluster.JWKS != "" && (s.Issuer == "" || s.Audience == "") {
-		p.log.Warn("tokens of the identity provider are accepted even if they were made for other applications",
-			"hint", "set SCHEDRESTD_TOKEN_ISSUER and SCHEDRESTD_TOKEN_AUDIENCE")
-	}
-	if s.JWT && p.cluster.JWKS == "" && s.Issuer+s.Audience+s.ScopeClaim != "" {
-		p.log.Warn("the rules for tokens of an identity provider do not apply to those of jwt_key=, which permit everything",
-			"hint", "there is no jwks= in the configuration; remove the variables SCHEDRESTD_TOKEN_, or add it to AuthAltParameters=")
-	}
-	if s.JWT && s.UserClaim != "" && !s.OneUser {
-		p.log.Warn("the claims sun and username of a token precede that of userclaimfield=", "userclaimfield", s.UserClaim,
-			"hint", "users must not be able to choose their values; SCHEDRESTD_SECURITY=one_user_claim refuses tokens in which they differ")
-	}
+	warnTokens(plan, p.cluster, p.log)
 	warnFewFiles(plan, p.log)
 	warnLittleMemory(plan, memoryLimit("/"), p.log)
 	p.log.Log(context.Background(), loglevel.Verbose, "configuration", "path", p.path, "cluster", s.Cluster,
@@ -102,6 +87,31 @@ func (p *planner) plan() (*query.WholePlan, error) {
 		p.log.Log(context.Background(), loglevel.Verbose, "debug flags have no effect here", "flags", ineffective)
 	}
 	return plan, nil
+}
+
+// warnTokens warns if the gateway accepts tokens that an administrator may not
+// expect.
+func warnTokens(plan *query.WholePlan, cluster *conf.Cluster, log *slog.Logger) {
+	s := &plan.Setup
+	if !s.JWT {
+		return
+	}
+	if cluster.CanRenewTokens() {
+		log.Info("tokens can be exchanged for others that expire later", "max_token_lifespan", cluster.MaxTokenLifespan,
+			"hint", "AuthAltParameters=disable_token_creation in the controller's configuration prevents this")
+	}
+	if cluster.JWKS != "" && (s.Issuer == "" || s.Audience == "") {
+		log.Warn("tokens of the identity provider are accepted even if they were made for other applications",
+			"hint", "set SCHEDRESTD_TOKEN_ISSUER and SCHEDRESTD_TOKEN_AUDIENCE")
+	}
+	if cluster.JWKS == "" && s.Issuer+s.Audience+s.ScopeClaim != "" {
+		log.Warn("the rules for tokens of an identity provider do not apply to those of jwt_key=, which permit everything",
+			"hint", "there is no jwks= in the configuration; remove the variables SCHEDRESTD_TOKEN_, or add it to AuthAltParameters=")
+	}
+	if s.UserClaim != "" && !s.OneUser {
+		log.Warn("the claims sun and username of a token precede that of userclaimfield=", "userclaimfield", s.UserClaim,
+			"hint", "users must not be able to choose their values; SCHEDRESTD_SECURITY=one_user_claim refuses tokens in which they differ")
+	}
 }
 
 // staleSettings returns the names of the settings that have changed since the
