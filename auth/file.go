@@ -77,7 +77,7 @@ func (r recipe) withHint(err error, path string, worthless bool) error {
 		hint = enter + fmt.Sprintf(r.unlock, quoted)
 		remark = fmt.Sprintf("this program runs as uid %d, which must be able to read it", os.Geteuid())
 	case regular && worthless:
-		hint, remark = guard.ReplaceCommand(path, r.command), r.remark
+		hint, remark = replaceCommand(path, r.command), r.remark
 	case regular:
 		newPath := guard.Quote(path + ".new")
 		hint = fmt.Sprintf(r.command+r.owner, newPath)
@@ -87,4 +87,13 @@ func (r recipe) withHint(err error, path string, worthless bool) error {
 		hint += "  # " + remark
 	}
 	return &errs.Error{Kind: kind, Hint: hint, Err: err}
+}
+
+// replaceCommand returns a command that replaces the file at path in one step,
+// so that programs that watch the file never read half of it. The file keeps
+// its owner, group and mode. The command argument is a shell command that
+// writes the new content, with %s in place of the name of the file to write.
+func replaceCommand(path, command string) string {
+	quoted, next := guard.Quote(path), guard.Quote(path+".new")
+	return "cp -p " + quoted + " " + next + " && " + fmt.Sprintf(command, next) + " && mv " + next + " " + quoted
 }

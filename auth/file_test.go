@@ -159,7 +159,7 @@ func TestHintsAreSafe(t *testing.T) {
 	for _, text := range []string{certificate, strings.Repeat("x", maxKey+1), `{"keys":[{"kty":"RSA","d":"AQAB"}]} `} {
 		write(t, path, text, 0o600)
 		hint := errs.HintOf(refusal(true, path, trusting()))
-		if !strings.HasSuffix(hint, "  # then jwt_key="+guard.Quote(path+".new")) {
+		if !strings.HasSuffix(hint, "; then jwt_key="+guard.Quote(path+".new")) {
 			t.Errorf("hint %q", hint)
 		}
 		runHint(t, hint, "")
@@ -219,5 +219,24 @@ func TestDirectoriesOfKeys(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestReplace runs the command from replaceCommand. It checks that the file has
+// the new content and the old mode, and that no other file is left.
+func TestReplace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a file")
+	write(t, path, "old", 0o640)
+	hint := replaceCommand(path, "(umask 077; echo next >%s)")
+	if out, err := exec.Command("/bin/sh", "-c", hint).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", hint, err, out)
+	}
+	info, err := os.Lstat(path)
+	must(t, err)
+	if text, _ := os.ReadFile(path); string(text) != "next\n" || info.Mode() != 0o640 {
+		t.Errorf("%q of mode %s", text, info.Mode())
+	}
+	if _, err := os.Lstat(path + ".new"); !os.IsNotExist(err) {
+		t.Errorf("the other one: %v", err)
 	}
 }

@@ -56,6 +56,7 @@ func LoadKey(path string, trust guard.Trust) (Key, error) {
 		directory: "(umask 022; mkdir -p -m 0700 %[1]s)",
 		unlock:    fmt.Sprintf("chown %d %%[1]s && chmod 0600 %%[1]s", reader),
 		secret:    fmt.Sprint(reader),
+		remark:    "all daemons and gateways need the same key: KEYS.md, Change a key",
 	}
 	if reader != 0 { // root, which is 0, runs the command
 		fix.owner = fmt.Sprintf(" && chown %d %%[1]s", reader)

@@ -56,6 +56,9 @@ func TestLoadKey(t *testing.T) {
 				return
 			}
 			refusedFile(t, err, errs.Invalid, path, test.want, test.hint)
+			if hint := errs.HintOf(err); test.hint == make32 && !strings.Contains(hint, "all daemons and gateways need the same key") {
+				t.Errorf("hint %q", hint)
+			}
 			if len(test.text) > 30 && strings.Contains(err.Error(), random[:20]) {
 				t.Errorf("shows the key: %v", err)
 			}

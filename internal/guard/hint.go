@@ -45,19 +45,3 @@ func EnterSecretCommand(path, owner string) string {
 	dir := filepath.Dir(path)
 	return fmt.Sprintf("%schown %s %s && chmod 0710 %[3]s && ", EnterCommand(dir), owner, Quote(dir))
 }
-
-// ReplaceCommand returns a command that replaces the file at path in one step,
-// so that programs that watch the file never read half of it. The file keeps
-// its owner, group and mode. The command argument is a shell command that
-// writes the new content, with %s in place of the name of the file to write.
-func ReplaceCommand(path, command string) string {
-	return BesideCommand(path, command) + " && mv " + Quote(path+".new") + " " + Quote(path)
-}
-
-// BesideCommand returns a command that creates a file beside the file at path,
-// with the same name plus ".new", and with the same owner, group and mode. The
-// argument command is as for ReplaceCommand.
-func BesideCommand(path, command string) string {
-	next := Quote(path + ".new")
-	return "cp -p " + Quote(path) + " " + next + " && " + fmt.Sprintf(command, next)
-}

@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"schedrestd/internal/errs"
 )
 
@@ -99,24 +97,6 @@ func TestTrustedHints(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// TestReplace runs the command from ReplaceCommand. It checks that the file has
-// the new content and the old mode, and that no other file is left.
-func TestReplace(t *testing.T) {
-	path := file("a file", 0o640)(t, t.TempDir())
-	hint := ReplaceCommand(path, "(umask 077; echo next >%s)")
-	if out, err := exec.Command("/bin/sh", "-c", hint).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", hint, err, out)
-	}
-	var st unix.Stat_t
-	must(t, unix.Lstat(path, &st))
-	if text, _ := os.ReadFile(path); string(text) != "next\n" || st.Mode&0o7777 != 0o640 {
-		t.Errorf("%q of mode %o", text, st.Mode)
-	}
-	if _, err := os.Lstat(path + ".new"); !os.IsNotExist(err) {
-		t.Errorf("the other one: %v", err)
 	}
 }
 

@@ -92,10 +92,10 @@ func (k *Keys) HandleRefusal(isTokenKey bool, err error, previous *Keys, require
 	o := k.options
 	switch {
 	case isTokenKey && k.tokenKey.newest:
-		err = errs.New(errs.Invalid, "key file %s: %v", k.tokenKey.setting, err).WithHint("%s", newTokenKeyCommand(k.tokenKey.files[0], err))
+		err = errs.New(errs.Invalid, "key file %s: %v", k.tokenKey.setting, err).WithHint("%s", tokenKeyHint(k.tokenKey.files[0], err))
 		return o.tokenKey().reject(&k.tokenKey, previous.tokenKey, err, false)
 	case isTokenKey && k.tokenKey.files != nil: // the file was overwritten
-		o.Log.Error("keeper has no key of HS256 tokens; the daemons verify them", errs.LogAttrs(newTokenKeyCommand(k.tokenKey.files[0], err), "error", err)...)
+		o.Log.Error("keeper has no key of HS256 tokens; the daemons verify them", errs.LogAttrs(tokenKeyHint(k.tokenKey.files[0], err), "error", err)...)
 		k.tokenKey.reuse(entry{}, false)
 		return nil
 	case isTokenKey || k.pair.files == nil:

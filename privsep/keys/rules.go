@@ -88,18 +88,12 @@ func unlockPublicCommand(path string) string {
 	return guard.EnterCommand(path) + "chmod a+r " + guard.Quote(path)
 }
 
-// newTokenKeyCommand returns a command that creates a token key, because f
-// contains none, or "" if the keeper's reason is about the key of credentials
-// (gateway/keeper). Normally the command replaces f. If f is so long that it may
-// be another kind of file, configured by mistake, the command keeps it and
-// creates the key beside it.
-func newTokenKeyCommand(f *os.File, reason error) string {
+// tokenKeyHint returns a hint about f, which contains no usable token key, or ""
+// if the keeper's reason is about the key of credentials (gateway/keeper). The
+// daemons have the key too, so no command may replace it here alone.
+func tokenKeyHint(f *os.File, reason error) string {
 	if strings.Contains(reason.Error(), "key of credentials") {
 		return ""
 	}
-	const command = "(umask 077; head -c 32 /dev/urandom >%s)"
-	if info, err := f.Stat(); err == nil && info.Size() < 32 {
-		return guard.ReplaceCommand(f.Name(), command)
-	}
-	return guard.BesideCommand(f.Name(), command) + "  # then jwt_key=" + guard.Quote(f.Name()+".new")
+	return "ls -l " + guard.Quote(f.Name()) + "  # put the key of the daemons there; KEYS.md, Change a key, says how to give all of them a new one"
 }
