@@ -157,15 +157,17 @@ func TestNamesAsSet(t *testing.T) {
 	}
 }
 
-// TestUnread checks the log message about an unknown variable that has the
-// gateway's prefix. If the name is similar to a known variable, the message
-// must suggest that variable.
+// TestUnread checks the log message about an unknown variable whose name
+// resembles those of the gateway's variables. If the name is similar to a known
+// variable, the message must suggest that variable.
 func TestUnread(t *testing.T) {
 	var log bytes.Buffer
 	option.WarnUnknown([]string{
 		"SCHEDRESTD_AUDIT_LOGG=stderr", "SCHEDRESTD_FOO=1", "SLURMRESTD_PENALTY=off", "SCHEDRESTD_SECRET_SAUCE=a value that must not be logged",
-		"SCHEDRESTD_OPTIONS=-v", "SLURMRESTD_OPTIONS=-v", "SCHEDRESTD_RATE=5", "SLURMRESTD_SECURITY=become_user", // read by the gateway, or not meant for it
-		"SCHEDRESTD_RAT=", "SCHED_CONFF=/x", "SLURM_JOB_ID=7", "PATH=/bin", "SCHEDRESTDX=1",
+		"SLURMRESTD_OPTIONS=-v", "SCHEDRESTD_OPTONS=-v", "SCHEDREST_AUDIT_LOG=stderr", "schedrestd_security=become_user", "Shedrestd_Rate=5", "SCHED_CONFF=/x", "slurm_conf_srver=ctl",
+		"SCHEDRESTD_OPTIONS=-v", "SCHEDRESTD_RATE=5", "SLURMRESTD_SECURITY=become_user", "SLURM_CONF=/x", // read by the gateway, or not meant for it
+		"SCHEDRESTD_RAT=", "SLURM_JOB_ID=7", "PATH=/bin", "SCHEDRESTDX=1", "SLURM_CPUS=1", "SLURM_COMMENT=x", "SCHED_URL=http://x", "SCHEDULER_NAME=x",
+		"SLURMD_OPTIONS=-v", "SLURMCTLD_OPTIONS=-v", "SLURMDBD_OPTIONS=-v", "SLURMSTEPD_OOM_ADJ=1", "SCHEDCTLD_OPTIONS=-v", "SCHEDDBD_OPTIONS=-v",
 	}, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == slog.MessageKey {
 			return slog.Attr{}
@@ -174,8 +176,15 @@ func TestUnread(t *testing.T) {
 	}})))
 	want := `level=WARN name=SCHEDRESTD_AUDIT_LOGG hint="did you mean SCHEDRESTD_AUDIT_LOG?"
 level=WARN name=SCHEDRESTD_FOO hint="schedrestd(8) lists the known variables"
+level=WARN name=SCHEDRESTD_OPTONS hint="did you mean SCHEDRESTD_OPTIONS?"
 level=WARN name=SCHEDRESTD_SECRET_SAUCE hint="schedrestd(8) lists the known variables"
+level=WARN name=SCHEDREST_AUDIT_LOG hint="did you mean SCHEDRESTD_AUDIT_LOG?"
+level=WARN name=SCHED_CONFF hint="did you mean SCHED_CONF?"
+level=WARN name=SLURMRESTD_OPTIONS hint="did you mean SCHEDRESTD_OPTIONS?"
 level=WARN name=SLURMRESTD_PENALTY hint="did you mean SLURMRESTD_PENALTIES?"
+level=WARN name=Shedrestd_Rate hint="did you mean SCHEDRESTD_RATE?"
+level=WARN name=schedrestd_security hint="did you mean SCHEDRESTD_SECURITY?"
+level=WARN name=slurm_conf_srver hint="did you mean SLURM_CONF_SERVER?"
 `
 	if diff := cmp.Diff(want, log.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -8,54 +8,60 @@ import (
 	"schedrestd/internal/typo"
 )
 
-// externalVariables lists variables that have the gateway's prefix, but that
-// other programs read. systemd adds the value of SCHEDRESTD_OPTIONS to the
-// gateway's command line.
-var externalVariables = []string{"SCHEDRESTD_OPTIONS"}
+// unitOptions is a variable that the gateway does not read. The service units
+// add its value to the gateway's command line. Only this spelling has an effect.
+const unitOptions = "SCHEDRESTD_OPTIONS"
 
-// WarnUnknown logs unknown variables that have the gateway's prefix. An
-// administrator who misspells a variable expects it to have an effect.
+// WarnUnknown logs unknown variables whose names resemble those of the
+// gateway's variables. An administrator who misspells a variable expects it to
+// have an effect.
 func WarnUnknown(environment []string, log *slog.Logger) {
 	slices.Sort(environment)
+	known := Variables()
 	for _, v := range environment {
 		name, value, _ := strings.Cut(v, "=")
-		if value == "" || !isUnknown(name) {
+		if value == "" || name == unitOptions || slices.Contains(known, strings.Replace(name, "SLURM", "SCHED", 1)) {
 			continue
 		}
-		if suggestion := nearestVariable(name); suggestion != "" {
+		suggestion, resembles := nearestVariable(strings.ToUpper(name), known)
+		switch {
+		case suggestion != "":
 			log.Warn("unknown environment variable", "name", name, "hint", "did you mean "+suggestion+"?")
-		} else {
+		case resembles:
 			log.Warn("unknown environment variable", "name", name, "hint", "schedrestd(8) lists the known variables")
 		}
 	}
 }
 
-// isUnknown reports whether name has a prefix of the gateway's variables and is
-// not a known variable.
-func isUnknown(name string) bool {
-	if !strings.HasPrefix(name, "SCHEDRESTD_") && !strings.HasPrefix(name, "SLURMRESTD_") {
-		return false
-	}
-	canonical := "SCHED" + name[len("SCHED"):] // both prefixes have the same length
-	return !slices.Contains(externalVariables, canonical) && !slices.Contains(Variables(), canonical)
-}
-
-// nearestVariable returns the known variable that is most similar to the
-// misspelled name. The result has the same prefix as name. If no variable is
-// similar, the result is "".
-func nearestVariable(name string) string {
-	var suffixes []string
-	for _, v := range Variables() {
-		if suffix, ok := strings.CutPrefix(v, prefix); ok {
-			suffixes = append(suffixes, suffix)
+// nearestVariable reports whether name, in upper case, resembles the names of
+// the gateway's own variables, or of those that name the configuration. The
+// other variables without RESTD in their names also have meanings for Slurm's
+// commands, which have many such variables. The suggestion is the most similar
+// known variable, with the prefix of name. If no variable is similar, it is "".
+func nearestVariable(name string, known []string) (suggestion string, resembles bool) {
+	first, rest, found := strings.Cut(name, "_")
+	prefix := typo.Nearest(first, []string{"SCHEDRESTD", "SLURMRESTD"})
+	switch {
+	case !found:
+	case prefix != "":
+		var suffixes []string
+		for _, v := range append(known, unitOptions) {
+			if suffix, ok := strings.CutPrefix(v, "SCHEDRESTD_"); ok {
+				suffixes = append(suffixes, suffix)
+			}
+		}
+		switch suffix := typo.Nearest(rest, suffixes); suffix {
+		case "":
+			return "", true
+		case "OPTIONS":
+			return unitOptions, true
+		default:
+			return prefix + "_" + suffix, true
+		}
+	case first == "SCHED" || first == "SLURM":
+		if suffix := typo.Nearest(rest, []string{"CONF", "CONF_SERVER"}); suffix != "" {
+			return first + "_" + suffix, true
 		}
 	}
-	if suffix := typo.Nearest(name[len(prefix):], suffixes); suffix != "" {
-		return name[:len(prefix)] + suffix
-	}
-	return ""
+	return "", false
 }
-
-// prefix begins the names of the gateway's own variables. The prefix in Slurm's
-// spelling has the same length.
-const prefix = "SCHEDRESTD_"
