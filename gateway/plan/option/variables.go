@@ -764,9 +764,20 @@ func (o *Options) variables() []variable {
 		// minute.
 		// If the directory service does not answer, users that were known in the last hour
 		// stay known, and requests of others get 503.
-		// A user with uid 99 or 65534 is always refused, and so is a token whose claim
-		// .Li uid
-		// is not that of the account on this machine, if the machine knows the user.
+		// A user with uid 99 or 65534 is always refused.
+		// With
+		// .Li use_jwt_client_ids
+		// or
+		// .Li use_jwt_client_ids_only
+		// in
+		// .Li AuthAltParameters= ,
+		// so is a token with the claims
+		// .Li uid ,
+		// .Li gid
+		// and
+		// .Li id
+		// whose uid is not that of the account on this machine, if the machine knows the
+		// user.
 		{"SCHEDRESTD_UNKNOWN_USERS", word(&s.PassUnknown, "controller", "refuse", "controller")},
 
 		// How often a worker asks the controller whether a list has changed, for all the
