@@ -204,6 +204,37 @@ func TestCheckInsideTheUnit(t *testing.T) {
 	}
 }
 
+// TestCheckBeforeRestart runs the commands in docs/INSTALL.md that check changed
+// settings inside a unit. They must print all of the report and nothing else,
+// also when they are run again.
+func TestCheckBeforeRestart(t *testing.T) {
+	m := bootedMachine(t)
+	list, err := blocks("7. Reload, restart and upgrade")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, check, found := strings.Cut(list[0].Text, "unit=schedrestd\n")
+	if !found {
+		t.Fatalf("not in docs/INSTALL.md:\n%s", list[0].Text)
+	}
+	for name, tt := range unitStarts {
+		t.Run(name, func(t *testing.T) {
+			m.reset(t)
+			for _, settings := range []struct{ line, first, last string }{
+				{"", "configuration ", "The gateway can start with these settings."},
+				{"SCHEDRESTD_RATE=many", "Job for ", "hint: give requests per second"},
+			} {
+				m.Write(t, "/etc/sched/"+tt.env, settings.line+"\n")
+				out, _ := m.Try(tt.before + "\nset +e; sleep 1\nunit=" + strings.TrimSuffix(tt.unit, ".service") + "\n" + check)
+				lines := strings.Split(strings.TrimSpace(out), "\n")
+				if !strings.HasPrefix(lines[0], settings.first) || !strings.HasPrefix(lines[len(lines)-1], settings.last) || strings.Count(out, settings.last) != 1 {
+					t.Errorf("%q printed\n%s", settings.line, out)
+				}
+			}
+		})
+	}
+}
+
 // TestRestartUnderLoad checks that no client is refused while the service
 // restarts and reloads. New connections must wait in the socket.
 func TestRestartUnderLoad(t *testing.T) {
