@@ -48,7 +48,7 @@ func TestCheck(t *testing.T) {
 		{name: "without an address", conf: conf, want: "addresses      those that the service manager opens\n"},
 		{name: "audit log", conf: conf, env: []string{"SCHEDRESTD_AUDIT_LOG=" + audit}, want: "audit log      " + audit + "\n"},
 		{name: "audit log without its directory", conf: conf, env: []string{"SCHEDRESTD_AUDIT_LOG=/nowhere/audit.log"}, want: "error: audit log /nowhere/audit.log: /nowhere: no such file or directory\nhint: mkdir ", fails: true},
-		{name: "audit log in /proc", conf: conf, env: []string{"SCHEDRESTD_AUDIT_LOG=/proc/audit.log"}, want: "error: audit log /proc/audit.log.schedrestd-check: no such file or directory\nhint: ls -ld /proc ", fails: true},
+		{name: "audit log in /proc", conf: conf, env: []string{"SCHEDRESTD_AUDIT_LOG=/proc/audit.log"}, want: "error: audit log /proc/audit.log: no such file or directory\nhint: ls -ld /proc ", fails: true},
 		{name: "audit log that is a directory", conf: conf, env: []string{"SCHEDRESTD_AUDIT_LOG=" + dir}, want: "not a regular file", fails: true},
 		{name: "file of keys without its directory", conf: conf, env: []string{"SCHEDRESTD_IDEMPOTENCY_FILE=/nowhere/keys"}, want: "error: idempotency file /nowhere/keys: /nowhere: no such", fails: true},
 		{name: "UNIX socket without its directory", conf: conf, args: []string{"unix:/nosuch/dir/s"}, want: "hint: install -d ", fails: true},

@@ -223,6 +223,7 @@ func TestCheckBeforeRestart(t *testing.T) {
 			for _, settings := range []struct{ line, first, last string }{
 				{"", "configuration ", "The gateway can start with these settings."},
 				{"SCHEDRESTD_RATE=many", "Job for ", "hint: give requests per second"},
+				{"SCHEDRESTD_AUDIT_LOG=/var/log/audit-sched.log", "Job for ", "hint: findmnt -T /var/log  # a systemd unit may write only to its directory"},
 			} {
 				m.Write(t, "/etc/sched/"+tt.env, settings.line+"\n")
 				out, _ := m.Try(tt.before + "\nset +e; sleep 1\nunit=" + strings.TrimSuffix(tt.unit, ".service") + "\n" + check)

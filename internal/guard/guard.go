@@ -173,7 +173,7 @@ func UseTrialFiles(paths ...*string) (remove func()) {
 	for _, path := range paths {
 		_, missing := os.Lstat(*path)
 		if _, err := os.Stat(filepath.Dir(*path)); filepath.IsAbs(*path) && missing != nil && err == nil {
-			*path += ".schedrestd-check"
+			*path += trialSuffix
 			trials = append(trials, *path)
 		}
 	}
@@ -184,14 +184,25 @@ func UseTrialFiles(paths ...*string) (remove func()) {
 	}
 }
 
-// CreationHint returns a hint for a file that can't be created or opened for
-// writing.
-func CreationHint(path string) string {
-	dir, uid := filepath.Dir(path), os.Geteuid()
-	if _, err := os.Stat(dir); err != nil {
-		return fmt.Sprintf("mkdir -m 0700 %[1]s && chown %[2]d %[1]s", Quote(dir), uid)
+const trialSuffix = ".schedrestd-check"
+
+// CreationError returns err, about a file at path that can't be created or
+// opened for writing, with a hint. It names the configured file, not the one
+// that UseTrialFiles chose.
+func CreationError(path string, err error) error {
+	path = strings.TrimSuffix(path, trialSuffix)
+	dir, uid, hint := filepath.Dir(path), os.Geteuid(), errs.HintOf(err)
+	_, statErr := os.Stat(dir)
+	switch {
+	case hint != "":
+	case statErr != nil:
+		hint = fmt.Sprintf("mkdir -m 0700 %[1]s && chown %[2]d %[1]s", Quote(dir), uid)
+	case strings.HasSuffix(err.Error(), unix.EROFS.Error()):
+		hint = "findmnt -T " + Quote(dir) + "  # a systemd unit may write only to its directory in /var/log, such as /var/log/schedrestd, and to ReadWritePaths= of a drop-in"
+	default:
+		hint = fmt.Sprintf("ls -ld %s %s  # uid %d must be able to create and write the file; a running gateway has no access to files of other users", Quote(dir), Quote(path), uid)
 	}
-	return fmt.Sprintf("ls -ld %s %s  # uid %d must be able to create and write the file; a running gateway has no access to files of other users", Quote(dir), Quote(path), uid)
+	return errs.New(errs.KindOf(err), "%s", strings.ReplaceAll(err.Error(), trialSuffix, "")).WithHint("%s", hint)
 }
 
 // Quote returns path quoted for a shell.

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"schedrestd/internal/errs"
 )
@@ -41,6 +44,31 @@ func TestOwnerHints(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if text := string(out); err != nil || !strings.Contains(text, "directory "+dir+" belongs to uid 65534") || !strings.Contains(text, "map its owner in this user namespace") || strings.Contains(text, "chown") {
 		t.Errorf("%v:\n%s", err, text)
+	}
+}
+
+// TestReadOnly checks the error about a file on a read-only file system. If
+// UseTrialFiles has chosen another file, the error must name the configured one.
+func TestReadOnly(t *testing.T) {
+	if path := os.Getenv("GUARD_TEST_READ_ONLY"); path != "" {
+		must(t, unix.Mount("tmpfs", filepath.Dir(path), "tmpfs", unix.MS_RDONLY, ""))
+		trial := path
+		defer UseTrialFiles(&trial)()
+		_, _, err := Open(trial, Rule{Label: "audit log", CreateFlags: os.O_WRONLY})
+		err = CreationError(trial, err)
+		fmt.Printf("%v\n%s\n", err, errs.HintOf(err))
+		os.Exit(0)
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: mounts a file system")
+	}
+	path := t.TempDir() + "/log"
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestReadOnly$")
+	cmd.Env = []string{"GUARD_TEST_READ_ONLY=" + path}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	out, err := cmd.CombinedOutput()
+	if want := "audit log " + path + ": read-only file system\nfindmnt -T " + filepath.Dir(path) + "  # a systemd unit may write only "; err != nil || !strings.HasPrefix(string(out), want) {
+		t.Errorf("%v\n%s\nwant %s", err, out, want)
 	}
 }
 

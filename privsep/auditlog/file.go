@@ -42,11 +42,8 @@ func openFile(o Options, label, path string, flags int) (*file, error) {
 // user, and no other user may have access.
 func (f *file) reopen() error {
 	opened, _, err := guard.Open(f.path, f.rule)
-	if err != nil && errs.HintOf(err) == "" {
-		return errs.New(errs.KindOf(err), "%v", err).WithHint("%s", guard.CreationHint(f.path))
-	}
 	if err != nil {
-		return err
+		return guard.CreationError(f.path, err)
 	}
 	f.osFile.Close() // has no effect on nil
 	f.osFile = opened
