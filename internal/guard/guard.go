@@ -26,6 +26,7 @@ type Rule struct {
 	Label       string   // what the file is, for messages: "key file"
 	Owners      []uint32 // uids that may own the file; nil: any uid
 	Secret      bool     // only its owner and group may read it
+	Restrict    string   // makes a secret that other users can access readable for those who need it; "": chmod 0600
 	AllowLink   bool     // the file itself may be a symbolic link
 	CreateFlags int      // open(2) flags for writing the file, which is created with mode 0600 if missing; 0: open it for reading
 	OpenFlags   int      // open(2) flags for a file that must exist; 0: open it for reading
@@ -126,9 +127,10 @@ func (w *walk) checkFile(fd int, path string) (Facts, error) {
 	case w.rule.Owners != nil && !slices.Contains(w.rule.Owners, st.Uid):
 		err := w.refuse(errs.Invalid, "owned by uid %d, must be owned by uid %s", st.Uid, joinUIDs(w.rule.Owners))
 		return Facts{}, w.withOwnerHint(err, &st, path, "")
+	case w.rule.Secret && mode&0o027 != 0 && w.rule.Restrict != "":
+		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets other users access it", mode).WithHint("%s", w.rule.Restrict)
 	case w.rule.Secret && mode&0o027 != 0 && len(w.rule.Owners) > 0 && st.Uid != w.rule.Owners[0]: // the intended owner may have only group access, which chmod 0600 alone would remove
-		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets other users access it", mode).
-			WithHint("chown %d %s && chmod 0600 %[2]s", w.rule.Owners[0], quoted)
+		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets other users access it", mode).WithHint("chown %d %s && chmod 0600 %[2]s", w.rule.Owners[0], quoted)
 	case w.rule.Secret && mode&0o027 != 0, w.rule.CreateFlags != 0 && mode&0o077 != 0:
 		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets other users access it", mode).WithHint("chmod 0600 %s", quoted)
 	case w.rule.CreateFlags != 0 && st.Nlink > 1:

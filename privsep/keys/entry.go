@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -39,17 +40,17 @@ type source struct {
 
 	// A file with token keys may be missing or unreadable. The other fields are
 	// set only for such a file.
-	optional      bool
-	option        string                   // its name in the configuration
-	unlockCommand func(path string) string // returns a command that lets the parent read the file, or "" if the parent should not read it
+	optional bool
+	needed   bool   // the gateway must not start without it
+	option   string // its name in the configuration
 }
 
 func (o Options) tokenKey() source {
-	return source{"key of HS256 tokens", strings.TrimSuffix(o.Tokens.Key+", "+o.Tokens.Signing, ", "), []string{o.Tokens.Key, o.Tokens.Signing}, []func(string) (*os.File, error){o.openTokenKey, o.openTokenKey}, o.Log, true, "jwt_key", o.unlockTokenKeyCommand}
+	return source{"key of HS256 tokens", strings.TrimSuffix(o.Tokens.Key+", "+o.Tokens.Signing, ", "), []string{o.Tokens.Key, o.Tokens.Signing}, []func(string) (*os.File, error){o.openTokenKey, o.openTokenKey}, o.Log, true, o.Tokens.Register != "", "jwt_key"}
 }
 
 func (o Options) keySet() source {
-	return source{"key set of RS256 tokens", o.Tokens.JWKS, []string{o.Tokens.JWKS}, []func(string) (*os.File, error){o.openKeySet}, o.Log, true, "jwks", unlockPublicCommand}
+	return source{"key set of RS256 tokens", o.Tokens.JWKS, []string{o.Tokens.JWKS}, []func(string) (*os.File, error){o.openKeySet}, o.Log, true, false, "jwks"}
 }
 
 // pair returns the source of the private key, its certificates and the
@@ -99,7 +100,8 @@ func (t source) check() error {
 // If mustBeNew is true, it tries files again that it has rejected before.
 //
 // If the path of a file with token keys is new, a missing or unreadable file
-// means that there is no key. Any other problem with such a file is an error.
+// means that there is no key. Any other problem with such a file is an error,
+// and so is the lack of a needed key at the start.
 func (t source) openEntry(previous entry, mustBeNew bool) (e entry, err error) {
 	e = entry{setting: t.setting, stamp: guard.Stamp(t.paths...)} // the stamp is taken first, so that the next check notices a change during the read
 	isSame := previous.setting == t.setting
@@ -115,10 +117,12 @@ func (t source) openEntry(previous entry, mustBeNew bool) (e entry, err error) {
 	case err == nil:
 		e.newest = true
 	case t.optional && isAbsent(err) && !(isSame && previous.files != nil):
-		if hint := ""; !isSame {
-			if errs.KindOf(err) == errs.Denied {
-				hint = t.unlockCommand(t.paths[0])
-			}
+		hint := errs.HintOf(err)
+		if t.needed && previous.setting == "" {
+			return e, errs.New(errs.Invalid, "gateway tokens can't be accepted, because the gateway can't read the key of the cluster: %v", err).
+				WithHint("%s", cmp.Or(hint, "copy the key of the daemons there (KEYS.md); or remove SCHEDRESTD_TOKEN_REGISTER"))
+		}
+		if !isSame {
 			t.log.Info("no "+t.name+"; the daemons verify such tokens", errs.LogAttrs(hint, "file", t.setting, "because", err)...)
 		}
 		e.unused, e.files, err = e.files, nil, nil
@@ -137,11 +141,8 @@ func (t source) reject(e *entry, previous entry, err error, mustBeNew bool) erro
 		return err
 	}
 	hint := errs.HintOf(err)
-	switch kind := errs.KindOf(err); {
-	case t.optional && kind == errs.NotFound && strings.Contains(err.Error(), t.paths[0]):
+	if t.optional && errs.KindOf(err) == errs.NotFound && strings.Contains(err.Error(), t.paths[0]) {
 		hint = "ls -l " + guard.Quote(t.paths[0]) + "  # put another file there with mv; or take " + t.option + "= out of the configuration, and reload"
-	case t.optional && kind == errs.Denied:
-		hint = t.unlockCommand(t.paths[0])
 	}
 	t.log.Error("new "+t.name+" rejected; keeping the old one, if any", errs.LogAttrs(hint, "error", err)...)
 	e.reuse(previous, false)

@@ -21,10 +21,13 @@ const maxCopySize = 1 << 20
 // keeper can do without.
 func (o Options) openTokenKey(path string) (*os.File, error) {
 	rule := o.tokenRule("key file")
-	if rule.Secret = true; path == "" {
+	if rule.Secret, rule.Restrict = true, o.Tokens.ShareCommand; path == "" {
 		return sealedCopy(path, rule)
 	}
 	f, _, err := guard.Open(path, rule)
+	if errs.KindOf(err) == errs.Denied {
+		err = errs.New(errs.Denied, "%v", err).WithHint("%s", o.unlockTokenKeyCommand(path))
+	}
 	// If workers could read the key, an attacker who compromised a worker could
 	// impersonate any user. The owner need not be checked here. The rule admits
 	// only SchedUser and root as owners, and workers can run as these users

@@ -337,3 +337,33 @@ func TestRegister(t *testing.T) {
 		}
 	}
 }
+
+// TestNeededKey checks that with a register of gateway tokens the gateway does not
+// start without the key of tokens, and that the error says why. Later, the lack of
+// the key must not keep other keys from being used.
+func TestNeededKey(t *testing.T) {
+	s := newSite(t)
+	s.Tokens.Register = filepath.Join(filepath.Dir(s.Tokens.Key), "register")
+	first := s.open(new(Keys), true)
+	must(t, os.Remove(s.Tokens.Key))
+	k, err := Open(s.Options, new(Keys), true)
+	k.Close(new(Keys))
+	if err == nil || !strings.Contains(err.Error(), "gateway tokens can't be accepted") || !strings.Contains(err.Error(), s.Tokens.Key+": no such file") || errs.HintOf(err) == "" {
+		t.Errorf("%v, hint %q", err, errs.HintOf(err))
+	}
+	s.Tokens.Key += ".other"
+	s.open(first, true)
+}
+
+// TestOpenKeyHint checks that the hint about a key that others can read is the
+// command after which the gateway and the daemons can read it.
+func TestOpenKeyHint(t *testing.T) {
+	s := newSite(t)
+	must(t, os.Chmod(s.Tokens.Key, 0o444))
+	for command, want := range map[string]string{"chown root:7 k": "chown root:7 k", "": "chmod 0600 " + s.Tokens.Key} {
+		s.Tokens.ShareCommand = command
+		if err := CheckFiles(s.Options); errs.HintOf(err) != want {
+			t.Errorf("%v, hint %q, want %q", err, errs.HintOf(err), want)
+		}
+	}
+}
