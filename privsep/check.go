@@ -3,6 +3,7 @@ package privsep
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"os"
 	"runtime"
 	"strings"
@@ -51,6 +52,7 @@ func Check(c Config, out *os.File) error {
 		return err
 	}
 	if c.Mode == ipc.ModeRead {
+		c.Level.Set(min(c.Level.Level(), slog.LevelInfo)) // the log says which keys are in use
 		m.onReady = func() { fmt.Fprintln(out, "The gateway can start with these settings."); m.endRun(nil) }
 		return m.loop(nil)
 	}

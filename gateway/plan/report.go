@@ -53,7 +53,7 @@ func (o *options) printReport(out io.Writer, plan *query.WholePlan, cluster *con
 	row("scopes", "%s", cmp.Or(strings.Join(s.Scopes, ", "), "every address permits everything"))
 	row("web pages", "%s", cmp.Or(strings.Join(s.Origins, ", "), "only the gateway's own"))
 	if s.Local {
-		row("host names", "%s", strings.Join(append([]string{"localhost"}, s.Hosts...), ", "))
+		row("host names", "%s", strings.Join(append([]string{"localhost"}, slices.DeleteFunc(slices.Clone(s.Hosts), func(name string) bool { return name == "localhost" })...), ", "))
 	}
 	row("TLS", "%s", describeTLS(plan.Secrets.TLS))
 	row("cryptography", "%s", describeModule(fips.Module()))
@@ -237,7 +237,7 @@ func describeTokens(plan *query.WholePlan) string {
 		texts = append(texts, "the daemons verify them")
 	}
 	if t.Key != "" {
-		texts = append(texts, "key "+t.Key+", if the gateway can read it; otherwise the daemons verify")
+		texts = append(texts, "key "+t.Key+", if the gateway can read it, as the log says; otherwise the daemons verify")
 	}
 	if t.JWKS != "" {
 		texts = append(texts, "public keys "+t.JWKS)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +23,7 @@ func TestReport(t *testing.T) {
 	t.Setenv("SCHEDRESTD_AUDIT_LOG", "/tmp/audit")
 	t.Setenv("SCHEDRESTD_SECURITY", "strict_bodies,require_user_name")
 	t.Setenv("SCHEDRESTD_LOG", "syslog:/nowhere")
+	t.Setenv("SCHEDRESTD_HOSTS", "portal.example.org,localhost")
 	for _, tt := range []struct {
 		name   string
 		listen []string
@@ -44,7 +46,7 @@ func TestReport(t *testing.T) {
 				rows[name] = strings.TrimSpace(text)
 			}
 			for name, want := range map[string]string{
-				"configuration": path, "variables": "SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_DEPRECATED, SCHEDRESTD_LOG, SCHEDRESTD_RATE, SCHEDRESTD_SECURITY, SLURMRESTD_CORS_ORIGINS, SLURM_JWT",
+				"configuration": path, "variables": "SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_DEPRECATED, SCHEDRESTD_HOSTS, SCHEDRESTD_LOG, SCHEDRESTD_RATE, SCHEDRESTD_SECURITY, SLURMRESTD_CORS_ORIGINS, SLURM_JWT",
 				"web pages": "https://a, http://b:8080", "deprecated": "v0.0.40:2026-12-01:2027-06-01, v0.0.41:2027-06-01",
 				"addresses": tt.want, "TLS": "certificate /c.pem, key /k.pem", "rate": "5 requests per second of one user, 10 at once",
 				"security": "require_user_name, strict_bodies", "audit log": "/tmp/audit", "idempotency": "off", "unknown users": "refused",
@@ -52,6 +54,9 @@ func TestReport(t *testing.T) {
 				if rows[name] != want {
 					t.Errorf("%s: %q, want %q", name, rows[name], want)
 				}
+			}
+			if hosts := strings.Split(rows["host names"], ", "); hosts[0] != "localhost" || hosts[1] != "portal.example.org" || slices.Contains(hosts[2:], "localhost") {
+				t.Errorf("host names %q", hosts)
 			}
 			if !strings.HasPrefix(rows["tokens"], "accepted") || !strings.HasPrefix(rows["limits"], "connections=7 ") || !strings.Contains(rows["controllers"], ":") {
 				t.Errorf("printed:\n%s", &out)

@@ -30,6 +30,9 @@ func TestCheck(t *testing.T) {
 	badTLS := write("tls.conf", common+"TLSParameters=restd_cert_file="+certificate+",restd_cert_key_file="+key+"\n", 0o644)
 	keySet := write("jwks", "{}\n", 0o644)
 	badKeySet := write("jwks.conf", common+"AuthAltParameters=jwks="+keySet+"\n", 0o644)
+	noKey := write("nokey.conf", common+"AuthAltParameters=jwt_key=/nowhere/key\n", 0o644)
+	tokenKey := write("token.key", strings.Repeat("k1", 16), 0o400)
+	goodKey := write("key.conf", common+"AuthAltParameters=jwt_key="+tokenKey+"\n", 0o644)
 	audit := filepath.Join(dir, "audit.log")
 	busy, err := net.Listen("tcp", "127.0.0.1:0") // as if the gateway were running
 	harness.Must(t, err)
@@ -59,6 +62,8 @@ func TestCheck(t *testing.T) {
 		{name: "misspelt variable", conf: conf, env: []string{"SCHEDRESTD_RAT=5"}, want: "did you mean SCHEDRESTD_RATE?"},
 		{name: "TLS", conf: badTLS, want: "error: ", fails: true},
 		{name: "TLS that no listener needs", conf: badTLS, args: []string{"127.0.0.1:0"}, want: "can start"},
+		{name: "no key", conf: noKey, want: `msg="no key of HS256 tokens; the daemons verify such tokens" file=/nowhere/key because="key file /nowhere/key: `},
+		{name: "a key", conf: goodKey, want: `msg="key of HS256 tokens in use" file=` + tokenKey + "\n"},
 		{name: "key set", conf: badKeySet, want: "error: ", fails: true},
 		{name: "network namespace", conf: conf, env: []string{"SCHEDRESTD_NETNS=no-such-namespace"}, want: "error: ", fails: true},
 		{name: "wrong option", conf: conf, args: []string{"-s", "nothing"}, want: "error: ", fails: true},

@@ -25,8 +25,11 @@ func (o Options) openTokenKey(path string) (*os.File, error) {
 		return sealedCopy(path, rule)
 	}
 	f, _, err := guard.Open(path, rule)
-	if errs.KindOf(err) == errs.Denied {
-		err = errs.New(errs.Denied, "%v", err).WithHint("%s", o.unlockTokenKeyCommand(path))
+	// Without root, workers run as the parent's user, and could read every key that
+	// the parent can read. The command does not change the owner of the key's
+	// directory, which may be StateSaveLocation, to which slurmctld writes.
+	if errs.KindOf(err) == errs.Denied && o.Root && o.Tokens.RootCanRead {
+		err = errs.New(errs.Denied, "%v", err).WithHint("%s", guard.EnterSecretCommand(path, ":root")+o.Tokens.ShareCommand+"  # lets SchedUser, and root without capabilities, read the key; then the gateway uses it")
 	}
 	// If workers could read the key, an attacker who compromised a worker could
 	// impersonate any user. The owner need not be checked here. The rule admits

@@ -68,20 +68,6 @@ func (o Options) authoritiesRule() guard.Rule {
 	return rule
 }
 
-// unlockTokenKeyCommand returns a command that makes the key readable by
-// SchedUser, and by a parent that runs as root without capabilities. It returns
-// "" if there is no such command, or if the parent is not root. Without root,
-// workers run as the parent's user, and could read every key that the parent
-// can read.
-func (o Options) unlockTokenKeyCommand(path string) string {
-	if o.Root && o.Tokens.RootCanRead {
-		// The command does not change the owner of the key's directory. The
-		// directory may be StateSaveLocation, to which slurmctld writes.
-		return guard.EnterSecretCommand(path, ":root") + o.Tokens.ShareCommand + "  # lets SchedUser, and root without capabilities, read the key; then the gateway uses it"
-	}
-	return ""
-}
-
 // unlockPublicCommand returns a command that lets every user read a key set or
 // a certificate.
 func unlockPublicCommand(path string) string {
