@@ -21,7 +21,8 @@ func TestBecomeUserIsRefused(t *testing.T) {
 		mode       mode
 		want, hint string
 	}{
-		{"tokens", option.Options{Listen: []string{"unix:/s"}}, listening, "rest_auth/jwt", "-a rest_auth/local"},
+		{"tokens", option.Options{Listen: []string{"unix:/s"}}, listening, "needs -a rest_auth/local", "-a rest_auth/local"},
+		{"-u without -a", option.Options{User: "nobody", Listen: []string{"unix:/s"}}, listening, "not as -u or -g", "leave out"},
 		{"-u", option.Options{Auth: local, User: "nobody", Listen: []string{"unix:/s"}}, listening, "not as -u or -g", "leave out"},
 		{"-g", option.Options{Auth: local, Group: "nogroup", Listen: []string{"unix:/s"}}, listening, "not as -u or -g", "leave out"},
 		{"TCP", option.Options{Auth: local, Listen: []string{"unix:/s", "127.0.0.1:0"}}, listening, "cannot listen on 127.0.0.1:0", "unix:"},

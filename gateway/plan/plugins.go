@@ -195,13 +195,13 @@ func (o *options) checkBecomeUser(m mode) error {
 		return errs.New(errs.Denied, "become_user: only root can run workers as the connecting users").
 			WithHint("start as root, or remove become_user from SCHEDRESTD_SECURITY")
 	}
-	if requested, err := o.RequestedAuth(); err != nil || requested != feature.Local {
-		return errs.New(errs.Invalid, "become_user can't be combined with rest_auth/jwt").
-			WithHint("start with -a rest_auth/local, and listen only on UNIX sockets")
-	}
 	if m == listening && (o.User != "" || o.Group != "") {
 		return errs.New(errs.Invalid, "become_user runs workers as the connecting users, not as -u or -g").
 			WithHint("leave out -u and -g, or remove become_user from SCHEDRESTD_SECURITY")
+	}
+	if requested, err := o.RequestedAuth(); err != nil || requested != feature.Local {
+		return errs.New(errs.Invalid, "become_user needs -a rest_auth/local, because it can't be combined with rest_auth/jwt").
+			WithHint("start with -a rest_auth/local, and listen only on UNIX sockets")
 	}
 	for _, l := range o.Listen {
 		if !strings.HasPrefix(l, "unix:") {
