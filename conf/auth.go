@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"schedrestd/internal/typo"
 )
 
 // authKeys returns the keys that both configuration files share. The argument
@@ -37,10 +39,23 @@ func setAuthType(a *Auth, v string) error {
 		a.AuthType = "auth/slurm"
 	default:
 		a.AuthType = "auth/" + name
-		return toleratedError{wantError("auth/cred, auth/munge or auth/slurm"),
-			"not supported here: only tokens are accepted (AuthAltTypes=auth/jwt)"}
+		note := strconv.Quote(v) + " is not supported here: only tokens are accepted (AuthAltTypes=auth/jwt)"
+		if nearest := NearestAuthType(a.AuthType); nearest != "" {
+			note += "; did you mean " + nearest + "?"
+		}
+		return toleratedError{wantError("auth/cred, auth/munge or auth/slurm"), note}
 	}
 	return nil
+}
+
+// NearestAuthType returns the value of AuthType that value probably stands for,
+// or "" if it resembles none.
+func NearestAuthType(value string) string {
+	nearest := typo.Nearest(pluginName(value, "auth/"), []string{"cred", "munge", "slurm"})
+	if nearest == "" {
+		return ""
+	}
+	return "auth/" + nearest
 }
 
 // setAuthInfo sets the path of a socket, the lifetime of MUNGE credentials, and whether

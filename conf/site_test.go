@@ -28,7 +28,8 @@ func TestSite(t *testing.T) {
 		{"several", key + "jwt_key=k,new,jwks=/j", `AuthAltParameters: jwt_key: not an absolute path, so each program would read another file; ` +
 			`ignored, and the daemons verify tokens; unknown parameter "new", ignored`, func(c *Cluster) bool { return c.JWKS == "/j" }},
 		{"an unsupported alternative", "AuthAltTypes=auth/jwt,auth/kerberos", `AuthAltTypes: "auth/kerberos" is not supported`, func(c *Cluster) bool { return c.JWT }},
-		{"no authentication", "AuthType=auth/none", "AuthType: not supported here: only tokens", func(c *Cluster) bool { return c.AuthType == "auth/none" && c.Munge.Socket == "" }},
+		{"no authentication", "AuthType=auth/none", `AuthType: "auth/none" is not supported here: only tokens are accepted (AuthAltTypes=auth/jwt)`, func(c *Cluster) bool { return c.AuthType == "auth/none" && c.Munge.Socket == "" }},
+		{"a misspelled authentication", "AuthType=auth/mung", `AuthType: "auth/mung" is not supported here: only tokens are accepted (AuthAltTypes=auth/jwt); did you mean auth/munge?`, func(c *Cluster) bool { return c.AuthType == "auth/mung" }},
 		{"accounting in a file", "AccountingStorageType=accounting_storage/filetxt", "AccountingStorageType: unsupported type", func(c *Cluster) bool { return c.Accounting == nil }},
 		{"a timeout of 0", "MessageTimeout=0", "MessageTimeout: 0 is not a timeout", func(c *Cluster) bool { return c.MessageTimeout == defaultMessageTimeout }},
 		{"a timeout of 0 for connections", "TCPTimeout=0", "TCPTimeout: 0 is not a timeout", func(c *Cluster) bool { return c.ConnectTimeout == 0 }},
@@ -39,7 +40,7 @@ func TestSite(t *testing.T) {
 			if err != nil || !tt.check(c) {
 				t.Fatalf("%v, %+v", err, c)
 			}
-			if len(warnings) != 1 || !strings.Contains(warnings[0].String(), ": "+tt.warning) {
+			if len(warnings) != 1 || !strings.Contains(warnings[0].String(), ": "+tt.warning) || strings.Contains(warnings[0].String(), "did you mean") != strings.Contains(tt.warning, "did you mean") {
 				t.Errorf("warned %q", texts(warnings))
 			}
 			if _, _, err := readCluster("/c", files{"/c": minimal + tt.line}.open); err == nil {

@@ -125,6 +125,9 @@ func checkLocalAuth(c *conf.Cluster) error {
 				WithHint("%s", missingUserHint(c))
 		}
 		return nil
+	case c.AuthType != "auth/cred" && conf.NearestAuthType(c.AuthType) != "":
+		return errs.New(errs.Invalid, "AuthType=%s is not supported", c.AuthType).
+			WithHint("set AuthType=%s in %s", conf.NearestAuthType(c.AuthType), configFile(c))
 	case c.AuthType != "auth/cred":
 		return errs.New(errs.Invalid, "AuthType=%s is not supported", c.AuthType).
 			WithHint("let users send tokens: AuthAltTypes=auth/jwt in %s and SCHED_JWT=daemon", configFile(c))

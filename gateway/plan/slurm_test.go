@@ -238,3 +238,19 @@ func TestLocalhost(t *testing.T) {
 		}
 	}
 }
+
+// TestUnsupportedAuthType checks that the hint about a misspelled AuthType names
+// the right one, and that the hint about another one recommends tokens.
+func TestUnsupportedAuthType(t *testing.T) {
+	for value, want := range map[string]string{
+		"auth/mung":     "set AuthType=auth/munge in /c",
+		"auth/slrm":     "set AuthType=auth/slurm in /c",
+		"auth/none":     "let users send tokens: ",
+		"auth/kerberos": "let users send tokens: ",
+	} {
+		err := checkLocalAuth(&conf.Cluster{Path: "/c", Auth: conf.Auth{AuthType: value}})
+		if err == nil || !strings.Contains(err.Error(), value) || !strings.HasPrefix(errs.HintOf(err), want) {
+			t.Errorf("%s: %v, hint %q", value, err, errs.HintOf(err))
+		}
+	}
+}
