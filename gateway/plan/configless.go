@@ -2,6 +2,8 @@ package plan
 
 import (
 	"cmp"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -105,11 +107,19 @@ func (s *source) fetch() (sent conf.Sent, isCopy bool, err error) {
 	}
 	token, err := s.o.confToken()
 	if err != nil {
-		return conf.Sent{}, false, err
+		return conf.Sent{}, false, errs.Wrap(err, errs.KindOf(err), "environment: SCHEDRESTD_CONF_TOKEN")
+	}
+	left := tokenLife(token)
+	const renew = "renew the file with a timer: scontrol token username=NAME lifespan=SECONDS"
+	if left > 0 && left < soonExpired {
+		s.log.Warn("token for the configuration expires soon, and then no start is possible", "file", s.o.ConfToken, "in", left, "hint", renew)
 	}
 	if sent, err = s.request(token); err == nil {
 		s.log.Info("configuration fetched", "from", sent.Origin)
 		return sent, false, nil
+	}
+	if left < 0 {
+		err = errs.New(errs.KindOf(err), "%v; the token in %s expired %s ago", err, s.o.ConfToken, -left).WithHint(renew)
 	}
 	switch errs.KindOf(err) {
 	case errs.Unavailable, errs.Timeout, errs.BadAnswer:
@@ -163,6 +173,24 @@ func (s *source) keep(sent conf.Sent, used []string) {
 	default:
 		s.log.Warn("no copy of the configuration is kept", "error", err)
 	}
+}
+
+// soonExpired is how long before its expiry a token causes a warning.
+const soonExpired = 3 * 24 * time.Hour
+
+// tokenLife returns how long the token is still valid, which is negative if it
+// has expired, or 0 if it does not say. The controller decides: its clock may
+// differ.
+func tokenLife(token string) time.Duration {
+	_, payload, _ := strings.Cut(token, ".")
+	payload, _, _ = strings.Cut(payload, ".")
+	var claims struct {
+		Expires int64 `json:"exp"`
+	}
+	if text, err := base64.RawURLEncoding.DecodeString(payload); err != nil || json.Unmarshal(text, &claims) != nil || claims.Expires == 0 {
+		return 0
+	}
+	return time.Until(time.Unix(claims.Expires, 0)).Round(time.Second)
 }
 
 // maxToken limits the length of a token, in bytes.

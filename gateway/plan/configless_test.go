@@ -3,6 +3,8 @@ package plan
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -243,6 +245,41 @@ func TestConfToken(t *testing.T) {
 			token, err := o.confToken()
 			if token != tt.want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("%q, %v", token, err)
+			}
+		})
+	}
+}
+
+// TestConfTokenExpires checks what is said about a token for the controller that
+// expires soon, or has expired, and about a missing one.
+func TestConfTokenExpires(t *testing.T) {
+	sandboxtest.Need(t)
+	writeConfig(t, "")
+	path := filepath.Join(t.TempDir(), "conf.jwt")
+	t.Setenv("SCHEDRESTD_CONF_TOKEN", path)
+	ctl := newConfController(t) // accepts none of these tokens
+	const warning, expired = "token for the configuration expires soon", "; the token in "
+	for _, tt := range []struct {
+		name      string
+		left      time.Duration // 0: there is no file
+		want, not string
+	}{
+		{"years", 9000 * time.Hour, "does not accept the credential", warning},
+		{"half an hour", 30 * time.Minute, warning, expired},
+		{"expired", -time.Hour, expired + path + " expired 1h0m", warning},
+		{"missing", 0, "SCHEDRESTD_CONF_TOKEN", expired},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			claims := fmt.Sprintf(`{"exp":%d}`, time.Now().Add(tt.left).Unix())
+			err := os.WriteFile(path, []byte("SLURM_JWT=a."+base64.RawURLEncoding.EncodeToString([]byte(claims))+".c\n"), 0o600)
+			if tt.left == 0 {
+				err = os.Remove(path)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, log := start(false, "--conf-server", ctl.address, "127.0.0.1:0"); !strings.Contains(log, tt.want) || strings.Contains(log, tt.not) {
+				t.Errorf("want %q and not %q:\n%s", tt.want, tt.not, log)
 			}
 		})
 	}

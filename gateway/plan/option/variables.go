@@ -68,6 +68,7 @@ func (o *Options) variables() []variable {
 
 		// A file with a token that authenticates the request for the configuration.
 		// Only its owner and group may be able to read it.
+		// It is needed at each start and reload, so renew it before it expires.
 		// Without it, the request is authenticated by munged or sackd on this machine.
 		{"SCHEDRESTD_CONF_TOKEN", path(&o.ConfToken)},
 
