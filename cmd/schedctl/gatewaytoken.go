@@ -200,6 +200,8 @@ func describeToken(t *gatewaytoken.Token, c *conf.Cluster, scopes, life string) 
 	}
 	u, err := nss.LookupUser(t.User)
 	switch {
+	case errs.KindOf(err) == errs.NotFound:
+		return errs.New(errs.NotFound, "--user: %v", err).WithHint("the account must exist on this machine, too, even if the token is for another one")
 	case err != nil:
 		return errs.Wrap(err, errs.KindOf(err), "--user")
 	case u.Name != t.User:

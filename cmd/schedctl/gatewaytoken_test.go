@@ -223,6 +223,15 @@ func TestPrintTokens(t *testing.T) {
 	}
 }
 
+// TestUnknownUser checks the error about a user whom this machine does not know,
+// such as that of a proxy on another machine.
+func TestUnknownUser(t *testing.T) {
+	err := describeToken(&gatewaytoken.Token{User: "nobody-has-this-name"}, &conf.Cluster{}, "compute.read", "1h")
+	if err == nil || !strings.Contains(err.Error(), "does not exist") || !strings.Contains(errs.HintOf(err), "must exist on this machine") {
+		t.Errorf("%v, hint %q", err, errs.HintOf(err))
+	}
+}
+
 // TestCheckPortal checks for which users, scopes and groups there is no token of a
 // portal.
 func TestCheckPortal(t *testing.T) {

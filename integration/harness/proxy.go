@@ -95,7 +95,7 @@ func (f *ProxyLab) portalSettings(t *testing.T, script string) string {
 	Must(t, err)
 	g, err := user.LookupGroupId(u.Gid)
 	Must(t, err)
-	return Substitute(t, script, `--register /etc/sched/tokens`, "--register "+f.Register, `--user haproxy`, "--user "+portalUser, `--act-for students`, "--act-for "+g.Name)
+	return Substitute(t, script, `--register /etc/sched/register/tokens`, "--register "+f.Register, `--user haproxy`, "--user "+portalUser, `--act-for students`, "--act-for "+g.Name)
 }
 
 // portalToken returns a token like that of the proxies.

@@ -716,7 +716,7 @@ func (o *Options) variables() []variable {
 		// makes: see
 		// .Sx GATEWAY TOKENS .
 		// # Accept gateway tokens, which have scopes and can be revoked.
-		// #SCHEDRESTD_TOKEN_REGISTER=/etc/sched/tokens
+		// #SCHEDRESTD_TOKEN_REGISTER=/etc/sched/register/tokens
 		{"SCHEDRESTD_TOKEN_REGISTER", o.setRegister},
 
 		// The claim of an identity provider's token that lists its scopes, such as
