@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"schedrestd/api"
 )
 
 // Cross-origin resource sharing (the CORS protocol of the Fetch standard) lets
@@ -21,11 +23,11 @@ var (
 	allowedFields = strings.Join([]string{
 		"Authorization", "X-Slurm-User-Token", "X-Slurm-User-Name", "X-Sched-User-Token", "X-Sched-User-Name",
 		"Accept", "Content-Type", "Content-Encoding", "Cache-Control", "If-Match", "If-None-Match",
-		"Idempotency-Key", "Last-Event-ID", "Prefer", "Traceparent",
+		"Idempotency-Key", "Last-Event-ID", "Prefer", "Range", "Traceparent",
 	}, ", ")
 	exposedFields = strings.Join([]string{
-		"Accept-Post", "Age", "Allow", "Content-Location", "Deprecation", "ETag", "Link", "Location",
-		"Preference-Applied", "Retry-After", "Sunset", "WWW-Authenticate", scopesField, "X-Request-Id",
+		"Accept-Post", "Accept-Ranges", "Age", "Allow", "Content-Location", "Content-Range", "Deprecation", "ETag",
+		api.HeaderReplayed, "Link", "Location", "Preference-Applied", "Retry-After", "Sunset", "WWW-Authenticate", scopesField, "X-Request-Id",
 	}, ", ")
 )
 

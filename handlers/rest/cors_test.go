@@ -14,7 +14,7 @@ import (
 
 const portal = "https://portal.example.org"
 
-const exposed = "Accept-Post, Age, Allow, Content-Location, Deprecation, ETag, Link, Location, Preference-Applied, Retry-After, Sunset, WWW-Authenticate, X-OAuth-Scopes, X-Request-Id"
+const exposed = "Accept-Post, Accept-Ranges, Age, Allow, Content-Location, Content-Range, Deprecation, ETag, Idempotency-Replayed, Link, Location, Preference-Applied, Retry-After, Sunset, WWW-Authenticate, X-OAuth-Scopes, X-Request-Id"
 
 // corsFields returns the fields of an answer that belong to the CORS protocol,
 // each with its value.
@@ -50,7 +50,7 @@ func TestPreflight(t *testing.T) {
 			"Access-Control-Allow-Origin":  origin,
 			"Access-Control-Allow-Methods": methods,
 			"Access-Control-Allow-Headers": "Authorization, X-Slurm-User-Token, X-Slurm-User-Name, X-Sched-User-Token, X-Sched-User-Name, " +
-				"Accept, Content-Type, Content-Encoding, Cache-Control, If-Match, If-None-Match, Idempotency-Key, Last-Event-ID, Prefer, Traceparent",
+				"Accept, Content-Type, Content-Encoding, Cache-Control, If-Match, If-None-Match, Idempotency-Key, Last-Event-ID, Prefer, Range, Traceparent",
 			"Access-Control-Max-Age": "7200",
 		}
 	}
