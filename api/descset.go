@@ -160,14 +160,18 @@ func setWarnSignal(d *model.JobDesc, s string) (err error) {
 	return err
 }
 
+// maxSignal is the number of the last signal of Linux. slurmd acknowledges greater
+// numbers, and sends nothing.
+const maxSignal = 64
+
 // parseSignal parses a signal's number, or its name with or without SIG.
 func parseSignal(s string) (uint16, error) {
-	if n, err := strconv.ParseUint(s, 10, 16); err == nil && n < 128 {
+	if n, err := strconv.ParseUint(s, 10, 16); err == nil && n <= maxSignal {
 		return uint16(n), nil
 	}
 	n, known := signalNumbers[strings.TrimPrefix(strings.ToUpper(s), "SIG")]
 	if !known {
-		return 0, fmt.Errorf("unknown signal %q; expected a number below 128 or a name such as USR1", schema.Shorten(s))
+		return 0, fmt.Errorf("unknown signal %q; expected a number up to %d or a name such as USR1", schema.Shorten(s), maxSignal)
 	}
 	return n, nil
 }

@@ -71,6 +71,7 @@ func TestParametersRefused(t *testing.T) {
 		{"not a time", "GET", "jobs?update_time=yesterday", 422, "query/update_time"},
 		{"a negative time", "GET", "jobs?update_time=-1", 422, "query/update_time"},
 		{"not a signal", "DELETE", "job/12?signal=BANG", 422, "query/signal"},
+		{"a signal after the last", "DELETE", "job/12?signal=65", 422, "query/signal"},
 		{"a flag of another version", "DELETE", "job/12?flags=NO_CRON_JOBS", 422, "query/flags"},
 		{"not a job", "GET", "job/twelve", 404, "path/job_id"},
 		{"not a job to end", "DELETE", "job/all", 404, "path/job_id"},
@@ -186,6 +187,7 @@ func TestSignal(t *testing.T) {
 		{"job/12?signal=SIGUSR1", [2]uint16{10, 8}},
 		{"job/12?signal=15&flags=BATCH_JOB,FULL_JOB", [2]uint16{15, 9}},
 		{"job/12?signal=0", [2]uint16{0, 8}},
+		{"job/12?signal=64", [2]uint16{64, 8}},
 	}
 	for _, tt := range tests {
 		f := demo()
