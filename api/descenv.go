@@ -31,7 +31,8 @@ func variables() schema.Type[[]string] {
 
 // environment returns the type of a job's environment: an array of strings of
 // the form NAME=value. Many clients send an object with names and values
-// instead. The parser accepts such an object, but adds a warning.
+// instead. The parser accepts such an object, but adds a warning. As in slurmrestd,
+// a variable that is null exists, and is empty.
 func environment() schema.Type[[]string] {
 	array := variables()
 	parse := array.Parser(schema.View{})
@@ -49,6 +50,9 @@ func environment() schema.Type[[]string] {
 					switch {
 					case strings.ContainsAny(m.Key, "=\x00") || m.Key == "":
 						ok = r.Error(m, "not a valid variable name")
+					case m.Kind == schema.Null:
+						r.Warn(m, "expected string, got null")
+						*into = append(*into, m.Key+"=")
 					case schema.ParseText(r, m, &value):
 						*into = append(*into, m.Key+"="+value)
 					default:
