@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"schedrestd/api/schema"
@@ -50,13 +51,36 @@ func (t oneStateType) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 	}
 }
 
+// killedJobs is the type of the list of jobs to kill.
+var killedJobs = schema.Named("string_array", schema.List(killedJob))
+
+// killedJob returns the type of a job to kill. Its parser refuses what has no
+// number of a job, because slurmctld does not say which element it refuses.
+// slurmctld parses the rest: tasks, a component or a step, or an SLUID.
+func killedJob() schema.Type[string] {
+	text := schema.String()
+	return schema.Simple(text.Shape(schema.View{}), text.Renderer(schema.View{}), func(r *schema.Report, doc *schema.Value, into *string) bool {
+		return schema.ParseText(r, doc, into) &&
+			(startsWithJob(*into) || r.Error(doc, "expected a job such as 12, 12_3 or 12+1, got %q", schema.Shorten(*into)))
+	})
+}
+
+// startsWithJob reports whether s is an SLUID, or begins with the number of a
+// job. Like slurmctld, it ignores white space and a + before the number.
+func startsWithJob(s string) bool {
+	s = strings.TrimPrefix(strings.TrimLeft(s, " \t\n\v\f\r"), "+")
+	end := strings.IndexAny(s+".", "_+.")
+	n, err := strconv.ParseUint(s[:end], 10, 32)
+	return err == nil && n != 0 || end == len(sluidText(1)) && s[0] == 's'
+}
+
 // KillJobsBody declares the fields of a request to signal jobs.
 var KillJobsBody = schema.Object("kill_jobs_msg", func() schema.Fields[model.KillJobs] {
 	return schema.Fields[model.KillJobs]{
 		schema.F("account", condition(schema.String), func(k *model.KillJobs) *string { return &k.Account }, "Account that the jobs are charged to"),
 		schema.F("flags", warnFlags.Type, func(k *model.KillJobs) *uint16 { return (*uint16)(&k.Flags) }, "Processes that receive the signal; defaults to all processes of each job"),
 		schema.F("job_name", condition(schema.String), func(k *model.KillJobs) *string { return &k.Name }, "Name of the jobs"),
-		schema.F("jobs", condition(schema.Named("kill_jobs_msg_jobs_array", stringArray)), func(k *model.KillJobs) *[]string { return &k.Jobs }, "The jobs, such as \"12\", \"12_3\" or \"12+1\""),
+		schema.F("jobs", condition(schema.Named("kill_jobs_msg_jobs_array", killedJobs)), func(k *model.KillJobs) *[]string { return &k.Jobs }, "The jobs, such as \"12\", \"12_3\" or \"12+1\""),
 		schema.F("partition", condition(schema.String), func(k *model.KillJobs) *string { return &k.Partition }, "Partition of the jobs"),
 		schema.F("qos", condition(schema.String), func(k *model.KillJobs) *string { return &k.QOS }, "Quality of service of the jobs"),
 		schema.F("reservation", condition(schema.String), func(k *model.KillJobs) *string { return &k.Reservation }, "Reservation that the jobs run in"),

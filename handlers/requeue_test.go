@@ -76,6 +76,7 @@ func TestDeleteJobs(t *testing.T) {
 		name, body string
 		status     int
 		want       *model.KillJobs // nil if the controller must not be called
+		wantText   string
 	}{
 		{name: "jobs", body: `{"jobs": ["12", "13_1"]}`, status: 200, want: &model.KillJobs{Jobs: []string{"12", "13_1"}, Signal: 9, Flags: 8}},
 		{name: "a signal", body: `{"partition": "p", "signal": "USR1", "flags": ["BATCH_JOB"]}`, status: 200, want: &model.KillJobs{Partition: "p", Signal: 10, Flags: 1}},
@@ -96,7 +97,13 @@ func TestDeleteJobs(t *testing.T) {
 		{name: "an empty list of states", body: `{"job_state": [], "partition": "p"}`, status: 422},
 		{name: "an empty list of nodes", body: `{"nodes": [], "partition": "p"}`, status: 422},
 		{name: "an empty node", body: `{"nodes": [""], "partition": "p"}`, status: 422},
-		{name: "an empty job", body: `{"jobs": [""]}`, status: 422},
+		{name: "an empty job", body: `{"jobs": [""]}`, status: 422, wantText: `"#/jobs"`},
+		{name: "not a job", body: `{"jobs": ["12", "junk"]}`, status: 422, wantText: `got \"junk\"`},
+		{name: "not quite a job", body: `{"jobs": ["12", "12x"]}`, status: 422, wantText: `"#/jobs/1"`},
+		{name: "the job 0", body: `{"jobs": ["00_1"]}`, status: 422, wantText: `"#/jobs/0"`},
+		{name: "several jobs in one", body: `{"jobs": ["12,13"]}`, status: 422, wantText: `"#/jobs/0"`},
+		{name: "all forms of a job", body: `{"jobs": [" +12", "12_[1-9:2]", "12+1", "12.batch", "s9WSM8P2KG2B00"]}`, status: 200,
+			want: &model.KillJobs{Jobs: []string{" +12", "12_[1-9:2]", "12+1", "12.batch", "s9WSM8P2KG2B00"}, Signal: 9, Flags: 8}},
 		{name: "an empty state", body: `{"job_state": [""], "partition": "p"}`, status: 422},
 		{name: "no body", status: 400},
 	} {
@@ -107,7 +114,7 @@ func TestDeleteJobs(t *testing.T) {
 			if len(f.killRequests) > 0 {
 				got = f.killRequests[0]
 			}
-			if d := cmp.Diff(tt.want, got); w.Code != tt.status || d != "" {
+			if d := cmp.Diff(tt.want, got); w.Code != tt.status || d != "" || !strings.Contains(w.Body.String(), tt.wantText) {
 				t.Errorf("status %d, %s: %s", w.Code, d, w.Body)
 			}
 		})
