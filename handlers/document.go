@@ -34,7 +34,7 @@ func (h *handler) documentPages() map[string]rest.Page {
 		pages[under+"openapi"] = newPage(rest.BodyMedia...)
 		pages[under+"openapi/v3"] = newPage(rest.BodyMedia...)
 		pages[under+"openapi.json"] = newPage(rest.MediaJSON)
-		pages[under+"openapi.yaml"] = newPage(rest.MediaYAML, rest.MediaXYAML)
+		pages[under+"openapi.yaml"] = newPage(rest.BodyMedia[1:]...)
 	}
 	options := h.documentOptions()
 	add("", options)

@@ -90,7 +90,7 @@ func checkDocumented(t *testing.T, s testServer, r *http.Request, w *httptest.Re
 	}
 	doc := documentOf(t, s.handler, view.Version)
 	header := w.Header().Clone()
-	if media := header.Get("Content-Type"); media == rest.MediaXYAML { // served, but not documented
+	if media := header.Get("Content-Type"); media == rest.MediaXYAML || media == rest.MediaTextYAML { // served, but not documented
 		header.Set("Content-Type", rest.MediaYAML)
 	}
 	if endpoint == nil {
@@ -172,6 +172,7 @@ func TestDocument(t *testing.T) {
 		{"JSON", "/openapi", "application/json", 200, "application/json"},
 		{"YAML", "/openapi", "application/yaml", 200, "application/yaml"},
 		{"old name of YAML", "/openapi/v3", "application/x-yaml", 200, "application/x-yaml"},
+		{"YAML as text", "/openapi.yaml", "text/yaml", 200, "text/yaml"},
 		{"v3", "/openapi/v3/", "application/yaml;q=0.2, application/json;q=0.8", 200, "application/json"},
 		{"path says JSON", "/openapi.json", "*/*", 200, "application/json"},
 		{"path says YAML", "/openapi.yaml", "*/*", 200, "application/yaml"},

@@ -116,7 +116,7 @@ func TestSubmitRefuses(t *testing.T) {
 		{"cut short", "{\"job\":\n{\"script\":", "", 400, "#", "line 2, column 11"},
 		{"too deep", strings.Repeat("[", 1000), "", 400, "#", "nested too deeply"},
 		{"another kind of body", `job=x`, "application/x-www-form-urlencoded", 415, "",
-			"Content-Type application/x-www-form-urlencoded is not supported; send application/json or application/yaml or application/x-yaml, in UTF-8"},
+			"Content-Type application/x-www-form-urlencoded is not supported; send application/json or application/yaml or application/x-yaml or text/yaml, in UTF-8"},
 		{"another charset", `{}`, "application/json; charset=latin1", 415, "", "application/json"},
 		{"too large", `{"script":"` + strings.Repeat("x", 2000) + `"}`, "", 413, "", "too large"},
 	}

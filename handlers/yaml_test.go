@@ -58,7 +58,7 @@ func TestYAMLSaysTheSame(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, layout := range []schema.Layout{schema.Compact, schema.Pretty, schema.NoTag, schema.Pretty | schema.NoTag} {
-				for _, media := range []string{rest.MediaJSON, rest.MediaYAML, rest.MediaXYAML} {
+				for _, media := range []string{rest.MediaJSON, rest.MediaYAML, rest.MediaXYAML, rest.MediaTextYAML} {
 					r := request(tt.method, tt.path(api.V42), tt.body)
 					r.Header.Set("Accept", media)
 					cfg := config(demo())
@@ -124,7 +124,7 @@ job:
 func TestSubmitYAML(t *testing.T) {
 	want := model.JobDesc{Script: "#!/bin/sh\nhostname\n", Name: "test", Environment: []string{"PATH=/bin"}, WorkDir: "/tmp",
 		NumTasks: model.Some[uint32](4), MinMemory: model.Some(100 | model.MemPerCPU), TimeLimit: model.Some[uint32](5)}
-	for _, media := range []string{rest.MediaYAML, rest.MediaXYAML, "text/yaml", "application/yaml; charset=UTF-8"} {
+	for _, media := range []string{rest.MediaYAML, rest.MediaXYAML, rest.MediaTextYAML, "application/yaml; charset=UTF-8"} {
 		f := demo()
 		r := request(http.MethodPost, "/sched/v0.0.42/job/submit", yamlJob)
 		r.Header.Set("Content-Type", media)

@@ -151,7 +151,11 @@ func choose(prefs []preference, offers []string) string {
 // preference matches this type, matched is false.
 func quality(prefs []preference, offer string) (q int, matched bool) {
 	kind, _, _ := strings.Cut(offer, "/")
-	for _, mediaRange := range []string{offer, kind + "/*", "*/*"} {
+	ranges := []string{offer, kind + "/*", "*/*"}
+	if offer == MediaTextYAML { // only a client that names it gets it, as in slurmrestd
+		ranges = ranges[:1]
+	}
+	for _, mediaRange := range ranges {
 		for _, p := range prefs {
 			if p.name == mediaRange {
 				q, matched = max(q, p.quality), true

@@ -161,7 +161,7 @@ func (c *Call) requestFormat() (bodyFormat, error) {
 		switch kind {
 		case MediaJSON:
 			return jsonBody, nil
-		case MediaYAML, MediaXYAML, "text/yaml":
+		case MediaYAML, MediaXYAML, MediaTextYAML:
 			return bodyFormat{"YAML", schema.ReadYAML, schema.YAMLMemory}, nil
 		}
 	}

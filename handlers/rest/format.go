@@ -60,9 +60,12 @@ func (f *formats) put(media string, out writer) {
 
 // Media types of bodies.
 const (
-	MediaJSON  = "application/json"
-	MediaYAML  = "application/yaml"
-	MediaXYAML = "application/x-yaml" // older name of application/yaml, which clients of slurmrestd use
+	MediaJSON = "application/json"
+	MediaYAML = "application/yaml"
+
+	// Older names of application/yaml, which clients of slurmrestd use.
+	MediaXYAML    = "application/x-yaml"
+	MediaTextYAML = "text/yaml"
 )
 
 // MediaCSV is the media type of a table (RFC 4180). Only operations with
@@ -70,7 +73,7 @@ const (
 const MediaCSV = "text/csv"
 
 // BodyMedia are the media types that every answer can have.
-var BodyMedia = []string{MediaJSON, MediaYAML, MediaXYAML}
+var BodyMedia = []string{MediaJSON, MediaYAML, MediaXYAML, MediaTextYAML}
 
 // isYAML reports whether the media type of a body is YAML. If it is not YAML,
 // it is JSON.

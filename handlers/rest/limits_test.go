@@ -28,7 +28,7 @@ func TestRequestLimits(t *testing.T) {
 		{"compressed", "POST", "/sched/v0.0.42/job/submit", func(r *http.Request) { r.Header.Set("Content-Encoding", "gzip") }, 415, "Accept-Encoding", "identity"},
 		{"compressed twice", "POST", "/sched/v0.0.42/job/submit", func(r *http.Request) { r.Header["Content-Encoding"] = []string{"identity", "gzip"} }, 415, "Accept-Encoding", "identity"},
 		{"what curl sends", "POST", "/sched/v0.0.42/job/submit", func(r *http.Request) { r.Header.Set("Content-Type", "application/x-www-form-urlencoded") }, 415,
-			"Accept-Post", "application/json, application/yaml, application/x-yaml"},
+			"Accept-Post", "application/json, application/yaml, application/x-yaml, text/yaml"},
 		{"two types in a line", "POST", "/sched/v0.0.42/job/submit", func(r *http.Request) { r.Header.Set("Content-Type", "application/json, text/plain") }, 415, "", ""},
 		{"two types", "POST", "/sched/v0.0.42/job/submit", func(r *http.Request) { r.Header["Content-Type"] = []string{MediaJSON, MediaYAML} }, 415, "", ""},
 	}

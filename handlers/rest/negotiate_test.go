@@ -21,6 +21,8 @@ func TestAccept(t *testing.T) {
 		{"JSON", []string{"application/json"}, MediaJSON},
 		{"YAML", []string{"application/yaml"}, MediaYAML},
 		{"YAML as it was called", []string{"application/x-yaml"}, MediaXYAML},
+		{"YAML as text", []string{"text/yaml"}, MediaTextYAML},
+		{"any text", []string{"text/*"}, none},
 		{"upper case", []string{"Application/YAML"}, MediaYAML},
 		{"the same weight", []string{"application/yaml, application/json"}, MediaJSON},
 		{"weights", []string{"application/json;q=0.5, application/yaml;q=0.6"}, MediaYAML},
