@@ -107,7 +107,7 @@ func TestRecordChanges(t *testing.T) {
 		{name: "an unknown coordinator", path: "accounts", body: `{"accounts": [{"name": "lab", "description": "the lab", "organization": "uni", "coordinators": [{"name": "alice"}, {"name": "nosuch"}]}]}`, status: 404, source: "#/accounts/0/coordinators/1"},
 		{name: "a workload key of an unknown user", sched: true, path: "wckeys", body: `{"wckeys": [{"name": "w", "cluster": "demo", "user": "nosuch"}]}`, status: 404, source: "#/wckeys/0/user"},
 		{name: "a workload key in an unknown cluster", path: "wckeys", body: `{"wckeys": [{"name": "w", "cluster": "nosuch", "user": "bob"}]}`, status: 404, source: "#/wckeys/0/cluster"},
-		{name: "several, of which one is refused", path: "wckeys", body: `{"wckeys": [{"name": "w", "cluster": "demo", "user": "bob"}, {"name": "", "cluster": "demo", "user": "bob"}]}`, status: 422, source: "#/wckeys/1/name", changes: []string{"add wckey w/demo/bob"}},
+		{name: "several, of which one is refused", path: "wckeys", body: `{"wckeys": [{"name": "w", "cluster": "demo", "user": "bob"}, {"name": "v", "cluster": "demo", "user": ""}]}`, status: 422, source: "#/wckeys/1/user", changes: []string{"add wckey w/demo/bob"}},
 		{name: "a change that the daemon refuses", path: "clusters", body: `{"clusters": [{"name": "new"}]}`, refuse: func(any) ([]string, error) { return nil, refused }, status: 403, source: "#/clusters/0", changes: []string{"add cluster new"}},
 		{name: "a load of deleted records", path: "config", body: `{"clusters": [{"name": "c", "flags": ["DELETED"]}], "qos": [{"name": "q", "flags": ["DELETED"]}], "accounts": [{"name": "a", "description": "", "organization": "", "flags": ["DELETED"]}],
 			"users": [{"name": "u", "flags": ["DELETED"]}], "wckeys": [{"name": "w", "cluster": "demo", "user": "bob", "flags": ["DELETED"]}], "associations": [{"account": "lab", "cluster": "demo", "user": "bob", "flags": ["DELETED"]}]}`,
@@ -164,6 +164,45 @@ func TestRecordChanges(t *testing.T) {
 				t.Errorf("kept: %v", f.recorded.committed)
 			}
 		})
+	}
+}
+
+// TestOwnWCKeys checks that a client can send back an answer with the workload
+// keys that slurmdbd makes itself, and that this makes none of them.
+func TestOwnWCKeys(t *testing.T) {
+	const own = `{"name": "", "cluster": "demo", "user": "%[1]s"}, {"name": "*", "cluster": "demo", "user": "%[1]s"}, {"name": "*k", "cluster": "demo", "user": "%[1]s"}`
+	alice, newcomer := fmt.Sprintf(own, "alice"), fmt.Sprintf(own, "u")
+	const k = `{"name": "k", "cluster": "demo", "user": "alice"}`
+	for _, tt := range []struct {
+		path, body string
+		sources    string // of the warnings
+		changes    []string
+	}{
+		{"wckeys", `{"wckeys": [` + alice + `, ` + k + `]}`, "#/wckeys/0 #/wckeys/1 #/wckeys/2 #/wckeys/3", nil},
+		{"config", `{"wckeys": [` + alice + `, ` + k + `]}`, "#/wckeys/0 #/wckeys/1 #/wckeys/2 #/wckeys/3", nil},
+		{"config", `{"users": [{"name": "alice", "default": {"wckey": "*k"}}]}`, "#/users/0", nil},
+		{"config", `{"users": [{"name": "bob", "default": {"wckey": "*other"}}]}`, "#/users/0", []string{`modify user ["bob"]: default `}},
+		{"users", `{"users": [{"name": "u", "default": {"wckey": "*"}, "wckeys": [` + newcomer + `]}]}`, "#/users/0/wckeys/0 #/users/0/wckeys/1 #/users/0/wckeys/2", []string{"add user u"}},
+	} {
+		for _, segment := range []string{"slurmdb", "scheddb"} {
+			f := demo()
+			f.recorded.wckeys = append(f.recorded.wckeys, model.WCKey{Cluster: "demo", User: "alice"}, model.WCKey{Name: "*", Cluster: "demo", User: "alice"},
+				model.WCKey{Name: "*k", Cluster: "demo", User: "alice"})
+			w := serve(t, config(f), request(http.MethodPost, "/"+segment+"/v0.0.45/"+tt.path, tt.body))
+			var sources, changes []string
+			for _, warning := range envelope(t, w.Body.Bytes()).Warnings {
+				sources = append(sources, warning.Source)
+			}
+			for _, c := range f.recorded.changes {
+				changes = append(changes, describeChange(c))
+				if add, ok := c.(model.Add[model.User]); ok && len(add.Records[0].WCKeys) > 0 {
+					t.Errorf("%s: workload keys %+v", tt.body, add.Records[0].WCKeys)
+				}
+			}
+			if d := cmp.Diff(tt.changes, changes); w.Code != http.StatusOK || d != "" || strings.Join(sources, " ") != tt.sources {
+				t.Errorf("%s %s: status %d, changes %s: %s", segment, tt.body, w.Code, d, w.Body)
+			}
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"schedrestd/model"
 )
@@ -128,7 +129,7 @@ func (a accounts) list(cred model.Credential, l model.Listing) error {
 		return listRecords(a, "clusters", cred, l, a.recorded.clusters, func(c *model.Cluster) bool { return oneOf(f.Names, c.Name) })
 	case model.WCKeyFilter:
 		return listRecords(a, "wckeys", cred, l, a.recorded.wckeys, func(k *model.WCKey) bool {
-			return oneOf(f.Names, k.Name) && oneOf(f.Users, k.User) && inClusters(f.Clusters, k.Cluster) && oneOf(f.IDs, fmt.Sprint(k.ID))
+			return (oneOf(f.Names, k.Name) || oneOf(f.Names, strings.TrimPrefix(k.Name, "*"))) && oneOf(f.Users, k.User) && inClusters(f.Clusters, k.Cluster) && oneOf(f.IDs, fmt.Sprint(k.ID))
 		})
 	case model.TRESFilter:
 		return listRecords(a, "tres", cred, l, a.recorded.tres, func(*model.TRES) bool { return true })

@@ -2,7 +2,9 @@ package handlers
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
+	"strings"
 
 	"schedrestd/api"
 	"schedrestd/handlers/rest"
@@ -61,6 +63,7 @@ func putUser(tx *transaction, u *model.User, at string) (changed bool, err error
 	if skipDeleted(tx, u.Flags, recordDeleted, at) {
 		return false, nil
 	}
+	u.DefaultWCKey = strings.TrimPrefix(u.DefaultWCKey, "*") // slurmdbd may also show its own key *k for the default k
 	old, err := findOld[model.User](tx, shownAs(u, u.Name))
 	if err != nil {
 		return false, err
@@ -99,7 +102,7 @@ func putUser(tx *transaction, u *model.User, at string) (changed bool, err error
 		}
 		add(func(r *model.User) { r.DefaultAccount = account })
 	}
-	if u.DefaultWCKey != "" && !model.SameName(u.DefaultWCKey, old.DefaultWCKey) {
+	if u.DefaultWCKey != "" && !model.SameName(u.DefaultWCKey, strings.TrimPrefix(old.DefaultWCKey, "*")) {
 		key, err := wckeyOfUser(tx, u.Name, u.DefaultWCKey, at+"/default/wckey")
 		if err != nil {
 			return false, err
@@ -267,7 +270,10 @@ func addUser(tx *transaction, u *model.User, at string) error {
 		record.DefaultQOSID = model.NoVal32
 	}
 	record.WCKeys = nil
-	for _, k := range u.WCKeys {
+	for i, k := range u.WCKeys {
+		if skipOwnWCKey(tx, &k, u.Name, fmt.Sprintf("%s/wckeys/%d", at, i)) {
+			continue
+		}
 		if k.Name == "" || k.Cluster == "" {
 			return errs.New(errs.Invalid, "a workload key needs a name and a cluster").WithSource(at + "/wckeys").WithNumber(slurmerror.MissingField)
 		}

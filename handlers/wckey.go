@@ -72,9 +72,24 @@ func onlyWCKey(k *model.WCKey) model.WCKeyFilter {
 	return model.WCKeyFilter{Names: []string{k.Name}, Clusters: []string{k.Cluster}, Users: []string{k.User}}
 }
 
+// ownWCKey reports whether slurmdbd makes the keys with this name itself, for jobs
+// without a key: it puts a * before the name of the default key, if there is one.
+// Answers have such keys, so bodies that are copies of answers have them, too.
+func ownWCKey(name string) bool { return name == "" || name[0] == '*' }
+
+// skipOwnWCKey reports whether k is such a key of a user, and must therefore be
+// skipped. If so, it adds a warning.
+func skipOwnWCKey(tx *transaction, k *model.WCKey, user, at string) bool {
+	if !ownWCKey(k.Name) || k.Cluster == "" || user == "" {
+		return false
+	}
+	tx.call.Warn(at, "the accounting daemon itself makes the workload key %q, ignored", k.Name)
+	return true
+}
+
 // addWCKey creates a workload key if it does not exist.
 func addWCKey(tx *transaction, k *model.WCKey, at string) (bool, error) {
-	if skipDeleted(tx, k.Flags, recordDeleted, at) {
+	if skipDeleted(tx, k.Flags, recordDeleted, at) || skipOwnWCKey(tx, k, k.User, at) {
 		return false, nil
 	}
 	for _, part := range []struct{ name, value string }{{"name", k.Name}, {"cluster", k.Cluster}, {"user", k.User}} {
