@@ -186,7 +186,9 @@ func (d *writer) content(v schema.View, example, collection string, shapes ...*s
 func (d *writer) contentWith(v schema.View, example, collection string, csv bool, shapes ...*schema.Shape) {
 	kinds := []string{"application/json"}
 	if d.Served {
-		kinds = append(kinds, "application/yaml") // its older names are served, but would give oapi-codegen's clients two types with one name
+		// Its older names are served, too. But from two types of YAML, oapi-codegen would
+		// make a client that does not compile.
+		kinds = append(kinds, "application/yaml")
 	}
 	d.Key("content")
 	d.BeginObject()

@@ -53,24 +53,20 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestServedDocument checks that the clients compile that are generated from the
-// documents that a gateway serves. The environment variable GENERATOR names
+// TestServedDocument checks that the client compiles that is generated from the
+// document that a gateway serves. The environment variable GENERATOR names
 // oapi-codegen.
 func TestServedDocument(t *testing.T) {
 	url, _ := demo(t)
-	for _, names := range []string{"sched", "slurm"} {
-		dir := "served_" + names
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		document := url + "/" + names + "/v0.0.45/openapi.json"
-		for _, args := range [][]string{
-			{os.Getenv("GENERATOR"), "-generate", "types,client,skip-prune", "-package", "client", "-o", dir + "/client.go", document},
-			{"go", "vet", "./" + dir},
-		} {
-			if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-				t.Fatalf("%s: %q: %v: %.2000s", names, args, err, out)
-			}
+	if err := os.Mkdir("served", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{os.Getenv("GENERATOR"), "-generate", "types,client,skip-prune", "-package", "client", "-o", "served/client.go", url + "/sched/v0.0.45/openapi.json"},
+		{"go", "vet", "./served"},
+	} {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v: %.2000s", args, err, out)
 		}
 	}
 }
