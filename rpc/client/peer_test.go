@@ -92,6 +92,29 @@ func scriptOver(t testing.TB, over transport, name string, act func(nc net.Conn,
 	return p
 }
 
+// dialPipe returns a function that connects to a controller in the same bubble of
+// synctest, which answers each request with act.
+func dialPipe(act func(nc net.Conn, f message.Frame)) func(context.Context, client.Address) (net.Conn, error) {
+	return func(context.Context, client.Address) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		go func() {
+			defer theirs.Close()
+			b, err := wire.Read(theirs, 1<<20)
+			if err != nil {
+				return
+			}
+			f, _ := message.ParseFront(b)
+			act(theirs, f)
+		}()
+		return remotePipe{ours}, nil
+	}
+}
+
+// remotePipe is a pipe to a daemon on another machine.
+type remotePipe struct{ net.Conn }
+
+func (remotePipe) Server() (uid uint32, known bool) { return 0, false }
+
 // requests returns the requests since the last call.
 func (p *peer) requests() (types []message.Type, versions []codec.Version) {
 	p.mu.Lock()

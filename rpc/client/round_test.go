@@ -19,7 +19,6 @@ import (
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
-	"schedrestd/rpc/wire"
 )
 
 // clock is a controller whose answers contain the number of the request that
@@ -220,27 +219,17 @@ func TestNextRoundWaitsForUse(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var asked []time.Time
 				c := client.New(client.Config{Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: "192.0.2.1:6817"}}, Timeout: time.Hour, ConnectTimeout: time.Hour,
-					Dial: func(ctx context.Context, a client.Address) (net.Conn, error) {
-						ours, theirs := net.Pipe()
-						go func() {
-							defer theirs.Close()
-							b, err := wire.Read(theirs, 1<<20)
-							if err != nil {
-								return
-							}
-							f, _ := message.ParseFront(b)
-							if f.Header.Type == message.RequestPing {
-								rc(theirs, f.Header.Version, 0)
-								return
-							}
-							asked = append(asked, time.Now())
-							time.Sleep(ms)
-							jobs := &message.JobInfo{}
-							jobs.Jobs.List = make([]model.Job, tt.jobs)
-							answer(theirs, f.Header.Version, message.ResponseJobInfo, jobs)
-						}()
-						return remotePipe{ours}, nil
-					}})
+					Dial: dialPipe(func(nc net.Conn, f message.Frame) {
+						if f.Header.Type == message.RequestPing {
+							rc(nc, f.Header.Version, 0)
+							return
+						}
+						asked = append(asked, time.Now())
+						time.Sleep(ms)
+						jobs := &message.JobInfo{}
+						jobs.Jobs.List = make([]model.Job, tt.jobs)
+						answer(nc, f.Header.Version, message.ResponseJobInfo, jobs)
+					})})
 				if err := c.Verify(t.Context(), ann); err != nil {
 					t.Fatal(err)
 				}
@@ -268,11 +257,6 @@ func TestNextRoundWaitsForUse(t *testing.T) {
 		})
 	}
 }
-
-// remotePipe is a pipe to a daemon on another machine.
-type remotePipe struct{ net.Conn }
-
-func (remotePipe) Server() (uid uint32, known bool) { return 0, false }
 
 // TestCallsFreeMemory makes calls at random: for several users, some cancelled
 // sooner or later, some of which stop reading, with answers that are kept and

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"schedrestd/internal/errs"
@@ -27,6 +28,7 @@ type lister struct {
 	client.Address
 	open    atomic.Int32  // open connections
 	lists   atomic.Int32  // number of requested lists
+	list    []byte        // the answer
 	length  int           // approximate length of the answer's body
 	memory  int           // memory that the answer needs
 	cut     int           // number of bytes of the answer to send; 0 for all
@@ -67,29 +69,30 @@ func memoryFor(t *testing.T, answer []byte) (n int) {
 }
 
 func newLister(t *testing.T, jobs int) *lister {
-	l := &lister{}
-	list := aLongList(codec.Newest, jobs)
-	l.length, l.memory = len(list), memoryFor(t, list)
-	l.Address = script(t, "ctl", func(nc net.Conn, r message.Header) {
-		if r.Type == message.RequestPing {
-			rc(nc, r.Version, 0)
-			return
-		}
-		l.open.Add(1)
-		defer l.open.Add(-1)
-		l.lists.Add(1)
-		if l.cut == 0 {
-			nc.SetDeadline(time.Now().Add(5 * time.Minute)) // the client must close the connection, not this server
-			nc.Write(list)
-			io.Copy(io.Discard, nc) // until the other side closes
-			return
-		}
-		nc.Write(list[:l.cut])
-		if l.silence != nil {
-			<-l.silence
-		}
-	}).Address
+	l := &lister{list: aLongList(codec.Newest, jobs)}
+	l.length, l.memory = len(l.list), memoryFor(t, l.list)
+	l.Address = script(t, "ctl", l.answer).Address
 	return l
+}
+
+func (l *lister) answer(nc net.Conn, r message.Header) {
+	if r.Type == message.RequestPing {
+		rc(nc, r.Version, 0)
+		return
+	}
+	l.open.Add(1)
+	defer l.open.Add(-1)
+	l.lists.Add(1)
+	if l.cut == 0 {
+		nc.SetDeadline(time.Now().Add(5 * time.Minute)) // the client must close the connection, not this server
+		nc.Write(l.list)
+		io.Copy(io.Discard, nc) // until the other side closes
+		return
+	}
+	nc.Write(l.list[:l.cut])
+	if l.silence != nil {
+		<-l.silence
+	}
 }
 
 // eventually waits until holds() returns true.
@@ -286,27 +289,31 @@ func longer(l *lister, stall time.Duration) (*client.Client, *client.Budget) {
 // progress, the timeout of a call must not end it.
 func TestLongerThanTheBudget(t *testing.T) {
 	t.Parallel()
-	l := newLister(t, 10_000)
-	c, budget := longer(l, time.Minute)
-	n, connections := 0, int32(0)
-	start := time.Now()
-	_, err := c.Jobs(context.Background(), ann, model.Query{}, func(j *model.Job) error {
-		if n++; j.StepID.JobID != uint32(n) || j.Name != fmt.Sprintf("job %d", n) {
-			return fmt.Errorf("job %d is %+v", n, j.StepID)
+	synctest.Test(t, func(t *testing.T) {
+		l, budget := &lister{list: aLongList(codec.Newest, 2000)}, client.NewBudget(100<<10)
+		c := client.New(client.Config{Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: "192.0.2.1:6817"}}, Answers: budget,
+			Timeout: 3 * time.Second, Stall: time.Minute, Dial: dialPipe(func(nc net.Conn, f message.Frame) { l.answer(nc, f.Header) })})
+		n, connections := 0, int32(0)
+		_, err := c.Jobs(t.Context(), ann, model.Query{}, func(j *model.Job) error {
+			if n++; j.StepID.JobID != uint32(n) || j.Name != fmt.Sprintf("job %d", n) {
+				return fmt.Errorf("job %d is %+v", n, j.StepID)
+			}
+			if n == 10 {
+				connections = l.open.Load() // the pipe has no buffer for the rest of the answer
+				time.Sleep(4 * time.Second)
+			}
+			return nil
+		})
+		if err != nil || n != 2000 || connections != 1 {
+			t.Errorf("%d jobs, %d connections, %v", n, connections, err)
 		}
-		if n == 10 {
-			connections = l.open.Load() // the rest of the answer does not fit into the network's buffers
-			time.Sleep(4*time.Second - time.Since(start))
+		if free := budget.Free(); free != 100<<10 {
+			t.Errorf("%d bytes free", free)
 		}
-		return nil
+		if synctest.Wait(); l.open.Load() != 0 {
+			t.Error("the connection is not closed")
+		}
 	})
-	if err != nil || n != 10_000 || connections != 1 {
-		t.Errorf("%d jobs, %d connections, %v", n, connections, err)
-	}
-	if free := budget.Free(); free != 100<<10 {
-		t.Errorf("%d bytes free", free)
-	}
-	eventually(t, "the connection is closed", func() bool { return l.open.Load() == 0 })
 }
 
 // TestMemoryBecomesFree checks an answer that stays on its connection because
