@@ -110,7 +110,11 @@ func (l *living) Node(ctx context.Context, cred model.Credential, name string, q
 	if err != nil {
 		return nil, 0, err
 	}
-	return f.Node(ctx, cred, name, q)
+	node, last, err := f.Node(ctx, cred, name, q)
+	if err == nil {
+		err = digested(ctx, q, []model.Node{*node}, func(*model.Node) error { return nil })(node)
+	}
+	return node, last, err
 }
 
 func (l *living) Partitions(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Partition) error) (model.Time, error) {
@@ -264,7 +268,8 @@ func TestWait(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			l, _, url := newLiving(t)
+			n, option := counted()
+			l, _, url := newLiving(t, option)
 			path := url + "/sched/v0.0.43/" + strings.ReplaceAll(tt.path, "NOW", fmt.Sprint(l.lastUpdate+1))
 			if strings.HasPrefix(tt.path, "/") {
 				path = url + tt.path
@@ -297,7 +302,7 @@ func TestWait(t *testing.T) {
 				answer, body = get(t, path, header...)
 			})
 			if tt.change != nil {
-				time.Sleep(30 * time.Millisecond)
+				n.awaitWait(t)
 				if tt.unrelated != nil {
 					l.change(tt.unrelated)
 				}
@@ -307,6 +312,7 @@ func TestWait(t *testing.T) {
 				case <-time.After(50 * time.Millisecond):
 				}
 				l.change(tt.change)
+				n.await(t, feed.WaitChanged, 1) // at the end of its time, it would show the change as well
 			}
 			answered.Wait()
 			if answer.StatusCode != tt.status || !strings.Contains(body, tt.contains) {
@@ -462,7 +468,8 @@ func TestEventsEnd(t *testing.T) {
 // controller as much as one.
 func TestManyWait(t *testing.T) {
 	t.Parallel()
-	l, _, url := newLiving(t)
+	n, option := counted()
+	l, _, url := newLiving(t, option)
 	tag, _ := get(t, url+"/sched/v0.0.43/jobs")
 	var clients sync.WaitGroup
 	for range 50 {
@@ -473,21 +480,19 @@ func TestManyWait(t *testing.T) {
 		})
 	}
 	// Each client may cost a request when it comes. When all are here, only the looks for changes remain.
-	for attempt := 0; ; attempt++ {
-		time.Sleep(200 * time.Millisecond)
+	n.await(t, feed.Waits, 50)
+	reads := func() int {
 		l.mu.Lock()
-		before, begun := l.reads, time.Now()
-		l.mu.Unlock()
-		time.Sleep(100 * time.Millisecond)
-		l.mu.Lock()
-		reads, most := l.reads-before, int(time.Since(begun)/(5*time.Millisecond))+2
-		l.mu.Unlock()
-		if reads <= most {
-			break
-		}
-		if attempt == 100 {
-			t.Fatalf("%d reads while 50 clients waited, want at most %d", reads, most)
-		}
+		defer l.mu.Unlock()
+		return l.reads
+	}
+	looks, before := n.of(feed.ReadUnchanged), reads()
+	for n.of(feed.ReadUnchanged) < looks+20 {
+		time.Sleep(time.Millisecond)
+	}
+	got := reads() - before
+	if most := n.of(feed.ReadUnchanged) - looks + 1; got > most { // one of them may not be finished
+		t.Errorf("%d reads while 50 clients waited, want at most %d", got, most)
 	}
 	// A client that comes while others wait gets what it does not have, and waits otherwise.
 	if answer, body := get(t, url+"/sched/v0.0.43/jobs?wait=60s", "If-None-Match", `W/"old"`); answer.StatusCode != 200 {
