@@ -18,10 +18,16 @@ import (
 	"schedrestd/internal/printable"
 )
 
+// A submission is the command submit with its options.
+type submission struct {
+	options
+	wait, follow, dryRun bool
+	key                  string // Idempotency-Key
+	wrap                 string // command of the script
+}
+
 func submitCommand() *cobra.Command {
-	var o options
-	var wait, follow, dryRun bool
-	var key, wrap string
+	var s submission
 	cmd := &cobra.Command{
 		Use:   "submit {FILE [ARG...] | --wrap COMMAND} [-- SBATCH-OPTION...]",
 		Short: "Submit a batch script",
@@ -46,75 +52,85 @@ its number; if the job was cancelled or failed in another way, it is 1.
 		Example: "  schedctl submit job.sh\n  schedctl submit --wait job.sh -- --time=10 --partition=debug\n  schedctl submit --wrap 'hostname; date' -- -n 2",
 		Args:    cobra.ArbitraryArgs,
 	}
-	o.connectFlags(cmd)
-	o.outputFlag(cmd)
-	cmd.Flags().BoolVarP(&wait, "wait", "W", false, "wait until the job has ended and exit with its exit code")
-	cmd.Flags().BoolVarP(&follow, "follow", "F", false, "print the output of the job until it has ended, and exit with its exit code")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "submit nothing, and print when and where the job would start")
-	cmd.Flags().StringVar(&wrap, "wrap", "", "submit a script that runs `COMMAND` with sh, instead of a file")
+	s.connectFlags(cmd)
+	s.outputFlag(cmd)
+	cmd.Flags().BoolVarP(&s.wait, "wait", "W", false, "wait until the job has ended and exit with its exit code")
+	cmd.Flags().BoolVarP(&s.follow, "follow", "F", false, "print the output of the job until it has ended, and exit with its exit code")
+	cmd.Flags().BoolVar(&s.dryRun, "dry-run", false, "submit nothing, and print when and where the job would start")
+	cmd.Flags().StringVar(&s.wrap, "wrap", "", "submit a script that runs `COMMAND` with sh, instead of a file")
 	cmd.RegisterFlagCompletionFunc("wrap", cobra.NoFileCompletions)
-	cmd.Flags().StringVar(&key, "idempotency-key", "", "`KEY`: if you repeat the command with it, schedrestd submits no second job")
+	cmd.Flags().StringVar(&s.key, "idempotency-key", "", "`KEY`: if you repeat the command with it, schedrestd submits no second job")
 	cmd.RegisterFlagCompletionFunc("idempotency-key", cobra.NoFileCompletions)
-	return setRun(cmd, func(cmd *cobra.Command, args []string) error {
-		files, overrides := args, []string(nil)
-		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-			files, overrides = args[:dash], args[dash:]
-		}
-		switch {
-		case wrap != "" && len(files) > 0:
-			return usageError("submit: FILE and --wrap exclude each other").
-				WithHint("put a command that has several words in quotes, and options of sbatch after --")
-		case dryRun && (wait || follow || key != ""):
-			return usageError("submit: --dry-run excludes --wait, --follow and --idempotency-key, which are about a job that is submitted")
-		case follow && o.output != "table":
-			return usageError("submit: --follow and --output exclude each other, because --follow prints the output of the job")
-		case wrap == "" && len(files) == 0:
-			return usageError("submit: no script is given").WithHint("name a file, - for standard input, or a command with --wrap")
-		}
-		in := io.Reader(strings.NewReader("#!/bin/sh\n" + wrap + "\n"))
-		name := "wrap"
-		if wrap == "" {
-			name, in = files[0], nil
-		}
-		job, err := readScript(cmd, name, in, overrides)
+	return setRun(cmd, s.run)
+}
+
+// check returns an error if the options and the files exclude each other.
+func (s *submission) check(files []string) error {
+	switch {
+	case s.wrap != "" && len(files) > 0:
+		return usageError("submit: FILE and --wrap exclude each other").
+			WithHint("put a command that has several words in quotes, and options of sbatch after --")
+	case s.dryRun && (s.wait || s.follow || s.key != ""):
+		return usageError("submit: --dry-run excludes --wait, --follow and --idempotency-key, which are about a job that is submitted")
+	case s.follow && s.output != "table":
+		return usageError("submit: --follow and --output exclude each other, because --follow prints the output of the job")
+	case s.wrap == "" && len(files) == 0:
+		return usageError("submit: no script is given").WithHint("name a file, - for standard input, or a command with --wrap")
+	}
+	return nil
+}
+
+func (s *submission) run(cmd *cobra.Command, args []string) error {
+	files, overrides := args, []string(nil)
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		files, overrides = args[:dash], args[dash:]
+	}
+	if err := s.check(files); err != nil {
+		return err
+	}
+	in := io.Reader(strings.NewReader("#!/bin/sh\n" + s.wrap + "\n"))
+	name := "wrap"
+	if s.wrap == "" {
+		name, in = files[0], nil
+	}
+	job, err := readScript(cmd, name, in, overrides)
+	if err != nil {
+		return err
+	}
+	if len(files) > 1 {
+		job["argv"] = files // the first is the name of the script, as in sbatch
+	}
+	c, err := s.dial(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if s.follow && c.IsDirect() {
+		return errs.New(errs.Unsupported, "submit: --follow needs a gateway, which reads the output; nothing was submitted").
+			WithHint("select one with --url or SCHED_URL, or use --wait")
+	}
+	if s.dryRun {
+		estimate, err := c.Estimate(cmd.Context(), job)
+		reportSubmission(cmd.ErrOrStderr(), estimate.Warnings, estimate.Message)
 		if err != nil {
 			return err
 		}
-		if len(files) > 1 {
-			job["argv"] = files // the first is the name of the script, as in sbatch
-		}
-		c, err := o.dial(cmd.Context())
-		if err != nil {
-			return err
-		}
-		if follow && c.IsDirect() {
-			return errs.New(errs.Unsupported, "submit: --follow needs a gateway, which reads the output; nothing was submitted").
-				WithHint("select one with --url or SCHED_URL, or use --wait")
-		}
-		if dryRun {
-			estimate, err := c.Estimate(cmd.Context(), job)
-			reportSubmission(cmd.ErrOrStderr(), estimate.Warnings, estimate.Message)
-			if err != nil {
-				return err
-			}
-			return o.printAnswer(cmd.OutOrStdout(), estimateText(&estimate), estimate.JSON)
-		}
-		submitted, err := c.Submit(cmd.Context(), job, key)
-		reportSubmission(cmd.ErrOrStderr(), submitted.Warnings, submitted.Message)
-		if err != nil {
-			return withUncertainty(err)
-		}
-		id := strconv.FormatUint(uint64(submitted.ID), 10)
-		if follow {
-			return c.followJob(cmd, id)
-		}
-		if err := o.printAnswer(cmd.OutOrStdout(), id, submitted.JSON); err != nil || !wait {
-			return err
-		}
-		p := newProgress(cmd.ErrOrStderr(), id)
-		defer p.finish()
-		return c.awaitJobs(cmd.Context(), []string{id}, &await{until: rest.UntilEnded, report: p.show})
-	})
+		return s.printAnswer(cmd.OutOrStdout(), estimateText(&estimate), estimate.JSON)
+	}
+	submitted, err := c.Submit(cmd.Context(), job, s.key)
+	reportSubmission(cmd.ErrOrStderr(), submitted.Warnings, submitted.Message)
+	if err != nil {
+		return withUncertainty(err)
+	}
+	id := strconv.FormatUint(uint64(submitted.ID), 10)
+	if s.follow {
+		return c.followJob(cmd, id)
+	}
+	if err := s.printAnswer(cmd.OutOrStdout(), id, submitted.JSON); err != nil || !s.wait {
+		return err
+	}
+	p := newProgress(cmd.ErrOrStderr(), id)
+	defer p.finish()
+	return c.awaitJobs(cmd.Context(), []string{id}, &await{until: rest.UntilEnded, report: p.show})
 }
 
 // withUncertainty returns err. If the job may have been submitted in spite of
