@@ -135,6 +135,22 @@ func countOf(list []trackable, kind string) int64 {
 	return list[i].Count
 }
 
+// A usedStep is what a step has used.
+type usedStep struct {
+	State rest.Words `json:"state"`
+	Time  struct {
+		Total struct {
+			Seconds      int64 `json:"seconds"`
+			Microseconds int64 `json:"microseconds"`
+		} `json:"total"`
+	} `json:"time"`
+	TRES struct {
+		Used struct {
+			Total []trackable `json:"total"`
+		} `json:"requested"` // slurmrestd's name for what a step has used
+	} `json:"tres"`
+}
+
 // efficiencyOf computes the efficiency of the job j from its record.
 func efficiencyOf(j *rest.Job, text json.RawMessage) (*efficiency, error) {
 	var r struct {
@@ -153,20 +169,7 @@ func efficiencyOf(j *rest.Job, text json.RawMessage) (*efficiency, error) {
 			Allocated []trackable `json:"allocated"`
 			Requested []trackable `json:"requested"`
 		} `json:"tres"`
-		Steps []struct {
-			State rest.Words `json:"state"`
-			Time  struct {
-				Total struct {
-					Seconds      int64 `json:"seconds"`
-					Microseconds int64 `json:"microseconds"`
-				} `json:"total"`
-			} `json:"time"`
-			TRES struct {
-				Used struct {
-					Total []trackable `json:"total"`
-				} `json:"requested"` // slurmrestd's name for what a step has used
-			} `json:"tres"`
-		} `json:"steps"`
+		Steps []usedStep `json:"steps"`
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, err
@@ -185,10 +188,17 @@ func efficiencyOf(j *rest.Job, text json.RawMessage) (*efficiency, error) {
 		e.Time.Limit, e.Time.Fraction = &limit, fraction(e.Time.Elapsed, limit)
 	}
 	e.CPUTime.Allocated = e.Time.Elapsed * e.CPUs.Allocated
+	e.addSteps(r.Steps, j.Active())
+	return e, nil
+}
+
+// addSteps sets what the steps of a job have used and, unless the job is active, how
+// efficient that was.
+func (e *efficiency) addSteps(steps []usedStep, active bool) {
 	var seconds, microseconds, memory int64
 	ended, measured := false, false
-	for i := range r.Steps {
-		step := &r.Steps[i]
+	for i := range steps {
+		step := &steps[i]
 		if slices.Contains(step.State, "RUNNING") {
 			continue
 		}
@@ -205,7 +215,7 @@ func efficiencyOf(j *rest.Job, text json.RawMessage) (*efficiency, error) {
 	if measured {
 		e.Memory.Used = &memory
 	}
-	if !j.Active() {
+	if !active {
 		if ended {
 			e.CPUTime.Efficiency = fraction(seconds, e.CPUTime.Allocated)
 		}
@@ -213,7 +223,6 @@ func efficiencyOf(j *rest.Job, text json.RawMessage) (*efficiency, error) {
 			e.Memory.Efficiency = fraction(memory, e.Memory.Allocated)
 		}
 	}
-	return e, nil
 }
 
 // fraction returns a/b, or nil if b is 0.
