@@ -51,8 +51,13 @@ func (h *handler) getAccountingJobs(c *rest.Call, p *api.AccountingJobsParams) e
 	// resolve names to ids. If the client sent names, the gateway compares them
 	// with the names in the records instead.
 	users, groups := extractNames(&filter.UserIDs), extractNames(&filter.GroupIDs)
+	// If slurmdbd gets names of reservations, its query fails, and it answers as
+	// if there were none.
+	reservations := filter.Reservations
+	filter.Reservations = nil
 	wants := func(j *model.AccountingJob) bool {
-		return inList(users, j.User, j.UserID, h.Users.User) && inList(groups, "", j.GroupID, h.Users.Group)
+		return inList(users, j.User, j.UserID, h.Users.User) && inList(groups, "", j.GroupID, h.Users.Group) &&
+			(reservations == nil || slices.Contains(reservations, j.Reservation))
 	}
 	if after, limit := c.Page(); limit > 0 {
 		page := model.AccountingJobPage{AccountingJobFilter: filter, Limit: uint32(limit) + 1} // one more, to see whether there is a next page

@@ -268,7 +268,7 @@ func demoRecorded() recorded {
 		jobs: []model.AccountingJob{{JobID: 12, Name: "old", Account: "lab", Cluster: "demo", AssocID: 4, User: "alice", UserID: 20001, GroupID: 20002, QOSID: 2, ArrayJobID: 12, ArrayTaskID: some(3), ArrayTasks: "0x492", ArrayMaxTasks: 2,
 			SubmitTime: 1_794_000_000, EligibleTime: 1_794_000_010, StartTime: 1_794_000_025, EndTime: 1_794_000_030, Elapsed: 5, TimeLimit: unlimited, State: model.JobFailed, StateReason: 24, ExitCode: 3 << 8, DerivedExitCode: 9,
 			ReqMem: 512 | model.MemPerCPU, ReqCPUs: 2, ReqUserID: 20002, Flags: 4 | 16, Priority: some(0), TRESAlloc: "1=2,1001=1,99=7", TRESReq: "1=2", WCKey: "*k", Nodes: "n[1-2]", AllocNodes: 2,
-			StdOut: "out-%A_%a-%u-%x", WorkDir: "/home/alice", DerivedExitText: "it failed", SubmitLine: "sbatch x", RestartCnt: 1, SegmentSize: 2, ReservationReq: "r1,r2",
+			StdOut: "out-%A_%a-%u-%x", WorkDir: "/home/alice", DerivedExitText: "it failed", SubmitLine: "sbatch x", RestartCnt: 1, SegmentSize: 2, Reservation: "r2", ReservationID: 3, ReservationReq: "r1,r2",
 			Steps: []model.AccountingStep{{Name: "batch", StepID: model.StepID{JobID: 12, Step: some(0xfffffffb)}, Nodes: "n[1-2]", NodeCount: 1, NumTasks: 1, State: model.JobFailed, TaskDist: 0x112, CPUFreqGov: 0x84000000, TimeLimit: unlimited, ReqUserID: 0xffffffff,
 				StdErr: "err-%j", TRESAlloc: "1=1", Stats: model.StepStats{CPUFreq: 2000.5, ConsumedEnergy: model.Some[uint64](7), In: model.StepUsage{Average: "2=5", Max: "1=0,2=9", MaxNode: "1=0,2=1", MaxTask: "1=0,2=3", Total: "2=10"}}}}},
 			{JobID: 13, DBIndex: 1<<63 | 33, SLUID: 1<<63 | 32, Exclusive: "NODE", Oversubscribe: "NO", Name: "waits", Cluster: "demo", UserID: 20002, ReqUserID: 0xffffffff, ReqMem: 100, Priority: some(1)}},

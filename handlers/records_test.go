@@ -27,8 +27,8 @@ func TestRecordFilters(t *testing.T) {
 	}{
 		{"v0.0.43/jobs", model.AccountingJobFilter{Flags: defaultJobFlags, JobFlags: whatever}},
 		{"v0.0.43/jobs?account=a,b&job_name=n&partition=p&wckey=k&reservation=r&reservation_id=4&association=7", jobs(func(f *model.AccountingJobFilter) {
-			f.Accounts, f.Names, f.Partitions, f.WCKeys, f.Reservations, f.ReservationIDs, f.AssocIDs = []string{"a", "b"}, []string{"n"}, []string{"p"}, []string{"k"}, []string{"r"}, []string{"4"}, []string{"7"}
-		})},
+			f.Accounts, f.Names, f.Partitions, f.WCKeys, f.ReservationIDs, f.AssocIDs = []string{"a", "b"}, []string{"n"}, []string{"p"}, []string{"k"}, []string{"4"}, []string{"7"}
+		})}, // reservations are selected from the daemon's answer
 		{"v0.0.43/jobs?cluster=x&constraints=c&exit_code=3&node=n[1-2]&start_time=10&end_time=20", jobs(func(f *model.AccountingJobFilter) {
 			f.Clusters, f.Constraints, f.ExitCode, f.UsedNodes, f.UsageStart, f.UsageEnd = []string{"x"}, []string{"c"}, 3, "n[1-2]", 10, 20
 		})},
@@ -99,7 +99,7 @@ func TestUsageOfConfig(t *testing.T) {
 }
 
 // TestRecordsByName checks that a client can select records by the name of a
-// user or group, even if the daemon does not know the name.
+// user, a group or a reservation, even if the daemon does not know the name.
 func TestRecordsByName(t *testing.T) {
 	for query, want := range map[string]string{
 		"users=alice":              "old",
@@ -109,6 +109,10 @@ func TestRecordsByName(t *testing.T) {
 		"users=nobody":             "",
 		"users=alice&groups=bob":   "old",
 		"users=alice&groups=alice": "",
+		"reservation=r2":           "old",
+		"reservation=r1,r2":        "old",
+		"reservation=r1":           "",
+		"reservation=r2&users=bob": "",
 	} {
 		var body struct{ Jobs []struct{ Name string } }
 		w := serve(t, config(demo()), request(http.MethodGet, "/scheddb/v0.0.43/jobs?"+query, ""))
