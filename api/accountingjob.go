@@ -245,7 +245,10 @@ var AccountingJobs = enveloped("openapi_slurmdbd_jobs_resp", func(a *AccountingJ
 
 // AccountingJobsParams are the parameters of GetAccountingJobs. Clients may
 // specify users, groups and QOS by name.
-type AccountingJobsParams struct{ model.AccountingJobFilter }
+type AccountingJobsParams struct {
+	model.AccountingJobFilter
+	ReturnCode model.Opt[uint32] // at most 255
+}
 
 func jobFlag(name string, bit model.JobFilterFlags, doc string) schema.Field[AccountingJobsParams] {
 	return flagText(name, doc, func(p *AccountingJobsParams) *model.JobFilterFlags { return &p.AccountingJobFilter.Flags }, bit)
@@ -274,7 +277,13 @@ var accountingJobsParams = schema.Object("", func() schema.Fields[AccountingJobs
 		scheduledFlag("scheduled_by_backfill", scheduledByBackfill, "Jobs started by the backfill scheduler"),
 		scheduledFlag("job_started", jobStarted, "Jobs whose start was reported to accounting"),
 		scheduledFlag("job_altered", jobAltered, "Jobs whose record was modified", schema.Since(V44)),
-		schema.F("exit_code", decimal, func(p *AccountingJobsParams) *uint32 { return &p.ExitCode }, "Exit code of the jobs", schema.Bare),
+		schema.Set("exit_code", decimal, func(p *AccountingJobsParams, code uint32) error {
+			if code > 0xff {
+				return fmt.Errorf("expected a number from 0 to 255, got %d", code)
+			}
+			p.ReturnCode = model.Some(code)
+			return nil
+		}, "Exit code of the jobs, from 0 to 255; not of those that a signal has ended", schema.Bare),
 		jobFlag("show_duplicates", model.JobFilterDuplicates, "Include jobs whose number was reused by a later job"),
 		jobFlag("skip_steps", model.JobFilterNoSteps, "Omit job steps"),
 		jobFlag("disable_truncate_usage_time", model.JobFilterNoTruncation, "Do not truncate times to the requested period"),

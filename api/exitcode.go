@@ -62,6 +62,9 @@ func decodeExit(n uint32) exitCode {
 	return exitCode{status: exitInvalid, code: model.Some(n)}
 }
 
+// ReturnCode returns the exit code in a wait(2) status, as answers show it.
+func ReturnCode(status uint32) model.Opt[uint32] { return decodeExit(status).code }
+
 // signalNames maps signals to their names. A signal that is not in the map is
 // shown as a number.
 var signalNames = map[uint16]string{

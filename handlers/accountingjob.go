@@ -55,9 +55,13 @@ func (h *handler) getAccountingJobs(c *rest.Call, p *api.AccountingJobsParams) e
 	// if there were none.
 	reservations := filter.Reservations
 	filter.Reservations = nil
+	// slurmdbd also ignores the exit code. scheddbd selects jobs by their wait(2)
+	// status, where 0 means all jobs.
+	filter.ExitCode = p.ReturnCode.Or(0) << 8
 	wants := func(j *model.AccountingJob) bool {
 		return inList(users, j.User, j.UserID, h.Users.User) && inList(groups, "", j.GroupID, h.Users.Group) &&
-			(reservations == nil || slices.Contains(reservations, j.Reservation))
+			(reservations == nil || slices.Contains(reservations, j.Reservation)) &&
+			(!p.ReturnCode.Set || api.ReturnCode(j.ExitCode) == p.ReturnCode)
 	}
 	if after, limit := c.Page(); limit > 0 {
 		page := model.AccountingJobPage{AccountingJobFilter: filter, Limit: uint32(limit) + 1} // one more, to see whether there is a next page

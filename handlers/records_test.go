@@ -30,7 +30,7 @@ func TestRecordFilters(t *testing.T) {
 			f.Accounts, f.Names, f.Partitions, f.WCKeys, f.ReservationIDs, f.AssocIDs = []string{"a", "b"}, []string{"n"}, []string{"p"}, []string{"k"}, []string{"4"}, []string{"7"}
 		})}, // reservations are selected from the daemon's answer
 		{"v0.0.43/jobs?cluster=x&constraints=c&exit_code=3&node=n[1-2]&start_time=10&end_time=20", jobs(func(f *model.AccountingJobFilter) {
-			f.Clusters, f.Constraints, f.ExitCode, f.UsedNodes, f.UsageStart, f.UsageEnd = []string{"x"}, []string{"c"}, 3, "n[1-2]", 10, 20
+			f.Clusters, f.Constraints, f.ExitCode, f.UsedNodes, f.UsageStart, f.UsageEnd = []string{"x"}, []string{"c"}, 3<<8, "n[1-2]", 10, 20
 		})},
 		{"v0.0.43/jobs?qos=fast,1&state=FAILED,running,7&reason=Priority,2", jobs(func(f *model.AccountingJobFilter) {
 			f.QOS, f.States, f.Reasons = []string{"2", "1"}, []string{"5", "1", "7"}, []string{"1", "2"}
@@ -99,7 +99,8 @@ func TestUsageOfConfig(t *testing.T) {
 }
 
 // TestRecordsByName checks that a client can select records by the name of a
-// user, a group or a reservation, even if the daemon does not know the name.
+// user, a group or a reservation, and by their exit code, even if the daemon does
+// not.
 func TestRecordsByName(t *testing.T) {
 	for query, want := range map[string]string{
 		"users=alice":              "old",
@@ -113,6 +114,9 @@ func TestRecordsByName(t *testing.T) {
 		"reservation=r1,r2":        "old",
 		"reservation=r1":           "",
 		"reservation=r2&users=bob": "",
+		"exit_code=3":              "old",
+		"exit_code=0":              "waits",
+		"exit_code=1":              "",
 	} {
 		var body struct{ Jobs []struct{ Name string } }
 		w := serve(t, config(demo()), request(http.MethodGet, "/scheddb/v0.0.43/jobs?"+query, ""))
@@ -140,6 +144,7 @@ func TestBadRecordRequests(t *testing.T) {
 		"jobs?skip_steps&skip_steps=true": http.StatusUnprocessableEntity,
 		"jobs?qos=nosuch":                 http.StatusUnprocessableEntity,
 		"jobs?exit_code=-1":               http.StatusUnprocessableEntity,
+		"jobs?exit_code=256":              http.StatusUnprocessableEntity,
 		"users?admin_level=King":          http.StatusUnprocessableEntity,
 		"associations?default_qos=nosuch": http.StatusUnprocessableEntity,
 		"qos?preempt_mode=PLEASE":         http.StatusUnprocessableEntity,

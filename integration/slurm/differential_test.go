@@ -255,6 +255,7 @@ var values = map[string][]string{
 	"reason":              {"Dependency"},
 	"reservation":         {"cores"},
 	"wckey":               {"spectra"},
+	"exit_code":           {"7"},
 }
 
 // requests returns the requests for a path: one for each value in pathNames,

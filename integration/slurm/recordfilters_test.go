@@ -51,6 +51,8 @@ func TestFiltersOfRecords(t *testing.T) {
 	for _, tt := range []struct{ filter, options, columns, condition string }{
 		{"reservation=cores", "", "reservation", `$2 == "cores"`},
 		{"reservation=none,cores&users=bob", "", "reservation", `$2 == "cores"`},
+		{"exit_code=7", "", "exitcode", `$2 == "7:0"`},
+		{"exit_code=0", "", "exitcode", `$2 == "0:0"`},
 	} {
 		got, want := list(tt.filter), sacct(tt.options, tt.columns, tt.condition)
 		if !slices.Equal(got, want) {
@@ -60,7 +62,9 @@ func TestFiltersOfRecords(t *testing.T) {
 			t.Errorf("%s selects %d of %d jobs", tt.filter, len(got), len(all))
 		}
 	}
-	if got := list("reservation=none"); got != nil {
-		t.Errorf("reservation=none selects %v", got)
+	for _, filter := range []string{"reservation=none", "exit_code=9"} {
+		if got := list(filter); got != nil {
+			t.Errorf("%s selects %v", filter, got)
+		}
 	}
 }
