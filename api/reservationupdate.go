@@ -187,8 +187,9 @@ var ReservationUpdatesBody = schema.Object("reservation_mod_req", func() schema.
 
 var reservationUpdates = schema.Named("reservation_desc_msg_list", schema.List(ReservationUpdate.Type))
 
-// Bits of reservationFlags that CheckNewReservation tests.
+// Bits of reservationFlags that the functions below test.
 const (
+	reservationTimeFloat  uint64 = 1 << 17
 	reservationPartNodes  uint64 = 1 << 12
 	reservationRecurring  uint64 = 1<<2 | 1<<4 | 1<<21 | 1<<23 | 1<<35
 	reservationForceStart uint64 = 1 << 42
@@ -220,6 +221,19 @@ func CheckNewReservation(u *model.ReservationUpdate) (field string, err error) {
 		return "node_list", errors.New("a new reservation needs node_list, node_count, core_count, partition, licenses, burst_buffer or tres")
 	}
 	return "", nil
+}
+
+// PastTime returns the name of the field of u that is a time before now, or "" if
+// there is none. The start of a reservation whose start floats may lie in the
+// past.
+func PastTime(u *model.ReservationUpdate, now model.Time) (field string) {
+	switch {
+	case u.StartTime != 0 && u.StartTime < now && u.Flags.Or(0)&reservationTimeFloat == 0:
+		return "start_time"
+	case u.EndTime != 0 && u.EndTime < now:
+		return "end_time"
+	}
+	return ""
 }
 
 // LostReservationFlags returns the flags of a change that the controller would

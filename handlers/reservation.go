@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
@@ -97,7 +98,7 @@ func (h *handler) changeReservations(c *rest.Call, at string, list []model.Reser
 					return err
 				}
 			}
-			err := h.Controller.UpdateReservation(c.Context(), c.Credential(), &u)
+			err := explainTime(c, h.Controller.UpdateReservation(c.Context(), c.Credential(), &u), &u, at, i)
 			return explainPartly(c, err, api.Reservation, &current, func() (*model.Reservation, error) {
 				now, _, err := h.Controller.Reservation(c.Context(), c.Credential(), name, model.Query{})
 				return now, err
@@ -112,7 +113,7 @@ func (h *handler) changeReservations(c *rest.Call, at string, list []model.Reser
 		if err == nil {
 			existing[u.Name] = model.Reservation{Name: u.Name}
 		}
-		return err
+		return explainTime(c, err, &u, at, i)
 	})
 	if err != nil {
 		return err
@@ -124,6 +125,22 @@ func (h *handler) changeReservations(c *rest.Call, at string, list []model.Reser
 		}
 	}
 	return rest.Send(c, results.status(), api.ReservationsChanged, &answer)
+}
+
+// explainTime adds to the controller's error that a time is invalid which of the
+// times in record i of the list at lies in the past.
+func explainTime(c *rest.Call, err error, u *model.ReservationUpdate, at string, i int) error {
+	e, ok := errors.AsType[*errs.Error](err)
+	if !ok || e.Number != slurmerror.InvalidTimeValue {
+		return err
+	}
+	field := api.PastTime(u, model.At(c.Started()))
+	if field == "" {
+		return err
+	}
+	explained := *e
+	explained.Message, explained.Source = "reservation "+u.Name+": "+field+" lies in the past", sourceOf(at, i, field)
+	return &explained
 }
 
 func warnIneffectiveTRES(c *rest.Call, u *model.ReservationUpdate, exists bool, source string) {

@@ -16,6 +16,7 @@ import (
 func TestChangeReservations(t *testing.T) {
 	const fresh = `"start_time": 1795000000, "duration": 60, "users": ["alice"]`
 	denied := &errs.Error{Kind: errs.Denied, Message: "only operators may", Number: 2010}
+	badTime := map[string]error{"r": &errs.Error{Kind: errs.Invalid, Message: "a time is invalid", Number: 2054}, "maint": &errs.Error{Kind: errs.Invalid, Message: "a time is invalid", Number: 2054}}
 	for _, tt := range []struct {
 		name, path, body string
 		refuse           map[string]error
@@ -59,6 +60,12 @@ func TestChangeReservations(t *testing.T) {
 		{name: "users and groups", path: "reservation", body: `{"name": "r", ` + fresh + `, "groups": ["wheel"]}`, status: 422, wantText: "#/groups"},
 		{name: "a part of a partition", path: "reservation", body: `{"name": "r", ` + fresh + `, "flags": ["PART_NODES"]}`, status: 422, wantText: "#/flags"},
 		{name: "refused", path: "reservation", body: `{"name": "maint", "comment": "c"}`, refuse: map[string]error{"maint": denied}, status: 403, calls: []string{"update reservation maint"}, want: &model.ReservationUpdate{Name: "maint", Comment: "c"}, wantText: "reservation maint: you are not allowed to change it"},
+		{name: "begins in the past", path: "reservation", body: `{"name": "r", "start_time": 1000, "end_time": 3000, "users": ["alice"], "node_count": 2}`, refuse: badTime, status: 422, calls: []string{"create reservation r"},
+			want: &model.ReservationUpdate{Name: "r", StartTime: 1000, EndTime: 3000, Users: "alice", NodeCount: model.Some[uint32](2)}, wantText: `"reservation r: start_time lies in the past","error_number":2054,"error":"Invalid time specified","source":"#/start_time"`},
+		{name: "floats and ends in the past", path: "reservation", body: `{"name": "r", "start_time": 1000, "end_time": 3000, "users": ["alice"], "node_count": 2, "flags": ["TIME_FLOAT"]}`, refuse: badTime, status: 422, calls: []string{"create reservation r"},
+			want: &model.ReservationUpdate{Name: "r", StartTime: 1000, EndTime: 3000, Users: "alice", NodeCount: model.Some[uint32](2), Flags: model.Some[uint64](1 << 17)}, wantText: "#/end_time"},
+		{name: "move to the past", path: "reservation", body: `{"name": "maint", "start_time": 1000}`, refuse: badTime, status: 422, calls: []string{"update reservation maint"}, want: &model.ReservationUpdate{Name: "maint", StartTime: 1000}, wantText: "#/start_time"},
+		{name: "end before the start", path: "reservation", body: `{"name": "maint", "end_time": 4000000000}`, refuse: badTime, status: 422, calls: []string{"update reservation maint"}, want: &model.ReservationUpdate{Name: "maint", EndTime: 4000000000}, wantText: "#/name"},
 		{name: "empty list", path: "reservations", body: `{"reservations": []}`, status: 200, wantText: "#/reservations"},
 		{name: "no list", path: "reservations", body: `{}`, status: 422, wantText: "names no reservation"},
 		{name: "some", path: "reservations", body: `{"reservations": [{"name": "maint", "comment": "c"}, {"name": "weekly", "comment": "c"}, {"name": "r", ` + fresh + `, "node_count": 1}]}`, refuse: map[string]error{"weekly": denied}, status: 403,
