@@ -303,12 +303,12 @@ var accountingJobsParams = schema.Object("", func() schema.Fields[AccountingJobs
 		schema.F("reason", reasonNumbers, func(p *AccountingJobsParams) *[]string { return &p.Reasons }, "Reasons why the jobs were last pending, or failed; words separated by commas"),
 		texts("reservation", "Reservations", func(p *AccountingJobsParams) *[]string { return &p.Reservations }),
 		numberTexts("reservation_id", "Numbers of reservations", func(p *AccountingJobsParams) *[]string { return &p.ReservationIDs }),
-		schema.F("state", stateNumbers, func(p *AccountingJobsParams) *[]string { return &p.States }, "States of the jobs; words separated by commas"),
+		schema.F("state", stateNumbers, func(p *AccountingJobsParams) *[]string { return &p.States }, "States that the jobs were in, or ended in, in the period; words separated by commas"),
 		schema.F("step", selectedSteps, func(p *AccountingJobsParams) *[]model.SelectedStep { return &p.Steps }, "Jobs, tasks or steps, such as 12, 12_3 or 12.batch, separated by commas"),
 		schema.F("timelimit_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.TimeLimitMax }, "Longest time limit", schema.Unit("min"), schema.Undocumented(V41)),
 		schema.F("timelimit_min", decimal, func(p *AccountingJobsParams) *uint32 { return &p.TimeLimitMin }, "Shortest time limit", schema.Unit("min"), schema.Undocumented(V41)),
 		schema.F("end_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageEnd }, "Jobs that existed before this time", schema.Unit(TimeText)),
-		schema.F("start_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageStart }, "Jobs that existed after this time; default: no limit", schema.Unit(TimeText)),
+		schema.F("start_time", instant, func(p *AccountingJobsParams) *model.Time { return &p.UsageStart }, "Jobs that existed after this time; default: midnight with slurmdbd, no limit with step or scheddbd", schema.Unit(TimeText)),
 		schema.Set("submit_time", instant, func(p *AccountingJobsParams, t model.Time) error {
 			p.UsageStart = t
 			p.AccountingJobFilter.Flags |= model.JobFilterNoDefaultUsage

@@ -126,6 +126,14 @@ var (
 		Reason:     "clients that identify jobs by their number",
 	})
 
+	StatesAtStart = exception(Leniency{
+		Operations: []string{"slurmdb_get_jobs"},
+		Request:    "the request has state, but lacks start_time or end_time",
+		Slurm:      "the answer contains the jobs that were in the state at start_time or, without it, are in it now, as with sacct; of those that have ended, only the ones that ended in this second",
+		Sched:      "the period begins at any time or ends now; if both are missing, the answer contains the jobs that are or ended in the state",
+		Reason:     "clients that ask which jobs ran at one time",
+	})
+
 	NodeQueryText = exception(Leniency{
 		Operations: []string{"slurm_get_node"},
 		Request:    "the node does not exist",

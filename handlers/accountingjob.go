@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"reflect"
@@ -34,6 +35,9 @@ func (h *handler) getAccountingJobs(c *rest.Call, p *api.AccountingJobsParams) e
 	}
 	if !c.Selective() && c.Lenient(api.LastOfEachNumber) {
 		filter.Flags &^= model.JobFilterDuplicates
+	}
+	if len(filter.States) > 0 && !c.Lenient(api.StatesAtStart) {
+		completePeriod(&filter, model.At(c.Started()))
 	}
 	filter.CPUsMin, filter.CPUsMax = completeRange(filter.CPUsMin, filter.CPUsMax)
 	filter.NodesMin, filter.NodesMax = completeRange(filter.NodesMin, filter.NodesMax)
@@ -78,6 +82,17 @@ func (h *handler) getAccountingJobs(c *rest.Call, p *api.AccountingJobsParams) e
 			return each(j)
 		})
 	})
+}
+
+// completePeriod completes the period of a filter that has states. slurmdbd would
+// let a period without a start begin now, and one without an end end when it
+// begins. Then no job has ended in it.
+func completePeriod(f *model.AccountingJobFilter, now model.Time) {
+	if f.UsageStart == 0 && f.UsageEnd == 0 {
+		f.Flags |= model.JobFilterNoDefaultUsage
+		return
+	}
+	f.UsageStart, f.UsageEnd = max(f.UsageStart, 1), cmp.Or(f.UsageEnd, now)
 }
 
 // completeRange completes a range that has only a minimum or only a maximum.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -34,7 +35,10 @@ func TestRecordFilters(t *testing.T) {
 		})},
 		{"v0.0.43/jobs?qos=fast,1&state=FAILED,running,7&reason=Priority,2", jobs(func(f *model.AccountingJobFilter) {
 			f.QOS, f.States, f.Reasons = []string{"2", "1"}, []string{"5", "1", "7"}, []string{"1", "2"}
+			f.Flags |= model.JobFilterNoDefaultUsage
 		})},
+		{"v0.0.43/jobs?state=FAILED&end_time=20", jobs(func(f *model.AccountingJobFilter) { f.States, f.UsageStart, f.UsageEnd = []string{"5"}, 1, 20 })},
+		{"v0.0.43/jobs?state=FAILED&start_time=10&end_time=20", jobs(func(f *model.AccountingJobFilter) { f.States, f.UsageStart, f.UsageEnd = []string{"5"}, 10, 20 })},
 		{"v0.0.43/jobs?skip_steps=true&whole_hetjob=yes&show_duplicates=false", jobs(func(f *model.AccountingJobFilter) {
 			f.Flags = model.JobFilterNoSteps | model.JobFilterWholeHetJob
 		})},
@@ -79,6 +83,19 @@ func TestRecordFilters(t *testing.T) {
 				t.Errorf("wanted (-), asked (+):\n%s", d)
 			}
 		})
+	}
+}
+
+// TestPeriodOfStates checks that a search by state ends now if it has a start, but
+// no end, and that it stays as it is in Slurm's spelling.
+func TestPeriodOfStates(t *testing.T) {
+	for path, lenient := range map[string]bool{"/scheddb/": false, "/slurmdb/": true} {
+		f, before := demo(), model.At(time.Now())
+		serve(t, config(f), request(http.MethodGet, path+"v0.0.43/jobs?state=FAILED&start_time=10", ""))
+		got := f.recorded.filters[len(f.recorded.filters)-1].(model.AccountingJobFilter)
+		if lenient && got.UsageEnd != 0 || !lenient && (got.UsageEnd < before || got.UsageEnd > model.At(time.Now())) || got.UsageStart != 10 || got.Flags != defaultJobFlags {
+			t.Errorf("%s: %+v", path, got)
+		}
 	}
 }
 

@@ -1,9 +1,11 @@
 package dbd
 
 import (
+	"cmp"
 	"database/sql/driver"
 	"strconv"
 	"strings"
+	"time"
 
 	"modernc.org/sqlite"
 
@@ -30,6 +32,11 @@ const (
 // conditions returns the conditions that f sets. A job must meet all of them.
 // If owner is set, the job must also belong to that user.
 func conditions(f *model.AccountingJobFilter, owner model.Opt[uint32]) []condition {
+	states := baseStates(f.States)
+	if len(f.States) > 0 && f.Flags&model.JobFilterNoDefaultUsage == 0 {
+		f = withPeriod(f, model.At(time.Now()))
+		states = inStates(f.States, f.UsageStart, f.UsageEnd)
+	}
 	list := []condition{steps(f.Steps)}
 	if owner.Set {
 		list = append(list, equal("user_id", int64(owner.Number)))
@@ -41,7 +48,7 @@ func conditions(f *model.AccountingJobFilter, owner model.Opt[uint32]) []conditi
 		numbers("group_id", f.GroupIDs),
 		recordNames("wckey", f.WCKeys),
 		texts("partition", f.Partitions),
-		baseStates(f.States),
+		states,
 	)
 	if f.ExitCode != 0 {
 		list = append(list, equal("exit_code", int64(f.ExitCode)))
@@ -179,6 +186,44 @@ func baseStates(list []string) condition {
 	if c.from != "" {
 		c.from = byColumn + "state"
 	}
+	return c
+}
+
+// withPeriod returns a copy of f, which has states, whose period is complete. As in
+// slurmdbd, a period without a start begins now or, if f names jobs, at any time,
+// and one without an end ends when it begins.
+func withPeriod(f *model.AccountingJobFilter, now model.Time) *model.AccountingJobFilter {
+	complete := *f
+	if f.UsageStart == 0 && len(f.Steps) == 0 {
+		complete.UsageStart = now
+	}
+	complete.UsageEnd = cmp.Or(f.UsageEnd, complete.UsageStart, now)
+	if complete.UsageEnd == complete.UsageStart || complete.UsageEnd == now {
+		complete.UsageEnd++
+	}
+	return &complete
+}
+
+// inStates returns the condition that a job was waiting or running at some time in
+// a period, or has ended in it, in one of the states in list. Of suspended jobs
+// only the current state is known.
+func inStates(list []string, start, end model.Time) (c condition) {
+	var parts []string
+	for _, s := range list {
+		part := baseStates([]string{s})
+		switch s {
+		case "0": // PENDING
+			part = condition{sql: "submit_time < ? AND (state & 255 = 0 OR iif(start_time = 0, used_until, start_time) > ?)", args: []any{int64(end), int64(start)}}
+		case "1": // RUNNING
+			part = condition{sql: "state & 255 <> 0 AND start_time <> 0 AND start_time < ? AND used_until > ?", args: []any{int64(end), int64(start)}}
+		case "2": // SUSPENDED
+		default:
+			part.sql += " AND used_until BETWEEN ? AND ?"
+			part.args = append(part.args, int64(start), int64(end))
+		}
+		parts, c.args = append(parts, part.sql), append(c.args, part.args...)
+	}
+	c.sql = "(" + strings.Join(parts, " OR ") + ")"
 	return c
 }
 

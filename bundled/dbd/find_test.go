@@ -32,6 +32,9 @@ func selects(f *model.AccountingJobFilter, owner model.Opt[uint32], j *storedJob
 	named := func(list []string, s string) bool { return len(list) == 0 || model.HasName(list, s) }
 	decimal := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 	within := func(n, lower, upper uint32) bool { return n >= lower && (upper == 0 || n <= upper) }
+	if len(f.States) > 0 && f.Flags&model.JobFilterNoDefaultUsage == 0 {
+		f = withPeriod(f, model.At(time.Now()))
+	}
 	begin, end := j.SubmitTime, j.EndTime
 	if !j.State.Ended() {
 		end = math.MaxInt64
@@ -44,7 +47,7 @@ func selects(f *model.AccountingJobFilter, owner model.Opt[uint32], j *storedJob
 		f.UsageStart != 0 && end < f.UsageStart, f.UsageEnd != 0 && begin > f.UsageEnd,
 		!named(f.Clusters, j.cluster), !named(f.Accounts, j.Account), !in(f.Names, j.Name), !in(f.Partitions, j.Partition), !named(f.WCKeys, j.WCKey),
 		!in(f.UserIDs, decimal(j.UserID)), !in(f.GroupIDs, decimal(j.GroupID)),
-		!in(f.States, decimal(uint32(j.State&0xff))), !in(f.Reasons, decimal(j.StateReason)),
+		len(f.States) > 0 && !slices.ContainsFunc(f.States, func(s string) bool { return wasInState(f, s, j, end) }), !in(f.Reasons, decimal(j.StateReason)),
 		!within(j.NumCPUs, f.CPUsMin, f.CPUsMax), !within(j.NumNodes, f.NodesMin, f.NodesMax),
 		!within(j.TimeLimit.Or(^uint32(0)), f.TimeLimitMin, f.TimeLimitMax),
 		f.ExitCode != 0 && f.ExitCode != j.ExitCode:
@@ -98,6 +101,23 @@ func expectedJobs(f *model.AccountingJobFilter, owner model.Opt[uint32], all []s
 		})
 	}
 	return list
+}
+
+// wasInState reports whether a job was in the state s in the period of f. It was
+// used until end.
+func wasInState(f *model.AccountingJobFilter, s string, j *storedJob, end model.Time) bool {
+	state := j.State & 0xff
+	started := j.StartTime != 0 && state != model.JobPending
+	is := s == strconv.FormatUint(uint64(state), 10)
+	switch {
+	case f.Flags&model.JobFilterNoDefaultUsage != 0 || s == "2":
+		return is
+	case s == "0":
+		return j.SubmitTime < f.UsageEnd && (is || started && j.StartTime > f.UsageStart || j.StartTime == 0 && end > f.UsageStart)
+	case s == "1":
+		return started && j.StartTime < f.UsageEnd && end > f.UsageStart
+	}
+	return is && end >= f.UsageStart && end <= f.UsageEnd
 }
 
 // queryJobs returns the jobs that the daemon's query finds.
@@ -259,7 +279,8 @@ func TestPlans(t *testing.T) {
 		{"name", model.AccountingJobFilter{Names: []string{"1"}}, none, []string{"job_by_name (name=?)"}},
 		{"partition", model.AccountingJobFilter{Partitions: []string{"1"}}, none, []string{"job_by_partition (partition=?)"}},
 		{"workload key", model.AccountingJobFilter{WCKeys: []string{"1"}}, none, []string{"job_by_wckey (wckey=?)"}},
-		{"state", model.AccountingJobFilter{States: []string{"1"}}, none, []string{"job_by_state (<expr>=?)"}},
+		{"state", model.AccountingJobFilter{States: []string{"1"}, Flags: model.JobFilterNoDefaultUsage}, none, []string{"job_by_state (<expr>=?)"}},
+		{"state in a period", model.AccountingJobFilter{States: []string{"1", "5"}, UsageStart: 1, UsageEnd: 2}, none, []string{"job_by_use (used_until>?)"}},
 		{"exit code", model.AccountingJobFilter{ExitCode: 1}, none, []string{"job_by_exit_code (exit_code=?)"}},
 		{"since", model.AccountingJobFilter{UsageStart: 1}, none, []string{"job_by_use (used_until>?)"}},
 		{"submitted", model.AccountingJobFilter{UsageStart: 1, UsageEnd: 2, Flags: model.JobFilterNoDefaultUsage},

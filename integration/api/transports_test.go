@@ -136,7 +136,7 @@ func TestListsOverTransports(t *testing.T) {
 			{controller + "nodes?state=DOWN&fields=name", []any{}},
 			{controller + "partitions?node=" + l.Node + "&fields=name", []any{object("name", "batch")}},
 			{jobs + "&limit=1", []any{object("job_id", float64(first), "name", "first")}},
-			{accounting + "jobs?state=FAILED&fields=job_id,state.current", []any{object("job_id", float64(ended), "state", object("current", []any{"FAILED"}))}},
+			{accounting + "jobs?state=FAILED&start_time=1&end_time=4000000000&fields=job_id,state.current", []any{object("job_id", float64(ended), "state", object("current", []any{"FAILED"}))}},
 		} {
 			tag := ""
 			for i, a := range get(tt.path, "") {

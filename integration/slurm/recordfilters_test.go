@@ -51,6 +51,11 @@ func TestFiltersOfRecords(t *testing.T) {
 	for _, tt := range []struct{ filter, options, columns, condition string }{
 		{"reservation=cores", "", "reservation", `$2 == "cores"`},
 		{"reservation=none,cores&users=bob", "", "reservation", `$2 == "cores"`},
+		{"state=FAILED", "", "state", `$2 == "FAILED"`},
+		{"state=FAILED,TIMEOUT&start_time=now-1hour", "", "state", `$2 == "FAILED"`},
+		{"state=FAILED&end_time=now%2B1hour", "", "state", `$2 == "FAILED"`},
+		{"state=running", "", "state", `$2 == "RUNNING"`},
+		{"state=RUNNING,SUSPENDED&start_time=now-1hour", "-s R,S -S now-1hour -E now", "state", ""},
 		{"exit_code=7", "", "exitcode", `$2 == "7:0"`},
 		{"exit_code=0", "", "exitcode", `$2 == "0:0"`},
 	} {
