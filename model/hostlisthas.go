@@ -3,9 +3,8 @@ package model
 import "strings"
 
 // HostlistHas reports whether name is one of the names that Hosts(expr)
-// returns, or would return if it made names of any length. It does not create
-// these names, so the time that it takes depends only on the lengths of expr and
-// name.
+// returns. It does not create these names, so the time that it takes depends
+// only on the lengths of expr and name.
 func HostlistHas(expr, name string) bool {
 	for expr != "" {
 		var piece string
@@ -25,7 +24,7 @@ func HostlistHas(expr, name string) bool {
 // attacker could exploit that, because piece is untrusted input.
 func pieceHas(piece, name string) bool {
 	literal, _, _, ok := cutBrackets(piece)
-	if !ok {
+	if !ok || isTooLong(piece) {
 		return piece == name
 	}
 	if !strings.HasPrefix(name, literal) {
