@@ -55,6 +55,9 @@ func (h *handler) getAccountingJobs(c *rest.Call, p *api.AccountingJobsParams) e
 	// resolve names to ids. If the client sent names, the gateway compares them
 	// with the names in the records instead.
 	users, groups := extractNames(&filter.UserIDs), extractNames(&filter.GroupIDs)
+	if filter.AssocIDs == nil && users != nil && !slices.ContainsFunc(users, func(name string) bool { return name != c.User() }) {
+		filter.AssocIDs = h.ownAssociations(c, filter.Clusters)
+	}
 	// If slurmdbd gets names of reservations, its query fails, and it answers as
 	// if there were none.
 	reservations := filter.Reservations
@@ -82,6 +85,26 @@ func (h *handler) getAccountingJobs(c *rest.Call, p *api.AccountingJobsParams) e
 			return each(j)
 		})
 	})
+}
+
+// ownAssociations returns the numbers of the associations of the request's user,
+// and 0, the number for jobs without an association. The names of users in
+// slurmdbd's records are those of their associations. Their uids may be others, or
+// 0 if slurmdbd has not received the start of a job.
+//
+// Associations of other users may be hidden. So may all those of this user, if
+// all are deleted. Then ownAssociations returns nil.
+func (h *handler) ownAssociations(c *rest.Call, clusters []string) (ids []string) {
+	filter := model.AssocFilter{Users: []string{c.User()}, Clusters: clusters,
+		Flags: model.AssocWithDeleted | model.AssocRawQOS | model.AssocWithoutParentInfo | model.AssocWithoutParentLimits}
+	err := recordsOf[model.Association](h, c, filter)(func(a *model.Association) error {
+		ids = append(ids, strconv.FormatUint(uint64(a.ID), 10))
+		return nil
+	})
+	if err != nil || ids == nil {
+		return nil
+	}
+	return append(ids, "0")
 }
 
 // completePeriod completes the period of a filter that has states. slurmdbd would

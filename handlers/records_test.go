@@ -54,7 +54,10 @@ func TestRecordFilters(t *testing.T) {
 				{Step: model.StepID{JobID: 15, Step: some(0xfffffffb)}}, {Step: model.StepID{JobID: 16, Step: some(0)}}}
 		})},
 		{"v0.0.43/jobs?users=20001&groups=5", jobs(func(f *model.AccountingJobFilter) { f.UserIDs, f.GroupIDs = []string{"20001"}, []string{"5"} })},
-		{"v0.0.43/jobs?users=alice,20002&groups=bob", jobs(func(*model.AccountingJobFilter) {})}, // these are selected from the daemon's answer
+		{"v0.0.43/jobs?users=alice,20002&groups=bob", jobs(func(*model.AccountingJobFilter) {})},                   // these are selected from the daemon's answer
+		{"v0.0.43/jobs?users=alice", jobs(func(f *model.AccountingJobFilter) { f.AssocIDs = []string{"4", "0"} })}, // the client
+		{"v0.0.43/jobs?users=alice&association=3", jobs(func(f *model.AccountingJobFilter) { f.AssocIDs = []string{"3"} })},
+		{"v0.0.43/jobs?users=bob", jobs(func(*model.AccountingJobFilter) {})},
 		{"v0.0.43/job/12_3", jobs(func(f *model.AccountingJobFilter) {
 			f.Steps = []model.SelectedStep{{Step: model.StepID{JobID: 12}, ArrayTaskID: model.Some[uint32](3)}}
 		})},
@@ -96,6 +99,17 @@ func TestPeriodOfStates(t *testing.T) {
 		if lenient && got.UsageEnd != 0 || !lenient && (got.UsageEnd < before || got.UsageEnd > model.At(time.Now())) || got.UsageStart != 10 || got.Flags != defaultJobFlags {
 			t.Errorf("%s: %+v", path, got)
 		}
+	}
+}
+
+// TestHiddenAssociations checks that a search for the user's own jobs stays whole
+// if the daemon shows none of their associations.
+func TestHiddenAssociations(t *testing.T) {
+	f := demo()
+	f.recorded.associations = nil
+	serve(t, config(f), request(http.MethodGet, "/scheddb/v0.0.43/jobs?users=alice", ""))
+	if got := f.recorded.filters[len(f.recorded.filters)-1].(model.AccountingJobFilter); got.AssocIDs != nil {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -71,5 +73,58 @@ func TestFiltersOfRecords(t *testing.T) {
 		if got := list(filter); got != nil {
 			t.Errorf("%s selects %v", filter, got)
 		}
+	}
+}
+
+// TestFiltersOfOwnRecords checks that a user's search for their own jobs by name
+// lets slurmdbd read only these, and finds those without the user's uid or
+// without an association.
+func TestFiltersOfOwnRecords(t *testing.T) {
+	m := freshCluster(t)
+	m.gateway(t, "-u", "nobody", "-g", "nogroup")
+	db := m.openDatabase(t)
+	for i, job := range []string{"id_assoc, 20001", "id_assoc, 0", "id_assoc, 20002", "0, 20001", "0, 20002", "id_assoc + 1000, 20002"} {
+		db.query("insert into lab_job_table (job_db_inx, id_job, id_assoc, id_user, mod_time, job_name, id_resv, id_wckey, id_group, state_reason_prev, nodes_alloc, nodelist, `partition`, priority, timelimit, " +
+			"time_submit, time_eligible, time_start, time_end, state, array_task_pending, id_array_job, id_array_task, het_job_id, het_job_offset, cpus_req) " +
+			fmt.Sprintf("select %d, %d, %s, 1, 'j', 0, 0, 20001, 0, 1, 'node1', 'debug', 1, 1, 1000, 1000, 1000, 2000, 3, 0, 0, 4294967294, 0, 4294967294, 1 ", 900001+i, 700001+i, job) +
+			"from lab_assoc_table where user='alice' and deleted=0 limit 1")
+	}
+	db.query("set global general_log_file='/tmp/queries.log'")
+	db.query("set global general_log=1")
+	list := func(token, query string) (ids []int) {
+		t.Helper()
+		a, err := sendRequest(m.client(gatewaySocket), "GET", "/slurmdb/v0.0.42/jobs?start_time=1&fields=job_id&"+query, "", "X-SLURM-USER-TOKEN: "+token)
+		must(t, err)
+		var body struct {
+			Jobs []struct {
+				ID int `json:"job_id"`
+			}
+		}
+		if err := json.Unmarshal(a.body, &body); err != nil || a.status != http.StatusOK {
+			t.Fatalf("%s: status %d: %.300s", query, a.status, a.body)
+		}
+		for _, j := range body.Jobs {
+			ids = append(ids, j.ID)
+		}
+		return ids
+	}
+	searched := func() int {
+		log, err := os.ReadFile(filepath.Join(m.root, "tmp/queries.log"))
+		must(t, err)
+		return strings.Count(string(log), "t1.id_assoc='")
+	}
+	alices := []int{700001, 700002, 700003, 700004}
+	if got := list(m.admin, "users=alice"); !slices.Equal(got, alices) || searched() != 0 {
+		t.Errorf("an administrator finds %v", got)
+	}
+	if got := list(m.token, "users=alice"); !slices.Equal(got, alices) || searched() == 0 {
+		t.Errorf("alice finds %v, with %d conditions", got, searched())
+	}
+	if got := list(m.token, "users=alice,bob"); !slices.Equal(got, []int{700001, 700002, 700003, 700004, 700005, 700006}) {
+		t.Errorf("alice finds bob's %v", got)
+	}
+	m.run(t, "slurm", "sacctmgr", "-i", "delete", "user", "alice")
+	if got := list(m.token, "users=alice"); !slices.Equal(got, alices) {
+		t.Errorf("alice without an account finds %v", got)
 	}
 }
