@@ -10,7 +10,15 @@ import (
 
 // Reservation declares the fields of a reservation, which reserves resources
 // for users, accounts or groups.
-var Reservation = schema.Object("reservation_info", func() schema.Fields[model.Reservation] {
+var Reservation = schema.Object("reservation_info", reservationFields)
+
+// WholeReservation declares these fields and those that only requests have, to
+// find out what has changed.
+var WholeReservation = schema.Object("", func() schema.Fields[model.Reservation] {
+	return append(reservationFields(), schema.F("comment", schema.String, func(r *model.Reservation) *string { return &r.Comment }, ""))
+})
+
+func reservationFields() schema.Fields[model.Reservation] {
 	return schema.Fields[model.Reservation]{
 		schema.F("accounts", schema.String, func(r *model.Reservation) *string { return &r.Accounts }, "Accounts allowed to use it, separated by commas; an account prefixed with - is denied"),
 		schema.F("burst_buffer", schema.String, func(r *model.Reservation) *string { return &r.BurstBuffer }, "Burst buffers that it holds"),
@@ -34,7 +42,7 @@ var Reservation = schema.Object("reservation_info", func() schema.Fields[model.R
 		schema.F("tres", schema.String, func(r *model.Reservation) *string { return &r.TRES }, "Trackable resources that it holds"),
 		schema.F("users", schema.String, func(r *model.Reservation) *string { return &r.Users }, "Users allowed to use it, separated by commas; a user prefixed with - is denied"),
 	}
-})
+}
 
 var coreSpecialization = schema.Object("reservation_core_spec", func() schema.Fields[model.CoreSpecialization] {
 	return schema.Fields[model.CoreSpecialization]{

@@ -48,6 +48,8 @@ func TestPartlyMade(t *testing.T) {
 		{name: "nothing of a job", path: "job/16", body: `{"deadline": 1796098909, "minimum_nodes": 3}`, make: func(*fake) {}},
 		{name: "a reservation", path: "reservation", body: `{"name": "r", "comment": "c", "purge_completed": {"time": {"set": true, "number": 60}}, "groups": ["g"]}`,
 			make: func(f *fake) { f.reservations[0].PurgeCompleted = model.Some[uint32](60) }, want: "purge_completed/time"},
+		{name: "the comment of a reservation, which answers do not show", path: "reservation", body: `{"name": "r", "comment": "c", "node_list": ["nosuch"]}`,
+			make: func(f *fake) { f.reservations[0].Comment = "c" }, want: "comment"},
 		{name: "one of several reservations", path: "reservations", body: `{"reservations": [{"name": "r", "accounts": ["a"], "users": ["bob"]}]}`,
 			make: func(f *fake) { f.reservations[0].Accounts = "a" }, want: "accounts"},
 		{name: "a partition", path: "partitions", body: `{"partitions": [{"name": "p", "nodes": {"allowed_allocation": "n1"}, "qos": {"assigned": "normal"}}]}`,

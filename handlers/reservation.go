@@ -99,7 +99,7 @@ func (h *handler) changeReservations(c *rest.Call, at string, list []model.Reser
 				}
 			}
 			err := explainTime(c, h.Controller.UpdateReservation(c.Context(), c.Credential(), &u), &u, at, i)
-			return explainPartly(c, err, api.Reservation, &current, func() (*model.Reservation, error) {
+			return explainPartly(c, err, api.WholeReservation, &current, func() (*model.Reservation, error) {
 				now, _, err := h.Controller.Reservation(c.Context(), c.Credential(), name, model.Query{})
 				return now, err
 			}, strings.TrimPrefix(at, "#/"), nil)
