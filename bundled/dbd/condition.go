@@ -3,7 +3,6 @@ package dbd
 import (
 	"cmp"
 	"database/sql/driver"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,9 +50,6 @@ func conditions(f *model.AccountingJobFilter, owner model.Opt[uint32]) []conditi
 		texts("partition", f.Partitions),
 		states,
 	)
-	if len(f.AssocIDs) > 0 && !slices.Contains(f.AssocIDs, "0") {
-		list = append(list, condition{sql: "0"}) // the number is 0 in all records
-	}
 	if f.ExitCode != 0 {
 		list = append(list, equal("exit_code", int64(f.ExitCode)))
 	}

@@ -2,6 +2,7 @@ package dbd
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,6 +75,7 @@ func (d *Daemon) sendJobs(ctx context.Context, r *server.Request, f *model.Accou
 // If the daemon ignored the filter, the answer would be wrong.
 func checkFilter(f *model.AccountingJobFilter) error {
 	for name, set := range map[string]bool{
+		"jobs by association":     len(f.AssocIDs) > 0 && !slices.Contains(f.AssocIDs, "0"), // the number is 0 in all records
 		"jobs by constraint":      len(f.Constraints) > 0,
 		"jobs by QOS":             len(f.QOS) > 0,
 		"jobs by reservation":     len(f.Reservations)+len(f.ReservationIDs) > 0,

@@ -54,7 +54,6 @@ func TestJobs(t *testing.T) {
 		{"ran in a period", model.AccountingJobFilter{States: []string{"1"}, UsageStart: 120, UsageEnd: 130}, []key{{1, 100}}},
 		{"waited in a period", model.AccountingJobFilter{States: []string{"0"}, UsageStart: 100, UsageEnd: 105}, []key{{1, 100}, {5, 100}}},
 		{"a named job in a state", model.AccountingJobFilter{States: []string{"5"}, Steps: []model.SelectedStep{step(model.SelectedStep{}, 1)}}, []key{{1, 100}}},
-		{"an association", model.AccountingJobFilter{AssocIDs: []string{"4"}}, nil},
 		{"an association or none", model.AccountingJobFilter{AssocIDs: []string{"4", "0"}, Accounts: []string{"lab"}}, []key{{1, 100}}},
 		{"an array", model.AccountingJobFilter{Steps: []model.SelectedStep{step(model.SelectedStep{}, 7)}}, []key{{8, 200}}},
 		{"a task",
@@ -111,7 +110,7 @@ func TestJobs(t *testing.T) {
 		t.Error(err)
 	}
 	for _, filter := range []model.AccountingJobFilter{
-		{QOS: []string{"1"}}, {Constraints: []string{"x"}},
+		{AssocIDs: []string{"1"}}, {QOS: []string{"1"}}, {Constraints: []string{"x"}},
 		{Flags: model.JobFilterRunaway}, {JobFlags: model.Some[uint32](4)},
 	} {
 		err := client.Records(ctx, c, model.Credential{}, filter, func(*model.AccountingJob) error { return nil })
