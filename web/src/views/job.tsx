@@ -37,7 +37,9 @@ export function JobView({ id, submitted }: { id: string; submitted: boolean }) {
 	const recorded = useAnswer<{ jobs: any[] }>({
 		daemon: "accounting", operation: session.accounting && over ? `jobs/?step=${encodeURIComponent(target(id))}&show_batch_script=true&fields=${fields.recorded.join(",")}` : "", interval: 30,
 	});
-	const record = recorded.data?.jobs[recorded.data.jobs.length - 1];
+	// The number of an array is also that of one of its tasks; a job that was requeued has several records, the last of which counts.
+	const records = recorded.data?.jobs;
+	const record = records?.findLast((r) => String(r.job_id) === String(job?.id ?? id)) ?? records?.[records.length - 1];
 	const family = useMemo(() => {
 		const of = job?.array || job?.het || 0;
 		return of ? [...list.items.values()].filter((other) => other.array === of || other.het === of || other.id === of) : [];
