@@ -14,6 +14,8 @@ const accountingList = `{"jobs": [
  {"job_id": 7, "name": "old", "user": "ann", "account": "a", "partition": "cpu", "state": {"current": ["FAILED"]}, "time": {"start": 100, "end": 160}, "required": {"CPUs": 1}, "nodes": "node7",
   "tres": {"allocated": [{"type": "cpu", "name": "", "count": 4}, {"type": "gres", "name": "gpu", "count": 2}]}, "exit_code": {"return_code": {"set": true, "number": 3}}},
  {"job_id": 6, "name": "gone", "user": "bob", "partition": "gpu", "state": {"current": ["CANCELLED"]}, "time": {"start": 4294967294, "end": 200}, "nodes": "None assigned"},
+ {"job_id": 5, "name": "again", "user": "eve", "state": {"current": ["PENDING", "REQUEUED"]}, "time": {"start": 100, "end": 103}},
+ {"job_id": 5, "name": "again", "user": "eve", "state": {"current": ["PENDING", "REQUEUED"]}, "time": {"start": 0, "end": 0}},
  {"job_id": 9, "array": {"job_id": 8, "task_id": {"set": true, "number": 1}}, "name": "task\u001b[2J", "user": "bob", "partition": "gpu", "state": {"current": ["RUNNING"]}, "time": {"start": 0, "end": 0}}
 ]}`
 
@@ -29,10 +31,13 @@ func TestHistory(t *testing.T) {
 		errOut string
 	}{
 		{"history --columns jobid,name,cpus,gpus,exit,nodelist", 0, `JOBID  NAME         CPUS  GPUS  EXIT  NODELIST(REASON)
+5      again           -     -     0  -
+5      again           -     -     -  -
 6      gone            -     -     0  -
 7      old             4     2     3  node7
 8_1    task\x1b[2J     -     -     -  -
 `, "", ""},
+		{"history --columns jobid,state,time --no-header -n again", 0, "5  REQUEUED          0:03\n5  PENDING+REQUEUED  0:00\n", "job_name=again", ""}, // two runs
 		{"history --columns jobid --no-header --me", 0, "7\n", "users=ann", ""},
 		{"history --columns jobid --no-header -u bob,carol -p gpu", 0, "6\n8_1\n", "partition=gpu", ""},
 		{"history --columns jobid --no-header --state FAILED,CA", 0, "6\n7\n", "", ""},

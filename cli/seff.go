@@ -45,28 +45,39 @@ not measure it. While a job runs, CPU% and MEM% are not known.`,
 		s := o.newSheet(cmd.OutOrStdout(), "jobs", efficiencyColumns())
 		s.compare = func(a, b record) int { return compareNatural(a.get("job"), b.get("job")) }
 		w := newWanted("job", "schedctl history lists the jobs of a period", ids)
-		printed, running := map[string]bool{}, false
+		last, order := map[string]json.RawMessage{}, []string(nil) // the last run of each job: a job that was requeued has several records
+		running := map[string]bool{}
 		for _, query := range queries(url.Values{}, ids) {
 			err := c.AccountingJobs(cmd.Context(), &rest.List{Query: query, Fields: efficiencyFields}, func(j *rest.Job, text json.RawMessage) error {
 				e, err := efficiencyOf(j, text)
 				if err != nil {
 					return errs.Wrap(err, errs.BadAnswer, "read the accounting records")
 				}
-				if !w.hasPart(j) || printed[e.Job] {
+				if !w.hasPart(j) {
 					return nil
 				}
-				printed[e.Job], running = true, running || j.Active() && j.BaseState() != "PENDING"
 				line, err := json.Marshal(e)
 				if err != nil {
 					return err
 				}
-				return s.add(line)
+				if last[e.Job] == nil {
+					order = append(order, e.Job)
+				}
+				last[e.Job], running[e.Job] = line, j.Active() && j.BaseState() != "PENDING"
+				return nil
 			})
 			if err != nil {
 				return err
 			}
 		}
-		if running {
+		runs := false
+		for _, job := range order {
+			runs = runs || running[job]
+			if err := s.add(last[job]); err != nil {
+				return err
+			}
+		}
+		if runs {
 			c.warn("what the steps that run have used is not known before they end")
 		}
 		return joinErrors(s.close(), w.check())

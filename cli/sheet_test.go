@@ -33,6 +33,8 @@ func (s *recordServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	running := strings.NewReplacer(`"job_id": 21`, `"job_id": 23, "het": {"job_id": 22, "job_offset": {"set": true, "number": 1}}`, `["COMPLETED"]}, "exit`, `["RUNNING"]}, "exit`).Replace(record)
 	waiting := `{"job_id": 24, "cluster": "lab", "user": "b\u001b[2J", "state": {"current": ["PENDING"]}, "time": {"elapsed": 0, "limit": {"set": false}}, "required": {"CPUs": 1}, "tres": {}, "steps": []}`
 	unmeasured := strings.ReplaceAll(strings.Replace(waiting, "PENDING", "FAILED", 1), `"steps": []`, `"steps": [{"state": ["FAILED"], "time": {"total": {"seconds": 0, "microseconds": 0}}, "tres": {}}]`)
+	requeued := strings.NewReplacer(`"job_id": 21`, `"job_id": 26`, `["COMPLETED"]}, "exit`, `["PENDING", "REQUEUED"]}, "exit`, `"elapsed": 100,`, `"elapsed": 3, "end": 9,`).Replace(record) + ", " +
+		strings.Replace(record, `"job_id": 21`, `"job_id": 26`, 1)
 	switch {
 	case operation == "ping/":
 		fmt.Fprint(w, `{"pings": []}`)
@@ -53,7 +55,7 @@ func (s *recordServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(operation, "job/") && jobs[strings.TrimPrefix(operation, "job/")] != "":
 		fmt.Fprintf(w, `{"jobs": [%s]}`, jobs[strings.TrimPrefix(operation, "job/")])
 	case operation == "jobs/" && strings.HasSuffix(strings.Split(r.URL.Path, "/v0")[0], "db"):
-		list := map[string]string{"21": record, "22": running, "24": waiting, "25": strings.Replace(unmeasured, "24", "25", 1)}[r.URL.Query().Get("step")]
+		list := map[string]string{"21": record, "22": running, "24": waiting, "26": requeued, "25": strings.Replace(unmeasured, "24", "25", 1)}[r.URL.Query().Get("step")]
 		fmt.Fprintf(w, `{"jobs": [%s]}`, list)
 	default:
 		w.WriteHeader(http.StatusNotFound)
@@ -101,6 +103,7 @@ root     -             -    0.250000   1234567          -      0.500000         
     "used": 119,
     "efficiency": 0.2975
   }`, "", ""},
+		{"seff 26 --output csv", 0, "\n26,26,lab,ann,a,COMPLETED,3,2,3,4,100,", "", ""}, // its last run
 		{"seff 24 -o csv", 0, `24,24,lab,b\x1b[2J,,PENDING,0,0,1,0,0,,,0,,,0,0,,` + "\n", "", ""},
 		{"seff 99", statusUnknown, "", "", "job 99 is unknown"},
 		{"seff x", statusUsage, "", "", "is not a job id"},

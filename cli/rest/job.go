@@ -86,7 +86,7 @@ func (j *Job) Active() bool {
 	case "PENDING", "RUNNING", "SUSPENDED":
 		return true
 	}
-	return slices.Contains(j.State, "COMPLETING") || slices.Contains(j.State, "REQUEUED")
+	return slices.Contains(j.State, "COMPLETING") || slices.Contains(j.State, "REQUEUED") && j.BaseState() != "REQUEUED"
 }
 
 // HasStarted reports whether j runs, or has run and ended.
@@ -456,6 +456,10 @@ func decodeAccountingJob(text json.RawMessage) (*Job, error) {
 			allocated = fmt.Sprintf("gres/gpu=%d", t.Count)
 		}
 	}
+	state := r.State.Current
+	if r.Time.End.Int() != 0 && slices.Contains(state, "REQUEUED") {
+		state = Words{"REQUEUED"} // a run that ended when the job was requeued; Slurm's base state is that of the queue
+	}
 	return &Job{
 		Allocated:  allocated,
 		ID:         r.ID,
@@ -467,7 +471,7 @@ func decodeAccountingJob(text json.RawMessage) (*Job, error) {
 		Account:    r.Account,
 		Partition:  r.Partition,
 		QOS:        r.QOS,
-		State:      r.State.Current,
+		State:      state,
 		Reason:     r.State.Reason,
 		Submitted:  r.Time.Submission,
 		Started:    r.Time.Start,
