@@ -66,7 +66,7 @@ some minutes ago and that the controller still has.`,
 		if err := c.checkNames(cmd.Context(), &f); err != nil {
 			return err
 		}
-		slices.SortFunc(rows, func(a, b *rest.Job) int { return cmp.Compare(a.ID, b.ID) })
+		slices.SortStableFunc(rows, func(a, b *rest.Job) int { return compareCells(jobIDCell(a), jobIDCell(b)) })
 		return l.table(rows).Write(out, table.TerminalOf(out).Style())
 	})
 }

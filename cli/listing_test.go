@@ -19,7 +19,7 @@ func TestColumns(t *testing.T) {
 		{"jobs --columns jobid,reason --no-header -t PD", "3  Priority\n"},
 		{"jobs --all --columns JOBID --sort -jobid", "JOBID\n20\n19_4\n12\n4\n3\n"},
 		{"jobs --all --columns jobid,user --sort user,-cpus --no-header", "12    ann\n4     ann\n3     bob\n20    bob\n19_4  bob\n"},
-		{"jobs --columns jobid,limit --sort -limit --no-header", "12    unlimited\n3       1:30:00\n20            -\n19_4          -\n"},
+		{"jobs --columns jobid,limit --sort -limit --no-header", "12    unlimited\n3       1:30:00\n19_4          -\n20            -\n"},
 		{"nodes --columns name,gpus --sort -gpus --no-header", "node1    3/6\nnode2      -\n$(evil)    -\n"},
 		{"nodes --columns name,gres node[1-2] --no-header", "node1  gpu:a100:4(S:0-1),gpu:2,nic:1\nnode2  -\n"},
 		{"partitions --columns name,gpus", "NAME  GPUS\ncpu    3/6\n"},
