@@ -28,6 +28,7 @@ import (
 
 	"schedrestd/become/nss"
 	"schedrestd/cli/rest"
+	"schedrestd/cli/script"
 	"schedrestd/cli/table"
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
@@ -256,6 +257,9 @@ func setRun(cmd *cobra.Command, run func(*cobra.Command, []string) error) *cobra
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		hint := "see " + cmd.CommandPath() + " --help"
 		if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
+			if strings.Contains(cmd.Use, "-- SBATCH-OPTION") && script.IsOption(e.GetSpecifiedName()) {
+				return WithStatus(usageError("%s: %s", cmd.Name(), err).WithHint("options of sbatch are put after --, as in schedctl %s", map[bool]string{true: "submit job.sh -- --time=60", false: "update 12 -- --time=60"}[cmd.Name() == "submit"]))
+			}
 			if near := typo.Nearest(e.GetSpecifiedName(), flagNames(cmd)); near != "" && len(e.GetSpecifiedName()) > 1 {
 				hint = "did you mean --" + near + "? See " + cmd.CommandPath() + " --help"
 			}

@@ -225,7 +225,7 @@ func controllers(c *conf.Cluster, token string) ([]client.Address, error) {
 		return list, nil
 	case c.AuthType != "auth/cred":
 		return nil, errs.New(errs.Unsupported, "%s: schedctl does not support AuthType=%s; it needs a token", c.Path, c.AuthType).
-			WithHint("set SCHED_JWT to a token; on the controller's machine, run: export $(schedctl token)")
+			WithHint("set SCHED_JWT to a token; with Slurm, run: export $(scontrol token)")
 	case c.AuthSocket == conf.ControllerSocket && isAbsent(c.AuthSocket):
 		return nil, errs.New(errs.Unauthenticated,
 			"no credential: TCP requires a token, and this machine has no socket %s of a controller", c.AuthSocket).

@@ -226,6 +226,7 @@ var unchangeable = map[string]string{
 // about the reason.
 var hints = map[string]string{
 	"wait":        "use schedctl submit --wait",
+	"test-only":   "use schedctl submit --dry-run",
 	"wrap":        "use schedctl submit --wrap 'COMMAND'",
 	"parsable":    "schedctl submit prints only the id of the job",
 	"quiet":       "schedctl submit prints only the id of the job",
@@ -271,6 +272,13 @@ func Options() (names []string) {
 		names = append(names, name)
 	}
 	return names
+}
+
+// IsOption reports whether sbatch has an option with this name, which may be a
+// letter or an abbreviation.
+func IsOption(name string) bool {
+	o, candidates := find(name)
+	return o != nil || len(candidates) > 0 || byLetter[name] != nil
 }
 
 // find returns the option with a long name, which may be abbreviated as long as

@@ -118,7 +118,7 @@ func TestRefusedOptions(t *testing.T) {
 		{"#SBATCH --cpus=2", nil, "line 2: ambiguous option --cpus", "--cpus-per-gpu, --cpus-per-task"},
 		{"#SBATCH --hint=compute_bound\n#SBATCH --threads-per-core=2", nil, "line 3: --threads-per-core: --hint and --threads-per-core exclude each other", ""},
 		{"#SBATCH --hint=fast", nil, "line 2: --hint=fast: not one of compute_bound, memory_bound, multithread, nomultithread", ""},
-		{"#SBATCH --test-only", nil, "line 2: unsupported option --test-only", "no such field"},
+		{"#SBATCH --test-only", nil, "line 2: unsupported option --test-only", "schedctl submit --dry-run"},
 		{"#SBATCH -v", nil, "line 2: unsupported option -v", "concerns the command sbatch"},
 		{"#SBATCH --export-file=x", nil, "line 2: unsupported option --export-file", "--export"},
 		{"#SBATCH --propagate", nil, "line 2: --propagate=: not one of none", "ulimit"},
