@@ -329,7 +329,7 @@ func TestTopAgain(t *testing.T) {
 			t.Errorf("%s: the second time\n%sthe first time\n%s", support, again, first)
 		}
 		s.jobs = append(s.jobs, model.Job{StepID: model.StepID{JobID: 77}, Name: "new", NumCPUs: 99, State: model.JobRunning})
-		s.nodes[0].CPUs = 1000
+		s.nodes[0].EffectiveCPUs = 1000
 		if changed := show(); !strings.Contains(changed, "\n77 ") || strings.Split(changed, "\n")[1] == strings.Split(first, "\n")[1] {
 			t.Errorf("%s: no change in\n%s", support, changed)
 		}

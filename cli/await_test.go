@@ -175,7 +175,7 @@ func TestTopFollows(t *testing.T) {
 	}{
 		{func() {}, "Jobs 0 running, 1 pending"},
 		{func() { s.jobs[0].State = model.JobRunning }, "Jobs 1 running, 0 pending"},
-		{func() { s.nodes[0].CPUs = 64 }, "0 of 64"},
+		{func() { s.nodes[0].EffectiveCPUs = 64 }, "0 of 64"},
 		{func() { s.jobs = nil }, "Jobs 0 running, 0 pending"},
 	} {
 		s.mu.Lock()

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -179,28 +180,29 @@ func (l *load) add(n *rest.Node) {
 	default:
 		l.other++
 	}
-	l.cpus += n.CPUs.Int()
+	cpus := cmp.Or(n.Effective.Int(), n.CPUs.Int())
+	l.cpus += cpus
 	l.busyCPUs += n.Allocated.Int()
 	l.memory += n.Memory.Int()
 	l.busyMemory += n.AllocMem.Int()
 	used, total := n.GPUs()
 	l.busyGPUs, l.gpus = l.busyGPUs+used, l.gpus+total
 	if slices.ContainsFunc(n.State, func(s string) bool { return unusableStates[s] }) {
-		l.lostCPUs += max(0, n.CPUs.Int()-n.Allocated.Int())
+		l.lostCPUs += max(0, cpus-n.Allocated.Int())
 		l.lostMemory += max(0, n.Memory.Int()-n.AllocMem.Int())
 		l.lostGPUs += max(0, total-used)
 	}
 }
 
 // unusableStates are states of a node, and additions to its state, in which no
-// job can start.
+// job can start. It can on a node that is powered down, which this switches on.
 var unusableStates = map[string]bool{
 	"DOWN": true, "ERROR": true, "FUTURE": true, "UNKNOWN": true, "DRAIN": true, "FAIL": true, "NOT_RESPONDING": true, "INVALID_REG": true, "MAINTENANCE": true,
-	"REBOOT_ISSUED": true, "POWERED_DOWN": true, "POWERING_DOWN": true, "POWERING_UP": true, "POWER_DOWN": true, "POWER_UP": true,
+	"REBOOT_ISSUED": true, "POWERING_DOWN": true, "POWERING_UP": true, "POWER_DOWN": true, "POWER_UP": true,
 }
 
 // loadFields are the fields of a node that a load needs.
-const loadFields = "state,cpus,alloc_cpus,real_memory,alloc_memory,gres,gres_used"
+const loadFields = "state,cpus,effective_cpus,alloc_cpus,real_memory,alloc_memory,gres,gres_used"
 
 // An overview contains what top shows: the load of the cluster, and the jobs
 // that a filter selects.

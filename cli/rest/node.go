@@ -16,6 +16,7 @@ type Node struct {
 	Name       string `json:"name"`
 	State      Words  `json:"state"`
 	CPUs       Number `json:"cpus"`
+	Effective  Number `json:"effective_cpus"` // those that jobs may use
 	Allocated  Number `json:"alloc_cpus"`
 	Load       Number `json:"cpu_load"`     // in hundredths
 	Memory     Number `json:"real_memory"`  // in MiB

@@ -24,7 +24,8 @@ func TestNumbers(t *testing.T) {
 		n.State, n.AllocCPUs, n.GRES, n.GRESUsed = model.NodeDown, 0, "", ""
 	}
 	nodes[0].State, nodes[0].CPUs, nodes[0].EffectiveCPUs, nodes[0].AllocCPUs = model.NodeAllocated, 12, 12, 12
-	nodes[1].State, nodes[1].CPUs, nodes[1].EffectiveCPUs = model.NodeIdle|model.NodePlanned, 4, 4
+	nodes[1].State, nodes[1].CPUs, nodes[1].EffectiveCPUs = model.NodeIdle|model.NodePlanned, 2, 2
+	nodes[2].State, nodes[2].CPUs, nodes[2].EffectiveCPUs = model.NodeIdle|model.NodePoweredDown, 2, 2 // a job switches it on
 	_, jobs, _ := cluster(43, 3)
 	jobs[0].State, jobs[0].StateReason, jobs[0].UserName, jobs[0].Partition = model.JobPending, 3, "root", "batch"
 	jobs[0].ArrayJobID, jobs[0].ArrayTasks = jobs[0].StepID.JobID, "0-38,45%4"

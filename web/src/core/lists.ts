@@ -143,7 +143,7 @@ export function usage(list: Iterable<Node>): Usage {
 		if (lost) to.lost += Math.max(0, total - used);
 	};
 	for (const node of list) {
-		const lost = unusable.includes(node.kind);
+		const lost = unusable.includes(node.kind) && !(node.kind === "off" && node.flags.includes("POWERED_DOWN")); // a job switches it on
 		sum.nodes++;
 		sum.kinds.set(node.kind, (sum.kinds.get(node.kind) ?? 0) + 1);
 		add(sum.cpus, node.cpus, node.usedCPUs, lost);
