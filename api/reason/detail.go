@@ -36,6 +36,9 @@ func queued(f *Facts, j *model.Job, e *Explanation) string {
 	if e.Place == nil || e.Place.Position == 1 && Name(j.StateReason) == "Priority" { // the client may not see the jobs that come first
 		return ""
 	}
+	if e.Place.Waiting == 1 {
+		return fmt.Sprintf("no other job that you can see waits in the partition \"%s\"", e.Place.Partition)
+	}
 	return fmt.Sprintf("by priority, this job is number %d of the %d waiting jobs that you can see in the partition \"%s\"", e.Place.Position, e.Place.Waiting, e.Place.Partition)
 }
 

@@ -2,6 +2,7 @@ package reason
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 
 	"schedrestd/model"
@@ -52,6 +53,11 @@ func (f *Facts) ExplainJob(j *model.Job) *Explanation {
 	}
 	if e.Limit != nil {
 		e.Why, e.Change, e.About = e.Limit.sentence(), cmp.Or(e.Limit.remedy(), e.Change), e.Limit.Of
+		return &e
+	}
+	if name == "Resources" && strings.HasPrefix(j.StateDescription, "Nodes required for job are DOWN") {
+		e.Why = "The nodes that the job could use are down, drained or reserved."
+		e.Change = fmt.Sprintf("It can start when they are back. schedctl nodes -p %s shows their states.", j.Partition)
 		return &e
 	}
 	if _, table := explanations[name]; table {

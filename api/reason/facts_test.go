@@ -154,6 +154,9 @@ func TestSentences(t *testing.T) {
 		{"DependencyNeverSatisfied", model.Job{Dependency: "afterok:7(failed)"}, Facts{}, "it will never start: job 7 must end without an error, but it did not."},
 		{"Priority", model.Job{StepID: model.StepID{JobID: 5}, Partition: "a,b", Priority: 9, PriorityArray: []uint32{1, 9}}, Facts{Queues: queues()}, "this job is number 3 of the 4 waiting jobs that you can see in the partition \"b\"."},
 		{"Priority", model.Job{StepID: model.StepID{JobID: 5}, Partition: "a", Priority: 99}, Facts{Queues: queues()}, "Jobs with a higher priority come first."},
+		{"Resources", model.Job{StepID: model.StepID{JobID: 5}, Partition: "c", Priority: 9}, Facts{Queues: map[string]*Queue{"c": only(9, 5)}}, "enough resources are free: no other job that you can see waits in the partition \"c\"."},
+		{"Resources", model.Job{StepID: model.StepID{JobID: 5}, Partition: "b", Priority: 9, StateDescription: "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"}, Facts{Queues: queues()},
+			"The nodes that the job could use are down, drained or reserved."},
 		{"PartitionTimeLimit", model.Job{Partition: "p", TimeLimit: model.Infinite[uint32]()}, Facts{Partitions: map[string]*model.Partition{"p": {Name: "p", MaxTime: model.Some[uint32](1440)}}},
 			"A job in the partition \"p\" may run for at most 1 day, and this job has no time limit."},
 		{"PartitionNodeLimit", model.Job{Partition: "p", NumNodes: 1}, Facts{Partitions: map[string]*model.Partition{"p": {Name: "p", MinNodes: 4}}}, "A job in the partition \"p\" must ask for at least 4 nodes, and this job asks for 1."},
@@ -173,6 +176,13 @@ func TestSentences(t *testing.T) {
 	if e := new(Facts).ExplainJob(&model.Job{StateReason: 4711, StateDescription: "the moon is full"}); e.Why != "the moon is full" {
 		t.Errorf("an unknown reason: %+v", e)
 	}
+}
+
+// only returns a partition with one job.
+func only(priority, id uint32) *Queue {
+	q := new(Queue)
+	q.Add(priority, id)
+	return q
 }
 
 // queues returns a partition a with three jobs, and a partition b in which two jobs come
