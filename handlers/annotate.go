@@ -27,8 +27,11 @@ func annotateNamed(err error, noun, name, source string) error {
 			annotated.Kind = errs.NotFound // Slurm uses the same error number whether the name is in a path or in a body
 			annotated.Message = "there is no such " + noun
 		}
-		if e.Number == slurmerror.NoUserID && noun != "job" { // slurmctld sends this number to a user who lacks a privilege
+		if e.Number == slurmerror.NoUserID { // slurmctld sends this number to a user who lacks a privilege
 			annotated.Message = "you are not allowed to change it"
+			if noun == "job" {
+				annotated.Message = "only the job's user, operators and administrators may do this"
+			}
 		}
 		annotated.Message, annotated.Source = withName(noun+" "+rest.Redact(schema.Shorten(name)), annotated.Message), source
 		return &annotated
