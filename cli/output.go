@@ -159,14 +159,21 @@ func (c *connection) explainOutput(ctx context.Context, file rest.Output, err er
 // followed, it only warns, because the exit status is that of the job.
 func (c *connection) followJob(cmd *cobra.Command, id string) error {
 	states := &progress{id: id, w: cmd.ErrOrStderr()} // not a line that changes, between those of the job
-	followed := make(chan error, 1)
-	go func() { followed <- c.followOutput(cmd.Context(), rest.Output{Job: id}, cmd.OutOrStdout()) }()
-	err := c.awaitJobs(cmd.Context(), []string{id}, &await{until: rest.UntilEnded, report: states.show})
-	if outputErr := <-followed; outputErr != nil && cmd.Context().Err() == nil {
-		c.warn("the output is not shown: %s", outputErr)
-		if hint := errs.HintOf(outputErr); hint != "" {
+	followed := make(chan struct{})
+	go func() {
+		defer close(followed)
+		err := c.followOutput(cmd.Context(), rest.Output{Job: id}, cmd.OutOrStdout())
+		if err == nil || cmd.Context().Err() != nil {
+			return
+		}
+		states.mu.Lock() // it writes to standard error, too
+		defer states.mu.Unlock()
+		c.warn("the output is not shown: %s", err)
+		if hint := errs.HintOf(err); hint != "" {
 			c.warn("%s", hint)
 		}
-	}
+	}()
+	err := c.awaitJobs(cmd.Context(), []string{id}, &await{until: rest.UntilEnded, report: states.show})
+	<-followed
 	return err
 }

@@ -1,11 +1,19 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/cli/rest"
 )
 
 // An outputServer is a gateway that answers each request for the output of a job
@@ -153,5 +161,31 @@ func TestSubmitFollow(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFollowWarns checks that submit --follow says that the output can't be shown
+// while the job runs: this job ends after the warning.
+func TestFollowWarns(t *testing.T) {
+	hurry(t)
+	s := &outputServer{gateway: &gateway{t: t, states: []string{"RUNNING"}}, answers: []http.HandlerFunc{refusal(501, "unsupported", "no")}}
+	server := httptest.NewServer(s)
+	defer server.Close()
+	client, err := rest.Dial(t.Context(), rest.Config{URL: server.URL, Token: testToken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &connection{Client: client, log: func(string, ...any) {}, warn: func(string, ...any) {
+		s.gateway.mu.Lock()
+		defer s.gateway.mu.Unlock()
+		s.gateway.states = []string{"COMPLETED"}
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := &cobra.Command{}
+	cmd.SetContext(ctx)
+	cmd.SetErr(io.Discard)
+	if err := c.followJob(cmd, "5"); err != nil {
+		t.Error(err)
 	}
 }
