@@ -452,7 +452,7 @@ func TestWatchJob(t *testing.T) {
 func TestUnknownNames(t *testing.T) {
 	s := randomSite(rand.New(rand.NewPCG(1, 2)))
 	for args, want := range map[string]string{
-		"show node zzz": "node zzz is unknown\nhint: schedctl nodes lists the nodes\n", "nodes zzz n1 yyy": "node yyy is unknown\nhint: schedctl nodes lists the nodes\n",
+		"show node zzz": "node zzz is unknown\nhint: schedctl nodes lists the nodes\n", "nodes zzz n1 yyy": "nodes zzz,yyy are unknown\nhint: schedctl nodes lists the nodes\n",
 		"partitions zzz": "partition zzz is unknown\nhint: schedctl partitions lists the partitions\n", "job 99": "job 99 is unknown\nhint: schedctl jobs --all lists",
 	} {
 		if status, _, errOut := s.run(t, strings.Fields(args)...); status != statusUnknown || !strings.Contains(errOut, want) {

@@ -34,6 +34,7 @@ import (
 	"schedrestd/internal/errs"
 	"schedrestd/internal/printable"
 	"schedrestd/internal/typo"
+	"schedrestd/model"
 )
 
 // Commands returns the commands.
@@ -141,11 +142,18 @@ func (w *wanted) has(name string) bool {
 
 // check returns an error that lists the names that the server has not listed.
 func (w *wanted) check() (err error) {
+	var unknown []string
 	for _, name := range w.names {
 		if !w.seen[name] {
 			w.seen[name] = true // report a repeated name once
-			err = joinErrors(err, errs.New(errs.NotFound, "%s %s is unknown", w.kind, printable.Text(name)).WithHint("%s", w.hint))
+			unknown = append(unknown, name)
 		}
+	}
+	if w.kind == "node" && len(unknown) > 1 {
+		return errs.New(errs.NotFound, "nodes %s are unknown", printable.Text(model.FoldHosts(unknown))).WithHint("%s", w.hint)
+	}
+	for _, name := range unknown {
+		err = joinErrors(err, errs.New(errs.NotFound, "%s %s is unknown", w.kind, printable.Text(name)).WithHint("%s", w.hint))
 	}
 	return err
 }

@@ -43,6 +43,9 @@ func TestColumns(t *testing.T) {
 	if status, _, errOut := runCommand(t, &gateway{}, "nodes", "node[1-3]"); status != statusUnknown || !strings.Contains(errOut, "error: node node3 is unknown\n") {
 		t.Errorf("a host list with an unknown name: status %d, %s", status, errOut)
 	}
+	if status, _, errOut := runCommand(t, &gateway{}, "nodes", "node[1-5]"); status != statusUnknown || !strings.Contains(errOut, "error: nodes node[3-5] are unknown\n") {
+		t.Errorf("a host list with unknown names: status %d, %s", status, errOut)
+	}
 }
 
 // TestCompareNatural checks the order of texts.
