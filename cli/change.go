@@ -246,7 +246,7 @@ of Slurm 26.05 or newer.`,
 func updateCommand() *cobra.Command {
 	ch := &change{done: "updated"}
 	cmd := ch.command(&cobra.Command{
-		Use:   "update [ID...] -- SBATCH-OPTION...",
+		Use:   "update [flags] [ID...] -- SBATCH-OPTION...",
 		Short: "Change jobs",
 		Long: `update changes jobs. Select jobs as for cancel. The options of sbatch after -- are the
 new values, as for submit. The controller decides which of them can be changed in the

@@ -88,11 +88,15 @@ func (o *options) outputFlag(cmd *cobra.Command, others ...string) {
 	formats := append([]string{"table", "json", "yaml"}, others...)
 	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "`FORMAT` of the output: "+orList(formats))
 	cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
-	cmd.PreRunE = func(*cobra.Command, []string) error {
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if slices.Contains(formats, o.output) {
 			return nil
 		}
-		return WithStatus(usageError("--output %s: unknown format", printable.Text(o.output)).WithHint("use %s", orList(formats)))
+		hint := "use " + orList(formats)
+		if takesOptions(cmd) {
+			hint += "; the file for the job's output is an option of sbatch, after --"
+		}
+		return WithStatus(usageError("--output %s: unknown format", printable.Text(o.output)).WithHint("%s", hint))
 	}
 }
 
@@ -265,10 +269,10 @@ func setRun(cmd *cobra.Command, run func(*cobra.Command, []string) error) *cobra
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		hint := "see " + cmd.CommandPath() + " --help"
 		if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
-			if strings.Contains(cmd.Use, "-- SBATCH-OPTION") && script.IsOption(e.GetSpecifiedName()) {
-				return WithStatus(usageError("%s: %s", cmd.Name(), err).WithHint("options of sbatch are put after --, as in schedctl %s", map[bool]string{true: "submit job.sh -- --time=60", false: "update 12 -- --time=60"}[cmd.Name() == "submit"]))
-			}
-			if near := typo.Nearest(e.GetSpecifiedName(), flagNames(cmd)); near != "" && len(e.GetSpecifiedName()) > 1 {
+			name := e.GetSpecifiedName()
+			if near := typo.Nearest(name, flagNames(cmd)); takesOptions(cmd) && script.IsOption(name) {
+				hint = "options of sbatch are put after --: " + cmd.UseLine()
+			} else if near != "" && len(name) > 1 {
 				hint = "did you mean --" + near + "? See " + cmd.CommandPath() + " --help"
 			}
 		}
@@ -277,6 +281,9 @@ func setRun(cmd *cobra.Command, run func(*cobra.Command, []string) error) *cobra
 	cmd.RunE = func(cmd *cobra.Command, words []string) error { return WithStatus(run(cmd, words)) }
 	return cmd
 }
+
+// takesOptions reports whether the arguments of cmd contain options of sbatch.
+func takesOptions(cmd *cobra.Command) bool { return strings.Contains(cmd.Use, "-- SBATCH-OPTION") }
 
 // flagNames returns the names of the options of cmd.
 func flagNames(cmd *cobra.Command) (names []string) {

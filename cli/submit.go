@@ -29,7 +29,7 @@ type submission struct {
 func submitCommand() *cobra.Command {
 	var s submission
 	cmd := &cobra.Command{
-		Use:   "submit {FILE [ARG...] | --wrap COMMAND} [-- SBATCH-OPTION...]",
+		Use:   "submit [flags] {FILE [ARG...] | --wrap COMMAND} [-- SBATCH-OPTION...]",
 		Short: "Submit a batch script",
 		Long: `submit submits a batch script and prints the id of the job. FILE is a script, or - for
 standard input; --wrap makes a script of one command. The script gets the arguments ARG.
