@@ -224,7 +224,7 @@ func controllers(c *conf.Cluster, token string) ([]client.Address, error) {
 		}
 		return list, nil
 	case c.AuthType != "auth/cred":
-		return nil, errs.New(errs.Unsupported, "%s: schedctl does not support AuthType=%s; it needs a token", c.Path, c.AuthType).
+		return nil, errs.New(errs.Unauthenticated, "%s: schedctl does not support AuthType=%s; it needs a token", c.Path, c.AuthType).
 			WithHint("set SCHED_JWT to a token; with Slurm, run: export $(scontrol token)")
 	case c.AuthSocket == conf.ControllerSocket && isAbsent(c.AuthSocket):
 		return nil, errs.New(errs.Unauthenticated,

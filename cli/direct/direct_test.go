@@ -44,7 +44,7 @@ func TestAddresses(t *testing.T) {
 		{name: "default sockets", token: "t", lines: "ClusterName=c\nSchedctldHost=h\nAccountingStorageType=accounting_storage/scheddbd\n", controllers: "/run/schedctld/socket h:6817", dbd: "/run/scheddbd/socket localhost:6819"},
 		{name: "accounting on another machine", token: "t", lines: "ClusterName=c\nSchedctldHost=h\nAccountingStorageType=accounting_storage/scheddbd\nAccountingStorageHost=d\n", controllers: "/run/schedctld/socket h:6817", dbd: "d:6819"},
 		{name: "no socket", lines: "ClusterName=c\nSchedctldHost=h\n", wantErr: "no socket /run/schedctld/socket of a controller", wantHint: "AuthInfo=socket=PATH", wantKind: errs.Unauthenticated},
-		{name: "munge", lines: "ClusterName=c\nSlurmctldHost=h\nAuthType=auth/munge\n", wantErr: "does not support AuthType=auth/munge", wantHint: "SCHED_JWT", wantKind: errs.Unsupported},
+		{name: "munge", lines: "ClusterName=c\nSlurmctldHost=h\nAuthType=auth/munge\n", wantErr: "does not support AuthType=auth/munge", wantHint: "export $(scontrol token)", wantKind: errs.Unauthenticated},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.name == "no socket" && !isAbsent(conf.ControllerSocket) {
