@@ -159,6 +159,9 @@ func addPeriod(query url.Values, since, until string, now time.Time) error {
 		times[i] = t
 		query.Set(option.parameter, strconv.FormatInt(t.Unix(), 10))
 	}
+	if until == "" && times[0].After(now) {
+		return usageError("--since %s: in the future", printable.Text(since))
+	}
 	if since != "" && until != "" && !times[0].Before(times[1]) {
 		return usageError("--until %s: not after --since", printable.Text(until))
 	}

@@ -47,6 +47,7 @@ func TestHistory(t *testing.T) {
 		{"history 7 99 --columns name --no-header", statusUnknown, "old\n", "step=99", "job 99 is unknown"},
 		{"history --state bogus", statusUsage, "", "", "unknown state"},
 		{"history --since soon", statusUsage, "", "", "--since soon: not a time"},
+		{"history --since 2999-01-01", statusUsage, "", "", "--since 2999-01-01: in the future"},
 		{"history --since 1d --until 2d", statusUsage, "", "", "not after --since"},
 		{"history x", statusUsage, "", "", "not a job id"},
 	} {

@@ -67,6 +67,7 @@ demo     c\x1b[2J      1000         -     0  gres/gpu  5124095576030431
 		{"usage --by week", statusUsage, "", "", "no such period"},
 		{"usage --unit weeks", statusUsage, "", "", "unknown unit"},
 		{"usage --since soon", statusUsage, "", "", "not a time"},
+		{"usage --since 2999-01-01", statusUsage, "", "", "in the future"},
 		{"usage -o wide", statusUsage, "", "", "unknown format"},
 	} {
 		s := &usageServer{}
