@@ -130,7 +130,9 @@ The table shows rounded minutes. The other formats contain the exact seconds.`,
 		if err := t.Write(out, table.TerminalOf(out).Style()); err != nil {
 			return err
 		}
-		if asked := u.end(time.Now()); end != 0 && end < asked.Unix() {
+		if end == 0 {
+			fmt.Fprintln(cmd.ErrOrStderr(), "note: nothing is recorded for this time; accounting adds up the usage of an hour after its end")
+		} else if asked := u.end(time.Now()); end < asked.Unix() {
 			fmt.Fprintf(cmd.ErrOrStderr(), "note: usage is rolled up to %s\n", time.Unix(end, 0).Format("2006-01-02T15:04"))
 		}
 		return nil

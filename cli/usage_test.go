@@ -25,6 +25,9 @@ func (s *usageServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/scheddb/v0.0.45/usage/" && r.URL.Query().Get("account") == "secret":
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprint(w, `{"errors": [{"description": "no access"}]}`)
+	case r.URL.Path == "/scheddb/v0.0.45/usage/" && r.URL.Query().Get("account") == "idle":
+		s.query = r.URL.Query()
+		fmt.Fprint(w, `{"usage": []}`)
 	case r.URL.Path == "/scheddb/v0.0.45/usage/":
 		s.query = r.URL.Query()
 		fmt.Fprint(w, `{"usage": [
@@ -61,6 +64,7 @@ demo     c\x1b[2J      1000         -     0  gres/gpu  5124095576030431
 		{"usage top_users --top 3 -u ann --cluster demo,west -o json", 0, "", "cluster=demo,west&report=top_users&top=3&tres=cpu&user=ann", ""},
 		{"usage wckeys --wckey k --tres cpu,mem -o yaml", 0, "", "report=wckeys&tres=cpu,mem&wckey=k", ""},
 		{"usage qos --qos fast -o csv", 0, "cluster,user,allocated\ndemo,\"a,b\\x1b[2J\",90\n", "qos=fast&report=qos&tres=cpu", ""},
+		{"usage associations --account idle", 0, "CLUSTER  ACCOUNT  USER  PARTITION  TRES  ALLOCATED\n", "account=idle&report=associations&tres=cpu", "note: nothing is recorded for this time"},
 		{"usage accounts --account secret", statusDenied, "", "", "no access"},
 		{"usage nosuch", statusUsage, "", "", "unknown report nosuch"},
 		{"usage users more", statusUsage, "", "", "unexpected argument"},
