@@ -27,7 +27,8 @@ func historyCommand() *cobra.Command {
 		Short: "List jobs in the accounting records",
 		Long: `history lists jobs that existed at any time since today's midnight, or in the period that
 --since and --until select. With ids it lists these jobs, however old they are. If you give
-ids and options, it lists only those of the named jobs that the options select.
+ids and options, it lists only those of the named jobs that the options select. A job that was
+requeued has a line for each run, as with sacct -D.
 
 A time is YYYY-MM-DD, YYYY-MM-DDTHH:MM[:SS], HH:MM of today, today, yesterday, or a
 number of minutes, hours, days or weeks ago: 90m, 12h, 7d or 4w.`,
