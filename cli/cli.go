@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -276,7 +277,11 @@ func setRun(cmd *cobra.Command, run func(*cobra.Command, []string) error) *cobra
 				hint = "did you mean --" + near + "? See " + cmd.CommandPath() + " --help"
 			}
 		}
-		return WithStatus(usageError("%s: %s", cmd.Name(), err).WithHint("%s", hint))
+		text := err.Error()
+		if e, ok := errors.AsType[*strconv.NumError](err); ok {
+			text = strings.Replace(text, e.Error(), e.Err.Error(), 1) // without the name of the function
+		}
+		return WithStatus(usageError("%s: %s", cmd.Name(), text).WithHint("%s", hint))
 	})
 	cmd.RunE = func(cmd *cobra.Command, words []string) error { return WithStatus(run(cmd, words)) }
 	return cmd

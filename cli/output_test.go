@@ -119,6 +119,7 @@ func TestOutput(t *testing.T) {
 		{"a step after a point with a name", "5.batch", nil, 2, "", "expected the number of a step", nil},
 		{"two steps", "5.1 --step 2", nil, 2, "", "leave out --step", nil},
 		{"too many lines", "5 --tail 100001", nil, 2, "", "at most 100000 lines", nil},
+		{"lines below zero", "5 --tail=-4", nil, 2, "", "for \"-n, --tail\" flag: invalid syntax", nil},
 		{"no id", "all", nil, 2, "", "is not a job id", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

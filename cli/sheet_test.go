@@ -106,6 +106,7 @@ root     -             -    0.250000   1234567          -      0.500000         
 		{"seff 26 --output csv", 0, "\n26,26,lab,ann,a,COMPLETED,3,2,3,4,100,", "", ""}, // its last run
 		{"seff 24 -o csv", 0, `24,24,lab,b\x1b[2J,,PENDING,0,0,1,0,0,,,0,,,0,0,,` + "\n", "", ""},
 		{"seff 99", statusUnknown, "", "", "job 99 is unknown"},
+		{"seff 99 -o json", statusUnknown, `{"jobs": []}`, "", "job 99 is unknown"},
 		{"seff x", statusUsage, "", "", "is not a job id"},
 		{"seff", statusUsage, "", "", "no job is named"},
 	} {
@@ -113,6 +114,9 @@ root     -             -    0.250000   1234567          -      0.500000         
 		status, out, errOut := runAgainst(t, s, strings.Fields(tt.args)...)
 		if status != tt.status || !strings.Contains(out, tt.want) || !strings.Contains(errOut, tt.errOut) {
 			t.Errorf("%s: status %d\n%s%s%s", tt.args, status, out, errOut, gocmp.Diff(tt.want, out))
+		}
+		if tt.args == "seff 99" && out != "" {
+			t.Errorf("%s: %s", tt.args, out)
 		}
 		if strings.HasSuffix(tt.args, "json") && !json.Valid([]byte(out)) {
 			t.Errorf("%s: %s", tt.args, out)
