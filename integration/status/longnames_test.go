@@ -20,6 +20,11 @@ func TestLongNames(t *testing.T) {
 		j.Partition, j.StateDescription = "batch,gpu,long", "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
 		j.ArrayJobID, j.ArrayTaskID, j.ArrayTasks = 0, model.Opt[uint32]{}, ""
 	}
+	for i := range jobs {
+		if jobs[i].State == model.JobRunning {
+			jobs[i].StartTime -= 100_000 // more than a day
+		}
+	}
 	failed, array := &jobs[0], &jobs[299] // the array is in the middle, because its number is long, too
 	failed.State, failed.ExitCode, failed.StateDescription = model.JobFailed, 53, "RaisedSignal:53(Real-time signal 19)"
 	array.State, array.ArrayJobID, array.ArrayTasks = model.JobPending, array.StepID.JobID, "0-499%20"
@@ -59,8 +64,8 @@ func TestLongNames(t *testing.T) {
 	p.Show(fmt.Sprintf("job/%d", failed.StepID.JobID))
 	p.AwaitText("The file for input, output or errors, or its directory, can't be opened (0:53)")
 
-	size(390)
-	for _, view := range []string{"jobs?scope=all", "nodes", "shares"} {
+	for i, view := range []string{"jobs?scope=all", "nodes", "shares", "jobs?scope=all"} {
+		size([]int{390, 390, 390, 320}[i])
 		p.Show(view)
 		p.Await("the rows are shown", `document.querySelector('.table tr[aria-rowindex="2"]') !== null`)
 		if n := p.Eval(beyond); n != 0.0 {
@@ -70,6 +75,7 @@ func TestLongNames(t *testing.T) {
 			t.Errorf("%s: the rows are %s pixels high", view, heights)
 		}
 	}
+	size(390)
 	p.Show("overview")
 	if n := p.Eval(`[...document.querySelectorAll(".card .scroll")].map((e) => e.scrollWidth - e.clientWidth).join()`); n != "0" {
 		t.Errorf("the partitions are %v pixels too wide", n)

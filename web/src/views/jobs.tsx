@@ -51,7 +51,7 @@ export const jobColumns: Column<Job>[] = [
 	{ id: "cpus", title: t.cpus, sort: (j) => j.cpus, cell: (j) => count(j.cpus), number: true, optional: true },
 	{ id: "gpus", title: t.gpus, sort: (j) => j.gpus, cell: (j) => (j.gpus ? count(j.gpus) : ""), number: true, optional: true },
 	{ id: "nodes", title: t.nodes, sort: (j) => natural(j.nodes), cell: (j) => (j.nodes ? <Text limit={60}>{j.nodes}</Text> : <span class="muted">{j.nodeCount > 1 ? words.nodeCount(count(j.nodeCount)) : ""}</span>), optional: true, class: "text" },
-	{ id: "elapsed", title: t.elapsed, sort: elapsed, cell: (j) => (j.started && j.state !== "PENDING" ? duration(elapsed(j)) : ""), number: true },
+	{ id: "elapsed", title: t.elapsed, sort: elapsed, cell: (j) => (j.started && j.state !== "PENDING" ? duration(elapsed(j)) : ""), number: true, class: "roomy" },
 	{ id: "limit", title: t.limit, sort: (j) => j.limit ?? 0, cell: (j) => duration(j.limit), number: true, optional: true },
 	{ id: "submitted", title: t.submitted, sort: (j) => j.submitted, cell: (j) => <Time at={j.submitted} />, optional: true },
 	{ id: "start", title: t.start, sort: (j) => j.started, cell: (j) => <Time at={j.started} />, optional: true },
