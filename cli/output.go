@@ -175,5 +175,6 @@ func (c *connection) followJob(cmd *cobra.Command, id string) error {
 	}()
 	err := c.awaitJobs(cmd.Context(), []string{id}, &await{until: rest.UntilEnded, report: states.show})
 	<-followed
+	c.noteInterrupted(cmd.Context(), id)
 	return err
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -166,7 +167,8 @@ func TestSubmitFollow(t *testing.T) {
 }
 
 // TestFollowWarns checks that submit --follow says that the output can't be shown
-// while the job runs: this job ends after the warning.
+// while the job runs: this job ends after the warning. After Ctrl-C it reports that the
+// job goes on.
 func TestFollowWarns(t *testing.T) {
 	hurry(t)
 	s := &outputServer{gateway: &gateway{t: t, states: []string{"RUNNING"}}, answers: []http.HandlerFunc{refusal(501, "unsupported", "no")}}
@@ -188,5 +190,12 @@ func TestFollowWarns(t *testing.T) {
 	cmd.SetErr(io.Discard)
 	if err := c.followJob(cmd, "5"); err != nil {
 		t.Error(err)
+	}
+
+	var warned string
+	c.warn = func(format string, args ...any) { warned += fmt.Sprintf(format, args...) }
+	cancel() // as Ctrl-C does
+	if err := c.followJob(cmd, "5"); !errors.Is(err, context.Canceled) || warned != "job 5 goes on; schedctl cancel 5 ends it" {
+		t.Errorf("%v, warned %q", err, warned)
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -129,8 +130,17 @@ func (s *submission) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	p := newProgress(cmd.ErrOrStderr(), id)
-	defer p.finish()
-	return c.awaitJobs(cmd.Context(), []string{id}, &await{until: rest.UntilEnded, report: p.show})
+	err = c.awaitJobs(cmd.Context(), []string{id}, &await{until: rest.UntilEnded, report: p.show})
+	p.finish()
+	c.noteInterrupted(cmd.Context(), id)
+	return err
+}
+
+// noteInterrupted says that Ctrl-C, if it has ended ctx, has not ended the job.
+func (c *connection) noteInterrupted(ctx context.Context, id string) {
+	if ctx.Err() != nil {
+		c.warn("job %s goes on; schedctl cancel %s ends it", id, id)
+	}
 }
 
 // withUncertainty returns err. If the job may have been submitted in spite of
