@@ -20,6 +20,7 @@ import (
 	program "schedrestd/gateway/worker"
 	"schedrestd/gateway/worker/broker"
 	"schedrestd/gateway/worker/keys"
+	"schedrestd/handlers/rest"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
@@ -44,7 +45,7 @@ func playWorker(part string) int {
 		}
 		return program.Main(goodHandler)
 	case "can't build its handlers":
-		return program.Main(func(work.Setup, *keys.Keys, *broker.Broker) (http.Handler, error) {
+		return program.Main(func(work.Setup, *keys.Keys, *broker.Broker) (program.Handler, error) {
 			return nil, fmt.Errorf("no\x1bhandlers")
 		})
 	case "intruder":
@@ -89,7 +90,15 @@ const refusedCluster = "refused"
 // token. The worker answers requests for its pid with this token (see pidOf).
 const workerStartedMsg = "a worker is here"
 
-func goodHandler(s work.Setup, tokens *keys.Keys, b *broker.Broker) (http.Handler, error) {
+// played is a handler for tests, which refuses requests as the real one does.
+type played struct {
+	*rest.Server
+	mux *http.ServeMux
+}
+
+func (p played) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
+
+func goodHandler(s work.Setup, tokens *keys.Keys, b *broker.Broker) (program.Handler, error) {
 	if s.Cluster == refusedCluster {
 		return nil, fmt.Errorf("not for this cluster")
 	}
@@ -140,7 +149,7 @@ func goodHandler(s work.Setup, tokens *keys.Keys, b *broker.Broker) (http.Handle
 		err := os.WriteFile("/dev/shm/schedrestd-test", []byte("x"), 0o600)
 		fmt.Fprint(w, err)
 	})
-	return mux, nil
+	return played{rest.NewServer(rest.Service{}, rest.Config{Cluster: s.Cluster, SendLength: s.Inetd, Log: slog.Default()}), mux}, nil
 }
 
 // playHostile sends Ready without confining itself, as an attacker's code in a
