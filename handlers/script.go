@@ -39,9 +39,6 @@ func (h *handler) getJobScript(c *rest.Call, p *api.ScriptParams) error {
 	if err == nil && script == "" || ok && e.Number == slurmerror.NoScript {
 		return errs.New(errs.NotFound, "the job has no script, or it is no longer kept").WithNumber(slurmerror.NoScript).WithSource(rest.InPath + "job_id")
 	}
-	if ok && e.Number == slurmerror.NoUserID {
-		err = errs.New(errs.Denied, "only the user of a job and operators may see its script").WithNumber(e.Number)
-	}
 	if err != nil {
 		return annotateNamed(err, "job", c.Param("job_id"), rest.InPath+"job_id")
 	}

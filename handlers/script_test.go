@@ -34,7 +34,7 @@ func TestScript(t *testing.T) {
 		{name: "accounting without its script", job: "31", status: 404, want: "no longer kept"},
 		{name: "another user's", job: "7", change: func(f *fake) {
 			f.callErrs = map[string]error{"script": errs.New(errs.Denied, "access denied").WithNumber(2010)}
-		}, status: 403, want: "job 7: only the user of a job and operators"},
+		}, status: 403, want: "job 7: only the job's user, operators and administrators"},
 		{name: "the controller is not reached", job: "7", change: func(f *fake) { f.callErrs = map[string]error{"script": errs.New(errs.Unavailable, "no controller")} }, status: 503},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
