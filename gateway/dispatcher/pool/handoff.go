@@ -34,6 +34,7 @@ func (p *Pool) enqueue(c *Connection) {
 		if p.SingleUse {
 			p.Drain()
 		}
+		p.askToFinish()
 	})
 	vacant := p.vacant
 	p.vacant = nil
@@ -46,6 +47,7 @@ func (p *Pool) enqueue(c *Connection) {
 // first connection that no worker can take.
 func (p *Pool) serveWaiting() {
 	p.waiting.TakeWhile(p.tryAssign)
+	p.askToFinish()
 }
 
 // tryAssign gives c to a ready worker. It prefers workers that have answered
@@ -56,8 +58,7 @@ func (p *Pool) tryAssign(c *Connection) bool {
 	if p.gen.Replacing && !p.SingleUse {
 		return false
 	}
-	unusable := func(w *worker) bool { return !w.ready || w.replaced || w.EndReason != "" }
-	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), unusable)
+	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), func(w *worker) bool { return !w.usable() })
 	// A worker that sends ConnectionDone for connections but still uses them
 	// always appears to have the fewest connections. As long as the other
 	// workers have capacity, such a worker gets at most twice as many
@@ -123,7 +124,7 @@ func (p *Pool) offer(w *worker, c *Connection) bool {
 func (p *Pool) Refuse(c *Connection, status int, retryAfter time.Duration) {
 	var best *worker
 	for _, w := range p.workers {
-		if w.ready && !w.replaced && w.EndReason == "" && w.pingOverdue() == 0 && (best == nil || w.load() < best.load()) {
+		if w.usable() && w.pingOverdue() == 0 && (best == nil || w.load() < best.load()) {
 			best = w
 		}
 	}

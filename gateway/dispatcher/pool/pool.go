@@ -52,6 +52,7 @@ type Pool struct {
 	backingOff      bool      // a worker could not be started, and the next attempt comes after a pause
 	retired         bool      // the pool gets no more connections, and workers exit when their last connection ends
 	draining        bool      // workers finish their current requests and exit
+	askedToFinish   bool      // workers were asked to do so
 	ended           bool      // the pool has no more workers
 }
 

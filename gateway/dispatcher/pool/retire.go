@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"schedrestd/gateway/dispatcher/process"
+	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
 
@@ -31,21 +32,48 @@ func (p *Pool) Kill(reason string) {
 	}
 }
 
-// Drain prevents the start of new workers. It asks every worker to finish its
-// current requests and exit, and kills workers that it can't reach. It turns
-// away the connections that wait for a worker.
+// Drain prevents the start of new workers. Connections that wait still get a
+// worker, because their clients may have sent requests. Then Drain asks every
+// worker to finish its current requests and exit, and kills workers that it can't
+// reach.
 func (p *Pool) Drain() {
 	if p.draining {
 		return
 	}
 	p.draining, p.exitRequestedAt = true, time.Now()
+	p.askToFinish()
+	p.endIfDone()
+}
+
+// askToFinish asks the workers of a draining pool to finish, once no connection
+// waits for a worker that can take it. A connection must be in a worker's channel
+// before the request to finish: a worker may exit when it has read that.
+func (p *Pool) askToFinish() {
+	if !p.draining || p.askedToFinish || len(p.waiting) > 0 && p.hasWorker() {
+		return
+	}
+	p.askedToFinish = true
 	p.dropWaiting(Stopping)
 	for _, w := range p.workers {
-		if err := w.Channel.TrySend(new(work.Drain)); err != nil && !errors.Is(err, os.ErrClosed) {
+		switch err := w.Channel.TrySend(new(work.Drain)); {
+		case err == nil, errors.Is(err, os.ErrClosed):
+		case errors.Is(err, ipc.ErrFull): // the worker is busy; if it never reads, it is killed because it does not answer a Ping
+			go w.Channel.Send(new(work.Drain))
+		default:
 			w.Terminate("did not receive the request to finish")
 		}
 	}
-	p.endIfDone()
+}
+
+// hasWorker reports whether a worker can take connections, now or when it has read
+// its channel.
+func (p *Pool) hasWorker() bool {
+	for _, w := range p.workers {
+		if w.usable() {
+			return !p.gen.Replacing || p.SingleUse
+		}
+	}
+	return false
 }
 
 // Retire lets the pool end: no new worker starts, and each worker exits after

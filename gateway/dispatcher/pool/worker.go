@@ -48,6 +48,9 @@ func (w *worker) heldConn(id uint64, message string) (*Connection, error) {
 	return nil, fmt.Errorf("sent %s for connection %d, which it does not hold", message, id)
 }
 
+// usable reports whether w gets new connections.
+func (w *worker) usable() bool { return w.ready && !w.replaced && w.EndReason == "" }
+
 // load returns the number of connections that w has, minus the number of
 // requests that w may answer concurrently. A negative result means that w has
 // capacity left.

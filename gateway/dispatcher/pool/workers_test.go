@@ -349,6 +349,35 @@ func TestDrainWorkers(t *testing.T) {
 	}
 }
 
+// TestDrainBusyWorker checks that a worker whose channel is full is not killed when
+// the gateway stops, and that it first gets the connections that wait for it.
+func TestDrainBusyWorker(t *testing.T) {
+	p, w := servingOne(t)
+	p.sync(func() {
+		must(t, p.workers[w.Number].Channel.WithFD(func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 1) }))
+	})
+	waiting, connections := 0, 0
+	for ; waiting < 2; connections++ {
+		p.connect()
+		p.sync(func() { waiting = len(p.waiting) })
+	}
+	p.sync(p.Drain)
+	for range connections {
+		id, _ := p.takeConn(w)
+		must(t, w.Channel.Send(&work.ConnectionDone{ID: id}))
+	}
+	if m, err := w.Receive(); err != nil {
+		t.Fatal(err)
+	} else if _, ok := m.(*work.Drain); !ok {
+		t.Errorf("the worker got %T", m)
+	}
+	w.Exit(fakeparent.Exited(0))
+	p.wantEnd()
+	if log := p.log.String(); strings.Contains(log, "terminated") || strings.Contains(log, Stopping) {
+		t.Errorf("of %d connections:\n%s", connections, log)
+	}
+}
+
 // TestRetireWorkers checks that a retired worker keeps its connections, and
 // that another pool gets those that wait.
 func TestRetireWorkers(t *testing.T) {
