@@ -326,7 +326,7 @@ func TestGatewayKeysThatMustNotBeUsed(t *testing.T) {
 		want, hint       string
 		inetd            bool // the error appears in inetd mode, too
 	}{
-		{"others read the key", key, strings.Repeat("k", 32), 0o644, "mode 0644 lets other users access it", " && chmod 0600 " + key, true},
+		{"others read the key", key, strings.Repeat("k", 32), 0o644, "mode 0644 lets other users access it", "chmod 0600 " + key, true},
 		{"a short key", key, "password", 0o600, "8 bytes; HS256 needs at least 32", "hint: ls -l " + key + "  # put the key of the daemons there; KEYS.md, Change a key, says how to give all of them a new one", false},
 		{"others write the key set", set, "{}", 0o666, "mode 0666 lets other users write it", "hint: chmod o-w " + set, true},
 	} {

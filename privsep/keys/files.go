@@ -21,8 +21,11 @@ const maxCopySize = 1 << 20
 // keeper can do without.
 func (o Options) openTokenKey(path string) (*os.File, error) {
 	rule := o.tokenRule("key file")
-	if rule.Secret, rule.Restrict = true, o.Tokens.ShareCommand; path == "" {
+	if rule.Secret = true; path == "" {
 		return sealedCopy(path, rule)
+	}
+	if o.Root {
+		rule.Restrict = o.Tokens.ShareCommand
 	}
 	f, _, err := guard.Open(path, rule)
 	// Without root, workers run as the parent's user, and could read every key that

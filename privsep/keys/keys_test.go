@@ -361,7 +361,7 @@ func TestOpenKeyHint(t *testing.T) {
 	s := newSite(t)
 	must(t, os.Chmod(s.Tokens.Key, 0o444))
 	for command, want := range map[string]string{"chown root:7 k": "chown root:7 k", "": "chmod 0600 " + s.Tokens.Key} {
-		s.Tokens.ShareCommand = command
+		s.Tokens.ShareCommand, s.Root = command, command != ""
 		if err := CheckFiles(s.Options); errs.HintOf(err) != want {
 			t.Errorf("%v, hint %q, want %q", err, errs.HintOf(err), want)
 		}
