@@ -48,12 +48,12 @@ func (m *machine) check(user string, env []string, args ...string) (string, erro
 }
 
 // settings returns what --check prints about the cluster, without the rows that
-// say where the configuration comes from.
+// say where the configuration comes from, and without the log.
 func settings(output string) string {
 	var rows []string
 	for line := range strings.Lines(output) {
-		switch name, _, _ := strings.Cut(line, " "); name {
-		case "configuration", "copy", "variables":
+		switch name, _, _ := strings.Cut(line, " "); {
+		case name == "configuration", name == "copy", name == "variables", strings.HasPrefix(name, "time="):
 		default:
 			rows = append(rows, line)
 		}
