@@ -65,7 +65,8 @@ const (
 	maxHostsText = 2 << 20 // bytes of all names
 )
 
-// expansion is what the host lists of a request have been expanded to so far.
+// expansion counts the names that the host lists of a request stand for, and
+// their bytes.
 type expansion struct{ names, text int }
 
 // add expands another host list, and calls each for every name.

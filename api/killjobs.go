@@ -54,7 +54,7 @@ func (t oneStateType) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 // killedJobs is the type of the list of jobs to kill.
 var killedJobs = schema.Named("string_array", schema.List(killedJob))
 
-// killedJob returns the type of a job to kill. Its parser refuses what has no
+// killedJob returns the type of a job to kill. Its parser refuses a text without the
 // number of a job, because slurmctld does not say which element it refuses.
 // slurmctld parses the rest: tasks, a component or a step, or an SLUID.
 func killedJob() schema.Type[string] {

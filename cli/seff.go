@@ -149,7 +149,7 @@ func countOf(list []trackable, kind string) int64 {
 	return list[i].Count
 }
 
-// A usedStep is what a step has used.
+// A usedStep contains the time and the resources that a step has used.
 type usedStep struct {
 	State rest.Words `json:"state"`
 	Time  struct {

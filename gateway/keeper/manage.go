@@ -225,9 +225,9 @@ func (k *keeper) revokeOwn(h holder, now func() time.Time) query.ManageResult {
 	return result
 }
 
-// fewRevocations is the number of lines with which a user has a part of the room for
-// revocations. Without it, two users could use it all, so that no other user could
-// revoke a stolen token.
+// fewRevocations limits the lines that a user adds to the room for revocations.
+// Without this limit, two users could fill it, and no other user could revoke a
+// stolen token.
 const fewRevocations = 256
 
 // roomForRevocation returns the size that the register may have after a revocation.
