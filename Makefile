@@ -210,7 +210,8 @@ package-programs: LDFLAGS = -s -w
 package-programs:
 	GOARCH=$(GOARCH) $(BUILD) -o $(PACKAGES)/work/$(GOARCH)/bin/ $(addprefix ./cmd/,$(PROGRAMS))
 
-packages-check: need-go ## check that two builds of the packages are the same and that lintian and rpm find no errors (needs both)
+packages-check: need-go ## check that two builds of the packages are the same and that lintian, rpm and AppArmor's parser find no errors
+	@for program in lintian rpm apparmor_parser; do command -v $$program >/dev/null || { echo "error: there is no $$program" >&2; echo 'hint: apt-get install lintian rpm apparmor' >&2; exit 1; }; done
 	PACKAGES_REQUIRED=1 $(GO) test -count=1 -v -timeout 20m ./integration/packages/...
 
 integration-packages: need-go ## install, upgrade under load and purge the packages in machines of PACKAGE_SUITES (bookworm trixie) with systemd and Slurm; needs root
