@@ -61,10 +61,10 @@ func (m *monitor) reload() {
 
 // checkKeyFiles requests a new generation of workers and services if a key file
 // has changed since the parent last tried to use the keys. It does nothing
-// while the files are being opened, or while a program may still be writing to a
-// file with token keys.
+// while a generation is being built, or while a program may still be writing to
+// a file with token keys.
 func (m *monitor) checkKeyFiles() {
-	if m.hasServed() && !m.openingGeneration && keys.Stamp(m.config().Secrets) != m.lastKeyStamp && m.keys().IsSettled(m.config().Limits.Settle) {
+	if m.hasServed() && !m.openingGeneration && m.nextGeneration == nil && keys.Stamp(m.config().Secrets) != m.lastKeyStamp && m.keys().IsSettled(m.config().Limits.Settle) {
 		m.requestGeneration(causeKeys)
 	}
 }

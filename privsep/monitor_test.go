@@ -51,15 +51,21 @@ func TestAnswerAfterDispatcher(t *testing.T) {
 	}
 }
 
-// TestKeysBeingOpened checks that a change of a key file requests one
-// generation, however long it takes to open the files.
-func TestKeysBeingOpened(t *testing.T) {
+// TestKeysOfNextGeneration checks that a change of a key file requests one
+// generation, however long it takes to open the files and to start the workers.
+// Meanwhile, the stamp may be that of files that a new configuration names.
+func TestKeysOfNextGeneration(t *testing.T) {
 	t.Parallel()
-	for name, opening := range map[string]bool{"a change": false, "a change whose files are being opened": true} {
+	for name, prepare := range map[string]func(*monitor){
+		"a change":                              func(*monitor) {},
+		"a change whose files are being opened": func(m *monitor) { m.openingGeneration = true },
+		"a generation that is being built":      func(m *monitor) { m.nextGeneration = new(generation) },
+	} {
 		m := newMonitor(completeConfig(work.Setup{}), identity.Service{})
-		m.current.Load().id, m.lastKeyStamp, m.openingGeneration = 1, "of other files", opening
+		m.current.Load().id, m.lastKeyStamp = 1, "of other files"
+		prepare(m)
 		m.checkKeyFiles()
-		if requested := m.pendingCause == causeKeys; requested == opening {
+		if requested := m.pendingCause == causeKeys; requested != (name == "a change") {
 			t.Errorf("%s: a generation is requested: %t", name, requested)
 		}
 	}
