@@ -164,7 +164,7 @@ integration-systemd: need-go ## test the units with systemd of SYSTEMD_SUITES (b
 
 integration-kernels: need-go ## test the sandbox on Debian's KERNELS (5.10 and later, two architectures) in emulated machines; takes an hour
 	@set -e; for kernel in $(KERNELS); do \
-		echo "== Debian $$kernel"; KERNEL=$$kernel $(GO) test -count=1 -v -timeout 150m ./integration/kernels; \
+		echo "== Debian $$kernel"; KERNELS_REQUIRED=1 KERNEL=$$kernel $(GO) test -count=1 -v -timeout 150m ./integration/kernels; \
 	done
 
 chaos: build ## apply load while workers, keeper and controller are killed, for CHAOS (10m; "make test" does so for 10 s)

@@ -72,7 +72,7 @@ func prepare(name, dir string) (*machine, error) {
 	}
 	for _, program := range []string{board.program, "apt-get", "dpkg-deb"} {
 		if _, err := exec.LookPath(program); err != nil {
-			return nil, missing{program + " is not installed"}
+			return nil, missing{program + " is not installed; apt-get install qemu-system-x86 qemu-system-arm"}
 		}
 	}
 	cmd := exec.Command("./kernel", name)
