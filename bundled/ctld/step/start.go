@@ -197,6 +197,8 @@ func (s *Spec) openStreams() (in, out, errFile *os.File, err error) {
 	return in, out, errFile, nil
 }
 
+// openOutput opens an output file for writing. If its directory does not exist,
+// openOutput creates the directory first.
 func (s *Spec) openOutput(path string) (*os.File, error) {
 	flags := os.O_WRONLY | os.O_CREATE
 	if s.Append {
@@ -204,7 +206,11 @@ func (s *Spec) openOutput(path string) (*os.File, error) {
 	} else {
 		flags |= os.O_TRUNC
 	}
-	return openUserPath(path, flags)
+	f, err := openUserPath(path, flags)
+	if errors.Is(err, unix.ENOENT) && os.MkdirAll(filepath.Dir(path), 0o755) == nil { // as Slurm does since 24.11
+		return openUserPath(path, flags)
+	}
+	return f, err
 }
 
 // openUserPath opens a path that the user named. If the path is a named pipe,

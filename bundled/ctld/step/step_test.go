@@ -242,6 +242,16 @@ func TestOutputAppendAndError(t *testing.T) {
 	}
 }
 
+// TestOutputDirectories checks that the directories of the output files are created.
+func TestOutputDirectories(t *testing.T) {
+	b := newFixture(t)
+	spec := b.spec("echo out; echo err >&2")
+	spec.Output, spec.Error = "a/b/out", "c/err"
+	if o := b.run(spec); o.State != Completed || b.read("a/b/out") != "out\n" || b.read("c/err") != "err\n" {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
 func TestJobRunsAsTheUser(t *testing.T) {
 	b := newFixture(t).asOther()
 	o := b.run(b.spec("id -u; id -g; id -G; grep -E '^(Cap(Prm|Eff)|NoNew)' /proc/self/status"))
