@@ -189,7 +189,7 @@ func (c *Controller) follow(j *job, s *step.Step) {
 		s.Cancel()
 	}
 	if c.spool != nil {
-		if err := c.spool.add(startRecord.Job); err != nil {
+		if err := c.spool.add(startRecord.accounted()); err != nil {
 			c.log.Error("spooling job for accounting failed", "job", j.id(), "error", err)
 		}
 	}
@@ -227,7 +227,7 @@ func (c *Controller) conclude(j *job, claim step.Claim) {
 	c.mu.Unlock()
 	c.finish(j, func(m *model.Job) {
 		m.StartTime, m.EndTime = model.At(o.Started), model.At(o.Ended)
-		m.ExitCode, m.DerivedExitCode = o.Status, o.Status
+		m.ExitCode = o.Status // DerivedExitCode stays 0: it is about steps other than the script
 		m.StateDescription = o.Reason
 		m.State, m.StateReason = finalState(o)
 		c.setAllocation(m)
@@ -351,7 +351,7 @@ func (c *Controller) persist(r *record, extra ...journal.Entry) bool {
 		switch {
 		case err != nil:
 		case c.spool != nil:
-			err = c.spool.addWith(r.Job, func(spooled journal.Entry) error {
+			err = c.spool.addWith(r.accounted(), func(spooled journal.Entry) error {
 				return c.journal.Commit(append(extra[:len(extra):len(extra)], spooled, e)...)
 			})
 		default:

@@ -123,6 +123,24 @@ func (r *record) entry() (journal.Entry, error) {
 	return entry(r.Job.UserID, key(jobPrefix, uint64(r.Job.StepID.JobID)), r)
 }
 
+// accounted returns the job as the accounting daemon records it. As in slurmdbd, a job
+// has no end before it has ended. The exit code of a job that was cancelled or reached
+// its time limit is 0. The reason is none, because it is that of a job that waits.
+func (r *record) accounted() model.Job {
+	m := r.Job
+	switch m.State.Base() {
+	case model.JobPending, model.JobRunning:
+		m.EndTime = 0
+	case model.JobCancelled, model.JobTimeout:
+		m.ExitCode = 0
+	}
+	if r.held() {
+		m.EligibleTime = 0
+	}
+	m.StateReason = reasonNone
+	return m
+}
+
 // nextEntry returns the journal entry that stores the next job number. Because
 // this number is stored, no job number is reused, even after all jobs have been
 // forgotten.

@@ -14,8 +14,8 @@ import (
 )
 
 // Accounting is the interface to the accounting daemon. Record sends a batch of
-// job records to the daemon. Each job has one record for its start and another
-// one for its end. If the daemon does not acknowledge a batch, the controller
+// job records to the daemon. Each job has one record for its submission, one for
+// its start and one for its end. If the daemon does not acknowledge a batch, the controller
 // sends the batch again, so Record must be idempotent.
 type Accounting interface {
 	Record(ctx context.Context, jobs []model.Job) error

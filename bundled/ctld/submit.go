@@ -206,6 +206,9 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	entries := []journal.Entry{e, c.nextEntry(), record}
 	l := c.jobLoad(j, record.Size())
 	l.reservedBytes += totalSize(entries)
+	if c.spool != nil {
+		l.reservedBytes += record.Size() // its record for accounting
+	}
 	c.mu.Lock()
 	// The rate is checked again, because another request may have been charged
 	// meanwhile.
@@ -219,10 +222,17 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := c.checkSpace(totalSize(entries)); err != nil {
+	if err := c.checkSpace(totalSize(entries) + record.Size()); err != nil {
 		return err
 	}
-	if err := c.journal.Commit(entries...); err != nil {
+	if c.spool == nil {
+		err = c.journal.Commit(entries...)
+	} else {
+		err = c.spool.addWith(j.accounted(), func(spooled journal.Entry) error {
+			return c.journal.Commit(append(entries, spooled)...)
+		})
+	}
+	if err != nil {
 		return commitError(err, "the job could not be recorded")
 	}
 	failpoint.Here("recorded")

@@ -1,10 +1,12 @@
 package dbd
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"schedrestd/conf"
 	"schedrestd/internal/errs"
@@ -95,7 +97,7 @@ func accountingJob(cluster string, j *model.Job) model.AccountingJob {
 		Account: j.Account, AdminComment: model.Text(j.AdminComment), AllocNodes: allocated(j), ArrayJobID: j.ArrayJobID,
 		ArrayMaxTasks: j.ArrayMaxTasks, ArrayTaskID: j.ArrayTaskID, ArrayTasks: j.ArrayTasks, Cluster: cluster,
 		Constraints: j.Features, Container: j.Container, DerivedExitCode: j.DerivedExitCode,
-		DerivedExitText: model.Text(j.Comment), Elapsed: elapsed(j), EligibleTime: j.EligibleTime, EndTime: j.EndTime,
+		DerivedExitText: model.Text(j.Comment), Elapsed: elapsed(j, model.At(time.Now())), EligibleTime: j.EligibleTime, EndTime: j.EndTime,
 		ExitCode: j.ExitCode, Extra: model.Text(j.Extra), FailedNode: j.FailedNode, GroupID: j.GroupID,
 		JobID: j.StepID.JobID, Name: j.Name, Licenses: j.Licenses, MCSLabel: j.MCSLabel, Nodes: j.Nodes,
 		HetJobID: j.HetJobID, HetJobOffset: hetOffset(j), Partition: j.Partition,
@@ -114,7 +116,11 @@ func truncate(j *model.AccountingJob, start, end model.Time) {
 	if j.StartTime != 0 {
 		j.StartTime = max(j.StartTime, start)
 	}
-	if end != 0 {
+	switch {
+	case j.EndTime == 0 && j.Elapsed != 0: // it runs
+		now := model.At(time.Now())
+		j.EndTime = min(now, cmp.Or(end, now))
+	case end != 0:
 		j.EndTime = min(j.EndTime, end)
 	}
 	if j.Elapsed != 0 {
@@ -140,11 +146,16 @@ func allocated(j *model.Job) uint32 {
 	return j.NumNodes
 }
 
-func elapsed(j *model.Job) uint32 {
-	if j.StartTime == 0 || j.EndTime < j.StartTime || !j.State.Ended() {
+// elapsed returns for how many seconds a job has run until now.
+func elapsed(j *model.Job, now model.Time) uint32 {
+	end := now
+	if j.State.Ended() {
+		end = j.EndTime
+	}
+	if j.StartTime == 0 || j.State.Base() == model.JobPending {
 		return 0
 	}
-	return uint32(j.EndTime - j.StartTime)
+	return uint32(max(0, end-j.StartTime))
 }
 
 // tresByID converts amounts of resources, such as "cpu=2,mem=1G", to the format

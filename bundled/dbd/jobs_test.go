@@ -3,6 +3,7 @@ package dbd
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -93,6 +94,12 @@ func TestJobs(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	began, now := task, model.At(time.Now())
+	began.StartTime = now - 1000
+	ended := truncatedTimes(&began, 0, now-600)
+	if e := elapsed(&began, now); e != 1000 || ended != [3]model.Time{now - 1000, now - 600, 400} {
+		t.Errorf("a job that runs: %d s, truncated %v", e, ended)
+	}
 	var last []model.AccountingJob
 	filter := model.AccountingJobFilter{Steps: []model.SelectedStep{step(model.SelectedStep{}, 1)}}
 	err := client.Records(ctx, c, model.Credential{}, filter, func(j *model.AccountingJob) error { last = append(last, *j); return nil })
@@ -122,6 +129,14 @@ func TestJobs(t *testing.T) {
 
 // TestLists checks that a request that selects no records is answered with an
 // empty list, not with an error.
+// truncatedTimes returns the start, the end and the duration of a job in the time from
+// start to end.
+func truncatedTimes(j *model.Job, start, end model.Time) [3]model.Time {
+	a := accountingJob("c1", j)
+	truncate(&a, start, end)
+	return [3]model.Time{a.StartTime, a.EndTime, model.Time(a.Elapsed)}
+}
+
 func TestLists(t *testing.T) {
 	s := newSite(t)
 	s.run(t)
