@@ -151,10 +151,10 @@ func awaitState(t *testing.T, c *Controller, id uint32, want model.JobState) mod
 	var j model.Job
 	await(t, fmt.Sprintf("job %d gets to state %d", id, want), func() bool {
 		j = viewJob(t, c, id)
-		if j.State.Ended() && j.State.Base() != want {
+		if j.State.Ended() && j.State.Base() != want && j.State&model.JobCompleting == 0 {
 			t.Fatalf("job %d ended in state %d (%s), want %d", id, j.State, j.StateDescription, want)
 		}
-		return j.State.Base() == want && j.State&model.JobConfiguring == 0
+		return j.State.Base() == want && j.State&(model.JobConfiguring|model.JobCompleting) == 0
 	})
 	return j
 }
@@ -259,6 +259,14 @@ func TestRefusedSubmissions(t *testing.T) {
 		{"array", ownUser, func(d *model.JobDesc) { d.Array = "1-3" }, fault.NotSupported, "array: this controller does not support job arrays"},
 		{"dependency", ownUser, func(d *model.JobDesc) { d.Dependency = "afterok:1" }, fault.NotSupported, "dependency: "},
 		{"two nodes", ownUser, func(d *model.JobDesc) { d.MinNodes = model.Some[uint32](2) }, fault.NotSupported, "minimum_nodes: "},
+		{"tasks for two nodes", ownUser, func(d *model.JobDesc) { d.NumTasks, d.NTasksPerNode = model.Some[uint32](2), model.Some[uint16](1) },
+			fault.NotSupported, "tasks_per_node: this controller does not support more than one node"},
+		{"many tasks on a node", ownUser, func(d *model.JobDesc) { d.NTasksPerNode = model.Some[uint16](60000) }, fault.NodeConfig,
+			"tasks_per_node: needs 60000 CPUs"},
+		{"deadline", ownUser, func(d *model.JobDesc) { d.Deadline = model.At(time.Now().Add(time.Hour)) }, fault.NotSupported, "deadline: "},
+		{"unknown node", ownUser, func(d *model.JobDesc) { d.ReqNodes = "n[1-2]" }, fault.InvalidNodeName, `required_nodes: there is no node "n1"`},
+		{"a minimum above the limit", ownUser, func(d *model.JobDesc) { d.TimeLimit, d.TimeMin = model.Some[uint32](5), model.Some[uint32](6) },
+			fault.InvalidTimeMin, "time_minimum: longer than the time limit, 5 minutes"},
 		{"another user's job", otherUser, func(d *model.JobDesc) { d.UserID = model.Some[uint32](0) }, fault.NoUserID,
 			"user_id: you may not submit jobs as user 0"},
 		{"unknown user", server.Identity{}, func(d *model.JobDesc) { d.UserID = model.Some[uint32](3999999999) }, 0, ""},

@@ -32,8 +32,8 @@ const (
 // prepareJob checks a job that a client submits. It returns the job for the
 // journal, the spec for the step, and a message for the user.
 func (c *Controller) prepareJob(client server.Identity, d *model.JobDesc, now time.Time) (*job, *step.Spec, string, error) {
-	if !c.super(client.UID) && d.Nice.Set {
-		d.Nice.Number = max(d.Nice.Number, model.NiceOffset) // Slurm ignores a negative nice value in a submission, too
+	if !c.super(client.UID) && d.Nice.Set && d.Nice.Number < model.NiceOffset {
+		return nil, nil, "", refuseField(errs.Invalid, fault.InvalidNice, "nice", "only root and the scheduler's user may set it below 0")
 	}
 	if d.AdminComment.Empty() {
 		d.AdminComment = "" // a new job has no comment that an empty text could remove
@@ -49,7 +49,7 @@ func (c *Controller) prepareJob(client server.Identity, d *model.JobDesc, now ti
 	if err != nil {
 		return nil, nil, "", err
 	}
-	for _, check := range []func(*model.JobDesc) error{checkSupported, checkScript, checkEnvironment, checkPaths, checkTexts} {
+	for _, check := range []func(*model.JobDesc) error{checkSupported, checkScript, checkEnvironment, checkPaths, checkTexts, c.checkNodes} {
 		if err := check(d); err != nil {
 			return nil, nil, "", err
 		}
@@ -61,6 +61,9 @@ func (c *Controller) prepareJob(client server.Identity, d *model.JobDesc, now ti
 	limit, err := timeLimit(d.TimeLimit, part)
 	if err != nil {
 		return nil, nil, "", err
+	}
+	if limit.Set && d.TimeMin.Or(0) > limit.Number {
+		return nil, nil, "", refuseField(errs.Invalid, fault.InvalidTimeMin, "time_minimum", "longer than the time limit, %d minutes", limit.Number)
 	}
 	if d.BeginTime > model.At(now.Add(maxBeginDelay)) {
 		return nil, nil, "", refuseField(errs.Invalid, fault.InvalidTimeValue, "begin_time", "more than %d days ahead", maxBeginDelay/(24*time.Hour))
@@ -140,7 +143,7 @@ func (c *Controller) runAs(client server.Identity, d *model.JobDesc) (nss.User, 
 	case !d.GroupID.Set:
 		return user, user.GID, nil // the client was a set-group-ID program
 	}
-	return nss.User{}, 0, refuseField(errs.Invalid, 2163, "group_id", "user %s is not in group %d", user, gid)
+	return nss.User{}, 0, refuseField(errs.Invalid, fault.InvalidGroupID, "group_id", "user %s is not in group %d", user, gid)
 }
 
 func (c *Controller) partitionOf(d *model.JobDesc) (*model.Partition, error) {
@@ -203,9 +206,21 @@ func checkSupported(d *model.JobDesc) error {
 		{"reboot", "a reboot before the job", d.Reboot.Or(0) != 0},
 		{"excluded_nodes", "jobs that exclude a node", !d.ExcNodes.Empty()},
 		{"overcommit", "more tasks than processors", d.Overcommit.Or(0) != 0},
+		{"deadline", "deadlines", d.Deadline != 0},
+		{"tasks_per_node", "more than one node", d.NTasksPerNode.Or(0) > 0 && d.NumTasks.Or(0) > uint32(d.NTasksPerNode.Number)},
 	} {
 		if t.requested {
 			return refuseField(errs.Unsupported, fault.NotSupported, t.field, "this controller does not support %s", t.feature)
+		}
+	}
+	return nil
+}
+
+// checkNodes refuses a job that requires a node other than this machine's.
+func (c *Controller) checkNodes(d *model.JobDesc) error {
+	for name := range model.Hosts(d.ReqNodes.String()) {
+		if name != c.cfg.Node {
+			return refuseField(errs.Invalid, fault.InvalidNodeName, "required_nodes", "there is no node %.64q", name)
 		}
 	}
 	return nil
@@ -292,7 +307,7 @@ func checkTexts(d *model.JobDesc) error {
 // the number of tasks times the CPUs per task. The memory is the requested
 // memory per CPU times the number of CPUs, or the requested total.
 func (c *Controller) need(d *model.JobDesc) (queue.Resources, error) {
-	tasks, cpusPerTask := d.NumTasks.Or(1), d.CPUsPerTask.Or(1)
+	tasks, cpusPerTask := taskCount(d), d.CPUsPerTask.Or(1)
 	if tasks == 0 || tasks > maxTasks {
 		return queue.Resources{}, refuseField(errs.Invalid, fault.BadTaskCount, "tasks",
 			"%d is out of range, 1 to %d", tasks, maxTasks)
@@ -327,6 +342,10 @@ func (c *Controller) need(d *model.JobDesc) (queue.Resources, error) {
 	return need, nil
 }
 
+// taskCount returns the number of tasks. If the job specifies only the number of
+// tasks on each node, that is the number on its only node.
+func taskCount(d *model.JobDesc) uint32 { return d.NumTasks.Or(max(1, uint32(d.NTasksPerNode.Or(1)))) }
+
 // memoryField returns the name of the field in which the client requested the
 // job's memory.
 func memoryField(d *model.JobDesc) string {
@@ -344,7 +363,9 @@ func exceedingField(d *model.JobDesc, need, total queue.Resources) string {
 		return memoryField(d)
 	case cpusPerTask > total.CPUs:
 		return "cpus_per_task"
-	case uint64(d.NumTasks.Or(1))*cpusPerTask > total.CPUs:
+	case uint64(taskCount(d))*cpusPerTask > total.CPUs && !d.NumTasks.Set:
+		return "tasks_per_node"
+	case uint64(taskCount(d))*cpusPerTask > total.CPUs:
 		return "tasks"
 	case uint64(d.MinCPUs.Or(0)) > total.CPUs:
 		return "minimum_cpus"
@@ -383,7 +404,7 @@ func (c *Controller) jobFromDesc(d *model.JobDesc, now time.Time) model.Job {
 		EligibleTime: max(model.At(now), d.BeginTime), AccrueTime: model.At(now),
 		Priority: d.Priority.Or(1), Nice: d.Nice.Or(model.NiceOffset), SiteFactor: model.NiceOffset,
 		MailType: d.MailType.Or(0), MailUser: d.MailUser.String(), MCSLabel: d.MCSLabel.String(), Network: d.Network.String(), Deadline: d.Deadline,
-		NumTasks: d.NumTasks.Or(1), CPUsPerTask: d.CPUsPerTask, MinCPUsPerNode: d.MinCPUsPerNode.Or(1), NumNodes: 1, MaxNodes: 1,
+		NumTasks: taskCount(d), CPUsPerTask: d.CPUsPerTask, MinCPUsPerNode: d.MinCPUsPerNode.Or(1), NumNodes: 1, MaxNodes: 1,
 		MinMemory: d.MinMemory.Or(0), MinTmpDisk: d.MinTmpDisk.Or(0), ReqNodes: d.ReqNodes.String(), Contiguous: d.Contiguous.Or(0),
 		NTasksPerNode: d.NTasksPerNode, Requeue: d.Requeue.Or(1), Shared: d.Shared,
 		StdOut: cmp.Or(d.StdOut.String(), defaultOutput), StdErr: d.StdErr.String(), StdIn: d.StdIn.String(),

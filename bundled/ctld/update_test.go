@@ -164,24 +164,29 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestSubmittedNice checks that a nice value changes the priority. If an
-// ordinary user submits a job with a negative nice value, the value must become
-// 0.
+// TestSubmittedNice checks that a nice value changes the priority. An ordinary user
+// must not submit a job with a negative nice value.
 func TestSubmittedNice(t *testing.T) {
 	c, _ := controller(t, Config{SchedUser: admin.UID})
-	user := ownUser
-	raised := int64(-100) // the user who runs the controller may raise priorities
+	user, may := ownUser, true // the user who runs the controller may raise priorities
 	if user.UID == 0 {
-		user, raised = owner, 0 // any user but root
+		user, may = owner, false // any user but root
 	}
 	for _, tt := range []struct {
-		client      server.Identity
-		given, want int64
-	}{{user, 0, 0}, {user, 100, 100}, {user, -100, raised}, {admin, 100, 100}, {admin, -100, -100}} {
+		client server.Identity
+		nice   int64
+		may    bool
+	}{{user, 0, true}, {user, 100, true}, {user, -100, may}, {admin, 100, true}, {admin, -100, true}} {
 		d := desc(t.TempDir(), "true")
 		d.BeginTime = model.At(time.Now().Add(time.Hour))
-		d.UserID, d.Nice = model.Some(user.UID), model.Some(uint32(model.NiceOffset+tt.given))
+		d.UserID, d.Nice = model.Some(user.UID), model.Some(uint32(model.NiceOffset+tt.nice))
 		j, spec, _, err := c.prepareJob(tt.client, d, time.Now())
+		if !tt.may {
+			if number, _ := fault.Number(err); number != fault.InvalidNice {
+				t.Errorf("%+v: %v", tt, err)
+			}
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +194,7 @@ func TestSubmittedNice(t *testing.T) {
 			t.Fatal(err)
 		}
 		shown := viewJob(t, c, j.id())
-		if shown.Nice != uint32(model.NiceOffset+tt.want) || int64(shown.Priority) != 0x7fff0000-int64(j.id())-tt.want {
+		if shown.Nice != uint32(model.NiceOffset+tt.nice) || int64(shown.Priority) != 0x7fff0000-int64(j.id())-tt.nice {
 			t.Errorf("%+v: nice %d, priority %d of job %d", tt, shown.Nice, shown.Priority, j.id())
 		}
 	}

@@ -51,6 +51,9 @@ const (
 	JobFinished         = 2084
 	Internal            = 2090
 	SubmissionsDisabled = 2105
+	InvalidGroupID      = 2113
+	InvalidNice         = 2123
+	InvalidTimeMin      = 2124
 	ConfiglessDisabled  = 2126
 	NoEnvironment       = 2127
 	StandbyUseBackup    = 2131
@@ -240,7 +243,7 @@ var table = []row{
 	{2110, errs.Invalid, "Duplicate job step id", "", ""},
 	{2111, errs.Invalid, "Core count for reservation node list is not consistent!", "", ""},
 	{2112, errs.Invalid, "X11 forwarding not available", "", ""},
-	{2113, errs.Invalid, "Invalid group id", "the group is missing, or the user is not in it", ""},
+	{InvalidGroupID, errs.Invalid, "Invalid group id", "the group is missing, or the user is not in it", ""},
 	{2114, errs.Invalid, "Job --batch option is invalid or not a subset of --constraint", "", ""},
 	{2115, errs.Invalid, "Invalid Trackable RESource (TRES) specification", "the requested trackable resources are invalid", ""},
 	{2116, errs.Invalid, "Invalid TRESBillingWeights specification", "", ""},
@@ -250,8 +253,8 @@ var table = []row{
 	{2120, errs.Invalid, "Reboot already in progress", "", ""},
 	{2121, errs.Invalid, "Multiple KNL NUMA and/or MCDRAM constraints require use of a heterogeneous job", "", ""},
 	{2122, errs.Invalid, "Requested GRES option unsupported by configured SelectType plugin", "", ""},
-	{2123, errs.Invalid, "Invalid --nice value", "the nice value is invalid", ""},
-	{2124, errs.Invalid, "Invalid time-min specification (exceeds job's time or other limits)", "the minimum time exceeds the time limit", ""},
+	{InvalidNice, errs.Invalid, "Invalid --nice value", "the nice value is invalid", ""},
+	{InvalidTimeMin, errs.Invalid, "Invalid time-min specification (exceeds job's time or other limits)", "the minimum time exceeds the time limit", ""},
 	{2125, errs.Invalid, "Immediate execution impossible. Individual job submission scheduling attempts deferred", "", ""},
 	{2126, errs.Invalid, "ConfigLess mode is disabled in slurm configuration.", "", ""},
 	{NoEnvironment, errs.Invalid, "Environment is missing in job", "the job has no environment", ""},
