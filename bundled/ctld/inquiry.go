@@ -110,7 +110,7 @@ func (c *Controller) handleJobStates(ctx context.Context, r *server.Request) (me
 	answer := &message.JobStates{}
 	answer.Jobs.Len = len(list)
 	answer.Jobs.Pull = pull(ctx, list, func(r *record) model.JobStateEntry {
-		return model.JobStateEntry{JobID: r.id(), State: r.Job.State}
+		return model.JobStateEntry{JobID: r.id(), State: r.state()}
 	})
 	return message.ResponseJobState, answer, nil
 }

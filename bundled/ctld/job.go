@@ -116,22 +116,41 @@ func (c *Controller) canSee(client server.Identity, j *record) bool {
 }
 
 // view returns the job as clients see it at the given time. If the job waits,
-// the result says why.
+// the result says why, and when the job can start if that is known. While its
+// processes exit, the job already has the state that follows.
 func (r *record) view(now time.Time) model.Job {
 	m := r.Job
-	if m.State.Base() == model.JobPending {
+	m.State = r.state()
+	if m.State == model.JobPending {
 		switch {
-		case r.held() && m.StateReason != reasonHeldAdmin:
-			m.StateReason = reasonHeldUser
 		case r.held():
+			if m.AccrueTime = 0; !now.Before(r.begin()) {
+				m.EligibleTime = 0
+			}
+			if m.StateReason != reasonHeldAdmin {
+				m.StateReason = reasonHeldUser
+			}
 		case now.Before(r.begin()):
-			m.StateReason = reasonBegin
+			m.StateReason, m.AccrueTime, m.StartTime = reasonBegin, 0, m.EligibleTime
+			m.EndTime = limitReachedAt(&m)
 		case m.StateReason == reasonLaunch: // an attempt to start the job has failed
 		default:
 			m.StateReason = reasonResources
 		}
 	}
 	return m
+}
+
+// state returns the state of the job as clients see it.
+func (r *record) state() model.JobState {
+	switch s := r.Job.State; {
+	case s != model.JobRunning|model.JobCompleting:
+		return s
+	case r.Requeue != requeueNone:
+		return model.JobPending | model.JobCompleting
+	default:
+		return model.JobCancelled | model.JobCompleting
+	}
 }
 
 // setAllocation records in m the node and the resources that the job was

@@ -125,7 +125,8 @@ func (c *Controller) cancel(id uint32, deadline time.Time) error {
 	j.cancelled = true
 	switch {
 	case j.phase == running:
-		c.updateLocked(j, time.Now(), func(m *model.Job) { m.State |= model.JobCompleting })
+		now := time.Now()
+		c.updateLocked(j, now, func(m *model.Job) { m.State, m.EndTime = m.State|model.JobCompleting, model.At(now) })
 		s := j.step
 		defer c.mu.Unlock() // s is closed under c.mu
 		return ignoreGone(s.Cancel())

@@ -20,10 +20,10 @@ import (
 // handleUpdate changes a job, and sends the answer when the change is on disk.
 // It changes either all fields in the request or none.
 //
-// Owners may change the text fields of their jobs except admin_comment, and may
-// shorten the jobs' time limits. While a job is waiting, its owner may also
-// hold or release it, lower its priority, and change its begin time, partition,
-// nice value and time limit.
+// Owners may change the name, comment and extra of their jobs, and may shorten
+// the jobs' time limits. While a job is waiting, its owner may also hold or
+// release it, lower its priority, and change its account, QOS, workload key,
+// begin time, partition, nice value and time limit.
 //
 // Root and the scheduler's user may make the same changes to all jobs. They may
 // also change admin_comment, raise priorities, set negative nice values and
@@ -169,6 +169,9 @@ func (u *jobUpdate) decideLocked(j *job) (func(*record), error) {
 		field string
 		set   bool
 	}{
+		{"account", !d.Account.Empty() && d.Account.String() != j.Job.Account},
+		{"qos", !d.QOS.Empty() && d.QOS.String() != j.Job.QOS},
+		{"wckey", !d.WCKey.Empty() && d.WCKey.String() != j.Job.WCKey},
 		{"begin_time", d.BeginTime != 0},
 		{"nice", d.Nice.Set},
 		{"partition", !d.Partition.Empty() && d.Partition.String() != j.Job.Partition},
@@ -191,6 +194,7 @@ func (u *jobUpdate) decideLocked(j *job) (func(*record), error) {
 		return nil, err
 	}
 	u.limitChanged = !pending && limit != j.Job.TimeLimit
+	released, now := j.held() && priority != 0, model.At(time.Now())
 	return func(r *record) {
 		m := &r.Job
 		for _, t := range []struct {
@@ -209,6 +213,9 @@ func (u *jobUpdate) decideLocked(j *job) (func(*record), error) {
 		}
 		if d.Priority != (model.Opt[uint32]{}) || d.Nice.Set {
 			m.Priority, m.StateReason = priority, reason
+		}
+		if released {
+			m.EligibleTime, m.AccrueTime = max(m.EligibleTime, now), now
 		}
 		m.Nice = d.Nice.Or(m.Nice)
 		if part != nil {

@@ -1,0 +1,140 @@
+package ctld
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"schedrestd/model"
+	"schedrestd/rpc/fault"
+)
+
+// TestStateWhileProcessesExit checks that a job that was cancelled or requeued has its
+// next state while its processes still run.
+func TestStateWhileProcessesExit(t *testing.T) {
+	c, _ := controller(t, Config{})
+	for _, tt := range []struct {
+		name string
+		end  func(id uint32) error
+		want model.JobState
+	}{
+		{"cancelled", func(id uint32) error { return c.cancel(id, time.Now().Add(startTimeout)) }, model.JobCancelled},
+		{"requeued", func(id uint32) error { return c.requeueJob(ownUser, key("", uint64(id)), 0) }, model.JobPending},
+	} {
+		d := desc(t.TempDir(), `trap "" TERM; while :; do sleep 0.05; done`) // runs for KillWait more
+		d.TimeLimit = model.Some[uint32](9000)
+		id := submit(t, c, d)
+		awaitState(t, c, id, model.JobRunning)
+		if err := tt.end(id); err != nil {
+			t.Fatal(tt.name, err)
+		}
+		if j := viewJob(t, c, id); j.State != tt.want|model.JobCompleting {
+			t.Errorf("%s: state %d", tt.name, j.State)
+		} else if tt.want == model.JobCancelled && j.EndTime > model.At(time.Now()) {
+			t.Errorf("%s: it ends at %d", tt.name, j.EndTime)
+		}
+		if err := c.cancel(id, time.Now().Add(startTimeout)); err != nil {
+			t.Fatal(tt.name, err)
+		}
+		awaitState(t, c, id, model.JobCancelled)
+	}
+}
+
+// TestTimesOfWaitingJobs checks the times of jobs that are held or wait for their begin.
+func TestTimesOfWaitingJobs(t *testing.T) {
+	c, _ := controller(t, Config{})
+	begin := model.At(time.Now().Add(time.Hour))
+	d := desc("/tmp", "true")
+	d.BeginTime, d.TimeLimit = begin, model.Some[uint32](10)
+	j := viewJob(t, c, submit(t, c, d))
+	if j.StateReason != reasonBegin || j.EligibleTime != begin || j.StartTime != begin || j.EndTime != begin+600 || j.AccrueTime != 0 {
+		t.Errorf("a job with a begin time: %+v", j)
+	}
+
+	d = desc("/tmp", "true")
+	d.Priority = model.Some[uint32](0)
+	id := submit(t, c, d)
+	j = viewJob(t, c, id)
+	if j.EligibleTime != 0 || j.AccrueTime != 0 || j.StartTime != 0 {
+		t.Errorf("a held job: %+v", j)
+	}
+	c.mu.Lock()
+	r := *c.jobs[id].record
+	r.Job.EligibleTime -= 100
+	c.jobs[id].record = &r
+	c.mu.Unlock()
+	if err := c.updateJob(ownUser, key("", uint64(id)), &model.JobDesc{Priority: model.Infinite[uint32]()}); err != nil {
+		t.Fatal(err)
+	}
+	if j = awaitState(t, c, id, model.JobComplete); j.EligibleTime < j.SubmitTime {
+		t.Errorf("it was released at %d, and submitted at %d", j.EligibleTime, j.SubmitTime)
+	}
+}
+
+// TestFieldsOfRunningJobs checks which texts can't be changed when a job has started.
+func TestFieldsOfRunningJobs(t *testing.T) {
+	c, _ := controller(t, Config{})
+	d := desc(t.TempDir(), "sleep 60")
+	d.NTasksPerNode = model.Some[uint16](1)
+	id := submit(t, c, d)
+	awaitState(t, c, id, model.JobRunning)
+	for _, d := range []model.JobDesc{{Account: "a"}, {QOS: "q"}, {WCKey: "w"}} {
+		if number, _ := fault.Number(c.updateJob(ownUser, key("", uint64(id)), &d)); number != fault.JobNotPending {
+			t.Errorf("%+v: error %d", d, number)
+		}
+	}
+}
+
+// A keeper is an accounting daemon that keeps all records.
+type keeper struct {
+	mu   sync.Mutex
+	jobs []model.Job
+}
+
+func (k *keeper) Record(_ context.Context, jobs []model.Job) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.jobs = append(k.jobs, jobs...)
+	return nil
+}
+
+// TestAccounted checks what the accounting daemon gets of a job when it is submitted,
+// when it starts and when it ends.
+func TestAccounted(t *testing.T) {
+	k := &keeper{}
+	c, _ := controller(t, Config{Accounting: k})
+	for _, tt := range []struct {
+		script   string
+		limit    uint32 // in minutes, which are short in tests
+		state    model.JobState
+		exitCode uint32
+	}{
+		{"exit 3", 9000, model.JobFailed, 3 << 8},
+		{"sleep 60", 1, model.JobTimeout, 0},
+	} {
+		d := desc(t.TempDir(), tt.script)
+		d.TimeLimit = model.Some(tt.limit)
+		id := submit(t, c, d)
+		if j := awaitState(t, c, id, tt.state); j.DerivedExitCode != 0 || j.StateReason == reasonNone || j.ExitCode == 0 {
+			t.Errorf("%q: %+v", tt.script, j)
+		}
+		var records []model.Job
+		await(t, "all records arrive", func() bool {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			records = slices.DeleteFunc(slices.Clone(k.jobs), func(j model.Job) bool { return j.StepID.JobID != id })
+			return len(records) == 3
+		})
+		for i, state := range []model.JobState{model.JobPending, model.JobRunning, tt.state} {
+			j := records[i]
+			if j.State.Base() != state || (j.EndTime != 0) != (i == 2) || (j.StartTime != 0) != (i > 0) || j.StateReason != reasonNone {
+				t.Errorf("%q: record %d: %+v", tt.script, i, j)
+			}
+		}
+		if code := records[2].ExitCode; code != tt.exitCode {
+			t.Errorf("%q: exit code %d", tt.script, code)
+		}
+	}
+}
