@@ -138,6 +138,7 @@ func (c *Controller) cancel(id uint32, deadline time.Time) error {
 		c.mu.Unlock() // the goroutine that starts the job checks j.cancelled
 		return c.cancelStarting(j, deadline)
 	}
+	reason := j.view(time.Now()).StateReason
 	c.mu.Unlock()
 	err := step.Withdraw(j.home)
 	if errors.Is(err, step.ErrClaimed) {
@@ -149,7 +150,7 @@ func (c *Controller) cancel(id uint32, deadline time.Time) error {
 	}
 	// While the disk is full, finish does not return.
 	c.tasks.Go(func() {
-		c.finish(j, func(m *model.Job) { m.State, m.StateReason = model.JobCancelled, reasonNone })
+		c.finish(j, func(m *model.Job) { m.State, m.StateReason = model.JobCancelled, reason })
 	})
 	return c.awaitCancelled(j, deadline)
 }

@@ -73,6 +73,24 @@ func TestTimesOfWaitingJobs(t *testing.T) {
 	}
 }
 
+// TestReasonOfCancelledJobs checks that a job that was cancelled while it waited keeps
+// the reason for which it waited.
+func TestReasonOfCancelledJobs(t *testing.T) {
+	c, _ := controller(t, Config{})
+	held, later := desc("/tmp", "true"), desc("/tmp", "true")
+	held.Priority = model.Some[uint32](0)
+	later.BeginTime = model.At(time.Now().Add(time.Hour))
+	for want, d := range map[uint32]*model.JobDesc{reasonHeldUser: held, reasonBegin: later} {
+		id := submit(t, c, d)
+		if err := c.cancel(id, time.Now().Add(startTimeout)); err != nil {
+			t.Fatal(err)
+		}
+		if j := awaitState(t, c, id, model.JobCancelled); j.StateReason != want {
+			t.Errorf("reason %d, want %d", j.StateReason, want)
+		}
+	}
+}
+
 // TestFieldsOfRunningJobs checks which texts can't be changed when a job has started.
 func TestFieldsOfRunningJobs(t *testing.T) {
 	c, _ := controller(t, Config{})
