@@ -245,6 +245,33 @@ func TestOmissionLevel(t *testing.T) {
 	}
 }
 
+// TestTokensLeftOut checks that a list of methods without rest_auth/jwt causes a
+// warning if the gateway also listens on TCP, where no client can authenticate.
+func TestTokensLeftOut(t *testing.T) {
+	for _, tt := range []struct {
+		listen []string
+		warned bool
+	}{
+		{[]string{"unix:/s"}, false},
+		{[]string{"unix:/s", "https://127.0.0.1:6820"}, true},
+	} {
+		cluster, _, err := conf.Read(writeConfig(t, sample))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := optionsHere()
+		o.Listen, o.Auth.Value, o.Auth.Origin = tt.listen, "rest_auth/local", "-a"
+		var out bytes.Buffer
+		if err = o.configureAuth(cluster, &work.Setup{}, listening, slog.New(slog.NewTextHandler(&out, nil))); err != nil {
+			t.Fatal(err)
+		}
+		want := "msg=\"rest_auth/jwt is not loaded: it is not in the list\" by=-a"
+		if !strings.Contains(out.String(), want) || strings.Contains(out.String(), "level=WARN") != tt.warned {
+			t.Errorf("%v: warning wanted: %t, logged %s", tt.listen, tt.warned, &out)
+		}
+	}
+}
+
 // TestSetup checks the Setup that a worker gets from a configuration.
 func TestSetup(t *testing.T) {
 	path := writeConfig(t, sample)

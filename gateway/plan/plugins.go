@@ -49,7 +49,11 @@ func (o *options) configureAuth(c *conf.Cluster, s *work.Setup, m mode, log *slo
 		err := o.checkAuth(e.Auth, c)
 		switch {
 		case !requested.Has(e.Auth):
-			log.Info(e.Name+" is not loaded: it is not in the list", "by", o.Auth.Origin)
+			level := slog.LevelInfo
+			if e.Auth == feature.JWT && o.alsoOnTCP(m) {
+				level = slog.LevelWarn
+			}
+			log.Log(context.Background(), level, e.Name+" is not loaded: it is not in the list", "by", o.Auth.Origin)
 		case err == nil:
 			s.JWT = s.JWT || e.Auth == feature.JWT
 			s.Local = s.Local || e.Auth == feature.Local
@@ -78,11 +82,15 @@ func (o *options) configureAuth(c *conf.Cluster, s *work.Setup, m mode, log *slo
 // gateway will refuse every token. The same applies if it also listens on TCP,
 // where clients have nothing but tokens.
 func (o *options) omissionLevel(method feature.Auth, c *conf.Cluster, m mode) slog.Level {
-	onTCP := m == listening && hasUnix(o.Listen) && slices.ContainsFunc(o.Listen, func(l string) bool { return !strings.HasPrefix(l, "unix:") })
-	if method == feature.JWT && (onTCP || o.JWT == jwtDaemon && !c.JWT) {
+	if method == feature.JWT && (o.alsoOnTCP(m) || o.JWT == jwtDaemon && !c.JWT) {
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo
+}
+
+// alsoOnTCP reports whether the gateway listens on UNIX sockets and on TCP.
+func (o *options) alsoOnTCP(m mode) bool {
+	return m == listening && hasUnix(o.Listen) && slices.ContainsFunc(o.Listen, func(l string) bool { return !strings.HasPrefix(l, "unix:") })
 }
 
 // jwtDaemon is the value of SCHED_JWT in the environment of a daemon. In a
