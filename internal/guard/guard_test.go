@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"schedrestd/internal/errs"
 )
 
@@ -105,6 +107,40 @@ func TestOpen(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestExchangedWhileOpening checks that Open never reads the target of a link for
+// which the file is exchanged after its name was checked.
+func TestExchangedWhileOpening(t *testing.T) {
+	dir := t.TempDir()
+	key, link, other := dir+"/key", dir+"/link", dir+"/other"
+	must(t, os.WriteFile(key, []byte("own"), 0o600))
+	must(t, os.WriteFile(other, []byte("other"), 0o600))
+	must(t, os.Symlink(other, link))
+	stop, stopped := make(chan bool), make(chan bool)
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = unix.Renameat2(unix.AT_FDCWD, key, unix.AT_FDCWD, link, unix.RENAME_EXCHANGE)
+			}
+		}
+	}()
+	defer func() { close(stop); <-stopped }()
+	for range 20000 {
+		f, _, err := Open(key, Rule{Label: "key file", Secret: true})
+		if err != nil {
+			continue
+		}
+		text, err := io.ReadAll(f)
+		f.Close()
+		if err != nil || string(text) != "own" {
+			t.Fatalf("read %q, %v", text, err)
+		}
 	}
 }
 
