@@ -212,6 +212,9 @@ func TestAuditOpenHangs(t *testing.T) {
 	if !requestChange(a, "four\n") || !locked(func() bool { return len(a.queue) <= 2 && len(a.queue)+a.dropped == 3 })() { // on a busy machine, even change two may find that the file hangs
 		t.Error("change four was refused, or waited for the file")
 	}
+	if !locked(func() bool { return int(a.counts.dropped.n.Load()) == a.dropped })() {
+		t.Error("the counters lack a dropped line")
+	}
 	for i := range 4 {
 		a.queueOutcome(fmt.Appendf(nil, "end of %d\n", i))
 	}
