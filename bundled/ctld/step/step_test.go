@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -23,6 +24,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// An attacker's variables, such as GODEBUG, must not reach the second stage.
+	if os.Args[0] == startName && !slices.Equal(os.Environ(), stageEnv) {
+		os.Exit(1)
+	}
 	Main() // the steps that the tests start run this test binary, too
 	if os.Args[0] == "stopper" {
 		for {
