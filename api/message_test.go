@@ -34,7 +34,7 @@ func TestMessageNames(t *testing.T) {
 			}
 		}
 		for number := range tt.table {
-			if want[daemon][number] == "" {
+			if own := number > 30000; want[daemon][number] == "" && !own {
 				t.Errorf("%s: %d is not a message", daemon, number)
 			}
 		}
