@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +36,6 @@ import (
 	"schedrestd/internal/errs"
 	"schedrestd/internal/printable"
 	"schedrestd/internal/typo"
-	"schedrestd/model"
 )
 
 // Commands returns the commands.
@@ -118,14 +118,13 @@ func (o *options) document(w io.Writer, name string) *table.Document {
 
 // The type wanted contains the names of objects that the user has asked for.
 type wanted struct {
-	kind  string // word for an object, such as "node"
-	hint  string // says which command lists the names; "" for none
+	kind  kind
 	names []string
 	seen  map[string]bool // whether the server has listed the object, by name
 }
 
-func newWanted(kind, hint string, names []string) *wanted {
-	w := &wanted{kind, hint, names, map[string]bool{}}
+func newWanted(word, hint string, names []string) *wanted {
+	w := &wanted{kind{word: word, hint: hint}, names, map[string]bool{}}
 	for _, name := range names {
 		w.seen[name] = false
 	}
@@ -135,43 +134,39 @@ func newWanted(kind, hint string, names []string) *wanted {
 // has reports whether the user wants the object with the given name, which the
 // server has listed. If the user has given no names, all objects are wanted.
 func (w *wanted) has(name string) bool {
-	if len(w.names) == 0 {
-		return true
-	}
 	_, ok := w.seen[name]
 	if ok {
 		w.seen[name] = true
 	}
-	return ok
+	return ok || len(w.names) == 0
 }
 
 // check returns an error that lists the names that the server has not listed.
-func (w *wanted) check() (err error) {
-	var unknown []string
-	for _, name := range w.names {
-		if !w.seen[name] {
-			w.seen[name] = true // report a repeated name once
-			unknown = append(unknown, name)
-		}
-	}
-	if w.kind == "node" && len(unknown) > 1 {
-		return errs.New(errs.NotFound, "nodes %s are unknown", printable.Text(model.FoldHosts(unknown))).WithHint("%s", w.hint)
-	}
-	for _, name := range unknown {
-		err = joinErrors(err, errs.New(errs.NotFound, "%s %s is unknown", w.kind, printable.Text(name)).WithHint("%s", w.hint))
-	}
-	return err
+func (w *wanted) check() error {
+	return unknownNames(&w.kind, slices.DeleteFunc(slices.Clone(w.names), func(name string) bool { return w.seen[name] }), nil)
 }
 
-// writeResult completes the document d or, if d is nil, writes the table t. It
-// returns an error if names in w are unknown.
-func writeResult(out io.Writer, d *table.Document, t *table.Table, w *wanted) (err error) {
+// writeResult completes the document d or, if d is nil, writes the table t, unless
+// it is empty because names are unknown: that error is the argument unknown.
+func writeResult(out io.Writer, d *table.Document, t *table.Table, unknown error) (err error) {
 	if d != nil {
 		err = d.Close()
-	} else if t.Len() > 0 || len(w.names) == 0 {
+	} else if t.Len() > 0 || unknown == nil {
 		err = t.Write(out, table.TerminalOf(out).Style())
 	}
-	return joinErrors(err, w.check())
+	return joinErrors(err, unknown)
+}
+
+// listQuery returns the parameters of a request for records that have one of the
+// values in each list that is not empty.
+func listQuery(conditions map[string][]string) url.Values {
+	query := url.Values{}
+	for name, values := range conditions {
+		if len(values) > 0 {
+			query.Set(name, strings.Join(values, ","))
+		}
+	}
+	return query
 }
 
 // trustedUIDs returns the uids of the users that --server-user names. If that

@@ -19,9 +19,10 @@ import (
 // active jobs.
 type filter struct {
 	users, states, partitions, accounts, names, nodes []string
+	qos, clusters                                     []string // of other records than jobs
 	me, all                                           bool
 
-	seen map[string]bool // users and partitions of jobs that the filter has selected
+	seen map[seenName]bool // in the objects that the filter has selected
 }
 
 // flags declares the options of the filter.
@@ -123,19 +124,18 @@ func (f *filter) matches(j *rest.Job) bool {
 	case !f.all && !j.Active():
 		return false
 	}
-	hasNode := func(n string) bool { return model.HostlistHas(j.Nodes, n) }
-	selected := hasAny(f.users, j.User) && hasAny(f.accounts, j.Account) && hasAny(f.names, j.Name) &&
-		hasAny(f.partitions, strings.Split(j.Partition, ",")...) &&
-		(len(f.nodes) == 0 || slices.ContainsFunc(f.nodes, hasNode))
-	if selected && len(f.users)+len(f.partitions) > 0 {
-		if f.seen == nil {
-			f.seen = map[string]bool{}
-		}
-		for _, name := range append(strings.Split(j.Partition, ","), j.User) {
-			f.seen[name] = true
-		}
+	partitions := strings.Split(j.Partition, ",")
+	node := slices.IndexFunc(f.nodes, func(n string) bool { return model.HostlistHas(j.Nodes, n) })
+	if len(f.nodes) > 0 && node < 0 || !hasAny(f.users, j.User) || !hasAny(f.accounts, j.Account) || !hasAny(f.names, j.Name) || !hasAny(f.partitions, partitions...) {
+		return false
 	}
-	return selected
+	f.see(&userKind, f.users, j.User)
+	f.see(&accountKind, f.accounts, j.Account)
+	f.see(&partitionKind, f.partitions, partitions...)
+	if node >= 0 {
+		f.see(&nodeKind, f.nodes, f.nodes[node])
+	}
+	return true
 }
 
 // hasAny reports whether at least one of the values is in list. An empty list

@@ -87,6 +87,8 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"errors": []}`)
 	case "GET /slurmdb/v0.0.44/users/":
 		fmt.Fprint(w, `{"users": [{"name": "ann"}, {"name": "bob"}, {"name": "carol"}]}`)
+	case "GET /slurmdb/v0.0.44/accounts/":
+		fmt.Fprint(w, `{"accounts": [{"name": "root"}, {"name": "physics"}]}`)
 	case "GET node/node2":
 		fmt.Fprint(w, `{"nodes": [{"name": "node2", "state": ["IDLE"]}]}`)
 	case "GET partitions/":

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"net/url"
@@ -17,11 +18,16 @@ import (
 	"schedrestd/model"
 )
 
+// A historyRequest is the command history with its options.
+type historyRequest struct {
+	options
+	filter
+	period
+	list listing[*rest.Job]
+}
+
 func historyCommand() *cobra.Command {
-	var o options
-	var f filter
-	var since, until string
-	l := listing[*rest.Job]{columns: historyColumns()}
+	h := historyRequest{list: listing[*rest.Job]{columns: historyColumns()}}
 	cmd := &cobra.Command{
 		Use:   "history [ID...]",
 		Short: "List jobs in the accounting records",
@@ -30,77 +36,73 @@ func historyCommand() *cobra.Command {
 ids and options, it lists only those of the named jobs that the options select. A job that was
 requeued has a line for each run, as with sacct -D.
 
-A time is YYYY-MM-DD, YYYY-MM-DDTHH:MM[:SS], HH:MM of today, today, yesterday, or a
-number of minutes, hours, days or weeks ago: 90m, 12h, 7d or 4w.`,
+` + timeForms,
 		Example: "  schedctl history --me --since 7d --state FAILED\n  schedctl history 12 13 -o json",
 		Args:    cobra.ArbitraryArgs,
 	}
-	o.connectFlags(cmd)
-	o.outputFlag(cmd, "wide")
-	f.flags(cmd)
-	l.flags(cmd)
-	cmd.Flags().StringVar(&since, "since", "", "begin of the period (default: today, or no limit with ids)")
-	cmd.Flags().StringVar(&until, "until", "", "end of the period (default: now)")
-	o.completeFilter(cmd)
-	for _, name := range []string{"since", "until"} {
-		cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions([]string{"today", "yesterday", "7d"}, cobra.ShellCompDirectiveNoFileComp))
+	h.connectFlags(cmd)
+	h.outputFlag(cmd, "wide")
+	h.filter.flags(cmd)
+	h.list.flags(cmd)
+	h.period.flags(cmd, "today, or no limit with ids", "now")
+	h.completeFilter(cmd)
+	return setRun(cmd, h.run)
+}
+
+func (h *historyRequest) run(cmd *cobra.Command, ids []string) error {
+	if err := h.list.check(h.output); err != nil {
+		return err
 	}
-	return setRun(cmd, func(cmd *cobra.Command, ids []string) error {
-		if err := l.check(o.output); err != nil {
+	ids, err := expandIDs(ids)
+	if err != nil {
+		return err
+	}
+	if h.since == "" && len(ids) == 0 {
+		h.since = "today"
+	}
+	query := url.Values{}
+	if err := h.addTo(query, "start_time", "end_time", time.Now()); err != nil {
+		return err
+	}
+	c, err := h.dialWithFilter(cmd.Context(), &h.filter)
+	if err != nil {
+		return err
+	}
+	h.all = true // ended jobs are the usual case
+	h.narrow(query)
+	out := cmd.OutOrStdout()
+	d, w := h.document(out, "jobs"), newWanted("job", "", ids)
+	var rows []*rest.Job
+	request := rest.List{Fields: rest.AccountingFields}
+	add := func(j *rest.Job, _ json.RawMessage) error { rows = append(rows, trimJob(j)); return nil }
+	if d != nil {
+		request.Fields = nil
+		add = func(_ *rest.Job, text json.RawMessage) error { return d.Add(text) }
+	}
+	listed := map[string]bool{} // labels of jobs that an earlier request has listed
+	for _, request.Query = range queries(query, ids) {
+		if err := h.each(cmd.Context(), c, request, w, listed, add); err != nil {
 			return err
 		}
-		ids, err := expandIDs(ids)
-		if err != nil {
-			return err
+	}
+	return writeResult(out, d, h.list.table(sortJobs(rows)), joinErrors(w.check(), c.checkNames(cmd.Context(), &h.filter)))
+}
+
+// each calls add for the jobs in the answer to one request, except those that an
+// earlier one has listed.
+func (h *historyRequest) each(ctx context.Context, c *connection, request rest.List, w *wanted, listed map[string]bool, add func(*rest.Job, json.RawMessage) error) error {
+	var labels []string // not yet in listed: a job may have several records
+	err := c.AccountingJobs(ctx, &request, func(j *rest.Job, text json.RawMessage) error {
+		if !w.hasJob(j) || !h.matches(j) || listed[j.Label()] {
+			return nil
 		}
-		if since == "" && len(ids) == 0 {
-			since = "today"
-		}
-		query := url.Values{}
-		if err := addPeriod(query, since, until, time.Now()); err != nil {
-			return err
-		}
-		c, err := o.dialWithFilter(cmd.Context(), &f)
-		if err != nil {
-			return err
-		}
-		f.all = true // ended jobs are the usual case
-		f.narrow(query)
-		out := cmd.OutOrStdout()
-		d := o.document(out, "jobs")
-		w := newWanted("job", "", ids)
-		var rows []*rest.Job
-		listed := map[string]bool{} // labels of jobs that an earlier request has listed
-		for _, query := range queries(query, ids) {
-			request := &rest.List{Query: query}
-			if d == nil {
-				request.Fields = rest.AccountingFields
-			}
-			var labels []string
-			err := c.AccountingJobs(cmd.Context(), request, func(j *rest.Job, text json.RawMessage) error {
-				if !w.hasJob(j) || !f.matches(j) || listed[j.Label()] {
-					return nil
-				}
-				labels = append(labels, j.Label())
-				if d != nil {
-					return d.Add(text)
-				}
-				rows = append(rows, trimJob(j))
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			for _, label := range labels {
-				listed[label] = true
-			}
-		}
-		if err := c.checkUsers(cmd.Context(), &f); err != nil { // a partition may have been deleted
-			return err
-		}
-		slices.SortStableFunc(rows, func(a, b *rest.Job) int { return compareCells(jobIDCell(a), jobIDCell(b)) })
-		return writeResult(out, d, l.table(rows), w)
+		labels = append(labels, j.Label())
+		return add(j, text)
 	})
+	for _, label := range labels {
+		listed[label] = true
+	}
+	return err
 }
 
 // hasJob reports whether the user wants the job j, which the server has listed.
@@ -144,11 +146,26 @@ func queries(query url.Values, ids []string) []url.Values {
 	return list
 }
 
-// addPeriod adds the period from since to until to a request. An empty text
-// stands for no limit.
-func addPeriod(query url.Values, since, until string, now time.Time) error {
+// timeForms says how times are written.
+const timeForms = `A time is YYYY-MM-DD, YYYY-MM-DDTHH:MM[:SS], HH:MM of today, today, yesterday, or a
+number of minutes, hours, days or weeks ago: 90m, 12h, 7d or 4w.`
+
+// A period contains the options for a period. An empty text stands for no limit.
+type period struct{ since, until string }
+
+// flags declares the options. The begin and end arguments are their defaults, for
+// people.
+func (p *period) flags(cmd *cobra.Command, begin, end string) {
+	cmd.Flags().StringVar(&p.since, "since", "", "begin of the period (default: "+begin+")")
+	cmd.Flags().StringVar(&p.until, "until", "", "end of the period (default: "+end+")")
+	cmd.RegisterFlagCompletionFunc("since", cobra.FixedCompletions([]string{"today", "yesterday", "7d"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("until", cobra.FixedCompletions([]string{"today", "yesterday", "now"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// addTo adds the period to a request, as parameters with these names.
+func (p *period) addTo(query url.Values, begin, end string, now time.Time) error {
 	var times [2]time.Time
-	for i, option := range []struct{ name, parameter, text string }{{"--since", "start_time", since}, {"--until", "end_time", until}} {
+	for i, option := range []struct{ name, parameter, text string }{{"--since", begin, p.since}, {"--until", end, p.until}} {
 		if option.text == "" {
 			continue
 		}
@@ -160,11 +177,11 @@ func addPeriod(query url.Values, since, until string, now time.Time) error {
 		times[i] = t
 		query.Set(option.parameter, strconv.FormatInt(t.Unix(), 10))
 	}
-	if until == "" && times[0].After(now) {
-		return usageError("--since %s: in the future", printable.Text(since))
+	if p.until == "" && times[0].After(now) {
+		return usageError("--since %s: in the future", printable.Text(p.since))
 	}
-	if since != "" && until != "" && !times[0].Before(times[1]) {
-		return usageError("--until %s: not after --since", printable.Text(until))
+	if p.since != "" && p.until != "" && !times[0].Before(times[1]) {
+		return usageError("--until %s: not after --since", printable.Text(p.until))
 	}
 	return nil
 }
@@ -202,6 +219,22 @@ func parseTime(text string, now time.Time) (time.Time, bool) {
 	return now.Add(-time.Duration(n) * units[unit]), units[unit] > 0
 }
 
+// resultCell returns a cell with the state of j and, as sacct does, the user who has
+// cancelled it.
+func resultCell(j *rest.Job) table.Cell {
+	c := stateCell(j.State)
+	c.Text += cancelledBy(j)
+	return c
+}
+
+// cancelledBy returns " by USER" if accounting knows that a user has cancelled j.
+func cancelledBy(j *rest.Job) string {
+	if j.KilledBy == "" || j.BaseState() != "CANCELLED" {
+		return ""
+	}
+	return " by " + j.KilledBy
+}
+
 // historyColumns returns the columns of lists of accounting records.
 func historyColumns() []column[*rest.Job] {
 	columns := jobColumns()
@@ -212,7 +245,7 @@ func historyColumns() []column[*rest.Job] {
 		case "nodelist":
 			c.Column = table.Column{Heading: "NODELIST(REASON)", Shrink: 8, Rank: 1, Drop: 3}
 		case "state":
-			c.Shrink = 0 // the result of the job is what users look for
+			c.Shrink, c.cell = 0, resultCell // the result of the job is what users look for
 		case "started":
 			c.Drop = 5
 		}

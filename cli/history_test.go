@@ -13,7 +13,7 @@ import (
 const accountingList = `{"jobs": [
  {"job_id": 7, "name": "old", "user": "ann", "account": "a", "partition": "cpu", "state": {"current": ["FAILED"]}, "time": {"start": 100, "end": 160}, "required": {"CPUs": 1}, "nodes": "node7",
   "tres": {"allocated": [{"type": "cpu", "name": "", "count": 4}, {"type": "gres", "name": "gpu", "count": 2}]}, "exit_code": {"return_code": {"set": true, "number": 3}}},
- {"job_id": 6, "name": "gone", "user": "bob", "partition": "gpu", "state": {"current": ["CANCELLED"]}, "time": {"start": 4294967294, "end": 200}, "nodes": "None assigned"},
+ {"job_id": 6, "name": "gone", "user": "bob", "partition": "gpu", "state": {"current": ["CANCELLED"]}, "time": {"start": 4294967294, "end": 200}, "nodes": "None assigned", "kill_request_user": "root\u001b"},
  {"job_id": 5, "name": "again", "user": "eve", "state": {"current": ["PENDING", "REQUEUED"]}, "time": {"start": 100, "end": 103}},
  {"job_id": 5, "name": "again", "user": "eve", "state": {"current": ["PENDING", "REQUEUED"]}, "time": {"start": 0, "end": 0}},
  {"job_id": 9, "array": {"job_id": 8, "task_id": {"set": true, "number": 1}}, "name": "task\u001b[2J", "user": "bob", "partition": "gpu", "state": {"current": ["RUNNING"]}, "time": {"start": 0, "end": 0}}
@@ -38,6 +38,7 @@ func TestHistory(t *testing.T) {
 8_1    task\x1b[2J     -     -     -  -
 `, "", ""},
 		{"history --columns jobid,state,time --no-header -n again", 0, "5  REQUEUED          0:03\n5  PENDING+REQUEUED  0:00\n", "job_name=again", ""}, // two runs
+		{"history --columns jobid,state --no-header -p gpu", 0, "6    CANCELLED_by_root\\x1b\n8_1  RUNNING\n", "partition=gpu", ""},                    // as sacct
 		{"history --columns jobid --no-header --me", 0, "7\n", "users=ann", ""},
 		{"history --columns jobid --no-header -u bob,carol -p gpu", 0, "6\n8_1\n", "partition=gpu", ""},
 		{"history --columns jobid --no-header --state FAILED,CA", 0, "6\n7\n", "", ""},

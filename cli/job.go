@@ -90,7 +90,7 @@ func joinErrors(a, b error) error {
 
 // printJob prints the fields of j that are set, one per line.
 func printJob(w io.Writer, j *rest.Job, style table.Style) error {
-	state := strings.Join(j.State, "+")
+	state := strings.Join(j.State, "+") + cancelledBy(j)
 	if reason := reasonOf(j); reason != "" {
 		state += " (" + reason + ")"
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"schedrestd/cli/rest"
 	"schedrestd/cli/table"
+	"schedrestd/model"
 )
 
 func jobsCommand() *cobra.Command {
@@ -25,8 +27,10 @@ func jobsCommand() *cobra.Command {
 		Use:   "jobs",
 		Short: "List jobs",
 		Long: `jobs lists the jobs that wait, run or complete. With --all it also lists jobs that ended
-some minutes ago and that the controller still has.`,
-		Example: "  schedctl jobs --me\n  schedctl jobs --state PENDING --partition gpu -o json",
+some minutes ago and that the controller still has. The column start contains the expected
+start of jobs that wait, as far as the controller knows it. Tasks of an array that wait have
+one line, unless they differ in what is shown.`,
+		Example: "  schedctl jobs --me\n  schedctl jobs --state PENDING --partition gpu -o json\n  schedctl jobs --state PENDING --columns jobid,name,start,reason --sort start",
 		Args:    atMost(0, "schedctl job ID shows a job"),
 	}
 	o.connectFlags(cmd)
@@ -57,18 +61,75 @@ some minutes ago and that the controller still has.`,
 			if err != nil {
 				return err
 			}
-			return joinErrors(d.Close(), c.checkNames(cmd.Context(), &f))
+			return writeResult(out, d, nil, c.checkNames(cmd.Context(), &f))
 		}
 		var rows []*rest.Job
 		if _, err := c.selectJobs(cmd.Context(), f.jobs(l.fields()), &f, func(j *rest.Job) { rows = append(rows, trimJob(j)) }); err != nil {
 			return err
 		}
-		if err := c.checkNames(cmd.Context(), &f); err != nil {
-			return err
-		}
-		slices.SortStableFunc(rows, func(a, b *rest.Job) int { return compareCells(jobIDCell(a), jobIDCell(b)) })
-		return l.table(rows).Write(out, table.TerminalOf(out).Style())
+		return writeResult(out, nil, l.table(sortJobs(joinTasks(&l, rows))), c.checkNames(cmd.Context(), &f))
 	})
+}
+
+// sortJobs sorts jobs by their ids.
+func sortJobs(rows []*rest.Job) []*rest.Job {
+	slices.SortStableFunc(rows, func(a, b *rest.Job) int { return compareCells(jobIDCell(a), jobIDCell(b)) })
+	return rows
+}
+
+// joinTasks joins the rows of pending tasks of an array that differ only in their
+// ids: the controller has records of their own for tasks that were requeued, held or
+// changed. squeue also joins tasks that wait for different reasons.
+func joinTasks(l *listing[*rest.Job], rows []*rest.Job) (joined []*rest.Job) {
+	same, keys := map[string][]*rest.Job{}, []string(nil)
+	for _, j := range rows {
+		if j.Array() == "" || j.BaseState() != "PENDING" {
+			joined = append(joined, j)
+			continue
+		}
+		key := j.Array()
+		for _, c := range l.shownColumns() {
+			if c.name != "jobid" {
+				key += "\x00" + c.cell(j).Text
+			}
+		}
+		if same[key] == nil {
+			keys = append(keys, key)
+		}
+		same[key] = append(same[key], j)
+	}
+	for _, key := range keys {
+		joined = append(joined, joinPending(same[key])...)
+	}
+	return joined
+}
+
+// joinPending makes the first of several jobs, which are pending tasks of one array,
+// stand for all of them. If they are too many or a list of tasks is incomplete, it
+// returns the jobs as they are.
+func joinPending(jobs []*rest.Job) []*rest.Job {
+	if len(jobs) == 1 {
+		return jobs
+	}
+	var ids []string
+	limit := ""
+	for _, j := range jobs {
+		tasks, complete := j.PendingTasks()
+		if !complete || len(ids)+j.PendingCount() > maxNames {
+			return jobs
+		}
+		if j.ArrayTask.Set {
+			ids = append(ids, j.Label())
+		}
+		ids = slices.AppendSeq(ids, tasks)
+		if _, n, ok := strings.Cut(j.ArrayTasks, "%"); ok {
+			limit = "%" + n
+		}
+	}
+	slices.SortFunc(ids, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	_, list, _ := strings.Cut(model.FoldHosts(ids), "_")
+	jobs[0].ArrayTask, jobs[0].ArrayTasks = rest.Number{}, strings.Trim(list, "[]")+limit
+	return jobs[:1]
 }
 
 // selectJobs calls each(j) for the jobs that f selects. The request l is for
@@ -124,6 +185,7 @@ func jobColumns() []column[*rest.Job] {
 		{name: "priority", fields: "priority", extra: true, Column: table.Column{Heading: "PRIORITY", Right: true}, cell: func(j *rest.Job) table.Cell { return numberCell(j.Priority) }},
 		{name: "submitted", fields: "submit_time", extra: true, Column: table.Column{Heading: "SUBMITTED"}, cell: func(j *rest.Job) table.Cell { return timeCell(j.Submitted) }},
 		{name: "started", fields: "start_time,job_state", extra: true, Column: table.Column{Heading: "STARTED"}, cell: func(j *rest.Job) table.Cell { return timeCell(startOf(j)) }},
+		{name: "start", fields: "start_time,job_state", extra: true, Column: table.Column{Heading: "START"}, cell: expectedCell},
 		{name: "ended", fields: "end_time,job_state", extra: true, Column: table.Column{Heading: "ENDED"}, cell: func(j *rest.Job) table.Cell { return timeCell(endOf(j)) }},
 		{name: "exit", fields: "exit_code,job_state", extra: true, Column: table.Column{Heading: "EXIT", Right: true}, cell: exitCell},
 		{name: "nodelist", fields: "nodes,state_reason,state_description", Column: table.Column{Heading: "NODELIST(REASON)", Shrink: 26, Rank: 4}, cell: placementCell},
@@ -198,6 +260,18 @@ func startOf(j *rest.Job) rest.Number {
 		return rest.Number{}
 	}
 	return j.Started
+}
+
+// expectedCell returns a cell with the start time of j, which for a pending job is
+// the expected one. Jobs without one are sorted last.
+func expectedCell(j *rest.Job) table.Cell {
+	if start := j.Started; j.BaseState() == "PENDING" && start.Int() > 0 {
+		return countCell(formatTime(start), start.Value)
+	}
+	if c := timeCell(startOf(j)); c.Text != "" {
+		return c
+	}
+	return countCell("", math.Inf(1))
 }
 
 // endOf returns the end time of j. For an active job it is unset: the server

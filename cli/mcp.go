@@ -103,7 +103,7 @@ func (c *connection) toolListJobs(ctx context.Context, v map[string]string) (mcp
 
 func (c *connection) toolListNodes(ctx context.Context, v map[string]string) (mcp.Result, error) {
 	partitions, states := words(v["partition"]), words(v["state"])
-	if err := cmp.Or(checkNodeStates(states), c.checkPartitions(ctx, &filter{partitions: partitions})); err != nil {
+	if err := cmp.Or(checkNodeStates(states), c.checkNames(ctx, &filter{partitions: partitions})); err != nil {
 		return mcp.Result{}, err
 	}
 	p, s := newShown("partitions", partitionFields), newShown("nodes", nodeFields)

@@ -123,7 +123,7 @@ func (c *connection) checkedJob(ctx context.Context, v map[string]string) (scrip
 		return nil, err
 	}
 	partition, _ := job["partition"].(string)
-	return job, c.checkPartitions(ctx, &filter{partitions: words(partition)})
+	return job, c.checkNames(ctx, &filter{partitions: words(partition)})
 }
 
 // submitOnce submits a job, with an Idempotency-Key if the gateway supports keys.

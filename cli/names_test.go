@@ -8,9 +8,9 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// TestMisspelledNames checks that a misspelled user or partition is refused, with
-// the near name, and that nothing is changed then. A user or a partition without
-// jobs is not unknown.
+// TestMisspelledNames checks that a misspelled user, account, partition or node is
+// refused, with the near name, and that nothing is changed then. One without jobs is not
+// unknown.
 func TestMisspelledNames(t *testing.T) {
 	for _, tt := range []struct {
 		args   string
@@ -37,9 +37,28 @@ func TestMisspelledNames(t *testing.T) {
 		{"cancel -u carl", 5, "hint: did you mean carol?\n"},
 		{"cancel -u ann,carl", 5, "hint: did you mean carol?\n"},
 		{"cancel -p gpux", 5, "error: partition gpux is unknown"},
+		{"jobs -A physcs", 5, "error: account physcs is unknown\nhint: did you mean physics?\n"},
+		{"jobs -A zzzzzz", 5, "error: account zzzzzz is unknown\nhint: the accounting records have no such entry, or you may not see it\n"},
+		{"jobs -A physics", 0, ""}, // has no jobs
+		{"jobs -A a,b", 0, ""},     // the jobs are in these accounts, which are not in the list of accounts
+		{"jobs -w node9,node8", 5, "error: nodes node[9,8] are unknown\nhint: schedctl nodes lists the nodes\n"},
+		{"jobs -w node[2-9]", 0, ""}, // one of them exists
+		{"jobs -w node2", 0, ""},
+		{"cancel -A physcs", 5, "hint: did you mean physics?\n"},
+		{"watch -A physcs", 5, "error: watch jobs: account physcs is unknown\nhint: did you mean physics?\n"},
+		{"history -A physcs -p gpuu", 5, "error: partition gpuu is unknown\naccount physcs is unknown\n"},
+		{"history -A a -p cpu -u ann", 0, ""},
+		{"nodes -p gpuu", 5, "error: partition gpuu is unknown"},
+		{"nodes -p gpu", 0, ""}, // a node has it
+		{"shares -u carl,ann -o csv", 5, "error: user carl is unknown\nhint: did you mean carol?\n"},
+		{"shares -A physcs", 5, "hint: did you mean physics?\n"},
+		{"shares -A root -u ann", 0, ""},
 	} {
 		g := &gateway{}
-		status, _, errOut := runCommand(t, g, strings.Fields(tt.args)...)
+		status, out, errOut := runCommand(t, g, strings.Fields(tt.args)...)
+		if tt.status == 5 && strings.HasPrefix(tt.args, "jobs") && strings.Contains(tt.args, "zz") && !strings.Contains(tt.args, "gpu") && out != "" {
+			t.Errorf("%s: an empty table: %s", tt.args, out)
+		}
 		if status != tt.status || !strings.HasPrefix(errOut, tt.want) && !strings.Contains(errOut, tt.want) || (tt.want == "") != (errOut == "") || len(g.cancelled) > 0 {
 			t.Errorf("%s: status %d, %q, cancelled %q; want %d, %q", tt.args, status, errOut, g.cancelled, tt.status, tt.want)
 		}

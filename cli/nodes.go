@@ -15,7 +15,7 @@ import (
 
 func nodesCommand() *cobra.Command {
 	var o options
-	var states, partitions []string
+	var f filter // of nodes
 	l := listing[*rest.Node]{columns: nodeColumns()}
 	cmd := &cobra.Command{
 		Use:     "nodes [NAME...]",
@@ -26,8 +26,8 @@ func nodesCommand() *cobra.Command {
 	o.connectFlags(cmd)
 	o.outputFlag(cmd, "wide")
 	l.flags(cmd)
-	cmd.Flags().StringSliceVarP(&states, "state", "t", nil, "nodes in one of these `STATES`, such as IDLE or DRAIN")
-	cmd.Flags().StringSliceVarP(&partitions, "partition", "p", nil, "nodes in these `PARTITIONS`")
+	cmd.Flags().StringSliceVarP(&f.states, "state", "t", nil, "nodes in one of these `STATES`, such as IDLE or DRAIN")
+	cmd.Flags().StringSliceVarP(&f.partitions, "partition", "p", nil, "nodes in these `PARTITIONS`")
 	cmd.ValidArgsFunction = o.completeNodes
 	cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(nodeStates, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("partition", o.completePartitions)
@@ -39,7 +39,7 @@ func nodesCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := checkNodeStates(states); err != nil {
+		if err := checkNodeStates(f.states); err != nil {
 			return err
 		}
 		c, err := o.dial(cmd.Context())
@@ -49,17 +49,18 @@ func nodesCommand() *cobra.Command {
 		out := cmd.OutOrStdout()
 		d := o.document(out, "nodes")
 		w := newWanted("node", "schedctl nodes lists the nodes", names)
-		request := nodesRequest(names, states, partitions)
+		request := nodesRequest(names, f.states, f.partitions)
 		if d == nil {
 			request.Fields = l.fields("name,state,partitions")
 		}
 		var rows []*rest.Node
 		others := 0
 		_, err = c.Nodes(cmd.Context(), request, func(n *rest.Node, text json.RawMessage) error {
-			if !w.has(n.Name) || !hasAny(states, n.State...) || !hasAny(partitions, n.Partitions...) {
+			if !w.has(n.Name) || !hasAny(f.states, n.State...) || !hasAny(f.partitions, n.Partitions...) {
 				others++
 				return nil
 			}
+			f.see(&partitionKind, f.partitions, n.Partitions...)
 			if d != nil {
 				return d.Add(text)
 			}
@@ -70,7 +71,7 @@ func nodesCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return writeResult(out, d, l.table(rows), w)
+		return writeResult(out, d, l.table(rows), joinErrors(w.check(), c.checkNames(cmd.Context(), &f)))
 	})
 }
 

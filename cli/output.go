@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"io"
+	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,7 +77,8 @@ file.`,
 			return err
 		}
 		if follow {
-			return c.followOutput(cmd.Context(), file, cmd.OutOrStdout())
+			w, flush := outputWriter(cmd.OutOrStdout())
+			return c.followOutput(cmd.Context(), file, w, flush)
 		}
 		return c.showOutput(cmd.Context(), file, cmd.OutOrStdout())
 	})
@@ -104,12 +108,12 @@ func (c *connection) showOutput(ctx context.Context, file rest.Output, out io.Wr
 	return c.explainOutput(ctx, file, err)
 }
 
-// followOutput prints the output of a job until the job has ended.
-func (c *connection) followOutput(ctx context.Context, file rest.Output, out io.Writer) error {
+// followOutput writes the output of a job to w until the job has ended, and calls
+// flush.
+func (c *connection) followOutput(ctx context.Context, file rest.Output, w io.Writer, flush func() error) error {
 	if c.IsDirect() {
 		return c.explainOutput(ctx, file, nil)
 	}
-	w, flush := outputWriter(out)
 	var failed error // to write, which is not tried again
 	follower := &rest.OutputFollower{Output: file,
 		Reset: func() { c.warn("the file is shorter or another one now; its beginning follows") },
@@ -158,11 +162,18 @@ func (c *connection) explainOutput(ctx context.Context, file rest.Output, err er
 // states on standard error, until the job has ended. If the output can't be
 // followed, it only warns, because the exit status is that of the job.
 func (c *connection) followJob(cmd *cobra.Command, id string) error {
-	states := &progress{id: id, w: cmd.ErrOrStderr()} // not a line that changes, between those of the job
+	out := cmd.OutOrStdout()
+	w, flush := outputWriter(out)
+	printed := &jobOutput{out: w}
+	errOut := cmd.ErrOrStderr()
+	if sameFile(out, errOut) {
+		errOut = &afterOutput{errOut, printed}
+	}
+	states := &progress{id: id, w: errOut} // not a line that changes, between those of the job
 	followed := make(chan struct{})
 	go func() {
 		defer close(followed)
-		err := c.followOutput(cmd.Context(), rest.Output{Job: id}, cmd.OutOrStdout())
+		err := c.followOutput(cmd.Context(), rest.Output{Job: id}, printed, flush)
 		if err == nil || cmd.Context().Err() != nil {
 			return
 		}
@@ -177,4 +188,49 @@ func (c *connection) followJob(cmd *cobra.Command, id string) error {
 	<-followed
 	c.noteInterrupted(cmd.Context(), id)
 	return err
+}
+
+// A jobOutput writes the output of a job to out. It knows whether the last line lacks
+// its end.
+type jobOutput struct {
+	out io.Writer
+
+	mu       sync.Mutex // guards out and openLine
+	openLine bool
+}
+
+func (o *jobOutput) Write(text []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.openLine = !bytes.HasSuffix(text, []byte("\n"))
+	return o.out.Write(text)
+}
+
+// An afterOutput writes lines to the same file as a jobOutput, each on a line of its
+// own.
+type afterOutput struct {
+	w      io.Writer
+	output *jobOutput
+}
+
+func (a *afterOutput) Write(line []byte) (int, error) {
+	a.output.mu.Lock()
+	defer a.output.mu.Unlock()
+	if a.output.openLine {
+		a.output.openLine = false
+		io.WriteString(a.w, "\n") // a later error is reported
+	}
+	return a.w.Write(line)
+}
+
+// sameFile reports whether a and b write to the same file, terminal or pipe.
+func sameFile(a, b io.Writer) bool {
+	fileA, ok := a.(*os.File)
+	fileB, ok2 := b.(*os.File)
+	if !ok || !ok2 {
+		return a == b
+	}
+	infoA, err := fileA.Stat()
+	infoB, err2 := fileB.Stat()
+	return err == nil && err2 == nil && os.SameFile(infoA, infoB)
 }

@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -163,6 +166,58 @@ func TestSubmitFollow(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestOpenLine checks that the states of a job that submit --follow prints begin at the
+// begin of a line, if its output, which lacks a newline, goes to the same terminal.
+func TestOpenLine(t *testing.T) {
+	hurry(t)
+	file, err := os.Create(filepath.Join(t.TempDir(), "both"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	errOut, err := os.OpenFile(file.Name(), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer errOut.Close()
+	if !sameFile(file, errOut) || sameFile(file, io.Discard) || sameFile(new(bytes.Buffer), new(bytes.Buffer)) {
+		t.Error("sameFile")
+	}
+	output := &jobOutput{out: file}
+	states := &afterOutput{errOut, output}
+	for _, text := range []string{"state 1", "a\nb", "state 2", "state 3", "c\n", "state 4"} {
+		if strings.HasPrefix(text, "state") {
+			fmt.Fprintln(states, text)
+		} else {
+			fmt.Fprint(output, text)
+		}
+		if _, err := file.Seek(0, io.SeekEnd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = "state 1\na\nb\nstate 2\nstate 3\nc\nstate 4\n"
+	if text, err := os.ReadFile(file.Name()); string(text) != want {
+		t.Errorf("%q, %v; want %q", text, err, want)
+	}
+
+	s := &outputServer{gateway: &gateway{t: t, states: []string{"RUNNING", "COMPLETED"}}, answers: []http.HandlerFunc{outputEvents(outputEvent("i", 0, "hello") + outputEnd)}}
+	server := httptest.NewServer(s)
+	defer server.Close()
+	client, err := rest.Dial(t.Context(), rest.Config{URL: server.URL, Token: testToken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var both bytes.Buffer
+	cmd := &cobra.Command{}
+	cmd.SetContext(t.Context())
+	cmd.SetOut(&both)
+	cmd.SetErr(&both)
+	c := &connection{Client: client, log: func(string, ...any) {}, warn: func(string, ...any) {}}
+	if err := c.followJob(cmd, "5"); err != nil || !strings.Contains(both.String(), "hello") || !strings.Contains("\n"+both.String(), "\njob 5 COMPLETED\n") {
+		t.Errorf("%v, %q", err, &both)
 	}
 }
 

@@ -70,7 +70,7 @@ A * marks the partition of jobs that name none.`,
 		if err != nil {
 			return err
 		}
-		return writeResult(out, d, l.table(rows), w)
+		return writeResult(out, d, l.table(rows), w.check())
 	})
 }
 

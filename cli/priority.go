@@ -3,21 +3,22 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"schedrestd/cli/table"
-	"schedrestd/internal/errs"
 )
 
+// A priorityRequest is the command priority with its options.
+type priorityRequest struct {
+	options
+	filter
+}
+
 func priorityCommand() *cobra.Command {
-	var o options
-	var f filter
-	var qos []string
+	var p priorityRequest
 	cmd := &cobra.Command{
 		Use:   "priority [ID...]",
 		Short: "Show the parts of the priority of waiting jobs, as sprio does",
@@ -31,67 +32,62 @@ partition and of the QOS.`,
 		Example: "  schedctl priority --me\n  schedctl priority 12 13_4 -o csv",
 		Args:    cobra.ArbitraryArgs,
 	}
-	o.connectFlags(cmd)
-	o.outputFlag(cmd, "csv")
+	p.connectFlags(cmd)
+	p.outputFlag(cmd, "csv")
 	flags := cmd.Flags()
-	flags.StringSliceVarP(&f.users, "user", "u", nil, "jobs of these `USERS`")
-	flags.BoolVar(&f.me, "me", false, "your own jobs: those of the token's user")
-	flags.StringSliceVarP(&f.accounts, "account", "A", nil, "jobs of these `ACCOUNTS`")
-	flags.StringSliceVarP(&f.partitions, "partition", "p", nil, "priorities in these `PARTITIONS`")
-	flags.StringSliceVar(&qos, "qos", nil, "priorities with these qualities of service")
+	flags.StringSliceVarP(&p.users, "user", "u", nil, "jobs of these `USERS`")
+	flags.BoolVar(&p.me, "me", false, "your own jobs: those of the token's user")
+	flags.StringSliceVarP(&p.accounts, "account", "A", nil, "jobs of these `ACCOUNTS`")
+	flags.StringSliceVarP(&p.partitions, "partition", "p", nil, "priorities in these `PARTITIONS`")
+	flags.StringSliceVar(&p.qos, "qos", nil, "priorities with these qualities of service")
 	for _, name := range []string{"user", "account", "qos"} {
 		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
-	cmd.RegisterFlagCompletionFunc("partition", o.completePartitions)
-	cmd.ValidArgsFunction = o.completeJobs(&filter{states: []string{"PENDING"}})
-	return setRun(cmd, func(cmd *cobra.Command, ids []string) error {
-		ids, err := expandIDs(ids)
-		if err != nil {
+	cmd.RegisterFlagCompletionFunc("partition", p.completePartitions)
+	cmd.ValidArgsFunction = p.completeJobs(&filter{states: []string{"PENDING"}})
+	return setRun(cmd, p.run)
+}
+
+func (p *priorityRequest) run(cmd *cobra.Command, ids []string) error {
+	ids, err := expandIDs(ids)
+	if err != nil {
+		return err
+	}
+	c, err := p.dialWithFilter(cmd.Context(), &p.filter)
+	if err != nil {
+		return err
+	}
+	labels, numbers, err := c.waitingJobs(cmd.Context(), ids)
+	if err != nil {
+		return err
+	}
+	s := p.newSheet(cmd.OutOrStdout(), "priorities", priorityColumns(labels))
+	s.compare = func(a, b record) int { return cmp.Compare(b.number("priority"), a.number("priority")) }
+	found := map[string]bool{}
+	s.see = func(r record) {
+		found[r.get("job_id")] = true
+		p.seePriority(r)
+	}
+	if len(ids) == 0 || len(numbers) > 0 {
+		query := listQuery(map[string][]string{"users": p.users, "account": p.accounts, "partition": p.partitions, "qos": p.qos, "job_id": numbers})
+		if err := c.Priorities(cmd.Context(), query, s.add); err != nil {
 			return err
 		}
-		c, err := o.dialWithFilter(cmd.Context(), &f)
-		if err != nil {
-			return err
+	}
+	for _, number := range numbers {
+		if !found[number] {
+			c.warn("job %s has no priority at present: it is held, or can't start yet", labels[number])
 		}
-		query := url.Values{}
-		for name, values := range map[string][]string{"users": f.users, "account": f.accounts, "partition": f.partitions, "qos": qos} {
-			if len(values) > 0 {
-				query.Set(name, strings.Join(values, ","))
-			}
-		}
-		labels, numbers, err := c.waitingJobs(cmd.Context(), ids)
-		if err != nil {
-			return err
-		}
-		s := o.newSheet(cmd.OutOrStdout(), "priorities", priorityColumns(labels))
-		s.compare = func(a, b record) int { return cmp.Compare(b.number("priority"), a.number("priority")) }
-		if len(ids) > 0 {
-			if len(numbers) == 0 {
-				return s.close()
-			}
-			query.Set("job_id", strings.Join(numbers, ","))
-		}
-		found := map[string]bool{}
-		err = c.Priorities(cmd.Context(), query, func(text json.RawMessage) error {
-			var job struct {
-				ID uint32 `json:"job_id"`
-			}
-			if err := json.Unmarshal(text, &job); err != nil {
-				return errs.Wrap(err, errs.BadAnswer, "read the answer")
-			}
-			found[strconv.FormatUint(uint64(job.ID), 10)] = true
-			return s.add(text)
-		})
-		if err != nil {
-			return err
-		}
-		for _, number := range numbers {
-			if !found[number] {
-				c.warn("job %s has no priority at present: it is held, or can't start yet", labels[number])
-			}
-		}
-		return s.close()
-	})
+	}
+	return s.close(c.checkNames(cmd.Context(), &p.filter))
+}
+
+// seePriority records the names in a priority.
+func (f *filter) seePriority(r record) {
+	f.see(&userKind, f.users, r.get("user_name"))
+	f.see(&accountKind, f.accounts, r.get("account"))
+	f.see(&partitionKind, f.partitions, r.get("partition"))
+	f.see(&qosKind, f.qos, r.get("qos"))
 }
 
 // waitingJobs returns the numbers of the jobs with the given ids that wait, and

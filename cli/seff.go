@@ -77,13 +77,10 @@ not measure it. While a job runs, CPU% and MEM% are not known.`,
 				return err
 			}
 		}
-		if len(order) == 0 && o.output == "table" {
-			return w.check()
-		}
 		if runs {
 			c.warn("what the steps that run have used is not known before they end")
 		}
-		return joinErrors(s.close(), w.check())
+		return s.close(w.check())
 	})
 }
 

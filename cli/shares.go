@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"net/url"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"schedrestd/cli/table"
@@ -45,24 +42,27 @@ The controller defines what the values mean: sshare(1) and its page about fair s
 		if err != nil {
 			return err
 		}
-		query := url.Values{}
-		for name, values := range map[string][]string{"users": f.users, "accounts": f.accounts} {
-			if len(values) > 0 {
-				query.Set(name, strings.Join(values, ","))
+		s := o.newSheet(cmd.OutOrStdout(), "shares", shareColumns())
+		s.see = func(r record) {
+			if isUser(r) {
+				f.see(&userKind, f.users, r.get("name"))
+			} else {
+				f.see(&accountKind, f.accounts, r.get("name"))
 			}
 		}
-		s := o.newSheet(cmd.OutOrStdout(), "shares", shareColumns())
-		if err := c.Shares(cmd.Context(), query, s.add); err != nil {
+		if err := c.Shares(cmd.Context(), listQuery(map[string][]string{"users": f.users, "accounts": f.accounts}), s.add); err != nil {
 			return err
 		}
-		return s.close()
+		return s.close(c.checkNames(cmd.Context(), &f))
 	})
 }
+
+// isUser reports whether a fair share is that of a user, not of an account.
+func isUser(r record) bool { return r.get("type") == "USER" }
 
 // shareColumns returns the columns of fair shares. The controller lists an account
 // before its subaccounts and users, so the tree needs no other order.
 func shareColumns() []sheetColumn {
-	isUser := func(r record) bool { return r.get("type") == "USER" }
 	depths := map[string]int{} // of the accounts so far
 	account := func(r record) table.Cell {
 		depth, known := depths[r.get("parent")]

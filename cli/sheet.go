@@ -26,6 +26,7 @@ type sheetColumn struct {
 type sheet struct {
 	columns []sheetColumn
 	compare func(a, b record) int // order of the table's rows; nil for that of the records
+	see     func(record)          // is called for each record; nil for none
 
 	out      io.Writer
 	records  []record // of a table
@@ -51,12 +52,15 @@ func (o *options) newSheet(out io.Writer, name string, columns []sheetColumn) *s
 
 // add adds an object of the REST API.
 func (s *sheet) add(text json.RawMessage) error {
-	if s.document != nil {
-		return s.document.Add(text)
-	}
 	r, err := recordOf(text)
 	if err != nil {
 		return errs.Wrap(err, errs.BadAnswer, "read the answer")
+	}
+	if s.see != nil {
+		s.see(r)
+	}
+	if s.document != nil {
+		return s.document.Add(text)
 	}
 	if s.csv == nil {
 		s.records = append(s.records, r)
@@ -69,15 +73,18 @@ func (s *sheet) add(text json.RawMessage) error {
 	return s.csv.Write(values)
 }
 
-// close prints the table, or the rest of a document.
-func (s *sheet) close() error {
-	switch {
-	case s.document != nil:
-		return s.document.Close()
-	case s.csv != nil:
+// close prints the table, or the rest of a document. It returns the argument
+// unknown, the error for names that are unknown, and prints no empty table with it.
+func (s *sheet) close(unknown error) error {
+	if s.csv != nil {
 		s.csv.Flush()
-		return s.csv.Error()
+		return joinErrors(s.csv.Error(), unknown)
 	}
+	return writeResult(s.out, s.document, s.table(), unknown)
+}
+
+// table returns the table of the records.
+func (s *sheet) table() *table.Table {
 	if s.compare != nil {
 		slices.SortStableFunc(s.records, s.compare)
 	}
@@ -100,7 +107,7 @@ func (s *sheet) close() error {
 		}
 		t.Add(cells...)
 	}
-	return t.Write(s.out, table.TerminalOf(s.out).Style())
+	return t
 }
 
 // rounded returns the function for the cells of a field that is a number with

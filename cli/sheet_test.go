@@ -57,6 +57,8 @@ func (s *recordServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case operation == "jobs/" && strings.HasSuffix(strings.Split(r.URL.Path, "/v0")[0], "db"):
 		list := map[string]string{"21": record, "22": running, "24": waiting, "26": requeued, "25": strings.Replace(unmeasured, "24", "25", 1)}[r.URL.Query().Get("step")]
 		fmt.Fprintf(w, `{"jobs": [%s]}`, list)
+	case operation == "accounts/", operation == "qos/", operation == "partitions/":
+		fmt.Fprintf(w, `{"%s": [{"name": "a"}, {"name": "q"}]}`, strings.TrimSuffix(operation, "/"))
 	default:
 		w.WriteHeader(http.StatusNotFound)
 		fmt.Fprint(w, `{"errors": [{"description": "no such path"}]}`)
@@ -80,6 +82,8 @@ func TestSheets(t *testing.T) {
 		{"priority 13 14", 0, "13_4   p  ", "jobs/priority/ job_id=15", "warning: job 14 has no priority: it does not wait"},
 		{"priority --me -o csv", 0, "job_id,partition,qos,user_name,account,priority,set,parts.site,parts.age,", "jobs/priority/ users=ann", ""},
 		{"priority 14 -o json", 0, `{"priorities": []}`, "", "warning: job 14 has no priority"},
+		{"priority -A a,zz --qos none", statusUnknown, "", "jobs/priority/ account=a,zz&qos=none", "account zz is unknown\nqos none is unknown\n"},
+		{"priority -p p,zz", statusUnknown, "15     p  ", "jobs/priority/ partition=p,zz", "partition zz is unknown"},
 		{"priority 77", statusUnknown, "", "", "job 77 is unknown"},
 		{"priority -o wide", statusUsage, "", "", "unknown format"},
 		{"shares -A a,b", 0, `ACCOUNT  USER  RAWSHARES  NORMSHARES  RAWUSAGE  NORMUSAGE  EFFECTVUSAGE  FAIRSHARE   LEVELFS

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/url"
 	"slices"
 	"strconv"
@@ -23,16 +25,17 @@ import (
 // usageUnits are the units of the amounts in tables, in seconds.
 var usageUnits = map[string]float64{"seconds": 1, "minutes": 60, "hours": 3600}
 
-// A usageRequest contains the options of the command usage.
+// A usageRequest is the command usage with its options.
 type usageRequest struct {
-	since, until, by, unit, tres         string
-	accounts, users, clusters, keys, qos []string
-	sizes                                []string
-	top                                  uint32
+	options
+	filter
+	period
+	by, unit, tres string
+	keys, sizes    []string
+	top            uint32
 }
 
 func usageCommand() *cobra.Command {
-	var o options
 	var u usageRequest
 	cmd := &cobra.Command{
 		Use:   "usage [REPORT]",
@@ -52,17 +55,21 @@ The time begins at yesterday's midnight and ends at today's, unless --since and 
 another; it consists of whole hours. The accounting daemon adds up the usage of an hour after its
 end. If that has not reached the end of the time, the table says so.
 
-A time is YYYY-MM-DD, YYYY-MM-DDTHH:MM[:SS], HH:MM of today, today, yesterday, or a
-number of minutes, hours, days or weeks ago: 90m, 12h, 7d or 4w.
+` + timeForms + `
 
 The table shows rounded minutes. The other formats contain the exact seconds.`,
 		Example:   "  schedctl usage users --since 2026-01-01 --until 2026-02-01 --account physics\n  schedctl usage accounts --since 4w --by day --tres gres/gpu -o csv",
 		Args:      atMost(1, "schedctl usage --help lists the reports"),
 		ValidArgs: api.UsageReports,
 	}
+	u.flags(cmd)
+	return setRun(cmd, u.run)
+}
+
+// flags declares the options.
+func (u *usageRequest) flags(cmd *cobra.Command) {
+	u.period.flags(cmd, "yesterday", "today, or now if it begins today")
 	f := cmd.Flags()
-	f.StringVar(&u.since, "since", "", "begin of the time (default: yesterday)")
-	f.StringVar(&u.until, "until", "", "end of the time (default: today, or now if it begins today)")
 	f.StringVar(&u.by, "by", "", "divide the time into `PERIODS`: hour, day or month")
 	f.StringVar(&u.unit, "unit", "minutes", "`UNIT` of amounts in the table: seconds, minutes or hours")
 	f.StringVar(&u.tres, "tres", "cpu", "trackable `RESOURCES`, such as cpu,gres/gpu, or all")
@@ -73,75 +80,112 @@ The table shows rounded minutes. The other formats contain the exact seconds.`,
 	f.StringSliceVar(&u.qos, "qos", nil, "only these qualities of service, in qos")
 	f.StringSliceVar(&u.sizes, "sizes", nil, "numbers of `CPUS` at which the groups of job_sizes begin (default: 50,250,500,1000)")
 	f.Uint32Var(&u.top, "top", 0, "`NUMBER` of users in top_users (default: 10)")
-	o.connectFlags(cmd)
-	o.outputFlag(cmd, "csv")
-	for name, words := range map[string][]string{"since": {"today", "yesterday", "7d"}, "until": {"today", "now"}, "by": {"hour", "day", "month"},
-		"unit": {"seconds", "minutes", "hours"}, "tres": {"all", "cpu", "mem", "gres/gpu"}} {
+	u.connectFlags(cmd)
+	u.outputFlag(cmd, "csv")
+	for name, words := range map[string][]string{"by": {"hour", "day", "month"}, "unit": {"seconds", "minutes", "hours"}, "tres": {"all", "cpu", "mem", "gres/gpu"}} {
 		cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}
 	for _, name := range []string{"user", "cluster", "account", "wckey", "qos", "sizes", "top"} {
 		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
-	return setRun(cmd, func(cmd *cobra.Command, args []string) error {
-		report := append(args, api.UsageReports[0])[0]
-		query, err := u.query(report, time.Now())
-		if err != nil {
-			return err
+}
+
+func (u *usageRequest) run(cmd *cobra.Command, args []string) error {
+	report, now := append(args, api.UsageReports[0])[0], time.Now()
+	query, err := u.query(report, now)
+	if err != nil {
+		return err
+	}
+	c, err := u.dial(cmd.Context())
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	switch u.output {
+	case "csv":
+		err = u.writeCSV(cmd.Context(), c, query, out)
+	case "table":
+		return u.writeTable(cmd, c, query, now)
+	default:
+		d := u.document(out, "usage")
+		if err = u.records(cmd.Context(), c, query, func(_ record, text json.RawMessage) error { return d.Add(text) }); err == nil {
+			err = d.Close()
 		}
-		c, err := o.dial(cmd.Context())
-		if err != nil {
-			return err
+	}
+	return cmp.Or(err, c.checkNames(cmd.Context(), &u.filter))
+}
+
+// writeCSV writes the server's table.
+func (u *usageRequest) writeCSV(ctx context.Context, c *connection, query url.Values, out io.Writer) error {
+	w := csv.NewWriter(out)
+	var names []string // of the columns
+	err := c.UsageTable(ctx, query, func(row []string) error {
+		for i := range row {
+			if strings.ContainsFunc(row[i], unicode.IsControl) {
+				row[i] = plain(row[i])
+			}
 		}
-		out := cmd.OutOrStdout()
-		if o.output == "csv" {
-			w := csv.NewWriter(out)
-			err := c.UsageTable(cmd.Context(), query, func(row []string) error {
-				for i := range row {
-					if strings.ContainsFunc(row[i], unicode.IsControl) {
-						row[i] = plain(row[i])
-					}
+		if names == nil {
+			names = slices.Clone(row)
+		} else {
+			u.seeUsage(func(name string) string {
+				if i := slices.Index(names, name); i >= 0 {
+					return row[i]
 				}
-				return w.Write(row)
+				return ""
 			})
-			w.Flush()
-			return cmp.Or(err, w.Error())
 		}
-		if d := o.document(out, "usage"); d != nil {
-			if err := c.Usage(cmd.Context(), query, d.Add); err != nil {
-				return err
-			}
-			return d.Close()
-		}
-		t := u.table(report)
-		end := int64(0)
-		err = c.Usage(cmd.Context(), query, func(text json.RawMessage) error {
-			r, err := recordOf(text)
-			if err != nil {
-				return errs.Wrap(err, errs.BadAnswer, "read the answer")
-			}
-			t.add(r)
-			n, _ := strconv.ParseInt(r.get("end"), 10, 64)
-			end = max(end, n)
-			return nil
-		})
+		return w.Write(row)
+	})
+	w.Flush()
+	return cmp.Or(err, w.Error())
+}
+
+// records calls add for each record of the report.
+func (u *usageRequest) records(ctx context.Context, c *connection, query url.Values, add func(record, json.RawMessage) error) error {
+	return c.Usage(ctx, query, func(text json.RawMessage) error {
+		r, err := recordOf(text)
 		if err != nil {
-			return err
+			return errs.Wrap(err, errs.BadAnswer, "read the answer")
 		}
-		if err := t.Write(out, table.TerminalOf(out).Style()); err != nil {
-			return err
-		}
-		if end == 0 {
-			fmt.Fprintln(cmd.ErrOrStderr(), "note: nothing is recorded for this time; accounting adds up the usage of an hour after its end")
-		} else if asked := u.end(time.Now()); end < asked.Unix() {
-			fmt.Fprintf(cmd.ErrOrStderr(), "note: usage is rolled up to %s\n", time.Unix(end, 0).Format("2006-01-02T15:04"))
-		}
+		u.seeUsage(r.get)
+		return add(r, text)
+	})
+}
+
+// seeUsage records the names in a record, of which get returns a field.
+func (u *usageRequest) seeUsage(get func(field string) string) {
+	u.see(&accountKind, u.accounts, append(strings.Split(get("accounts"), ","), get("account"))...)
+	u.see(&userKind, u.users, get("user"))
+	u.see(&qosKind, u.qos, get("qos"))
+	u.see(&clusterKind, u.clusters, get("cluster"))
+}
+
+// writeTable writes the table of the report, and notes up to when it is complete.
+func (u *usageRequest) writeTable(cmd *cobra.Command, c *connection, query url.Values, now time.Time) error {
+	t, end := u.table(query.Get("report")), int64(0)
+	err := u.records(cmd.Context(), c, query, func(r record, _ json.RawMessage) error {
+		t.add(r)
+		end = max(end, int64(r.number("end")))
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	unknown := c.checkNames(cmd.Context(), &u.filter)
+	if err := writeResult(cmd.OutOrStdout(), nil, t.Table, unknown); err != nil {
+		return err
+	}
+	if end == 0 {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note: nothing is recorded for this time; accounting adds up the usage of an hour after its end")
+	} else if asked, _ := parseTime(cmp.Or(u.until, "today"), now); end < asked.Unix() {
+		fmt.Fprintf(cmd.ErrOrStderr(), "note: usage is rolled up to %s\n", time.Unix(end, 0).Format("2006-01-02T15:04"))
+	}
+	return nil
 }
 
 // query returns the parameters of the request.
 func (u *usageRequest) query(report string, now time.Time) (url.Values, error) {
-	query := url.Values{"report": {report}}
 	if !slices.Contains(api.UsageReports, report) {
 		return nil, usageError("unknown report %s", printable.Text(report)).WithHint("the reports are %s", strings.Join(api.UsageReports, ", "))
 	}
@@ -151,23 +195,19 @@ func (u *usageRequest) query(report string, now time.Time) (url.Values, error) {
 	if usageUnits[u.unit] == 0 {
 		return nil, usageError("--unit %s: unknown unit", printable.Text(u.unit)).WithHint("use seconds, minutes or hours")
 	}
-	period := url.Values{}
-	if err := addPeriod(period, u.since, u.until, now); err != nil {
+	query := listQuery(map[string][]string{"cluster": u.clusters, "account": u.accounts, "user": u.users, "wckey": u.keys, "qos": u.qos, "sizes": u.sizes})
+	if err := u.addTo(query, "start", "end", now); err != nil {
 		return nil, err
+	}
+	query.Set("report", report)
+	if u.by != "" {
+		query.Set("by", u.by)
 	}
 	if u.tres != "all" {
 		query.Set("tres", u.tres)
 	}
 	if u.top != 0 {
 		query.Set("top", strconv.FormatUint(uint64(u.top), 10))
-	}
-	for name, value := range map[string]string{
-		"start": period.Get("start_time"), "end": period.Get("end_time"), "by": u.by, "cluster": strings.Join(u.clusters, ","), "account": strings.Join(u.accounts, ","),
-		"user": strings.Join(u.users, ","), "wckey": strings.Join(u.keys, ","), "qos": strings.Join(u.qos, ","), "sizes": strings.Join(u.sizes, ","),
-	} {
-		if value != "" {
-			query.Set(name, value)
-		}
 	}
 	return query, nil
 }
@@ -218,10 +258,4 @@ func (t *usageTable) add(r record) {
 		cells = append(cells, textCell(text))
 	}
 	t.Add(cells...)
-}
-
-// end returns the end of the time that the user has asked for.
-func (u *usageRequest) end(now time.Time) time.Time {
-	t, _ := parseTime(cmp.Or(u.until, "today"), now)
-	return t
 }

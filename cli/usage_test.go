@@ -25,7 +25,15 @@ func (s *usageServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/scheddb/v0.0.45/usage/" && r.URL.Query().Get("account") == "secret":
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprint(w, `{"errors": [{"description": "no access"}]}`)
-	case r.URL.Path == "/scheddb/v0.0.45/usage/" && r.URL.Query().Get("account") == "idle":
+	case strings.HasSuffix(r.URL.Path, "db/v0.0.45/accounts/"):
+		fmt.Fprint(w, `{"accounts": [{"name": "idle"}, {"name": "a"}, {"name": "b"}]}`)
+	case strings.HasSuffix(r.URL.Path, "db/v0.0.45/users/"):
+		fmt.Fprint(w, `{"users": []}`)
+	case strings.HasSuffix(r.URL.Path, "db/v0.0.45/clusters/"):
+		fmt.Fprint(w, `{"clusters": [{"name": "west"}]}`)
+	case strings.HasSuffix(r.URL.Path, "db/v0.0.45/qos/"):
+		fmt.Fprint(w, `{"qos": [{"name": "fast"}]}`)
+	case r.URL.Path == "/scheddb/v0.0.45/usage/" && strings.Contains(r.URL.Query().Get("account"), "idle"):
 		s.query = r.URL.Query()
 		fmt.Fprint(w, `{"usage": []}`)
 	case r.URL.Path == "/scheddb/v0.0.45/usage/":
@@ -65,6 +73,11 @@ demo     c\x1b[2J      1000         -     0  gres/gpu  5124095576030431
 		{"usage wckeys --wckey k --tres cpu,mem -o yaml", 0, "", "report=wckeys&tres=cpu,mem&wckey=k", ""},
 		{"usage qos --qos fast -o csv", 0, "cluster,user,allocated\ndemo,\"a,b\\x1b[2J\",90\n", "qos=fast&report=qos&tres=cpu", ""},
 		{"usage associations --account idle", 0, "CLUSTER  ACCOUNT  USER  PARTITION  TRES  ALLOCATED\n", "account=idle&report=associations&tres=cpu", "note: nothing is recorded for this time"},
+		{"usage associations --account idle,idel", statusUnknown, "", "account=idle,idel&report=associations&tres=cpu", "error: account idel is unknown\nhint: did you mean idle?\n"},
+		{"usage --account y -u ann --cluster demo -o json", 0, "", "account=y&cluster=demo&report=cluster&tres=cpu&user=ann", ""}, // all are in the records
+		{"usage -u annn", statusUnknown, "", "report=cluster&tres=cpu&user=annn", "error: user annn is unknown"},
+		{"usage -u ann,bobb -o csv", statusUnknown, "cluster,user,allocated\ndemo,\"a,b\\x1b[2J\",90\n", "report=cluster&tres=cpu&user=ann,bobb", "user bobb is unknown"},
+		{"usage --cluster wset -o json", statusUnknown, "", "cluster=wset&report=cluster&tres=cpu", "error: cluster wset is unknown\nhint: did you mean west?\n"},
 		{"usage accounts --account secret", statusDenied, "", "", "no access"},
 		{"usage nosuch", statusUsage, "", "", "unknown report nosuch"},
 		{"usage users more", statusUsage, "", "", "unexpected argument"},

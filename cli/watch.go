@@ -75,6 +75,9 @@ func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Dura
 			seen[j.ID] = true
 			changes.update(j, initial, states)
 		})
+		if err == nil && initial {
+			err = c.checkNames(ctx, f)
+		}
 		if err == nil && !m.Unchanged {
 			changes.retain(seen)
 			initial, request.Since = false, m.LastUpdate

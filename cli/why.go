@@ -33,7 +33,7 @@ know the words of Slurm.`,
 		add, closeSheet := func(e explained) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "job %s %s: %s\n", e.Job, e.State, e.Explanation)
 			return err
-		}, func() error { return nil }
+		}, func(unknown error) error { return unknown }
 		if o.output != "table" {
 			s := o.newSheet(cmd.OutOrStdout(), "explanations", []sheetColumn{{field: "job_id"}, {field: "job_state"}, {field: "explanation"}})
 			add, closeSheet = func(e explained) error {
@@ -52,7 +52,7 @@ know the words of Slurm.`,
 				}
 			}
 		}
-		return joinErrors(joined, closeSheet())
+		return closeSheet(joined)
 	})
 }
 

@@ -57,6 +57,8 @@ type Job struct {
 	ErrorPath   string   `json:"stderr_expanded"`
 	Exit        ExitCode `json:"exit_code"`
 
+	KilledBy string `json:"-"` // user who has cancelled the job, in accounting
+
 	Explanation struct{ Why, Change string } `json:"explanation"` // only with Explained, and from a gateway
 }
 
@@ -391,7 +393,7 @@ func (c *Client) AccountingJobs(ctx context.Context, l *List, each func(*Job, js
 // except those that lists do not show.
 var AccountingFields = []string{"job_id", "array.job_id", "array.task_id", "name", "user", "account", "partition", "qos", "state.current", "state.reason",
 	"time.submission", "time.start", "time.end", "time.limit", "tres.allocated", "required.CPUs", "required.memory_per_cpu", "required.memory_per_node",
-	"allocation_nodes", "priority", "nodes", "exit_code"}
+	"allocation_nodes", "priority", "nodes", "exit_code", "kill_request_user"}
 
 // decodeAccountingJob decodes a job of accounting.
 func decodeAccountingJob(text json.RawMessage) (*Job, error) {
@@ -431,6 +433,7 @@ func decodeAccountingJob(text json.RawMessage) (*Job, error) {
 			MemoryCPU  Number `json:"memory_per_cpu"`
 			MemoryNode Number `json:"memory_per_node"`
 		} `json:"required"`
+		KilledBy   string   `json:"kill_request_user"`
 		NodeCount  Number   `json:"allocation_nodes"`
 		Priority   Number   `json:"priority"`
 		Nodes      string   `json:"nodes"`
@@ -488,6 +491,7 @@ func decodeAccountingJob(text json.RawMessage) (*Job, error) {
 		Error:      r.Error,
 		OutputPath: r.OutputPath,
 		ErrorPath:  r.ErrorPath,
+		KilledBy:   r.KilledBy,
 		Exit:       r.Exit,
 	}, nil
 }

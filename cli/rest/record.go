@@ -62,16 +62,18 @@ func (c *Client) Priorities(ctx context.Context, query url.Values, each func(jso
 	return err
 }
 
-// UserNames returns the names of all users in the accounting records that the
-// user may see.
-func (c *Client) UserNames(ctx context.Context) (names []string, err error) {
-	err = c.Records(ctx, Collection{Path: "users/", Key: "users", Accounting: true}, func(text json.RawMessage) error {
-		var user struct {
-			Name string `json:"name"`
-		}
-		err := json.Unmarshal(text, &user)
-		names = append(names, user.Name)
-		return errs.Wrap(err, errs.BadAnswer, "read the users")
-	})
+// Names returns the names of all objects of a collection that the user may see.
+func (c *Client) Names(ctx context.Context, list Collection) (names []string, err error) {
+	plugin := c.spelling
+	if list.Accounting {
+		plugin += "db"
+	}
+	type named struct {
+		Name string `json:"name"`
+	}
+	_, err = c.requestList(ctx, c.path(plugin, list.Path), &List{Fields: []string{"name"}}, list.Key, decodeEach(func(o *named) error {
+		names = append(names, o.Name)
+		return nil
+	}))
 	return names, err
 }

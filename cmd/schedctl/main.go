@@ -113,7 +113,6 @@ token always sends its request to the controller of a configuration.`,
 		}
 		return usage.WithHint("the options of a command follow its name, as in schedctl jobs --verbose")
 	})
-	cmd.SuggestionsMinimumDistance = 2
 	cmd.Args = func(cmd *cobra.Command, words []string) error {
 		if len(words) == 0 {
 			return nil

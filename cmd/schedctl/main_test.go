@@ -14,6 +14,9 @@ func TestWrongCommandLines(t *testing.T) {
 	}{
 		{[]string{"--verbose", "jobs"}, "error: unknown flag: --verbose\nhint: the options of a command follow its name, as in schedctl jobs --verbose\n"},
 		{[]string{"jbos"}, "error: unknown command \"jbos\"\nhint: did you mean jobs?\n"},
+		{[]string{"foo"}, "error: unknown command \"foo\"\nhint: schedctl --help lists the commands\n"}, // two letters of three differ from job
+		{[]string{"part"}, "error: unknown command \"part\"\nhint: did you mean partitions?\n"},
+		{[]string{"Histroy"}, "error: unknown command \"Histroy\"\nhint: did you mean history?\n"},
 		{[]string{"nonsense"}, "error: unknown command \"nonsense\"\nhint: schedctl --help lists the commands\n"},
 		{[]string{"squeue"}, "error: unknown command \"squeue\"\nhint: schedctl jobs lists jobs\n"},
 		{[]string{"squeue", "-u", "alice"}, "error: unknown command \"squeue\"\nhint: schedctl jobs lists jobs\n"},

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/typo"
 )
 
 // elsewhere has what to do instead of commands of Slurm, and of other words that
@@ -46,9 +47,19 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	if hint := elsewhere[strings.ToLower(word)]; hint != "" {
 		return err.WithHint("%s", hint)
 	}
-	similar := slices.DeleteFunc(cmd.SuggestionsFor(word), func(name string) bool { return name == "cancel" || name == "requeue" })
-	if len(similar) > 0 {
-		return err.WithHint("did you mean %s?", similar[0])
+	var names []string
+	for _, c := range cmd.Commands() {
+		if name := c.Name(); name != "cancel" && name != "requeue" && !c.Hidden {
+			names = append(names, name)
+		}
+	}
+	word = strings.ToLower(word)
+	near := typo.Nearest(word, names)
+	if i := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, word) }); near == "" && i >= 0 {
+		near = names[i]
+	}
+	if near != "" {
+		return err.WithHint("did you mean %s?", near)
 	}
 	return err.WithHint("schedctl --help lists the commands")
 }
