@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"schedrestd/cli/rest"
 	"schedrestd/cli/table"
@@ -87,9 +90,14 @@ func TestFilters(t *testing.T) {
 }
 
 // TestScriptArguments checks that a script gets the arguments that follow its
-// name.
+// name, and that the job's record has the path that sbatch puts there.
 func TestScriptArguments(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "job.sh")
+	t.Chdir(t.TempDir())
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "job.sh")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +105,10 @@ func TestScriptArguments(t *testing.T) {
 		args []string
 		want any
 	}{
-		{[]string{path}, nil},
+		{[]string{path}, []any{path}},
+		{[]string{"job.sh", "a"}, []any{path, "a"}},
+		{[]string{"./job.sh"}, []any{"./job.sh"}},
+		{[]string{"--wrap", "true"}, nil},
 		{[]string{path, "a", "b c"}, []any{path, "a", "b c"}},
 		{[]string{path, "a", "--", "-n", "2"}, []any{path, "a"}},
 	} {
@@ -412,5 +423,30 @@ func TestCompletion(t *testing.T) {
 	}
 	if _, out, _ := runCommand(t, &gateway{}, "__complete", "job", "--url", "http://127.0.0.1:1", ""); out != ":4\n" {
 		t.Errorf("without a server: %q", out)
+	}
+}
+
+// TestFailedWrite checks that commands report a write that fails, as on a full disk, and
+// that submit then names the job.
+func TestFailedWrite(t *testing.T) {
+	server := httptest.NewServer(&gateway{t: t})
+	defer server.Close()
+	t.Setenv("SCHED_JWT", testToken)
+	t.Setenv("SLURM_JWT", "")
+	t.Setenv("SCHED_URL", server.URL)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for args, want := range map[string]string{"ping": "", "jobs": "", "shares": "", "shares -o csv": "", "show node": "", "history": "", "submit --wrap true": "job 5 was submitted; print its id: "} {
+		root := &cobra.Command{SilenceErrors: true, SilenceUsage: true}
+		root.AddCommand(Commands()...)
+		root.SetArgs(strings.Fields(args))
+		root.SetOut(full)
+		root.SetErr(io.Discard)
+		if err := root.ExecuteContext(t.Context()); err == nil || err.Error() != want+"write /dev/full: no space left on device" {
+			t.Errorf("%s: %v", args, err)
+		}
 	}
 }

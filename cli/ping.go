@@ -45,7 +45,9 @@ machine. The exit status is 0 if at least one controller is up.`,
 				text = fmt.Sprintf("UP %d us", p.Latency.Int())
 			}
 			up = up || p.IsUp()
-			fmt.Fprintf(cmd.OutOrStdout(), "%s %s %s from %s\n", printable.Text(p.Hostname), printable.Text(p.Mode), text, from)
+			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s %s from %s\n", printable.Text(p.Hostname), printable.Text(p.Mode), text, from); err != nil {
+				return err
+			}
 		}
 		if !up {
 			return errs.New(errs.Unavailable, "no controller answers %s", from)

@@ -29,8 +29,11 @@ const (
 
 // A server is what a command sends its requests to: the gateway at a URL, or
 // the daemons of a configuration, which is a file or is sent by the controllers
-// in confServers. One of the fields is set.
-type server struct{ url, config, confServers string }
+// in confServers. One of these fields is set.
+type server struct {
+	url, config, confServers string
+	guessed                  bool // the user has named none
+}
 
 // server returns the server that the user has selected. The command line takes
 // precedence over the environment, and an address over a configuration. If the
@@ -76,7 +79,7 @@ func (o *options) server(token string) (server, error) {
 	if servers, err := conf.Env("SCHED_CONF_SERVER"); err != nil || servers != "" && token != "" && config == "" {
 		return server{confServers: servers}, err
 	}
-	return server{url: defaultURL}, nil
+	return server{url: defaultURL, guessed: true}, nil
 }
 
 // A connection contains a client for the REST API and the name of the user.
@@ -161,7 +164,7 @@ func (o *options) dial(ctx context.Context) (*connection, error) {
 	client, err := rest.Dial(ctx, rest.Config{URL: s.url, Token: token, CACert: o.caCert, Timeout: o.answerTimeout(), ServerUsers: trusted,
 		UserAgent: "schedctl/" + release.Version, Log: log})
 	if err != nil {
-		return nil, withDefaultHint(err, s.url)
+		return nil, withDefaultHint(err, s)
 	}
 	return &connection{Client: client, user: credential.User(token, ""), log: log, warn: o.warner()}, nil
 }
@@ -177,13 +180,13 @@ func (o *options) answerTimeout() time.Duration {
 
 // withDefaultHint adds a hint to the error of a gateway that the user has not
 // named and that can't be reached.
-func withDefaultHint(err error, url string) error {
+func withDefaultHint(err error, s server) error {
 	e, ok := errors.AsType[*errs.Error](err)
-	if !ok || url != defaultURL || e.Kind != errs.Unavailable {
+	if !ok || !s.guessed || e.Kind != errs.Unavailable {
 		return err
 	}
 	with := *e
-	return with.WithHint("set SCHED_URL to the address of a gateway, or SCHED_CONF to the configuration of a cluster; without both, %s is tried", url)
+	return with.WithHint("set SCHED_URL to the address of a gateway, or SCHED_CONF to the configuration of a cluster; without both, %s is tried", s.url)
 }
 
 // dialDirect connects to the daemons of a configuration.

@@ -26,7 +26,8 @@ func TestServer(t *testing.T) {
 		want        server
 		wantErr     string
 	}{
-		{name: "nothing", want: server{url: defaultURL}},
+		{name: "nothing", want: server{url: defaultURL, guessed: true}},
+		{name: "the address that is tried without any", url: defaultURL, want: server{url: defaultURL}},
 		{name: "--url", args: "--url u", url: "v", config: "c", want: server{url: "u"}},
 		{name: "-f", args: "-f d", url: "v", config: "c", want: server{config: "d"}},
 		{name: "both", args: "-f d --url u", wantErr: "exclude each other"},
@@ -35,12 +36,12 @@ func TestServer(t *testing.T) {
 		{name: "--url, and SCHED_URL is empty", args: "--url u", url: "empty", want: server{url: "u"}},
 		{name: "SCHED_CONF", config: "c", want: server{config: "c"}},
 		{name: "no configuration on the command line", args: "-f /dev/null", url: "v", want: server{url: "v"}},
-		{name: "no configuration on the command line, with one in the environment", args: "-f /dev/null", config: "c", want: server{url: defaultURL}},
+		{name: "no configuration on the command line, with one in the environment", args: "-f /dev/null", config: "c", want: server{url: defaultURL, guessed: true}},
 		{name: "SCHED_CONF_SERVER", servers: "s", want: server{confServers: "s"}},
 		{name: "SCHED_CONF_SERVER and SCHED_URL", servers: "s", url: "v", want: server{url: "v"}},
 		{name: "SCHED_CONF_SERVER and SCHED_CONF", servers: "s", config: "c", want: server{config: "c"}},
-		{name: "SCHED_CONF_SERVER and no configuration", servers: "s", config: "/dev/null", want: server{url: defaultURL}},
-		{name: "no configuration in the environment", config: "/dev/null", want: server{url: defaultURL}},
+		{name: "SCHED_CONF_SERVER and no configuration", servers: "s", config: "/dev/null", want: server{url: defaultURL, guessed: true}},
+		{name: "no configuration in the environment", config: "/dev/null", want: server{url: defaultURL, guessed: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for name, value := range map[string]string{"SCHED_URL": tt.url, "SLURM_URL": ""} {

@@ -32,6 +32,7 @@ type sheet struct {
 	records  []record // of a table
 	document *table.Document
 	csv      *csv.Writer
+	fields   []string // of CSV, each once
 }
 
 // newSheet returns a sheet whose document is a list with the given name.
@@ -42,11 +43,12 @@ func (o *options) newSheet(out io.Writer, name string, columns []sheetColumn) *s
 		return s
 	}
 	s.csv = csv.NewWriter(out)
-	var fields []string
 	for _, c := range columns {
-		fields = append(fields, c.field)
+		if !slices.Contains(s.fields, c.field) {
+			s.fields = append(s.fields, c.field)
+		}
 	}
-	s.csv.Write(fields) // close reports an error
+	s.csv.Write(s.fields) // close reports an error
 	return s
 }
 
@@ -67,8 +69,8 @@ func (s *sheet) add(text json.RawMessage) error {
 		return nil
 	}
 	var values []string
-	for _, c := range s.columns {
-		values = append(values, r.get(c.field))
+	for _, field := range s.fields {
+		values = append(values, r.get(field))
 	}
 	return s.csv.Write(values)
 }

@@ -93,7 +93,7 @@ root     -             -    0.250000   1234567          -      0.500000         
    b     ann      parent    0.250000   1234567          -      0.500000   0.125000         -
   a      bob           3    0.250000   1234567          -      0.500000   1.000000       inf
 `, "shares accounts=a,b", ""},
-		{"shares --me -o csv", 0, "lab,USER,ann,b,b,ann,,2147483647,0.25,1234567,,0.5,0.125,9\n", "shares users=ann", ""},
+		{"shares --me -o csv", 0, "lab,USER,ann,b,,2147483647,0.25,1234567,,0.5,0.125,9\n", "shares users=ann", ""},
 		{"shares -o yaml", 0, "  cluster: lab\n", "", ""},
 		{"shares extra", statusUsage, "", "", "unexpected argument"},
 		{"seff 24 22 21 25", 0, `JOBID  USER      STATE      NODES  CPUS  TIME  LIMIT  TIME%  CPUTIME   CPU%  MEMORY  PEAK   MEM%

@@ -98,8 +98,8 @@ func (s *submission) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if len(files) > 1 {
-		job["argv"] = files // the first is the name of the script, as in sbatch
+	if s.wrap == "" && (name != "-" || len(files) > 1) {
+		job["argv"] = append([]string{scriptPath(name)}, files[1:]...)
 	}
 	c, err := s.dial(cmd.Context())
 	if err != nil {
@@ -126,14 +126,26 @@ func (s *submission) run(cmd *cobra.Command, args []string) error {
 	if s.follow {
 		return c.followJob(cmd, id)
 	}
-	if err := s.printAnswer(cmd.OutOrStdout(), id, submitted.JSON); err != nil || !s.wait {
-		return err
+	if err := s.printAnswer(cmd.OutOrStdout(), id, submitted.JSON); err != nil {
+		return errs.Wrap(err, errs.KindOf(err), "job %s was submitted; print its id", id)
+	}
+	if !s.wait {
+		return nil
 	}
 	p := newProgress(cmd.ErrOrStderr(), id)
 	err = c.awaitJobs(cmd.Context(), []string{id}, &await{until: rest.UntilEnded, report: p.show})
 	p.finish()
 	c.noteInterrupted(cmd.Context(), id)
 	return err
+}
+
+// scriptPath returns the path of a script that the job's record shows, as sbatch does.
+func scriptPath(name string) string {
+	dir, err := os.Getwd()
+	if err != nil || name == "-" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "/") {
+		return name
+	}
+	return dir + "/" + name
 }
 
 // noteInterrupted says that Ctrl-C, if it has ended ctx, has not ended the job.

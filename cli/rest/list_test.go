@@ -112,7 +112,7 @@ func TestAccountingFields(t *testing.T) {
 	const record = `{"job_id": 7, "array": {"job_id": 6, "task_id": {"set": true, "number": 3}}, "name": "n", "user": "ann", "account": "a", "partition": "p", "qos": "q",
 		"state": {"current": ["FAILED"], "reason": "r"}, "time": {"submission": 1, "start": 2, "end": 3, "limit": {"set": true, "number": 4}},
 		"tres": {"allocated": [{"type": "cpu", "count": 5}, {"type": "gres", "name": "gpu", "count": 6}]}, "required": {"CPUs": 9, "memory_per_cpu": {"set": true, "number": 7}, "memory_per_node": {"set": true, "number": 8}},
-		"allocation_nodes": 2, "priority": {"set": true, "number": 9}, "nodes": "n1", "exit_code": {"return_code": {"set": true, "number": 1}}, "steps": [{}]}`
+		"allocation_nodes": 2, "priority": {"set": true, "number": 9}, "nodes": "n1", "exit_code": {"return_code": {"set": true, "number": 1}}, "kill_request_user": "root", "steps": [{}]}`
 	var whole map[string]any
 	if err := json.Unmarshal([]byte(record), &whole); err != nil {
 		t.Fatal(err)

@@ -65,7 +65,7 @@ func Parse(s Source) (Job, error) {
 	}
 	r := reader{now: s.Now, job: Job{"script": string(s.Text), "current_working_directory": s.Directory, "name": name}}
 	if s.Name == "-" {
-		r.job["name"] = "stdin"
+		r.job["name"] = "sbatch" // as sbatch does
 	}
 	for number, line := range directives(s.Text) {
 		words, err := split(line)

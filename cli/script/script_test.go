@@ -279,3 +279,12 @@ func TestSimilarOption(t *testing.T) {
 		}
 	}
 }
+
+// TestStandardInput checks that a script from standard input has the name that sbatch
+// gives it.
+func TestStandardInput(t *testing.T) {
+	j, err := Parse(Source{Name: "-", Text: []byte("#!/bin/sh\n"), Directory: "/"})
+	if err != nil || j["name"] != "sbatch" {
+		t.Errorf("%v, %v", j["name"], err)
+	}
+}

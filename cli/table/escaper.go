@@ -49,10 +49,8 @@ func (w *Escaper) write(text []byte) error {
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)
 		switch {
-		case r == utf8.RuneError:
-			for _, b := range text[:size] {
-				w.out = append(w.out, '\\', 'x', hex[b>>4], hex[b&15])
-			}
+		case r == utf8.RuneError && size == 1:
+			w.out = append(w.out, '\\', 'x', hex[text[0]>>4], hex[text[0]&15])
 		case r == '\n' || r == '\t' || r == '\r' || unicode.IsPrint(r):
 			w.out = append(w.out, text[:size]...)
 		default:

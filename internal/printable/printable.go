@@ -25,7 +25,7 @@ func Text(s string) string {
 			break
 		}
 		switch {
-		case r == unicode.ReplacementChar:
+		case r == unicode.ReplacementChar && !strings.HasPrefix(s[i:], "\ufffd"):
 			q := strconv.QuoteToASCII(s[i : i+1])
 			b.WriteString(q[1 : len(q)-1])
 		case !unicode.IsPrint(r):

@@ -13,6 +13,7 @@ func TestText(t *testing.T) {
 		{"a\nb\r\tc\x00", `a\nb\r\tc\x00`},
 		{"\u202e\u200b\ufeff", `\u202e\u200b\ufeff`},
 		{"\xff\xfe", `\xff\xfe`},
+		{"\ufffd\xff\ufffd", "\ufffd\\xff\ufffd"}, // the replacement character itself is printable
 		{strings.Repeat("x", MaxLength+5), strings.Repeat("x", MaxLength) + "…"},
 	}
 	for _, tt := range tests {
