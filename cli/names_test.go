@@ -46,6 +46,8 @@ func TestMisspelledNames(t *testing.T) {
 		{"jobs -w node2", 0, ""},
 		{"cancel -A physcs", 5, "hint: did you mean physics?\n"},
 		{"watch -A physcs", 5, "error: watch jobs: account physcs is unknown\nhint: did you mean physics?\n"},
+		{"top --once -A physcs", 5, "hint: did you mean physics?\n"},
+		{"top --once -u ann -p cpu", 0, ""},
 		{"history -A physcs -p gpuu", 5, "error: partition gpuu is unknown\naccount physcs is unknown\n"},
 		{"history -A a -p cpu -u ann", 0, ""},
 		{"nodes -p gpuu", 5, "error: partition gpuu is unknown"},

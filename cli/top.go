@@ -64,7 +64,7 @@ until q or Ctrl-C. With --once, or if the output is not a terminal, it prints th
 			if err := view.update(cmd.Context()); err != nil {
 				return err
 			}
-			return view.print(out, terminal.Style(), topRows)
+			return joinErrors(view.print(out, terminal.Style(), topRows), c.checkNames(cmd.Context(), &f))
 		}
 		return view.show(cmd.Context(), terminal, interval)
 	})
@@ -80,6 +80,9 @@ func (o *overview) show(ctx context.Context, terminal table.Terminal, interval t
 	io.WriteString(terminal.File, enterScreen)
 	defer io.WriteString(terminal.File, leaveScreen)
 	err := o.update(ctx)
+	if err == nil {
+		err = o.checkNames(ctx, o.filter)
+	}
 	if err != nil && ctx.Err() == nil && !isRetryable(err) {
 		return err
 	}
