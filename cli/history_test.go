@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,27 @@ func TestHistory(t *testing.T) {
 	for _, args := range [][]string{{"--since", ""}, {"--user", ""}, {""}, {"-t", " "}} {
 		if status, out, errOut := runCommand(t, &gateway{}, append([]string{"history"}, args...)...); status != statusUsage || out != "" || !strings.Contains(errOut, "empty") {
 			t.Errorf("%q: status %d, %s%s", args, status, out, errOut)
+		}
+	}
+}
+
+// TestPeriod checks the parameters for a period, and which periods are errors.
+func TestPeriod(t *testing.T) {
+	now := time.Date(2026, 3, 5, 10, 30, 15, 0, time.UTC)
+	for _, tt := range []struct{ since, until, want, err string }{
+		{"", "", "", ""},
+		{"today", "", "begin=1772668800", ""},
+		{"", "2026-04-01", "end=1775001600", ""},
+		{"yesterday", "today", "begin=1772582400&end=1772668800", ""},
+		{"soon", "", "", "--since soon: not a time"},
+		{"today", "soon", "", "--until soon: not a time"},
+		{"2026-03-06", "", "", "in the future"},
+		{"today", "yesterday", "", "not after --since"},
+	} {
+		query := url.Values{}
+		err := (&period{tt.since, tt.until}).addTo(query, "begin", "end", now)
+		if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) || err == nil && query.Encode() != tt.want {
+			t.Errorf("from %q to %q: %s, %v", tt.since, tt.until, query.Encode(), err)
 		}
 	}
 }

@@ -20,10 +20,15 @@ import (
 	"schedrestd/internal/printable"
 )
 
+// An outputRequest is the command output with its options.
+type outputRequest struct {
+	options
+	file   rest.Output
+	follow bool
+}
+
 func outputCommand() *cobra.Command {
-	var o options
-	var file rest.Output
-	var follow bool
+	var o outputRequest
 	cmd := &cobra.Command{
 		Use:   "output ID[.STEP]",
 		Short: "Print the output of a job",
@@ -37,51 +42,57 @@ ended, and some sites in accounting for longer.
 On a terminal, control characters are escaped. In a file or a pipe the bytes are those of the
 file.`,
 		Example: "  schedctl output 12 --tail 20 --follow\n  schedctl output 12_3 --errors | less -R\n  schedctl output 12.0",
-		Args: func(cmd *cobra.Command, words []string) error {
-			if err := atLeastOneJob(cmd, words); err != nil {
-				return err
-			}
-			return atMost(1, "name one job; each task of an array has an output of its own")(cmd, words)
-		},
+		Args:    cobra.MatchAll(atLeastOneJob, atMost(1, "name one job; each task of an array has an output of its own")),
 	}
 	o.connectFlags(cmd)
 	f := cmd.Flags()
-	f.BoolVarP(&follow, "follow", "F", false, "print also what the job writes from now on, until it has ended")
-	f.BoolVarP(&file.Errors, "errors", "e", false, "print the error output, if it is in a file of its own")
-	f.Uint32VarP(&file.Tail, "tail", "n", 0, "begin with the last `LINES` lines, at most 100000; 0 for the whole file")
-	f.BoolVar(&file.Script, "script", false, "print the batch script, instead of the output")
-	f.StringVar(&file.Step, "step", "", "print the output of the step with this `NUMBER`, if accounting names its file")
+	f.BoolVarP(&o.follow, "follow", "F", false, "print also what the job writes from now on, until it has ended")
+	f.BoolVarP(&o.file.Errors, "errors", "e", false, "print the error output, if it is in a file of its own")
+	f.Uint32VarP(&o.file.Tail, "tail", "n", 0, "begin with the last `LINES` lines, at most 100000; 0 for the whole file")
+	f.BoolVar(&o.file.Script, "script", false, "print the batch script, instead of the output")
+	f.StringVar(&o.file.Step, "step", "", "print the output of the step with this `NUMBER`, if accounting names its file")
 	cmd.RegisterFlagCompletionFunc("step", cobra.NoFileCompletions)
 	cmd.RegisterFlagCompletionFunc("tail", cobra.NoFileCompletions)
 	cmd.ValidArgsFunction = o.completeJobs(&filter{all: true})
-	return setRun(cmd, func(cmd *cobra.Command, words []string) error {
-		job, step, hasStep := strings.Cut(words[0], ".")
-		if hasStep && file.Step != "" {
-			return usageError("%s names a step, and --step another one", words[0]).WithHint("leave out --step")
-		}
-		file.Job, file.Step = job, cmp.Or(step, file.Step)
-		if file.Script && (follow || file.Errors || file.Tail > 0 || file.Step != "") {
-			return usageError("--script prints the whole batch script, and not the output of the job").WithHint("leave out --follow, --errors, --tail and --step")
-		}
-		if err := checkID(file.Job); err != nil {
-			return err
-		}
-		if file.Tail > api.MaxTail {
-			return usageError("--tail: at most %d lines", api.MaxTail)
-		}
-		if _, err := strconv.ParseUint(file.Step, 10, 32); err != nil && file.Step != "" {
-			return usageError("expected the number of a step, not %q", file.Step)
-		}
-		c, err := o.dial(cmd.Context())
-		if err != nil {
-			return err
-		}
-		if follow {
-			w, flush := outputWriter(cmd.OutOrStdout())
-			return c.followOutput(cmd.Context(), file, w, flush)
-		}
-		return c.showOutput(cmd.Context(), file, cmd.OutOrStdout())
-	})
+	return setRun(cmd, o.run)
+}
+
+func (o *outputRequest) run(cmd *cobra.Command, words []string) error {
+	if err := o.parse(words[0]); err != nil {
+		return err
+	}
+	c, err := o.dial(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if !o.follow {
+		return c.showOutput(cmd.Context(), o.file, cmd.OutOrStdout())
+	}
+	w, flush := outputWriter(cmd.OutOrStdout())
+	return c.followOutput(cmd.Context(), o.file, w, flush)
+}
+
+// parse parses the name of a job or step. It returns an error if the options exclude
+// each other.
+func (o *outputRequest) parse(name string) error {
+	job, step, hasStep := strings.Cut(name, ".")
+	if hasStep && o.file.Step != "" {
+		return usageError("%s names a step, and --step another one", name).WithHint("leave out --step")
+	}
+	o.file.Job, o.file.Step = job, cmp.Or(step, o.file.Step)
+	if o.file.Script && (o.follow || o.file.Errors || o.file.Tail > 0 || o.file.Step != "") {
+		return usageError("--script prints the whole batch script, and not the output of the job").WithHint("leave out --follow, --errors, --tail and --step")
+	}
+	if err := checkID(job); err != nil {
+		return err
+	}
+	if o.file.Tail > api.MaxTail {
+		return usageError("--tail: at most %d lines", api.MaxTail)
+	}
+	if _, err := strconv.ParseUint(o.file.Step, 10, 32); err != nil && o.file.Step != "" {
+		return usageError("expected the number of a step, not %q", o.file.Step)
+	}
+	return nil
 }
 
 // outputWriter returns a Writer for the bytes of a file. On a terminal it escapes

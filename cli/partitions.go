@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -56,22 +57,28 @@ A * marks the partition of jobs that name none.`,
 			return nil
 		})
 		if err == nil && len(rows) > 0 {
-			request := nodesRequest(nil, nil, names)
-			request.Fields = []string{loadFields, "partitions"}
-			_, err = c.Nodes(cmd.Context(), request, func(n *rest.Node, _ json.RawMessage) error {
-				for _, row := range rows {
-					if slices.Contains(n.Partitions, row.Name) {
-						row.usage.add(n)
-					}
-				}
-				return nil
-			})
+			err = c.addLoads(cmd.Context(), names, rows)
 		}
 		if err != nil {
 			return err
 		}
 		return writeResult(out, d, l.table(rows), w.check())
 	})
+}
+
+// addLoads adds the nodes of the partitions with the given names, or of all, to rows.
+func (c *connection) addLoads(ctx context.Context, names []string, rows []*partitionRow) error {
+	request := nodesRequest(nil, nil, names)
+	request.Fields = []string{loadFields, "partitions"}
+	_, err := c.Nodes(ctx, request, func(n *rest.Node, _ json.RawMessage) error {
+		for _, row := range rows {
+			if slices.Contains(n.Partitions, row.Name) {
+				row.usage.add(n)
+			}
+		}
+		return nil
+	})
+	return err
 }
 
 // A partitionRow is a partition with the numbers of its nodes.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -45,43 +46,51 @@ not measure it. While a job runs, CPU% and MEM% are not known.`,
 		s := o.newSheet(cmd.OutOrStdout(), "jobs", efficiencyColumns())
 		s.compare = func(a, b record) int { return compareNatural(a.get("job"), b.get("job")) }
 		w := newWanted("job", "schedctl history lists the jobs of a period", ids)
-		last, order := map[string]json.RawMessage{}, []string(nil) // the last run of each job: a job that was requeued has several records
-		running := map[string]bool{}
-		for _, query := range queries(url.Values{}, ids) {
-			err := c.AccountingJobs(cmd.Context(), &rest.List{Query: query, Fields: efficiencyFields}, func(j *rest.Job, text json.RawMessage) error {
-				e, err := efficiencyOf(j, text)
-				if err != nil {
-					return errs.Wrap(err, errs.BadAnswer, "read the accounting records")
-				}
-				if !w.hasPart(j) {
-					return nil
-				}
-				line, err := json.Marshal(e)
-				if err != nil {
-					return err
-				}
-				if last[e.Job] == nil {
-					order = append(order, e.Job)
-				}
-				last[e.Job], running[e.Job] = line, j.Active() && j.BaseState() != "PENDING"
-				return nil
-			})
+		list, running, err := c.efficiencies(cmd.Context(), w)
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			text, err := json.Marshal(e)
+			if err == nil {
+				err = s.add(text)
+			}
 			if err != nil {
 				return err
 			}
 		}
-		runs := false
-		for _, job := range order {
-			runs = runs || running[job]
-			if err := s.add(last[job]); err != nil {
-				return err
-			}
-		}
-		if runs {
+		if running {
 			c.warn("what the steps that run have used is not known before they end")
 		}
 		return s.close(w.check())
 	})
+}
+
+// efficiencies returns those of the last runs of the wanted jobs: a job that was
+// requeued has several records. It also reports whether one of them is running.
+func (c *connection) efficiencies(ctx context.Context, w *wanted) (list []*efficiency, running bool, err error) {
+	index := map[string]int{} // in list, by job
+	for _, query := range queries(url.Values{}, w.names) {
+		err := c.AccountingJobs(ctx, &rest.List{Query: query, Fields: efficiencyFields}, func(j *rest.Job, text json.RawMessage) error {
+			e, err := efficiencyOf(j, text)
+			if err != nil {
+				return errs.Wrap(err, errs.BadAnswer, "read the accounting records")
+			}
+			if !w.hasPart(j) {
+				return nil
+			}
+			if i, ok := index[e.Job]; ok {
+				list[i] = e
+			} else {
+				index[e.Job], list = len(list), append(list, e)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, false, err
+		}
+	}
+	return list, slices.ContainsFunc(list, func(e *efficiency) bool { return e.running }), nil
 }
 
 // hasPart reports whether the user wants the job j, or the whole that it is a part
@@ -108,7 +117,8 @@ type efficiency struct {
 	Account  string   `json:"account"`
 	State    []string `json:"state"`
 	ExitCode int64    `json:"exit_code"`
-	Nodes    int64    `json:"nodes"`
+	running  bool
+	Nodes    int64 `json:"nodes"`
 	CPUs     struct {
 		Requested int64 `json:"requested"`
 		Allocated int64 `json:"allocated"`
@@ -186,7 +196,7 @@ func efficiencyOf(j *rest.Job, text json.RawMessage) (*efficiency, error) {
 		return nil, err
 	}
 	e := &efficiency{Job: j.Label(), ID: j.ID, Cluster: r.Cluster, User: j.User, Account: j.Account, State: j.State,
-		ExitCode: j.Exit.Code.Int(), Nodes: countOf(r.TRES.Allocated, "node")}
+		ExitCode: j.Exit.Code.Int(), running: j.Active() && j.BaseState() != "PENDING", Nodes: countOf(r.TRES.Allocated, "node")}
 	if r.Het.Job != 0 && r.Het.Offset.Set {
 		e.Job = fmt.Sprintf("%d+%d", r.Het.Job, r.Het.Offset.Int())
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -105,5 +106,22 @@ demo     c\x1b[2J      1000         -     0  gres/gpu  5124095576030431
 		if status != statusFailed || out != "" || !strings.Contains(errOut, "has no reports of usage") || !strings.Contains(errOut, "use sreport") {
 			t.Errorf("slurmrestd, %s: status %d, %s%s", format, status, out, errOut)
 		}
+	}
+}
+
+// TestSeenNames checks which names count as seen in a record of usage and in a priority:
+// only those that the filter names, of the same kind.
+func TestSeenNames(t *testing.T) {
+	values := map[string]string{"accounts": "a,b", "account": "c", "user": "ann", "cluster": "demo", "qos": "fast"}
+	u := usageRequest{filter: filter{accounts: []string{"b", "c", "ann"}, users: []string{"ann", "c"}, clusters: []string{"demo"}, qos: []string{"slow"}}}
+	u.seeUsage(func(field string) string { return values[field] })
+	want := map[seenName]bool{{&accountKind, "b"}: true, {&accountKind, "c"}: true, {&userKind, "ann"}: true, {&clusterKind, "demo"}: true}
+	if !maps.Equal(u.seen, want) {
+		t.Errorf("usage: %v", u.seen)
+	}
+	f := filter{users: []string{"p"}, partitions: []string{"p", "q"}, qos: []string{"fast"}}
+	f.seePriority(record{{"user_name", "ann"}, {"partition", "p"}, {"qos", "fast"}, {"account", "q"}})
+	if !maps.Equal(f.seen, map[seenName]bool{{&partitionKind, "p"}: true, {&qosKind, "fast"}: true}) {
+		t.Errorf("priority: %v", f.seen)
 	}
 }

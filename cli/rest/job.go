@@ -395,105 +395,76 @@ var AccountingFields = []string{"job_id", "array.job_id", "array.task_id", "name
 	"time.submission", "time.start", "time.end", "time.limit", "tres.allocated", "required.CPUs", "required.memory_per_cpu", "required.memory_per_node",
 	"allocation_nodes", "priority", "nodes", "exit_code", "kill_request_user"}
 
+// An accountingJob is a job in accounting. It has some fields under the names of the
+// controller, which are those of Job, and others under names of its own.
+type accountingJob struct {
+	Job
+	Comment struct{} `json:"comment"` // in accounting it is an object
+	Array   struct {
+		Job  uint32 `json:"job_id"`
+		Task Number `json:"task_id"`
+	} `json:"array"`
+	Het struct {
+		Job uint32 `json:"job_id"`
+	} `json:"het"`
+	User  string `json:"user"`
+	State struct {
+		Current Words  `json:"current"`
+		Reason  string `json:"reason"`
+	} `json:"state"`
+	Time struct {
+		Submission Number `json:"submission"`
+		Start      Number `json:"start"`
+		End        Number `json:"end"`
+		Limit      Number `json:"limit"`
+	} `json:"time"`
+	TRES struct {
+		Allocated []struct {
+			Type  string `json:"type"`
+			Name  string `json:"name"`
+			Count int64  `json:"count"`
+		} `json:"allocated"`
+	} `json:"tres"`
+	Required struct {
+		CPUs       Number `json:"CPUs"`
+		MemoryCPU  Number `json:"memory_per_cpu"`
+		MemoryNode Number `json:"memory_per_node"`
+	} `json:"required"`
+	NodeCount Number `json:"allocation_nodes"`
+	Directory string `json:"working_directory"`
+	Output    string `json:"stdout"`
+	Error     string `json:"stderr"`
+	KilledBy  string `json:"kill_request_user"`
+}
+
 // decodeAccountingJob decodes a job of accounting.
 func decodeAccountingJob(text json.RawMessage) (*Job, error) {
-	var r struct {
-		ID    uint32 `json:"job_id"`
-		Array struct {
-			Job  uint32 `json:"job_id"`
-			Task Number `json:"task_id"`
-		} `json:"array"`
-		Het struct {
-			Job uint32 `json:"job_id"`
-		} `json:"het"`
-		Name      string `json:"name"`
-		User      string `json:"user"`
-		Account   string `json:"account"`
-		Partition string `json:"partition"`
-		QOS       string `json:"qos"`
-		State     struct {
-			Current Words  `json:"current"`
-			Reason  string `json:"reason"`
-		} `json:"state"`
-		Time struct {
-			Submission Number `json:"submission"`
-			Start      Number `json:"start"`
-			End        Number `json:"end"`
-			Limit      Number `json:"limit"`
-		} `json:"time"`
-		TRES struct {
-			Allocated []struct {
-				Type  string `json:"type"`
-				Name  string `json:"name"`
-				Count int64  `json:"count"`
-			} `json:"allocated"`
-		} `json:"tres"`
-		Required struct {
-			CPUs       Number `json:"CPUs"`
-			MemoryCPU  Number `json:"memory_per_cpu"`
-			MemoryNode Number `json:"memory_per_node"`
-		} `json:"required"`
-		KilledBy   string   `json:"kill_request_user"`
-		NodeCount  Number   `json:"allocation_nodes"`
-		Priority   Number   `json:"priority"`
-		Nodes      string   `json:"nodes"`
-		Directory  string   `json:"working_directory"`
-		Output     string   `json:"stdout"`
-		Error      string   `json:"stderr"`
-		OutputPath string   `json:"stdout_expanded"`
-		ErrorPath  string   `json:"stderr_expanded"`
-		Exit       ExitCode `json:"exit_code"`
-	}
+	var r accountingJob
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, err
 	}
-	cpus, allocated := r.Required.CPUs, ""
-	if r.Nodes == "None assigned" {
-		r.Nodes = ""
+	j := &r.Job
+	j.ArrayJob, j.ArrayTask = Number{Set: r.Array.Job != 0, Value: float64(r.Array.Job)}, r.Array.Task
+	j.HetJob = Number{Set: r.Het.Job != 0, Value: float64(r.Het.Job)}
+	j.User, j.State, j.Reason, j.KilledBy = r.User, r.State.Current, r.State.Reason, r.KilledBy
+	if r.Time.End.Int() != 0 && slices.Contains(j.State, "REQUEUED") {
+		j.State = Words{"REQUEUED"} // a run that ended when the job was requeued; Slurm's base state is that of the queue
+	}
+	j.Submitted, j.Started, j.Ended, j.TimeLimit = r.Time.Submission, r.Time.Start, r.Time.End, r.Time.Limit
+	j.CPUs, j.NodeCount, j.MemoryNode, j.MemoryCPU = r.Required.CPUs, r.NodeCount, r.Required.MemoryNode, r.Required.MemoryCPU
+	if j.Nodes == "None assigned" {
+		j.Nodes = ""
 	}
 	for _, t := range r.TRES.Allocated {
 		switch {
 		case t.Type == "cpu":
-			cpus = Number{Set: true, Value: float64(t.Count)}
+			j.CPUs = Number{Set: true, Value: float64(t.Count)}
 		case t.Type == "gres" && t.Name == "gpu":
-			allocated = fmt.Sprintf("gres/gpu=%d", t.Count)
+			j.Allocated = fmt.Sprintf("gres/gpu=%d", t.Count)
 		}
 	}
-	state := r.State.Current
-	if r.Time.End.Int() != 0 && slices.Contains(state, "REQUEUED") {
-		state = Words{"REQUEUED"} // a run that ended when the job was requeued; Slurm's base state is that of the queue
-	}
-	return &Job{
-		Allocated:  allocated,
-		ID:         r.ID,
-		ArrayJob:   Number{Set: r.Array.Job != 0, Value: float64(r.Array.Job)},
-		ArrayTask:  r.Array.Task,
-		HetJob:     Number{Set: r.Het.Job != 0, Value: float64(r.Het.Job)},
-		Name:       r.Name,
-		User:       r.User,
-		Account:    r.Account,
-		Partition:  r.Partition,
-		QOS:        r.QOS,
-		State:      state,
-		Reason:     r.State.Reason,
-		Submitted:  r.Time.Submission,
-		Started:    r.Time.Start,
-		Ended:      r.Time.End,
-		TimeLimit:  r.Time.Limit,
-		Priority:   r.Priority,
-		CPUs:       cpus,
-		NodeCount:  r.NodeCount,
-		MemoryNode: r.Required.MemoryNode,
-		MemoryCPU:  r.Required.MemoryCPU,
-		Nodes:      r.Nodes,
-		Directory:  r.Directory,
-		Output:     r.Output,
-		Error:      r.Error,
-		OutputPath: r.OutputPath,
-		ErrorPath:  r.ErrorPath,
-		KilledBy:   r.KilledBy,
-		Exit:       r.Exit,
-	}, nil
+	j.Directory, j.Output, j.Error = r.Directory, r.Output, r.Error
+	return j, nil
 }
 
 // decodeEach returns a function for requestList. The returned function decodes

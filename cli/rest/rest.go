@@ -143,19 +143,11 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 // indicates an error.
 func (c *Client) send(ctx context.Context, method, path string, query url.Values, body any,
 	header http.Header) (*http.Response, error) {
-	var data []byte
-	if body != nil {
-		var err error
-		if data, err = json.Marshal(body); err != nil {
-			return nil, err
-		}
-	}
 	if len(query) > 0 {
 		// RFC 3986 permits commas in a query. Escaped ones are harder to read,
 		// and slurmrestd does not decode them in some parameters.
 		path += "?" + strings.ReplaceAll(query.Encode(), "%2C", ",")
 	}
-	target := c.addr.base + path
 	limit := cmp.Or(c.config.Timeout, DefaultTimeout)
 	if service, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/"); c.config.Timeout == 0 && strings.HasSuffix(service, "db") {
 		limit = AccountingTimeout
@@ -170,24 +162,10 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	}
 	c.log("request: %s %s%s", method, path, note)
 	ctx, timer, cancel := withAnswerTimeout(ctx, limit)
-	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(data))
+	req, err := c.newRequest(ctx, method, c.addr.base+path, body, header)
 	if err != nil {
 		timer.Stop()
-		return nil, errs.Wrap(err, errs.Invalid, "request %s", shorten(target))
-	}
-	req.Header.Set("Accept", "application/json")
-	for name, values := range header {
-		req.Header[name] = values
-	}
-	req.Header.Set("User-Agent", c.config.UserAgent)
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if header.Get("Idempotency-Key") != "" {
-		req.GetBody = nil // with it, net/http may repeat the request, although slurmrestd ignores the key
-	}
-	if c.config.Token != "" {
-		req.Header.Set("X-SLURM-USER-TOKEN", c.config.Token)
+		return nil, err
 	}
 	resp, err := c.http.Do(req)
 	timer.Stop()
@@ -204,6 +182,36 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 		resp.Body = body
 	}
 	return resp, nil
+}
+
+// newRequest returns a request with its headers. The body is nil or an object for JSON.
+func (c *Client) newRequest(ctx context.Context, method, target string, body any, header http.Header) (*http.Request, error) {
+	var data []byte
+	if body != nil {
+		var err error
+		if data, err = json.Marshal(body); err != nil {
+			return nil, err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(data))
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Invalid, "request %s", shorten(target))
+	}
+	req.Header.Set("Accept", "application/json")
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	req.Header.Set("User-Agent", c.config.UserAgent)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if header.Get("Idempotency-Key") != "" {
+		req.GetBody = nil // with it, net/http may repeat the request, although slurmrestd ignores the key
+	}
+	if c.config.Token != "" {
+		req.Header.Set("X-SLURM-USER-TOKEN", c.config.Token)
+	}
+	return req, nil
 }
 
 // errTooSlow is the cancellation cause of a request whose answer does not begin

@@ -136,20 +136,8 @@ func parseMoment(v string, now time.Time) (time.Time, error) {
 	}
 	var hour, minute, second int
 	if rest != "" || date == nil {
-		m := clockForm.FindStringSubmatch(rest)
-		if m == nil {
-			return time.Time{}, errInvalid
-		}
-		hour, minute, second = digits(m[1]), digits(m[2]), digits(m[3])
-		switch {
-		case m[4] == "pm" && hour < 12:
-			hour += 12
-		case m[4] == "am" && hour == 12:
-			hour = 0
-		case m[4] != "" && hour > 12:
-			return time.Time{}, errInvalid
-		}
-		if hour > 23 || minute > 59 || second > 59 {
+		var ok bool
+		if hour, minute, second, ok = parseClock(rest); !ok {
 			return time.Time{}, errInvalid
 		}
 	}
@@ -179,6 +167,23 @@ func parseMoment(v string, now time.Time) (time.Time, error) {
 		}
 	}
 	return zone.Date(year, month, day, hour, minute, second, now.Location()), nil
+}
+
+// parseClock parses a time of day such as 15:30, 15:30:20 or 3:30pm.
+func parseClock(text string) (hour, minute, second int, ok bool) {
+	m := clockForm.FindStringSubmatch(text)
+	if m == nil {
+		return 0, 0, 0, false
+	}
+	hour, minute, second = digits(m[1]), digits(m[2]), digits(m[3])
+	ok = m[4] == "" || hour <= 12
+	switch {
+	case m[4] == "pm" && hour < 12:
+		hour += 12
+	case m[4] == "am" && hour == 12:
+		hour = 0
+	}
+	return hour, minute, second, ok && hour <= 23 && minute <= 59 && second <= 59
 }
 
 // digits returns the number that a few digits stand for.

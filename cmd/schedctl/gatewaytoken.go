@@ -87,48 +87,14 @@ a gateway with the key accepts the token in any case.`,
   schedctl token create --user haproxy --act-for students --scope compute.read+compute.create+compute.cancel`,
 		Args: noTokenArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if gateway, err := atGateway(g, *path); err != nil || gateway {
-				if err == nil {
-					err = createAtGateway(cmd, g, &t, scopes, life)
-				}
+			gateway, err := atGateway(g, *path)
+			switch {
+			case err != nil:
 				return err
+			case gateway:
+				return createAtGateway(cmd, g, &t, scopes, life)
 			}
-			register, err := openRegister(*path, true)
-			if err != nil {
-				return err
-			}
-			defer register.Close()
-			found, err := conf.Find(*configPath)
-			if err != nil {
-				return err
-			}
-			c, warnings, err := conf.Read(found)
-			for _, w := range warnings {
-				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", w)
-			}
-			if err != nil {
-				return err
-			}
-			if err := describeToken(&t, c, scopes, life); err != nil {
-				return err
-			}
-			if err := issueAfterRevocations(&t, register); err != nil {
-				return err
-			}
-			token, err := signGatewayToken(t, c)
-			if err != nil {
-				return err
-			}
-			if uid, err := direct.SchedUser(c); c.AuthType != "auth/cred" && (*t.UID == 0 || err == nil && *t.UID == uid) {
-				fmt.Fprintf(cmd.ErrOrStderr(), "warning: the controller exchanges each token of %s for a longer one, whatever its settings are\n"+
-					"hint: a token of another user limits what an attacker who controls a worker of the gateway gets\n", t.User)
-			}
-			if err := appendLine(register, t.Line(), gatewaytoken.MaxRegister-gatewaytoken.ForRevocations); err != nil { // first, so that no token is missing in the list
-				return err
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "SCHED_JWT=%s\n", token)
-			fmt.Fprintf(cmd.ErrOrStderr(), "token %s for %s, valid until %s\n", t.ID, holder(t.User, t.ActFor), t.Expires.Format(time.RFC3339))
-			return err
+			return createInRegister(cmd, *configPath, *path, &t, scopes, life)
 		},
 	}
 	cmd.Flags().StringVar(&scopes, "scope", "", "what the token permits: `SCOPES` with + between them")
@@ -137,6 +103,47 @@ a gateway with the key accepts the token in any case.`,
 	cmd.Flags().StringVar(&life, "for", "30d", "`TIME` for which it is valid, such as 12h or 90d; at most 366d")
 	cmd.Flags().StringVar(&t.Label, "label", "", "`LABEL` for the list, such as the name of the program")
 	return cmd
+}
+
+// createInRegister creates a token with the key of the cluster, and appends it to the
+// register at path.
+func createInRegister(cmd *cobra.Command, configPath, path string, t *gatewaytoken.Token, scopes, life string) error {
+	register, err := openRegister(path, true)
+	if err != nil {
+		return err
+	}
+	defer register.Close()
+	found, err := conf.Find(configPath)
+	if err != nil {
+		return err
+	}
+	c, warnings, err := conf.Read(found)
+	for _, w := range warnings {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", w)
+	}
+	if err != nil {
+		return err
+	}
+	if err := describeToken(t, c, scopes, life); err != nil {
+		return err
+	}
+	if err := issueAfterRevocations(t, register); err != nil {
+		return err
+	}
+	token, err := signGatewayToken(*t, c)
+	if err != nil {
+		return err
+	}
+	if uid, err := direct.SchedUser(c); c.AuthType != "auth/cred" && (*t.UID == 0 || err == nil && *t.UID == uid) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: the controller exchanges each token of %s for a longer one, whatever its settings are\n"+
+			"hint: a token of another user limits what an attacker who controls a worker of the gateway gets\n", t.User)
+	}
+	if err := appendLine(register, t.Line(), gatewaytoken.MaxRegister-gatewaytoken.ForRevocations); err != nil { // first, so that no token is missing in the list
+		return err
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "SCHED_JWT=%s\n", token)
+	fmt.Fprintf(cmd.ErrOrStderr(), "token %s for %s, valid until %s\n", t.ID, holder(t.User, t.ActFor), t.Expires.Format(time.RFC3339))
+	return err
 }
 
 // createAtGateway creates a token with a request to a gateway.
