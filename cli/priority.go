@@ -64,9 +64,10 @@ func (p *priorityRequest) run(cmd *cobra.Command, ids []string) error {
 	s := p.newSheet(cmd.OutOrStdout(), "priorities", priorityColumns(labels))
 	s.compare = func(a, b record) int { return cmp.Compare(b.number("priority"), a.number("priority")) }
 	found := map[string]bool{}
-	s.see = func(r record) {
+	s.keep = func(r record) bool {
 		found[r.get("job_id")] = true
 		p.seePriority(r)
+		return true
 	}
 	if len(ids) == 0 || len(numbers) > 0 {
 		query := listQuery(map[string][]string{"users": p.users, "account": p.accounts, "partition": p.partitions, "qos": p.qos, "job_id": numbers})

@@ -43,18 +43,24 @@ The controller defines what the values mean: sshare(1) and its page about fair s
 			return err
 		}
 		s := o.newSheet(cmd.OutOrStdout(), "shares", shareColumns())
-		s.see = func(r record) {
-			if isUser(r) {
-				f.see(&userKind, f.users, r.get("name"))
-			} else {
-				f.see(&accountKind, f.accounts, r.get("name"))
-			}
-		}
+		s.keep = f.keepShare
 		if err := c.Shares(cmd.Context(), listQuery(map[string][]string{"users": f.users, "accounts": f.accounts}), s.add); err != nil {
 			return err
 		}
 		return s.close(c.checkNames(cmd.Context(), &f))
 	})
+}
+
+// keepShare reports whether f selects a fair share: slurmrestd sends those of all users
+// and accounts.
+func (f *filter) keepShare(r record) bool {
+	name := r.get("name")
+	if !isUser(r) {
+		f.see(&accountKind, f.accounts, name)
+		return hasAny(f.accounts, name)
+	}
+	f.see(&userKind, f.users, name)
+	return hasAny(f.users, name) && hasAny(f.accounts, r.get("parent"))
 }
 
 // isUser reports whether a fair share is that of a user, not of an account.

@@ -26,7 +26,7 @@ type sheetColumn struct {
 type sheet struct {
 	columns []sheetColumn
 	compare func(a, b record) int // order of the table's rows; nil for that of the records
-	see     func(record)          // is called for each record; nil for none
+	keep    func(record) bool     // reports whether a record is printed; nil for all
 
 	out      io.Writer
 	records  []record // of a table
@@ -58,8 +58,8 @@ func (s *sheet) add(text json.RawMessage) error {
 	if err != nil {
 		return errs.Wrap(err, errs.BadAnswer, "read the answer")
 	}
-	if s.see != nil {
-		s.see(r)
+	if s.keep != nil && !s.keep(r) {
+		return nil
 	}
 	if s.document != nil {
 		return s.document.Add(text)

@@ -86,13 +86,19 @@ func TestSheets(t *testing.T) {
 		{"priority -p p,zz", statusUnknown, "15     p  ", "jobs/priority/ partition=p,zz", "partition zz is unknown"},
 		{"priority 77", statusUnknown, "", "", "job 77 is unknown"},
 		{"priority -o wide", statusUsage, "", "", "unknown format"},
-		{"shares -A a,b", 0, `ACCOUNT  USER  RAWSHARES  NORMSHARES  RAWUSAGE  NORMUSAGE  EFFECTVUSAGE  FAIRSHARE   LEVELFS
+		{"shares", 0, `ACCOUNT  USER  RAWSHARES  NORMSHARES  RAWUSAGE  NORMUSAGE  EFFECTVUSAGE  FAIRSHARE   LEVELFS
 root     -             -    0.250000   1234567          -      0.500000          -         -
  a       -            10    0.250000   1234567          -      0.500000          -  0.500000
   b      -             1    0.250000   1234567          -      0.500000          -  2.000000
    b     ann      parent    0.250000   1234567          -      0.500000   0.125000         -
   a      bob           3    0.250000   1234567          -      0.500000   1.000000       inf
-`, "shares accounts=a,b", ""},
+`, "", ""},
+		{"shares -A a,x", statusUnknown, `ACCOUNT  USER  RAWSHARES  NORMSHARES  RAWUSAGE  NORMUSAGE  EFFECTVUSAGE  FAIRSHARE   LEVELFS
+a        -            10    0.250000   1234567          -      0.500000          -  0.500000
+ a       bob           3    0.250000   1234567          -      0.500000   1.000000       inf
+`, "shares accounts=a,x", "account x is unknown"}, // the server sends all of them, as slurmrestd does
+		{"shares -u bob", 0, "ACCOUNT  USER  RAWSHARES  NORMSHARES  RAWUSAGE  NORMUSAGE  EFFECTVUSAGE  FAIRSHARE   LEVELFS\nroot     -             -    0.250000   1234567          -      0.500000          -         -\n a       -            10    0.250000   1234567          -      0.500000          -  0.500000\n" +
+			"  b      -             1    0.250000   1234567          -      0.500000          -  2.000000\n  a      bob           3 ", "shares users=bob", ""},
 		{"shares --me -o csv", 0, "lab,USER,ann,b,,2147483647,0.25,1234567,,0.5,0.125,9\n", "shares users=ann", ""},
 		{"shares -o yaml", 0, "  cluster: lab\n", "", ""},
 		{"shares extra", statusUsage, "", "", "unexpected argument"},
