@@ -152,7 +152,7 @@ func TestSameForAllServers(t *testing.T) {
 func TestRequests(t *testing.T) {
 	const key = "array_job_id,array_task_id,array_task_string"
 	const active = "&state=PENDING,RUNNING,SUSPENDED,COMPLETING,REQUEUED"
-	const columns = "cpus,end_time,job_id,job_state,name,node_count,nodes,partition,start_time,state_description,state_reason,time_limit,user_name"
+	const columns = "cpus,end_time,job_id,job_state,name,node_count,nodes,partition,pre_sus_time,start_time,state_description,state_reason,suspend_time,time_limit,user_name"
 	for _, tt := range []struct {
 		args    string
 		list    string

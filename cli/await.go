@@ -31,7 +31,7 @@ type await struct {
 func (a *await) request() *rest.List {
 	fields := []string{jobKey, "job_state,exit_code"}
 	if a.report != nil {
-		fields = append(fields, summaryFields, "name,start_time,end_time")
+		fields = append(fields, summaryFields, "name", rest.ElapsedFields)
 	}
 	return &rest.List{Fields: uniqueFields(fields)}
 }

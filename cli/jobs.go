@@ -176,7 +176,7 @@ func jobColumns() []column[*rest.Job] {
 		{name: "account", fields: "account", extra: true, Column: table.Column{Heading: "ACCOUNT", Shrink: 8, Rank: 2}, cell: func(j *rest.Job) table.Cell { return textCell(j.Account) }},
 		{name: "qos", fields: "qos", extra: true, Column: table.Column{Heading: "QOS", Shrink: 6, Rank: 2}, cell: func(j *rest.Job) table.Cell { return textCell(j.QOS) }},
 		{name: "state", fields: "job_state", Column: table.Column{Heading: "STATE", Shrink: 7, Rank: 3}, cell: func(j *rest.Job) table.Cell { return stateCell(j.State) }},
-		{name: "time", fields: "start_time,end_time,job_state", Column: table.Column{Heading: "TIME", Right: true}, cell: elapsedCell},
+		{name: "time", fields: rest.ElapsedFields, Column: table.Column{Heading: "TIME", Right: true}, cell: elapsedCell},
 		{name: "limit", fields: "time_limit", Column: table.Column{Heading: "LIMIT", Right: true, Drop: 3}, cell: func(j *rest.Job) table.Cell { return limitCell(j.TimeLimit) }},
 		{name: "nodes", fields: "node_count", Column: table.Column{Heading: "NODES", Right: true, Drop: 1}, cell: func(j *rest.Job) table.Cell { return numberCell(j.NodeCount) }},
 		{name: "cpus", fields: "cpus", Column: table.Column{Heading: "CPUS", Right: true, Drop: 2}, cell: func(j *rest.Job) table.Cell { return numberCell(j.CPUs) }},

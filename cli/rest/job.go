@@ -37,6 +37,9 @@ type Job struct {
 	Submitted   Number   `json:"submit_time"`
 	Started     Number   `json:"start_time"`
 	Ended       Number   `json:"end_time"`
+	Suspended   Number   `json:"suspend_time"` // when the job was last suspended or resumed
+	RanBefore   Number   `json:"pre_sus_time"` // run time until then, in seconds
+	RunTime     Number   `json:"-"`            // in seconds, in accounting
 	TimeLimit   Number   `json:"time_limit"` // in minutes
 	Priority    Number   `json:"priority"`
 	CPUs        Number   `json:"cpus"`
@@ -209,17 +212,29 @@ func (j *Job) pendingList() (list string, complete bool) {
 	return "[" + list + "]", true
 }
 
-// Elapsed returns the run time of j as of the time now.
+// Elapsed returns the run time of j as of the time now, without the time for which j was
+// suspended.
 func (j *Job) Elapsed(now time.Time) time.Duration {
-	started, ended := j.Started.Int(), j.Ended.Int()
-	switch state := j.BaseState(); {
+	started, ended, before := j.Started.Int(), j.Ended.Int(), int64(0)
+	state := j.BaseState()
+	switch {
+	case j.RunTime.Set:
+		return time.Duration(j.RunTime.Int()) * time.Second
 	case started == 0 || state == "PENDING" || state == "UNKNOWN":
 		return 0
 	case ended == 0 || state == "RUNNING" || state == "SUSPENDED":
 		ended = now.Unix()
 	}
-	return max(0, time.Duration(ended-started)*time.Second)
+	if suspended := j.Suspended.Int(); suspended != 0 {
+		if started, before = suspended, j.RanBefore.Int(); state == "SUSPENDED" {
+			ended = started
+		}
+	}
+	return max(0, time.Duration(ended-started+before)*time.Second)
 }
+
+// ElapsedFields are the fields that Elapsed needs.
+const ElapsedFields = "job_state,start_time,end_time,suspend_time,pre_sus_time"
 
 // GPUs returns the number of GPUs that j has or, while it waits, has requested.
 func (j *Job) GPUs() int64 {
@@ -392,7 +407,7 @@ func (c *Client) AccountingJobs(ctx context.Context, l *List, each func(*Job, js
 // AccountingFields are the fields of an accounting record that make up a Job,
 // except those that lists do not show.
 var AccountingFields = []string{"job_id", "array.job_id", "array.task_id", "name", "user", "account", "partition", "qos", "state.current", "state.reason",
-	"time.submission", "time.start", "time.end", "time.limit", "tres.allocated", "required.CPUs", "required.memory_per_cpu", "required.memory_per_node",
+	"time.submission", "time.start", "time.end", "time.elapsed", "time.limit", "tres.allocated", "required.CPUs", "required.memory_per_cpu", "required.memory_per_node",
 	"allocation_nodes", "priority", "nodes", "exit_code", "kill_request_user"}
 
 // An accountingJob is a job in accounting. It has some fields under the names of the
@@ -416,6 +431,7 @@ type accountingJob struct {
 		Submission Number `json:"submission"`
 		Start      Number `json:"start"`
 		End        Number `json:"end"`
+		Elapsed    Number `json:"elapsed"`
 		Limit      Number `json:"limit"`
 	} `json:"time"`
 	TRES struct {
@@ -450,7 +466,7 @@ func decodeAccountingJob(text json.RawMessage) (*Job, error) {
 	if r.Time.End.Int() != 0 && slices.Contains(j.State, "REQUEUED") {
 		j.State = Words{"REQUEUED"} // a run that ended when the job was requeued; Slurm's base state is that of the queue
 	}
-	j.Submitted, j.Started, j.Ended, j.TimeLimit = r.Time.Submission, r.Time.Start, r.Time.End, r.Time.Limit
+	j.Submitted, j.Started, j.Ended, j.RunTime, j.TimeLimit = r.Time.Submission, r.Time.Start, r.Time.End, r.Time.Elapsed, r.Time.Limit
 	j.CPUs, j.NodeCount, j.MemoryNode, j.MemoryCPU = r.Required.CPUs, r.NodeCount, r.Required.MemoryNode, r.Required.MemoryCPU
 	if j.Nodes == "None assigned" {
 		j.Nodes = ""

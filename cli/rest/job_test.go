@@ -161,3 +161,25 @@ func TestJobIDs(t *testing.T) {
 		}
 	}
 }
+
+// TestElapsed checks the run time of jobs, some of which were suspended.
+func TestElapsed(t *testing.T) {
+	n := func(v float64) Number { return Number{Set: v != 0, Value: v} }
+	for _, tt := range []struct {
+		name string
+		job  Job
+		want time.Duration // at 1000 s
+	}{
+		{"waits, with an expected start", Job{State: Words{"PENDING"}, Started: n(900)}, 0},
+		{"runs", Job{State: Words{"RUNNING"}, Started: n(900), Ended: n(5000)}, 100 * time.Second},
+		{"has ended", Job{State: Words{"FAILED"}, Started: n(900), Ended: n(950)}, 50 * time.Second},
+		{"is suspended", Job{State: Words{"SUSPENDED"}, Started: n(900), Ended: n(5000), Suspended: n(930), RanBefore: n(30)}, 30 * time.Second},
+		{"was resumed", Job{State: Words{"RUNNING"}, Started: n(900), Ended: n(5000), Suspended: n(990), RanBefore: n(30)}, 40 * time.Second},
+		{"was resumed and has ended", Job{State: Words{"COMPLETED"}, Started: n(900), Ended: n(995), Suspended: n(990), RanBefore: n(30)}, 35 * time.Second},
+		{"is in accounting", Job{State: Words{"COMPLETED"}, Started: n(900), Ended: n(995), RunTime: n(7)}, 7 * time.Second},
+	} {
+		if got := tt.job.Elapsed(time.Unix(1000, 0)); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
