@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"schedrestd/become/nss"
 	"schedrestd/cli/rest"
@@ -106,7 +107,11 @@ func unknownNames(k *kind, names, known []string) (err error) {
 	}
 	for _, name := range unknown {
 		e := errs.New(errs.NotFound, "%s %s is unknown", k.word, printable.Text(name)).WithHint("%s", k.hint)
-		if near := typo.Nearest(name, known); near != "" {
+		near := typo.Nearest(name, known)
+		if i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, name) }); i >= 0 {
+			near = known[i]
+		}
+		if near != "" {
 			e = e.WithHint("did you mean %s?", printable.Text(near))
 		}
 		err = joinErrors(err, e)

@@ -38,6 +38,7 @@ func TestMisspelledNames(t *testing.T) {
 		{"cancel -u ann,carl", 5, "hint: did you mean carol?\n"},
 		{"cancel -p gpux", 5, "error: partition gpux is unknown"},
 		{"jobs -A physcs", 5, "error: account physcs is unknown\nhint: did you mean physics?\n"},
+		{"jobs -A PHYSICS", 5, "error: account PHYSICS is unknown\nhint: did you mean physics?\n"},
 		{"jobs -A zzzzzz", 5, "error: account zzzzzz is unknown\nhint: the accounting records have no such entry, or you may not see it\n"},
 		{"jobs -A physics", 0, ""}, // has no jobs
 		{"jobs -A a,b", 0, ""},     // the jobs are in these accounts, which are not in the list of accounts

@@ -199,6 +199,13 @@ func (u *usageRequest) query(report string, now time.Time) (url.Values, error) {
 	if err := u.addTo(query, "start", "end", now); err != nil {
 		return nil, err
 	}
+	if midnight, _ := parseTime("today", now); u.since != "" && u.until == "" { // of this machine's time zone, not of the gateway's
+		end := now
+		if begin, _ := parseTime(u.since, now); begin.Before(midnight) {
+			end = midnight
+		}
+		query.Set("end", strconv.FormatInt(end.Unix(), 10))
+	}
 	query.Set("report", report)
 	if u.by != "" {
 		query.Set("by", u.by)

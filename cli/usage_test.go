@@ -5,8 +5,10 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 )
@@ -105,6 +107,26 @@ demo     c\x1b[2J      1000         -     0  gres/gpu  5124095576030431
 		status, out, errOut := runCommand(t, &gateway{}, "usage", "-o", format)
 		if status != statusFailed || out != "" || !strings.Contains(errOut, "has no reports of usage") || !strings.Contains(errOut, "use sreport") {
 			t.Errorf("slurmrestd, %s: status %d, %s%s", format, status, out, errOut)
+		}
+	}
+}
+
+// TestUsageEnd checks that a period without an end ends by the clock of this machine,
+// whatever the time zone of the gateway is.
+func TestUsageEnd(t *testing.T) {
+	now := time.Date(2026, 3, 5, 10, 30, 15, 0, time.FixedZone("IST", 19800))
+	midnight := time.Date(2026, 3, 5, 0, 0, 0, 0, now.Location()).Unix()
+	for _, tt := range []struct {
+		period
+		want int64
+	}{
+		{period{"today", ""}, now.Unix()}, {period{"2h", ""}, now.Unix()}, {period{"yesterday", ""}, midnight}, {period{"4w", ""}, midnight},
+		{period{"4w", "yesterday"}, midnight - 86400}, {period{"", ""}, 0},
+	} {
+		u := usageRequest{period: tt.period, unit: "minutes"}
+		query, err := u.query("cluster", now)
+		if end, _ := strconv.ParseInt(query.Get("end"), 10, 64); err != nil || end != tt.want {
+			t.Errorf("%+v: ends at %d, %v; want %d", tt.period, end, err, tt.want)
 		}
 	}
 }

@@ -40,7 +40,7 @@ type Job struct {
 	Suspended   Number   `json:"suspend_time"` // when the job was last suspended or resumed
 	RanBefore   Number   `json:"pre_sus_time"` // run time until then, in seconds
 	RunTime     Number   `json:"-"`            // in seconds, in accounting
-	TimeLimit   Number   `json:"time_limit"` // in minutes
+	TimeLimit   Number   `json:"time_limit"`   // in minutes
 	Priority    Number   `json:"priority"`
 	CPUs        Number   `json:"cpus"`
 	NodeCount   Number   `json:"node_count"`
