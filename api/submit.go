@@ -88,7 +88,7 @@ func components(job *model.JobDesc, list []model.JobDesc, listField string) (des
 // SubmitAnswer is the answer to a submission.
 type SubmitAnswer struct {
 	model.Submitted
-	ErrorName string                // name of ErrorCode
+	ErrorText string                // Slurm's text for ErrorCode
 	Jobs      schema.Stream[JobRow] // the job after the wait; nil if the request does not wait
 	Estimate  *model.Estimate       // of a dry run, which submits nothing; otherwise nil
 	Envelope
@@ -118,7 +118,7 @@ var submitResult = schema.Object("job_submit_response_msg", func() schema.Fields
 	return schema.Fields[SubmitAnswer]{
 		submittedID, submittedStep,
 		schema.F("error_code", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.ErrorCode }, "Slurm's error number of a remark about the submission; 0 if there is none", schema.Bare),
-		schema.F("error", schema.String, func(a *SubmitAnswer) *string { return &a.ErrorName }, "Name of this error"),
+		schema.F("error", schema.String, func(a *SubmitAnswer) *string { return &a.ErrorText }, "Slurm's text for this error; No error if there is none"),
 		submittedMessage,
 	}
 })

@@ -70,7 +70,7 @@ func (h *handler) postJobSubmit(c *rest.Call, p *api.SubmitParams) error {
 		c.Replayed()
 	}
 	h.warnOfSubmission(c, submitted, at)
-	answer := api.SubmitAnswer{Submitted: *submitted}
+	answer := api.SubmitAnswer{Submitted: *submitted, ErrorText: h.submissionText(submitted)}
 	if c.Waits() {
 		if answer.Jobs, err = h.followSubmitted(c, submitted.StepID.JobID); err != nil {
 			return err
@@ -142,7 +142,7 @@ func (h *handler) warnOfSubmission(c *rest.Call, s *model.Submitted, at string) 
 	if s.ErrorCode == 0 {
 		return
 	}
-	remark := h.ErrorText(int(int32(s.ErrorCode)))
+	remark := h.submissionText(s)
 	if c.Lenient(api.RemarkPrefix) {
 		kind := "Job"
 		if at != "#/job" {
@@ -151,6 +151,12 @@ func (h *handler) warnOfSubmission(c *rest.Call, s *model.Submitted, at string) 
 		c.Warn(at, "%s submission resulted in non-zero return code: %s", kind, remark)
 	}
 	c.Warn(at, "%s", remark)
+}
+
+// submissionText returns Slurm's text for the controller's remark about a job
+// that it accepted.
+func (h *handler) submissionText(s *model.Submitted) string {
+	return h.ErrorText(int(int32(s.ErrorCode)))
 }
 
 // componentAt returns the place of component i in the body. The argument at is

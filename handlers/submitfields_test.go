@@ -87,6 +87,17 @@ func TestSubmissionRemark(t *testing.T) {
 			t.Errorf("%s: status %d, warnings %q: %s", tt.path, w.Code, got, w.Body)
 		}
 	}
+	// Up to v0.0.41 the answer also has the error's text.
+	for remark, want := range map[uint32]string{0: `"error_code":0,"error":"remark 0"`, 2021: `"error_code":2021,"error":"remark 2021"`} {
+		f := demo()
+		f.remark = remark
+		cfg := config(f)
+		cfg.ErrorText = func(number int) string { return fmt.Sprint("remark ", number) }
+		w := serve(t, cfg, request(http.MethodPost, "/slurm/v0.0.41/job/submit", `{"job": {"script": "#!/bin/sh"}}`))
+		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("status %d, want %s: %s", w.Code, want, w.Body)
+		}
+	}
 }
 
 // TestReasonUser checks that a node's reason_uid may be a name.
