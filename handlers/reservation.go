@@ -109,6 +109,7 @@ func (h *handler) changeReservations(c *rest.Call, at string, list []model.Reser
 		}
 		warnIneffectiveTRES(c, &u, false, sourceOf(at, i, "tres"))
 		api.ReserveWholePartition(&u)
+		list[i] = u // the answer shows what the controller got
 		err := h.Controller.CreateReservation(c.Context(), c.Credential(), &u)
 		if err == nil {
 			existing[u.Name] = model.Reservation{Name: u.Name}
