@@ -241,7 +241,7 @@ func (a *Accounting) callDaemon(ctx context.Context, d *daemon, cred model.Crede
 	}
 	f = fn(s)
 	a.releaseSession(s, f)
-	if f == nil || f.final || !s.reused || !closedByDaemon(f) {
+	if f == nil || !s.reused || !closedByDaemon(f) {
 		return f
 	}
 	// The daemon was restarted, or has closed the idle session. In either case

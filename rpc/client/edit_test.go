@@ -48,6 +48,7 @@ const (
 	lostSQL = "lostSQL" // the answer is the database's number for a lost connection
 	noDB    = "noDB"    // slurmdbd is not connected to its database
 	garbles = "garbles" // the answer can't be understood
+	long    = "long"    // the answer is a list of 200 KB
 )
 
 func newLedger(t *testing.T, act func(string) string) *ledger {
@@ -140,6 +141,8 @@ func (l *ledger) serve(nc net.Conn) {
 			reply(message.AccountingRC, &message.PersistRC{Code: fault.Database})
 		case garbles:
 			reply(message.AccountingGotUsers, &message.Users{})
+		case long:
+			reply(message.AccountingGotTRES, &message.TRESList{ListResponse: listResponse(make([]string, 200), func(string) model.TRES { return model.TRES{Name: strings.Repeat("x", 1000)} })})
 		default:
 			switch asked {
 			case "list":
@@ -252,6 +255,7 @@ func TestEdit(t *testing.T) {
 		{name: "the session was closed after a change", used: true, act: once("add b", closes), f: steps(add("a"), add("b")), asked: "add a, add b, add a, add b, keep", kept: "a b", opened: 2, runs: 2},
 		{name: "a new session is closed", act: once("add b", closes), f: steps(add("a"), add("b")), asked: "add a, add b, add a, add b, keep", kept: "a b", opened: 2, runs: 2},
 		{name: "each session is closed", act: always("add b", closes), f: steps(add("a"), add("b")), kind: errs.Unavailable, asked: "add a, add b", repeats: 10, opened: 10, runs: 10},
+		{name: "there is no memory for a list", act: always("list", long), f: steps(add("a"), list), kind: errs.Unavailable, asked: "add a, list", opened: 1, runs: 1},
 		{name: "the daemon does not answer a change", act: always("add a", stalls), f: add("a"), kind: errs.BadAnswer, unknown: true, asked: "add a", opened: 1, runs: 1},
 		{name: "an answer to a change is garbled", act: always("add a", garbles), f: add("a"), kind: errs.BadAnswer, asked: "add a", opened: 1, runs: 1},
 		{name: "f continues after the session was lost", act: always("add a", closes), f: steps(careless(add("a")), careless(add("b"))), kind: errs.Unavailable, asked: "add a", repeats: 10, opened: 10, runs: 10},
@@ -275,7 +279,7 @@ func TestEdit(t *testing.T) {
 			if tt.unknown {
 				timeout = time.Second
 			}
-			a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Timeout: time.Minute, LongTimeout: timeout})
+			a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Timeout: time.Minute, LongTimeout: timeout, Answers: client.NewBudget(64 << 10)})
 			skip := 0
 			if tt.used {
 				if err := a.Edit(context.Background(), ann, list); err != nil {

@@ -150,7 +150,7 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, r request, to recepti
 	}
 	if r.whole {
 		stored.Drop()
-		return nil, newFailure(stageReceive, errs.New(errs.Unavailable, "server busy: memory limit for long answers reached"))
+		return nil, &failure{stage: stageReceive, final: true, err: errs.New(errs.Unavailable, "server busy: memory limit for long answers reached")}
 	}
 	stall := c.cfg.Stall
 	switch {

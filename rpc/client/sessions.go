@@ -245,7 +245,7 @@ func (a *Accounting) releaseSession(s *session, f *failure) {
 // session, possibly long before the request.
 func closedByDaemon(f *failure) bool {
 	return (f.stage == stageSend || f.stage == stageClosed || f.stage == stageReceive) &&
-		!isTimeout(f.err) && !errors.Is(f.err, context.Canceled)
+		!f.final && !isTimeout(f.err) && !errors.Is(f.err, context.Canceled)
 }
 
 // hasNoInput reports whether nc is open and there is nothing to read from it.
