@@ -28,7 +28,7 @@ type turn struct {
 	place    *semaphore.Place[string]
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
-	kept     bool        // the session that uses it is not finished when the call is
+	kept     atomic.Bool // a session that uses it is not finished when the call is
 	changing atomic.Bool // a change has been sent, so the call must not end early
 
 	mu     sync.Mutex // guards the fields below
@@ -64,13 +64,13 @@ func (a *Accounting) takeTurn(ctx context.Context, cred model.Credential) (*turn
 // keep makes the turn last until release is called.
 func (t *turn) keep() {
 	if t != nil {
-		t.kept = true
+		t.kept.Store(true)
 	}
 }
 
 // leave ends the call, and its turn unless a session keeps it.
 func (t *turn) leave() {
-	if !t.kept {
+	if !t.kept.Load() {
 		t.release()
 	}
 	t.cancel(nil)

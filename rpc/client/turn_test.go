@@ -135,6 +135,19 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
+// TestSilentDaemons checks two daemons that do not answer a request for
+// statistics. Their sessions share the turn of the call, so this test is for the
+// race detector.
+func TestSilentDaemons(t *testing.T) {
+	t.Parallel()
+	first, second := newLedger(t, func(string) string { return stalls }), newLedger(t, func(string) string { return stalls })
+	second.Name = "backup"
+	a := client.NewAccounting(client.Config{Accounting: []client.Address{first.Address, second.Address}, LongTimeout: time.Second})
+	if _, _, err := a.Stats(t.Context(), ann); errs.KindOf(err) != errs.Timeout {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestPark checks that a call that waits for a daemon, or for its turn, gives up
 // what others need, and what happens if it is asked to end.
 func TestPark(t *testing.T) {
