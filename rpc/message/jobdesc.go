@@ -205,14 +205,7 @@ func optID(c *codec.Codec, name string, v *model.Opt[uint32]) {
 		c.OptUint32(name, v)
 		return
 	}
-	n := v.Or(nobody)
-	if c.Uint32(name, &n); !c.Storing() {
-		return
-	}
-	*v = model.Some(n)
-	if n == nobody {
-		*v = model.Opt[uint32]{}
-	}
+	optAs(c, name, v, nobody)
 }
 
 // jobAsStep encodes or decodes the number of a job in the form of a step id
