@@ -127,11 +127,7 @@ type AllocationInfoRequest struct {
 
 // Walk encodes or decodes the fields in wire order.
 func (m *AllocationInfoRequest) Walk(c *codec.Codec) {
-	if c.Until(codec.V2511) {
-		c.OptUint32("job_id", &m.JobID)
-	} else {
-		jobAsStep(c, "step_id", &m.JobID)
-	}
+	jobID(c, &m.JobID)
 	c.String("req_cluster", &m.Cluster)
 }
 
@@ -144,10 +140,6 @@ type CompleteAllocation struct {
 
 // Walk encodes or decodes the fields in wire order.
 func (m *CompleteAllocation) Walk(c *codec.Codec) {
-	if c.Until(codec.V2511) {
-		c.OptUint32("job_id", &m.JobID)
-	} else {
-		jobAsStep(c, "step_id", &m.JobID)
-	}
+	jobID(c, &m.JobID)
 	c.Uint32("job_rc", &m.ExitCode)
 }

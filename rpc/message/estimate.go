@@ -14,11 +14,7 @@ type EstimateResponse struct {
 
 // Walk encodes or decodes the fields in wire order.
 func (m *EstimateResponse) Walk(c *codec.Codec) {
-	if c.Until(codec.V2511) {
-		c.OptUint32("job_id", &m.JobID)
-	} else {
-		jobAsStep(c, "step_id", &m.JobID)
-	}
+	jobID(c, &m.JobID)
 	c.String("job_submit_user_msg", &m.UserMessage)
 	c.String("node_list", &m.Nodes)
 	c.String("part_name", &m.Partition)

@@ -27,11 +27,7 @@ type JobInfoSingleRequest struct {
 
 // Walk encodes or decodes the fields in wire order.
 func (m *JobInfoSingleRequest) Walk(c *codec.Codec) {
-	if c.Until(codec.V2511) {
-		c.OptUint32("job_id", &m.JobID)
-	} else {
-		jobAsStep(c, "step_id", &m.JobID)
-	}
+	jobID(c, &m.JobID)
 	c.Uint16("show_flags", &m.ShowFlags)
 }
 

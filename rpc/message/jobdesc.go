@@ -10,7 +10,7 @@ import (
 // jobDesc encodes or decodes a job's description (table job_desc).
 func jobDesc(c *codec.Codec, d *model.JobDesc) {
 	if c.Since(codec.V2511) {
-		jobAsStep(c, "step_id", &d.JobID)
+		jobAsStep(c, &d.JobID)
 	}
 	c.OptUint32("site_factor", &d.SiteFactor)
 	c.Text("batch_features", &d.BatchFeatures)
@@ -208,12 +208,22 @@ func optID(c *codec.Codec, name string, v *model.Opt[uint32]) {
 	optAs(c, name, v, nobody)
 }
 
+// jobID encodes or decodes the number of a job, which is a step id from protocol
+// 44 on.
+func jobID(c *codec.Codec, job *model.Opt[uint32]) {
+	if c.Until(codec.V2511) {
+		c.OptUint32("job_id", job)
+	} else {
+		jobAsStep(c, job)
+	}
+}
+
 // jobAsStep encodes or decodes the number of a job in the form of a step id
 // without a step (table step_id). "Not set" is NO_VAL.
-func jobAsStep(c *codec.Codec, name string, job *model.Opt[uint32]) {
+func jobAsStep(c *codec.Codec, job *model.Opt[uint32]) {
 	const noJob = 0xfffffffe
 	step := model.StepID{JobID: job.Or(noJob)}
-	codec.Record(c, name, "step_id", &step, stepID)
+	codec.Record(c, "step_id", "step_id", &step, stepID)
 	if !c.Storing() {
 		return
 	}

@@ -16,7 +16,7 @@ type KillJob struct {
 
 // Walk encodes or decodes the fields in wire order.
 func (m *KillJob) Walk(c *codec.Codec) {
-	jobAsStep(c, "step_id", &m.JobID)
+	jobAsStep(c, &m.JobID)
 	c.String("sjob_id", &m.JobText)
 	c.String("sibling", &m.Sibling)
 	c.Uint16("signal", &m.Signal)

@@ -15,11 +15,7 @@ type RequeueRequest struct {
 
 // Walk encodes or decodes the fields in wire order.
 func (m *RequeueRequest) Walk(c *codec.Codec) {
-	if c.Until(codec.V2511) {
-		c.OptUint32("job_id", &m.JobID)
-	} else {
-		jobAsStep(c, "step_id", &m.JobID)
-	}
+	jobID(c, &m.JobID)
 	c.String("job_id_str", &m.JobText)
 	c.Uint32("flags", (*uint32)(&m.Flags))
 }
