@@ -29,10 +29,7 @@ func tres(list string) iter.Seq2[string, string] {
 // 1,024. It returns 0 if the number is malformed. The result is exact, because
 // Slurm does not round the fractions that it writes.
 func amount(s string) uint64 {
-	n, ok := parseAmount(s)
-	if !ok {
-		return 0
-	}
+	n, _ := parseAmount(s)
 	return n
 }
 

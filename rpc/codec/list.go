@@ -169,31 +169,21 @@ func (c *Codec) skipNumbers(name string, size int) {
 // Count encodes or decodes the number of records in a later Loop. The number is
 // sent as a Uint32. When encoding, n must be that number. In all modes, Count
 // returns the number, or 0 after an error.
-func (c *Codec) Count(name string, n int) int {
-	v := uint32(n)
-	if c.mode == filling {
-		v = uint32(c.rng.IntN(4))
-	} else {
-		c.Uint32(name, &v)
-	}
-	if c.err != nil || !c.fits(name, uint64(v)) {
-		return 0
-	}
-	return int(v)
-}
+func (c *Codec) Count(name string, n int) int { return count(c, name, uint32(n), c.Uint32) }
 
 // Count16 works like Count, but sends the number as a Uint16.
-func (c *Codec) Count16(name string, n int) int {
-	v := uint16(n)
+func (c *Codec) Count16(name string, n int) int { return count(c, name, uint16(n), c.Uint16) }
+
+func count[T uint16 | uint32](c *Codec, name string, n T, walk func(string, *T)) int {
 	if c.mode == filling {
-		v = uint16(c.rng.IntN(4))
+		n = T(c.rng.IntN(4))
 	} else {
-		c.Uint16(name, &v)
+		walk(name, &n)
 	}
-	if c.err != nil || !c.fits(name, uint64(v)) {
+	if c.err != nil || !c.fits(name, uint64(n)) {
 		return 0
 	}
-	return int(v)
+	return int(n)
 }
 
 // Loop calls walk(i) for each i from 0 to n-1. The n argument is the result of

@@ -48,7 +48,7 @@ func share(c *codec.Codec, s *model.Share) {
 	c.Float("usage_efctv", &s.EffectiveUsage)
 	c.Float("usage_norm", &s.UsageNormalized)
 	c.Uint64("usage_raw", &s.Usage)
-	codec.Array(c, "usage_tres_raw", "f128str", &s.TRESUsage, func(c *codec.Codec, v *float64) { c.Decimal("usage_tres_raw", v) })
+	decimals(c, "usage_tres_raw", &s.TRESUsage)
 	c.Float("fs_factor", &s.Factor)
 	c.Float("level_fs", &s.Level)
 	flag16(c, "user", &s.User)
