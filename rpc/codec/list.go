@@ -87,9 +87,8 @@ func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, 
 		if c.addListMemory(name, size); c.err != nil {
 			return
 		}
-		var element T
-		walk(c, &element)
-		*v = append(*v, element)
+		*v = append(*v, *new(T))
+		walk(c, &(*v)[len(*v)-1])
 	}
 }
 
