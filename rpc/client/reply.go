@@ -57,7 +57,8 @@ func (a *reply) next() ([]byte, error) {
 	if err != nil {
 		return nil, &callbackError{brokenOffError(a.daemonKind, err)}
 	}
-	if s, ok := a.pieces.(*streamReader); ok && s.unread == 0 {
+	if s, ok := a.pieces.(*streamReader); ok && s.unread == 0 && a.streaming {
+		a.streaming = false
 		a.closeConn()
 		a.place.leave()
 	}

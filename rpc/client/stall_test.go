@@ -6,9 +6,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -324,7 +326,9 @@ func TestMemoryBecomesFree(t *testing.T) {
 	const jobs, size = 10_000, 64 << 20
 	l := newLister(t, jobs)
 	budget, other := client.NewBudget(size), model.Credential{Token: "other"}
-	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 10 * time.Minute, ConnectTimeout: 10 * time.Minute})
+	var log bytes.Buffer
+	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 10 * time.Minute, ConnectTimeout: 10 * time.Minute,
+		Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	held := budget.Reserve(other)
 	if !held.Grow(size * 7 / 8) {
 		t.Fatal("no memory")
@@ -344,6 +348,9 @@ func TestMemoryBecomesFree(t *testing.T) {
 	})
 	if err != nil || n != jobs || l.lists.Load() != 1 || budget.Free() != size {
 		t.Errorf("%d jobs, %v, %d lists, %d of %d bytes free", n, err, l.lists.Load(), budget.Free(), size)
+	}
+	if lines := strings.Count(log.String(), "connection closed"); lines != 2 { // of the ping and of the list
+		t.Errorf("%d connections closed", lines)
 	}
 }
 
