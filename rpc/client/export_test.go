@@ -41,6 +41,13 @@ func (c *Client) Waiting() int {
 	return conns + requests
 }
 
+// Streaming returns the number of places in the gate for answers that stay on
+// their connections or are being read.
+func (c *Client) Streaming() int {
+	used, _ := c.gate.conns.Counts()
+	return used
+}
+
 // Limits of failed probes, for tests.
 const (
 	MaxClosedProbes   = maxClosedProbes

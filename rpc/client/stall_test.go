@@ -343,6 +343,9 @@ func TestMemoryBecomesFree(t *testing.T) {
 			held.Shrink(size)
 		case 200: // after the first piece
 			eventually(t, "no connection is open", func() bool { return l.open.Load() == 0 })
+			if n := c.Streaming(); n != 0 {
+				t.Errorf("%d places in the gate", n)
+			}
 		}
 		return nil
 	})
@@ -390,13 +393,15 @@ func TestItEndsInTheMiddle(t *testing.T) {
 			if !tt.small {
 				free = 16 << 20
 				budget = client.NewBudget(free)
-				c = client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 6 * time.Second}) // half of it for what arrives, on a busy machine
+				c = client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 6 * time.Second, Stall: time.Hour}) // half of it for what arrives, on a busy machine
 			}
 			if tt.count {
 				c = client.New(client.Config{Controllers: []client.Address{miscounting(t)}, Answers: budget})
 			}
 			n := 0
-			_, err := c.Jobs(context.Background(), ann, model.Query{Prompt: tt.prompt}, func(*model.Job) error { n++; return nil })
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := c.Jobs(ctx, ann, model.Query{Prompt: tt.prompt}, func(*model.Job) error { n++; return nil })
 			if errs.KindOf(err) != tt.kind || (n > 0) != tt.partial {
 				t.Errorf("%d jobs, %v", n, err)
 			}
