@@ -71,11 +71,11 @@ type round struct {
 	panicked  string // a panic and its stack; "" for none
 }
 
-// isLimited reports whether the first call of the round had a time limit of its
-// own.
-func (rd *round) isLimited() bool {
-	_, limited := rd.ctx.Deadline()
-	return limited
+// isLate reports whether the time limit of the first call of the round, if it has
+// one of its own, is over.
+func (rd *round) isLate() bool {
+	deadline, limited := rd.ctx.Deadline()
+	return limited && !time.Now().Before(deadline)
 }
 
 // ask sends a request and returns the answer, which it may share with other
@@ -112,8 +112,7 @@ func (c *Client) ask(ctx context.Context, cred model.Credential, r request) (*re
 		limited, cancel := c.limit(ctx)
 		defer cancel()
 		return c.ask(limited, cred, r)
-	case errs.KindOf(err) == errs.Timeout && !first && rd.isLimited() && ctx.Err() == nil, // the first call had less time
-		err != nil && rd.abandoned && ctx.Err() == nil:
+	case err != nil && ctx.Err() == nil && (rd.abandoned || !first && rd.isLate()): // the first call has left, or had less time
 		return c.ask(ctx, cred, r)
 	case err == nil && !first:
 		c.reused(false)
@@ -275,7 +274,7 @@ func (rs *rounds) leave(rd *round) bool {
 		rd.calls--
 		return true
 	}
-	if deadline, ok := rd.ctx.Deadline(); !ok || time.Now().Before(deadline) { // otherwise the controller is late, which is not the same as a client that has left
+	if !rd.isLate() { // otherwise the controller is late, which is not the same as a client that has left
 		rd.abandoned = true
 		rd.cancel()
 	}

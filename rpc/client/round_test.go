@@ -197,6 +197,36 @@ func TestJoiningAnAbandonedRequest(t *testing.T) {
 	})
 }
 
+// TestJoiningAnImpatientRequest checks that a call does not fail when the time of
+// the first call of its round is over, but asks again.
+func TestJoiningAnImpatientRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dialled := 0
+		c := client.New(client.Config{Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: "192.0.2.1:6817"}}, Timeout: time.Hour, ConnectTimeout: time.Hour,
+			Dial: func(ctx context.Context, a client.Address) (net.Conn, error) {
+				if dialled++; dialled > 1 {
+					return nil, errors.New("the second request")
+				}
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}})
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		var wait sync.WaitGroup
+		wait.Go(func() {
+			if err := c.Verify(ctx, ann); errs.KindOf(err) != errs.Timeout {
+				t.Errorf("the first call: %v", err)
+			}
+		})
+		synctest.Wait()
+		if err := c.Verify(context.Background(), ann); err == nil || !strings.Contains(err.Error(), "the second request") {
+			t.Errorf("error %v", err)
+		}
+		wait.Wait()
+	})
+}
+
 // TestNextRoundWaitsForUse checks that calls that share a long answer delay the
 // next request until the first of them has used it, but not for longer than a
 // second, and that a short answer, or one that is not shared, delays nothing.
