@@ -184,6 +184,36 @@ func TestHangIsRemembered(t *testing.T) {
 	}
 }
 
+// TestLeavingIsNoHang checks that a client that leaves before the primary answers
+// does not make others try the backup first.
+func TestLeavingIsNoHang(t *testing.T) {
+	t.Parallel()
+	l := newCluster(t, "a", "b")
+	ctx, cancel := context.WithCancel(context.Background())
+	dial := l.config.Dial
+	l.config.Dial = func(dctx context.Context, a client.Address) (net.Conn, error) {
+		nc, err := dial(dctx, a)
+		if l.stateOf("a") == hangs {
+			cancel()
+		}
+		return nc, err
+	}
+	c := client.New(l.config)
+	if err := c.Verify(ctx, ann); err != nil {
+		t.Fatal(err)
+	}
+	l.set("a", hangs)
+	if err := c.Verify(ctx, ann); err == nil {
+		t.Error("an answer from a primary that hangs")
+	}
+	l.set("a", works)
+	l.count()
+	err := c.Verify(context.Background(), ann)
+	if asked := l.dialledNames(); err != nil || !slices.Equal(asked, []string{"a"}) {
+		t.Errorf("asked %v, %v", asked, err)
+	}
+}
+
 // TestPrimaryIsLookedAfter checks a primary that stays down. It must be tried
 // once per interval, and not by every request.
 func TestPrimaryIsLookedAfter(t *testing.T) {
