@@ -105,18 +105,20 @@ func accepting(now time.Time, age int) (after time.Time) {
 // of a change is not kept.
 func TestAnswerDuringChange(t *testing.T) {
 	t.Parallel()
-	arrived, proceed := make(chan struct{}, 2), make(chan struct{})
-	k := newClock(t, func() { arrived <- struct{}{}; <-proceed })
+	arrived, proceed, requests := make(chan struct{}), make(chan struct{}), atomic.Int32{}
+	k := newClock(t, func() {
+		if requests.Add(1) == 1 { // the list
+			close(arrived)
+			<-proceed
+		}
+	})
 	c := k.client()
 	var wait sync.WaitGroup
 	wait.Go(func() { k.number(t, c, ann, model.Query{}, &origin.Origin{Keep: time.Hour}) })
 	<-arrived
-	wait.Go(func() { _ = c.Reconfigure(context.Background(), ann) })
-	<-arrived
-	proceed <- struct{}{}
-	proceed <- struct{}{}
-	wait.Wait()
+	_ = c.Reconfigure(context.Background(), ann)
 	close(proceed)
+	wait.Wait()
 	if got, _ := k.number(t, c, ann, model.Query{}, &origin.Origin{After: time.Now().Add(-time.Hour)}); got != 3 {
 		t.Errorf("got answer %d", got)
 	}
