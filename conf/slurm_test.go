@@ -313,3 +313,20 @@ func TestPassedLines(t *testing.T) {
 		}
 	}
 }
+
+// TestManyClusterFiles checks that an Include with %c does not parse the lines
+// before it again.
+func TestManyClusterFiles(t *testing.T) {
+	nodes, list := strings.Repeat("NodeName=n CPUs=1\n", 1000), files{"/etc/c": ""}
+	allocations := func(includes int) float64 {
+		list["/etc/slurm.conf"] = minimal + nodes + strings.Repeat("Include %c\n", includes)
+		return testing.AllocsPerRun(3, func() {
+			if _, _, err := readCluster("/etc/slurm.conf", list.open); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if one, many := allocations(1), allocations(50); many > 2*one {
+		t.Errorf("%v allocations with one file, %v with many", one, many)
+	}
+}

@@ -75,6 +75,7 @@ type loader struct {
 	files    []string // files read so far
 	stack    []string // files being read; each includes the next
 	bytes    int
+	cluster  string // value of ClusterName so far; "" if there is none, or none that can be part of a path
 	entries  []entry
 	warnings []Warning
 	problems Problems
@@ -167,6 +168,7 @@ func (l *loader) addLine(e entry) {
 		l.include(e, strings.Trim(rest, `"`))
 	default:
 		l.entries = append(l.entries, e)
+		l.noteCluster(e.text)
 	}
 }
 
@@ -174,12 +176,11 @@ func (l *loader) addLine(e entry) {
 // name stands for the value of ClusterName, and patterns are not supported.
 func (l *loader) include(e entry, path string) {
 	if strings.Contains(path, "%c") {
-		cluster := l.clusterName()
-		if cluster == "" {
+		if l.cluster == "" {
 			l.addProblem(e, "%%c in a file name stands for ClusterName, which must be set before")
 			return
 		}
-		path = strings.ReplaceAll(path, "%c", cluster)
+		path = strings.ReplaceAll(path, "%c", l.cluster)
 	}
 	switch {
 	case path == "" || strings.ContainsAny(path, "\" \t"):
@@ -202,18 +203,17 @@ func (l *loader) include(e entry, path string) {
 	}
 }
 
-// clusterName returns the value of ClusterName. It returns "" if ClusterName
-// has not been read yet or can't be part of a path.
-func (l *loader) clusterName() (name string) {
-	for _, e := range l.entries {
-		found, _ := parsePairs(e.text)
-		for _, p := range found {
-			if fold(p.Key) == "clustername" && setName(&name, p.Value) != nil {
-				name = ""
-			}
+// noteCluster records the value of ClusterName, if the line has one.
+func (l *loader) noteCluster(line string) {
+	if !strings.Contains(fold(line), "clustername") {
+		return
+	}
+	found, _ := parsePairs(line)
+	for _, p := range found {
+		if fold(p.Key) == "clustername" && setName(&l.cluster, p.Value) != nil {
+			l.cluster = ""
 		}
 	}
-	return name
 }
 
 func (l *loader) addProblem(e entry, format string, args ...any) {
