@@ -411,6 +411,9 @@ func (d *dispatcher) renew() {
 	}
 	d.renewPending = true
 	d.parent.Send(&ipc.RenewGeneration{ID: d.current.ID})
+	if d.ageTimer != nil { // if the current generation stays, its session ticket keys must not stay for good
+		d.ageTimer.Reset(d.limits.Age)
+	}
 	var timer *time.Timer
 	timer = d.After(renewTimeout, func() {
 		if d.renewTimer == timer { // otherwise the timer was stopped too late

@@ -172,3 +172,26 @@ func TestRenewAfterReplacement(t *testing.T) {
 		})
 	}
 }
+
+// TestRenewAfterFailureAtAge checks that the dispatcher asks again for a generation
+// whose turn came by age, if it could not be built. Otherwise the key of session
+// tickets would never be replaced again.
+func TestRenewAfterFailureAtAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, end := newTestDispatcher(t)
+		must(t, d.Call(func() error { return d.activate(d.newGeneration(announcementOf(1)), nil) }))
+		time.Sleep(d.limits.Age + time.Second)
+		must(t, d.Call(func() error { d.reportResult(2, errors.New("no")); return nil }))
+		time.Sleep(d.limits.Age)
+		synctest.Wait()
+		got := 0
+		for _, m := range end() {
+			if _, ok := m.(*ipc.RenewGeneration); ok {
+				got++
+			}
+		}
+		if got != 2 {
+			t.Errorf("asked %d times, want 2", got)
+		}
+	})
+}
