@@ -70,7 +70,7 @@ type Conn struct {
 
 	holds   holding
 	arrival uint64    // orders connections that had to wait
-	expires time.Time // when to refuse it if it waits for other connections of its source to end; otherwise zero
+	expires time.Time // when to refuse it if it waits for other connections of its source to end; otherwise zero. Tick sets it
 
 	stage        work.Stage // as the worker reports it; zero until a worker has the connection
 	list         *list.List // reclaim.resting or reclaim.busy; nil until a worker has it
@@ -115,9 +115,6 @@ func (s *State) Arrived(now time.Time, c *Conn) {
 	}
 	s.waited++
 	c.arrival = s.waited
-	if s.atLimit(c) { // other connections of c's own source must end first, which may never happen
-		c.expires = now.Add(s.waitLimit)
-	}
 	if s.queue.Len() > s.maxWaiting {
 		last := s.last()
 		if s.refuse(last, TooManyWaiting); last == c {
@@ -195,9 +192,20 @@ func (s *State) Unresponsive(conns []*Conn) {
 	s.admitNext()
 }
 
-// Tick reports that TickInterval has passed while connections wait.
+// Tick reports that TickInterval has passed while connections wait. It refuses
+// those that have waited too long for other connections of their own source to end,
+// which may never happen.
 func (s *State) Tick(now time.Time) {
-	s.expire(func(c *Conn) bool { return !c.expires.IsZero() && now.After(c.expires) }, TimedOut)
+	for c := range s.queue.Items {
+		switch {
+		case !s.atLimit(c):
+			c.expires = time.Time{}
+		case c.expires.IsZero():
+			c.expires = now.Add(s.waitLimit)
+		case now.After(c.expires):
+			s.refuse(c, TimedOut)
+		}
+	}
 	if s.Waiting() {
 		s.clearAllAsked()
 		s.askForSlots(true)
@@ -207,15 +215,8 @@ func (s *State) Tick(now time.Time) {
 // Close refuses all connections that wait, and all that arrive later.
 func (s *State) Close() {
 	s.shutDown = true
-	s.expire(func(*Conn) bool { return true }, ShutDown)
-}
-
-// expire refuses the waiting connections for which match returns true.
-func (s *State) expire(match func(*Conn) bool, reason Reason) {
 	for c := range s.queue.Items {
-		if match(c) {
-			s.refuse(c, reason)
-		}
+		s.refuse(c, ShutDown)
 	}
 }
 

@@ -164,6 +164,7 @@ func TestWaitingHasAnEnd(t *testing.T) {
 		do   func()
 		want []string
 	}{
+		{"at first", func() { s.Tick(noon) }, nil},
 		{"in time", func() { s.Tick(noon.Add(10 * time.Second)) }, nil},
 		{"late", func() { s.Tick(noon.Add(10*time.Second + 1)) }, []string{"a3: " + TimedOut.String()}},
 		{"later", func() { s.Tick(noon.Add(time.Hour)) }, nil},
@@ -180,6 +181,54 @@ func TestWaitingHasAnEnd(t *testing.T) {
 	}
 	if got := s.Stats(); got.Held != 0 || got.Waiting != 0 || got.Sources != 0 {
 		t.Errorf("at the end: %+v", got)
+	}
+}
+
+// TestWaitForOwnSource checks that a connection is refused only after it has waited
+// for WaitLimit for its own source, whichever source it has waited for before.
+func TestWaitForOwnSource(t *testing.T) {
+	for name, tt := range map[string]struct {
+		arrive string // one connection of each source
+		leave  string // after five seconds
+		want   []string
+	}{
+		"others leave, and its own source takes the slots": {"aabbccc", "bb", []string{"c"}},
+		"its own source leaves, and others wait":           {"aabbacd", "a", nil},
+	} {
+		s := withSlots(4, 2, 8)
+		admitted := map[string][]*Conn{}
+		var refused []string
+		follow := func() {
+			for _, d := range s.Decisions() {
+				switch name := d.Conn.Ref.(string); d.Action {
+				case Admit:
+					admitted[name] = append(admitted[name], d.Conn)
+				case Refuse:
+					refused = append(refused, name)
+				}
+			}
+		}
+		ticks := func(from, to time.Duration) {
+			for at := from; at < to; at += time.Second {
+				s.Tick(noon.Add(at))
+				follow()
+			}
+		}
+		for _, source := range tt.arrive {
+			s.Arrived(noon, &Conn{Source: User(uint32(source)), Ref: string(source)})
+			follow()
+		}
+		ticks(0, 5*time.Second)
+		for _, source := range tt.leave {
+			c := admitted[string(source)][0]
+			admitted[string(source)] = admitted[string(source)][1:]
+			s.Release(c)
+			follow()
+		}
+		ticks(5*time.Second, time.Minute)
+		if !slices.Equal(refused, tt.want) {
+			t.Errorf("%s: refused %q, want %q", name, refused, tt.want)
+		}
 	}
 }
 
