@@ -96,9 +96,9 @@ var _ = Register(
 	// the same number, or 0 if no process may run as this user
 	Of[Vouched](117, Acceptor, Keeper, In(Initial), 8, 8, 0, Initial),
 	// the audit log, open for appending; its owner, mode and directory were checked; it replaces the previous one
-	Of[LogFD](53, Parent, Auditor, In(Proving, Handover, Serving), 4, 4, 1, Initial),
+	Of[LogFD](53, Parent, Auditor, In(Proving, Handover, Serving), 5, 5+maxPath, 1, Initial),
 	// the file of Idempotency-Keys, open for reading and writing; its owner, mode and directory were checked
-	Of[ClaimsFD](61, Parent, Auditor, In(Proving, Handover), 1, 1, 1, Initial),
+	Of[ClaimsFD](61, Parent, Auditor, In(Proving, Handover), 3, 3+maxPath, 1, Initial),
 	// a socket that listens for scrapes of the metrics; there is one message for each address
 	Of[MetricsFD](62, Parent, Exporter, In(Proving, Handover), 0, 0, 1, Initial),
 	// asks whether the path of the audit log still leads to the open file; sent

@@ -105,7 +105,7 @@ func TestPermit(t *testing.T) {
 		{"connection before the handover", ipc.KindOf(new(ipc.Connection)), ipc.Managers, ipc.Worker, ipc.Configured, 31, 1, "not permitted while configured"},
 		{"keys during the handover", ipc.KindOf(new(ipc.SecretKeys)), ipc.Managers, ipc.Keeper, ipc.Handover, 8, 7, ""},
 		{"keys after the handover", ipc.KindOf(new(ipc.SecretKeys)), ipc.Managers, ipc.Keeper, ipc.Serving, 8, 7, "not permitted while serving"},
-		{"another log after the handover", ipc.KindOf(new(ipc.LogFD)), ipc.Managers, ipc.Auditor, ipc.Serving, 4, 1, ""},
+		{"another log after the handover", ipc.KindOf(new(ipc.LogFD)), ipc.Managers, ipc.Auditor, ipc.Serving, 5, 1, ""},
 		{"a worker's question in the phase of the dispatcher's", ipc.KindOf(new(work.Lookup)), ipc.Worker, ipc.Resolver, ipc.Serving, 15, 0, "not permitted while serving"},
 		{"the dispatcher's question in the phase of a worker's", ipc.KindOf(new(work.Lookup)), ipc.Managers, ipc.Resolver, ipc.Initial, 15, 0, "not permitted while new"},
 		{"an answer for schedrestd-config to the dispatcher", ipc.KindOf(new(ipc.CheckResult)), ipc.Parent, ipc.Dispatcher, ipc.Configured, 6, 0, "not permitted while configured"},

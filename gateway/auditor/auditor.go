@@ -106,7 +106,7 @@ func (a *auditor) openLog(fd int, m *ipc.LogFD) error {
 		return nil
 	}
 	var err error
-	if a.journal, err = newJournal(m.FailOpen); err == nil {
+	if a.journal, err = newJournal(m); err == nil {
 		go a.journal.write(a.file)
 	}
 	return err
@@ -120,7 +120,7 @@ func (a *auditor) openLedger(fd int, m *ipc.ClaimsFD) (err error) {
 	if a.ledger != nil {
 		return errors.New("a second file of Idempotency-Keys")
 	}
-	if a.ledger, err = newLedger(claims.Open(fd)); err == nil {
+	if a.ledger, err = newLedger(claims.Open(fd), m.Path); err == nil {
 		a.perWorker = m.PerWorker
 		go a.ledger.run()
 	}

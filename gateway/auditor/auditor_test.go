@@ -94,7 +94,7 @@ func (d *disk) setFree(n int)   { d.mu.Lock(); d.free = n; d.mu.Unlock() }
 
 func testAudit(t *testing.T, d *disk, failOpen bool, timeout time.Duration) *journal {
 	t.Helper()
-	a, err := newJournal(failOpen)
+	a, err := newJournal(&ipc.LogFD{FailOpen: failOpen, Path: "/log"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestAuditOpenHangs(t *testing.T) {
 	}
 	a.queueOutcome(nil)
 	a.close()
-	if n := strings.Count(text.String(), "lines_lost"); n != 1 || !strings.Contains(text.String(), "lines_lost=3\n") || a.pending != 0 {
+	if n := strings.Count(text.String(), "lines_lost"); n != 1 || !strings.Contains(text.String(), "lines_lost=3 path=/log\n") || strings.Count(text.String(), "path=/log") != 2 || a.pending != 0 {
 		t.Errorf("%d changes are pending, and the log is\n%s", a.pending, text)
 	}
 }
@@ -269,7 +269,7 @@ func TestPathChecked(t *testing.T) {
 	f := &file{checkPath: func() error { return reason }}
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
 	must(t, err)
-	f.use(fd, &ipc.LogFD{Named: true})
+	f.use(fd, &ipc.LogFD{Path: "log"})
 	if n, err := f.append([]byte("1\n")); n != 0 || err != reason {
 		t.Errorf("%d bytes, %v", n, err)
 	}
@@ -332,7 +332,7 @@ func TestAuditCutOff(t *testing.T) {
 // gets the answer TryLater. If the worker continues, it must be reported.
 func TestAsksForLeaveOnAndOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared, err := newJournal(false)
+		shared, err := newJournal(new(ipc.LogFD))
 		must(t, err)
 		a := newClient(shared, nil, newTestClient(t, uint32(maxPending)), false, func(uint64) (*ipc.Connection, error) { return nil, nil })
 		announce := func() error {
@@ -364,7 +364,7 @@ func TestAsksForLeaveOnAndOn(t *testing.T) {
 // count against the worker's rate limit.
 func TestChangesNeverEnded(t *testing.T) {
 	log := logged(t)
-	shared, err := newJournal(false)
+	shared, err := newJournal(new(ipc.LogFD))
 	must(t, err)
 	shared.timeout = time.Hour
 	id := uint64(0)

@@ -75,7 +75,7 @@ func (f *file) current() *openFile {
 // now in the file. If LogFD.Sync is set, these bytes are also on the disk.
 func (f *file) append(text []byte) (int, error) {
 	to := f.current()
-	if now := time.Now(); to.info.Named && now.Sub(f.lastCheck) >= checkPause {
+	if now := time.Now(); to.info.Path != "" && now.Sub(f.lastCheck) >= checkPause {
 		if err := f.checkPath(); err != nil {
 			return 0, err
 		}

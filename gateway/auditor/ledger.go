@@ -17,6 +17,7 @@ import (
 // and never wait. docs/IDEMPOTENCY.md lists the guarantees.
 type ledger struct {
 	store    *claims.Store
+	path     string // of the file, for the gateway's log
 	counts   ledgerCounts
 	dirty    bool  // the current batch has written something
 	writeErr error // first write error of the current batch
@@ -48,12 +49,12 @@ const ledgerPause = time.Second
 // ledgerBatch is the maximum number of tasks that share one sync.
 const ledgerBatch = 256
 
-func newLedger(file claims.File) (*ledger, error) {
+func newLedger(file claims.File, path string) (*ledger, error) {
 	var process [8]byte
 	if _, err := rand.Read(process[:]); err != nil {
 		return nil, fmt.Errorf("create an id for this process in the idempotency file: %w", err)
 	}
-	return &ledger{store: claims.New(file, process, claims.SystemClock()), wake: make(chan struct{}, 1), done: make(chan struct{})}, nil
+	return &ledger{store: claims.New(file, process, claims.SystemClock()), path: path, wake: make(chan struct{}, 1), done: make(chan struct{})}, nil
 }
 
 // enqueue queues a task. The ledger's goroutine calls the task, and later the
@@ -119,7 +120,7 @@ func (l *ledger) processBatch(batch []task, failedAt time.Time) error {
 	}
 	commitErr := err
 	if n := l.store.Damaged(); n > l.damaged {
-		slog.Error("claims in the idempotency file damaged; their keys are free", "claims", n)
+		slog.Error("claims in the idempotency file damaged; their keys are free", "path", l.path, "claims", n)
 		l.damaged = n
 	}
 	if err = errors.Join(err, l.writeErr); err != nil || l.dirty {
@@ -151,9 +152,9 @@ func (l *ledger) logHealth(err error) {
 	switch {
 	case err != nil && !wasFailing:
 		l.counts.failures.add(1)
-		slog.Error("idempotency file not usable; submissions with an Idempotency-Key are refused", "error", err)
+		slog.Error("idempotency file not usable; submissions with an Idempotency-Key are refused", "path", l.path, "error", err)
 	case err == nil && wasFailing:
-		slog.Warn("idempotency file usable again")
+		slog.Warn("idempotency file usable again", "path", l.path)
 	}
 }
 
@@ -206,6 +207,6 @@ func (l *ledger) close() {
 	lost := l.ends
 	l.mu.Unlock()
 	if lost > 0 {
-		slog.Error("idempotency file not usable; outcomes of submissions are lost and count as unknown", "claims", lost)
+		slog.Error("idempotency file not usable; outcomes of submissions are lost and count as unknown", "path", l.path, "claims", lost)
 	}
 }

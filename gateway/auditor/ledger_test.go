@@ -71,7 +71,7 @@ func (b *keysFile) set(full bool, lockErr error) {
 // startLedger returns a ledger that keeps its claims in b.
 func startLedger(t *testing.T, b claims.File) *ledger {
 	t.Helper()
-	l, err := newLedger(b)
+	l, err := newLedger(b, "keys")
 	must(t, err)
 	go l.run()
 	return l
@@ -293,7 +293,7 @@ func TestClaimsDiskFull(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	l.close()
-	if n, usableAgain := strings.Count(log.String(), "level=ERROR"), strings.Count(log.String(), "usable again"); n != 1 || usableAgain != 1 || !strings.Contains(log.String(), "no space left") {
+	if n, usableAgain := strings.Count(log.String(), "level=ERROR"), strings.Count(log.String(), "usable again"); n != 1 || usableAgain != 1 || strings.Count(log.String(), "path=keys") != 2 || !strings.Contains(log.String(), "no space left") {
 		t.Errorf("%d errors, %d times usable again:\n%s", n, usableAgain, log)
 	}
 }

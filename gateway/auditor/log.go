@@ -1,6 +1,7 @@
 package auditor
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -12,12 +13,14 @@ import (
 	"time"
 
 	"schedrestd/internal/limit"
+	"schedrestd/ipc"
 )
 
 // A journal is the audit log. One goroutine writes the lines. Other goroutines
 // queue lines for it, and never wait. docs/AUDIT.md describes the format.
 type journal struct {
 	failOpen bool   // grant changes even if nothing can be written
+	path     string // of the file, for the gateway's log; "" for standard error
 	runID    string // id of this process: the first part of each change's id
 	now      func() time.Time
 	lastID   atomic.Uint64
@@ -78,12 +81,12 @@ const (
 // maxPending is the maximum number of pending changes of all workers together.
 var maxPending = limit.OpenChanges.Total
 
-func newJournal(failOpen bool) (*journal, error) {
+func newJournal(m *ipc.LogFD) (*journal, error) {
 	var run [8]byte
 	if _, err := rand.Read(run[:]); err != nil {
 		return nil, fmt.Errorf("create an id for this run of the audit log: %w", err)
 	}
-	return &journal{failOpen: failOpen, runID: hex.EncodeToString(run[:]), now: time.Now, timeout: writeLimit,
+	return &journal{failOpen: m.FailOpen, path: cmp.Or(m.Path, ipc.AuditStderr), runID: hex.EncodeToString(run[:]), now: time.Now, timeout: writeLimit,
 		wake: make(chan struct{}, 1), done: make(chan struct{})}, nil
 }
 
@@ -197,7 +200,7 @@ func (a *journal) close() {
 	unwritten := len(a.queue) + a.writing
 	a.mu.Unlock()
 	if unwritten > 0 {
-		slog.Error("audit log not writable; unwritten lines are lost", "lines", unwritten)
+		slog.Error("audit log not writable; unwritten lines are lost", "lines", unwritten, "path", a.path)
 	}
 }
 
@@ -355,14 +358,14 @@ func (a *journal) logHealth(err error) {
 	case err != nil && !wasFailing:
 		a.logFailure(err)
 	case err == nil && wasFailing:
-		slog.Warn("audit log writable again", "lines_lost", dropped)
+		slog.Warn("audit log writable again", "lines_lost", dropped, "path", a.path)
 	}
 }
 
 func (a *journal) logFailure(err error) {
 	if a.failOpen {
-		slog.Error("audit log not writable; changes are made unrecorded (SCHEDRESTD_AUDIT_FAIL=open)", "error", err)
+		slog.Error("audit log not writable; changes are made unrecorded (SCHEDRESTD_AUDIT_FAIL=open)", "path", a.path, "error", err)
 		return
 	}
-	slog.Error("audit log not writable; changes are refused", "error", err)
+	slog.Error("audit log not writable; changes are refused", "path", a.path, "error", err)
 }

@@ -32,7 +32,7 @@ func playUnasked(part string, fd int) {
 	case "forged facts":
 		sendRawTo(fd, ipc.KindOf(new(work.ConnectionFacts)), 31, 0)
 	case "forged log file":
-		sendRawTo(fd, ipc.KindOf(new(ipc.LogFD)), 4, 1)
+		sendRawTo(fd, ipc.KindOf(new(ipc.LogFD)), 5, 1)
 	case "exit of another worker":
 		sendRawTo(fd, ipc.KindOf(new(work.WorkerExited)), 6, 0)
 	case "truncated intent":

@@ -61,7 +61,7 @@ func (l *Log) SendFiles(auditor *ipc.Channel) {
 	defer l.mu.Unlock()
 	_ = l.sendLog(auditor)
 	if l.claimsFile != nil {
-		_ = auditor.TrySend(&ipc.ClaimsFD{PerWorker: l.options.PerWorker}, int(l.claimsFile.osFile.Fd()))
+		_ = auditor.TrySend(&ipc.ClaimsFD{PerWorker: l.options.PerWorker, Path: l.options.Claims}, int(l.claimsFile.osFile.Fd()))
 	}
 }
 
@@ -73,7 +73,7 @@ func (l *Log) sendLog(auditor *ipc.Channel) error {
 	m := &ipc.LogFD{FailOpen: l.options.FailOpen, Sync: l.options.Sync}
 	file := os.Stderr
 	if l.file != nil {
-		file, m.Torn, m.Named = l.file.osFile, l.file.endsMidLine(), true
+		file, m.Torn, m.Path = l.file.osFile, l.file.endsMidLine(), l.options.Path
 	}
 	return ipc.IgnoreClosed(auditor.TrySend(m, int(file.Fd())))
 }
