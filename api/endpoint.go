@@ -36,15 +36,15 @@ type Endpoint struct {
 	Ending      bool           // a request about one job, which may wait until the job runs or has ended
 	NoFields    bool           // a GET whose answer describes a daemon, so it lacks the FieldsParameter
 	Keyed       bool           // the operation accepts an Idempotency-Key
-	SlurmSince  schema.Version // first version in which slurmrestd also has the operation; 0 for all, SlurmNever for none
+	SlurmSince  schema.Version // first version in which slurmrestd also has the operation; 0 for all, slurmNever for none
 	SchedOnly   bool           // the operation does not exist in Slurm's spelling
 	Text        bool           // the answer is text, or a stream of events with the text
 	CSV         bool           // the records of the answer can also be CSV
 }
 
-// SlurmNever is the value of Endpoint.SlurmSince for an operation that does not
+// slurmNever is the value of Endpoint.SlurmSince for an operation that does not
 // exist in slurmrestd.
-const SlurmNever schema.Version = 255
+const slurmNever schema.Version = 255
 
 // Table is the interface that all tables of fields or parameters implement. It
 // does not depend on the Go type of the objects that a table describes.

@@ -92,7 +92,7 @@ var GetGatewayTokens = declare(scope.None, noParams, Endpoint{
 	Doc: "Show the user's gateway tokens", Answer: GatewayTokens, NoFields: true,
 	Description: "Returns the gateway tokens of the user that have not expired and that the register records, revoked ones as well." + whichTokens,
 	AnswerDoc:   "The tokens",
-	SlurmSince:  SlurmNever, SchedOnly: true,
+	SlurmSince:  slurmNever, SchedOnly: true,
 })
 
 var PostGatewayTokens = declare(scope.None, noParams, Endpoint{
@@ -104,7 +104,7 @@ var PostGatewayTokens = declare(scope.None, noParams, Endpoint{
 		"None is created for root, the scheduler's user, and users of the system and of the gateway." + whichTokens,
 	RequestDoc: "What the token is to permit",
 	AnswerDoc:  "The token",
-	SlurmSince: SlurmNever, SchedOnly: true,
+	SlurmSince: slurmNever, SchedOnly: true,
 })
 
 var DeleteGatewayTokens = declare(scope.None, noParams, Endpoint{
@@ -113,7 +113,7 @@ var DeleteGatewayTokens = declare(scope.None, noParams, Endpoint{
 	Description: "Revokes all gateway tokens of the user that were created until now, whether or not the register records them. The tokens of portals that exist now no longer act for this user either. " +
 		"The answer comes when the revocation is on the disk; all gateways with this register refuse the tokens within a second. A minute must pass between two such requests." + whichTokens,
 	AnswerDoc:  "The tokens are revoked",
-	SlurmSince: SlurmNever, SchedOnly: true,
+	SlurmSince: slurmNever, SchedOnly: true,
 })
 
 var DeleteGatewayToken = declare(scope.None, gatewayTokenParams, Endpoint{
@@ -122,5 +122,5 @@ var DeleteGatewayToken = declare(scope.None, gatewayTokenParams, Endpoint{
 	Description: "Revokes a gateway token of the user. A gateway token of any scopes can revoke itself. The answer comes when the revocation is on the disk; all gateways with this register refuse the token within a second, and end what uses it. " +
 		"The answer is 404 if the register records no such token of the user, and 503 if the gateway can't write the register.",
 	AnswerDoc:  "The token is revoked",
-	SlurmSince: SlurmNever, SchedOnly: true,
+	SlurmSince: slurmNever, SchedOnly: true,
 })

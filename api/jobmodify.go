@@ -40,7 +40,7 @@ var JobModifyBody = schema.Object("job_modify", func() schema.Fields[JobChange] 
 		schema.F("extra", text, func(j *JobChange) *model.Text { return &j.Extra }, "Any text of the site"),
 		schema.Group("tres", "Trackable resources", schema.Fields[JobChange]{
 			schema.GetSet("allocated", amounts, func(*JobChange) []model.TRES { return nil }, func(j *JobChange, list []model.TRES) error {
-				if len(list) == 0 || slices.ContainsFunc(list, func(t model.TRES) bool { return t.Count == NoLimit }) {
+				if len(list) == 0 || slices.ContainsFunc(list, func(t model.TRES) bool { return t.Count == noLimit }) {
 					return errors.New("expected the amount of at least one resource; an amount can't be removed")
 				}
 				at := func(j *model.AccountingJob) *string { return &j.TRESAlloc }

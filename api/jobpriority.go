@@ -127,5 +127,5 @@ var GetJobPriorities = declare(scope.ComputeRead, jobPrioritiesParams, Endpoint{
 	Description: "Returns the priority of each waiting job, and the parts that it is the sum of, as sprio does. A job that may run in several partitions or qualities of service has a record for each. " +
 		"Jobs that are held, or can't start yet because of their begin time, have none. The configuration (`conf`) contains the weights. It needs Slurm 23.02 or newer. With `Accept: text/csv` the answer is a table of the records.",
 	AnswerDoc:  "The priorities",
-	SlurmSince: SlurmNever, SchedOnly: true, CSV: true,
+	SlurmSince: slurmNever, SchedOnly: true, CSV: true,
 })

@@ -68,7 +68,7 @@ const outputDescription = "The gateway reads the file that the job's record name
 
 // GetJobStdout returns the standard output of a job.
 var GetJobStdout = declare(scope.ComputeRead, outputParams, Endpoint{
-	Method: http.MethodGet, Path: "job/{job_id}/stdout", ID: "get_job_stdout", SlurmSince: SlurmNever, SchedOnly: true, NoFields: true, Text: true,
+	Method: http.MethodGet, Path: "job/{job_id}/stdout", ID: "get_job_stdout", SlurmSince: slurmNever, SchedOnly: true, NoFields: true, Text: true,
 	Doc: "Show the standard output of a job, also while it runs", Answer: Empty,
 	Description: outputDescription,
 	AnswerDoc:   "The output, as it is in the file",
@@ -76,7 +76,7 @@ var GetJobStdout = declare(scope.ComputeRead, outputParams, Endpoint{
 
 // GetJobStderr returns the error output of a job.
 var GetJobStderr = declare(scope.ComputeRead, outputParams, Endpoint{
-	Method: http.MethodGet, Path: "job/{job_id}/stderr", ID: "get_job_stderr", SlurmSince: SlurmNever, SchedOnly: true, NoFields: true, Text: true,
+	Method: http.MethodGet, Path: "job/{job_id}/stderr", ID: "get_job_stderr", SlurmSince: slurmNever, SchedOnly: true, NoFields: true, Text: true,
 	Doc: "Show the error output of a job, also while it runs", Answer: Empty,
 	Description: outputDescription,
 	AnswerDoc:   "The output, as it is in the file",
@@ -93,7 +93,7 @@ var scriptParams = schema.Object("", func() schema.Fields[ScriptParams] {
 
 // GetJobScript returns the batch script of a job.
 var GetJobScript = declare(scope.ComputeRead, scriptParams, Endpoint{
-	Method: http.MethodGet, Path: "job/{job_id}/script", ID: "get_job_script", SlurmSince: SlurmNever, SchedOnly: true, NoFields: true, Text: true,
+	Method: http.MethodGet, Path: "job/{job_id}/script", ID: "get_job_script", SlurmSince: slurmNever, SchedOnly: true, NoFields: true, Text: true,
 	Doc: "Show the batch script of a job", Answer: Empty,
 	Description: "The controller gives the script to the user of the job and to operators. After the job has ended, it is in accounting, if the site keeps scripts there (`AccountingStoreFlags=job_script`).",
 	AnswerDoc:   "The script, as it was submitted",

@@ -72,12 +72,12 @@ func (r *Records) qosList(ids []string) []string {
 // which stores the limits as text.
 type Limit[M any] struct {
 	At   func(*M) *string
-	List []model.TRES // a resource whose Count is NoLimit loses its limit; an empty list removes all limits
+	List []model.TRES // a resource whose Count is noLimit loses its limit; an empty list removes all limits
 }
 
-// NoLimit is the count that removes the limit of a trackable resource. Slurm
+// noLimit is the count that removes the limit of a trackable resource. Slurm
 // calls it INFINITE64.
-const NoLimit = math.MaxUint64
+const noLimit = math.MaxUint64
 
 // SetLimits writes limits into the fields of m, as the text that changes a
 // record of the accounting daemon. The daemon keeps the limits of all resources
@@ -90,7 +90,7 @@ func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 		if len(list) == 0 && old != nil {
 			list = r.Amounts(*l.At(old))
 			for i := range list {
-				list[i].Count = NoLimit
+				list[i].Count = noLimit
 			}
 		}
 		var parts []string
@@ -108,7 +108,7 @@ func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 			}
 			given[id] = true
 			// The count must have no sign. From Slurm 25.11 on, "=-1" reduces a
-			// limit by one. Earlier releases convert it to NoLimit.
+			// limit by one. Earlier releases convert it to noLimit.
 			parts = append(parts, fmt.Sprintf("%d=%d", id, t.Count))
 		}
 		*l.At(m) = strings.Join(parts, ",")

@@ -21,13 +21,13 @@ var TRES = schema.Object("tres", func() schema.Fields[model.TRES] {
 })
 
 // tresCount returns the type of a number of units of a trackable resource. As a
-// limit, -1 and the word "infinite" mean NoLimit.
+// limit, -1 and the word "infinite" mean noLimit.
 func tresCount() schema.Type[uint64] {
 	return schema.Simple(schema.Int64[int64]().Shape(schema.View{}),
 		func(e schema.Encoder, n *uint64) { e.Int(int64(*n)) },
 		func(r *schema.Report, doc *schema.Value, into *uint64) bool {
 			if isInfinite(doc) {
-				*into = NoLimit
+				*into = noLimit
 				return true
 			}
 			n, ok := schema.ParseInteger(r, doc, -1, math.MaxInt64)
@@ -42,7 +42,7 @@ var amounts = schema.Named("tres_list", schema.List(withInitial(TRES.Type, func(
 
 // noCount marks an amount that a client did not send. To take it as 0 would
 // permit nothing.
-const noCount = NoLimit - 1
+const noCount = noLimit - 1
 
 // TRESAnswer is an answer with trackable resources.
 type TRESAnswer struct {

@@ -160,5 +160,5 @@ var GetUsage = declare(scope.SlurmdbRead, usageParams, Endpoint{
 		"Records also contain deleted accounts and users. In users and top_users, what a user used in associations with partitions is counted once. " +
 		"With `Accept: text/csv` the answer is a table of the records.",
 	AnswerDoc:  "The usage",
-	SlurmSince: SlurmNever, SchedOnly: true, CSV: true,
+	SlurmSince: slurmNever, SchedOnly: true, CSV: true,
 })

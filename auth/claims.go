@@ -8,11 +8,11 @@ import (
 	"schedrestd/api/scope"
 )
 
-// Leeway is the tolerated difference between this machine's clock and the clock
+// leeway is the tolerated difference between this machine's clock and the clock
 // of a token's issuer. The gateway and the daemons accept a token up to this
 // long before its iat and nbf. Only the daemons also accept it up to this long
 // after its exp.
-const Leeway = 5 * time.Second
+const leeway = 5 * time.Second
 
 // Claims has the contents of a token.
 type Claims struct {
@@ -52,11 +52,11 @@ func (o object) readDates(c *Claims) error {
 // checkDates compares the dates with the current time.
 func (c *Claims) checkDates(now time.Time) error {
 	switch {
-	case !now.Before(c.Expires.Add(Leeway)):
+	case !now.Before(c.Expires.Add(leeway)):
 		return outOfDateError(fmt.Sprintf("expired %v ago", now.Sub(c.Expires).Round(time.Second)))
-	case c.IssuedAt.After(now.Add(Leeway)):
+	case c.IssuedAt.After(now.Add(leeway)):
 		return outOfDateError(fmt.Sprintf("issued %v from now", c.IssuedAt.Sub(now).Round(time.Second)))
-	case c.NotBefore.After(now.Add(Leeway)):
+	case c.NotBefore.After(now.Add(leeway)):
 		return outOfDateError(fmt.Sprintf("valid %v from now", c.NotBefore.Sub(now).Round(time.Second)))
 	}
 	return nil

@@ -84,7 +84,7 @@ func (e *examination) run(checks []check) error {
 }
 
 func (e *examination) checkSize() error {
-	if len(e.token) > MaxToken {
+	if len(e.token) > maxToken {
 		return errors.New("too long")
 	}
 	return nil

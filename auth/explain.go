@@ -107,7 +107,7 @@ func (x *explanation) explainClaims() {
 func (e *examination) describe(check string) string {
 	switch check {
 	case "size":
-		return fmt.Sprintf("%d bytes, at most %d are accepted", len(e.token), MaxToken)
+		return fmt.Sprintf("%d bytes, at most %d are accepted", len(e.token), maxToken)
 	case "form":
 		return "a header, a payload and a signature in base64url"
 	case "header":

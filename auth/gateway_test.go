@@ -90,8 +90,8 @@ func TestGatewayTokenInRequest(t *testing.T) {
 		{"a user's, with require_user_name", good, "", named, ""},
 		{"expired", with(func(t *gatewaytoken.Token) { t.Issued, t.Expires = now.Add(-time.Hour), now }), "", opt, "expired"},
 		{"the last second", with(func(t *gatewaytoken.Token) { t.Issued, t.Expires = now.Add(-time.Hour), now.Add(time.Second) }), "", opt, ""},
-		{"issued by a clock that is ahead", with(func(t *gatewaytoken.Token) { t.Issued = now.Add(Leeway) }), "", opt, ""},
-		{"issued in the future", with(func(t *gatewaytoken.Token) { t.Issued = now.Add(Leeway + time.Second) }), "", opt, "from now"},
+		{"issued by a clock that is ahead", with(func(t *gatewaytoken.Token) { t.Issued = now.Add(leeway) }), "", opt, ""},
+		{"issued in the future", with(func(t *gatewaytoken.Token) { t.Issued = now.Add(leeway + time.Second) }), "", opt, "from now"},
 	} {
 		for _, spelling := range []string{"SCHED", "SLURM"} {
 			header := "X-" + spelling + "-USER-TOKEN: " + tt.token

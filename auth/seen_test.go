@@ -24,7 +24,7 @@ func TestSeen(t *testing.T) {
 		{"a long kid", sign(`{"alg":"HS256","kid":"`+long+`"}`, goodClaims), false},
 		{"no user", sign(goodHeader, `{"iat":1700000000,"exp":1700001800}`), false},
 		{"no token", "x.y.z", false},
-		{"too long", strings.Repeat("x", MaxToken+1), false},
+		{"too long", strings.Repeat("x", maxToken+1), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			opt := Options{Seen: new(Seen), Rules: Rules{ClientIDs: true}}

@@ -9,11 +9,11 @@ import (
 	"schedrestd/auth/gatewaytoken"
 )
 
-// MaxToken is the maximum length of a token, in bytes. A token from Create has
+// maxToken is the maximum length of a token, in bytes. A token from Create has
 // about 200 bytes. An identity provider's token with many claims has a few
 // thousand. A token with a user's identity (see Rules) takes 13 to 40 bytes for
 // each of the user's groups. A request's whole header may have 32 KiB.
-const MaxToken = 24 << 10
+const maxToken = 24 << 10
 
 // The accepted algorithms (RFC 7518). RFC 8725, 3.1 requires such a list. The
 // algorithm "none" is not accepted.

@@ -111,7 +111,7 @@ var attacks = []struct{ name, token, why string }{
 	{"four segments", sign(goodHeader, goodClaims) + ".", "not three segments"},
 	{"an encrypted token", "a.b.c.d.e", "not three segments"},
 	{"100 000 segments", strings.Repeat(".", 100_000), "too long"},
-	{"a huge header", sign(`{"alg":"HS256","x":"`+strings.Repeat("x", MaxToken)+`"}`, goodClaims), "too long"},
+	{"a huge header", sign(`{"alg":"HS256","x":"`+strings.Repeat("x", maxToken)+`"}`, goodClaims), "too long"},
 	{"three empty segments", "..", "header: not a JSON object"},
 	{"no signature", b64(goodHeader) + "." + b64(goodClaims) + ".", "signature: wrong length"},
 	{"a shortened signature", b64(goodHeader) + "." + b64(goodClaims) + "." + b64(strings.Repeat("x", 31)), "signature: wrong length"},
@@ -297,7 +297,7 @@ func FuzzToken(f *testing.F) {
 	v.Key, v.Rules.UserField = testKey(f), "sub"
 	f.Fuzz(func(t *testing.T, token string) {
 		inspected, bad := Inspect(token, Options{Rules: Rules{UserField: "sub"}, Now: clock})
-		if bad == nil && (!PosixName(inspected.User) || inspected.Expires.Add(Leeway).Before(now)) {
+		if bad == nil && (!PosixName(inspected.User) || inspected.Expires.Add(leeway).Before(now)) {
 			t.Errorf("accepted %+v", inspected)
 		}
 		if bad != nil && errs.KindOf(bad) != errs.Unauthenticated {

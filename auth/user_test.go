@@ -83,17 +83,17 @@ func TestUser(t *testing.T) {
 }
 
 // TestLongIdentity checks that the token of a user in hundreds of groups is
-// accepted, and that one byte more than MaxToken is not.
+// accepted, and that one byte more than maxToken is not.
 func TestLongIdentity(t *testing.T) {
 	rules := Rules{ClientIDs: true, ClientIDsOnly: true}
 	long := sign(goodHeader, claim(identityOf("alice", 600)))
-	if len(long) < 16<<10 || len(long) > MaxToken {
+	if len(long) < 16<<10 || len(long) > maxToken {
 		t.Fatalf("the token has %d bytes", len(long))
 	}
-	for _, padding := range []int{MaxToken - len(long) - 40, MaxToken} {
+	for _, padding := range []int{maxToken - len(long) - 40, maxToken} {
 		token := sign(goodHeader, claim(identityOf("alice", 600)+`,"x":"`+strings.Repeat("x", padding*3/4)+`"`))
 		claims, err := Inspect(token, Options{Rules: rules, Now: clock})
-		if len(token) <= MaxToken {
+		if len(token) <= maxToken {
 			if err != nil || claims.User != "alice" {
 				t.Errorf("%d bytes: %q, %v", len(token), claims.User, err)
 			}

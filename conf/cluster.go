@@ -74,7 +74,7 @@ var clusterGrammar = grammar[clusterDraft]{
 func readCluster(path string, open source) (*Cluster, []Warning, error) {
 	draft := &clusterDraft{
 		Cluster:    Cluster{Path: path, ControllerPort: DefaultControllerPort, MessageTimeout: defaultMessageTimeout},
-		accounting: Accounting{Host: "localhost", Port: DefaultAccountingPort},
+		accounting: Accounting{Host: "localhost", Port: defaultAccountingPort},
 	}
 	r := read(clusterGrammar, draft, path, open)
 	draft.addLegacyHosts(r)

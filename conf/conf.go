@@ -27,7 +27,7 @@ import "time"
 // Default ports, the same as Slurm's.
 const (
 	DefaultControllerPort = 6817
-	DefaultAccountingPort = 6819
+	defaultAccountingPort = 6819
 )
 
 // Cluster is the cluster's configuration file.

@@ -17,7 +17,7 @@ var dbdGrammar = grammar[Dbd]{
 }
 
 func readDbd(path string, open source) (*Dbd, []Warning, error) {
-	d := &Dbd{Path: path, Host: "localhost", Port: DefaultAccountingPort, MessageTimeout: defaultMessageTimeout}
+	d := &Dbd{Path: path, Host: "localhost", Port: defaultAccountingPort, MessageTimeout: defaultMessageTimeout}
 	r := read(dbdGrammar, d, path, open)
 	r.require(path, "StorageLoc")
 	r.suspect("this is the configuration of a cluster: name that of scheddbd, usually /etc/sched/scheddbd.conf", "ClusterName", "SchedctldHost")

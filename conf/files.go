@@ -63,7 +63,7 @@ func (r Reader) ReadCA(c *Cluster) (path string, text []byte, err error) {
 	if !c.SecureRPC {
 		return "", nil, nil
 	}
-	if path, err = c.CA(); err != nil {
+	if path, err = c.ca(); err != nil {
 		return "", nil, err
 	}
 	if text, err = r.ReadAuthorities(path); err != nil {

@@ -63,7 +63,7 @@ func TestManual(t *testing.T) {
 	ofDaemons := map[string]bool{}
 	for _, name := range []string{"ca_cert_file", "ctld_cert_file", "ctld_cert_key_file"} {
 		c := &Cluster{TLS: TLSParameters{name: "not absolute"}}
-		_, caErr := c.CA()
+		_, caErr := c.ca()
 		if _, err := c.Certificate(); err == nil && caErr == nil {
 			t.Errorf("%s is no parameter", name)
 		}

@@ -220,7 +220,7 @@ func TestTLSFiles(t *testing.T) {
 			if includedErr != nil {
 				t.Fatal(includedErr)
 			}
-			path, err2 := included.CA()
+			path, err2 := included.ca()
 			check(t, path, tt.ca, err2, tt.caErr)
 			if restd, err := included.RestdTLS(); err != nil || restd.Certificate != "/r" {
 				t.Errorf("restd_cert_file=%s, %v", restd.Certificate, err)
@@ -229,7 +229,7 @@ func TestTLSFiles(t *testing.T) {
 			if err != nil || dbdErr != nil || len(warnings)+len(dbdWarnings) > 0 {
 				t.Fatal(err, dbdErr, warnings, dbdWarnings)
 			}
-			ca, err := cluster.CA()
+			ca, err := cluster.ca()
 			check(t, ca, tt.ca, err, tt.caErr)
 			ctld, err := cluster.Certificate()
 			check(t, strings.TrimSpace(ctld.Chain+" "+ctld.Key), tt.ctld, err, tt.ctldErr)

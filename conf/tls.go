@@ -57,10 +57,10 @@ func CheckNames(v string) (bool, error) {
 // private key, both in PEM.
 type Certificate struct{ Chain, Key string }
 
-// CA returns the path of the certificates of the CAs that sign the daemons'
+// ca returns the path of the certificates of the CAs that sign the daemons'
 // certificates. A configuration that a controller sent has no directory in which
 // ca_cert.pem could be.
-func (c *Cluster) CA() (string, error) {
+func (c *Cluster) ca() (string, error) {
 	if c.Sent == nil || c.TLS["ca_cert_file"] != "" {
 		return c.TLS.path("ca_cert_file", c.main(), "ca_cert.pem")
 	}

@@ -146,7 +146,7 @@ func limitsOf(text string) map[string]string {
 	return limits
 }
 
-const noAmount = "18446744073709551615" // api.NoLimit, which removes a limit
+const noAmount = "18446744073709551615" // api.noLimit, which removes a limit
 
 // narrowQOS removes from a change of a QOS what the record old has already.
 func narrowQOS(change, old *model.QOS) {

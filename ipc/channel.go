@@ -243,7 +243,7 @@ func (c *Channel) decodePacket(frame, oob []byte, flags int) (r Received, err er
 	defer c.mu.Unlock()
 	if c.peer.Has(Parent) && c.phase == Initial {
 		first := Walker{buf: frame[1:], reading: true}
-		if first.Version(); first.err != nil {
+		if first.version(); first.err != nil {
 			return r, violation(c.peer, kind, "%w", first.err)
 		}
 	}

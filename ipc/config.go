@@ -25,7 +25,7 @@ type ConfigSetup struct {
 }
 
 func (s *ConfigSetup) Walk(w *Walker) {
-	w.Version()
+	w.version()
 	w.Fields(&s.Root, &s.PassedSockets, &s.Terminal, &s.Reload)
 	w.Text(maxPath, &s.Directory)
 	w.Fields(&s.Variables, &s.SchedUID, &s.SocketMode)

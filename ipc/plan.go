@@ -17,9 +17,9 @@ const SubuidBatchSize = 1024
 // MaxConnections is the largest limit of concurrent connections.
 const MaxConnections = 100_000
 
-// MaxListen is the largest number of LISTEN arguments. It also limits the
+// maxListeners is the largest number of LISTEN arguments. It also limits the
 // number of listeners for scrapes.
-const MaxListen = 1024
+const maxListeners = 1024
 
 // MaxSubuids is the largest number of ranges of subordinate uids.
 const MaxSubuids = 1 << 18
@@ -280,8 +280,8 @@ func (p *PackedPlan) Add(m Message) error {
 		if m.Metrics {
 			list = &p.Metrics
 		}
-		if len(*list) >= MaxListen {
-			return violation(Config, KindOf(m), "is one more than %d", MaxListen)
+		if len(*list) >= maxListeners {
+			return violation(Config, KindOf(m), "is one more than %d", maxListeners)
 		}
 		*list = append(*list, m.Listen)
 	case *PlanSubuids:

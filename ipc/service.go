@@ -12,7 +12,7 @@ type ServiceSetup struct {
 }
 
 func (s *ServiceSetup) Walk(w *Walker) {
-	w.Version()
+	w.version()
 	w.Fields(&s.Files, &s.Tasks, &s.LogLevel, &s.Sandbox)
 	w.Text(maxLog, &s.Log)
 }

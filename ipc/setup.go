@@ -57,7 +57,7 @@ const (
 )
 
 func (s *Setup) Walk(w *Walker) {
-	w.Version()
+	w.version()
 	w.Fields(&s.Files, &s.Watching, &s.Tasks, &s.JWT, &s.Local)
 	Enum(w, &s.Reach, "reach", 0, ReachTCP|ReachUnix|ReachMunge)
 	w.Fields(&s.LogLevel)

@@ -162,9 +162,9 @@ func (w *Walker) flag(v *bool) {
 	*v = b == 1
 }
 
-// Version encodes or decodes the version of the sender's protocol table. It
+// version encodes or decodes the version of the sender's protocol table. It
 // fails if the sender's version differs from the version of this program.
-func (w *Walker) Version() {
+func (w *Walker) version() {
 	if v := w.number(tableVersion, 4); v != tableVersion {
 		w.fail("has another protocol version: install all programs from the same build")
 	}

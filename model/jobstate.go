@@ -24,15 +24,3 @@ type JobStateEntry struct {
 	HetJobID    uint32 // 0 if the job is not part of a heterogeneous job
 	State       JobState
 }
-
-// Has reports whether e describes the job that s identifies, or a part of that
-// job.
-func (s JobSelection) Has(e *JobStateEntry) bool {
-	switch {
-	case s.HetOffset.Set:
-		return e.HetJobID == s.JobID && e.JobID == s.JobID+s.HetOffset.Number
-	case s.ArrayTaskID.Set:
-		return e.ArrayJobID == s.JobID && (e.ArrayTaskID == s.ArrayTaskID || e.ArrayTasks.Has(int(s.ArrayTaskID.Number)))
-	}
-	return s.JobID == e.JobID || s.JobID == e.ArrayJobID || s.JobID == e.HetJobID
-}

@@ -23,8 +23,8 @@ import (
 	"schedrestd/internal/feature"
 )
 
-// Version is the version of the OpenAPI specification.
-const Version = "3.0.3"
+// documentVersion is the version of the OpenAPI specification.
+const documentVersion = "3.0.3"
 
 // Options select the contents of a document.
 type Options struct {
@@ -38,9 +38,9 @@ type Options struct {
 	Served     bool                      // the document lists all media types that a gateway serves, not only JSON
 }
 
-// Check returns an error if one of the statuses is invalid, or if the document
+// check returns an error if one of the statuses is invalid, or if the document
 // would have no paths.
-func (o Options) Check() error {
+func (o Options) check() error {
 	for _, status := range o.Statuses {
 		if err := feature.CheckStatus("the document", status); err != nil {
 			return err
@@ -63,7 +63,7 @@ type Document struct {
 // New collects the contents of a document. Most of the work is done here, not
 // in Write.
 func New(o Options) (*Document, error) {
-	if err := o.Check(); err != nil {
+	if err := o.check(); err != nil {
 		return nil, err
 	}
 	d := &Document{Options: o, statuses: statuses(o.Statuses)}

@@ -15,7 +15,7 @@ import (
 
 func (d *writer) write() {
 	d.BeginObject()
-	d.pair("openapi", Version)
+	d.pair("openapi", documentVersion)
 	d.Key("info")
 	d.info()
 	d.Key("servers")

@@ -40,14 +40,14 @@ type Value struct {
 	Bare bool
 }
 
-// Blank reports whether v is null, empty, 0 or false, or contains only such
+// blank reports whether v is null, empty, 0 or false, or contains only such
 // values. Generated clients send these for fields that are not set.
-func (v *Value) Blank() bool {
+func (v *Value) blank() bool {
 	switch v.Kind {
 	case Null:
 		return true
 	case Array, Map:
-		return !slices.ContainsFunc(v.Items, func(item Value) bool { return !item.Blank() })
+		return !slices.ContainsFunc(v.Items, func(item Value) bool { return !item.blank() })
 	}
 	return v.Text == "" || v.Text == "0" || v.Text == "false"
 }

@@ -10,7 +10,7 @@ type RPC struct {
 	About  string
 }
 
-// RPCs are the types of messages that the keeper permits, if it decides about each
+// rpcs are the types of messages that the keeper permits, if it decides about each
 // message (package keeper). It stamps no other, and none of type 5039, with which a
 // client would get a token of Slurm that can do everything.
 //
@@ -20,7 +20,7 @@ type RPC struct {
 // slurmdbd authenticates only the first message of a connection, of type 6500. Both
 // its scopes permit this message, so only the worker tells reading from writing, and a
 // captured one can keep the connection when the token has ended.
-var RPCs = []RPC{
+var rpcs = []RPC{
 	{1008, None, "ping, also to find out which version a controller speaks"},
 
 	{1021, ComputeRead, "licenses"},
@@ -80,7 +80,7 @@ const (
 // PermitRPC reports whether a client with the scopes s may have sent the message with
 // this number, whose body begins with the given bytes.
 func (s Set) PermitRPC(number uint16, body []byte) bool {
-	for _, r := range RPCs {
+	for _, r := range rpcs {
 		if r.Number == number {
 			if number == stats && (len(body) < 2 || binary.BigEndian.Uint16(body) == statsReset) {
 				return s&ClusterAdmin != 0

@@ -26,11 +26,11 @@ import (
 	"schedrestd/api/scope"
 )
 
-// Type is the type in the header of a token.
-const Type = "sched+jwt"
+// headerType is the type in the header of a token.
+const headerType = "sched+jwt"
 
 // Header is the header of all tokens.
-const Header = `{"alg":"HS256","typ":"` + Type + `"}`
+const Header = `{"alg":"HS256","typ":"` + headerType + `"}`
 
 // MaxLifetime is the longest time for which a token may be valid.
 const MaxLifetime = 366 * 24 * time.Hour

@@ -29,7 +29,7 @@ func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, lo
 	if cfg.ConfigFiles, err = configFiles(c); err != nil {
 		return cfg, err
 	}
-	if cfg.Partitions, err = ReadPartitions(c.Partitions); err != nil {
+	if cfg.Partitions, err = readPartitions(c.Partitions); err != nil {
 		return cfg, err
 	}
 	if err := cfg.readNode(c.Nodes); err != nil {

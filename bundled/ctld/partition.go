@@ -57,11 +57,11 @@ func defaultPartition() model.Partition {
 	}
 }
 
-// ReadPartitions returns the partitions in the PartitionName= lines of the
+// readPartitions returns the partitions in the PartitionName= lines of the
 // configuration. It reads each partition's name and the settings Default,
 // MaxTime, DefaultTime and State. It ignores all other settings, which only
 // Slurm uses.
-func ReadPartitions(lines []conf.Line) ([]model.Partition, error) {
+func readPartitions(lines []conf.Line) ([]model.Partition, error) {
 	var parts []model.Partition
 	defaults := 0
 	for _, line := range lines {

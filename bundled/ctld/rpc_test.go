@@ -166,7 +166,7 @@ func TestReadPartitions(t *testing.T) {
 		}
 		return l
 	}
-	got, err := ReadPartitions([]conf.Line{
+	got, err := readPartitions([]conf.Line{
 		line("PartitionName", "a", "Nodes", "ALL"),
 		line("PartitionName", "b", "Default", "yes", "MaxTime", "1:00:00", "DefaultTime", "5"),
 		line("PartitionName", "c", "State", "DOWN"),
@@ -181,7 +181,7 @@ func TestReadPartitions(t *testing.T) {
 	if diff := cmp.Diff([]model.Partition{a, b, c}, got); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := ReadPartitions([]conf.Line{line("PartitionName", "a", "MaxTime", "soon")}); err == nil || !strings.Contains(err.Error(), "f:7") {
+	if _, err := readPartitions([]conf.Line{line("PartitionName", "a", "MaxTime", "soon")}); err == nil || !strings.Contains(err.Error(), "f:7") {
 		t.Errorf("error %v", err)
 	}
 }

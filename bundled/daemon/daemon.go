@@ -28,11 +28,11 @@ import (
 	"schedrestd/internal/thread"
 )
 
-// CloseOnExec marks all inherited descriptors close-on-exec. Otherwise job
+// closeOnExec marks all inherited descriptors close-on-exec. Otherwise job
 // processes would inherit any of root's files that the shell or service manager
-// left open when it started the daemon. CloseOnExec must be called before the
+// left open when it started the daemon. closeOnExec must be called before the
 // daemon starts any program.
-func CloseOnExec() error {
+func closeOnExec() error {
 	err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	return errs.Wrap(err, errs.Internal, "mark descriptors close-on-exec")
 }

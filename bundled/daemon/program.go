@@ -46,7 +46,7 @@ func (p Program) Run(args []string, errOut io.Writer) int {
 	notify.ClearEnv()
 	_, _ = passedSockets() // removes the service manager's variables from the environment; Listen reports any error
 	go notify.Watchdog(func() {})
-	err := errors.Join(CloseOnExec(), zone.SetLocal())
+	err := errors.Join(closeOnExec(), zone.SetLocal())
 	if err == nil {
 		err = cmd.ExecuteContext(ctx)
 	}

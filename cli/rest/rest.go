@@ -39,7 +39,7 @@ import (
 // another limit.
 const (
 	DefaultTimeout    = time.Minute
-	AccountingTimeout = 15*time.Minute + 10*time.Second // for accounting records; the gateway waits 15 minutes for slurmdbd
+	accountingTimeout = 15*time.Minute + 10*time.Second // for accounting records; the gateway waits 15 minutes for slurmdbd
 )
 
 // Config configures a Client.
@@ -48,7 +48,7 @@ type Config struct {
 	Direct      DialFunc      // connects to a server in this process, instead of to the URL; nil for none
 	Token       string        // empty to send none
 	CACert      string        // file of CA certificates to verify the server with; empty for the system's CAs
-	Timeout     time.Duration // 0 for DefaultTimeout and AccountingTimeout
+	Timeout     time.Duration // 0 for DefaultTimeout and accountingTimeout
 	ServerUsers []uint32      // users who may receive the token, in addition to root, system users and the user of this process
 	UserAgent   string
 	Log         func(format string, args ...any) // receives lines about requests and answers, with texts of the server; nil for none
@@ -150,7 +150,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	}
 	limit := cmp.Or(c.config.Timeout, DefaultTimeout)
 	if service, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/"); c.config.Timeout == 0 && strings.HasSuffix(service, "db") {
-		limit = AccountingTimeout
+		limit = accountingTimeout
 	}
 	note := ""
 	switch {

@@ -38,8 +38,8 @@ const (
 	EventLate
 )
 
-// Add adds n to what.
-func (c Counter) Add(what Count, n int) {
+// add adds n to what.
+func (c Counter) add(what Count, n int) {
 	if c != nil {
 		c(what, n)
 	}

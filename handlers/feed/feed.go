@@ -71,7 +71,7 @@ const quiet = 5 * time.Minute
 
 // run makes passes until no view is left.
 func (f *feed[R]) run() {
-	defer f.set.Count.Add(Readers, -1)
+	defer f.set.Count.add(Readers, -1)
 	defer func() { f.memory.Shrink(f.memory.Size()) }()
 	asked := time.Time{} // when the controller was last asked
 	failures := 0
@@ -188,7 +188,7 @@ func (f *feed[R]) makePass(asked time.Time, again bool) error {
 	case again:
 		data.After = asked
 	case clients > 1:
-		f.set.Count.Add(Saved, clients-1)
+		f.set.Count.add(Saved, clients-1)
 	}
 	first := true
 	var digest uint64 // of the record
@@ -283,11 +283,11 @@ func (f *feed[R]) removeUnseen() {
 func (f *feed[R]) endPass(asked time.Time, err error) {
 	switch {
 	case err != nil:
-		f.set.Count.Add(ReadFailed, 1)
+		f.set.Count.add(ReadFailed, 1)
 	case f.differs:
-		f.set.Count.Add(ReadChanged, 1)
+		f.set.Count.add(ReadChanged, 1)
 	default:
-		f.set.Count.Add(ReadUnchanged, 1)
+		f.set.Count.add(ReadUnchanged, 1)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

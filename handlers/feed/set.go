@@ -157,7 +157,7 @@ func (s *Set[R]) chooseLocked(owner Owner, reserve func() Reservation, sources [
 		s.feeds = map[feedKey]*feed[R]{}
 	}
 	s.feeds[f.key] = f
-	s.Count.Add(Readers, 1)
+	s.Count.add(Readers, 1)
 	go f.run()
 	return f
 }

@@ -27,11 +27,11 @@ type Access struct {
 	Reason       string // why the request was refused or could not be parsed; "" otherwise
 }
 
-// Log writes the line. The line contains neither the headers nor the query,
+// log writes the line. The line contains neither the headers nor the query,
 // because both may contain a token. The attribute "user" names a user only if
 // the credential was verified. Otherwise, a client with a forged token could
 // make a line appear under another user's name.
-func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
+func (a Access) log(ctx context.Context, log *slog.Logger, level slog.Level) {
 	if a.Route == "" {
 		a.Route = "none"
 	}
@@ -74,7 +74,7 @@ func (c *Call) logAccess() {
 		}
 	}
 	if c.mayLog(a.Status) {
-		a.Log(c.ctx, c.server.Log, level)
+		a.log(c.ctx, c.server.Log, level)
 	}
 	c.observe(a, c.idle)
 }

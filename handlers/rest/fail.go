@@ -92,7 +92,7 @@ func (s *Server) RefuseUnread(ctx context.Context, err error) (id string, body [
 	a := Access{ID: rand.Text(), Status: Status(err), Bytes: text.Len(), Reason: err.Error()}
 	a.Peer, _ = auth.PeerFrom(ctx)
 	if c.mayLog(a.Status) {
-		a.Log(ctx, s.Log, slog.LevelInfo)
+		a.log(ctx, s.Log, slog.LevelInfo)
 	}
 	return a.ID, text.Bytes()
 }

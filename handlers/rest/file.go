@@ -27,7 +27,7 @@ func (c *Call) SendFile(path string, file asset.File, policy string) error {
 	body := file.Body
 	if file.Gzipped {
 		h.Set("Vary", "Accept-Encoding")
-		if c.AcceptsCoding("gzip") {
+		if c.acceptsCoding("gzip") {
 			h.Set("Content-Encoding", "gzip")
 		} else {
 			body = file.Plain()

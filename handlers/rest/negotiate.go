@@ -7,8 +7,8 @@ import (
 	"schedrestd/internal/errs"
 )
 
-// AcceptsCoding reports whether the client's Accept-Encoding allows a coding.
-func (q *request) AcceptsCoding(name string) bool {
+// acceptsCoding reports whether the client's Accept-Encoding allows a coding.
+func (q *request) acceptsCoding(name string) bool {
 	weight, listed := codingQuality(preferences(q.r.Header.Values("Accept-Encoding")), name)
 	return listed && weight > 0
 }

@@ -89,9 +89,6 @@ func (l *Lexer) Skip(b []byte) (n int) {
 	return n
 }
 
-// HeadDone reports whether the head of the current request is complete.
-func (l *Lexer) HeadDone() bool { return l.state != inHead }
-
 // Done reports whether the current request is complete.
 func (l *Lexer) Done() bool { return l.state == done }
 

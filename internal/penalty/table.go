@@ -42,9 +42,9 @@ type Rules struct {
 	Threshold time.Duration        // a source is blocked if its debt of any kind exceeds this; 0 disables penalties
 }
 
-// MaxMultiple limits how long a source stays blocked: at most this many times
+// maxMultiple limits how long a source stays blocked: at most this many times
 // the cost of the offence that caused the block.
-const MaxMultiple = 10
+const maxMultiple = 10
 
 // A Row describes a table of what is remembered about the sources of requests. All
 // rows of this program are in the table of package limit.
@@ -102,7 +102,7 @@ func (t *Table[S]) Offend(now time.Time, s S, kind Kind) (wait time.Duration, ne
 	if d.expires = d.expires.Add(cost); d.expires.Sub(now) <= t.rules.Threshold {
 		return 0, false
 	}
-	d.lastBlock = min(max(2*d.lastBlock, cost), MaxMultiple*cost)
+	d.lastBlock = min(max(2*d.lastBlock, cost), maxMultiple*cost)
 	d.blockedUntil = now.Add(d.lastBlock)
 	d.expires = d.blockedUntil.Add(t.rules.Threshold) // an offence soon after the end of the block starts the next block immediately
 	return d.lastBlock, true

@@ -75,7 +75,7 @@ type Thread struct {
 func Start(prepare func() error) (*Thread, error) {
 	t := &Thread{make(chan func()), make(chan struct{})}
 	ready := make(chan error)
-	go RunLocked(func() {
+	go runLocked(func() {
 		err := prepare()
 		ready <- err
 		for err == nil {
@@ -111,12 +111,12 @@ func (t *Thread) Stop() {
 	}
 }
 
-// RunLocked calls f on a locked thread, which ends when f returns. The
-// goroutine that calls RunLocked must do nothing else. RunLocked never uses the
+// runLocked calls f on a locked thread, which ends when f returns. The
+// goroutine that calls runLocked must do nothing else. runLocked never uses the
 // process's first thread, because that thread does not end, and because /proc
-// reports its state as the state of the process. If RunLocked is called on the
+// reports its state as the state of the process. If runLocked is called on the
 // first thread, it calls f on another thread and returns immediately.
-func RunLocked(f func()) {
+func runLocked(f func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {
 		f()

@@ -22,9 +22,9 @@ import (
 	"schedrestd/internal/printable"
 )
 
-// MaxSize is the maximum size of a time zone's data in bytes. The largest file
+// maxSize is the maximum size of a time zone's data in bytes. The largest file
 // in the database of time zones has less than 4 KiB.
-const MaxSize = 8 << 10
+const maxSize = 8 << 10
 
 const (
 	localtime = "/etc/localtime"
@@ -89,12 +89,12 @@ func read(path string) ([]byte, error) {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, errors.Join(err, errors.New(path+" is not a regular file"))
 	}
-	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	data, err := io.ReadAll(io.LimitReader(f, maxSize+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > MaxSize {
-		return nil, errs.New(errs.Invalid, "%s is larger than %d bytes", path, MaxSize)
+	if len(data) > maxSize {
+		return nil, errs.New(errs.Invalid, "%s is larger than %d bytes", path, maxSize)
 	}
 	if _, err := Load(data); err != nil || len(data) == 0 {
 		return nil, errs.New(errs.Invalid, "%s does not contain a time zone", path)

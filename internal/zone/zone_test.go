@@ -35,7 +35,7 @@ func TestFind(t *testing.T) {
 	file := write("Eastern", rule(american))
 	garbage := write("garbage", []byte("TZif garbage"))
 	empty := write("empty", nil)
-	long := write("long", append(rule(american), make([]byte, MaxSize)...))
+	long := write("long", append(rule(american), make([]byte, maxSize)...))
 	fifo := filepath.Join(dir, "fifo")
 	if err := unix.Mkfifo(fifo, 0o644); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,7 @@ package query
 import "schedrestd/ipc"
 
 // Sizes of the parts of a token, in bytes. maxSigned limits the signed part. It
-// is the maximum length of a whole token (auth.MaxToken), so it never excludes
+// is the maximum length of a whole token (auth.maxToken), so it never excludes
 // an accepted token. macSize is the size of an HS256 signature, and maxRSA that of the
 // longest one of RS256.
 const (

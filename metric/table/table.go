@@ -15,8 +15,8 @@ import (
 	"schedrestd/metric"
 )
 
-// Pages are the paths that do not belong to the API.
-var Pages = []string{"healthz", "livez", "readyz", "openapi", "versions", "metrics/cluster"}
+// pages are the paths that do not belong to the API.
+var pages = []string{"healthz", "livez", "readyz", "openapi", "versions", "metrics/cluster"}
 
 // methods are the label values for the methods of requests without a route. The
 // last value stands for all other methods.
@@ -186,7 +186,7 @@ func New() *Table {
 // routeLabel returns the label with all combinations of a route and a method.
 func (t *Table) routeLabel() metric.Label {
 	list := slices.Clone(operations)
-	for _, page := range Pages {
+	for _, page := range pages {
 		list = append(list, [2]string{"/" + page, http.MethodGet}, [2]string{"/" + page, http.MethodHead})
 	}
 	for _, method := range methods {

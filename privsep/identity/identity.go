@@ -56,7 +56,7 @@ func Determine(p *ipc.PackedPlan) (Service, error) {
 			s.Groups = append(s.Groups, uint32(g))
 		}
 	}
-	s.UserCheckErr = security.CheckIdentity(s.Identity, ProtectedAccounts(p.Service)...)
+	s.UserCheckErr = security.CheckIdentity(s.Identity, protectedAccounts(p.Service)...)
 	if p.Switches.DisableUserCheck {
 		return s, nil
 	}
@@ -104,9 +104,9 @@ func requestedIdentity(s ipc.Service) security.Identity {
 	return id
 }
 
-// ProtectedAccounts returns the accounts whose authority workers must not have:
+// protectedAccounts returns the accounts whose authority workers must not have:
 // root, then SchedUser.
-func ProtectedAccounts(s ipc.Service) []security.Account {
+func protectedAccounts(s ipc.Service) []security.Account {
 	schedName := "SchedUser " + cmp.Or(s.SchedUser, "(root)")
 	return []security.Account{{Name: "root", UID: 0, Groups: append([]uint32{0}, s.RootGroups...)}, {Name: schedName, UID: s.SchedUID, Groups: s.SchedGroups}}
 }

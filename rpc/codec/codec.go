@@ -150,9 +150,6 @@ func NewDescriber(v Version) *Codec {
 // its bytes.
 func (c *Codec) Trace(f func(field string, at, n int, text bool)) { c.trace = f }
 
-// Version returns the protocol version of c.
-func (c *Codec) Version() Version { return c.version }
-
 // Since reports whether the protocol version of c is v or newer.
 func (c *Codec) Since(v Version) bool { return c.version >= v }
 

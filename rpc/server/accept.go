@@ -22,7 +22,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.startLocked()
 	if s.closing {
 		s.mu.Unlock()
-		return ErrClosed
+		return errClosed
 	}
 	s.listeners[ln] = struct{}{}
 	s.mu.Unlock()
@@ -62,7 +62,7 @@ func (s *Server) accept(ln net.Listener) (net.Conn, error) {
 		closing := s.closing
 		s.mu.Unlock()
 		if closing {
-			return nil, ErrClosed
+			return nil, errClosed
 		}
 		if errors.Is(err, net.ErrClosed) || !temporary(err) {
 			return nil, err
@@ -71,7 +71,7 @@ func (s *Server) accept(ln net.Listener) (net.Conn, error) {
 		select {
 		case <-time.After(pause):
 		case <-s.ctx.Done():
-			return nil, ErrClosed
+			return nil, errClosed
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (c *conn) serve() {
 	switch err := c.exchange(); {
 	case c.evicted():
 		c.logLimited(slog.LevelInfo, "silent connection closed to make room")
-	case err == nil, errors.Is(err, wire.ErrNoMessage), errors.Is(err, net.ErrClosed), errors.Is(err, ErrClosed):
+	case err == nil, errors.Is(err, wire.ErrNoMessage), errors.Is(err, net.ErrClosed), errors.Is(err, errClosed):
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, tlsconn.ErrCutOff): // many clients close a connection this way
 		c.logLimited(slog.LevelDebug, "connection ended", "error", err)
 	default:
@@ -68,7 +68,7 @@ func (c *conn) serve() {
 // a persistent connection.
 func (c *conn) exchange() error {
 	if !c.setReadTimeout(cmp.Or(c.server.FrontTimeout, defaultFrontTimeout)) {
-		return ErrClosed
+		return errClosed
 	}
 	c.nc.SetWriteDeadline(time.Now().Add(cmp.Or(c.server.FrontTimeout, defaultFrontTimeout))) // the first Read may write a TLS handshake
 	n, err := wire.Length(c.nc, cmp.Or(c.server.MaxRequest, defaultMaxRequest))
@@ -126,14 +126,14 @@ func (c *conn) serveSingle(front []byte, n int) error {
 	}
 	defer release()
 	if !c.setReadTimeout(cmp.Or(c.server.BodyTimeout, defaultBodyTimeout)) {
-		return ErrClosed
+		return errClosed
 	}
 	body, err := wire.Fill(yielding{c.nc}, f.Body, int(f.Header.BodyLength))
 	if err != nil {
 		return err
 	}
 	if !c.beginRequest() {
-		return ErrClosed
+		return errClosed
 	}
 	r := &Request{Type: f.Header.Type, Version: v, Identity: id, Peer: c.peerName(), server: c.server, body: body,
 		front: func(t message.Type, n int) ([]byte, error) { return message.Front(v, 0, t, answerCredential(f), n) }}

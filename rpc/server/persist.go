@@ -87,14 +87,14 @@ func (c *conn) openSession(opening []byte) (*session, message.PersistInit, error
 // serveRequest reads one request and answers it.
 func (s *session) serveRequest() error {
 	if !s.setReadTimeout(cmp.Or(s.server.IdleTimeout, defaultIdleTimeout)) {
-		return ErrClosed
+		return errClosed
 	}
 	n, err := wire.Length(s, cmp.Or(s.server.MaxRequest, defaultMaxRequest))
 	if err != nil {
 		return err
 	}
 	if !s.setReadTimeout(cmp.Or(s.server.BodyTimeout, defaultBodyTimeout)) {
-		return ErrClosed
+		return errClosed
 	}
 	if n < 2 {
 		return codec.ErrShort
@@ -115,7 +115,7 @@ func (s *session) serveRequest() error {
 		return err
 	}
 	if !s.beginRequest() {
-		return ErrClosed
+		return errClosed
 	}
 	r := &Request{Type: t, Version: s.version, Identity: s.identity,
 		Cluster: s.cluster, Peer: s.peerName(), Session: &s.handlerState, server: s.server, body: b[2:],

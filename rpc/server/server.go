@@ -123,8 +123,8 @@ const maxFront = 32 << 10
 // refused.
 const lingerTimeout = 2 * time.Second
 
-// ErrClosed is returned by Serve after Shutdown.
-var ErrClosed = errors.New("server closed")
+// errClosed is returned by Serve after Shutdown.
+var errClosed = errors.New("server closed")
 
 func (s *Server) log() *slog.Logger {
 	if s.Log == nil {

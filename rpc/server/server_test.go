@@ -109,7 +109,7 @@ func start(t testing.TB, s *Server) *fixture {
 	var wait sync.WaitGroup
 	for _, ln := range []net.Listener{tcp, unix} {
 		wait.Go(func() {
-			if err := s.Serve(ln); !errors.Is(err, ErrClosed) {
+			if err := s.Serve(ln); !errors.Is(err, errClosed) {
 				t.Errorf("Serve: %v", err)
 			}
 		})

@@ -10,10 +10,10 @@ import (
 	"schedrestd/internal/errs"
 )
 
-// MaxCA is the maximum length of the certificates of the CAs, in bytes of DER.
+// maxCA is the maximum length of the certificates of the CAs, in bytes of DER.
 // A certificate with an elliptic curve has about 500 bytes, one with RSA and
 // 4096 bits has about 1400.
-const MaxCA = 6 << 10
+const maxCA = 6 << 10
 
 // ParseCA returns the certificates in the PEM text of a file of CAs, as
 // concatenated DER. It returns an error if there are none, if they are too
@@ -41,9 +41,9 @@ func ParseCA(path string, text []byte, now time.Time) ([]byte, error) {
 			WithHint("the key of a CA must be in a file of its own, which the daemons and the gateway don't need")
 	case len(der) == 0:
 		return nil, errs.New(errs.Invalid, "ca_cert_file %s: the file contains no certificate in PEM", path)
-	case len(der) > MaxCA:
+	case len(der) > maxCA:
 		return nil, errs.New(errs.Invalid, "ca_cert_file %s: certificates of %d bytes", path, len(der)).
-			WithHint("at most %d bytes are possible; only the CA that signed the daemons' certificates is needed", MaxCA)
+			WithHint("at most %d bytes are possible; only the CA that signed the daemons' certificates is needed", maxCA)
 	case usable == nil:
 		return nil, errs.New(errs.Invalid, "ca_cert_file %s: expired on %s", path, expired.NotAfter.Format(time.DateOnly))
 	}

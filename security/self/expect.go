@@ -15,11 +15,11 @@ import (
 // confinement promises.
 type Attributes map[string]string
 
-// ExpectedAttributes returns the attributes that a confined process must have.
+// expectedAttributes returns the attributes that a confined process must have.
 // The parameter a contains the values that the parent sent to the process. The
 // parameter files is the process's limit on open descriptors, and tasks is its
 // user's limit on processes and threads.
-func ExpectedAttributes(a *ipc.Attributes, files, tasks uint64) Attributes {
+func expectedAttributes(a *ipc.Attributes, files, tasks uint64) Attributes {
 	id := func(n uint32) string { return strings.TrimSpace(strings.Repeat(fmt.Sprint(n)+" ", 4)) }
 	none := security.Capabilities(0).String()
 	p := Attributes{

@@ -12,11 +12,11 @@ import (
 	"schedrestd/security"
 )
 
-// Measure returns the attributes that the kernel reports for the calling
+// measure returns the attributes that the kernel reports for the calling
 // process. All threads must have equal attributes, because a capability that
 // one thread kept would be available to the whole process. Call Measure while
 // the process can still read /proc.
-func Measure() (Attributes, error) {
+func measure() (Attributes, error) {
 	p := Attributes{}
 	if err := measureThreads(p); err != nil {
 		return nil, err

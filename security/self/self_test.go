@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	err := errors.Join(LimitTasks(4096), Confine(512, false))
-	p, err2 := Measure()
+	p, err2 := measure()
 	_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"attributes": p, "errors": fmt.Sprint(err, err2)})
 }
 
@@ -52,7 +52,7 @@ func TestCompare(t *testing.T) {
 }
 
 // TestConfineShows checks that a process that confines itself has the
-// attributes that ExpectedAttributes returns, except those that can be set only
+// attributes that expectedAttributes returns, except those that can be set only
 // when a process is started.
 func TestConfineShows(t *testing.T) {
 	attr := &syscall.SysProcAttr{Setsid: true}
@@ -76,7 +76,7 @@ func TestConfineShows(t *testing.T) {
 	for name, id := range inherited.Namespaces {
 		expect.Namespaces = append(expect.Namespaces, ipc.Namespace{Type: name, ID: id})
 	}
-	want := ExpectedAttributes(expect, 512, 4096)
+	want := expectedAttributes(expect, 512, 4096)
 	want["descriptors"] = "0 1 2"
 	got := child(t, attr)
 	if got["errors"] != "<nil> <nil>" {

@@ -11,12 +11,12 @@ import (
 )
 
 // VerifyAttributes compares the attributes that the kernel reports for the
-// calling process with the expected ones (see ExpectedAttributes). Any
+// calling process with the expected ones (see expectedAttributes). Any
 // difference is an error: it means that a step of the confinement had no
 // effect.
 func VerifyAttributes(expect *ipc.Attributes, files, tasks uint64) error {
-	want := ExpectedAttributes(expect, files, tasks)
-	got, err := Measure()
+	want := expectedAttributes(expect, files, tasks)
+	got, err := measure()
 	if err != nil {
 		return err
 	}

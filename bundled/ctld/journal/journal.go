@@ -39,11 +39,11 @@ import (
 
 // Open and Commit return these errors, and also errors from the file system.
 var (
-	ErrClosed     = errors.New("journal is closed")
+	errClosed     = errors.New("journal is closed")
 	ErrNewer      = errors.New("written by a newer version of this program")
 	ErrDamaged    = errors.New("damaged before its end")
-	ErrNotJournal = errors.New("not a journal")
-	ErrTooBig     = errors.New("value too big for the journal")
+	errNotJournal = errors.New("not a journal")
+	errTooBig     = errors.New("value too big for the journal")
 	ErrUncertain  = errors.New("unknown whether the change is on disk")
 )
 
@@ -180,7 +180,7 @@ func (j *Journal) Commit(entries ...Entry) error {
 		err := j.failure
 		j.mu.Unlock()
 		if err == nil {
-			err = ErrClosed
+			err = errClosed
 		}
 		return err
 	}
@@ -278,7 +278,7 @@ func checkEntries(entries []Entry) error {
 		size += entrySize(e)
 	}
 	if size > maxPayload {
-		return fmt.Errorf("%w: %d bytes, limit %d", ErrTooBig, size, maxPayload)
+		return fmt.Errorf("%w: %d bytes, limit %d", errTooBig, size, maxPayload)
 	}
 	return nil
 }

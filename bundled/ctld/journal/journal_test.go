@@ -57,7 +57,7 @@ func TestWhatWasCommittedIsFoundAgain(t *testing.T) {
 		t.Error("at once:", diff)
 	}
 	j.Close()
-	if err := j.Commit(Entry{Key: "x", Value: []byte("y")}); !errors.Is(err, ErrClosed) {
+	if err := j.Commit(Entry{Key: "x", Value: []byte("y")}); !errors.Is(err, errClosed) {
 		t.Errorf("commit after close: %v", err)
 	}
 	j = open(t, path)
@@ -87,8 +87,8 @@ func TestRefusals(t *testing.T) {
 		file []byte
 		want error
 	}{
-		{"empty", nil, ErrNotJournal},
-		{"another kind of file", []byte("#!/bin/sh\necho not a journal, but long enough\n"), ErrNotJournal},
+		{"empty", nil, errNotJournal},
+		{"another kind of file", []byte("#!/bin/sh\necho not a journal, but long enough\n"), errNotJournal},
 		{"newer format", header(func(h []byte) { h[11] = format + 1; sum(h) }), ErrNewer},
 		{"newer format with another header", append(header(func(h []byte) { h[11] = 9; h[28]++ }), "more"...), ErrNewer},
 		{"flipped bit in the header", header(func(h []byte) { h[20] ^= 1 }), ErrDamaged},
@@ -120,7 +120,7 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("a key of %d bytes was accepted", len(key))
 			}
 		}
-		if err := j.Commit(Entry{Key: "k", Value: make([]byte, maxPayload)}); !errors.Is(err, ErrTooBig) {
+		if err := j.Commit(Entry{Key: "k", Value: make([]byte, maxPayload)}); !errors.Is(err, errTooBig) {
 			t.Errorf("error %v, want ErrTooBig", err)
 		}
 	})

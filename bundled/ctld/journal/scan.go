@@ -57,12 +57,12 @@ func readHeader(r io.ReaderAt) (initialSize int64, s salt, err error) {
 	h := make([]byte, headerSize)
 	if n, err := r.ReadAt(h, 0); n < headerSize {
 		if errors.Is(err, io.EOF) {
-			err = ErrNotJournal // a journal gets its name only after its header is complete
+			err = errNotJournal // a journal gets its name only after its header is complete
 		}
 		return 0, 0, err
 	}
 	if string(h[:8]) != magic {
-		return 0, 0, ErrNotJournal
+		return 0, 0, errNotJournal
 	}
 	if v := binary.BigEndian.Uint32(h[8:]); v > format {
 		return 0, 0, fmt.Errorf("format %d: this program reads formats up to %d: %w", v, format, ErrNewer)

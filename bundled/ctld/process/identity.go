@@ -34,9 +34,9 @@ type Identity struct {
 	Start  uint64 `json:"start"` // clock ticks from boot to the start of the process
 }
 
-// BootID returns the id of this boot of the machine. The id is a random UUID
+// bootID returns the id of this boot of the machine. The id is a random UUID
 // made by the kernel.
-var BootID = sync.OnceValues(func() (string, error) {
+var bootID = sync.OnceValues(func() (string, error) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", fmt.Errorf("read boot id: %w", err)
@@ -52,7 +52,7 @@ func Self() (Identity, error) { return Of(os.Getpid()) }
 // kernel can't reuse the caller's own id, or the id of a child for which the
 // caller has not waited.
 func Of(pid int) (Identity, error) {
-	boot, err := BootID()
+	boot, err := bootID()
 	if err != nil {
 		return Identity{}, err
 	}
@@ -73,7 +73,7 @@ func (id Identity) String() string {
 // in three cases: the process has exited and its parent has waited for it,
 // another process now has the same id, or the machine has been rebooted.
 func (id Identity) Open() (*Handle, error) {
-	boot, err := BootID()
+	boot, err := bootID()
 	if err != nil {
 		return nil, err
 	}

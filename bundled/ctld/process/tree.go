@@ -122,7 +122,7 @@ func WithVariable(uid uint32, variable string) ([]Stat, error) {
 // id. It returns the number of processes to which it has tried to send the
 // signals.
 func SignalAll(list []Stat, sigs ...syscall.Signal) (reached int, err error) {
-	boot, err := BootID()
+	boot, err := bootID()
 	if err != nil {
 		return 0, err
 	}

@@ -47,7 +47,7 @@ func (b *Catalog) AddAssociations(list []model.Association) error {
 	for i := range list {
 		a := b.spelledAssociation(&list[i])
 		if b.findAssociation(a.Cluster, a.Account, a.User, a.Partition) != nil {
-			return errs.New(errs.Conflict, "the association %s exists already", Text(a))
+			return errs.New(errs.Conflict, "the association %s exists already", text(a))
 		}
 		if _, err := b.addAssociation(a); err != nil {
 			return err
@@ -202,7 +202,7 @@ func (b *Catalog) ModifyAssociations(f *model.AssocFilter, change *model.Associa
 			return nil, err
 		}
 		b.Associations[a.ID] = &a
-		names = append(names, Text(&a))
+		names = append(names, text(&a))
 	}
 	return names, nil
 }
@@ -234,9 +234,9 @@ func (b *Catalog) dropAssociations(removals map[uint32]*model.Association) (name
 	var blocked []string
 	for _, a := range Sorted(removals) {
 		if a.User != "" && a.IsDefault.Or(0) != 0 && b.keepsOther(a, removals) {
-			blocked = append(blocked, Text(a))
+			blocked = append(blocked, text(a))
 		}
-		names = append(names, Text(a))
+		names = append(names, text(a))
 	}
 	if len(blocked) > 0 {
 		return blocked, refuse(errs.Conflict, fault.DefaultAccount, "")
@@ -424,9 +424,9 @@ func (t tree) view(a *model.Association, flags model.AssocFilterFlags) model.Ass
 	return rec
 }
 
-// Text returns the cluster, account, user and partition of an association in
+// text returns the cluster, account, user and partition of an association in
 // the format of Slurm's commands.
-func Text(a *model.Association) string {
+func text(a *model.Association) string {
 	text := fmt.Sprintf("C = %-10s A = %-20s", a.Cluster, a.Account)
 	if a.User != "" {
 		text += fmt.Sprintf(" U = %-9s", a.User)

@@ -41,7 +41,7 @@ func (b *Catalog) AddAccountsTo(set *model.AddAccountsWithAssocs) (string, error
 			if err != nil {
 				return "", err
 			}
-			assocs = append(assocs, Text(rec))
+			assocs = append(assocs, text(rec))
 		}
 	}
 	return additions("Account", accounts, assocs), nil
@@ -89,7 +89,7 @@ func (b *Catalog) AddUsersTo(set *model.AddUsersWithAssocs) (string, error) {
 					if err != nil {
 						return "", err
 					}
-					assocs = append(assocs, Text(rec))
+					assocs = append(assocs, text(rec))
 				}
 			}
 		}

@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	// Lifetime is how long a key is kept.
-	Lifetime = 24 * time.Hour
+	// lifetime is how long a key is kept.
+	lifetime = 24 * time.Hour
 
 	// Slots is the maximum number of claims in a file (limit.IdempotencyKeys).
 	Slots = 65536
@@ -251,7 +251,7 @@ func (s *Store) refresh(c *claim) (keystate.State, []byte, error) {
 		return keystate.NotDone, nil, nil
 	}
 	c.claimedAt, c.process, c.body = current.claimedAt, current.process, current.body
-	if s.now().Sub(c.claimedAt) >= Lifetime {
+	if s.now().Sub(c.claimedAt) >= lifetime {
 		return keystate.NotDone, nil, nil
 	}
 	return s.state(c)
@@ -401,7 +401,7 @@ func (s *Store) forget(c *claim) {
 // expired reports whether a claim no longer needs its slot. When Lifetime and
 // renewal have both passed since the key was first claimed, the key and all its
 // renewals have expired.
-func (s *Store) expired(c *claim) bool { return s.now().Sub(c.placedAt) >= Lifetime+renewal }
+func (s *Store) expired(c *claim) bool { return s.now().Sub(c.placedAt) >= lifetime+renewal }
 
 // Damaged returns the number of claims in the file that could not be decoded
 // when the whole file was last read. Their keys are free.

@@ -174,7 +174,7 @@ func TestSearched(t *testing.T) {
 	settle(t, s, number, keystate.Unknown, "")
 	c.now = startTime.Add(searchTime)
 	want(s, "body", keystate.Unknown) // the controller may have forgotten the job of the first claim
-	c.now = startTime.Add(Lifetime)
+	c.now = startTime.Add(lifetime)
 	settle(t, s, want(s, "body", keystate.Fresh), keystate.Answered, "17")
 	want(s, "body", keystate.Answered)
 }
@@ -184,13 +184,13 @@ func TestExpires(t *testing.T) {
 	f, c := &memory{space: -1}, &clock{now: startTime}
 	s := store(f, c, 1)
 	settle(t, s, wantClaim(t, s, "k", "alice", "body", keystate.Fresh, ""), keystate.Answered, "17")
-	c.now = startTime.Add(Lifetime - 1)
+	c.now = startTime.Add(lifetime - 1)
 	wantClaim(t, s, "k", "alice", "body", keystate.Answered, "17")
 	wantClaim(t, store(f, c, 2), "k", "alice", "body", keystate.Answered, "17")
-	c.now = startTime.Add(Lifetime)
+	c.now = startTime.Add(lifetime)
 	reopened := store(f, c, 3)
 	wantClaim(t, reopened, "k", "alice", "other", keystate.Fresh, "")
-	c.now = startTime.Add(Lifetime + renewal)
+	c.now = startTime.Add(lifetime + renewal)
 	wantClaim(t, s, "k", "alice", "other", keystate.Unknown, "")
 	if len(s.live) != 1 || len(s.byKey) != 1 || s.users[hash("alice")] != 1 {
 		t.Errorf("%d claims, %d keys", len(s.live), len(s.byKey))
@@ -230,7 +230,7 @@ func TestWrongClock(t *testing.T) {
 				wantClaim(t, r, "second", "alice", "body", keystate.Answered, "2")
 				wantClaim(t, r, "during "+fmt.Sprint(r.process), "alice", "body", keystate.Fresh, "")
 			}
-			c.wrong, c.now = tt.reopened, c.now.Add(Lifetime-time.Minute)
+			c.wrong, c.now = tt.reopened, c.now.Add(lifetime-time.Minute)
 			for _, r := range []*Store{s, other, store(f, c, 3)} {
 				wantClaim(t, r, "second", "alice", "body", keystate.Answered, "2")
 			}
@@ -261,7 +261,7 @@ func TestRenewed(t *testing.T) {
 	settle(t, other, last, keystate.Answered, "17")
 	for _, reader := range []*Store{s, other, store(f, c, 3)} {
 		wantClaim(t, reader, "k", "alice", "58", keystate.Mismatch, "")
-		c.now = startTime.Add(Lifetime + renewal/2)
+		c.now = startTime.Add(lifetime + renewal/2)
 		wantClaim(t, reader, "k", "alice", "59", keystate.Answered, "17")
 		c.now = startTime.Add(renewal)
 	}
@@ -474,7 +474,7 @@ func TestBounds(t *testing.T) {
 	if len(f.text) != Slots*slotSize {
 		t.Errorf("the file has %d bytes", len(f.text))
 	}
-	c.now = c.now.Add(Lifetime + renewal)
+	c.now = c.now.Add(lifetime + renewal)
 	wantClaim(t, s, "k", "too late", "", keystate.Fresh, "")
 	if s.Live() != 1 || len(f.text) != Slots*slotSize {
 		t.Errorf("%d claims, %d bytes", s.Live(), len(f.text))
@@ -489,7 +489,7 @@ func TestLapped(t *testing.T) {
 	sleeper, s := store(f, c, 1), store(f, c, 2)
 	wantClaim(t, sleeper, "k", "alice", "body", keystate.Fresh, "")
 	for lap := range 5 {
-		c.now = c.now.Add(Lifetime + renewal)
+		c.now = c.now.Add(lifetime + renewal)
 		must(t, s.Begin())
 		for i := range Slots / 4 {
 			_, state, _, err := s.Claim(hash(fmt.Sprint(lap, i)), hash(fmt.Sprint(i)), [32]byte{}, 0, false)

@@ -65,9 +65,9 @@ func (q *Queue) Add(l *Loop, c *Connection, limit time.Duration, expired func(*C
 	c.timer = timer
 }
 
-// TakeWhile calls take with each connection in turn, and removes the connection
+// takeWhile calls take with each connection in turn, and removes the connection
 // if take returns true. It stops when take returns false.
-func (q *Queue) TakeWhile(take func(*Connection) bool) {
+func (q *Queue) takeWhile(take func(*Connection) bool) {
 	for len(*q) > 0 {
 		c, timer := (*q)[0], (*q)[0].timer
 		if !take(c) {

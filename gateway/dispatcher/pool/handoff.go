@@ -32,7 +32,7 @@ func (p *Pool) enqueue(c *Connection) {
 	p.waiting.Add(p.Loop, c, p.WaitLimit, func(c *Connection) {
 		p.Slots.Drop(c, Unavailable, fmt.Sprintf("no worker accepted it within %s", p.WaitLimit))
 		if p.SingleUse {
-			p.Drain()
+			p.drain()
 		}
 		p.askToFinish()
 	})
@@ -46,7 +46,7 @@ func (p *Pool) enqueue(c *Connection) {
 // serveWaiting gives waiting connections to workers, in order. It stops at the
 // first connection that no worker can take.
 func (p *Pool) serveWaiting() {
-	p.waiting.TakeWhile(p.tryAssign)
+	p.waiting.takeWhile(p.tryAssign)
 	p.askToFinish()
 }
 

@@ -35,7 +35,7 @@ func (p *Pool) fill(at *place) {
 	switch {
 	case p.IsLeaving():
 	case p.Lazy && len(p.waiting) == 0 && p.SingleUse && p.assigned > 0:
-		p.Drain()
+		p.drain()
 	case p.Lazy && len(p.waiting) == 0:
 		p.vacant = append(p.vacant, at)
 	default:
@@ -177,7 +177,7 @@ func (p *Pool) prove(at *place, err error) {
 		p.started(nil)
 		return
 	}
-	p.Drain()
+	p.drain()
 	p.Kill("the start failed")
 }
 
@@ -303,6 +303,6 @@ func (p *Pool) setBackingOff() {
 	p.backingOff = true
 	p.dropWaiting("its worker could not be started")
 	if p.SingleUse {
-		p.Drain()
+		p.drain()
 	}
 }

@@ -66,20 +66,7 @@ func (l *Loop) Do(f func()) {
 // Call calls f in the loop, and returns the result of f.
 func (l *Loop) Call(f func() error) error {
 	done := make(chan error, 1)
-	return l.result(l.send(event{f, done}), done)
-}
-
-// Await calls start(done) in the loop. It waits until done is called, and
-// returns the error that done got.
-func (l *Loop) Await(start func(done func(error))) error {
-	done := make(chan error, 1)
-	return l.result(l.send(event{do: func() error { start(func(err error) { done <- err }); return nil }}), done)
-}
-
-// result waits for the result of an event. If sent is false, the loop has not
-// accepted the event.
-func (l *Loop) result(sent bool, done <-chan error) error {
-	if sent {
+	if l.send(event{f, done}) {
 		select {
 		case err := <-done:
 			return err

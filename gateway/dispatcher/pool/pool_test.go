@@ -178,7 +178,7 @@ func TestQueueAtDrain(t *testing.T) {
 	p, log := idle(t, time.Hour)
 	before, firstClient := accepted(t, p.Slots)
 	p.sync(func() { p.Submit(before) })
-	p.sync(p.Drain)
+	p.sync(p.drain)
 	after, secondClient := accepted(t, p.Slots)
 	p.sync(func() { p.Submit(after) })
 	for _, c := range []*os.File{firstClient, secondClient} {
@@ -199,7 +199,7 @@ func TestStaleDeadline(t *testing.T) {
 	p.sync(func() {
 		p.waiting.Add(p.Loop, c, time.Nanosecond, expired)
 		time.Sleep(50 * time.Millisecond) // the timer's event waits for the loop
-		p.waiting.TakeWhile(func(*Connection) bool { return true })
+		p.waiting.takeWhile(func(*Connection) bool { return true })
 		p.waiting.Add(p.Loop, c, time.Hour, expired)
 	})
 	time.Sleep(50 * time.Millisecond)

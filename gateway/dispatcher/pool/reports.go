@@ -46,7 +46,7 @@ func (p *Pool) release(w *worker, id uint64) error {
 	p.lastUsed = time.Now()
 	p.Slots.Release(&c.Conn)
 	if p.SingleUse {
-		p.Drain() // the worker has served the only connection of the pool
+		p.drain() // the worker has served the only connection of the pool
 	}
 	p.notifyIdle()
 	return nil

@@ -32,11 +32,11 @@ func (p *Pool) Kill(reason string) {
 	}
 }
 
-// Drain prevents the start of new workers. Connections that wait still get a
+// drain prevents the start of new workers. Connections that wait still get a
 // worker, because their clients may have sent requests. Then Drain asks every
 // worker to finish its current requests and exit, and kills workers that it can't
 // reach.
-func (p *Pool) Drain() {
+func (p *Pool) drain() {
 	if p.draining {
 		return
 	}
@@ -128,7 +128,7 @@ func (p *Pool) endRetired() {
 			p.logFailure(slog.LevelWarn, "retired worker asked to finish", "worker", w.Number, "pid", w.PID,
 				"uid", p.identity.UID, "after", elapsed.Round(time.Second))
 		}
-		p.Drain()
+		p.drain()
 	}
 }
 

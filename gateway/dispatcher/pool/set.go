@@ -67,7 +67,7 @@ func (s *Set) LogCounters() {
 
 // Close drains all pools.
 func (s *Set) Close() {
-	s.each((*Pool).Drain)
+	s.each((*Pool).drain)
 	s.closed = true
 	s.closeIfDone()
 }

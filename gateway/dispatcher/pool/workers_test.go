@@ -332,7 +332,7 @@ func TestRotate(t *testing.T) {
 // its connections stay until it has, and that no other worker starts.
 func TestDrainWorkers(t *testing.T) {
 	p, first, second, id := servingHalf(t)
-	p.sync(p.Drain)
+	p.sync(p.drain)
 	for _, w := range []*fakeparent.Process{first, second} {
 		if m, err := w.Receive(); err != nil {
 			t.Fatal(err)
@@ -361,7 +361,7 @@ func TestDrainBusyWorker(t *testing.T) {
 		p.connect()
 		p.sync(func() { waiting = len(p.waiting) })
 	}
-	p.sync(p.Drain)
+	p.sync(p.drain)
 	for range connections {
 		id, _ := p.takeConn(w)
 		must(t, w.Channel.Send(&work.ConnectionDone{ID: id}))

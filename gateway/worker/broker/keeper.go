@@ -147,11 +147,11 @@ func (k *Keeper) exchange(ctx context.Context, places *semaphore.Semaphore[strin
 	return string(exchanged.Bearer), k.answerOf(exchanged.Verdict)
 }
 
-// VouchFor asks the keeper for a number that stands for the user of a token, and for
+// vouchFor asks the keeper for a number that stands for the user of a token, and for
 // the uid of this user. The argument actAs is the user that the request names, or "".
 // The error is errs.Unauthenticated if the token is no longer accepted, and
 // errs.Denied if no process may run as this user.
-func (k *Keeper) VouchFor(ctx context.Context, s auth.Signature, gateway bool, actAs string) (client uint64, uid uint32, err error) {
+func (k *Keeper) vouchFor(ctx context.Context, s auth.Signature, gateway bool, actAs string) (client uint64, uid uint32, err error) {
 	question := query.VouchFor{Signed: []byte(s.Signed), ActAs: actAs, Gateway: gateway}
 	if copy(question.MAC[:], s.Bytes) < len(s.Bytes) {
 		question.RSA = s.Bytes

@@ -141,7 +141,7 @@ func (o *Outputs) vouchFor(ctx context.Context, c auth.Credential) (*Output, err
 	if !ok {
 		return nil, errs.New(errs.Denied, "output is read only for users with a token")
 	}
-	client, uid, err := o.keeper.VouchFor(ctx, signature, gateway, c.ActAs)
+	client, uid, err := o.keeper.vouchFor(ctx, signature, gateway, c.ActAs)
 	if err != nil {
 		return nil, err
 	}

@@ -223,7 +223,7 @@ func TestOutputIsVouchedForAgain(t *testing.T) {
 	f.o.now = func() time.Time { return now }
 	k := NewKeeper()
 	f.o.keeper = k
-	if _, _, err := k.VouchFor(t.Context(), auth.Signature{}, false, ""); errs.KindOf(err) != errs.Denied || !strings.Contains(errs.HintOf(err), "jwt_key=") {
+	if _, _, err := k.vouchFor(t.Context(), auth.Signature{}, false, ""); errs.KindOf(err) != errs.Denied || !strings.Contains(errs.HintOf(err), "jwt_key=") {
 		t.Errorf("without a keeper: %v", err)
 	}
 	end, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)

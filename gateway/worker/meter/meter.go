@@ -83,11 +83,11 @@ func newMeter(send func(ipc.Message, ...int) error) *Meter {
 // add adds n to a cell.
 func (m *Meter) add(cell int, n uint64) {
 	m.cells[cell].Add(n)
-	m.ScheduleFlush()
+	m.scheduleFlush()
 }
 
-// ScheduleFlush schedules a call of Flush after a change.
-func (m *Meter) ScheduleFlush() {
+// scheduleFlush schedules a call of Flush after a change.
+func (m *Meter) scheduleFlush() {
 	if m != nil && !m.flushScheduled.Load() && !m.flushScheduled.Swap(true) {
 		time.AfterFunc(flushDelay, m.Flush)
 	}
@@ -123,7 +123,7 @@ func (m *Meter) Flush() {
 		list = append(list, query.Count{Cell: uint16(i), N: uint32(n)})
 		if total > n {
 			m.cells[i].Add(total - n)
-			m.ScheduleFlush()
+			m.scheduleFlush()
 		}
 	}
 	m.report(list)
@@ -155,7 +155,7 @@ func (m *Meter) Include(c *count.Counters, audit *broker.AuditCounts) {
 		{m.Malformed.Cell(table.MalformedFrames), &c.Frames}, {m.Stalled.Cell(), &c.Stalled},
 		{m.Changes.Cell(), &audit.Changes}, {m.Unrecorded.Cell(), &audit.Unrecorded},
 	}
-	c.Changed = m.ScheduleFlush
+	c.Changed = m.scheduleFlush
 }
 
 // ObserveRequest implements rest.Worker.Observe.
@@ -192,7 +192,7 @@ func CountWatch(what feed.Count, n int) {
 	default:
 		m.cells[m.watch[what]].Add(uint64(n))
 	}
-	m.ScheduleFlush()
+	m.scheduleFlush()
 }
 
 // CountReused implements client.Config.Reused.
@@ -217,7 +217,7 @@ func ObserveCalls(accounting bool) func(message.Type) func(client.Outcome) {
 		}
 		start := time.Now()
 		m.calls.Add(1)
-		m.ScheduleFlush()
+		m.scheduleFlush()
 		return func(o client.Outcome) {
 			m.calls.Add(-1)
 			i := m.Call(label.RPC(accounting, kind))
@@ -248,7 +248,7 @@ func CountRequests(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.requests.Add(1)
 		defer m.requests.Add(-1)
-		m.ScheduleFlush()
+		m.scheduleFlush()
 		handler.ServeHTTP(w, r)
 	})
 }
