@@ -20,6 +20,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"schedrestd/internal/rate"
 	"schedrestd/internal/semaphore"
 	"schedrestd/tools/lint/section"
 )
@@ -28,7 +29,7 @@ import (
 const root = "../.."
 
 // TestPlacesAreFair takes the places of each row for one key, and checks that
-// the answer of AllPlaces to the question who can take all of them is true. In
+// the answer of allPlaces to the question who can take all of them is true. In
 // any case, another key that waits must get one of the next two places.
 func TestPlacesAreFair(t *testing.T) {
 	for _, row := range Places {
@@ -62,8 +63,8 @@ func TestPlacesAreFair(t *testing.T) {
 					synctest.Wait()
 				}
 				takesAll := got["greedy"] == row.Total
-				if says := AllPlaces(row) != "none"; says != takesAll {
-					t.Errorf("one %s holds %d of %d places, but the page says: %s", row.Key, got["greedy"], row.Total, AllPlaces(row))
+				if says := allPlaces(row) != "none"; says != takesAll {
+					t.Errorf("one %s holds %d of %d places, but the page says: %s", row.Key, got["greedy"], row.Total, allPlaces(row))
 				}
 				go begin("modest")
 				synctest.Wait()
@@ -88,8 +89,8 @@ func TestDisplacedPlacesAreFair(t *testing.T) {
 			for range 2 * row.Total {
 				s.Displace(key, func() {})
 			}
-			if says, takesAll := AllPlaces(row) != "none", s.Held(key) == row.Total; says != takesAll {
-				t.Errorf("%s: one %s holds %d of %d places, but the page says: %s", row.Name, row.Key, s.Held(key), row.Total, AllPlaces(row))
+			if says, takesAll := allPlaces(row) != "none", s.Held(key) == row.Total; says != takesAll {
+				t.Errorf("%s: one %s holds %d of %d places, but the page says: %s", row.Name, row.Key, s.Held(key), row.Total, allPlaces(row))
 			}
 		}
 		if taken, _ := s.Counts(); taken != row.Total {
@@ -401,6 +402,29 @@ func TestPageShowsTheTable(t *testing.T) {
 	}
 }
 
+// allPlaces returns who can hold all places of a row.
+func allPlaces(r semaphore.Row) string {
+	switch {
+	case r.Shared != "":
+		return "anyone: " + r.Shared
+	case r.Lends:
+		return fmt.Sprintf("each %s, while no other waits", r.Key)
+	case r.Parts > 1 || r.Share > 0 && r.Share < r.Total:
+		return "none"
+	case r.Displaces:
+		return fmt.Sprintf("each %s, until others need them", r.Key)
+	}
+	return fmt.Sprintf("each %s, but then others have their turn", r.Key)
+}
+
+// allTokens returns who can use up a bucket of a row.
+func allTokens(r rate.Row) string {
+	if r.Shared != "" {
+		return "anyone: " + r.Shared
+	}
+	return "none"
+}
+
 func placesPage() string {
 	var b strings.Builder
 	b.WriteString("| process | places | number | of one | who can take all | if none is free | metric |\n|---|---|---|---|---|---|---|\n")
@@ -427,7 +451,7 @@ func placesPage() string {
 		if r.Counts != nil {
 			metrics = strings.TrimPrefix(metrics+", "+code(`limit="`+r.Counts.Label+`"`), ", ")
 		}
-		row(&b, r.Process, name, number, share, AllPlaces(r), refused, metrics)
+		row(&b, r.Process, name, number, share, allPlaces(r), refused, metrics)
 	}
 	return b.String()
 }
@@ -446,7 +470,7 @@ func ratesPage() string {
 		if r.All > 0 {
 			burst += fmt.Sprintf("; all together %.0f", r.All)
 		}
-		row(&b, r.Process, r.Name, r.Key, burst, perSecond, r.Refused, AllTokens(r), code(r.Metric))
+		row(&b, r.Process, r.Name, r.Key, burst, perSecond, r.Refused, allTokens(r), code(r.Metric))
 	}
 	return b.String()
 }
