@@ -215,7 +215,7 @@ func (k *keeper) tokenUserOf(q *query.VouchFor, now time.Time) (user string, ver
 	return user, verdict
 }
 
-// tokenUser returns the user of a signed token that has not expired. The first of the
+// tokenUser returns the user of a signed token that is valid now. The first of the
 // claims that it has must contain a name.
 func tokenUser(signed []byte, claims []string, now time.Time) (user string, verdict query.Verdict) {
 	_, encoded, _ := strings.Cut(string(signed), ".")
@@ -227,6 +227,12 @@ func tokenUser(signed []byte, claims []string, now time.Time) (user string, verd
 	var expires float64
 	if _, ok := o[bearerClaim]; ok || err != nil || json.Unmarshal(o["exp"], &expires) != nil || float64(now.Unix()) >= expires {
 		return "", query.Forged
+	}
+	for _, date := range []string{"iat", "nbf"} {
+		var begins float64
+		if raw, ok := o[date]; ok && (json.Unmarshal(raw, &begins) != nil || begins > float64(now.Add(leeway).Unix())) {
+			return "", query.Forged
+		}
 	}
 	for _, claim := range claims {
 		user, ok, err := o.Text(claim)
