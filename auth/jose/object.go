@@ -65,7 +65,8 @@ func (o Object) Text(name string) (value string, ok bool, err error) {
 	if raw[0] != '"' {
 		return "", true, errors.New("not a string")
 	}
-	return value, true, json.Unmarshal(raw, &value)
+	err = json.Unmarshal(raw, &value) // before the return: the order in which Go evaluates its operands is open
+	return value, true, err
 }
 
 // Seconds returns the value of the named member, as Unix time. ok is false if
