@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -351,4 +352,21 @@ func TestReclaimWatching(t *testing.T) {
 		t.Errorf("a write has waited %v", took)
 	}
 	q.Finish()
+}
+
+// TestHoldAtTheEnd checks that a draining worker may refuse a connection at the moment
+// at which its last one closes.
+func TestHoldAtTheEnd(t *testing.T) {
+	table := NewTable(work.Admission{}, new(count.Counters), func(ipc.Message) error { return nil })
+	for range 1000 {
+		last := table.Hold()
+		var waiting sync.WaitGroup
+		waiting.Go(table.Wait)
+		runtime.Gosched() // so that it usually waits by now
+		last()
+		refused := table.Hold()
+		runtime.Gosched()
+		refused()
+		waiting.Wait()
+	}
 }

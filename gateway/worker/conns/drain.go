@@ -69,12 +69,31 @@ func (t *Table) each(f func(Engine), selects func(*Conn) bool) {
 
 // Hold makes Wait wait until the function that it returns is called.
 func (t *Table) Hold() (release func()) {
-	t.open.Add(1)
-	return t.open.Done
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open++
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.endOneLocked()
+	}
+}
+
+// endOneLocked undoes a call of Hold, or records that a connection is closed.
+func (t *Table) endOneLocked() {
+	if t.open--; t.open == 0 {
+		t.closed.Broadcast()
+	}
 }
 
 // Wait waits until all connections are closed.
-func (t *Table) Wait() { t.open.Wait() }
+func (t *Table) Wait() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for t.open > 0 {
+		t.closed.Wait()
+	}
+}
 
 // Flush waits until all messages to the dispatcher are sent. The process must
 // not exit before, because the dispatcher has to learn that its last connection

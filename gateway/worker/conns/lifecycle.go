@@ -31,7 +31,7 @@ func NewTable(a work.Admission, counts *count.Counters, send func(ipc.Message) e
 		reports:   rate.New(limit.OffenceReports, time.Now()),
 		lines:     rate.New(limit.OffenceLines, time.Now()),
 	}
-	t.outbox = outbox{send: send, sent: sync.NewCond(&t.mu)}
+	t.outbox, t.closed = outbox{send: send, sent: sync.NewCond(&t.mu)}, sync.NewCond(&t.mu)
 	return t
 }
 
@@ -44,9 +44,9 @@ func (t *Table) Add(id uint64) *Conn { return t.add(&Conn{id: id}) }
 func (t *Table) AddSilent(id uint64) *Conn { return t.add(&Conn{id: id, silent: true}) }
 
 func (t *Table) add(c *Conn) *Conn {
-	t.open.Add(1)
 	t.mu.Lock()
 	defer t.unlock()
+	t.open++
 	c.table, c.reported, c.counted = t, work.Answering, true
 	t.conns[c.id] = c
 	t.setStageLocked(c, work.Waiting)
@@ -95,7 +95,7 @@ func (c *Conn) Closed() {
 		t.uncounted--
 	}
 	t.removeLocked(c)
-	t.open.Done()
+	t.endOneLocked()
 }
 
 // removeLocked removes a connection if it is closed and has no requests.

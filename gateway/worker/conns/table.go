@@ -45,12 +45,13 @@ import (
 // A Table has the connections of a worker.
 type Table struct {
 	counts    *count.Counters
-	penalties bool           // whether offences are reported
-	open      sync.WaitGroup // connections that are not closed
+	penalties bool // whether offences are reported
 
 	// mu guards the fields below, and the fields of each Conn and each Request.
 	mu              sync.Mutex
 	conns           map[uint64]*Conn // those that are open or counted
+	open            int              // connections that are not closed, and calls of Hold; a sync.WaitGroup panics if one begins while Wait returns
+	closed          *sync.Cond       // for the end of the last of them
 	changed         []*Conn          // connections whose stage may have to be reported
 	reportScheduled bool             // whether the next call of reportStages is scheduled
 	uncounted       int              // number of open connections that the dispatcher no longer counts
