@@ -124,7 +124,7 @@ type output struct {
 }
 
 // look asks the controller for the job, and checks that the client may have its
-// output.
+// output. After an error, o is as it was before.
 func (o *output) look(ctx context.Context) error {
 	if o.Output == nil {
 		return errs.New(errs.Unsupported, "this gateway does not read the output of jobs").
@@ -135,28 +135,29 @@ func (o *output) look(ctx context.Context) error {
 		return err
 	}
 	client := o.c.Client()
-	if o.files, err = o.Output.Of(ctx, client); err != nil {
+	files, err := o.Output.Of(ctx, client)
+	if err != nil {
 		return err
 	}
-	owner := o.files.Owner()
+	owner := files.Owner()
 	isOwner := client.Local && client.UID == owner || !client.Local && o.userID(o.c, o.c.User()) == model.Some(owner)
 	if row.UserID != owner || !isOwner {
 		return errs.New(errs.Denied, "only the user of a job can read its output, and only at a gateway that serves this user").WithSource(rest.InPath + "job_id")
 	}
-	o.ended, o.begun = hasEnded(row.State), hasStarted(row.State)
-	o.file = o.path(row)
+	file := o.path(row)
 	if o.params.Step.Set {
-		if o.file, err = o.stepFile(); err != nil {
+		if file, err = o.stepFile(); err != nil {
 			return err
 		}
 	}
 	switch {
-	case o.file == "/dev/null":
+	case file == "/dev/null":
 		return errs.New(errs.Denied, "this output goes to /dev/null, so there is nothing to read").WithSource(rest.InPath + "job_id")
-	case o.file != "" && row.HetJobOffset > 0 && !o.params.Step.Set: // the controller names a file that no process writes
+	case file != "" && row.HetJobOffset > 0 && !o.params.Step.Set: // the controller names a file that no process writes
 		return errs.New(errs.NotFound, "only the first component of a heterogeneous job runs the script").WithSource(rest.InPath+"job_id").
 			WithHint("name job %d", row.HetJobID)
-	case o.file != "":
+	case file != "":
+		o.files, o.file, o.ended, o.begun = files, file, hasEnded(row.State), hasStarted(row.State)
 		return nil
 	case o.params.Step.Set:
 		return errs.New(errs.NotFound, "accounting names no such file of step %d", o.params.Step.Number).WithSource(rest.InQuery + "step").
@@ -358,16 +359,14 @@ func (f *followed) lookAgain() error {
 		f.ended = true // the controller has forgotten it
 		return nil
 	case errs.Unavailable, errs.Timeout:
-		if err != nil {
-			return nil
-		}
+		return nil
 	}
 	return err
 }
 
 func (f *followed) nextPart(ctx context.Context) (*rest.TextPart, error) {
 	data, err := f.read(ctx, OutputPart{Offset: f.at, Max: maxOutputPart})
-	if errs.KindOf(err) == errs.NotFound && err != nil {
+	if errs.KindOf(err) == errs.NotFound {
 		return nil, nil // it does not exist yet, or its successor does not
 	}
 	if err != nil {
@@ -377,7 +376,7 @@ func (f *followed) nextPart(ctx context.Context) (*rest.TextPart, error) {
 	if f.known && (data.File != f.file || data.Size < f.at) {
 		data, err = f.read(ctx, OutputPart{Max: maxOutputPart})
 		switch {
-		case err != nil && errs.KindOf(err) == errs.NotFound:
+		case errs.KindOf(err) == errs.NotFound:
 			return nil, nil
 		case err != nil:
 			return nil, err

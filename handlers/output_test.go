@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,14 +21,24 @@ import (
 
 // outputFile is a file of alice, and stands for the process that reads it.
 type outputFile struct {
-	mu    sync.Mutex
-	text  string
-	inode uint64
-	err   error
-	paths []string
+	mu     sync.Mutex
+	text   string
+	inode  uint64
+	err    error
+	paths  []string
+	unsure error // why the user is not known; nil if it is
+	asked  int   // how often this was the answer
 }
 
-func (o *outputFile) Of(context.Context, auth.Credential) (UserFiles, error) { return o, nil }
+func (o *outputFile) Of(context.Context, auth.Credential) (UserFiles, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.unsure != nil {
+		o.asked++
+		return nil, o.unsure
+	}
+	return o, nil
+}
 
 func (o *outputFile) Owner() uint32 { return 20001 }
 
@@ -356,6 +367,83 @@ func TestFollowedOutput(t *testing.T) {
 		r.Header.Set("Accept", "text/event-stream")
 		if New(cfg).ServeHTTP(w, r); w.Code != 403 {
 			t.Errorf("status %d", w.Code)
+		}
+	}
+}
+
+// busyAccounting is an accounting daemon that may be out of reach.
+type busyAccounting struct {
+	Accounting
+	away  atomic.Bool
+	asked atomic.Int32 // while it was away
+}
+
+func (a *busyAccounting) List(ctx context.Context, cred model.Credential, l model.Listing) error {
+	if a.away.Load() {
+		a.asked.Add(1)
+		return errs.New(errs.Unavailable, "the accounting daemon is not reached")
+	}
+	return a.Accounting.List(ctx, cred, l)
+}
+
+// TestOutputGoesOn checks that a client follows a file although, for a while, neither
+// the keeper says who the user is, nor accounting which file it is.
+func TestOutputGoesOn(t *testing.T) {
+	f := demo()
+	withSteps(f)
+	controller := &controllerOfOne{fake: f, job: outputJob()}
+	cfg := config(f)
+	file, accounting := &outputFile{inode: 1, text: "one\n"}, &busyAccounting{Accounting: cfg.Accounting}
+	cfg.Controller, cfg.Accounting, cfg.Output, cfg.WatchInterval = controller, accounting, file, 5*time.Millisecond
+	server := httptest.NewServer(New(cfg))
+	defer server.Close()
+	answer, err := server.Client().Do(requestTo(server, "/sched/v0.0.45/job/7/stdout?step=0&follow=true"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	expect := func(want string) {
+		t.Helper()
+		if !lines.Scan() || lines.Text() != want {
+			t.Fatalf("got %q, %v, want %q", lines.Text(), lines.Err(), want)
+		}
+	}
+	expect("one")
+	until := func(asked func() int) {
+		t.Helper()
+		for begun := time.Now(); asked() == 0; time.Sleep(time.Millisecond) {
+			if time.Since(begun) > 10*time.Second {
+				t.Fatal("not asked again")
+			}
+		}
+	}
+	setUnsure := func(err error) {
+		file.mu.Lock()
+		defer file.mu.Unlock()
+		file.unsure = err
+	}
+	setUnsure(errs.New(errs.Unavailable, "the keeper does not answer"))
+	until(func() int { file.mu.Lock(); defer file.mu.Unlock(); return file.asked })
+	file.set("one\ntwo\n", 1, nil)
+	expect("two")
+
+	setUnsure(nil)
+	accounting.away.Store(true)
+	until(func() int { return int(accounting.asked.Load()) })
+	file.set("one\ntwo\nthree\n", 1, nil)
+	expect("three")
+
+	accounting.away.Store(false)
+	controller.end()
+	if lines.Scan() || lines.Err() != nil {
+		t.Errorf("after the end: %q, %v", lines.Text(), lines.Err())
+	}
+	file.mu.Lock()
+	defer file.mu.Unlock()
+	for _, path := range file.paths {
+		if path != "/scratch/step-7.0" {
+			t.Fatalf("read %q", path)
 		}
 	}
 }
