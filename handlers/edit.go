@@ -54,7 +54,7 @@ func (h *handler) transact(c *rest.Call, f func(*transaction) ([]string, error))
 	}
 	if err == nil {
 		if err := tx.sendAgain(context.WithoutCancel(c.Context()), h.Accounting, c.Credential()); err != nil {
-			c.Warn("", "the changes are saved, but until slurmctld is started again, it may use old values of some associations: %v", err)
+			c.Warn("", "the changes are saved, but until slurmctld is started again, it may use old values of some associations: %s", rest.Problem(err).Description)
 		}
 	}
 	return done, err

@@ -154,7 +154,7 @@ func (e *explainer) missing(what string, err error) error {
 	case e.c.Context().Err() != nil:
 		return err
 	}
-	e.c.Warn(rest.InQuery+"explain", "the explanations lack %s: %v", what, err)
+	e.c.Warn(rest.InQuery+"explain", "the explanations lack %s: %s", what, rest.Problem(err).Description)
 	return nil
 }
 
