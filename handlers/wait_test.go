@@ -520,15 +520,18 @@ func TestSubmitAndWait(t *testing.T) {
 	for _, tt := range []struct {
 		name, query string
 		ends        bool
+		forgotten   bool // by the controller; accounting has not heard of its end yet
 		contains    string
 	}{
-		{"ended", "?wait=60s", true, `"jobs":[{`},
-		{"running", "?wait=60s&until=running", false, `"RUNNING"`},
-		{"the time is over", "?wait=100ms", false, `"RUNNING"`},
+		{"ended", "?wait=60s", true, false, `"jobs":[{`},
+		{"running", "?wait=60s&until=running", false, false, `"RUNNING"`},
+		{"the time is over", "?wait=100ms", false, false, `"RUNNING"`},
+		{"forgotten", "?wait=100ms", false, true, `"warnings":[{"description":"the controller no longer has this job; the answer is from accounting, which lacks some fields","source":"path/job_id"}]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l, _, url := newLiving(t)
+			l.recorded.jobs = []model.AccountingJob{{JobID: 99, Cluster: "demo", State: model.JobRunning}}
 			r, err := http.NewRequest(http.MethodPost, url+"/slurm/v0.0.43/job/submit"+tt.query,
 				strings.NewReader(`{"job":{"script":"#!/bin/sh","current_working_directory":"/","environment":["A=b"]}}`))
 			if err != nil {
@@ -546,6 +549,9 @@ func TestSubmitAndWait(t *testing.T) {
 			}
 			if tt.ends { // the header has arrived before
 				l.change(func(f *fake) { f.jobs[len(f.jobs)-1].State = model.JobComplete })
+			}
+			if tt.forgotten {
+				l.change(func(f *fake) { f.jobs = f.jobs[:len(f.jobs)-1] })
 			}
 			body, err := io.ReadAll(answer.Body)
 			if err != nil || !strings.Contains(string(body), tt.contains) || !strings.Contains(string(body), `"job_id":99`) ||

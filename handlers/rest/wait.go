@@ -79,20 +79,20 @@ func (c *Call) carryOut(do func() error) error {
 		c.setOrigin()
 		return do()
 	}
-	header, warnings := c.Header().Clone(), len(c.warnings)
+	header := c.Header().Clone()
 	return c.Await(func() error {
 		c.resetHeader(header)
-		c.KeepWarnings(warnings)
 		return do()
 	})
 }
 
 // Await calls attempt until its result is not that of Hold. Between the calls, it
-// waits for changes.
+// waits for changes. Only the warnings of the last call remain.
 func (c *Call) Await(attempt func() error) error {
-	w := &c.waiting
+	w, warnings := &c.waiting, len(c.warnings)
 	defer w.finish(c.server.Worker)
 	for {
+		c.KeepWarnings(warnings)
 		c.setOrigin()
 		err := attempt()
 		if !w.holds || err != errHeld && errs.KindOf(err) != errs.Unchanged {
