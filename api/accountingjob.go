@@ -320,10 +320,6 @@ var accountingJobsParams = schema.Object("", func() schema.Fields[AccountingJobs
 	}
 })
 
-// AnySchedule is the value of AccountingJobFilter.JobFlags that selects all
-// jobs, no matter how they were scheduled.
-const AnySchedule = scheduledUnset
-
 // stateNumbers returns the type of a list of job states. Its parser converts
 // names to the numbers that the daemon expects.
 func stateNumbers() schema.Type[[]string] {

@@ -46,7 +46,7 @@ func selectedName(s *model.SelectedStep) string {
 // SelectedJob returns the job that an id such as "12" or "12_3" selects.
 func SelectedJob(id string) (s model.SelectedStep) {
 	if job, err := jobSelection(id); err == nil {
-		s = model.SelectedStep{Step: model.StepID{JobID: job.JobID}, ArrayTaskID: job.ArrayTaskID, HetOffset: job.HetOffset}
+		s = job.Selected()
 	}
 	return s
 }

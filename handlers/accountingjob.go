@@ -42,9 +42,6 @@ func (h *handler) getAccountingJobs(c *rest.Call, p *api.AccountingJobsParams) e
 	filter.CPUsMin, filter.CPUsMax = completeRange(filter.CPUsMin, filter.CPUsMax)
 	filter.NodesMin, filter.NodesMax = completeRange(filter.NodesMin, filter.NodesMax)
 	filter.TimeLimitMin, filter.TimeLimitMax = completeRange(filter.TimeLimitMin, filter.TimeLimitMax)
-	if !filter.JobFlags.Set {
-		filter.JobFlags = model.Some(api.AnySchedule)
-	}
 	if len(filter.Clusters) == 0 && h.Cluster != "" && c.Selective() {
 		filter.Clusters = []string{h.Cluster}
 	}
@@ -163,8 +160,7 @@ func (h *handler) getAccountingJob(c *rest.Call, p *api.AccountingJobParams) err
 	if err != nil {
 		return err
 	}
-	filter := model.AccountingJobFilter{Flags: defaultJobFlags, JobFlags: model.Some(api.AnySchedule),
-		Steps: []model.SelectedStep{p.Job}}
+	filter := model.AccountingJobFilter{Flags: defaultJobFlags, Steps: []model.SelectedStep{p.Job}}
 	if h.Cluster != "" {
 		filter.Clusters = []string{h.Cluster}
 	}
@@ -266,9 +262,7 @@ func (h *handler) modifyJobs(c *rest.Call, jobs []model.JobSelection, names []st
 		}
 		var modified []string
 		for i, job := range jobs {
-			selected := model.SelectedStep{Step: model.StepID{JobID: job.JobID}, ArrayTaskID: job.ArrayTaskID, HetOffset: job.HetOffset}
-			filter := model.AccountingJobFilter{Clusters: []string{h.Cluster}, Flags: model.JobFilterNoDefaultUsage,
-				Steps: []model.SelectedStep{selected}}
+			filter := h.jobFilter(model.JobFilterNoDefaultUsage, job)
 			changed, err := tx.Change(model.Modify[model.AccountingJob]{Filter: filter, Record: record})
 			if err == nil && len(changed) == 0 {
 				err = errs.New(errs.NotFound, "there is no such job")

@@ -93,9 +93,7 @@ func (h *handler) recordedJob(c *rest.Call, job model.JobSelection) (jobs []mode
 	if err != nil {
 		return nil, err
 	}
-	filter := model.AccountingJobFilter{Flags: defaultJobFlags, JobFlags: model.Some(api.AnySchedule), Clusters: []string{h.Cluster},
-		Steps: []model.SelectedStep{{Step: model.StepID{JobID: job.JobID}, ArrayTaskID: job.ArrayTaskID, HetOffset: job.HetOffset}}}
-	err = recordsOf[model.AccountingJob](h, c, filter)(func(j *model.AccountingJob) error {
+	err = recordsOf[model.AccountingJob](h, c, h.jobFilter(defaultJobFlags, job))(func(j *model.AccountingJob) error {
 		if len(jobs) == maxRecorded {
 			return errs.New(errs.TooLarge, "the job has more than %d records in accounting", maxRecorded)
 		}

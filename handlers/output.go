@@ -92,14 +92,11 @@ func (h *handler) getJobOutput(stderr bool) func(*rest.Call, *api.OutputParams) 
 
 // stepFile returns the path of the file of a step, which only accounting has.
 func (o *output) stepFile() (file string, err error) {
-	job, step := o.params.Job, o.params.Step
 	if o.Accounting == nil || o.Cluster == "" || !o.c.Permits(scope.SlurmdbRead) {
 		return "", errs.New(errs.Unsupported, "only accounting names the files of steps, and it can't be read here").WithSource(rest.InQuery + "step")
 	}
-	filter := model.AccountingJobFilter{Flags: defaultJobFlags, JobFlags: model.Some(api.AnySchedule), Clusters: []string{o.Cluster},
-		Steps: []model.SelectedStep{{Step: model.StepID{JobID: job.JobID}, ArrayTaskID: job.ArrayTaskID, HetOffset: job.HetOffset}}}
-	err = recordsOf[model.AccountingJob](o.handler, o.c, filter)(func(j *model.AccountingJob) error {
-		if stdout, stderr := api.StepOutput(j, step.Number); o.stderr {
+	err = recordsOf[model.AccountingJob](o.handler, o.c, o.jobFilter(defaultJobFlags, o.params.Job))(func(j *model.AccountingJob) error {
+		if stdout, stderr := api.StepOutput(j, o.params.Step.Number); o.stderr {
 			file = cmp.Or(file, stderr)
 		} else {
 			file = cmp.Or(file, stdout)

@@ -167,7 +167,7 @@ func TestOpenRanges(t *testing.T) {
 		"timelimit_max=60":                {TimeLimitMin: 1, TimeLimitMax: 60},
 		"timelimit_min=0&timelimit_max=0": {},
 	} {
-		want.Flags, want.JobFlags, want.Clusters = defaultJobFlags, model.Some(api.AnySchedule), []string{"demo"}
+		want.Flags, want.Clusters = defaultJobFlags, []string{"demo"}
 		for _, v := range api.Versions {
 			f := demo()
 			w := serve(t, config(f), request(http.MethodGet, "/slurmdb/"+v.String()+"/jobs?"+query, ""))

@@ -84,7 +84,6 @@ var ineffective = map[string]string{
 	"WithCoordinators": "the same",
 	"NoUsersAreCoords": "says nothing to a list of accounts",
 	"UsersAreCoords":   "the same",
-	"scheduler_unset":  "jobs are let through however they were scheduled unless the client narrows that",
 	"get_clusters":     "clusters have no date of their last change",
 	"top":              "the demo has no usage of yesterday",
 }

@@ -18,6 +18,11 @@ func recordsOf[T any](h *handler, c *rest.Call, filter model.Filter[T]) schema.S
 	}
 }
 
+// jobFilter returns a filter for the records of a job of this cluster.
+func (h *handler) jobFilter(flags model.JobFilterFlags, job model.JobSelection) model.AccountingJobFilter {
+	return model.AccountingJobFilter{Flags: flags, Clusters: []string{h.Cluster}, Steps: []model.SelectedStep{job.Selected()}}
+}
+
 // records requests the names of trackable resources and of qualities of
 // service, because other records contain only their ids.
 func (h *handler) records(c *rest.Call) (*api.Records, error) {

@@ -16,9 +16,8 @@ import (
 // TestRecordFilters checks which filter the accounting daemon gets for a query.
 // The queries use parameters of several versions.
 func TestRecordFilters(t *testing.T) {
-	whatever := model.Some[uint32](1)
 	jobs := func(change func(*model.AccountingJobFilter)) model.AccountingJobFilter {
-		f := model.AccountingJobFilter{Flags: defaultJobFlags, JobFlags: whatever, Clusters: []string{"demo"}}
+		f := model.AccountingJobFilter{Flags: defaultJobFlags, Clusters: []string{"demo"}}
 		change(&f)
 		return f
 	}
@@ -26,7 +25,7 @@ func TestRecordFilters(t *testing.T) {
 		path string
 		want any
 	}{
-		{"v0.0.43/jobs", model.AccountingJobFilter{Flags: defaultJobFlags, JobFlags: whatever}},
+		{"v0.0.43/jobs", model.AccountingJobFilter{Flags: defaultJobFlags}},
 		{"v0.0.43/jobs?account=a,b&job_name=n&partition=p&wckey=k&reservation=r&reservation_id=4&association=7", jobs(func(f *model.AccountingJobFilter) {
 			f.Accounts, f.Names, f.Partitions, f.WCKeys, f.ReservationIDs, f.AssocIDs = []string{"a", "b"}, []string{"n"}, []string{"p"}, []string{"k"}, []string{"4"}, []string{"7"}
 		})}, // reservations are selected from the daemon's answer

@@ -80,9 +80,7 @@ func (h *handler) recordedScript(c *rest.Call, job model.JobSelection) (script s
 	if !c.Permits(scope.SlurmdbRead) {
 		return "", false, nil
 	}
-	filter := model.AccountingJobFilter{Flags: model.JobFilterScript, Clusters: []string{h.Cluster},
-		Steps: []model.SelectedStep{{Step: model.StepID{JobID: job.JobID}, ArrayTaskID: job.ArrayTaskID, HetOffset: job.HetOffset}}}
-	err = recordsOf[model.AccountingJob](h, c, filter)(func(j *model.AccountingJob) error {
+	err = recordsOf[model.AccountingJob](h, c, h.jobFilter(model.JobFilterScript, job))(func(j *model.AccountingJob) error {
 		script, found = j.Script, true
 		return nil
 	})

@@ -207,7 +207,7 @@ func (k *keyedSubmission) recordedLine(id uint32) (line string) {
 	if k.h.Accounting == nil || k.h.Cluster == "" {
 		return ""
 	}
-	filter := model.AccountingJobFilter{Flags: model.JobFilterNoTruncation, Clusters: []string{k.h.Cluster}, Steps: []model.SelectedStep{{Step: model.StepID{JobID: id}}}}
+	filter := k.h.jobFilter(model.JobFilterNoTruncation, model.JobSelection{JobID: id})
 	for range recordedTries {
 		err := recordsOf[model.AccountingJob](k.h, k.c, filter)(func(j *model.AccountingJob) error {
 			line = cmp.Or(j.SubmitLine, line)

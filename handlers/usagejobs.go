@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"schedrestd/api"
 	"schedrestd/model"
 )
 
@@ -36,7 +35,7 @@ func (r *usageReport) jobSizes(each func(*model.UsageRow) error) error {
 	groups := map[group]*sum{}
 	filter := model.AccountingJobFilter{
 		Accounts: r.params.Accounts, Clusters: r.params.Clusters, UsageStart: model.At(r.span.start), UsageEnd: model.At(r.span.end),
-		Flags: model.JobFilterDuplicates | model.JobFilterNoSteps, JobFlags: model.Some(api.AnySchedule),
+		Flags: model.JobFilterDuplicates | model.JobFilterNoSteps,
 	}
 	err := recordsOf[model.AccountingJob](r.h, r.c, filter)(func(j *model.AccountingJob) error {
 		used := r.records.Amounts(j.TRESAlloc)

@@ -15,6 +15,11 @@ type JobSelection struct {
 	HetOffset   Opt[uint32] // not set for all components
 }
 
+// Selected returns s as the accounting daemon expects it.
+func (s JobSelection) Selected() SelectedStep {
+	return SelectedStep{Step: StepID{JobID: s.JobID}, ArrayTaskID: s.ArrayTaskID, HetOffset: s.HetOffset}
+}
+
 // JobStateEntry is the state of a job, or of one or more tasks of an array.
 type JobStateEntry struct {
 	JobID       uint32

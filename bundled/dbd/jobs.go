@@ -81,7 +81,7 @@ func checkFilter(f *model.AccountingJobFilter) error {
 		"jobs by constraint":      len(f.Constraints) > 0,
 		"jobs by QOS":             len(f.QOS) > 0,
 		"jobs by reservation":     len(f.Reservations)+len(f.ReservationIDs) > 0,
-		"jobs by scheduling flag": f.JobFlags.Set && f.JobFlags.Number != 1,
+		"jobs by scheduling flag": f.JobFlags.Set,
 		"runaway jobs":            f.Flags&model.JobFilterRunaway != 0,
 	} {
 		if set {
