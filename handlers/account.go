@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/handlers/rest"
 	"schedrestd/model"
 )
@@ -32,10 +33,10 @@ func (h *handler) getAccount(c *rest.Call, p *api.AccountParams) error {
 	if err != nil {
 		return err
 	}
-	return h.sendAccounts(c, func(each func(*model.Account) error) error { return each(account) })
+	return h.sendAccounts(c, schema.One(account))
 }
 
-func (h *handler) sendAccounts(c *rest.Call, list func(each func(*model.Account) error) error) error {
+func (h *handler) sendAccounts(c *rest.Call, list schema.Stream[model.Account]) error {
 	body := api.AccountsAnswer{Envelope: c.Envelope()}
 	body.Accounts = rest.Paged(c, &body.Envelope, func(a *model.Account) string { return a.Name }, list)
 	return rest.Send(c, http.StatusOK, api.Accounts, &body)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
@@ -199,16 +200,12 @@ func isPart(j *model.AccountingJob, selected model.SelectedStep) bool {
 	return j.ArrayTaskID == selected.ArrayTaskID || api.InTaskList(j.ArrayTasks, selected.ArrayTaskID.Number)
 }
 
-func (h *handler) sendAccountingJobs(c *rest.Call, r *api.Records, list func(each func(*model.AccountingJob) error) error) error {
+func (h *handler) sendAccountingJobs(c *rest.Call, r *api.Records, list schema.Stream[model.AccountingJob]) error {
 	body := api.AccountingJobsAnswer{Envelope: c.Envelope()}
 	page := rest.Paged(c, &body.Envelope, recordedJobKey, list)
-	body.Jobs = func(each func(*api.AccountingJobRow) error) error {
-		row := api.AccountingJobRow{Records: r, Now: model.At(c.Started())}
-		return page(func(j *model.AccountingJob) error {
-			row.AccountingJob = j
-			return each(&row)
-		})
-	}
+	body.Jobs = rowsOf(page, func(j *model.AccountingJob) api.AccountingJobRow {
+		return api.AccountingJobRow{AccountingJob: j, Records: r, Now: model.At(c.Started())}
+	})
 	return rest.Send(c, http.StatusOK, api.AccountingJobs, &body)
 }
 

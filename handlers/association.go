@@ -37,13 +37,7 @@ func (h *handler) getAssociations(c *rest.Call, p *api.AssociationParams) error 
 	body := api.AssociationsAnswer{Envelope: c.Envelope()}
 	key := func(a *model.Association) string { return a.Cluster + "/" + numberKey(uint64(a.ID)) }
 	page := rest.Paged(c, &body.Envelope, key, recordsOf[model.Association](h, c, filter))
-	body.Associations = func(each func(*api.AssociationRow) error) error {
-		row := api.AssociationRow{Records: r}
-		return page(func(a *model.Association) error {
-			row.Association = a
-			return each(&row)
-		})
-	}
+	body.Associations = rowsOf(page, func(a *model.Association) api.AssociationRow { return api.AssociationRow{Association: a, Records: r} })
 	return rest.Send(c, http.StatusOK, api.Associations, &body)
 }
 

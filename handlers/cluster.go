@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
@@ -35,17 +36,11 @@ func (h *handler) sendClusters(c *rest.Call, filter model.ClusterFilter, name st
 		if err != nil {
 			return err
 		}
-		list = func(each func(*model.Cluster) error) error { return each(cluster) }
+		list = schema.One(cluster)
 	}
 	body := api.ClustersAnswer{Envelope: c.Envelope()}
 	page := rest.Paged(c, &body.Envelope, clusterRecordName, list)
-	body.Clusters = func(each func(*api.ClusterRow) error) error {
-		row := api.ClusterRow{Records: r}
-		return page(func(cluster *model.Cluster) error {
-			row.Cluster = cluster
-			return each(&row)
-		})
-	}
+	body.Clusters = rowsOf(page, func(cluster *model.Cluster) api.ClusterRow { return api.ClusterRow{Cluster: cluster, Records: r} })
 	return rest.Send(c, http.StatusOK, api.Clusters, &body)
 }
 

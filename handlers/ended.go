@@ -110,16 +110,7 @@ func (h *handler) sendRecorded(c *rest.Call, jobs []model.Job) error {
 
 // jobRows returns the rows of an answer with these jobs.
 func (h *handler) jobRows(jobs []model.Job) schema.Stream[api.JobRow] {
-	return func(each func(*api.JobRow) error) error {
-		row := api.JobRow{Users: h.Users}
-		for i := range jobs {
-			row.Job = &jobs[i]
-			if err := each(&row); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	return rowsOf(streamOf(jobs), func(j *model.Job) api.JobRow { return api.JobRow{Job: j, Users: h.Users} })
 }
 
 // maxRecorded is the maximum number of records of one job from accounting that an

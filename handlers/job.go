@@ -17,9 +17,8 @@ import (
 // getJobs returns the jobs that the filters of the request select. It passes
 // them on one at a time, while it reads the controller's answer.
 func (h *handler) getJobs(c *rest.Call, p *api.JobListParams) error {
-	row := api.JobRow{Users: h.Users, Explain: h.recordFacts(p.Explain)}
 	match := func(j *model.Job) bool { return p.Match(&api.JobRow{Job: j, Users: h.Users}) }
-	list := h.jobList(c, p.Query, row, "", match, h.jobSources(c, p)...)
+	list := h.jobList(c, p.Query, p.Explain, "", match, h.jobSources(c, p)...)
 	if done, err := rest.Watch(c, list); done || err != nil {
 		return err
 	}
@@ -27,15 +26,9 @@ func (h *handler) getJobs(c *rest.Call, p *api.JobListParams) error {
 	if err != nil {
 		return err
 	}
-	row.Explain = facts
 	body := api.JobsAnswer{Envelope: c.Envelope()}
 	jobs := rest.Paged(c, &body.Envelope, jobKey, list.Records(c, func(t model.ListTimes) { body.LastUpdate, body.LastBackfill = t.LastUpdate, t.LastBackfill }))
-	body.Jobs = func(each func(*api.JobRow) error) error {
-		return jobs(func(j *model.Job) error {
-			row.Job = j
-			return each(&row)
-		})
-	}
+	body.Jobs = rowsOf(jobs, func(j *model.Job) api.JobRow { return api.JobRow{Job: j, Users: h.Users, Explain: facts} })
 	return rest.Send(c, http.StatusOK, api.Jobs, &body)
 }
 

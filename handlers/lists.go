@@ -23,7 +23,7 @@ type feeds struct {
 	reservations feed.Set[model.Reservation]
 }
 
-// nodeRecord is what an answer shows of a node.
+// nodeRecord is a node with its partitions.
 type nodeRecord struct {
 	model.Node
 	partitions []string
@@ -43,10 +43,10 @@ func newFeedSet[R any](h *handler, shares *feed.Shares, key func(*R) string) fee
 	return feed.Set[R]{Key: key, Interval: h.WatchInterval, Limit: calls * h.CallTime, Count: h.Worker.CountWatch, Shares: shares}
 }
 
-// jobList is what an answer shows of jobs, each of them like row. The name says which
-// jobs match, if the path and the query do not.
-func (h *handler) jobList(c *rest.Call, q model.Query, row api.JobRow, name string, match func(*model.Job) bool, sources ...feed.Source[model.Job]) *rest.List[model.Job] {
-	show := rest.Entries(c, "jobs", api.Job.Type())
+// jobList is what an answer shows of jobs. The name says which jobs match, if the path
+// and the query do not.
+func (h *handler) jobList(c *rest.Call, q model.Query, explain bool, name string, match func(*model.Job) bool, sources ...feed.Source[model.Job]) *rest.List[model.Job] {
+	show, row := rest.Entries(c, "jobs", api.Job.Type()), api.JobRow{Users: h.Users, Explain: h.recordFacts(explain)}
 	if !c.Shows("jobs", "job_resources") {
 		q.Without |= model.JobAllocation
 	}
@@ -72,7 +72,7 @@ func (h *handler) recordsOfJob(c *rest.Call, p *api.JobParams, matches func(*mod
 	ofJob := func(j *model.Job) bool {
 		return (j.StepID.JobID == p.Job.JobID || j.ArrayJobID == p.Job.JobID || j.HetJobID == p.Job.JobID) && matches(j)
 	}
-	return h.jobList(c, p.Query, api.JobRow{Users: h.Users, Explain: h.recordFacts(p.Explain)}, fmt.Sprint(p.Job), ofJob, h.jobSource(c, p.Query, p.Job.JobID), h.allJobs(c, p.Query))
+	return h.jobList(c, p.Query, p.Explain, fmt.Sprint(p.Job), ofJob, h.jobSource(c, p.Query, p.Job.JobID), h.allJobs(c, p.Query))
 }
 
 // jobSources returns the lists with the jobs that the filter selects: first the
@@ -129,19 +129,24 @@ func (h *handler) nodeList(c *rest.Call, q model.Query, name string, match func(
 	if name != "" {
 		sources = []feed.Source[nodeRecord]{h.nodeSource(c, flags, name), sources[0]}
 	}
-	row := api.NodeRow{Users: h.Users, Unmixed: unmixed}
 	show := rest.Entries(c, "nodes", api.Node.Type())
 	return &rest.List[nodeRecord]{
 		Set: &h.feeds.nodes, Sources: sources, Query: q, Name: fmt.Sprintf("unmixed %t", unmixed),
 		Match: func(n *nodeRecord) bool {
-			return match(&api.NodeRow{Node: &n.Node, Partitions: n.partitions, Users: h.Users, Unmixed: unmixed})
+			row := h.nodeRow(n, unmixed)
+			return match(&row)
 		},
 		Show: func(e schema.Encoder, n *nodeRecord) {
-			row.Node, row.Partitions = &n.Node, n.partitions
+			row := h.nodeRow(n, unmixed)
 			show(e, &row)
 		},
 		Gone: goneByName,
 	}
+}
+
+// nodeRow returns what an answer shows of a node.
+func (h *handler) nodeRow(n *nodeRecord, unmixed bool) api.NodeRow {
+	return api.NodeRow{Node: &n.Node, Partitions: n.partitions, Users: h.Users, Unmixed: unmixed}
 }
 
 // nodeFlagsOf returns the flags with which the controller is asked for the nodes

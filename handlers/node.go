@@ -38,13 +38,7 @@ func (h *handler) getNodes(c *rest.Call, p *api.NodeListParams) error {
 	body := api.NodesAnswer{Envelope: c.Envelope()}
 	nodes := rest.Paged(c, &body.Envelope, list.Set.Key, list.Records(c, func(t model.ListTimes) { body.LastUpdate = t.LastUpdate }))
 	_, unmixed := nodeFlagsOf(p.Query)
-	row := api.NodeRow{Users: h.Users, Unmixed: unmixed}
-	body.Nodes = func(each func(*api.NodeRow) error) error {
-		return nodes(func(n *nodeRecord) error {
-			row.Node, row.Partitions = &n.Node, n.partitions
-			return each(&row)
-		})
-	}
+	body.Nodes = rowsOf(nodes, func(n *nodeRecord) api.NodeRow { return h.nodeRow(n, unmixed) })
 	return rest.Send(c, http.StatusOK, api.Nodes, &body)
 }
 
@@ -69,11 +63,8 @@ func (h *handler) getNode(c *rest.Call, p *api.NodeParams) error {
 	if err != nil {
 		return err
 	}
-	body := api.NodesAnswer{LastUpdate: lastUpdate, Envelope: c.Envelope()}
-	body.Nodes = func(each func(*api.NodeRow) error) error {
-		return each(&api.NodeRow{Node: node, Partitions: partitions, Users: h.Users, Unmixed: unmixed})
-	}
-	return rest.Send(c, http.StatusOK, api.Nodes, &body)
+	row := h.nodeRow(&nodeRecord{*node, partitions}, unmixed)
+	return rest.Send(c, http.StatusOK, api.Nodes, &api.NodesAnswer{Nodes: schema.One(&row), LastUpdate: lastUpdate, Envelope: c.Envelope()})
 }
 
 // postNode changes the nodes in the request's path.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
@@ -58,7 +59,7 @@ func (h *handler) getQOS(c *rest.Call, p *api.QOSParams) error {
 	if err != nil {
 		return err
 	}
-	return h.sendQOS(c, r, func(each func(*model.QOS) error) error { return each(qos) })
+	return h.sendQOS(c, r, schema.One(qos))
 }
 
 // onlyQOS returns the filter for a quality of service with a name or an id. The
@@ -70,16 +71,10 @@ func onlyQOS(r *api.Records, name string) model.QOSFilter {
 	return model.QOSFilter{Names: []string{name}}
 }
 
-func (h *handler) sendQOS(c *rest.Call, r *api.Records, list func(each func(*model.QOS) error) error) error {
+func (h *handler) sendQOS(c *rest.Call, r *api.Records, list schema.Stream[model.QOS]) error {
 	body := api.QOSAnswer{Envelope: c.Envelope()}
 	page := rest.Paged(c, &body.Envelope, func(q *model.QOS) string { return numberKey(uint64(q.ID)) }, list)
-	body.QOS = func(each func(*api.QOSRow) error) error {
-		row := api.QOSRow{Records: r}
-		return page(func(q *model.QOS) error {
-			row.QOS = q
-			return each(&row)
-		})
-	}
+	body.QOS = rowsOf(page, func(q *model.QOS) api.QOSRow { return api.QOSRow{QOS: q, Records: r} })
 	return rest.Send(c, http.StatusOK, api.QOSList, &body)
 }
 

@@ -90,6 +90,18 @@ func numberKey(n uint64) string {
 	return "00000000000000000000"[len(digits):] + digits
 }
 
+// rowsOf returns a Stream of the rows for the records of a list. A row is valid only
+// until the next one.
+func rowsOf[T, R any](list schema.Stream[T], row func(*T) R) schema.Stream[R] {
+	return func(each func(*R) error) error {
+		var current R
+		return list(func(record *T) error {
+			current = row(record)
+			return each(&current)
+		})
+	}
+}
+
 // streamOf returns a Stream of the elements of list.
 func streamOf[T any](list []T) schema.Stream[T] {
 	return func(each func(*T) error) error {

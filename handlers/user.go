@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/handlers/rest"
 	"schedrestd/handlers/slurmerror"
 	"schedrestd/internal/errs"
@@ -33,10 +34,10 @@ func (h *handler) getUser(c *rest.Call, p *api.UsersParams) error {
 	if err != nil {
 		return err
 	}
-	return h.sendUsers(c, func(each func(*model.User) error) error { return each(user) })
+	return h.sendUsers(c, schema.One(user))
 }
 
-func (h *handler) sendUsers(c *rest.Call, list func(each func(*model.User) error) error) error {
+func (h *handler) sendUsers(c *rest.Call, list schema.Stream[model.User]) error {
 	body := api.UsersAnswer{Envelope: c.Envelope()}
 	body.Users = rest.Paged(c, &body.Envelope, userName, list)
 	return rest.Send(c, http.StatusOK, api.UserList, &body)
