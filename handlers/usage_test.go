@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -166,6 +167,27 @@ func TestUsageRefused(t *testing.T) {
 	r.Header.Set("Accept", "text/csv")
 	if w := serve(t, config(demo()), r); w.Code != http.StatusNotAcceptable {
 		t.Errorf("another list as CSV: status %d", w.Code)
+	}
+}
+
+// TestUsageTag checks that a client that asks again learns that further usage is
+// rolled up, even if there is none.
+func TestUsageTag(t *testing.T) {
+	f := withUsage(true)
+	f.recorded.associations = nil
+	get := func(tag string) *httptest.ResponseRecorder {
+		r := request(http.MethodGet, usagePath+"&report=users", "")
+		r.Header.Set("If-None-Match", tag)
+		return serve(t, config(f), r)
+	}
+	tag := get("").Header().Get("ETag")
+	if w := get(tag); w.Code != http.StatusNotModified {
+		t.Errorf("status %d", w.Code)
+	}
+	usage := f.recorded.clusters[0].Usage
+	usage[len(usage)-1].PeriodStart += 3600
+	if w := get(tag); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"usage":[],"rolled_up":[{"cluster":"demo",`) {
+		t.Errorf("status %d: %s", w.Code, w.Body)
 	}
 }
 
