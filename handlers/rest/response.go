@@ -48,7 +48,7 @@ func (s *sink) render(out bodyWriter, write func(schema.Encoder)) error {
 		}
 		c.abort(err)
 	}
-	s.whole = c.w.status == 0
+	s.whole = c.w.status == 0 && s.spool == nil
 	if s.shared == nil && s.whole && s.tagged && c.setTag(out.Marked()) {
 		return c.sendUnchanged()
 	}
