@@ -207,8 +207,10 @@ func failure[O any](t *AnswerType[O], v schema.View) func(schema.Encoder, *Envel
 func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schema.Field[O]) *AnswerType[O] {
 	return &AnswerType[O]{ObjectType: schema.Object(schemaName, func() schema.Fields[O] {
 		content := slices.Clone(content)
-		if len(content) > 0 {
-			content[0] = schema.Marked(content[0]) // the records, from which the entity tag is computed
+		for i, f := range content {
+			if name := schema.Name(f); name != "last_update" && name != "last_backfill" { // the others are what the entity tag is computed from
+				content[i] = schema.Marked(f)
+			}
 		}
 		return append(content,
 			schema.F("meta", metaType.Type, func(o *O) *Meta { return &at(o).Meta }, "The server and client of this request"),

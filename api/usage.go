@@ -85,7 +85,7 @@ var rolledUp = schema.Object("usage_rolled_up", func() schema.Fields[model.Rolle
 // Usage declares the fields of a UsageAnswer.
 var Usage = enveloped("openapi_usage_resp", func(a *UsageAnswer) *Envelope { return &a.Envelope },
 	schema.F("usage", schema.Named("usage_list", schema.StreamOf(usageRow.Type)), func(a *UsageAnswer) *schema.Stream[model.UsageRow] { return &a.Usage }, "The usage of each resource in each period", schema.Required(0)),
-	schema.Marked(schema.F("rolled_up", schema.Named("usage_rolled_up_list", schema.List(rolledUp.Type)), func(a *UsageAnswer) *[]model.RolledUp { return &a.RolledUp }, "Up to which time usage is rolled up, for each cluster")), // belongs to the entity tag, too
+	schema.F("rolled_up", schema.Named("usage_rolled_up_list", schema.List(rolledUp.Type)), func(a *UsageAnswer) *[]model.RolledUp { return &a.RolledUp }, "Up to which time usage is rolled up, for each cluster"),
 )
 
 // UsageParams are the parameters of GetUsage.

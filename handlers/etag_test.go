@@ -55,6 +55,13 @@ func TestEntityTags(t *testing.T) {
 			t.Errorf("%s: status %d, %d bytes, %v", condition, w.Code, w.Body.Len(), w.Header())
 		}
 	}
+	for _, path := range []string{"/scheddb/v0.0.40/config", "/scheddb/v0.0.45/config"} {
+		changed := demo()
+		changed.recorded.associations[0].Comment = "changed"
+		if tag := get(demo(), path).Header().Get("ETag"); tag == "" || get(changed, path, "If-None-Match", tag).Code != http.StatusOK {
+			t.Errorf("%s: a change of the last kind of records gives the same tag", path)
+		}
+	}
 	for path, why := range map[string]string{"/sched/v0.0.45/job/99": "an error", "/slurm/v0.0.45/node/n99": "an error with 200"} {
 		if w := get(demo(), path, "If-None-Match", "*"); w.Header().Get("ETag") != "" || w.Header().Get("Cache-Control") == "private, no-cache" {
 			t.Errorf("%s has a tag: %d %v", why, w.Code, w.Header())

@@ -34,7 +34,7 @@ type Marker interface {
 	Mark(rest []byte) bool
 }
 
-// Mark marks the end of the records.
+// Mark marks the end of the records. Of several marks, the last one counts.
 func (o *output) Mark() {
 	o.mark = len(o.buf)
 	if m, ok := o.w.(Marker); ok && o.err == nil && m.Mark(o.buf) {

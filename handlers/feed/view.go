@@ -270,7 +270,7 @@ func (v *View[R]) publish(pass Change) {
 	v.dropSnapshotLocked()
 	limit := v.maxLog()
 	if !v.recording {
-		limit = -1 // nobody can go on from the changes before these
+		limit = -1 // no client can go on from the changes before these
 	}
 	now := v.next
 	v.next = new(batch)
