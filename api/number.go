@@ -235,10 +235,7 @@ type limitWrapper struct{ wrapper[uint32] }
 func (w limitWrapper) Parser(v schema.View) func(*schema.Report, *schema.Value, *model.Opt[uint32]) bool {
 	parse := w.wrapper.Parser(v)
 	return func(r *schema.Report, doc *schema.Value, into *model.Opt[uint32]) bool {
-		if parse(r, doc, into) && into.Number > maxLimit {
-			return r.Error(doc, "%d is out of range, 0 to %d", into.Number, maxLimit)
-		}
-		return true
+		return parse(r, doc, into) && (into.Number <= maxLimit || r.Error(doc, "%d is out of range, 0 to %d", into.Number, maxLimit))
 	}
 }
 
@@ -262,10 +259,7 @@ func plainLimit() schema.Type[uint32] {
 func factor() schema.Type[float64] {
 	return wrapped[float64]{shaped[float64]{schema.Simple(nil, nil,
 		func(r *schema.Report, doc *schema.Value, into *float64) bool {
-			if parseDouble(r, doc, into) && *into < 0 {
-				return r.Error(doc, "expected a number of at least 0, got %v", *into)
-			}
-			return true
+			return parseDouble(r, doc, into) && (*into >= 0 || r.Error(doc, "expected a number of at least 0, got %v", *into))
 		}), doubleShape}, double().Renderer}
 }
 

@@ -386,8 +386,8 @@ func (a *busyAccounting) List(ctx context.Context, cred model.Credential, l mode
 	return a.Accounting.List(ctx, cred, l)
 }
 
-// TestOutputGoesOn checks that a client follows a file although, for a while, neither
-// the keeper says who the user is, nor accounting which file it is.
+// TestOutputGoesOn checks that a client follows a file although for a while the keeper
+// does not name the user, and accounting does not name the file.
 func TestOutputGoesOn(t *testing.T) {
 	f := demo()
 	withSteps(f)
