@@ -132,7 +132,7 @@ func (a accounts) list(cred model.Credential, l model.Listing) error {
 			return (oneOf(f.Names, k.Name) || oneOf(f.Names, strings.TrimPrefix(k.Name, "*"))) && oneOf(f.Users, k.User) && inClusters(f.Clusters, k.Cluster) && oneOf(f.IDs, fmt.Sprint(k.ID))
 		})
 	case model.TRESFilter:
-		return listRecords(a, "tres", cred, l, a.recorded.tres, func(*model.TRES) bool { return true })
+		return listRecords(a, "tres", cred, l, a.recorded.tres, func(t *model.TRES) bool { return f.WithDeleted || t.ID != 1000 })
 	}
 	for _, lookup := range a.recorded.more {
 		if list := lookup(l.Filter); list != nil {

@@ -23,6 +23,9 @@ const (
 // errs.Invalid. For an invalid value in the path it is errs.NotFound, because
 // no object can have that name.
 func readParams[P any](c *Call, table *schema.ObjectType[P]) (*P, error) {
+	if err := c.useBodyAsQuery(); err != nil {
+		return nil, err
+	}
 	doc, err := c.paramsAsDocument()
 	if err != nil {
 		return nil, err
