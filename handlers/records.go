@@ -37,7 +37,8 @@ func (h *handler) records(c *rest.Call) (*api.Records, error) {
 // function list.
 func (h *handler) namesFrom(list func(model.Listing) error, filter model.QOSFilter) (*api.Records, error) {
 	r := &api.Records{TRES: map[uint32]model.TRES{}, QOS: map[uint32]string{}, Users: h.Users}
-	err := list(model.List(model.TRESFilter{}, func(t *model.TRES) error {
+	// slurmdbd marks dynamic_offset as deleted, but lists and stores it.
+	err := list(model.List(model.TRESFilter{WithDeleted: true}, func(t *model.TRES) error {
 		r.TRES[t.ID] = model.TRES{Type: t.Type, Name: t.Name}
 		return nil
 	}))

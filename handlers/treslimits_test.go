@@ -54,6 +54,7 @@ func TestLimitRequests(t *testing.T) {
 		{"the word infinite", `[{"type": "mem", "count": "infinite"}]`, "2=" + removed},
 		{"a number and a removal", `[{"type": "gres", "name": "gpu", "count": 3}, {"type": "mem", "count": -1}]`, "1001=3,2=" + removed},
 		{"memory by its other name", `[{"type": "memory", "count": 5}]`, "2=5"},
+		{"a resource that slurmdbd marks as deleted", `[{"type": "dynamic_offset", "count": 5}]`, "1000=5"},
 		{"an empty list", `[]`, "1=" + removed + ",2=" + removed},
 	}
 	view := schema.View{Version: api.V45, Spelling: schema.Sched}
@@ -82,6 +83,7 @@ func TestLimitRequests(t *testing.T) {
 			for _, form := range forms {
 				t.Run(kind.name+"/"+path+"/"+form.name, func(t *testing.T) {
 					f := demo()
+					f.recorded.tres = append(f.recorded.tres, model.TRES{ID: 1000, Type: "dynamic_offset"})
 					kind.set(&f.recorded, func(record reflect.Value) { // limits cpu and mem in all lists
 						for i := range record.NumField() {
 							if strings.Contains(record.Type().Field(i).Name, "TRES") {
