@@ -228,7 +228,7 @@ func parseFields(fields []field, v View, lost lossCheck) func(*Report, *Value, a
 // error, because the client may have copied the field from an answer. If the
 // value is blank, it adds no warning.
 func warnNotSettable(r *Report, doc *Value, _ any) {
-	if !doc.blank() {
+	if !doc.Blank() {
 		r.Warn(doc, "can't be set, ignored")
 	}
 }

@@ -57,7 +57,7 @@ func (r *Report) InElement(i int, f func()) { r.In(strconv.Itoa(i), f) }
 
 // Warn adds a warning about v, which was ignored or not taken literally.
 func (r *Report) Warn(v *Value, format string, args ...any) {
-	if r.Quiet && v.blank() {
+	if r.Quiet && v.Blank() {
 		r.silenced++
 		return
 	}

@@ -42,12 +42,12 @@ type Value struct {
 
 // blank reports whether v is null, empty, 0 or false, or contains only such
 // values. Generated clients send these for fields that are not set.
-func (v *Value) blank() bool {
+func (v *Value) Blank() bool {
 	switch v.Kind {
 	case Null:
 		return true
 	case Array, Map:
-		return !slices.ContainsFunc(v.Items, func(item Value) bool { return !item.blank() })
+		return !slices.ContainsFunc(v.Items, func(item Value) bool { return !item.Blank() })
 	}
 	return v.Text == "" || v.Text == "0" || v.Text == "false"
 }
