@@ -13,6 +13,26 @@ import (
 	"schedrestd/handlers/rest"
 )
 
+// A lockedRecorder records an answer that is read while it is written.
+type lockedRecorder struct {
+	*httptest.ResponseRecorder
+	mu sync.Mutex
+}
+
+func (w *lockedRecorder) Write(text []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ResponseRecorder.Write(text)
+}
+
+// take returns what was written since the last call.
+func (w *lockedRecorder) take() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer w.Body.Reset()
+	return w.Body.String()
+}
+
 // TestLate checks that a stream says how old its list is when the controller can't
 // be asked, and when the list is up to date again. Comments alone would look as
 // if nothing had changed.
@@ -26,16 +46,14 @@ func TestLate(t *testing.T) {
 		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/sched/v0.0.43/partitions?fields=name", nil)
 		r.Header.Set("X-SCHED-USER-TOKEN", token)
 		r.Header.Set("Accept", rest.MediaEvents)
-		w := httptest.NewRecorder()
+		w := &lockedRecorder{ResponseRecorder: httptest.NewRecorder()}
 		var client sync.WaitGroup
 		client.Go(func() { newTestServer(cfg).ServeHTTP(w, r) })
 		received := func(after time.Duration) string {
 			t.Helper()
 			time.Sleep(after)
 			synctest.Wait()
-			text := w.Body.String()
-			w.Body.Reset()
-			return text
+			return w.take()
 		}
 		if text := received(100 * time.Millisecond); !strings.Contains(text, `{"partitions":[{"name":"debug"}`) {
 			t.Fatalf("the stream begins with %q", text)

@@ -51,6 +51,16 @@ func (s *script) count() int {
 	return s.asked
 }
 
+// setMembers makes these users those as whom a portal may act.
+func (s *script) setMembers(users ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.members = map[string]bool{}
+	for _, user := range users {
+		s.members[user] = true
+	}
+}
+
 func (s *script) answer(m ipc.Message) ipc.Message {
 	q := m.(*query.Exchange)
 	s.mu.Lock()
@@ -285,7 +295,7 @@ func TestFollowRegister(t *testing.T) {
 // that what it does as one user ends when it no longer acts for this user.
 func TestBearersOfPortal(t *testing.T) {
 	k, s := scripted(t)
-	s.members = map[string]bool{"alice": true, "bob": true}
+	s.setMembers("alice", "bob")
 	token, left := gatewayToken(t), fmt.Sprint("alice ", auth.NotForUser)
 	told := map[string]int{}
 	for _, user := range []string{"alice", "bob"} {
