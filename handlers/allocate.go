@@ -20,7 +20,7 @@ const allocationWait = 5 * time.Minute
 // postJobAllocate requests resources without a batch script. It answers when
 // the resources have been allocated.
 func (h *handler) postJobAllocate(c *rest.Call, _ *api.NoParams) error {
-	if c.Request().Header.Get(api.HeaderKey) != "" {
+	if len(c.Request().Header.Values(api.HeaderKey)) > 0 {
 		return errs.New(errs.Unsupported, "job/allocate does not support an Idempotency-Key; nothing was allocated").
 			WithHint("job/submit does")
 	}

@@ -39,6 +39,7 @@ func TestDryRun(t *testing.T) {
 		{name: "in the job", body: `{"job": {"script": "x", "test_only": true}}`, status: 422, source: "#/job/test_only"},
 		{name: "in a component", body: `{"jobs": [{"script": "x"}, {"dryRun": true}]}`, status: 422, source: "#/jobs/1/dryRun"},
 		{name: "with a wait", target: "?dry_run=true&wait=3", body: job, status: 422, source: "query/wait"},
+		{name: "with a preference", target: "?dry_run=true", body: job, status: 200, calls: "estimate"},
 		{name: "with a key", target: "?dry_run=true", body: job, header: "k", status: 422, source: "Idempotency-Key"},
 		{name: "with a number", target: "?dry_run=true", body: `{"job": {"script": "x", "job_id": 7}}`, status: 422, source: "#/job/job_id"},
 	}
@@ -49,6 +50,9 @@ func TestDryRun(t *testing.T) {
 				f.submitErr = tt.refusal
 				r := request(http.MethodPost, "/"+segment+"/v0.0.42/job/submit"+tt.target, tt.body)
 				cfg := config(f)
+				if tt.name == "with a preference" {
+					r.Header.Set("Prefer", "wait=3")
+				}
 				if tt.header != "" {
 					r.Header.Set("Idempotency-Key", tt.header)
 					cfg.Worker = &keyMemory{}
@@ -56,6 +60,9 @@ func TestDryRun(t *testing.T) {
 				w := serve(t, cfg, r)
 				if calls := strings.TrimPrefix(strings.TrimPrefix(strings.Join(f.calls, " "), "verify"), " "); w.Code != tt.status || calls != tt.calls {
 					t.Fatalf("status %d, calls %q: %s", w.Code, calls, w.Body)
+				}
+				if applied := w.Header().Get("Preference-Applied"); applied != "" {
+					t.Errorf("Preference-Applied: %s", applied)
 				}
 				if submitted := tt.calls == "submit"; submitted != (len(f.submitted) == 1) {
 					t.Errorf("%d jobs submitted", len(f.submitted))

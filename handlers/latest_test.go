@@ -24,6 +24,8 @@ func TestLatest(t *testing.T) {
 		{"/scheddb/latest/tres/", []feature.Parser{{Version: 46}}, 200, "/scheddb/v0.0.46/tres/"},
 		{"/slurm/v0.0.46/nodes", nil, 200, ""},
 		{"//slurm//latest/nodes", nil, 200, "/slurm/v0.0.45/nodes"},
+		{"/slurm/./latest/nodes", nil, 200, "/slurm/v0.0.45/nodes"},
+		{"/./slurm/latest/./nodes", nil, 200, "/slurm/v0.0.45/nodes"},
 		{"/slurm/v0.0.44/nodes", nil, 200, ""},
 		{"/slurm/latest/nothing", nil, 404, ""},
 		{"/slurm/newest/nodes", nil, 404, ""},

@@ -259,7 +259,8 @@ const maxOutputPart = 30_000
 // returns the range in a file of the given size. If ok is false, the header has
 // no effect.
 func byteRange(header string, size uint64) (from, to uint64, ok bool) {
-	text, ok := strings.CutPrefix(header, "bytes=")
+	unit, text, ok := strings.Cut(header, "=")
+	ok = ok && strings.EqualFold(unit, "bytes")
 	first, last, hasDash := strings.Cut(strings.TrimSpace(text), "-")
 	if !ok || !hasDash || strings.Contains(last, ",") {
 		return 0, 0, false

@@ -106,6 +106,7 @@ func TestOutput(t *testing.T) {
 		{name: "the last lines", target: "7/stdout?tail=2", file: &outputFile{text: text}, status: 200, want: "two\nthree\n"},
 		{name: "more lines than there are", target: "7/stdout?tail=9", file: &outputFile{text: text}, status: 200, want: text},
 		{name: "a range", target: "7/stdout", header: [2]string{"Range", "bytes=4-6"}, file: &outputFile{text: text}, status: 206, want: "two", headers: map[string]string{"Content-Range": "bytes 4-6/14"}},
+		{name: "a unit in another case", target: "7/stdout", header: [2]string{"Range", "Bytes=4-6"}, file: &outputFile{text: text}, status: 206, want: "two"},
 		{name: "from a place on", target: "7/stdout", header: [2]string{"Range", "bytes=8-"}, file: &outputFile{text: text}, status: 206, want: "three\n"},
 		{name: "the last bytes", target: "7/stdout", header: [2]string{"Range", "bytes=-6"}, file: &outputFile{text: text}, status: 206, want: "three\n", headers: map[string]string{"Content-Range": "bytes 8-13/14"}},
 		{name: "a range beyond the end", target: "7/stdout", header: [2]string{"Range", "bytes=4-99"}, file: &outputFile{text: text}, status: 206, want: "two\nthree\n"},

@@ -81,14 +81,16 @@ func (h *handler) postJobSubmit(c *rest.Call, p *api.SubmitParams) error {
 }
 
 // sendEstimate answers with when and where the job would start. It submits nothing,
-// so a key and a wait, which are about the submission, are refused.
+// so a key and a wait, which are about the submission, are refused, and a preference
+// to wait is ignored.
 func (h *handler) sendEstimate(c *rest.Call, descs []model.JobDesc, at string) error {
 	switch {
-	case c.Waits():
+	case c.Waits() && c.Header().Get("Preference-Applied") == "":
 		return errs.New(errs.Invalid, "a dry run submits no job to wait for").WithSource(rest.InQuery + api.WaitParameter.Name)
 	case c.Keyed():
 		return errs.New(errs.Invalid, "a dry run can't have an Idempotency-Key, which is for a submission").WithSource(api.HeaderKey)
 	}
+	c.Header().Del("Preference-Applied")
 	for i := range descs {
 		if descs[i].JobID.Set { // the controller would take it for the number of an existing job
 			return errs.New(errs.Invalid, "a dry run can't choose the number of the job").WithSource(componentAt(at, i) + "job_id")

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -80,7 +81,7 @@ func maxAge(lines []string) (age time.Duration, stated bool) {
 				return 0, true
 			case "max-age":
 				n, err := strconv.ParseUint(strings.Trim(value, `"`), 10, 31)
-				if err != nil {
+				if errors.Is(err, strconv.ErrSyntax) { // and not that n would be larger
 					n = 0
 				}
 				if d := time.Duration(n) * time.Second; !stated || d < age {

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"schedrestd/api"
@@ -104,9 +105,12 @@ func (c *Call) serve() error {
 // version (RFC 9110, 8.7). It begins at the directory of the path of the request,
 // which a proxy may have changed.
 func (q *request) contentLocation() string {
-	_, rest, _ := strings.Cut(strings.TrimLeft(q.r.URL.EscapedPath(), "/"), "/")
-	_, rest, _ = strings.Cut(strings.TrimLeft(rest, "/"), "/")
-	location := strings.Repeat("../", strings.Count(rest, "/")+1) + q.view.Version.String() + "/" + rest
+	segments := slices.DeleteFunc(strings.Split(q.r.URL.EscapedPath(), "/"), func(s string) bool { return s == "." })
+	for range 2 { // the product and the version
+		i := slices.IndexFunc(segments, func(s string) bool { return s != "" })
+		segments = segments[i+1:]
+	}
+	location := strings.Repeat("../", len(segments)) + q.view.Version.String() + "/" + strings.Join(segments, "/")
 	if q.r.URL.RawQuery != "" {
 		location += "?" + noDelimiters.Replace(q.r.URL.RawQuery)
 	}
