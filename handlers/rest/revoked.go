@@ -36,8 +36,8 @@ func (c *Call) endWithToken(token, actAs string) {
 	c.ctx, c.w.stopped = ctx, c.tokenEnd
 }
 
-// endWatch undoes endWithToken.
-func (c *Call) endWatch() {
+// endTokenWatch undoes endWithToken.
+func (c *Call) endTokenWatch() {
 	if c.unwatch != nil {
 		c.unwatch()
 	}

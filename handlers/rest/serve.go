@@ -15,7 +15,7 @@ import (
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := s.newCall(w, r)
 	defer c.releaseBody()
-	defer c.endWatch()
+	defer c.endTokenWatch()
 	defer c.logAccess()
 	defer c.recover()
 	c.begin()
