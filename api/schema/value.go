@@ -40,7 +40,7 @@ type Value struct {
 	Bare bool
 }
 
-// blank reports whether v is null, empty, 0 or false, or contains only such
+// Blank reports whether v is null, empty, 0 or false, or contains only such
 // values. Generated clients send these for fields that are not set.
 func (v *Value) Blank() bool {
 	switch v.Kind {
