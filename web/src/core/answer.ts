@@ -42,6 +42,7 @@ export function useAnswer<T>({ daemon, operation, interval, maxAge, sign }: Opti
 		let timer = 0;
 		let asking = false;
 		const set = (changes: Partial<Known<T>>) => {
+			if (known.current.operation !== operation) return;
 			known.current = { ...known.current, ...changes };
 			render((n) => n + 1);
 		};

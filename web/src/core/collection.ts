@@ -174,6 +174,7 @@ export class Collection<T> {
 			const timer = window.setTimeout(done, ms);
 			function done() {
 				window.clearTimeout(timer);
+				signal.removeEventListener("abort", done);
 				resolve();
 			}
 			this.wake = done;
@@ -247,7 +248,7 @@ export class Collection<T> {
 				window.clearTimeout(watchdog);
 				watchdog = window.setTimeout(abort, SILENCE);
 				this.current = performance.now();
-			});
+			}, limit.signal);
 		} catch (error) {
 			if (signal.aborted || error instanceof Failure) throw error;
 		} finally {
@@ -287,6 +288,7 @@ export class Collection<T> {
 			rest = page.next && `limit=1000&continue=${page.next}&`;
 			await breathe();
 		}
+		signal.throwIfAborted();
 		const changed = pages.length !== this.pages.length || pages.some((page, i) => page !== this.pages[i]);
 		this.pages = pages;
 		if (changed || !this.complete) this.replace(new Map(pages.flatMap((page) => [...page.items])));

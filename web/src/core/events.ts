@@ -51,10 +51,10 @@ export class Parser {
 }
 
 /**
- * Calls handle for each event of a response until it ends. Calls alive
- * whenever anything arrives, also a comment.
+ * Calls handle for each event of a response until it ends or the signal is
+ * aborted. Calls alive whenever anything arrives, also a comment.
  */
-export async function read(response: Response, handle: (event: Event) => void, alive: () => void): Promise<void> {
+export async function read(response: Response, handle: (event: Event) => void, alive: () => void, signal: AbortSignal): Promise<void> {
 	const parser = new Parser();
 	const reader = response.body!.pipeThrough(new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>).getReader();
 	for (let part = await reader.read(); !part.done; part = await reader.read()) {
@@ -62,6 +62,7 @@ export async function read(response: Response, handle: (event: Event) => void, a
 		for (const event of parser.take(part.value)) {
 			handle(event);
 			await breathe();
+			signal.throwIfAborted();
 		}
 	}
 }

@@ -214,7 +214,7 @@ export class Output {
 			}, () => {
 				window.clearTimeout(watchdog);
 				watchdog = window.setTimeout(abort, SILENCE);
-			});
+			}, limit.signal);
 		} catch (error) {
 			if (signal.aborted || error instanceof Failure) throw error;
 		} finally {

@@ -1,0 +1,70 @@
+package status
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"schedrestd/integration/harness"
+)
+
+// TestEndOfSession checks that nothing of an answer that the page is reading when
+// the user signs out is kept: neither of a stream of events nor of a list.
+func TestEndOfSession(t *testing.T) {
+	t.Parallel()
+	for _, streams := range []bool{true, false} {
+		t.Run(fmt.Sprintf("streams=%t", streams), func(t *testing.T) {
+			t.Parallel()
+			nodes, jobs, partitions := cluster(4, 40)
+			g := startFor(t, newController(t, nodes, jobs, partitions))
+			url := startProxy(t, "http://"+g.Address, func(r *http.Request) {
+				if !streams && r.Header.Get("Accept") == "text/event-stream" {
+					r.Header.Set("Accept", "application/json")
+				}
+			})
+			p := harness.OpenStatus(t, url)
+			// Each job of the first answer takes a while, and with the second one the user signs out.
+			p.Eval(fmt.Sprintf(`(() => {
+				window.handled = 0;
+				const slow = (job) => {
+					if (++window.handled === 2) {
+						document.querySelector(".user button").click();
+						window.fetch = () => new Promise(() => {});
+					}
+					for (const end = performance.now() + 20; performance.now() < end; );
+					return job;
+				};
+				const [parse, json, real] = [JSON.parse, Response.prototype.json, window.fetch];
+				JSON.parse = (text) => (/^{"jobs":\[/.test(text) ? slow(parse(text)) : parse(text));
+				Response.prototype.json = async function () {
+					const answer = await json.call(this);
+					if (!/\/jobs\//.test(this.url)) return answer;
+					const { jobs } = answer;
+					return { ...answer, jobs: { *[Symbol.iterator]() { for (const job of jobs) yield slow(job); } } };
+				};
+				window.fetch = async (url, init) => {
+					const response = await real(url, init);
+					if (!%t || !/\/jobs\//.test(url)) return response;
+					const events = Array.from({ length: 20 }, (_, i) => "id: " + i + "\nevent: snapshot\ndata: " + JSON.stringify({ jobs: [], more: i < 19 }) + "\n\n").join("");
+					return new Response(new Blob([events]).stream(), { headers: { "Content-Type": "text/event-stream" } });
+				};
+			})()`, streams))
+			p.Eval(fmt.Sprintf(`(() => { const field = document.querySelector(".signin textarea"); field.value = %q; field.form.requestSubmit(); })()`, g.Lab.OwnToken))
+			p.Await("the user has signed out", `window.handled > 1 && document.querySelector(".signin textarea") !== null`)
+			time.Sleep(2 * time.Second) // longer than all of the answer takes
+			if streams {
+				if n, _ := p.Eval(`window.handled`).(float64); n > 3 {
+					t.Errorf("%v events were handled", n)
+				}
+			}
+			// The next user gets no answers, and must not see those of the first one.
+			p.Eval(`window.fetch = async (url) => (/\/ping\//.test(url) ? new Response(JSON.stringify({ meta: { client: { user: "next" } } })) : new Promise(() => {}))`)
+			p.SignIn("next")
+			p.Await("the overview is shown", `document.querySelector(".tile .big") !== null`)
+			if shown := p.Eval(`document.querySelector(".tile:last-child .big").textContent`); shown != "– running" {
+				t.Errorf("the next user sees %v", shown)
+			}
+		})
+	}
+}
