@@ -68,3 +68,31 @@ func TestEndOfSession(t *testing.T) {
 		})
 	}
 }
+
+// TestSignInTwice checks that a second attempt to sign in, while the first one has
+// no answer yet, does not end the session that the other one has begun.
+func TestSignInTwice(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	p := harness.OpenStatus(t, l.URL)
+	p.Eval(fmt.Sprintf(`(() => {
+		const real = window.fetch;
+		window.pings = 0;
+		window.fetch = async (url, init) => {
+			const answer = real(url, init);
+			if (/\/ping\//.test(url) && ++window.pings === 1) await new Promise((resolve) => setTimeout(resolve, 1500));
+			return answer;
+		};
+		const field = document.querySelector(".signin textarea");
+		const enter = (text) => { field.value = text; field.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true })); };
+		enter("wrong");
+		setTimeout(() => enter(%q), 300);
+	})()`, l.OwnToken))
+	p.AwaitText("The gateway does not accept this token.")
+	if n := p.Eval(`window.pings`); n != 1.0 {
+		t.Errorf("the page has tried %v tokens at once", n)
+	}
+	p.SignIn(l.OwnToken)
+	p.Await("changes arrive as a stream", `document.querySelector(".fresh.live") !== null`)
+	p.Check(l.OwnToken)
+}

@@ -13,6 +13,7 @@ export function SignIn() {
 	const keep = useRef<HTMLInputElement>(null);
 
 	const submit = async () => {
+		if (busy) return;
 		setBusy(true);
 		setProblem("");
 		try {
