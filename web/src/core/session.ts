@@ -26,7 +26,7 @@ export interface Session {
 	release: string;
 	/** Whether a token of this page authenticates the user; otherwise a proxy or a socket does. */
 	byToken: boolean;
-	/** When the token expires, in seconds since 1970; 0 if it does not or no token is used. */
+	/** When the token expires, in seconds since 1970 on this computer's clock; 0 if it does not or no token is used. */
 	expires: number;
 	version: string;
 	/** Whether the gateway serves accounting, and the user may read it. */
@@ -154,7 +154,9 @@ async function greet(): Promise<boolean> {
 	const product = meta[spelling] ?? {};
 	session.scopes = response.headers.get("X-OAuth-Scopes")?.split(", ");
 	session.accounting = accounting && permits("slurmdb.read");
-	set({ phase: "signed in", notice: "", user: meta.client.user, cluster: product.cluster ?? "", release: product.release ?? "", byToken: token !== "", expires: expiry(token) });
+	const ahead = (Date.now() - Date.parse(response.headers.get("Date") ?? "")) / 1000 || 0; // this computer's clock, which may be wrong
+	const expires = expiry(token);
+	set({ phase: "signed in", notice: "", user: meta.client.user, cluster: product.cluster ?? "", release: product.release ?? "", byToken: token !== "", expires: expires && expires + ahead });
 	return true;
 }
 
