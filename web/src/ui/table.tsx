@@ -101,11 +101,12 @@ export function Table<T>({ caption, columns, rows, id, link, order: first, selec
 		window.setTimeout(() => current.querySelector<HTMLElement>(`[data-row="${at}"]`)?.focus({ preventScroll: true }));
 	};
 	const key = (event: KeyboardEvent) => {
-		if (!(event.target as HTMLElement).dataset.row) return;
+		const { row } = (event.target as HTMLElement).dataset; // new rows may have moved it since it got the focus
+		if (!row) return;
 		const page = Math.max(1, Math.floor((box.current?.clientHeight ?? 400) / ROW) - 2);
 		const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -last, End: last };
-		if (event.key in steps) goTo(active + steps[event.key]);
-		else if (event.key === " " && onSelect) toggle(sorted[active]);
+		if (event.key in steps) goTo(Number(row) + steps[event.key]);
+		else if (event.key === " " && onSelect) toggle(sorted[Number(row)]);
 		else return;
 		event.preventDefault();
 	};

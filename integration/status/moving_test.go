@@ -1,0 +1,41 @@
+package status
+
+import (
+	"fmt"
+	"testing"
+
+	"schedrestd/integration/harness"
+	"schedrestd/model"
+)
+
+// TestMovedRow checks that a key acts on the row that has the focus, also if new
+// rows have moved it.
+func TestMovedRow(t *testing.T) {
+	t.Parallel()
+	nodes, jobs, partitions := cluster(4, 30)
+	for i := range jobs {
+		jobs[i].ArrayJobID, jobs[i].ArrayTaskID = 0, model.Opt[uint32]{}
+	}
+	c := newController(t, nodes, jobs, partitions)
+	g := startFor(t, c)
+	p := harness.OpenStatus(t, "http://"+g.Address)
+	p.SignIn(g.Lab.OwnToken)
+	p.Show("jobs?scope=all")
+	p.Await("the rows are shown", `document.querySelector('[data-row="3"]') !== null`)
+	p.Eval(`document.querySelector('[data-row="3"]').focus()`)
+	c.change(func() {
+		c.jobs = append(c.jobs, model.Job{StepID: model.StepID{JobID: 200_000}, Name: "new-job", UserName: "ann", Partition: "batch", Detailed: true})
+	})
+	p.AwaitText("new-job")
+	key := func(name string) {
+		p.Eval(fmt.Sprintf(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: %q, bubbles: true, cancelable: true }))`, name))
+	}
+	key(" ")
+	p.AwaitText("1 selected")
+	if chosen := p.Eval(`document.querySelector("tr.chosen th").textContent + " " + document.activeElement.textContent`); chosen != "100027 100027" {
+		t.Errorf("the chosen row and the one with the focus: %v", chosen)
+	}
+	key("ArrowDown")
+	p.Await("the next row has the focus", `document.activeElement.textContent === "100026"`)
+	p.Check(g.Lab.OwnToken)
+}
