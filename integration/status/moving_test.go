@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 
 	"schedrestd/integration/harness"
@@ -37,5 +38,24 @@ func TestMovedRow(t *testing.T) {
 	}
 	key("ArrowDown")
 	p.Await("the next row has the focus", `document.activeElement.textContent === "100026"`)
+	p.Check(g.Lab.OwnToken)
+}
+
+// TestPolledChange checks that the overview lists a change of a job among many,
+// also where the page asks for lists.
+func TestPolledChange(t *testing.T) {
+	t.Parallel()
+	nodes, jobs, partitions := cluster(4, 600)
+	c := newController(t, nodes, jobs, partitions)
+	g := startFor(t, c)
+	p := harness.OpenStatus(t, startProxy(t, "http://"+g.Address, func(r *http.Request) {
+		if r.Header.Get("Accept") == "text/event-stream" {
+			r.Header.Set("Accept", "application/json")
+		}
+	}))
+	p.SignIn(g.Lab.OwnToken)
+	p.AwaitText("Every 5 s")
+	c.change(func() { c.jobs[0].State = model.JobNodeFail })
+	p.Await("the change is listed", `document.querySelector(".changes li a")?.textContent === "100001"`)
 	p.Check(g.Lab.OwnToken)
 }

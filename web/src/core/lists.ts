@@ -31,13 +31,13 @@ function happened(list: Happening[]): void {
 
 jobs.onChanges((changes) => {
 	const at = Date.now();
-	happened(changes.slice(-REMEMBERED).flatMap(({ before, after }) =>
+	happened(changes.flatMap(({ before, after }) =>
 		after && before?.state !== after.state ? [{ at, number: number++, job: after, before: before?.state ?? "", reason: after.reason }] : []));
 });
 
 nodes.onChanges((changes) => {
 	const at = Date.now();
-	happened(changes.slice(-REMEMBERED).flatMap(({ before, after }) =>
+	happened(changes.flatMap(({ before, after }) =>
 		after && before && noteworthy(before.kind) !== noteworthy(after.kind) ? [{ at, number: number++, node: after, before: before.state, reason: after.reason }] : []));
 });
 
