@@ -59,3 +59,17 @@ func TestPolledChange(t *testing.T) {
 	p.Await("the change is listed", `document.querySelector(".changes li a")?.textContent === "100001"`)
 	p.Check(g.Lab.OwnToken)
 }
+
+// TestUnknownState checks that the list of jobs is shown whatever its address names.
+func TestUnknownState(t *testing.T) {
+	t.Parallel()
+	nodes, jobs, partitions := cluster(4, 5)
+	g := startFor(t, newController(t, nodes, jobs, partitions))
+	p := harness.OpenStatus(t, "http://"+g.Address)
+	p.SignIn(g.Lab.OwnToken)
+	for _, state := range []string{"valueOf", "constructor", "__proto__", "none"} {
+		p.Show("jobs?scope=all&state=" + state)
+		p.Await(state+": all jobs are shown", `document.querySelector(".table table")?.getAttribute("aria-rowcount") === "6" && document.querySelector(".tools [aria-pressed=true]")?.textContent.startsWith("All")`)
+	}
+	p.Check(g.Lab.OwnToken)
+}

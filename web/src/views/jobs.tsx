@@ -82,6 +82,7 @@ export function Jobs({ route }: { route: Route }) {
 	const [action, setAction] = useState<{ action: JobAction; jobs: Job[] }>();
 	const { query } = route;
 	const get = (name: string) => query.get(name) ?? "";
+	const state = Object.hasOwn(states, get("state")) ? get("state") : ""; // an address may name anything
 	const change = (name: string, value: string) => setQuery({ ...Object.fromEntries(query), [name]: value });
 
 	const all = useMemo(() => [...jobList.items.values()], [jobList.revision]);
@@ -93,12 +94,12 @@ export function Jobs({ route }: { route: Route }) {
 		const partition = get("partition");
 		return (scope === "all" ? all : mine).filter((job) => (!partition || job.partition.split(",").includes(partition)) && matches(job, wanted));
 	}, [all, scope, get("partition"), get("q")]);
-	const rows = useMemo(() => inScope.filter(states[get("state")] ?? states[""]), [inScope, get("state")]);
+	const rows = useMemo(() => inScope.filter(states[state]), [inScope, state]);
 	const gpus = useMemo(() => all.some((job) => job.gpus > 0), [all]);
 	const shown = useMemo(() => jobColumns.filter((c) => columns.includes(c.id) && (c.id !== "gpus" || gpus)), [columns, gpus, minute]);
 
 	useEffect(() => jobs.want(columns.flatMap((id) => extraFields[id] ?? [])), [columns]);
-	const [selected, setSelected] = useSelection([scope, get("state"), get("partition"), get("q")].join("/"));
+	const [selected, setSelected] = useSelection([scope, state, get("partition"), get("q")].join("/"));
 
 	const chosen = useMemo(() => rows.filter((job) => selected.has(job.id)), [rows, selected]);
 	const actions = (["cancel", "hold", "release", "requeue"] as JobAction[]).map((name) => ({ name, jobs: chosen.filter((job) => offersJob(name, job)) })).filter((a) => a.jobs.length > 0);
@@ -123,9 +124,9 @@ export function Jobs({ route }: { route: Route }) {
 					</select>
 				</label>
 				<div class="segments" role="group" aria-label={t.state}>
-					{Object.keys(states).map((state) => (
-						<button key={state} type="button" aria-pressed={get("state") === state} onClick={() => change("state", state)}>
-							{words.jobsView.states[state]} <b>{number(inScope.filter(states[state]))}</b>
+					{Object.keys(states).map((name) => (
+						<button key={name} type="button" aria-pressed={state === name} onClick={() => change("state", name)}>
+							{words.jobsView.states[name]} <b>{number(inScope.filter(states[name]))}</b>
 						</button>
 					))}
 				</div>
@@ -142,7 +143,7 @@ export function Jobs({ route }: { route: Route }) {
 			{unfinished(jobList) ?? (
 				<Table caption={words.nav.jobs} columns={shown} rows={rows} id={(job) => job.id} link={(job) => href(["job", job.label])} order={{ id: "id", down: true }}
 					selected={selected} onSelect={setSelected} tall
-					empty={scope === "mine" && all.length > 0 && wanted.length === 0 && !get("state")
+					empty={scope === "mine" && all.length > 0 && wanted.length === 0 && !state
 						? <Empty title={words.jobsView.noneOfYours}><button type="button" onClick={() => change("scope", "all")}>{words.jobsView.showAll}</button> {permits("compute.create") && <a class="button" href="#/submit">{words.nav.submit}</a>}</Empty>
 						: <Empty title={all.length === 0 ? words.empty.jobs : words.noMatch}>{all.length > 0 && <button type="button" onClick={() => setQuery({ scope })}>{words.clearFilters}</button>}</Empty>} />
 			)}

@@ -95,7 +95,7 @@ function Reported({ route: { query } }: { route: Route }) {
 	const [now] = useState(() => Math.ceil(Date.now() / 3_600_000) * 3600);
 	const change = (name: string, value: string) => setQuery({ ...Object.fromEntries(query), [name]: value });
 	const scope = (["account", "cluster"].includes(query.get("scope") ?? "") ? query.get("scope") : "own") as Scope;
-	const months = useMemo(() => lastMonths(({ "6": 6, "24": 24 } as Record<string, number>)[query.get("months") ?? ""] ?? 12, now), [query.get("months"), now]);
+	const months = useMemo(() => lastMonths([6, 24].find((n) => String(n) === query.get("months")) ?? 12, now), [query.get("months"), now]);
 
 	const accounts = useAccounts(scope === "account");
 	const account = query.get("account") ?? accounts?.[0] ?? "";
