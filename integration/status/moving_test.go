@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"schedrestd/integration/harness"
 	"schedrestd/model"
@@ -70,6 +71,41 @@ func TestUnknownState(t *testing.T) {
 	for _, state := range []string{"valueOf", "constructor", "__proto__", "none"} {
 		p.Show("jobs?scope=all&state=" + state)
 		p.Await(state+": all jobs are shown", `document.querySelector(".table table")?.getAttribute("aria-rowcount") === "6" && document.querySelector(".tools [aria-pressed=true]")?.textContent.startsWith("All")`)
+	}
+	p.Check(g.Lab.OwnToken)
+}
+
+// TestStopped checks that changes which have not been made when the user stops
+// them, are not made.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	nodes, jobs, partitions := cluster(4, 40)
+	for i := range jobs {
+		jobs[i].State = model.JobRunning
+	}
+	c := newController(t, nodes, jobs, partitions)
+	c.permits = true
+	g := startFor(t, c)
+	p := harness.OpenStatus(t, "http://"+g.Address)
+	p.SignIn(g.Lab.OwnToken)
+	p.Eval(`(() => {
+		const real = window.fetch;
+		window.fetch = async (url, init) => {
+			if (init.method === "DELETE") await new Promise((resolve) => setTimeout(resolve, 1000));
+			return real(url, init);
+		};
+	})()`)
+	p.Show("jobs?scope=all")
+	p.Await("the rows are shown", `document.querySelector('[data-row="3"]') !== null`)
+	p.Eval(`document.querySelector(".table thead input").click()`)
+	p.Ask("Cancel")
+	p.Click("Cancel 40 jobs")
+	p.Click("Stop")
+	p.Await("the dialog is closed", `document.querySelector("dialog") === null`)
+	time.Sleep(4 * time.Second)
+	p.Eval(`0`) // reads the events so far
+	if n := len(p.Changes); n == 0 || n > 12 {
+		t.Errorf("the page has sent %d changes", n)
 	}
 	p.Check(g.Lab.OwnToken)
 }

@@ -193,6 +193,7 @@ export const words = {
 	},
 	confirm: {
 		keep: "Change nothing",
+		stop: "Stop",
 		done: "Done",
 		working: (n: number, of: number) => `${n} of ${of}…`,
 		finished: (done: string, failed: string | 0) => (failed ? `Done: ${done}. Refused or failed: ${failed}.` : `Done: ${done}.`),

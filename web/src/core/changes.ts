@@ -76,11 +76,11 @@ async function remember(what: string, change: () => Promise<unknown>): Promise<v
 
 const AT_ONCE = 4;
 
-/** Makes several changes, a few at a time, and calls done after each, with its error if it failed. */
-export async function each<T>(list: T[], change: (one: T) => Promise<void>, done: (one: T, error?: Failure) => void): Promise<void> {
+/** Makes several changes, a few at a time, and calls done after each, with its error if it failed. Those that have not begun when the signal is aborted are not made. */
+export async function each<T>(list: T[], change: (one: T) => Promise<void>, done: (one: T, error?: Failure) => void, signal: AbortSignal): Promise<void> {
 	const rest = [...list];
 	const work = async () => {
-		for (let one = rest.shift(); one !== undefined; one = rest.shift()) {
+		for (let one = rest.shift(); one !== undefined && !signal.aborted; one = rest.shift()) {
 			try {
 				await change(one);
 				done(one);

@@ -45,12 +45,14 @@ interface ConfirmProps<T> {
 /** Asks before changes, names what will be changed, makes the changes, and shows the result of each. */
 function Confirm<T>({ title, question, button, danger, list, name, describe, size = () => 1, change, ready = true, children, onClose }: ConfirmProps<T>) {
 	const [results, setResults] = useState<Results>();
+	const [stop] = useState(() => new AbortController());
+	useEffect(() => () => stop.abort(), []); // also if the session ends
 	const finished = results?.size === list.length;
 	const sum = (of: T[]) => of.reduce((n, one) => n + size(one), 0);
 	const failed = sum(list.filter((one) => (results?.get(name(one)) ?? "done") !== "done"));
 	const start = () => {
 		setResults(new Map());
-		void each(list, change, (one, error) => setResults((old) => new Map(old).set(name(one), error ?? "done")));
+		void each(list, change, (one, error) => setResults((old) => new Map(old).set(name(one), error ?? "done")), stop.signal);
 	};
 	return (
 		<Dialog title={title} onClose={onClose}>
@@ -72,7 +74,7 @@ function Confirm<T>({ title, question, button, danger, list, name, describe, siz
 			<footer>
 				{finished ? <button type="button" class="primary" onClick={onClose}>{words.close}</button> : (
 					<>
-						<button type="button" autofocus={!children} onClick={onClose}>{words.confirm.keep}</button>
+						<button type="button" autofocus={!children} onClick={onClose}>{results ? words.confirm.stop : words.confirm.keep}</button>
 						<button type="button" class={danger ? "primary danger" : "primary"} disabled={!!results || !ready} onClick={start}>{button}</button>
 					</>
 				)}
