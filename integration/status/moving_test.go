@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,5 +108,32 @@ func TestStopped(t *testing.T) {
 	if n := len(p.Changes); n == 0 || n > 12 {
 		t.Errorf("the page has sent %d changes", n)
 	}
+	p.Check(g.Lab.OwnToken)
+}
+
+// TestSuspended checks the times of jobs that are or were suspended: as those of
+// squeue, they have only what the jobs ran.
+func TestSuspended(t *testing.T) {
+	t.Parallel()
+	nodes, jobs, partitions := cluster(4, 3)
+	now := model.Time(time.Now().Unix())
+	for i := range jobs {
+		j := &jobs[i]
+		j.State, j.StartTime, j.EndTime, j.Nodes, j.TimeLimit = model.JobSuspended, now-5000, now+5000, nodes[0].Name, model.Some(uint32(60))
+		j.PreSusTime, j.SuspendTime, j.ArrayJobID, j.ArrayTaskID = 1000, now-3000, 0, model.Opt[uint32]{}
+	}
+	jobs[1].State = model.JobRunning
+	jobs[2].State, jobs[2].EndTime = model.JobComplete, now-2500
+	g := startFor(t, newController(t, nodes, jobs, partitions))
+	p := harness.OpenStatus(t, "http://"+g.Address)
+	p.SignIn(g.Lab.OwnToken)
+	p.Show("jobs?scope=all")
+	p.Await("the rows are shown", `document.querySelectorAll(".table td.roomy").length === 3`)
+	times, _ := p.Eval(`[...document.querySelectorAll(".table td.roomy")].map((e) => e.textContent).join(" ")`).(string)
+	if times = strings.Replace(times, "1:07:", "1:06:", 1); !strings.HasPrefix(times, "25:00 1:06:") || !strings.HasSuffix(times, " 16:40") {
+		t.Errorf("the list shows %s", times)
+	}
+	p.Show("job/100001")
+	p.Await("the page of the job shows its times", `document.querySelector(".timekeys")?.textContent.endsWith("ran 16:40left 43:20")`)
 	p.Check(g.Lab.OwnToken)
 }

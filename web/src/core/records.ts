@@ -39,6 +39,10 @@ export interface Job {
 	submitted: number;
 	started: number;
 	ended: number;
+	/** When the job was suspended or, if it runs again, resumed; 0 if neither. */
+	suspended: number;
+	/** When the job would have started, had it never been suspended. */
+	since: number;
 	/** Time limit in seconds; undefined if unknown. */
 	limit: number | undefined;
 	cpus: number;
@@ -70,11 +74,12 @@ export function tasksOf(text: string): number {
 export function toJob(r: any): Job {
 	const [state = "", ...flags] = r.job_state as string[];
 	const limit = value(r.time_limit);
+	const suspended: number = r.suspend_time.number;
 	return {
 		id: r.job_id, label: label(r), name: r.name, user: r.user_name, account: r.account, partition: r.partition, qos: r.qos,
 		state, flags, kind: jobKind(state, flags), reason: r.state_reason === "None" ? "" : r.state_reason, why: r.state_description ?? "", tasks: r.array_task_id?.set ? 1 : tasksOf(r.array_task_string ?? ""), held: r.hold && state === "PENDING",
 		array: r.array_job_id.number, het: r.het_job_id.number,
-		submitted: r.submit_time.number, started: r.start_time.number, ended: r.end_time.number, limit: limit === undefined ? undefined : limit * 60,
+		submitted: r.submit_time.number, started: r.start_time.number, ended: r.end_time.number, suspended, since: suspended ? suspended - r.pre_sus_time.number : r.start_time.number, limit: limit === undefined ? undefined : limit * 60,
 		cpus: r.cpus.number, nodeCount: r.node_count.number, nodes: r.nodes, gpus: gpusOfTRES(r.tres_alloc_str),
 		more: { priority: r.priority?.number, requested: r.tres_req_str, dependency: r.dependency, comment: r.comment, directory: r.current_working_directory },
 	};
@@ -85,6 +90,9 @@ export const tasksIn = (list: Job[]) => list.reduce((sum, job) => sum + job.task
 
 export const active = (job: Job) => job.state === "PENDING" || job.state === "RUNNING" || job.state === "SUSPENDED";
 export const running = (job: Job) => job.state === "RUNNING" || job.state === "SUSPENDED";
+
+/** Returns for how many seconds a job that has started has run, without the times for which it was suspended. */
+export const ran = (job: Job, now: number) => Math.max(0, (job.state === "SUSPENDED" ? job.suspended : job.state === "RUNNING" ? now : job.ended) - job.since);
 
 export interface Node {
 	name: string;

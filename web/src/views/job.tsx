@@ -10,7 +10,7 @@ import { href, useList, useNow } from "../core/hooks";
 import { jobs } from "../core/lists";
 import { readsOutput } from "../core/output";
 import { explain } from "../core/reasons";
-import { active, type Job, label, running, tasksIn, toJob, value } from "../core/records";
+import { active, type Job, label, ran, running, tasksIn, toJob, value } from "../core/records";
 import { parseTRES } from "../core/resources";
 import { jobKind } from "../core/states";
 import { session } from "../core/session";
@@ -136,7 +136,7 @@ function fromRecord(r: any): Job {
 	return {
 		id: r.job_id, label: label(named), name: r.name, user: r.user, account: r.account, partition: r.partition, qos: r.qos, state, flags, kind: jobKind(state, flags),
 		reason: r.state.reason === "None" ? "" : r.state.reason, why: "", tasks: 1, held: false, array: r.array?.job_id ?? 0, het: r.het?.job_id ?? 0,
-		submitted: r.time.submission, started: r.time.start, ended: r.time.end, limit: value(r.time.limit) === undefined ? undefined : value(r.time.limit)! * 60,
+		submitted: r.time.submission, started: r.time.start, ended: r.time.end, suspended: r.time.end, since: r.time.start + r.time.suspended, limit: value(r.time.limit) === undefined ? undefined : value(r.time.limit)! * 60,
 		cpus: r.required.CPUs, nodeCount: r.allocation_nodes, nodes: r.nodes, gpus: 0, more: {},
 	};
 }
@@ -160,20 +160,20 @@ function Timeline({ job, raw, record }: { job: Job; raw: any; record: any }) {
 	const began = job.state !== "PENDING" && job.started > 0 && job.started <= now + 60;
 	const end = active(job) ? now : job.ended || now;
 	const waited = Math.max(0, (began ? job.started : end) - job.submitted);
-	const ran = began ? Math.max(0, end - job.started) : 0;
-	const left = began && running(job) && job.limit !== undefined && job.limit !== Infinity ? Math.max(0, job.limit - ran) : 0;
-	const whole = waited + ran + left || 1;
+	const used = began ? ran(job, now) : 0;
+	const left = began && running(job) && job.limit !== undefined && job.limit !== Infinity ? Math.max(0, job.limit - used) : 0;
+	const whole = waited + used + left || 1;
 	const width = (n: number) => ({ width: `${(100 * n) / whole}%` });
 	const eligible = raw?.eligible_time?.number ?? record?.time.eligible ?? 0;
 	const suspended = record?.time.suspended ?? 0;
 	return (
 		<>
 			<div class="timeline" aria-hidden="true">
-				<span class="waited" style={width(waited)} /><span class={`ran ${job.kind}`} style={width(ran)} /><span class="left" style={width(left)} />
+				<span class="waited" style={width(waited)} /><span class={`ran ${job.kind}`} style={width(used)} /><span class="left" style={width(left)} />
 			</div>
 			<ul class="timekeys">
 				<li><span class="swatch waited" aria-hidden="true" />{w.waited} <b>{duration(waited)}</b></li>
-				{began && <li><span class={`swatch ran ${job.kind}`} aria-hidden="true" />{w.ran} <b>{duration(ran)}</b></li>}
+				{began && <li><span class={`swatch ran ${job.kind}`} aria-hidden="true" />{w.ran} <b>{duration(used)}</b></li>}
 				{running(job) && <li><span class="swatch left" aria-hidden="true" />{w.left} <b>{job.limit === Infinity ? words.unlimited : duration(left)}</b></li>}
 			</ul>
 			<Facts facts={[

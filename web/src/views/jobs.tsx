@@ -7,7 +7,7 @@ import fields from "../core/fields.json";
 import { href, type Route, setQuery, useList, useNow, useSelection } from "../core/hooks";
 import { jobs, partitions } from "../core/lists";
 import { explain } from "../core/reasons";
-import { active, type Job, natural, running, tasksIn } from "../core/records";
+import { active, type Job, natural, ran, running, tasksIn } from "../core/records";
 import { permits, session } from "../core/session";
 import { words } from "../words";
 import { Empty, Found, State, Text, Time, unfinished } from "../ui/basics";
@@ -23,8 +23,7 @@ const states: Record<string, (job: Job) => boolean> = {
 	failed: (job) => job.kind === "failed" || job.kind === "timeout",
 };
 
-const now = () => Date.now() / 1000;
-const elapsed = (job: Job) => (!job.started || job.state === "PENDING" ? 0 : Math.max(0, (running(job) ? now() : job.ended) - job.started));
+const elapsed = (job: Job) => (!job.started || job.state === "PENDING" ? 0 : ran(job, Date.now() / 1000));
 
 /** Why a job waits or has failed, as in squeue: the controller's description or, without one, the word for the reason. */
 export function reasonOf(job: Job): string {
