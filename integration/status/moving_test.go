@@ -137,3 +137,36 @@ func TestSuspended(t *testing.T) {
 	p.Await("the page of the job shows its times", `document.querySelector(".timekeys")?.textContent.endsWith("ran 16:40left 43:20")`)
 	p.Check(g.Lab.OwnToken)
 }
+
+// TestSubmissionNotes checks that the user sees the messages of the site's policy,
+// and the warnings, about a submission.
+func TestSubmissionNotes(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	p := harness.OpenStatus(t, l.URL)
+	p.SignIn(l.OwnToken)
+	p.Eval(`(() => {
+		const real = window.fetch;
+		window.fetch = (url, init) => (/\/job\/submit$/.test(url) ? Promise.resolve(new Response(JSON.stringify({ job_id: 7, job_submit_user_msg: "moved to\nthe partition small <b>", warnings: [{ description: "a field is ignored" }] }))) : real(url, init));
+	})()`)
+	p.Show("submit")
+	p.Fill("Working directory", "/")
+	p.Click("Submit")
+	p.AwaitText("There is no job 7")
+	p.Show("overview")
+	for _, id := range []string{"8", "7"} {
+		p.Eval(`(() => {
+			const real = window.fetch;
+			window.fetch = (url, init) => (/\/job\/\d\?/.test(url) ? Promise.resolve(new Response(JSON.stringify({ jobs: [{ ...window.job, job_id: ` + id + ` }] }))) : real(url, init));
+			window.job = { name: "x", user_name: "root", account: "", partition: "p", qos: "", job_state: ["PENDING"], state_reason: "None", hold: false, array_job_id: { number: 0 }, het_job_id: { number: 0 }, time_limit: { set: true, number: 1 }, tres_req_str: "", tres_alloc_str: "", nodes: "" };
+			for (const name of ["submit_time", "start_time", "end_time", "suspend_time", "pre_sus_time", "eligible_time", "deadline", "cpus", "node_count", "priority"]) window.job[name] = { number: 0 };
+		})()`)
+		p.Show("job/" + id + "?submitted=yes")
+		p.AwaitText("The job was submitted.")
+		shown := strings.Contains(p.Text(), "moved to\nthe partition small <b>") && strings.Contains(p.Text(), "a field is ignored")
+		if shown != (id == "7") {
+			t.Errorf("job %s: the notes are shown: %v", id, shown)
+		}
+	}
+	p.Check(l.OwnToken)
+}

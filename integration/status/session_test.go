@@ -1,6 +1,7 @@
 package status
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"testing"
@@ -107,5 +108,34 @@ func TestWrongClock(t *testing.T) {
 	p.SignIn(l.OwnToken)
 	p.AwaitText("token: 59:")
 	p.Await("changes arrive as a stream", `document.querySelector(".fresh.live") !== null`)
+	p.Check(l.OwnToken)
+}
+
+// TestDraft checks that the script in the form is still there after the user has
+// signed in again, and that another user does not see it.
+func TestDraft(t *testing.T) {
+	t.Parallel()
+	u := harness.OrdinaryUser(t)
+	l := harness.NewLab(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	other, err := l.Token(ctx, u.Name, time.Hour)
+	harness.Must(t, err)
+	p := harness.OpenStatus(t, l.URL)
+	p.SignIn(l.OwnToken)
+	p.Show("submit")
+	p.Fill("Script", "#!/bin/sh\n# mine\n")
+	for _, tt := range []struct {
+		token string
+		kept  bool
+	}{{l.OwnToken, true}, {other, false}} {
+		p.Click("Sign out")
+		p.Await("the page asks for a token", `document.querySelector(".signin textarea") !== null`)
+		p.SignIn(tt.token)
+		p.Await("the form is shown", `document.querySelector("textarea.source") !== null`)
+		if kept := p.Eval(`document.querySelector("textarea.source").value.includes("mine")`); kept != tt.kept {
+			t.Errorf("the script is kept: %v, want %v", kept, tt.kept)
+		}
+	}
 	p.Check(l.OwnToken)
 }

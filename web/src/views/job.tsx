@@ -20,6 +20,7 @@ import { ConfirmJobs } from "../ui/dialog";
 import { type Column, Table } from "../ui/table";
 import { jobColumns } from "./jobs";
 import { OutputCard } from "./output";
+import { notes } from "./submit";
 
 const w = words.jobView;
 
@@ -73,6 +74,7 @@ export function JobView({ id, submitted }: { id: string; submitted: boolean }) {
 				</div>
 			</header>
 			{submitted && <p class="banner" role="status">{over ? w.submittedEnded : w.submitted}</p>}
+			{submitted && notes.id === id && notes.texts.map((text) => <div class="banner" role="status" key={text}>{long(text)}</div>)}
 			{current.failure && !gone && <Problem failure={current.failure} retry={current.refresh} />}
 			{head.state === "PENDING" && <Why job={head} raw={raw} />}
 			<div class="cards flow">

@@ -5,7 +5,7 @@ import { useAnswer } from "../core/answer";
 import { visible } from "../core/format";
 import { href, useList } from "../core/hooks";
 import { jobs, partitions } from "../core/lists";
-import { call, Failure, path, session, tokenHeader } from "../core/session";
+import { call, Failure, onEnd, path, session, tokenHeader } from "../core/session";
 import { type Fields, parseOption, parseScript } from "../core/sbatch";
 import { words } from "../words";
 import { Card, Problem, State, Text, Time } from "../ui/basics";
@@ -25,6 +25,11 @@ interface Estimate {
 
 /** What the user has written, kept while other views are shown. */
 let draft: Record<string, string> = { script: example };
+let author = ""; // of the draft, which another user must not see
+
+/** Messages of the site's policy, and warnings, about the last submission. The view of the job shows them. */
+export let notes: { id: string; texts: string[] } = { id: "", texts: [] };
+onEnd(() => (notes = { id: "", texts: [] }));
 
 /** The fields of the form, and the fields of the request that they set. They have precedence over the script. */
 const inputs: { id: string; type: "text" | "number"; set: (job: Fields, value: string) => void }[] = [
@@ -38,10 +43,10 @@ const inputs: { id: string; type: "text" | "number"; set: (job: Fields, value: s
 ];
 
 export function Submit() {
+	if (author !== session.user) [author, draft] = [session.user, { script: example }];
 	const [values, setValues] = useState(draft);
 	const [busy, setBusy] = useState(false);
 	const [problem, setProblem] = useState<Failure>();
-	const [warnings, setWarnings] = useState<string[]>([]);
 	const [estimate, setEstimate] = useState<Estimate>();
 	const partitionList = useList(partitions);
 	useList(jobs);
@@ -92,8 +97,7 @@ export function Submit() {
 		setProblem(undefined);
 		try {
 			const answer = await send(body);
-			const notes = answer.warnings.map((warning: any) => warning.description);
-			if (notes.length > 0) setWarnings(notes);
+			notes = { id: String(answer.job_id), texts: [answer.job_submit_user_msg, ...answer.warnings.map((warning: any) => warning.description)].filter(Boolean) };
 			location.hash = href(["job", String(answer.job_id)], { submitted: "yes" });
 		} catch (error) {
 			setProblem(error as Failure);
@@ -160,7 +164,6 @@ export function Submit() {
 					</Card>
 				</div>
 				{problem && <Problem failure={problem} />}
-				{warnings.map((text) => <p class="banner" key={text}><Text limit={500}>{text}</Text></p>)}
 				{estimate && <p class="banner" role="status">
 					{w.notSubmitted} {estimate.start_time.set ? <>{w.wouldStart} <Time at={estimate.start_time.number} />: </> : `${w.noEstimate} `}
 					<Text limit={500}>{w.where(estimate.cpus, estimate.nodes, estimate.partition)}</Text>.
