@@ -16,11 +16,11 @@ func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	const (
 		markup = `<img src=x onerror="window.injected=1"><script>window.injected=1</script>`
-		bidi   = "safe\u202egnp.exe\u2066\u200b\u0007\x1b[2J\u00ad"
+		bidi   = "safe\u202egnp.exe\u2066\u200b\u0007\x1b[2J\u00ad\u034f\U000e0101"
 	)
 	long := strings.Repeat("x", 100<<10)
 	nodes, jobs, partitions := cluster(40, 12)
-	texts := []string{markup, bidi, long, "javascript:alert(1)", "${7*7}{{7*7}}", `"><svg onload=window.injected=1>`, "a\nb\tc", "'; window.injected=1; //"}
+	texts := []string{markup, bidi, long, "javascript:alert(1)", "${7*7}{{7*7}}", `"><svg onload=window.injected=1>`, "a\nb\tc", "'; window.injected=1; //", strings.Repeat("x", 79) + "😀"}
 	for i := range jobs {
 		text := texts[i%len(texts)]
 		j := &jobs[i]
@@ -45,8 +45,11 @@ func TestHostileTexts(t *testing.T) {
 		if got := p.Eval(`document.querySelectorAll("main img, main script, main iframe, main a[href^='javascript'], main [onload], main [onerror]").length`); got != 0.0 || p.Eval(`window.injected === undefined`) != true {
 			t.Errorf("%s: a text has become a part of the page", view)
 		}
-		if strings.ContainsAny(p.Text(), "\u202e\u2066\u200b\u0007\x1b") {
+		if strings.ContainsAny(p.Text(), "\u202e\u2066\u200b\u0007\x1b\u034f\U000e0101") {
 			t.Errorf("%s shows a hidden character", view)
+		}
+		if strings.Contains(p.Text(), "⟨D83D⟩") {
+			t.Errorf("%s shows half of a character", view)
 		}
 	}
 	for _, view := range []string{"overview", "jobs?scope=all", "jobs?scope=all&q=" + "%3Cimg", "job/100001", "job/100002", "job/100003", "job/100006", "nodes", "node/r01n01", "node/r01n02", "node/r01n03", "partitions",

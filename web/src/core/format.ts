@@ -50,11 +50,11 @@ export function exactTime(seconds: number): string {
  * of control, of direction, and those without a width. A job's name could use
  * them to look like another text.
  */
-const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]|\u{e0001}|[\u{e0020}-\u{e007f}]|[\u{1d173}-\u{1d17a}]/gu;
+const HIDDEN = /[\p{Control}\p{Surrogate}\p{Default_Ignorable_Code_Point}\u2028\u2029\ufff9-\ufffb]/gu;
 
 /** Returns a text with a visible sign in place of each hidden character, and at most a number of characters. */
 export function visible(text: string, limit = 300): string {
-	const cut = text.length > limit ? text.slice(0, limit) + "…" : text;
+	const cut = text.length > limit ? text.slice(0, limit).replace(/[\ud800-\udbff]$/, "") + "…" : text;
 	return cut.replace(HIDDEN, (c) => `⟨${c.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
