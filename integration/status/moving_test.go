@@ -170,3 +170,30 @@ func TestSubmissionNotes(t *testing.T) {
 	}
 	p.Check(l.OwnToken)
 }
+
+// TestFewerWaitingTasks checks that the page of an array's waiting tasks still
+// shows these when one of them has started, and not another task.
+func TestFewerWaitingTasks(t *testing.T) {
+	t.Parallel()
+	nodes, jobs, partitions := cluster(4, 2)
+	for i := range jobs {
+		jobs[i].ArrayJobID = 100_001
+	}
+	jobs[0].State, jobs[0].ArrayTasks = model.JobPending, "4-9%2"
+	jobs[1].State, jobs[1].ArrayTaskID = model.JobComplete, model.Some(uint32(1))
+	c := newController(t, nodes, jobs, partitions)
+	g := startFor(t, c)
+	p := harness.OpenStatus(t, "http://"+g.Address)
+	p.SignIn(g.Lab.OwnToken)
+	p.Show("job/100001_%5B4-9%252%5D")
+	p.Await("the waiting tasks are shown", `document.querySelector(".crumbs")?.textContent.endsWith("100001_[4-9%2]")`)
+	c.change(func() {
+		c.jobs[0].StepID.JobID, c.jobs[0].ArrayTasks = 100_003, "5-9%2"
+		c.jobs[1], c.jobs[0] = c.jobs[0], c.jobs[1]
+		started := c.jobs[0]
+		started.StepID.JobID, started.State, started.ArrayTaskID = 100_001, model.JobRunning, model.Some(uint32(4))
+		c.jobs = append(c.jobs, started)
+	})
+	p.Await("those that still wait are shown", `document.querySelector(".crumbs")?.textContent.endsWith("100001_[5-9%2]")`)
+	p.Check(g.Lab.OwnToken)
+}

@@ -31,7 +31,9 @@ export function JobView({ id, submitted }: { id: string; submitted: boolean }) {
 	// The controller answers with a record for each task or component: the page shows the one with this label.
 	const operation = `job/${encodeURIComponent(id.replace(/[_+].*/, ""))}?explain=true&fields=${fields.job.join(",")}`;
 	const current = useAnswer<{ jobs: any[] }>({ daemon: "controller", operation, interval: 15, sign: known });
-	const raw = current.data && (current.data.jobs.find((r) => label(r) === id) ?? current.data.jobs.find((r) => String(r.job_id) === id) ?? current.data.jobs[current.data.jobs.length - 1]);
+	// Once a task of 12_[4-7] has started, the tasks that wait have another label.
+	const waiting = (r: any) => id.includes("_[") && !!r.array_task_string;
+	const raw = current.data && (current.data.jobs.find((r) => label(r) === id) ?? current.data.jobs.find((r) => String(r.job_id) === id || waiting(r)) ?? current.data.jobs[current.data.jobs.length - 1]);
 	const job = raw ? toJob(raw) : known;
 	const gone = current.failure?.status === 404;
 	const over = gone || (!!job && !active(job) && !job.flags.includes("COMPLETING"));
