@@ -197,3 +197,34 @@ func TestFewerWaitingTasks(t *testing.T) {
 	p.Await("those that still wait are shown", `document.querySelector(".crumbs")?.textContent.endsWith("100001_[5-9%2]")`)
 	p.Check(g.Lab.OwnToken)
 }
+
+// TestSelectionInDialog checks that a dialog stays open when the user selects a
+// text in it with the mouse, and ends outside.
+func TestSelectionInDialog(t *testing.T) {
+	t.Parallel()
+	nodes, jobs, partitions := cluster(4, 2)
+	nodes[0].State = model.NodeIdle
+	g := startFor(t, newController(t, nodes, jobs, partitions))
+	p := harness.OpenStatus(t, "http://"+g.Address)
+	p.SignIn(g.Lab.OwnToken)
+	p.Show("node/" + nodes[0].Name)
+	p.Ask("Drain")
+	p.Fill("Reason", "replace a disk")
+	place := func(of string) float64 {
+		n, _ := p.Eval(`document.querySelector("dialog input").getBoundingClientRect().` + of).(float64)
+		return n + 9
+	}
+	mouse := func(kind string, x float64) {
+		p.Call("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": x, "y": place("top"), "button": "left", "buttons": 1, "clickCount": 1}, nil)
+	}
+	mouse("mousePressed", place("left"))
+	mouse("mouseMoved", 5)
+	mouse("mouseReleased", 5)
+	if open := p.Eval(`document.querySelector("dialog[open] input")?.value`); open != "replace a disk" {
+		t.Errorf("the reason is %v", open)
+	}
+	mouse("mousePressed", 5)
+	mouse("mouseReleased", 5)
+	p.Await("a click outside closes the dialog", `document.querySelector("dialog") === null`)
+	p.Check(g.Lab.OwnToken)
+}

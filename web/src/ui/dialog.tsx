@@ -14,7 +14,7 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
 		dialog.current!.showModal();
 	}, []);
 	return (
-		<dialog ref={dialog} aria-label={title} onClose={onClose} onClick={(e) => e.target === dialog.current && e.currentTarget.close()}>
+		<dialog ref={dialog} aria-label={title} onClose={onClose} onMouseDown={(e) => e.target === dialog.current && e.currentTarget.close()}>
 			<div class="dialog">
 				<header><h2>{title}</h2><button type="button" class="icon" aria-label={words.close} onClick={() => dialog.current!.close()}>×</button></header>
 				{children}
