@@ -30,7 +30,8 @@ func TestNumbers(t *testing.T) {
 	jobs[0].State, jobs[0].StateReason, jobs[0].UserName, jobs[0].Partition = model.JobPending, 3, "root", "batch"
 	jobs[0].ArrayJobID, jobs[0].ArrayTasks = jobs[0].StepID.JobID, "0-38,45%4"
 	jobs[0].StateDescription = "Nodes required for job are DOWN"
-	jobs[1].State, jobs[1].UserName, jobs[1].Partition, jobs[1].Name = model.JobRunning, "root", "batch", `=1+cmd("x")`
+	long := strings.Repeat("y", 300) // the table shows less
+	jobs[1].State, jobs[1].UserName, jobs[1].Partition, jobs[1].Name = model.JobRunning, "root", "batch", `=1+cmd("x")`+long
 	jobs[2].State, jobs[2].UserName, jobs[2].Partition = model.JobComplete, "root", "gpu"
 	c := newController(t, nodes, jobs, partitions)
 	g := startFor(t, c)
@@ -59,14 +60,14 @@ func TestNumbers(t *testing.T) {
 		t.Errorf("the page shows what is not set:\n%s", text)
 	}
 
-	// A saved table has all columns. No cell may be a formula.
+	// A saved table has all columns, and all of each text. No cell may be a formula.
 	p.Show("jobs?scope=all")
 	p.Eval(`window.saved = ""; URL.createObjectURL = (blob) => { void blob.text().then((text) => { window.saved = text; }); return "#"; }`)
 	p.Await("the table is shown", `document.querySelector(".csv") !== null`)
 	p.Eval(`document.querySelector(".csv").click()`)
 	p.Await("the table is saved", `window.saved !== ""`)
 	saved, _ := p.Eval(`window.saved`).(string)
-	if lines := strings.Split(strings.TrimSpace(saved), "\r\n"); len(lines) != 4 || !strings.HasPrefix(strings.TrimPrefix(lines[0], "\ufeff"), `"Job","Name","State"`) || !strings.Contains(saved, `"'=1+cmd(""x"")"`) {
+	if lines := strings.Split(strings.TrimSpace(saved), "\r\n"); len(lines) != 4 || !strings.HasPrefix(strings.TrimPrefix(lines[0], "\ufeff"), `"Job","Name","State"`) || !strings.Contains(saved, `"'=1+cmd(""x"")`+long+`"`) {
 		t.Errorf("saved:\n%s", saved)
 	}
 	p.Check(g.Lab.OwnToken)

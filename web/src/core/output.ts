@@ -25,7 +25,7 @@ const ENDED = "the job has ended";
 const STYLES = /\u001b\[[0-9;]*[mK]/g; // colours, and those that erase the rest of a line
 
 /** Returns what is left of a line after its progress bars have written over it, without styles. */
-const lastState = (line: string): string => line.replace(STYLES, "").replace(/\r+$/, "").replace(/^.*\r/s, "");
+const lastState = (line: string): string => line.replace(STYLES, "").replace(/(?<!\r)\r+$/, "").replace(/^.*\r/s, "");
 
 /** The last lines of a text that grows, as they are shown. */
 export class Lines {

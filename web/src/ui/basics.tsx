@@ -7,9 +7,11 @@ import type { Kind } from "../core/states";
 import { count, exactTime, percent, time, visible } from "../core/format";
 import { words } from "../words";
 
-/** A text of a user: hidden characters are shown, and it can't change the direction of its surroundings. */
+/** A text of a user: hidden characters are shown, and it can't change the direction of its surroundings. If it is cut, its title has all of it. */
 export function Text({ children, limit }: { children: string; limit?: number }) {
-	return <bdi>{visible(children, limit)}</bdi>;
+	const shown = visible(children, limit);
+	const whole = visible(children, Infinity);
+	return <bdi title={shown === whole ? undefined : whole}>{shown}</bdi>;
 }
 
 /** Links to the pages of the site's other clusters, if it lists any. */

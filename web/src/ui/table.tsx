@@ -132,7 +132,7 @@ export function Table<T>({ caption, columns, rows, id, link, order: first, selec
 					<tr aria-rowindex={1}>
 						{onSelect && (
 							<th scope="col" class="select">
-								<input type="checkbox" aria-label={words.table.selectAll} checked={sorted.length > 0 && selected!.size >= sorted.length}
+								<input type="checkbox" aria-label={words.table.selectAll} checked={sorted.length > 0 && sorted.every((row) => selected!.has(id(row)))}
 									onChange={(e) => onSelect(new Set(e.currentTarget.checked ? sorted.map(id) : []))} />
 							</th>
 						)}
@@ -179,7 +179,10 @@ export function Table<T>({ caption, columns, rows, id, link, order: first, selec
 /** Returns the rows of a table as comma-separated values. */
 function csv(box: HTMLElement): string {
 	return [...box.querySelectorAll("tr:not(.space)")].map((tr) => [...tr.querySelectorAll<HTMLElement>("th:not(.select), td:not(.select)")].map((cell) => {
-		const text = cell.querySelector("time")?.dateTime ?? (cell.querySelector("button, .wide") ?? cell).textContent!.replace(/[↓↑]$/, "").trim();
+		const copy = cell.cloneNode(true) as HTMLElement;
+		for (const cut of copy.querySelectorAll<HTMLElement>("bdi[title]")) cut.textContent = cut.title;
+		const shown = copy.querySelector("time")?.dateTime ?? (copy.querySelector("button, .wide") ?? copy).textContent!.replace(/[↓↑]$/, "").trim();
+		const text = cell.classList.contains("number") ? shown.replace(/(?<=\d),(?=\d{3})/g, "") : shown;
 		return `"${text.replace(/^[=+@\t-](?![\d.]+$)/, "'$&").replace(/"/g, '""')}"`; // a spreadsheet would carry out a name such as =cmd()
 	}).join(",")).join("\r\n") + "\r\n";
 }

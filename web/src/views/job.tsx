@@ -81,7 +81,7 @@ export function JobView({ id, submitted }: { id: string; submitted: boolean }) {
 			{head.state === "PENDING" && <Why job={head} raw={raw} />}
 			<div class="cards flow">
 				<Card title={w.times} wide><Timeline job={head} raw={raw} record={record} /></Card>
-				{readsOutput() && head.state !== "PENDING" && head.tasks === 1 && <OutputCard key={raw?.restart_cnt} label={target(head.label)} over={over} separate={!!file("stderr_expanded") && file("stderr_expanded") !== file("stdout_expanded")} />}
+				{readsOutput() && head.state !== "PENDING" && head.tasks === 1 && <OutputCard key={raw?.restart_cnt ?? 0} label={target(head.label)} over={over} separate={!!file("stderr_expanded") && file("stderr_expanded") !== file("stdout_expanded")} />}
 				<Card title={w.resources}><Resources job={head} raw={raw} record={record} /></Card>
 				<Card title={w.result}>
 					<Facts facts={[
