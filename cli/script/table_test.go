@@ -112,7 +112,26 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Skip("needs Node.js, to run the page's parser")
 	}
-	now := time.Date(2026, 11, 23, 15, 30, 0, 0, time.Local)
+	newYork, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 11, 23, 15, 30, 0, 0, newYork)
+	type offset struct {
+		From    int64  `json:"from"`
+		Seconds int    `json:"seconds"`
+		Name    string `json:"name"`
+	}
+	var offsets []offset // as the gateway sends them
+	for at := now.AddDate(-1, 0, 0); at.Before(now.AddDate(1, 0, 0)); {
+		name, seconds := at.Zone()
+		offsets = append(offsets, offset{at.Unix(), seconds, name})
+		_, at = at.ZoneBounds()
+	}
+	zone, err := json.Marshal(offsets)
+	if err != nil {
+		t.Fatal(err)
+	}
 	random := rand.New(rand.NewPCG(1, 2))
 	scripts := []string{"#!/bin/sh\n#SBATCH --job-name=precious --partition=fake --walltime=5\n"}
 	for range 6000 {
@@ -124,13 +143,18 @@ func TestPage(t *testing.T) {
 	}
 	cmd := exec.Command(node, "--input-type=module", "-e", fmt.Sprintf(`
 		import { readFileSync } from "node:fs";
-		import { parseScript } from %q;
+		import { parseScript, setZone } from %q;
 		const now = new Date(%d);
-		const answers = JSON.parse(readFileSync(0, "utf8")).map((text) => {
+		process.env.TZ = "America/New_York";
+		const answers = JSON.parse(readFileSync(0, "utf8")).map((text, i) => {
+			if (i === 3000) { // the cluster's zone is not that of the browser
+				process.env.TZ = "Asia/Kolkata";
+				setZone(%s);
+			}
 			const { fields, problems, environment } = parseScript(text, { current_working_directory: "/home/ann" }, now);
 			return { fields, problem: problems[0], environment };
 		});
-		process.stdout.write(JSON.stringify(answers));`, page+"testdata/sbatch.mjs", now.UnixMilli()))
+		process.stdout.write(JSON.stringify(answers));`, page+"testdata/sbatch.mjs", now.UnixMilli(), zone))
 	cmd.Stdin, cmd.Stderr = strings.NewReader(string(input)), os.Stderr
 	output, err := cmd.Output()
 	if err != nil {

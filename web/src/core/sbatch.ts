@@ -2,6 +2,9 @@
 // submit do. Neither the gateway nor the controller reads these lines. The table
 // of options is written by schedctl's tests, which also compare the two parsers.
 import data from "./options.json";
+import { clusterDate, clusterMoment } from "./zone";
+
+export { setZone } from "./zone"; // for the tests, which read this file alone
 
 export type Fields = Record<string, any>;
 
@@ -108,7 +111,7 @@ function finiteOf(v: string): number {
 
 const clock: Record<string, string> = { midnight: "00:00", elevenses: "11:00", noon: "12:00", fika: "15:00", teatime: "16:00" };
 
-/** Returns the time that --begin means, in the zone of the browser. */
+/** Returns the time that --begin means, in the zone of the cluster, as for sbatch there. */
 function momentOf(v: string, now: Date): number {
 	const lower = v.toLowerCase();
 	const later = /^now(?:\+(\d+)([a-z]*))?$/.exec(lower);
@@ -117,7 +120,8 @@ function momentOf(v: string, now: Date): number {
 		const unit = { "": 1, second: 1, minute: 60, hour: 3600, day: 86400, week: 604800 }[later[2].replace(/s$/, "")];
 		return unit === undefined || later[2] === "s" ? wrong() : Math.floor(now.getTime() / 1000 + unsigned(later[1], INT) * unit);
 	}
-	let [year, month, day] = [now.getFullYear(), now.getMonth(), now.getDate()];
+	const present = now.getTime() / 1000;
+	let [year, month, day] = clusterDate(present);
 	const date = /^(?:(\d{4})-(\d\d?)-(\d\d?)|(\d\d?)\/(\d\d?)(?:\/(\d\d))?|today|tomorrow)/.exec(lower);
 	let rest = lower;
 	if (date) {
@@ -135,19 +139,19 @@ function momentOf(v: string, now: Date): number {
 		else if (m[4] && hour > 12) wrong();
 		if (hour > 23 || minute > 59 || second > 59) wrong();
 	}
-	const at = () => new Date(year, month, day, hour, minute, second);
+	const at = () => clusterMoment(year, month, day, hour, minute, second);
 	if (!date) {
-		if (at() < now) day++;
+		if (at() < present) day++;
 	} else if (date[0] === "tomorrow") day++;
 	else if (date[0] !== "today") {
 		if (date[1]) [year, month, day] = [Number(date[1]), Number(date[2]) - 1, Number(date[3])];
 		else [year, month, day] = [date[6] ? 2000 + Number(date[6]) : year, Number(date[4]) - 1, Number(date[5])];
-		if (!date[1] && !date[6] && at() < now) year++;
+		if (!date[1] && !date[6] && at() < present) year++;
 		const check = new Date(Date.UTC(2000, month, day));
 		check.setUTCFullYear(year, month, day);
 		if (check.getUTCMonth() !== month || check.getUTCDate() !== day) wrong();
 	}
-	return Math.floor(at().getTime() / 1000);
+	return at();
 }
 
 type Syntax = (r: Reader, o: Option, value: string) => void;
