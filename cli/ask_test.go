@@ -398,7 +398,7 @@ func TestWatchAll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = (&connection{Client: client, log: func(string, ...any) {}, warn: func(string, ...any) {}}).watchAll(ctx, &filter{users: []string{"ann"}}, time.Millisecond, newChangePrinter(to))
+		err = (&connection{Client: client, log: func(string, ...any) {}, warn: func(string, ...any) {}}).watchAll(ctx, &filter{users: []string{"ann"}}, time.Millisecond, newChangePrinter(to, cancel))
 		var lines []string
 		for line := range strings.Lines(out.String()) {
 			lines = append(lines, strings.Join(strings.Fields(line)[1:], " "))

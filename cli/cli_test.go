@@ -439,7 +439,7 @@ func TestFailedWrite(t *testing.T) {
 		t.Skip(err)
 	}
 	defer full.Close()
-	for args, want := range map[string]string{"ping": "", "jobs": "", "shares": "", "shares -o csv": "", "show node": "", "history": "", "submit --wrap true": "job 5 was submitted; print its id: "} {
+	for args, want := range map[string]string{"ping": "", "jobs": "", "watch": "", "shares": "", "shares -o csv": "", "show node": "", "history": "", "submit --wrap true": "job 5 was submitted; print its id: "} {
 		root := &cobra.Command{SilenceErrors: true, SilenceUsage: true}
 		root.AddCommand(Commands()...)
 		root.SetArgs(strings.Fields(args))

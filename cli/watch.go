@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -49,15 +50,19 @@ Without ids it watches all jobs, or those that its options select, until Ctrl-C.
 		if err != nil {
 			return err
 		}
-		changes := newChangePrinter(cmd.OutOrStdout())
+		ctx, stop := context.WithCancel(cmd.Context())
+		defer stop()
+		changes := newChangePrinter(cmd.OutOrStdout(), stop)
 		if len(ids) > 0 {
-			return c.awaitJobs(cmd.Context(), ids, &await{until: rest.UntilEnded, report: func(jobs []rest.Job) {
+			err = c.awaitJobs(ctx, ids, &await{until: rest.UntilEnded, report: func(jobs []rest.Job) {
 				for i := range jobs {
 					changes.print(&jobs[i])
 				}
 			}})
+		} else {
+			err = c.watchAll(ctx, &f, interval, changes)
 		}
-		return c.watchAll(cmd.Context(), &f, interval, changes)
+		return cmp.Or(changes.failure(), err)
 	})
 }
 
@@ -123,13 +128,15 @@ func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Dura
 type changePrinter struct {
 	w     io.Writer
 	style table.Style
+	stop  func() // is called if the text can't be written
 
-	mu     sync.Mutex // guards states
+	mu     sync.Mutex // guards what follows
 	states map[uint32]string
+	err    error // the failure to write
 }
 
-func newChangePrinter(w io.Writer) *changePrinter {
-	return &changePrinter{w: w, style: table.TerminalOf(w).Style(), states: map[uint32]string{}}
+func newChangePrinter(w io.Writer, stop func()) *changePrinter {
+	return &changePrinter{w: w, stop: stop, style: table.TerminalOf(w).Style(), states: map[uint32]string{}}
 }
 
 // print prints the state of j if it has changed.
@@ -145,8 +152,19 @@ func (c *changePrinter) print(j *rest.Job) {
 	if c.style.Color && color != table.Plain {
 		text = table.Paint(text, color)
 	}
-	fmt.Fprintf(c.w, "%s  %-8s  %-12s  %s\n",
+	_, err := fmt.Fprintf(c.w, "%s  %-8s  %-12s  %s\n",
 		time.Now().Format("15:04:05"), printable.Text(j.Label()), printable.Text(j.Name), text)
+	if err != nil {
+		c.err = cmp.Or(c.err, err)
+		c.stop()
+	}
+}
+
+// failure returns the error of the first line that could not be written, if any.
+func (c *changePrinter) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
 }
 
 // update records the state of j, and prints the state if it has changed. If
