@@ -8,10 +8,11 @@ import (
 	"unsafe"
 )
 
-// ReadJSON reads one JSON document (RFC 8259), strictly. The time that it takes
-// is proportional to the length of the text, however deeply arrays and objects
-// are nested. (A quadratic reader would be busy for a long time with 100 KB of
-// "[0,0,[0,0,[0,0,…".) The lim argument limits the memory that ReadJSON uses.
+// ReadJSON reads one JSON document (RFC 8259), strictly unless lim.Loose is set.
+// The time that it takes is proportional to the length of the text, however
+// deeply arrays and objects are nested. (A quadratic reader would be busy for a
+// long time with 100 KB of "[0,0,[0,0,[0,0,…".) The lim argument also limits the
+// memory that ReadJSON uses.
 //
 // ReadJSON refuses syntax errors, bytes that are not UTF-8, and escapes for
 // half a surrogate pair. It skips a leading byte order mark. It accepts
@@ -83,9 +84,7 @@ type jsonReader struct {
 	// object ends, its items are copied into a slice of their own.
 	open []Value
 
-	// line is the number of the current line, starting at 0. Only skipSpace
-	// updates it, because a valid document has line breaks only in white space.
-	line int32
+	line int32 // number of the current line, starting at 0
 	// col is the column of the byte at colPos. A call to position continues
 	// counting from there, so that each character is counted only once.
 	col    int32
@@ -96,14 +95,19 @@ func (r *jsonReader) skipSpace() {
 	for r.pos < len(r.text) {
 		switch r.text[r.pos] {
 		case '\n':
-			r.line++
-			r.col, r.colPos = 0, r.pos+1
+			r.startLine()
 		case ' ', '\t', '\r':
 		default:
 			return
 		}
 		r.pos++
 	}
+}
+
+// startLine counts the line break at r.pos.
+func (r *jsonReader) startLine() {
+	r.line++
+	r.col, r.colPos = 0, r.pos+1
 }
 
 // position returns the line and column of r.pos. It starts counting where the
@@ -182,7 +186,7 @@ func (r *jsonReader) items(end byte, depth int) ([]Value, error) {
 	base := len(r.open)
 	r.pos++
 	r.skipSpace()
-	for first := true; r.peek() != end || !first; first = false {
+	for first := true; r.peek() != end || !first && !r.lim.Loose; first = false {
 		var name string
 		var err error
 		if end == '}' {

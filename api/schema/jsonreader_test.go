@@ -2,8 +2,11 @@ package schema
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -73,6 +76,52 @@ func TestReadJSONRefuses(t *testing.T) {
 	}
 }
 
+// TestReadJSONLoose reads texts that only a loose reader accepts, and some that
+// it refuses, too.
+func TestReadJSONLoose(t *testing.T) {
+	loose := Limits{Depth: 4, Values: 20, Loose: true}
+	for _, tt := range []struct {
+		text, strict string // the same values in strict JSON, at the same positions
+		last         string // position of the last value in text
+	}{
+		{`{"a": 1, }`, `{"a": 1  }`, "1:7"},
+		{"[1, [2,], {\"a\":3,\n},\n]", "[1, [2 ], {\"a\":3 \n} \n]", "1:11"},
+		{"[\"a\tb\", 1]", `["a\tb", 1]`, "1:9"},
+		{"{\"a\": \"x\n\r\ny\",\n \"b\": 2}", `{"a": "x\n\r\ny", "b": 2}`, "4:7"},
+		{"[\"\\n\n\", 3]", `["\n\n", 3]`, "2:4"},
+		{"{\"a\nb\": 1}", `{"a\nb": 1}`, "2:5"},
+	} {
+		got, err := ReadJSON(tt.text, loose)
+		if err != nil {
+			t.Errorf("%q: %v", tt.text, err)
+			continue
+		}
+		want, err := ReadJSON(tt.strict, DefaultLimits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !equalValues(want, got) {
+			t.Errorf("%q: %s", tt.text, cmp.Diff(want, got, ignorePositions))
+		}
+		last := got.Items[len(got.Items)-1]
+		if at := fmt.Sprintf("%d:%d", last.Line, last.Column); at != tt.last {
+			t.Errorf("%q: the last value is at %s, want %s", tt.text, at, tt.last)
+		}
+		if _, err := ReadJSON(tt.text, DefaultLimits); err == nil {
+			t.Errorf("%q: the strict reader accepts it", tt.text)
+		}
+	}
+	for _, text := range []string{"[,]", "[1,,]", "[,1]", "{,}", `{"a":1,,}`, `{"a":1,`, "1,", "[1],", "[\"\x00\"]", "[\"\x1b\"]", "/**/ []", "[] // x", "['a']"} {
+		if _, err := ReadJSON(text, loose); err == nil {
+			t.Errorf("%q: accepted", text)
+		}
+	}
+	_, err := ReadJSON("{\"script\": \"a\nb\n\",\n x}", loose)
+	if err == nil || err.Error() != "line 4, column 2: a name in quotes is missing" {
+		t.Errorf("the error after a text of several lines is: %v", err)
+	}
+}
+
 // TestReadJSONCorpus reads a public corpus of JSON texts (nst/JSONTestSuite).
 // ReadJSON must accept the files y_* and refuse the files n_*. It may accept or
 // refuse the files i_*.
@@ -106,21 +155,37 @@ func TestReadJSONCorpus(t *testing.T) {
 }
 
 // FuzzReadJSON checks that the standard library accepts every text that
-// ReadJSON accepts, and reads the same strings and numbers.
+// ReadJSON accepts, and reads the same strings and numbers. A loose reader must
+// read the same values, and accept only texts that become JSON without the
+// commas before closing brackets, and with escapes for tabs and line breaks.
 func FuzzReadJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{"job":{"name":"a","tasks":4,"environment":["A=b"]},"script":"#!/bin/sh\n"}`,
 		`[[],{},"",0,-0.1e-9,true,false,null]`, `"\ud834\udd1e\u00e4"`, "[[[[", `{"a":1,"a":2}`, "\uFEFF1", "\"\xff\"",
+		"{\"a\n\":[1,\t],\n}", "[\"\\\n\",,]", "[\",]\t\"\n,\r]",
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		v, err := ReadJSON(text, Limits{Depth: 50, Values: 10_000})
+		lim := Limits{Depth: 50, Values: 10_000}
+		v, err := ReadJSON(text, lim)
+		lim.Loose = true
+		loose, looseErr := ReadJSON(text, lim)
+		if looseErr == nil {
+			lim.Loose = false
+			same, err := ReadJSON(tightened(text), lim)
+			if err != nil || !equalValues(same, loose) {
+				t.Fatalf("the loose reader accepted %q, but %q: %v", text, tightened(text), err)
+			}
+		}
 		if err != nil {
 			if v != nil {
 				t.Error("a value and an error")
 			}
 			return
+		}
+		if looseErr != nil || !reflect.DeepEqual(v, loose) {
+			t.Fatalf("the loose reader read %+v (%v), not %+v", loose, looseErr, v)
 		}
 		if !json.Valid([]byte(strings.TrimPrefix(text, "\uFEFF"))) {
 			t.Fatalf("accepted a text that is not JSON: %q", text)
@@ -128,6 +193,22 @@ func FuzzReadJSON(f *testing.F) {
 		d := json.NewDecoder(strings.NewReader(strings.TrimPrefix(text, "\uFEFF")))
 		d.UseNumber()
 		compareTokens(t, d, v)
+	})
+}
+
+var (
+	jsonParts = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"|[^"]+`) // strings, and what is between them
+	lastComma = regexp.MustCompile(`,([ \t\r\n]*[\]}])`)
+	inStrings = strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`)
+)
+
+// tightened returns a loose text as strict JSON.
+func tightened(text string) string {
+	return jsonParts.ReplaceAllStringFunc(text, func(part string) string {
+		if part[0] == '"' {
+			return inStrings.Replace(part)
+		}
+		return lastComma.ReplaceAllString(part, "$1")
 	})
 }
 

@@ -31,7 +31,7 @@ func (r *jsonReader) string() (string, error) {
 // char reads an unescaped character.
 func (r *jsonReader) char(c byte) error {
 	if c < ' ' {
-		return r.syntaxError("control character in a string")
+		return r.control(c)
 	}
 	if c < utf8.RuneSelf {
 		r.pos++
@@ -42,6 +42,18 @@ func (r *jsonReader) char(c byte) error {
 		return r.syntaxError("not UTF-8")
 	}
 	r.pos += n
+	return nil
+}
+
+// control reads an unescaped control character.
+func (r *jsonReader) control(c byte) error {
+	if !r.lim.Loose || c != '\n' && c != '\r' && c != '\t' {
+		return r.syntaxError("control character in a string")
+	}
+	if c == '\n' {
+		r.startLine()
+	}
+	r.pos++
 	return nil
 }
 

@@ -52,11 +52,12 @@ func (v *Value) Blank() bool {
 	return v.Text == "" || v.Text == "0" || v.Text == "false"
 }
 
-// Limits restrict the memory and time for reading a document. They apply before
-// the contents of the document are interpreted.
+// Limits restrict the syntax of a document, and the memory and time for reading
+// it. They apply before the contents of the document are interpreted.
 type Limits struct {
-	Depth  int // maximum nesting of arrays and objects; limits the stack
-	Values int // maximum number of values; limits the memory, since a text like "[0,0,0…" needs many times its length
+	Depth  int  // maximum nesting of arrays and objects; limits the stack
+	Values int  // maximum number of values; limits the memory, since a text like "[0,0,0…" needs many times its length
+	Loose  bool // JSON may have a comma before a closing bracket, and line breaks and tabs in strings
 }
 
 // DefaultLimits are sufficient for every meaningful request.
