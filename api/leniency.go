@@ -76,6 +76,14 @@ var (
 		Reason:  "generated clients send a value for each field; SchedMD's tests send reason_uid and environment, and check that there is no warning",
 	})
 
+	LooseJSON = exception(Leniency{
+		Changes: true,
+		Request: "a JSON body has a comma before a closing bracket, or a line break or tab inside a string",
+		Slurm:   "the body is read like one without the comma, or with an escape such as `\\n`",
+		Sched:   "the answer is 400",
+		Reason:  "shell scripts write bodies by hand, and paste the job's script into them",
+	})
+
 	NothingToRemove = exception(Leniency{
 		Operations: []string{"slurmdb_delete_account", "slurmdb_delete_association", "slurmdb_delete_associations", "slurmdb_delete_cluster",
 			"slurmdb_delete_single_qos", "slurmdb_delete_user", "slurmdb_delete_wckey"},

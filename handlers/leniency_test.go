@@ -44,6 +44,9 @@ func TestLenientChanges(t *testing.T) {
 		{name: "a workload key of an unknown user", method: "POST", path: "wckeys/", body: `{"wckeys": [{"name": "w", "cluster": "demo", "user": "ghost"}]}`, slurm: 200, sched: 404, warning: "#/wckeys/0/user", slurmSent: "add wckey w/demo/ghost"},
 		{name: "an empty list of limits", method: "POST", path: "qos/", body: `{"qos": [{"name": "fast", "limits": {"max": {"tres": {"minutes": {"total": []}}}}}]}`, slurm: 200, sched: 200, warning: "#/qos/0/limits", schedSent: "model.Modify[schedrestd/model.QOS]"},
 		{name: "an empty list where there is no limit", method: "POST", path: "qos/", body: `{"qos": [{"name": "fast", "description": "new", "limits": {"max": {"tres": {"total": []}}}}]}`, slurm: 200, sched: 200, warning: none, slurmSent: "model.Modify[schedrestd/model.QOS]", schedSent: "model.Modify[schedrestd/model.QOS]"},
+		{name: "a comma at the end", method: "POST", path: "qos/", body: "{\"qos\": [{\"name\": \"fast\", \"description\": \"a\n\tb\",},\n],}", slurm: 200, sched: 400, slurmSent: "model.Modify[schedrestd/model.QOS]"},
+		{name: "a condition with a comma at the end", method: "DELETE", path: "jobs/", body: `{"job_name": "nosuch",}`, controller: true, slurm: 200, sched: 400, warning: "#/jobs"},
+		{name: "an escape character in a string", method: "POST", path: "qos/", body: "{\"qos\": [{\"name\": \"fast\", \"description\": \"\x1b\"}]}", slurm: 400, sched: 400},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, spelling := range []struct {

@@ -43,7 +43,8 @@ func ReadBodyInto[T any](c *Call, table *schema.ObjectType[T], body *T) (*T, err
 	if err != nil {
 		return nil, err
 	}
-	if err := c.reserveParsed(int64(len(text)) + format.memory(text, schema.DefaultLimits)); err != nil {
+	limits := c.bodyLimits()
+	if err := c.reserveParsed(int64(len(text)) + format.memory(text, limits)); err != nil {
 		return nil, err
 	}
 	if c.key != "" {
@@ -55,7 +56,7 @@ func ReadBodyInto[T any](c *Call, table *schema.ObjectType[T], body *T) (*T, err
 	strict := c.server.Strict || conditions
 	report := schema.Report{Lenient: c.fast && !strict, Strict: strict, Conditions: conditions, Quiet: c.Lenient(api.HarmlessValue), Forbids: c.seemsDryRun}
 	err = c.parse(len(text), func() error {
-		doc, err := format.parse(c.ctx, text, schema.DefaultLimits)
+		doc, err := format.parse(c.ctx, text, limits)
 		if err != nil {
 			return syntaxError(format.name, err)
 		}
@@ -75,6 +76,13 @@ func ReadBodyInto[T any](c *Call, table *schema.ObjectType[T], body *T) (*T, err
 		return nil, &notesError{"body", report.Errors}
 	}
 	return body, nil
+}
+
+// bodyLimits returns the limits of a body and of its syntax.
+func (q *request) bodyLimits() schema.Limits {
+	limits := schema.DefaultLimits
+	limits.Loose = q.Lenient(api.LooseJSON)
+	return limits
 }
 
 // closeUnlessRead makes the connection end after the answer if the request has

@@ -59,7 +59,7 @@ func (c *Call) queryIn(text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	doc, err := format.parse(c.ctx, text, schema.DefaultLimits)
+	doc, err := format.parse(c.ctx, text, c.bodyLimits())
 	switch {
 	case err != nil:
 		return "", syntaxError(format.name, err)
