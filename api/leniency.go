@@ -118,6 +118,14 @@ var (
 		Reason:     "generated clients send an empty list for each field that is not set",
 	})
 
+	LimitsReplaced = exception(Leniency{
+		Operations: []string{"slurmdb_post_associations"},
+		Request:    "a list of limits is not empty, and an existing association has limits of resources that the list does not name",
+		Slurm:      "these limits are removed",
+		Sched:      "these limits stay",
+		Reason:     "clients send all limits of the list and compare them with the association afterwards, such as Apache Airavata and Waldur's agent",
+	})
+
 	KeysOfSeveralUsers = exception(Leniency{
 		Operations: []string{"slurmdb_delete_wckey"},
 		Request:    "several workload keys have the name",

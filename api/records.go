@@ -82,20 +82,14 @@ const noLimit = math.MaxUint64
 // SetLimits writes limits into the fields of m, as the text that changes a
 // record of the accounting daemon. The daemon keeps the limits of all resources
 // that this text does not contain. The argument old is the record before the
-// change, or nil if there is none. SetLimits returns an error if a resource
-// does not exist or is limited twice.
-func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
+// change, or nil if there is none. With replace, a list removes the limits of old
+// that it does not name; otherwise only an empty list does. SetLimits returns an
+// error if a resource does not exist or is limited twice.
+func SetLimits[M any](r *Records, m, old *M, limits []Limit[M], replace bool) error {
 	for _, l := range limits {
-		list := l.List
-		if len(list) == 0 && old != nil {
-			list = r.Amounts(*l.At(old))
-			for i := range list {
-				list[i].Count = noLimit
-			}
-		}
 		var parts []string
 		given := map[uint32]bool{}
-		for _, t := range list {
+		for _, t := range l.List {
 			id, err := r.tresNumber(t)
 			switch {
 			case err != nil:
@@ -110,6 +104,13 @@ func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 			// The count must have no sign. From Slurm 25.11 on, "=-1" reduces a
 			// limit by one. Earlier releases convert it to noLimit.
 			parts = append(parts, fmt.Sprintf("%d=%d", id, t.Count))
+		}
+		if old != nil && (replace || len(l.List) == 0) {
+			for _, t := range r.Amounts(*l.At(old)) {
+				if !given[t.ID] {
+					parts = append(parts, fmt.Sprintf("%d=%d", t.ID, uint64(noLimit)))
+				}
+			}
 		}
 		*l.At(m) = strings.Join(parts, ",")
 	}

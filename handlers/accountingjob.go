@@ -253,7 +253,7 @@ func (h *handler) modifyJobs(c *rest.Call, jobs []model.JobSelection, names []st
 			if err != nil {
 				return nil, err
 			}
-			if err := api.SetLimits(r, &record, nil, change.Limits); err != nil {
+			if err := api.SetLimits(r, &record, nil, change.Limits, false); err != nil {
 				return nil, errs.New(errs.Invalid, "%v", err).WithSource(at + "/tres/allocated")
 			}
 		}

@@ -269,7 +269,7 @@ func fillAssociation(tx *transaction, row *api.AssociationRow, record, old *mode
 	if err != nil {
 		return err
 	}
-	if err := api.SetLimits(r, record, old, row.Limits); err != nil {
+	if err := api.SetLimits(r, record, old, row.Limits, tx.call.Lenient(api.LimitsReplaced)); err != nil {
 		return errs.New(errs.Invalid, "%v", err).WithSource(at).WithNumber(slurmerror.InvalidTRES)
 	}
 	switch {

@@ -1,10 +1,11 @@
 package handlers
 
 import (
+	"cmp"
 	"net/http"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"schedrestd/model"
 )
@@ -32,6 +33,7 @@ func TestInherited(t *testing.T) {
 	more.QOSIDs, shownMore.QOSIDs = []string{"+3"}, []string{"1", "2", "3"}
 	for _, tt := range []struct {
 		name, fields string
+		spelling     string             // slurmdb if empty
 		old, shown   *model.Association // own and shown if nil
 		want         *model.Association // nil: no change
 		warned       bool               // whether the answer says that values stay inherited
@@ -43,9 +45,13 @@ func TestInherited(t *testing.T) {
 		{name: "an own number that the account has too", fields: `"max": {"jobs": {"total": {"set": true, "number": 40}}}`, want: with(func(a *model.Association) { a.MaxSubmitJobs = number(40) })},
 		{name: "no own number", fields: `"max": {"jobs": {"total": {"infinite": true}}}`, want: with(func(a *model.Association) { a.MaxSubmitJobs = model.Infinite[uint32]() })},
 		{name: "another amount", warned: true, fields: `"max": {"tres": {"per": {"job": [{"type": "cpu", "count": 5}, {"type": "mem", "count": 500}]}}}`, want: with(func(a *model.Association) { a.MaxTRESPJ = "1=5" })},
-		{name: "an amount instead of the inherited one", fields: `"max": {"tres": {"per": {"job": [{"type": "mem", "count": 501}]}}}`, want: with(func(a *model.Association) { a.MaxTRESPJ = "2=501" })},
+		{name: "an amount instead of the inherited one", fields: `"max": {"tres": {"per": {"job": [{"type": "cpu", "count": 4}, {"type": "mem", "count": 501}]}}}`, want: with(func(a *model.Association) { a.MaxTRESPJ = "2=501" })},
 		{name: "no own amounts", fields: `"max": {"tres": {"per": {"job": []}}}`, want: with(func(a *model.Association) { a.MaxTRESPJ = "1=18446744073709551615" })},
-		{name: "no amount of a resource without one", fields: `"max": {"tres": {"per": {"job": [{"type": "mem", "count": -1}]}}}`},
+		{name: "no amount of a resource without one", fields: `"max": {"tres": {"per": {"job": [{"type": "cpu", "count": 4}, {"type": "mem", "count": -1}]}}}`},
+		{name: "an amount without the own one", fields: `"max": {"tres": {"per": {"job": [{"type": "mem", "count": 501}]}}}`, want: with(func(a *model.Association) { a.MaxTRESPJ = "2=501,1=18446744073709551615" })},
+		{name: "an amount without the own one, Sched", spelling: "scheddb", fields: `"max": {"tres": {"per": {"job": [{"type": "mem", "count": 501}]}}}`, want: with(func(a *model.Association) { a.MaxTRESPJ = "2=501" })},
+		{name: "an inherited amount without the own one", warned: true, fields: `"max": {"tres": {"per": {"job": [{"type": "mem", "count": 500}]}}}`, want: with(func(a *model.Association) { a.MaxTRESPJ = "1=18446744073709551615" })},
+		{name: "a list and another one that is absent", fields: `"max": {"tres": {"per": {"job": [{"type": "cpu", "count": 5}]}}}`, want: with(func(a *model.Association) { a.MaxTRESPJ = "1=5" })},
 		{name: "another list of QOS", fields: `"qos": ["normal"]`, want: with(func(a *model.Association) { a.QOSIDs = []string{"1"} })},
 		{name: "another default QOS", fields: `"default": {"qos": "normal"}`, want: with(func(a *model.Association) { a.DefaultQOSID = 1 })},
 		{name: "QOS of which one is removed from the inherited ones", warned: true, old: &delta, shown: &shownDelta, fields: `"qos": ["normal"]`},
@@ -60,7 +66,7 @@ func TestInherited(t *testing.T) {
 			if tt.old != nil {
 				f.recorded.associations, f.recorded.shown = []model.Association{account, *tt.old}, []model.Association{account, *tt.shown}
 			}
-			w := serve(t, config(f), request(http.MethodPost, "/slurmdb/v0.0.45/associations", `{"associations": [{"account": "lab", "cluster": "demo", "user": "carol", `+tt.fields+`}]}`))
+			w := serve(t, config(f), request(http.MethodPost, "/"+cmp.Or(tt.spelling, "slurmdb")+"/v0.0.45/associations", `{"associations": [{"account": "lab", "cluster": "demo", "user": "carol", `+tt.fields+`}]}`))
 			body := envelope(t, w.Body.Bytes())
 			if w.Code != http.StatusOK {
 				t.Fatalf("status %d: %+v", w.Code, body.Errors)
@@ -70,7 +76,7 @@ func TestInherited(t *testing.T) {
 				modify := ch.(model.Modify[model.Association])
 				got = &modify.Record
 			}
-			if d := cmp.Diff(tt.want, got); d != "" {
+			if d := gocmp.Diff(tt.want, got); d != "" {
 				t.Errorf("change (-want, +got):\n%s", d)
 			}
 			if wantWarnings := tt.warned || tt.want == nil; len(body.Warnings) > 0 != wantWarnings {
@@ -96,7 +102,7 @@ func TestInheritedCopies(t *testing.T) {
 			t.Fatalf("status %d: %s", w.Code, w.Body)
 		}
 		added := f.recorded.changes[0].(model.Add[model.Association]).Records[0]
-		if got := (model.Association{MaxJobs: added.MaxJobs, QOSIDs: added.QOSIDs}); !cmp.Equal(got, want) {
+		if got := (model.Association{MaxJobs: added.MaxJobs, QOSIDs: added.QOSIDs}); !gocmp.Equal(got, want) {
 			t.Errorf("%s: %+v, want %+v", path, got, want)
 		}
 	}

@@ -230,7 +230,7 @@ func fillQOS(tx *transaction, row *api.QOSRow, record, old *model.QOS, at string
 	if old != nil && tx.call.Lenient(api.EmptyLimits) {
 		limits = withoutEmpty(tx, limits, old, at)
 	}
-	if err := api.SetLimits(r, record, old, limits); err != nil {
+	if err := api.SetLimits(r, record, old, limits, false); err != nil {
 		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/limits").WithNumber(slurmerror.InvalidTRES)
 	}
 	if row.Preempt == nil {

@@ -36,8 +36,8 @@ var associationLimits = []limitList{
 }
 
 // TestLimits changes each list of limits of a QOS and of an association. A
-// change must not touch the limits of resources that it does not name, nor any
-// other list.
+// change must not touch any other list, nor the limits of resources that it does
+// not name, except those of an association in Slurm's spelling.
 func TestLimits(t *testing.T) {
 	m := freshCluster(t)
 	if m.release == "22.05" {
@@ -49,20 +49,23 @@ func TestLimits(t *testing.T) {
 	version := map[string]string{"24.11": "v0.0.42", "26.05": "v0.0.45"}[m.release]
 	m.run(t, "root", "sacctmgr", "-i", "add", "qos", "limited")
 	m.run(t, "root", "sacctmgr", "-i", "add", "account", "limited")
-	steps := []struct{ list, want string }{
-		{`[{"type": "cpu", "count": 12}]`, "cpu=12,mem=1000M"},
-		{`[{"type": "cpu", "count": 12}]`, "cpu=12,mem=1000M"}, // again: 26.05 would lower the others each time
-		{`[{"type": "cpu", "count": -1}]`, "mem=1000M"},
-		{`[{"type": "cpu", "count": -1}]`, "mem=1000M"},
-		{`[{"type": "cpu", "count": 7}, {"type": "memory", "count": 500}]`, "cpu=7,mem=500M"},
-		{`[{"type": "mem", "count": "infinite"}]`, "cpu=7"},
+	steps := []struct{ list, want, replaced string }{
+		{`[{"type": "cpu", "count": 12}]`, "cpu=12,mem=1000M", "cpu=12"},
+		{`[{"type": "cpu", "count": 12}]`, "cpu=12,mem=1000M", "cpu=12"}, // again: with =-1 in the message, 26.05 would lower the others each time
+		{`[{"type": "cpu", "count": -1}]`, "mem=1000M", ""},
+		{`[{"type": "cpu", "count": -1}]`, "mem=1000M", ""},
+		{`[{"type": "cpu", "count": 7}, {"type": "memory", "count": 500}]`, "cpu=7,mem=500M", "cpu=7,mem=500M"},
+		{`[{"type": "mem", "count": "infinite"}]`, "cpu=7", ""},
 	}
+	const account = `"account": "limited", "cluster": "lab", "user": ""`
 	for _, kind := range []struct {
-		name, list, names, where string
-		lists                    []limitList
+		segment, name, list, names, where string
+		lists                             []limitList
+		replaces                          bool
 	}{
-		{"qos", "qos", `"name": "limited"`, "", qosLimits},
-		{"account", "associations", `"account": "limited", "cluster": "lab", "user": ""`, "account=limited user=", associationLimits},
+		{"slurmdb", "qos", "qos", `"name": "limited"`, "", qosLimits, false},
+		{"slurmdb", "account", "associations", account, "account=limited user=", associationLimits, true},
+		{"scheddb", "account", "associations", account, "account=limited user=", associationLimits, false},
 	} {
 		var columns, set []string
 		for _, l := range kind.lists {
@@ -82,11 +85,14 @@ func TestLimits(t *testing.T) {
 					body = fmt.Sprintf("{%q: %s}", name, body)
 				}
 				body = fmt.Sprintf(`{%q: [{%s, %s]}`, kind.list, kind.names, body[1:])
-				a, err := sendRequest(m.client(gatewaySocket), "POST", "/slurmdb/"+version+"/"+kind.list+"/", body, "X-SLURM-USER-TOKEN: "+token)
+				a, err := sendRequest(m.client(gatewaySocket), "POST", "/"+kind.segment+"/"+version+"/"+kind.list+"/", body, "X-SLURM-USER-TOKEN: "+token)
 				must(t, err)
 				want[i] = step.want
+				if kind.replaces {
+					want[i] = step.replaced
+				}
 				if strings.Contains(l.name, "Mins") {
-					want[i] = strings.NewReplacer("1000M", "1000", "500M", "500").Replace(step.want)
+					want[i] = strings.NewReplacer("1000M", "1000", "500M", "500").Replace(want[i])
 				}
 				got := values()
 				// Only the lists that sacctmgr shows with a unit have one.
