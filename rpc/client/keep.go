@@ -66,11 +66,16 @@ func (rs *rounds) recall(key roundKey, now time.Time, accepts func(asked time.Ti
 // to the user who has most, so that one with many requests does not remove the
 // answers to all others.
 func (rs *rounds) keepLocked(key roundKey, holder string, answer *reply, asked time.Time, lifetime time.Duration, budget *Budget) {
+	store := limit.KeptAnswers.Of(maxKept * budget.size)
 	if rs.kept.answers == nil {
-		rs.kept.answers, rs.kept.bytes = map[roundKey]*kept{}, semaphore.NewQueue[string, *kept](limit.KeptAnswers.Of(maxKept*budget.size), nil)
+		rs.kept.answers, rs.kept.bytes = map[roundKey]*kept{}, semaphore.NewQueue[string, *kept](store, nil)
 	}
 	k := &kept{key: key, holder: holder, answer: answer, size: len(answer.first) + answer.remaining + keptOverhead, asked: asked, memory: budget.allowance("")}
 	rs.discardLocked(rs.kept.answers[key])
+	if k.size > store.Total { // no room that others make would suffice
+		answer.release()
+		return
+	}
 	hasMemory := func() bool { // acquire would lock rounds
 		ok, _ := k.memory.tryAcquire(cap(answer.first) + keptOverhead)
 		return ok

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -292,6 +294,42 @@ func TestKeptAnswersOfOthersStay(t *testing.T) {
 	}
 	if ask(ann, 0) == 0 {
 		t.Error("the answer of the first user was discarded")
+	}
+}
+
+// TestTooLongToKeep checks that an answer longer than all answers that can be kept
+// discards none of them.
+func TestTooLongToKeep(t *testing.T) {
+	t.Parallel()
+	long, err := message.Encode(codec.Newest, 0, message.ResponseJobInfo, nil, &message.JobInfo{Jobs: codec.Stream[model.Job]{
+		List: slices.Repeat([]model.Job{{Name: strings.Repeat("a", 1<<10)}}, 3<<10)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int32
+	peer := scriptBodies(t, func(nc net.Conn, r message.Header, _ []byte) {
+		if asked.Add(1) == 2 {
+			nc.Write(long)
+			return
+		}
+		short, err := message.Encode(r.Version, 0, message.ResponseJobInfo, nil, &message.JobInfo{})
+		if err != nil {
+			t.Error(err)
+		}
+		nc.Write(short)
+	})
+	c := client.New(client.Config{Controllers: []client.Address{peer.Address}, Answers: client.NewBudget(1 << 20)})
+	ask := func(cred model.Credential) (age time.Duration) {
+		limit := &origin.Origin{After: time.Now().Add(-time.Hour), Keep: time.Hour}
+		if _, err := c.Jobs(origin.With(context.Background(), limit), cred, model.Query{}, func(*model.Job) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		return limit.Age()
+	}
+	ask(ann)
+	ask(model.Credential{Token: "second"})
+	if ask(ann) == 0 || asked.Load() != 2 {
+		t.Errorf("the first answer was discarded; %d requests", asked.Load())
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"schedrestd/internal/origin"
 	"schedrestd/model"
 	"schedrestd/rpc/message"
 )
@@ -76,7 +77,8 @@ func (c *Client) requestRelease(ctx context.Context, cred model.Credential) (pen
 	r.pending, r.requestedAt = done, now
 	go func() {
 		defer close(done)
-		err := c.fetchRelease(context.WithoutCancel(ctx), cred)
+		// Without the origin: the data of the caller's answer does not include the release.
+		err := c.fetchRelease(origin.With(context.WithoutCancel(ctx), nil), cred)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.pending = nil; err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"schedrestd/internal/errs"
+	"schedrestd/internal/origin"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"
@@ -39,6 +40,19 @@ func TestRelease(t *testing.T) {
 	}
 	if n := asked.Load(); n != 1 {
 		t.Errorf("asked %d times", n)
+	}
+}
+
+// TestReleaseIsNoData checks that the controller's answer about its release does not
+// count as data of the request that has caused the question, which may end before.
+func TestReleaseIsNoData(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	c := client.New(client.Config{Controllers: []client.Address{serve(t, "tcp", releaseController("24.11.5", &asked))}})
+	data := &origin.Origin{Digest: true}
+	c.Release(origin.With(t.Context(), data), ann)
+	if sum, known := data.Sum(); known || asked.Load() != 1 {
+		t.Errorf("the data of the request has the digest %x; asked %d times", sum, asked.Load())
 	}
 }
 
