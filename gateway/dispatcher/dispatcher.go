@@ -159,6 +159,7 @@ type dispatcher struct {
 	renewPending bool          // the parent was asked for a generation, and the outcome is not known yet
 	renewTimer   *time.Timer   // limits the wait for the parent to announce a generation; nil: not waiting
 	stopped      bool
+	ended        bool // finish waits only for generations whose close has begun
 
 	serves atomic.Bool // a generation has become the current one
 }
@@ -472,6 +473,7 @@ func (d *dispatcher) finish() {
 		if d.current != nil {
 			d.current.Release()
 		}
+		d.ended = true
 		return nil
 	})
 	d.closing.Wait()

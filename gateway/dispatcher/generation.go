@@ -53,7 +53,11 @@ func (d *dispatcher) newGeneration(a announced) *generation {
 	if d.config.Switches.Credentials && a.Keeper { // a reload can remove the key, and the parent would end this process
 		g.Credential, g.NoCredential = d.startCredential(g), d.refuseCredential(g)
 	}
-	g.OnUnused = func() { d.closing.Go(func() { g.close(); d.parent.Send(&ipc.GenerationReleased{ID: g.ID}) }) }
+	g.OnUnused = func() {
+		if !d.ended { // a generation that could not be built ends with this process: WaitGroup permits no Go during Wait
+			d.closing.Go(func() { g.close(); d.parent.Send(&ipc.GenerationReleased{ID: g.ID}) })
+		}
+	}
 	return g
 }
 

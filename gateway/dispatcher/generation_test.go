@@ -3,9 +3,14 @@ package dispatcher
 import (
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 	"weak"
 
+	"schedrestd/gateway/dispatcher/dispatch"
+	"schedrestd/gateway/dispatcher/process"
+	"schedrestd/gateway/dispatcher/process/fakeparent"
+	"schedrestd/gateway/dispatcher/service"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -56,4 +61,37 @@ func TestReplacedGenerationIsFreed(t *testing.T) {
 			t.Fatal("the first generation is still in memory")
 		}
 	}
+}
+
+// TestFinishDuringBuild stops the dispatcher while a generation is being built, which
+// then fails. The dispatcher must wait for the services of the current one only:
+// sync.WaitGroup panics if it is used again before Wait has returned.
+func TestFinishDuringBuild(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, end := newTestDispatcher(t)
+		d.router = dispatch.New(dispatch.Options{}, d.Set, d.renew)
+		withKeeper := func(id uint32) *generation {
+			g := d.newGeneration(announcementOf(id))
+			_, own := fakeparent.Channel(t, ipc.Keeper, ipc.Managers, ipc.Serving)
+			g.keeper = &service.Process{Process: &process.Process{Channel: own}, Done: make(chan struct{})}
+			return g
+		}
+		current, failed := withKeeper(1), withKeeper(2)
+		must(t, d.Call(func() error { return d.activate(current, nil) }))
+		finished := make(chan struct{})
+		go func() { d.finish(); close(finished) }()
+		synctest.Wait() // until it waits for the keeper of the current generation
+		d.Do(failed.Release)
+		synctest.Wait()
+		close(current.keeper.Done)
+		synctest.Wait()
+		select {
+		case <-finished:
+		default:
+			t.Error("waits for a service of a generation that could not be built")
+		}
+		close(failed.keeper.Done)
+		synctest.Wait()
+		end()
+	})
 }
