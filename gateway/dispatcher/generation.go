@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,6 +32,7 @@ type generation struct {
 	keeper     *service.Process // nil: there are no secret keys
 	resolver   *service.Process // nil: none is started
 	audit      *auditlog.Feed   // nil: there is no audit log
+	moved      bool             // renewKeeper will look at it; the loop owns this
 }
 
 // announced holds the configuration that the parent sends for a generation of
@@ -156,10 +158,15 @@ func (g *generation) makeTickets(previous *generation) {
 // keeper. startKeeper returns the keeper's answer.
 func (d *dispatcher) startKeeper(g *generation) (*ipc.KeysResult, error) {
 	kept := make(chan *ipc.KeysResult, 1)
+	var started atomic.Pointer[service.Process] // getKeys may replace g.keeper meanwhile
 	handle := func(m ipc.Message) (bool, error) {
 		switch m := m.(type) {
 		case *work.RegisterMoved:
-			d.Do(func() { d.renewKeeper(g) })
+			p := started.Load()
+			if p == nil {
+				return true, errors.New("sent RegisterMoved for a register that it was not given")
+			}
+			d.Do(func() { d.renewKeeper(g, p) })
 		case *ipc.KeysResult:
 			select {
 			case kept <- m:
@@ -176,6 +183,7 @@ func (d *dispatcher) startKeeper(g *generation) (*ipc.KeysResult, error) {
 	if g.keeper, err = d.keeper.Start(d.starter, g.BuildGeneration.ID, hooks); err != nil {
 		return nil, err
 	}
+	started.Store(g.keeper)
 	select {
 	case answer := <-kept:
 		kept <- nil // keeps the buffer full, so that a second answer is rejected
@@ -190,16 +198,22 @@ func (d *dispatcher) startKeeper(g *generation) (*ipc.KeysResult, error) {
 	}
 }
 
-// renewKeeper replaces the keeper of g by one that can append to the register of
+// renewKeeper replaces p, the keeper of g, by one that can append to the register of
 // gateway tokens that is now in use. A file that is replaced again and again must not
-// cause more than one generation a second.
-func (d *dispatcher) renewKeeper(g *generation) {
+// cause more than one generation a second, and a compromised keeper that reports this
+// again and again must not use up this process's memory.
+func (d *dispatcher) renewKeeper(g *generation, p *service.Process) {
+	if g.moved {
+		return
+	}
+	g.moved = true
 	d.After(time.Second, func() {
+		g.moved = false
 		switch {
 		case d.current == g:
 			d.renew()
-		case !g.keeper.Exited(): // g is not in use yet, or no longer
-			d.renewKeeper(g)
+		case !p.Exited(): // g is not in use yet, or no longer
+			d.renewKeeper(g, p)
 		}
 	})
 }

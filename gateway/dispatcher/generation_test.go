@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"io"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 	"schedrestd/gateway/dispatcher/dispatch"
 	"schedrestd/gateway/dispatcher/process"
 	"schedrestd/gateway/dispatcher/process/fakeparent"
+	"schedrestd/gateway/dispatcher/relay"
 	"schedrestd/gateway/dispatcher/service"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -94,4 +96,71 @@ func TestFinishDuringBuild(t *testing.T) {
 		synctest.Wait()
 		end()
 	})
+}
+
+// TestMovedRegisters checks that one report about the register, which the keeper may
+// repeat, causes one new generation, as soon as that of the keeper is in use.
+func TestMovedRegisters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, end := newTestDispatcher(t)
+		g := d.newGeneration(announcementOf(1))
+		p := &service.Process{Done: make(chan struct{})}
+		for range 3 {
+			d.Do(func() { d.renewKeeper(g, p) })
+			time.Sleep(100 * time.Millisecond)
+		}
+		must(t, d.Call(func() error { d.current = g; return nil }))
+		for range 20 {
+			time.Sleep(100 * time.Millisecond)
+			d.Do(func() {
+				if d.renewPending {
+					d.reportResult(2, nil)
+				}
+			})
+		}
+		synctest.Wait()
+		got := 0
+		for _, m := range end() {
+			if _, ok := m.(*ipc.RenewGeneration); ok {
+				got++
+			}
+		}
+		if got != 1 {
+			t.Errorf("asked %d times, want 1", got)
+		}
+	})
+}
+
+// TestReportOfReplacedKeeper checks that a compromised keeper can't make the dispatcher
+// crash by reporting another register when it has refused its keys, and is replaced.
+func TestReportOfReplacedKeeper(t *testing.T) {
+	d, _ := newTestDispatcher(t)
+	defer d.Set.Stop()
+	parent := fakeparent.New(t, relay.Text(io.Discard))
+	d.parent, d.starter, d.replies = parent.Sender, parent.Starter, make(chan ipc.Received, 1)
+	d.violations = make(chan string, 1)
+	d.config.StartLimit, d.config.PingTimeout = time.Minute, time.Minute
+	d.keeper = d.spec(ipc.Keeper)
+	g := d.newGeneration(announced{BuildGeneration: ipc.BuildGeneration{ID: 1, Keeper: true}})
+	built := make(chan error)
+	go func() { built <- d.getKeys(g) }()
+	first := parent.Next()
+	first.Ready()
+	must(t, first.Channel.Send(&ipc.KeysResult{Reason: "no"}))
+	<-parent.Messages // SecretKeysResult
+	must(t, first.Channel.Send(new(work.RegisterMoved)))
+	must(t, first.Channel.Send(&work.WorkerViolation{Number: 1}))
+	<-d.violations // it has handled both
+	d.replies <- ipc.Received{Message: &ipc.CheckResult{Result: ipc.ResultOf(nil)}}
+	for err := error(nil); err == nil; _, err = first.Receive() {
+	}
+	first.Exit(0)
+	second := parent.Next()
+	time.Sleep(1100 * time.Millisecond) // until the dispatcher looks at the keeper
+	must(t, d.Call(func() error { return nil }))
+	second.Ready()
+	must(t, second.Channel.Send(&ipc.KeysResult{OK: true}))
+	d.replies <- ipc.Received{Message: new(ipc.PublicKeys)}
+	must(t, <-built)
+	second.Exit(0)
 }
