@@ -115,12 +115,13 @@ func (v *vouches) userOf(client uint64) (uid uint32, ok bool) {
 // or for one that reads output. It returns 0 if no process may run as this user.
 func (v *vouches) vouch(user *query.Membership, credential bool, now time.Time) (client uint64) {
 	key := vouchedFor{user.UID, credential}
+	known, fresh := v.lookUp(key, now)
+	if fresh { // the parent may be slow to answer about another user
+		return known.client
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.knownMu.Lock()
-	known, ok := v.known[key]
-	v.knownMu.Unlock()
-	if ok && now.Sub(known.asked) < vouchInterval {
+	if known, fresh = v.lookUp(key, now); fresh {
 		return known.client
 	}
 	if v.channel == nil {
@@ -148,6 +149,14 @@ func (v *vouches) vouch(user *query.Membership, credential bool, now time.Time) 
 		v.known[key] = vouched{answer.Client, known.client, now}
 	}
 	return answer.Client
+}
+
+// lookUp returns the last answer about a user, and whether it is still used.
+func (v *vouches) lookUp(key vouchedFor, now time.Time) (known vouched, fresh bool) {
+	v.knownMu.Lock()
+	defer v.knownMu.Unlock()
+	known, ok := v.known[key]
+	return known, ok && now.Sub(known.asked) < vouchInterval
 }
 
 func (v *vouches) ask(question *ipc.Vouch) (*ipc.Vouched, error) {

@@ -255,6 +255,36 @@ func TestVouchAgain(t *testing.T) {
 	}
 }
 
+// TestKnownUsersDontWait checks that the keeper answers about a user for whom it has
+// vouched while the parent does not answer about another one.
+func TestKnownUsersDontWait(t *testing.T) {
+	k := portalKeeper(t, "")
+	connectUsers(t, k)
+	p := connectParent(t, k)
+	vouch := func(uid uint32) uint64 { return k.vouches.vouch(&query.Membership{UID: uid}, false, gatewayNow) }
+	known := vouch(1000)
+	p.mu.Lock() // so it does not answer
+	other, again := make(chan uint64), make(chan uint64, 1)
+	go func() { other <- vouch(1001) }()
+	for k.vouches.mu.TryLock() { // until the keeper waits for the parent
+		k.vouches.mu.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+	go func() { again <- vouch(1000) }()
+	select {
+	case got := <-again:
+		if got != known || known == 0 {
+			t.Errorf("another number: %d, before %d", got, known)
+		}
+	case <-time.After(vouchTime / 2):
+		t.Error("waits for the answer about another user")
+	}
+	p.mu.Unlock()
+	if <-other == 0 {
+		t.Error("no number for the other user")
+	}
+}
+
 // TestVouchesDontWait checks that a worker gets answers to other questions while the
 // resolver does not answer, and that too many questions get no number.
 func TestVouchesDontWait(t *testing.T) {
