@@ -37,7 +37,7 @@ const NamespaceInitMode = "namespace-init"
 // tableVersion. The process checks this version before any field that may
 // differ between builds, so that it can report a wrong build as the reason for
 // its exit. Versions have no order.
-const tableVersion = 0x888c8af3
+const tableVersion = 0xe36d90b6
 
 // WorkerFD is the descriptor of a worker's channel to the parent.
 const WorkerFD = 3

@@ -13,18 +13,18 @@ package ipc
 //
 // An empty file that can't be written means that there is no such file.
 type SecretKeys struct {
-	TLS        bool   // there is a private key with certificates
-	TLS12      bool   // the key may also sign TLS 1.2 handshakes
-	Token      bool   // there is a token key
-	Append     bool   // there is a register that this keeper may append to
-	Current    bool   // no newer token key exists: a token that does not match this key is forged
-	Stamps     bool   // gateway tokens are not exchanged, but the keeper decides about each message
-	UserClaims string // see Tokens
+	TLS      bool   // there is a private key with certificates
+	TLS12    bool   // the key may also sign TLS 1.2 handshakes
+	Token    bool   // there is a token key
+	Append   bool   // there is a register that this keeper may append to
+	Current  bool   // no newer token key exists: a token that does not match this key is forged
+	Stamps   bool   // gateway tokens are not exchanged, but the keeper decides about each message
+	Provider string // see Tokens
 }
 
 func (s *SecretKeys) Walk(w *Walker) {
 	w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.Append, &s.Current, &s.Stamps)
-	w.Text(maxPath, &s.UserClaims)
+	w.Text(maxPath, &s.Provider)
 }
 
 // KeeperChannels gives the keeper its ends of two channels: to the parent, and to the

@@ -211,7 +211,7 @@ type Tokens struct {
 	Key          string // path of the key of HS256 tokens, for the keeper; "": none
 	Signing      string // path of the key with which the keeper signs credentials of auth/slurm; "": none
 	JWKS         string // path of the key set of RS256 tokens, for the workers; "": none
-	UserClaims   string // claims that may name the user of an RS256 token, separated by commas, if the keeper gets the key set, too
+	Provider     string // for the keeper, if it gets the key set, too: for which RS256 tokens it vouches (work.ProviderRules)
 	ShareCommand string // the command that makes Key readable for SchedUser, and for root if possible, but for no worker
 	RootCanRead  bool   // after ShareCommand has run, root without capabilities can read Key
 	Register     string // path of the register of gateway tokens, for the keeper; "": none
@@ -220,7 +220,7 @@ type Tokens struct {
 func (s *Secrets) Walk(w *Walker) {
 	w.Text(maxPath, &s.TLS.Certificate, &s.TLS.Key, &s.TLS.ClientCA)
 	w.Fields(&s.TLS.TLS12)
-	w.Text(maxPath, &s.Tokens.Key, &s.Tokens.Signing, &s.Tokens.JWKS, &s.Tokens.UserClaims, &s.Tokens.ShareCommand, &s.Tokens.Register)
+	w.Text(maxPath, &s.Tokens.Key, &s.Tokens.Signing, &s.Tokens.JWKS, &s.Tokens.Provider, &s.Tokens.ShareCommand, &s.Tokens.Register)
 	w.Fields(&s.Tokens.RootCanRead)
 }
 

@@ -59,6 +59,19 @@ func Parse(text string) (s Set, err error) {
 	return s, nil
 }
 
+// Granted returns the scopes in the texts of a token's claim, each of which consists of
+// words (RFC 8693, 4.2). Words that are no scopes of ours, such as openid, are skipped.
+func Granted(texts []string) (granted Set) {
+	for _, text := range texts {
+		for word := range strings.FieldsSeq(text) {
+			if s, err := Parse(word); err == nil {
+				granted |= s
+			}
+		}
+	}
+	return granted
+}
+
 // ReadsOnly reports whether operations of these scopes change nothing.
 func (s Set) ReadsOnly() bool { return s&^(ComputeRead|SlurmdbRead) == 0 }
 

@@ -69,6 +69,21 @@ func (o Object) Text(name string) (value string, ok bool, err error) {
 	return value, true, err
 }
 
+// Texts returns the values of a member that is a text or a list of texts, and none
+// if there is no such member.
+func (o Object) Texts(name string) (values []string, err error) {
+	raw, ok := o[name]
+	if !ok {
+		return nil, nil
+	}
+	if raw[0] == '[' {
+		err = json.Unmarshal(raw, &values)
+		return values, err
+	}
+	value, _, err := o.Text(name)
+	return []string{value}, err
+}
+
 // Seconds returns the value of the named member, as Unix time. ok is false if
 // there is no such member. RFC 7519 allows any number. Seconds accepts only
 // whole numbers from 0 to the end of the year 9999, because parsers disagree

@@ -125,6 +125,6 @@ func (k *keeper) loadKeys(m *ipc.SecretKeys, fds []int) *ipc.KeysResult {
 	k.signing.Store(signing)
 	k.pair.Store(p)
 	k.token.Store(token)
-	k.provider.Store(readProvider(files[4], m.UserClaims))
+	k.provider.Store(readProvider(files[4], m.Provider))
 	return &ipc.KeysResult{OK: true, Token: token != nil}
 }

@@ -205,28 +205,26 @@ func (k *keeper) vouchFor(c *client, q *query.VouchFor, now time.Time) *query.Vo
 // tokenUserOf returns the user of a token that is no gateway token. Only what a key has signed
 // is parsed.
 func (k *keeper) tokenUserOf(q *query.VouchFor, now time.Time) (user string, verdict query.Verdict) {
-	claims := []string{"sun"} // Slurm prefers it to all others, and it has one meaning in all releases
+	var p *provider
 	if len(q.RSA) > 0 {
-		p := k.provider.Load()
-		if !p.verifies(q.Signed, q.RSA) {
+		if p = k.provider.Load(); !p.verifies(q.Signed, q.RSA) {
 			return "", query.Outdated
 		}
-		claims = p.claims
 	} else if key := k.token.Load(); key == nil {
 		return "", query.Outdated
 	} else if verdict = key.verifyWith(key.secret, q.Signed, q.MAC); verdict != query.Genuine {
 		return "", verdict
 	}
-	user, verdict = tokenUser(q.Signed, claims, now)
+	user, verdict = tokenUser(q.Signed, p, now)
 	if verdict == query.Genuine && q.ActAs != "" && q.ActAs != user {
 		return "", query.NotForUser // only a daemon decides whether the token acts for others
 	}
 	return user, verdict
 }
 
-// tokenUser returns the user of a signed token that is valid now. The first of the
-// claims that it has must contain a name.
-func tokenUser(signed []byte, claims []string, now time.Time) (user string, verdict query.Verdict) {
+// tokenUser returns the user of a signed token that is valid now, of a provider or, if p
+// is nil, of Slurm. The first of the claims that it has must contain a name.
+func tokenUser(signed []byte, p *provider, now time.Time) (user string, verdict query.Verdict) {
 	_, encoded, _ := strings.Cut(string(signed), ".")
 	text, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
 	if err != nil {
@@ -242,6 +240,13 @@ func tokenUser(signed []byte, claims []string, now time.Time) (user string, verd
 		if raw, ok := o[date]; ok && (json.Unmarshal(raw, &begins) != nil || begins > float64(now.Add(leeway).Unix())) {
 			return "", query.Forged
 		}
+	}
+	claims := []string{"sun"} // Slurm prefers it to all others, and it has one meaning in all releases
+	if p != nil {
+		if verdict := p.check(o); verdict != query.Genuine {
+			return "", verdict
+		}
+		claims = p.claims
 	}
 	for _, claim := range claims {
 		user, ok, err := o.Text(claim)

@@ -19,8 +19,10 @@ import (
 	"schedrestd/auth/gatewaytoken/gatewaytokentest"
 	"schedrestd/gateway/service"
 	"schedrestd/internal/limit"
+	"schedrestd/internal/setting"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 )
 
 // slurmToken returns a token of Slurm, which the cluster's key has signed, with this
@@ -175,32 +177,42 @@ func TestVouchingForProviders(t *testing.T) {
 	provider, stranger := newRSA(t), newRSA(t)
 	encode := base64.RawURLEncoding.EncodeToString
 	set := fmt.Sprintf(`{"keys":[{"kty":"EC"},{"kty":"RSA","kid":"a","n":"%s","e":"AQAB"}]}`, encode(provider.N.Bytes()))
-	const claims = "sun,username,preferred_username"
+	claims := work.ProviderRules{UserClaim: "preferred_username"}.Text()
+	rules := work.ProviderRules{Tokens: setting.Tokens{Issuer: "https://idp", Audience: "sched", ScopeClaim: "scp", OneUser: true}, UserClaim: "email"}.Text()
+	const granted = `"iss":"https://idp","aud":["x","sched"],"scp":"openid compute.read"`
 	exp := gatewayNow.Add(time.Hour).Unix()
 	for _, tt := range []struct {
-		name, set, claims string
-		key               *rsa.PrivateKey
-		payload, actAs    string
-		want              query.Verdict
-		uid               uint32
+		name, set, rules string
+		key              *rsa.PrivateKey
+		payload, actAs   string
+		want             query.Verdict
+		uid              uint32
 	}{
 		{"the configured claim", set, claims, provider, `"preferred_username":"alice"`, "", query.Genuine, 1000},
 		{"the first claim", set, claims, provider, `"preferred_username":"alice","username":"alice","sun":"bob"`, "", query.Genuine, 1001},
 		{"a first claim that is no name", set, claims, provider, `"preferred_username":"alice","sun":null`, "", query.NotForUser, 0},
 		{"another claim", set, claims, provider, `"name":"alice"`, "", query.NotForUser, 0},
-		{"the configured claim, which is not configured", set, "sun,username", provider, `"preferred_username":"alice"`, "", query.NotForUser, 0},
+		{"the configured claim, which is not configured", set, work.ProviderRules{}.Text(), provider, `"preferred_username":"alice"`, "", query.NotForUser, 0},
 		{"a claim twice", set, claims, provider, `"sun":"alice","sun":"bob"`, "", query.Forged, 0},
 		{"expired", set, claims, provider, `"sun":"alice","exp":1`, "", query.Forged, 0},
 		{"as another user", set, claims, provider, `"sun":"alice"`, "bob", query.NotForUser, 0},
 		{"another key", set, claims, stranger, `"sun":"alice"`, "", query.Outdated, 0},
 		{"no key set", "", claims, provider, `"sun":"alice"`, "", query.Outdated, 0},
 		{"a key set that is none", "{}", claims, provider, `"sun":"alice"`, "", query.Outdated, 0},
-		{"no claims: no output is read", set, "", provider, `"sun":"alice"`, "", query.Outdated, 0},
+		{"the administrator's rules", set, rules, provider, granted + `,"sun":"alice","email":"alice"`, "", query.Genuine, 1000},
+		{"another issuer", set, rules, provider, `"aud":"sched","scp":"compute.read","sun":"alice","iss":"https://other"`, "", query.Forged, 0},
+		{"no issuer", set, rules, provider, `"aud":"sched","scp":"compute.read","sun":"alice"`, "", query.Forged, 0},
+		{"another audience", set, rules, provider, `"iss":"https://idp","aud":["x"],"scp":"compute.read","sun":"alice"`, "", query.Forged, 0},
+		{"an audience that is a number", set, rules, provider, `"iss":"https://idp","aud":1,"scp":"compute.read","sun":"alice"`, "", query.Forged, 0},
+		{"no scope for reading", set, rules, provider, `"iss":"https://idp","aud":"sched","scp":["compute.create"],"sun":"alice"`, "", query.NotForUser, 0},
+		{"no scope", set, rules, provider, `"iss":"https://idp","aud":"sched","sun":"alice"`, "", query.NotForUser, 0},
+		{"two users", set, rules, provider, granted + `,"sun":"alice","email":"bob"`, "", query.Forged, 0},
+		{"no rules: no output is read", set, "", provider, `"sun":"alice"`, "", query.Outdated, 0},
 	} {
 		k := newKeeper(nil)
 		connectUsers(t, k)
 		p := connectParent(t, k)
-		if a := sendKeys(t, k, ipc.SecretKeys{UserClaims: tt.claims}, "", "", "", "", tt.set); !a.OK || a.Token {
+		if a := sendKeys(t, k, ipc.SecretKeys{Provider: tt.rules}, "", "", "", "", tt.set); !a.OK || a.Token {
 			t.Fatalf("%s: %+v", tt.name, a)
 		}
 		if !strings.Contains(tt.payload, "exp") {

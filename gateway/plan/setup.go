@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"log/slog"
-	"strings"
 	"time"
 
 	"schedrestd/conf"
@@ -96,7 +95,7 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 	}}
 	plan.HasSocketGroup, plan.Service.MinUID = hasGroup, setup.MinUID
 	if setup.TokenOutput {
-		plan.Secrets.Tokens.UserClaims = strings.TrimSuffix("sun,username,"+setup.UserClaim, ",")
+		plan.Secrets.Tokens.Provider = work.ProviderRules{Tokens: setup.Tokens, UserClaim: setup.UserClaim}.Text()
 	}
 	switch {
 	case o.Check:

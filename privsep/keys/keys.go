@@ -150,7 +150,7 @@ func (k *Keys) IsSettled(settleTime time.Duration) bool {
 
 // NeedsKeeper reports whether k has a key for the keeper.
 func (k *Keys) NeedsKeeper() bool {
-	return k.options.HTTPS || k.tokenKey.files != nil || k.options.Tokens.UserClaims != "" && k.keySet.files != nil
+	return k.options.HTTPS || k.tokenKey.files != nil || k.options.Tokens.Provider != "" && k.keySet.files != nil
 }
 
 // fd returns the descriptor of the file e.files[i]. If e has no files, it
@@ -174,7 +174,7 @@ func (k *Keys) WorkerMessage() (*ipc.PublicKeys, []int) {
 // files to send with it.
 func (k *Keys) KeeperMessage() (*ipc.SecretKeys, []int) {
 	tls := k.pair.files != nil
-	return &ipc.SecretKeys{Token: k.tokenKey.files != nil, Stamps: k.options.Tokens.Signing != "", Append: k.register.files != nil, Current: k.tokenKey.newest, TLS: tls, TLS12: tls && k.options.TLS.TLS12, UserClaims: k.options.Tokens.UserClaims},
+	return &ipc.SecretKeys{Token: k.tokenKey.files != nil, Stamps: k.options.Tokens.Signing != "", Append: k.register.files != nil, Current: k.tokenKey.newest, TLS: tls, TLS12: tls && k.options.TLS.TLS12, Provider: k.options.Tokens.Provider},
 		[]int{k.fd(k.pair, 0), k.fd(k.pair, 1), k.fd(k.pair, 2), k.fd(k.tokenKey, 0), k.fd(k.keySet, 0), k.fd(k.register, 0), k.fd(k.tokenKey, 1)}
 }
 
