@@ -192,6 +192,21 @@ func (s *State) Unresponsive(conns []*Conn) {
 	s.admitNext()
 }
 
+// Responsive reports connections whose workers answer again. Their slots are no longer
+// lent, so they can be reclaimed. Otherwise the gateway could serve twice as many
+// connections as there are slots, until those of the workers ended.
+func (s *State) Responsive(conns []*Conn) {
+	for _, c := range conns {
+		if c.holds == lentSlot {
+			s.restore(c)
+		}
+	}
+	s.admitNext()
+}
+
+// Lent returns the number of connections whose slots are lent.
+func (s *State) Lent() int { return s.excused }
+
 // Tick reports that TickInterval has passed while connections wait. It refuses
 // those that have waited too long for other connections of their own source to end,
 // which may never happen.

@@ -47,6 +47,9 @@ type run struct {
 	held    []*Conn
 	waiting map[*Conn]bool
 	fault   string
+
+	withSlot int  // at the last check
+	restored bool // slots were restored since then
 }
 
 func (r *run) step() {
@@ -64,6 +67,9 @@ func (r *run) step() {
 		r.leave(r.r.IntN(len(r.held)))
 	case n < 13:
 		r.Unresponsive(r.held[:r.r.IntN(len(r.held))])
+	case n < 14 && r.r.IntN(2) == 0:
+		r.Responsive(r.held[:r.r.IntN(len(r.held))])
+		r.restored = true
 	case n < 14:
 		r.ReclaimAll(r.now, r.held[:r.r.IntN(len(r.held))], r.r.IntN(2) == 0)
 	default:
@@ -123,7 +129,7 @@ func (r *run) check(c Config) {
 	}
 	got := r.Stats()
 	switch {
-	case withSlot > c.Slots:
+	case withSlot > c.Slots && withSlot > r.withSlot && !r.restored:
 		r.fault = "more connections than slots"
 	case watching > c.Watching || watching != got.Watching:
 		r.fault = "the number of connections that watch is wrong"
@@ -136,6 +142,7 @@ func (r *run) check(c Config) {
 	case r.askedCount < 0:
 		r.fault = "less than none was asked"
 	}
+	r.withSlot, r.restored = withSlot, false
 	for conn := range r.waiting {
 		limited := c.PerSource > 0 && !conn.Proxy
 		if r.queue.Free() > 0 && (!limited || bySource[conn.Source] < c.PerSource) {

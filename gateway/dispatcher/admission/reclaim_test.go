@@ -136,6 +136,34 @@ func TestExcusedGiveNoWay(t *testing.T) {
 	f.wantAsked(t, 2)
 }
 
+// TestAnsweringWorker tests connections whose slots were given to others, and whose
+// worker answers again. They can be reclaimed, and no slot is free until as many
+// connections have ended as there are too many.
+func TestAnsweringWorker(t *testing.T) {
+	f := newFive(5)
+	for _, c := range f.list {
+		f.setResting(c)
+	}
+	f.Unresponsive(f.list[:2])
+	for range 2 {
+		f.arrive(2)
+	}
+	f.Responsive(f.list)
+	if f.queue.Free() != -2 || f.Stats().Held != 7 || f.Lent() != 0 {
+		t.Errorf("%d slots are free, and %d held", f.queue.Free(), f.Stats().Held)
+	}
+	third := f.arrive(3)
+	f.wantAsked(t, 0)
+	f.Release(f.list[0])
+	f.Release(f.list[1])
+	if third.holds != nothing {
+		t.Error("it gets a slot while too many are held")
+	}
+	if f.Release(f.list[2]); third.holds != slot {
+		t.Error("it gets no slot")
+	}
+}
+
 // TestOwnSourceGivesWay tests a connection that waits because its source has
 // reached PerSource. One of the source's own connections must be reclaimed
 // as soon as it rests. No connection of another source may be asked.

@@ -96,6 +96,16 @@ func (s *shares) excuse(c *Conn) {
 	s.queue.AddFree(1)
 }
 
+// restore undoes excuse. Until enough connections end, more than the slots are held.
+func (s *shares) restore(c *Conn) {
+	c.holds = slot
+	s.excused--
+	s.queue.AddFree(-1)
+	if needsNoSlot(c.stage) {
+		s.beginWatch(c)
+	}
+}
+
 // refuse refuses the waiting connection c.
 func (s *shares) refuse(c *Conn, reason Reason) {
 	s.queue.Remove(c.Source, c)

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/gateway/dispatcher/admission"
 	"schedrestd/internal/sockdiag"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
@@ -49,6 +50,31 @@ func TestGoneCaller(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSlotsOfAnsweringWorker checks that the slots of a worker that was silent are lent
+// only until it answers, except those of connections that are gone.
+func TestSlotsOfAnsweringWorker(t *testing.T) {
+	p, w := servingOne(t)
+	p.connect()
+	p.connect()
+	first, _ := p.takeConn(w)
+	p.takeConn(w)
+	p.sync(func() {
+		held := p.workers[w.Number].held
+		held[first].goneSince = time.Now()
+		for _, c := range held {
+			p.Slots.Unresponsive([]*admission.Conn{&c.Conn})
+		}
+		p.workers[w.Number].liveness.Check(p.workers[w.Number].Process, hour)
+	})
+	m, err := w.Channel.Receive()
+	must(t, err)
+	must(t, w.Channel.Send(&ipc.Pong{Number: m.Message.(*ipc.Ping).Number}))
+	await(t, "one slot is lent", func() (ok bool) {
+		p.sync(func() { ok = p.Slots.Lent() == 1 })
+		return ok
+	})
 }
 
 // TestFinds checks that the kernel is asked only once about the TCP connections

@@ -148,7 +148,11 @@ func (p *Pool) handle(w *worker, m ipc.Message) error {
 	case *work.AskCredential:
 		return p.askCredential(w, m)
 	case *ipc.Pong:
-		return w.liveness.HandlePong(m.Number)
+		if err := w.liveness.HandlePong(m.Number); err != nil {
+			return err
+		}
+		p.endExcuse(w)
+		return nil
 	}
 	return ipc.Unhandled(m)
 }

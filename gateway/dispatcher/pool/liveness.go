@@ -24,6 +24,21 @@ func (p *Pool) checkLiveness() {
 // connections get its slots.
 const pingLimit = time.Second
 
+// endExcuse ends what excuseUnresponsive has begun for w, which answers again. The slots
+// of connections that are gone stay lent (checkGone).
+func (p *Pool) endExcuse(w *worker) {
+	if p.Slots.Lent() == 0 {
+		return
+	}
+	var list []*admission.Conn
+	for _, c := range w.held {
+		if c.goneSince.IsZero() {
+			list = append(list, &c.Conn)
+		}
+	}
+	p.Slots.Responsive(list)
+}
+
 // excuseUnresponsive lets waiting connections use the slots of workers that
 // have not answered for a while. With become_user, users can stop their own
 // workers, and a stopped worker keeps its connections until the dispatcher
