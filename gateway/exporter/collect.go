@@ -81,34 +81,62 @@ var errTimeout = errors.New("the dispatcher did not send its samples in time")
 // samples returns the dispatcher's samples. It requests new ones if the last
 // ones are older than cacheTTL.
 func (e *exporter) samples() (map[uint16]uint64, error) {
-	e.scrapeMu.Lock()
-	defer e.scrapeMu.Unlock()
 	e.scrapes.Add(1)
-	if time.Since(e.cachedAt) < cacheTTL {
-		return e.cached, nil
-	}
-	if err := e.send(new(query.Scrape)); err != nil {
+	answered, err := e.request()
+	if err != nil {
 		e.failed.Add(1)
 		return nil, err
 	}
-	values := map[uint16]uint64{}
 	timer := time.NewTimer(answerTimeout)
 	defer timer.Stop()
-	for {
-		select {
-		case m := <-e.parts:
-			for _, s := range m.Cells {
-				values[s.Cell] = s.N
-			}
-			if m.Last {
-				e.cached, e.cachedAt = values, time.Now()
-				return values, nil
-			}
-		case <-timer.C:
-			e.failed.Add(1)
-			return nil, errTimeout
-		}
+	select {
+	case <-answered:
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.cached, nil
+	case <-timer.C:
+		e.failed.Add(1)
+		return nil, errTimeout
 	}
+}
+
+// request requests new samples unless the last ones are still used, or an answer is
+// outstanding, for example to a request that was given up. The returned channel is
+// closed when there are samples.
+func (e *exporter) request() (answered <-chan struct{}, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.answered != nil {
+		return e.answered, nil
+	}
+	done := make(chan struct{})
+	if time.Since(e.cachedAt) < cacheTTL {
+		close(done)
+		return done, nil
+	}
+	if err := e.send(new(query.Scrape)); err != nil {
+		return nil, err
+	}
+	e.answered, e.parts = done, map[uint16]uint64{}
+	return done, nil
+}
+
+// add adds a part of the answer.
+func (e *exporter) add(part *query.Samples) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.answered == nil {
+		return errors.New("the dispatcher sent samples that were not requested")
+	}
+	for _, s := range part.Cells {
+		e.parts[s.Cell] = s.N
+	}
+	if part.Last {
+		e.cached, e.cachedAt = e.parts, time.Now()
+		close(e.answered)
+		e.answered, e.parts = nil, nil
+	}
+	return nil
 }
 
 // collector converts samples to metrics. It implements prometheus.Collector.

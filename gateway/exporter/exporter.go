@@ -12,7 +12,6 @@
 package exporter
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -52,10 +51,11 @@ type exporter struct {
 	failed  atomic.Uint64
 	places  *semaphore.Semaphore[netip.Addr] // a place is a scrape; keys are sources
 
-	scrapeMu sync.Mutex          // held while samples are requested, so that only one request is pending
-	parts    chan *query.Samples // parts of the answer
-	cached   map[uint16]uint64   // last answer; guarded by scrapeMu
-	cachedAt time.Time           // time of the last answer; guarded by scrapeMu
+	mu       sync.Mutex        // guards the fields below
+	answered chan struct{}     // closed when the answer to the last request is complete, and then nil
+	parts    map[uint16]uint64 // what has arrived of that answer
+	cached   map[uint16]uint64 // last answer; not changed any more
+	cachedAt time.Time         // time of the last answer
 }
 
 // Limits for clients that request metrics. These clients are not authenticated.
@@ -67,7 +67,7 @@ const (
 )
 
 func newExporter(send func(ipc.Message, ...int) error) *exporter {
-	e := &exporter{send: send, parts: make(chan *query.Samples, 1),
+	e := &exporter{send: send,
 		places: semaphore.New[netip.Addr](limit.Scrapes)}
 	e.http = &http.Server{
 		Handler:           e.handler(),
@@ -88,12 +88,7 @@ func (e *exporter) Handle(m ipc.Received) (handled bool, err error) {
 	case *ipc.MetricsFD:
 		return true, e.serve(m.FDs[0])
 	case *query.Samples:
-		select {
-		case e.parts <- msg:
-			return true, nil
-		case <-time.After(answerTimeout):
-			return true, errors.New("the dispatcher sent samples that were not requested")
-		}
+		return true, e.add(msg)
 	}
 	return false, nil
 }

@@ -112,6 +112,38 @@ func TestSamplesAreReused(t *testing.T) {
 	})
 }
 
+// TestLateSamples checks that parts of an answer that come too late for a scrape are
+// no part of the answer to another request, that no request is sent before they have
+// come, and that they do not end the exporter.
+func TestLateSamples(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		requests := 0
+		e := newExporter(func(ipc.Message, ...int) error { requests++; return nil })
+		answer := func(n uint64) {
+			for _, last := range []bool{false, false, true} {
+				if _, err := e.Handle(ipc.Received{Message: &query.Samples{Last: last, Cells: []query.Sample{{Cell: 1, N: n}}}}); err != nil {
+					t.Fatalf("samples %d: %v", n, err)
+				}
+			}
+		}
+		if _, err := e.samples(); err != errTimeout {
+			t.Errorf("without an answer: %v", err)
+		}
+		if _, err := e.samples(); err != errTimeout || requests != 1 {
+			t.Errorf("still without an answer: %v; %d requests", err, requests)
+		}
+		answer(1)
+		time.Sleep(time.Second)
+		go func() { time.Sleep(time.Second); answer(2) }()
+		if values, err := e.samples(); err != nil || values[1] != 2 || requests != 2 {
+			t.Errorf("got %v, %v; %d requests", values, err, requests)
+		}
+		if _, err := e.Handle(ipc.Received{Message: new(query.Samples)}); err == nil {
+			t.Error("samples are accepted that were not requested")
+		}
+	})
+}
+
 // TestPromtool checks that promtool reports no problem with any metric.
 func TestPromtool(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
