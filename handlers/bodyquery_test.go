@@ -84,3 +84,38 @@ func TestDeleteWithBody(t *testing.T) {
 		}
 	}
 }
+
+// TestHarmfulParametersInBody checks what the body of a GET must not do: contain a
+// token, which the answer could show, be longer as a query than a query may be, or be
+// compressed, so that the parameters in it have no effect.
+func TestHarmfulParametersInBody(t *testing.T) {
+	for _, tt := range []struct {
+		name, mediaType, coding, body string
+		status                        int
+	}{
+		{"a token", form, "", "users=eyJhbGciOiJIUzI1NiJ9.eyJzdW4iOiJhbGljZSJ9.c2lnbmF0dXJl", http.StatusUnauthorized},
+		{"a token's parameter", "application/json", "", `{"token": "x"}`, http.StatusUnauthorized},
+		{"much that is escaped", "application/json", "", `{"users": "` + strings.Repeat("é", 2000) + `"}`, http.StatusRequestEntityTooLarge},
+		{"a compressed form", form, "gzip", "users=alice", http.StatusUnsupportedMediaType},
+		{"a form of two types", form + ", application/json", "", "users=alice", http.StatusUnsupportedMediaType},
+	} {
+		f := demo()
+		r := request(http.MethodGet, "/slurmdb/v0.0.44/jobs", tt.body)
+		r.Header.Set("Content-Type", tt.mediaType)
+		if tt.coding != "" {
+			r.Header.Set("Content-Encoding", tt.coding)
+		}
+		if w := serve(t, config(f), r); w.Code != tt.status {
+			t.Errorf("%s: status %d: %s", tt.name, w.Code, w.Body)
+		}
+	}
+}
+
+// TestPlaceOfAnswerToBody checks that the Content-Location of an answer has the
+// parameters that were in the body: other records are at the URL without them.
+func TestPlaceOfAnswerToBody(t *testing.T) {
+	w := serve(t, config(demo()), request(http.MethodGet, "/slurmdb/latest/jobs", `{"users": "alice"}`))
+	if place := w.Header().Get("Content-Location"); w.Code != http.StatusOK || !strings.HasSuffix(place, "/jobs?users=alice") {
+		t.Errorf("status %d, at %q", w.Code, place)
+	}
+}

@@ -154,10 +154,8 @@ var jsonBody = bodyFormat{"JSON", func(_ context.Context, text string, lim schem
 // this header, the format is JSON. A body that is compressed, or declares an
 // encoding other than UTF-8, is refused.
 func (c *Call) requestFormat() (bodyFormat, error) {
-	coding, present, ok := singleValue(c.r.Header, "Content-Encoding")
-	if present && (!ok || !strings.EqualFold(coding, identity)) {
-		c.w.Header().Set("Accept-Encoding", identity)
-		return bodyFormat{}, c.unsupported("Content-Encoding").WithHint("send the body uncompressed, without this header")
+	if err := c.checkBodyCoding(); err != nil {
+		return bodyFormat{}, err
 	}
 	contentType, present, consistent := singleValue(c.r.Header, "Content-Type")
 	if !present {
@@ -175,6 +173,16 @@ func (c *Call) requestFormat() (bodyFormat, error) {
 	}
 	c.w.Header().Set("Accept-Post", strings.Join(BodyMedia, ", "))
 	return bodyFormat{}, c.unsupported("Content-Type").WithHint("send %s, in UTF-8", strings.Join(BodyMedia, " or "))
+}
+
+// checkBodyCoding refuses a body that is compressed.
+func (c *Call) checkBodyCoding() error {
+	coding, present, ok := singleValue(c.r.Header, "Content-Encoding")
+	if present && (!ok || !strings.EqualFold(coding, identity)) {
+		c.w.Header().Set("Accept-Encoding", identity)
+		return c.unsupported("Content-Encoding").WithHint("send the body uncompressed, without this header")
+	}
+	return nil
 }
 
 // unsupported returns the error for a body with an unsupported encoding or

@@ -9,6 +9,21 @@ import (
 	"testing"
 )
 
+// TestMemoryOfParameters checks that parameters in a body take memory from the budget
+// while they are parsed, and only then: 8 KiB of YAML can take 4 MiB.
+func TestMemoryOfParameters(t *testing.T) {
+	for size, want := range map[int]int{stepBody - 1: http.StatusServiceUnavailable, stepBody: http.StatusRequestEntityTooLarge} {
+		site := newSite(0)
+		memory := newMeter(size)
+		site.Worker = memory
+		r := newRequest(http.MethodGet, "/sched/v0.0.43/jobs", "users: ["+strings.Repeat("a,", 4000)+"]")
+		r.Header.Set("Content-Type", MediaYAML)
+		if w := site.serve(r); w.Code != want || memory.Held("ann") != 0 {
+			t.Errorf("with %d bytes: status %d, %d bytes are reserved: %s", size, w.Code, memory.Held("ann"), w.Body)
+		}
+	}
+}
+
 // TestLargeBodies checks that only a few large bodies are accepted
 // concurrently. A client that sends another large body must be asked to retry,
 // but small bodies must be accepted. When the requests with large bodies have

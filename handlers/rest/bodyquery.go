@@ -34,15 +34,21 @@ func (c *Call) useBodyAsQuery() error {
 		return nil
 	}
 	query, err := c.queryIn(text)
+	c.releaseBody()
 	switch {
 	case err != nil || query == "":
 		return err
+	case len(query) > maxURI: // the URL of the next page contains it
+		return tooLongForQuery()
 	case c.r.URL.RawQuery != "":
 		return errs.New(errs.Malformed, "the request has parameters in its query and in its body").WithSource("#").
 			WithHint("send all of them in the query")
 	}
 	c.r.URL.RawQuery = query
-	return nil
+	if c.Header().Get("Content-Location") != "" {
+		c.Header().Set("Content-Location", c.contentLocation())
+	}
+	return checkURLToken(c.r.URL) // the answer may contain URLs with these parameters
 }
 
 func tooLongForQuery() error {
@@ -52,11 +58,15 @@ func tooLongForQuery() error {
 // queryIn returns the query with the parameters in a body, which is a form, or an
 // object in one of the formats of bodies.
 func (c *Call) queryIn(text string) (string, error) {
-	if kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); err == nil && kind == mediaForm {
-		return text, nil
+	contentType, _, _ := singleValue(c.r.Header, "Content-Type")
+	if kind, _, err := mime.ParseMediaType(contentType); err == nil && kind == mediaForm {
+		return text, c.checkBodyCoding()
 	}
 	format, err := c.requestFormat()
 	if err != nil {
+		return "", err
+	}
+	if err := c.reserveParsed(int64(len(text)) + format.memory(text, c.bodyLimits())); err != nil {
 		return "", err
 	}
 	doc, err := format.parse(c.ctx, text, c.bodyLimits())
