@@ -286,7 +286,8 @@ func TestTokens(t *testing.T) {
 }
 
 // TestProviderTokens checks that the users of an identity provider's tokens read the
-// output of own jobs, and what the answer says if the gateway has no keys for them.
+// output of own jobs, by the rules that workers and keeper check, and what the answer
+// says if the gateway has no keys for them.
 func TestProviderTokens(t *testing.T) {
 	t.Parallel()
 	alice, _ := harness.TwoUsers(t)
@@ -305,7 +306,7 @@ func TestProviderTokens(t *testing.T) {
 		conf := filepath.Join(l.Dir, "etc", fmt.Sprintf("gateway-%d.conf", len(without)))
 		harness.Must(t, os.WriteFile(conf, []byte(strings.Replace(string(text), without, "", 1)), 0o644))
 		address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-		l.StartGateway(t, []string{"SCHEDRESTD_OUTPUT=tokens", "SCHEDRESTD_MIN_UID=1"}, append(append([]string{"-f", conf}, l.Restd.Args[2:len(l.Restd.Args)-1]...), address)...)
+		l.StartGateway(t, []string{"SCHEDRESTD_OUTPUT=tokens", "SCHEDRESTD_MIN_UID=1", "SCHEDRESTD_TOKEN_ISSUER=https://idp", "SCHEDRESTD_TOKEN_AUDIENCE=sched", "SCHEDRESTD_TOKEN_SCOPE_CLAIM=scp"}, append(append([]string{"-f", conf}, l.Restd.Args[2:len(l.Restd.Args)-1]...), address)...)
 		c := harness.NewClient(func() (net.Conn, error) { return net.Dial("tcp", address) })
 		return func(token, method, path, body string) harness.Answer {
 			t.Helper()
@@ -316,7 +317,7 @@ func TestProviderTokens(t *testing.T) {
 	}
 	token := func(claims string) string {
 		now := time.Now()
-		return harness.SignToken(t, key, `{"alg":"RS256","kid":"a"}`, fmt.Sprintf(`{"iat":%d,"exp":%d,%s}`, now.Unix(), now.Add(time.Hour).Unix(), claims))
+		return harness.SignToken(t, key, `{"alg":"RS256","kid":"a"}`, fmt.Sprintf(`{"iat":%d,"exp":%d,"iss":"https://idp","aud":"sched","scp":"compute.read compute.create",%s}`, now.Unix(), now.Add(time.Hour).Unix(), claims))
 	}
 	named := token(fmt.Sprintf(`"preferred_username":%q`, alice.Name))
 	send := start("jwt_key=" + l.Key() + ",") // the keeper has no other key
