@@ -41,6 +41,11 @@ func TestMain(m *testing.M) {
 		onEarlyThreads := onThreads(3)
 		err := closeSandbox(o)
 		report(err, errors.Join(runProbes(o), onEarlyThreads(func() error { return runProbes(o) })))
+	case "allowed probe":
+		noNewPrivs()
+		probes = []probe{{name: "ask for the pid", number: unix.SYS_GETPID}}
+		_, err := Close(o, false)
+		report(err)
 	case "act":
 		report(closeSandbox(o), runAnyDeathTest(rest))
 	case "acts in audit":
@@ -234,6 +239,16 @@ func TestTryFinds(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestCloseProves checks that Close fails if an operation that the sandbox must
+// forbid is allowed.
+func TestCloseProves(t *testing.T) {
+	out, status := child(t, "allowed probe", Options{}, nil)
+	checkSurvived(t, out, status)
+	if !strings.Contains(out, "ask for the pid (done)") {
+		t.Errorf("Close did not try the operation: %s", out)
+	}
 }
 
 // TestActsKill checks that SIGSYS kills a process that makes one of the calls
