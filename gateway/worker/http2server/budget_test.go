@@ -30,10 +30,10 @@ func TestFrameBudget(t *testing.T) {
 			sendFrame(c, frame{kind: kind, length: 4})
 		}
 	}
-	body := func(c *client, n, length int) {
+	body := func(c *client, n, length int, flags ...byte) {
 		sendFrame(c, frame{kind: headers})
 		for range n {
-			sendFrame(c, frame{kind: data, length: length})
+			sendFrame(c, frame{kind: data, length: length, flags: append(flags, 0)[0]})
 		}
 		sendFrame(c, frame{kind: data, flags: endStream})
 	}
@@ -88,6 +88,38 @@ func TestFrameBudget(t *testing.T) {
 			body(c, 1000, 64)
 			c.b.took(1000 * 64)
 			answer(c, 1, 100)
+		}), false},
+		{"a body in frames of one byte", minute(time.Second, func(c *client) {
+			body(c, 1000, 1)
+			c.b.took(1000)
+			answer(c, 1, 100)
+		}), false},
+		{"a body in padded frames", minute(time.Second, func(c *client) {
+			body(c, 1000, 64, isPadded)
+			c.b.took(1000 * 64)
+			answer(c, 1, 100)
+		}), false},
+		{"DATA behind the end of a body", minute(time.Second, func(c *client) {
+			body(c, 1, 64)
+			for range 200 {
+				sendFrame(c, frame{kind: data, length: 64})
+			}
+			c.b.took(64)
+			answer(c, 1, 100)
+		}), false},
+		{"DATA on a stream that is closed", minute(time.Second, func(c *client) {
+			body(c, 1, 64)
+			c.b.took(64)
+			answer(c, 1, 100)
+			for range 200 {
+				sendFrame(c, frame{kind: data, length: 64})
+			}
+		}), false},
+		{"70 requests a second that the server resets", minute(time.Second, func(c *client) {
+			for range 70 {
+				sends(c, headers)
+				c.b.sent(frame{kind: reset, stream: c.stream})
+			}
 		}), false},
 		{"30 requests a second that are cancelled, with a PING each", minute(time.Second, func(c *client) {
 			for range 30 {
