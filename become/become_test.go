@@ -3,10 +3,14 @@ package become
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/internal/errs"
 )
 
 func TestVerify(t *testing.T) {
@@ -131,6 +135,29 @@ func TestUnusedID(t *testing.T) {
 			t.Fatal(err)
 		}
 		check(id)
+	}
+}
+
+// TestNoUnusedID checks that UnusedID fails in a user namespace that has only one
+// id: the process could not change to another one.
+func TestNoUnusedID(t *testing.T) {
+	if os.Getenv("BECOME_ONE_ID") != "" {
+		if id, err := UnusedID(); errs.KindOf(err) != errs.Unavailable {
+			t.Errorf("got %d, %v", id, err)
+		}
+		return
+	}
+	one := []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestNoUnusedID$")
+	cmd.Env = append(os.Environ(), "BECOME_ONE_ID=yes")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: one,
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}}
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) {
+		t.Skip("this user may not create user namespaces")
+	}
+	if err != nil {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
