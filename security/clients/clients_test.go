@@ -21,12 +21,13 @@ func TestClients(t *testing.T) {
 		name string
 		act  func(c conn)
 		want bool // alice is still connected
+		gone bool // Find alone finds out
 	}{
-		{"open", func(conn) {}, true},
-		{"the client has stopped sending", func(c conn) { must(t, unix.Shutdown(c.client, unix.SHUT_WR)) }, true},
-		{"the client has disconnected, and the dispatcher keeps its descriptor", func(c conn) { unix.Close(c.client) }, false},
-		{"all processes have closed the descriptor, and the client has not disconnected", func(c conn) { unix.Close(c.server) }, false},
-		{"both", func(c conn) { unix.Close(c.client); unix.Close(c.server) }, false},
+		{"open", func(conn) {}, true, false},
+		{"the client has stopped sending", func(c conn) { must(t, unix.Shutdown(c.client, unix.SHUT_WR)) }, true, false},
+		{"the client has disconnected, and the dispatcher keeps its descriptor", func(c conn) { unix.Close(c.client) }, false, true},
+		{"all processes have closed the descriptor, and the client has not disconnected", func(c conn) { unix.Close(c.server) }, false, false},
+		{"both", func(c conn) { unix.Close(c.client); unix.Close(c.server) }, false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newSet(t)
@@ -46,6 +47,9 @@ func TestClients(t *testing.T) {
 			}
 			other, c := connect(bob), connect(alice)
 			tt.act(c)
+			if _, ok := p.Find(c.number); ok && tt.gone {
+				t.Error("found after its client has disconnected")
+			}
 			p.forgetReleased()
 			got, ok := p.Find(c.number)
 			if ok != tt.want || ok && (ids{got.UID, got.GID}) != alice {
@@ -87,6 +91,20 @@ func TestAbsentUsers(t *testing.T) {
 	check("disconnected long ago", 11*absenceLimit, false)
 	connect()()
 	check("a short connection between two checks", absenceLimit/2, true)
+}
+
+// TestVouched checks that a user for whom the keeper vouches is found only until
+// its word expires.
+func TestVouched(t *testing.T) {
+	p := newSet(t)
+	p.Vouch(1, identity(ids{31001, 31101}), time.Now().Add(time.Hour))
+	p.Vouch(3, identity(ids{31002, 31102}), time.Now().Add(-time.Nanosecond))
+	if got, ok := p.Find(1); !ok || got.UID != 31001 {
+		t.Errorf("the user is not found: %v", got)
+	}
+	if got, ok := p.Find(3); ok {
+		t.Errorf("uid %d is found after the end", got.UID)
+	}
 }
 
 // TestMax checks that closed connections, which only the kernel reports, do
