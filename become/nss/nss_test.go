@@ -208,7 +208,7 @@ func TestGetentIsConfined(t *testing.T) {
 }
 
 func TestGetentHasLimits(t *testing.T) {
-	n := newSource(t, `exec sleep 60`)
+	n := newSource(t, `exec sleep 2`)
 	n.timeout = 50 * time.Millisecond
 	if _, err := n.getent("passwd", "slow"); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("slow getent: %v", err)

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"schedrestd/internal/limit"
 	"schedrestd/internal/printable"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ import (
 )
 
 func TestReadLine(t *testing.T) {
-	in := bufio.NewReaderSize(strings.NewReader("a\n\n"+strings.Repeat("x", 3*printable.MaxLength)+"\nlast"), printable.MaxLength)
+	in := bufio.NewReaderSize(strings.NewReader("a\n\n"+strings.Repeat("x", 3*printable.MaxLength)+"\nlast"), 2*printable.MaxLength)
 	want := []string{"a", "", strings.Repeat("x", printable.MaxLength), "last"}
 	for _, w := range want {
 		if got, _ := readLine(in); got != w {
@@ -64,6 +65,23 @@ func TestLinesTogether(t *testing.T) {
 				t.Errorf("%.20q: %d lines in %d bytes, want %d", tt.text, strings.Count(got, "\n"), len(got), n)
 			}
 		}
+	}
+}
+
+// TestFlood checks that a process that logs more than its quota permits does not
+// fill the log, and that the log has the number of the lines that were left out.
+func TestFlood(t *testing.T) {
+	const lines, quota = 450, 10
+	var out bytes.Buffer
+	Lines(strings.NewReader(strings.Repeat("x\n", lines)), Text(&out), "worker=3 ", NewQuota(quota, 1))
+	passed := strings.Count(out.String(), "worker=3 x\n")
+	dropped := 0
+	for _, m := range regexp.MustCompile(`worker=3 .* lines_dropped=(\d+)`).FindAllStringSubmatch(out.String(), -1) {
+		n, _ := strconv.Atoi(m[1])
+		dropped += n
+	}
+	if passed < quota || passed > 2*quota || passed+dropped != lines {
+		t.Errorf("%d lines passed and %d were left out, want %d and %d", passed, dropped, quota, lines-quota)
 	}
 }
 
