@@ -30,12 +30,15 @@ func playProof() int {
 	case part == "of another build":
 		fmt.Fprintln(os.Stderr, `error: unknown command "prove"`)
 		return 1
+	case part == "tests nothing":
+		time.Sleep(time.Hour)
 	case !isDeathTest || name == "":
 	case part == "survives", part == "survives and serves": // restricts nothing, and reports that it did
 		fmt.Fprintln(os.Stderr, "sandbox: filter false audit false landlock 0 denies 0")
 		fmt.Fprintln(os.Stderr, "death test: "+name)
 		return 0
 	case part == "is killed by another signal":
+		fmt.Fprintln(os.Stderr, "sandbox: filter true audit false landlock 0 denies 0")
 		fmt.Fprintln(os.Stderr, "death test: "+name)
 		p, _ := os.FindProcess(os.Getpid())
 		_ = p.Kill()
@@ -77,6 +80,16 @@ func TestNoProgramOfOurs(t *testing.T) {
 	text, hint := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"of another build"}}, DeathTests: true}).failure()
 	if !strings.Contains(text, `the workers' sandbox was not verified: error: unknown command "prove" (exit status 1)`) || !strings.Contains(hint, "schedrestd-worker may be from another build") || strings.Contains(hint, "audit") {
 		t.Errorf("error %q, hint %q", text, hint)
+	}
+}
+
+// TestNoDeathTests checks that a start fails if the process that makes the death
+// tests hangs.
+func TestNoDeathTests(t *testing.T) {
+	t.Parallel()
+	text, _ := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"tests nothing"}}, DeathTests: true, StartLimit: time.Second}).failure()
+	if !strings.Contains(text, "the workers' sandbox was not verified: ") || !strings.Contains(text, "killed") {
+		t.Errorf("error %q", text)
 	}
 }
 

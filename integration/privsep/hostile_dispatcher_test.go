@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -86,6 +87,9 @@ var violations = map[string]struct {
 
 // playCompromised acts as a dispatcher that sends one of the violations.
 func playCompromised(part string) int {
+	if part == sendsNothing {
+		time.Sleep(time.Hour)
+	}
 	return own.Main(ipc.Dispatcher, func(ipc.ServiceSetup) (sandbox.Layers, error) { return sandbox.Layers{}, nil },
 		func(parent *ipc.Channel) own.Service { return &compromised{parent: parent, part: part} })
 }
@@ -116,10 +120,11 @@ func (c *compromised) Handle(m ipc.Received) (bool, error) {
 	return true, nil
 }
 
-// Parts of a compromised dispatcher that keeps to the protocol.
+// Parts of a compromised dispatcher that breaks no rule of the protocol.
 const (
 	readsNoConnections  = "reads no connections"
 	doesNotStop         = "does not stop"
+	sendsNothing        = "sends nothing"
 	startsForAbsentUser = "starts workers for a user who has disconnected"
 	readsForAbsentUser  = "reads the files of a user who has disconnected"
 	compromisedServes   = "the compromised dispatcher serves"

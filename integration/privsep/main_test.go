@@ -255,6 +255,7 @@ type gateway struct {
 	exit chan error
 
 	mu      sync.Mutex
+	served  bool // a test has awaited that it serves
 	records []map[string]any
 	more    chan struct{} // gets a token with each record
 }
@@ -442,15 +443,23 @@ func (g *gateway) await(msg string, match func(map[string]any) bool) map[string]
 	seen := 0
 	for {
 		g.mu.Lock()
-		list := g.records[seen:]
+		list, served := g.records[seen:], g.served
 		seen = len(g.records)
 		g.mu.Unlock()
 		for _, r := range list {
 			if r["msg"] == msg && (match == nil || match(r)) {
+				g.mu.Lock()
+				g.served = g.served || msg == "serving"
+				g.mu.Unlock()
 				return r
 			}
-			if r["msg"] == "failed" {
+			switch r["msg"] {
+			case "failed":
 				g.t.Fatalf("the parent failed before it logged %q: %v", msg, r)
+			case "serving":
+				if msg == "failed" && !served {
+					g.t.Fatal("the gateway serves, but must not start")
+				}
 			}
 		}
 		select {

@@ -56,6 +56,13 @@ func TestDispatcherMisbehaves(t *testing.T) {
 			said(`"got no worker" number=2`)
 		})
 	}
+	t.Run(sendsNothing, func(t *testing.T) {
+		t.Parallel()
+		g := launch(t, plainUser(t), testConfig{StartLimit: hangLimit, Argv: argv{ipc.Dispatcher: {"compromised", sendsNothing}}})
+		if text, _ := g.failure(); !strings.Contains(text, "the dispatcher exited: was not ready within 5s") {
+			t.Errorf("%q", text)
+		}
+	})
 	t.Run("does not stop", func(t *testing.T) {
 		t.Parallel()
 		g := launch(t, plainUser(t), testConfig{Stop: time.Second, Argv: argv{ipc.Dispatcher: {"compromised", doesNotStop}}})

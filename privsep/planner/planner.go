@@ -41,7 +41,7 @@ type Planner struct {
 
 // replanLimit limits how long schedrestd-config may take to make a new Plan at
 // a reload. This includes the time for resolving names.
-const replanLimit = 2 * time.Minute
+var replanLimit = 2 * time.Minute
 
 // New returns a Planner and opens its program, schedrestd-config. When the
 // program runs, it gets args and the variables of environ that concern it.

@@ -90,6 +90,9 @@ func playConfig(args []string) int {
 	case "says why not":
 		_ = channel.Send(&ipc.PlanFailed{Failure: ipc.FailureOf(errs.New(errs.Malformed, "no").WithHint("do"))})
 		return 0
+	case "hangs":
+		time.Sleep(3 * time.Second)
+		return 7
 	case "leaves":
 		return 7
 	}
@@ -207,6 +210,15 @@ func TestPlannerIsHostile(t *testing.T) {
 	}
 	if plan, _, err := runPlanner(t, true, "says why not"); plan != nil || err == nil || err.Error() != "no" {
 		t.Errorf("at a reload that says why not: %v, %v", plan, err)
+	}
+}
+
+// TestPlannerHangs checks that a program that sends no Plan at a reload is killed.
+func TestPlannerHangs(t *testing.T) {
+	defer func(limit time.Duration) { replanLimit = limit }(replanLimit)
+	replanLimit = 100 * time.Millisecond
+	if plan, _, err := runPlanner(t, true, "hangs"); plan != nil || err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("%v, %v", plan, err)
 	}
 }
 
