@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/become"
 	"schedrestd/internal/rate"
 	"schedrestd/internal/socket/sockettest"
 	"schedrestd/ipc"
@@ -292,6 +293,27 @@ func TestConnectedSpares(t *testing.T) {
 		c, err := l.Accept()
 		must(t, err)
 		c.Close()
+	}
+}
+
+// TestUnknownServer checks that a worker does not take a server on this machine for
+// one on another machine if the kernel no longer knows whose it is.
+func TestUnknownServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	to, err := parseTarget(l.Addr().String())
+	must(t, err)
+	defer to.close()
+	c, err := connect(to, 0, false)
+	must(t, err)
+	defer c.close()
+	server, err := l.Accept()
+	must(t, err)
+	server.Close()
+	l.Close()
+	if got, err := to.server(c.fd); err != nil || got != become.Overflow {
+		t.Errorf("uid %d, %v; want %d", got, err, uint32(become.Overflow))
 	}
 }
 
