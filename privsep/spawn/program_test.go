@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/internal/errs"
 	"schedrestd/security"
 )
 
@@ -40,5 +41,19 @@ func TestWorkerCanNotReadItsProgram(t *testing.T) {
 				t.Errorf("uid %d, mode %04o; want root's, 0711", st.Uid, st.Mode&0o7777)
 			}
 		})
+	}
+}
+
+// TestProgramIsNoLink checks that without root, too, a link is not followed to a
+// program elsewhere.
+func TestProgramIsNoLink(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "program")
+	if err := os.Symlink("/proc/self/exe", path); err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenProgram("worker", path, "", security.Identity{}, false)
+	if errs.KindOf(err) != errs.Invalid {
+		f.Close()
+		t.Errorf("got %v", err)
 	}
 }
