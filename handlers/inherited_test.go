@@ -107,3 +107,34 @@ func TestInheritedCopies(t *testing.T) {
 		}
 	}
 }
+
+// TestNarrow checks that a change that has the same values as the record sets none
+// of them.
+func TestNarrow(t *testing.T) {
+	checkNarrow(t, "QOS", narrowQOS, qosNumberFields, qosAmountFields)
+	checkNarrow(t, "association", narrowAssociation, inheritedNumbers, inheritedAmounts)
+	checkNarrow(t, "association, for those below together", narrowAssociation, groupNumbers, groupAmounts)
+}
+
+func checkNarrow[T any](t *testing.T, name string, narrow func(change, old *T), numbers []number[T], texts []amounts[T]) {
+	t.Helper()
+	var change, old T
+	for i := range numbers {
+		*numbers[i].at(&old) = model.Opt[uint32]{Set: true, Number: uint32(i)}
+	}
+	for i := range texts {
+		*texts[i].at(&old) = "1=4,2=1000"
+	}
+	change = old
+	narrow(&change, &old)
+	for i := range numbers {
+		if n := numbers[i].at(&change); n.Set {
+			t.Errorf("%s: number %d is still set", name, i)
+		}
+	}
+	for i := range texts {
+		if text := *texts[i].at(&change); text != "" {
+			t.Errorf("%s: amounts %d are still %q", name, i, text)
+		}
+	}
+}
