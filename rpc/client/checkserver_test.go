@@ -8,7 +8,7 @@ import (
 	"schedrestd/internal/errs"
 )
 
-// A servedConn is a connection that the dispatcher has opened. It said who serves it.
+// A servedConn is a connection that the dispatcher has opened, with the uid of the server.
 type servedConn struct {
 	net.Conn
 	uid   uint32
