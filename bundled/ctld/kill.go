@@ -28,7 +28,7 @@ import (
 //   - 2017: there is no such job, or the client may not see it.
 //   - 2002: the job belongs to another user.
 //   - 2021: the job has ended.
-//   - 2024: the job is not running yet and can't be signalled.
+//   - 2020: the job is not running yet and can't be signalled.
 func (c *Controller) handleKill(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.KillJob
 	if err := r.Decode(&q); err != nil {
@@ -51,10 +51,7 @@ func (c *Controller) kill(r *server.Request, id uint32, signal uint16, deadline 
 		return err
 	}
 	c.log.Info("job signal requested", clientAttrs(r, "job", id, "signal", signal)...)
-	switch signal {
-	case 0:
-		return nil
-	case uint16(syscall.SIGKILL):
+	if signal == uint16(syscall.SIGKILL) {
 		return c.cancel(id, deadline)
 	}
 	return c.signal(id, syscall.Signal(signal))
@@ -209,15 +206,19 @@ func (c *Controller) cancelStarting(j *job, deadline time.Time) error {
 		j.id(), startTimeout)
 }
 
-// signal sends a signal to all processes of a running job.
+// signal sends a signal to all processes of a running job. Signal 0 is sent to
+// none.
 func (c *Controller) signal(id uint32, sig syscall.Signal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	j := c.jobs[id]
 	if j == nil || j.phase != running {
-		return refuse(errs.Conflict, 2024, "job %d is not running", id)
+		return refuse(errs.Conflict, fault.JobChanging, "job %d is not running", id)
 	}
-	if sig > 30 {
+	switch {
+	case sig == 0:
+		return nil
+	case sig > 30:
 		return refuse(errs.Invalid, int(syscall.EINVAL), "signal %d can't be sent to a job", sig)
 	}
 	return ignoreGone(j.step.Signal(sig))

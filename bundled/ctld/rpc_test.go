@@ -1,10 +1,12 @@
 package ctld
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,6 +17,7 @@ import (
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
 	"schedrestd/rpc/server"
 )
 
@@ -105,8 +108,13 @@ func TestSignalsToJobs(t *testing.T) {
 	held.Priority = model.Some[uint32](0)
 	heldID := submit(t, c, held)
 	await(t, "the job is ready", func() bool { return exists(filepath.Join(dir, "ready")) })
-	if err := c.signal(heldID, 10); errs.KindOf(err) != errs.Conflict {
-		t.Errorf("signal to a waiting job: %v", err)
+	for _, sig := range []syscall.Signal{0, 10, 15} {
+		if e, _ := errors.AsType[*errs.Error](c.signal(heldID, sig)); e == nil || e.Number != fault.JobChanging {
+			t.Errorf("signal %d to a waiting job: %v", sig, e)
+		}
+	}
+	if err := c.signal(id, 0); err != nil {
+		t.Error(err)
 	}
 	if err := c.signal(id, 31); errs.KindOf(err) != errs.Invalid {
 		t.Errorf("signal 31: %v", err)
