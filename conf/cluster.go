@@ -54,6 +54,7 @@ var clusterGrammar = grammar[clusterDraft]{
 		{name: "TLSParameters", list: true, set: func(c *clusterDraft, v string) error { return setTLSParameters(&c.TLS, v) }},
 		{name: "MessageTimeout", set: func(c *clusterDraft, v string) error { return setTimeout(&c.MessageTimeout, v, maxMessageTimeout) }},
 		{name: "TCPTimeout", set: func(c *clusterDraft, v string) error { return setTimeout(&c.ConnectTimeout, v, maxConnectTimeout) }},
+		{name: "KillWait", set: func(c *clusterDraft, v string) error { return setTimeout(&c.KillWait, v, maxKillWait) }},
 		{name: "DebugFlags", set: func(c *clusterDraft, v string) error { c.DebugFlags = splitList(v); return nil }},
 		{name: "PropagateResourceLimits", set: func(c *clusterDraft, v string) error { return setResourceLimits(&c.propagated, v) }},
 		{name: "PropagateResourceLimitsExcept", set: func(c *clusterDraft, v string) error { return setResourceLimits(&c.unpropagated, v) }},

@@ -56,6 +56,7 @@ type Cluster struct {
 	TLS               TLSParameters
 	MessageTimeout    time.Duration
 	ConnectTimeout    time.Duration // TCPTimeout; 0 if not given
+	KillWait          time.Duration // of jobs, from SIGTERM to SIGKILL; 0 if not given
 	DebugFlags        []string
 	KeptLimits        []string // limits of jobs, such as CORE, that stay as they are on the job's machine; nil: none
 }

@@ -87,7 +87,7 @@ func TestReadCluster(t *testing.T) {
 			PartitionName=p Nodes=n1
 			TLSType=tls/none
 			TLSParameters=ca_cert_file=/ca,restd_cert_file=/cert
-			MessageTimeout=30 TCPTimeout=5
+			MessageTimeout=30 TCPTimeout=5 KillWait=60
 			DebugFlags=Protocol,,Agent`,
 			want: base(func(c *Cluster) {
 				c.User, c.ControllerPort, c.MorePorts, c.StateSaveLocation = "sched", 6820, 10, "/var/spool/sched"
@@ -97,7 +97,8 @@ func TestReadCluster(t *testing.T) {
 				c.Nodes = []Line{{"/c", 15, []Pair{{"NodeName", "n1"}, {"CPUs", "4"}}}}
 				c.Partitions = []Line{{"/c", 16, []Pair{{"PartitionName", "p"}, {"Nodes", "n1"}}}}
 				c.TLS = map[string]string{"ca_cert_file": "/ca", "restd_cert_file": "/cert"}
-				c.MessageTimeout, c.ConnectTimeout, c.DebugFlags = 30*time.Second, 5*time.Second, []string{"Protocol", "Agent"}
+				c.MessageTimeout, c.ConnectTimeout, c.KillWait = 30*time.Second, 5*time.Second, time.Minute
+				c.DebugFlags = []string{"Protocol", "Agent"}
 			})},
 		{name: "a site's file", text: `
 			ClusterName=C

@@ -92,7 +92,8 @@ func setSeconds(to *time.Duration, v string) error {
 // only delays other requests.
 const (
 	maxMessageTimeout = time.Hour
-	maxConnectTimeout = 2 * time.Minute // the kernel stops trying to connect after about this time
+	maxConnectTimeout = 2 * time.Minute     // the kernel stops trying to connect after about this time
+	maxKillWait       = 65533 * time.Second // as in Slurm
 )
 
 // setTimeout sets a number of seconds. As in Slurm, the value is decimal,

@@ -20,7 +20,7 @@ func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, lo
 	}
 	cfg := Config{
 		StateDir: c.StateSaveLocation, Cluster: c.ClusterName, Address: c.Controllers[0].Address, Port: c.ControllerPort,
-		Version: version, SchedUser: user.UID, Private: c.PrivateData, KeptLimits: c.KeptLimits, Log: log,
+		Version: version, SchedUser: user.UID, Private: c.PrivateData, KeptLimits: c.KeptLimits, KillWait: c.KillWait, Log: log,
 	}
 	if cfg.StateDir == "" {
 		return cfg, errs.New(errs.Invalid, "%s names no state directory", c.Path).WithHint("set StateSaveLocation=PATH")

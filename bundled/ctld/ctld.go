@@ -72,7 +72,7 @@ type Config struct {
 
 	ConfigFiles []model.ConfigFile // sent to machines without a configuration; nil to send none
 
-	KillWait  time.Duration // from SIGTERM to SIGKILL; 0: 10 s
+	KillWait  time.Duration // from SIGTERM to SIGKILL; 0: 30 s
 	Retention time.Duration // how long a job is shown after its end; 0: 10 min
 	MaxJobs   int           // waiting, running and shown; 0: 10000
 
@@ -82,7 +82,7 @@ type Config struct {
 
 // Defaults of Config.
 const (
-	defaultKillWait  = 10 * time.Second
+	defaultKillWait  = 30 * time.Second
 	defaultRetention = 10 * time.Minute
 )
 

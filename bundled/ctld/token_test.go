@@ -210,6 +210,23 @@ func TestCreationIsConfigured(t *testing.T) {
 	}
 }
 
+// TestKillWaitIsConfigured checks that the controller uses the site's KillWait,
+// and otherwise Slurm's default.
+func TestKillWaitIsConfigured(t *testing.T) {
+	for configured, want := range map[time.Duration]time.Duration{0: 30 * time.Second, time.Minute: time.Minute} {
+		c := &conf.Cluster{Path: "c", Controllers: []conf.Host{{Name: "h", Address: "h"}}, StateSaveLocation: "/s", KillWait: configured}
+		cfg, err := configure(c, nss.User{}, nil, "", quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		controller := Controller{cfg: cfg}
+		controller.setDefaults()
+		if got := controller.cfg.KillWait; got != want {
+			t.Errorf("KillWait %v: %v, want %v", configured, got, want)
+		}
+	}
+}
+
 // TestTokenRequests checks token requests that clients send over RPC. The log
 // must name the client and the user of the new token, but must never contain a
 // token.
