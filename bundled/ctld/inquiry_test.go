@@ -9,6 +9,7 @@ import (
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
 )
 
 // TestInquiries checks, in old and new protocol versions, that the lists of
@@ -47,6 +48,9 @@ func TestInquiries(t *testing.T) {
 		second, err := rpc.Submit(ctx, cred, d)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if first.ErrorCode != 0 || second.ErrorCode != fault.JobHeld {
+			t.Errorf("remarks %d and %d about a job and a held job", first.ErrorCode, second.ErrorCode)
 		}
 		awaitState(t, c, first.StepID.JobID, model.JobRunning)
 		stats, err := rpc.Stats(ctx, cred)

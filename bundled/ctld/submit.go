@@ -13,6 +13,7 @@ import (
 	"schedrestd/bundled/ctld/step"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
+	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 )
@@ -46,11 +47,16 @@ func (c *Controller) Submit(client server.Identity, d *model.JobDesc) (*model.Su
 	if err != nil {
 		return nil, err
 	}
+	held := j.held() // other requests may change this as soon as the job is queued
 	if err := c.enqueue(j, spec, now); err != nil {
 		return nil, err
 	}
 	c.wakeScheduler()
-	return &model.Submitted{StepID: model.StepID{JobID: j.id(), Step: model.Some(model.BatchStep)}, UserMessage: userMessage}, nil
+	answer := &model.Submitted{StepID: model.StepID{JobID: j.id(), Step: model.Some(model.BatchStep)}, UserMessage: userMessage}
+	if held {
+		answer.ErrorCode = fault.JobHeld
+	}
+	return answer, nil
 }
 
 // handleEstimate answers when a job would start if it were submitted now, and if each

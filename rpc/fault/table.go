@@ -36,6 +36,7 @@ const (
 	Standby             = 2027
 	NotSupported        = 2036
 	Disabled            = 2037
+	JobHeld             = 2042
 	InvalidTaskMemory   = 2044
 	InvalidAccount      = 2045
 	InvalidParent       = 2046
