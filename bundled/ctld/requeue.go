@@ -26,6 +26,7 @@ import (
 //   - 2002: the job belongs to another user.
 //   - 2024: the job is waiting.
 //   - 2037: the job was submitted with the option that forbids requeueing.
+//     This error comes before those for jobs that wait or have ended.
 //   - 2036: the job has ended, and its script is no longer stored.
 func (c *Controller) handleRequeue(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.RequeueRequest
@@ -69,8 +70,6 @@ func (c *Controller) requeueJob(client server.Identity, jobText string, flags mo
 			return nil, refuse(errs.Conflict, fault.AlreadyDone, "job %d was cancelled", id)
 		case j.phase != running: // the job ended and was requeued meanwhile
 			return nil, refuse(errs.Conflict, fault.JobPending, "job %d is waiting", id)
-		case j.Job.Requeue == 0:
-			return nil, refuse(errs.Conflict, fault.Disabled, "job %d was submitted with the option that forbids requeueing", id)
 		}
 		return func(r *record) { r.Requeue = mode }, nil
 	})
@@ -97,6 +96,9 @@ func (c *Controller) awaitRunning(client server.Identity, id uint32, deadline ti
 		phase := ended
 		if err == nil {
 			phase = j.phase
+			if j.Job.Requeue == 0 {
+				err = refuse(errs.Conflict, fault.Disabled, "job %d was submitted with the option that forbids requeueing", id)
+			}
 		}
 		c.mu.Unlock()
 		switch {

@@ -74,8 +74,11 @@ func TestRefusedRequeues(t *testing.T) {
 	c, _ := controller(t, Config{SchedUser: admin.UID})
 	endedID := submit(t, c, desc(t.TempDir(), "true"))
 	awaitState(t, c, endedID, model.JobComplete) // before the next job, because there may be only one processor
-	noRequeueDesc := desc(t.TempDir(), "sleep 60")
+	noRequeueDesc := desc(t.TempDir(), "true")
 	noRequeueDesc.Requeue = model.Some[uint16](0)
+	endedNoRequeueID := submit(t, c, noRequeueDesc)
+	awaitState(t, c, endedNoRequeueID, model.JobComplete)
+	noRequeueDesc.Script = "#!/bin/sh\nsleep 60\n"
 	noRequeueID := submit(t, c, noRequeueDesc)
 	awaitState(t, c, noRequeueID, model.JobRunning)
 	held := desc(t.TempDir(), "true")
@@ -91,6 +94,7 @@ func TestRefusedRequeues(t *testing.T) {
 		{"waits", ownUser, heldID, 0, fault.JobPending},
 		{"has ended", ownUser, endedID, 0, fault.NotSupported},
 		{"must not be requeued", ownUser, noRequeueID, 0, fault.Disabled},
+		{"must not be requeued and has ended", ownUser, endedNoRequeueID, 0, fault.Disabled},
 		{"marked", ownUser, noRequeueID, model.RequeueHold | model.RequeueSpecialExit, fault.NotSupported},
 		{"unknown", ownUser, 99, 0, fault.InvalidJobID},
 		{"another user's", otherUser, heldID, 0, fault.InvalidJobID},
