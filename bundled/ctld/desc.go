@@ -404,7 +404,7 @@ func (c *Controller) jobFromDesc(d *model.JobDesc, now time.Time) model.Job {
 		EligibleTime: max(model.At(now), d.BeginTime), AccrueTime: model.At(now),
 		Priority: d.Priority.Or(1), Nice: d.Nice.Or(model.NiceOffset), SiteFactor: model.NiceOffset,
 		MailType: d.MailType.Or(0), MailUser: d.MailUser.String(), MCSLabel: d.MCSLabel.String(), Network: d.Network.String(), Deadline: d.Deadline,
-		NumTasks: taskCount(d), CPUsPerTask: d.CPUsPerTask, MinCPUsPerNode: d.MinCPUsPerNode.Or(1), NumNodes: 1, MaxNodes: 1,
+		NumTasks: taskCount(d), CPUsPerTask: d.CPUsPerTask, MinCPUsPerNode: max(d.MinCPUsPerNode.Or(1), d.CPUsPerTask.Or(1)), NumNodes: 1, MaxNodes: 1,
 		MinMemory: d.MinMemory.Or(0), MinTmpDisk: d.MinTmpDisk.Or(0), ReqNodes: d.ReqNodes.String(), Contiguous: d.Contiguous.Or(0),
 		NTasksPerNode: d.NTasksPerNode, Requeue: d.Requeue.Or(1), Shared: d.Shared,
 		StdOut: cmp.Or(d.StdOut.String(), defaultOutput), StdErr: d.StdErr.String(), StdIn: d.StdIn.String(),
@@ -414,9 +414,6 @@ func (c *Controller) jobFromDesc(d *model.JobDesc, now time.Time) model.Job {
 		// if they were unset. So a field that would be unset is 0 instead.
 		TimeMin: model.Some(d.TimeMin.Or(0)), DelayBoot: model.Some(d.DelayBoot.Or(0)), SegmentSize: model.Some[uint16](0),
 		MemUpdateDelay: model.Some[uint16](0), MemUpdateMargin: model.Some[uint16](0),
-	}
-	if m.Name == "" {
-		m.Name = "sbatch" // the name that Slurm gives to a script without one
 	}
 	if m.Priority == 0 {
 		m.StateReason = reasonHeldUser

@@ -1,6 +1,7 @@
 package ctld
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -126,6 +127,7 @@ func (r *record) entry() (journal.Entry, error) {
 // accounted returns the job as the accounting daemon records it. As in slurmdbd, a job
 // has no end before it has ended. The exit code of a job that was cancelled or reached
 // its time limit is 0. The reason is none, because it is that of a job that waits.
+// A job without a name is an allocation.
 func (r *record) accounted() model.Job {
 	m := r.Job
 	switch m.State.Base() {
@@ -137,7 +139,7 @@ func (r *record) accounted() model.Job {
 	if r.held() {
 		m.EligibleTime = 0
 	}
-	m.StateReason = reasonNone
+	m.StateReason, m.Name = reasonNone, cmp.Or(m.Name, "allocation")
 	return m
 }
 

@@ -105,6 +105,14 @@ func TestFieldsOfRunningJobs(t *testing.T) {
 	}
 }
 
+// TestDefaults checks fields of a job that its description does not set.
+func TestDefaults(t *testing.T) {
+	c := &Controller{}
+	if j := c.jobFromDesc(&model.JobDesc{CPUsPerTask: model.Some[uint16](3)}, time.Now()); j.Name != "" || j.MinCPUsPerNode != 3 {
+		t.Errorf("name %q, at least %d CPUs", j.Name, j.MinCPUsPerNode)
+	}
+}
+
 // A keeper is an accounting daemon that keeps all records.
 type keeper struct {
 	mu   sync.Mutex
@@ -133,7 +141,7 @@ func TestAccounted(t *testing.T) {
 		{"sleep 60", 1, model.JobTimeout, 0},
 	} {
 		d := desc(t.TempDir(), tt.script)
-		d.TimeLimit = model.Some(tt.limit)
+		d.TimeLimit, d.Name = model.Some(tt.limit), ""
 		id := submit(t, c, d)
 		if j := awaitState(t, c, id, tt.state); j.DerivedExitCode != 0 || j.StateReason == reasonNone || j.ExitCode == 0 {
 			t.Errorf("%q: %+v", tt.script, j)
@@ -147,7 +155,7 @@ func TestAccounted(t *testing.T) {
 		})
 		for i, state := range []model.JobState{model.JobPending, model.JobRunning, tt.state} {
 			j := records[i]
-			if j.State.Base() != state || (j.EndTime != 0) != (i == 2) || (j.StartTime != 0) != (i > 0) || j.StateReason != reasonNone {
+			if j.State.Base() != state || (j.EndTime != 0) != (i == 2) || (j.StartTime != 0) != (i > 0) || j.StateReason != reasonNone || j.Name != "allocation" {
 				t.Errorf("%q: record %d: %+v", tt.script, i, j)
 			}
 		}
