@@ -140,12 +140,13 @@ type Controller struct {
 	usage         usage
 	queue         *queue.Queue
 	breakers      breakers
-	nextID        uint32     // number of the next job
-	changedAt     model.Time // when a job last changed
-	latestUpdate  model.Time // latest time that updateTimeLocked has returned
-	revision      uint64     // number of changes of jobs
-	snapshotCache []*record  // latest snapshot; nil if a job has changed since
-	idleSince     model.Time // when the last job ended
+	nextID        uint32                // number of the next job
+	changedAt     model.Time            // when a job last changed
+	latestUpdate  model.Time            // latest time that updateTimeLocked has returned
+	revision      uint64                // number of changes of jobs
+	snapshotCache []*record             // latest snapshot; nil if a job has changed since
+	idleSince     model.Time            // when the last job ended
+	forgotten     model.ControllerStats // counts the jobs that have been forgotten
 }
 
 // Open locks the state directory and reads the state that an earlier controller

@@ -22,6 +22,7 @@ import (
 	"schedrestd/internal/errs"
 	"schedrestd/internal/socket/sockettest"
 	"schedrestd/model"
+	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/server"
 )
@@ -485,6 +486,10 @@ func TestFinishedJobsAreForgotten(t *testing.T) {
 	c.forget()
 	if len(c.jobs) > 0 {
 		t.Errorf("%d jobs are kept", len(c.jobs))
+	}
+	stats, err := newClient(t, c, codec.Newest).Stats(t.Context(), model.Credential{})
+	if err != nil || stats.JobsSubmitted != 8 || stats.JobsStarted != 8 || stats.JobsCompleted != 8 || stats.JobsPending != 0 {
+		t.Errorf("statistics %+v, %v", stats, err)
 	}
 	stop()
 	c, _ = controller(t, Config{StateDir: c.cfg.StateDir})

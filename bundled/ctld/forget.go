@@ -42,6 +42,7 @@ func (c *Controller) drop(expired []*record) {
 	for _, r := range expired {
 		if j := c.jobs[r.id()]; j != nil && j.record == r { // otherwise another request has dropped it meanwhile
 			delete(c.jobs, j.id())
+			countJob(&c.forgotten, &r.Job, model.At(c.startedAt))
 			c.setLoadLocked(j, load{})
 		}
 	}

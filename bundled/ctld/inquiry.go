@@ -51,8 +51,7 @@ func (c *Controller) handleShares(_ context.Context, r *server.Request) (message
 
 // handleStats returns the numbers of jobs that were submitted, started,
 // completed, cancelled or lost since this controller started. It also returns
-// the numbers of jobs that wait or run now. It does not count jobs that the
-// controller has forgotten. handleStats refuses to reset the statistics.
+// the numbers of jobs that wait or run now. It refuses to reset the statistics.
 func (c *Controller) handleStats(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.StatsRequest
 	if err := r.Decode(&q); err != nil {
@@ -63,21 +62,27 @@ func (c *Controller) handleStats(_ context.Context, r *server.Request) (message.
 	}
 	since, now := model.At(c.startedAt), model.At(time.Now())
 	s := &message.ControllerStats{}
+	c.mu.Lock() // held for the whole count, because a job that is forgotten meanwhile would be missing or count twice
+	defer c.mu.Unlock()
+	s.ControllerStats = c.forgotten
 	s.RequestTime, s.StatsStart, s.JobStatesTime = now, since, now
-	list, _ := c.snapshot()
-	for _, r := range list {
-		state := r.Job.State
-		s.JobsSubmitted += count(r.Job.SubmitTime >= since)
-		s.JobsStarted += count(r.Job.StartTime >= since)
-		s.JobsPending += count(state.Base() == model.JobPending)
-		s.JobsRunning += count(state.Base() == model.JobRunning && state&model.JobConfiguring == 0)
-		if endedSince := state.Ended() && r.Job.EndTime >= since; endedSince {
-			s.JobsCompleted += count(state == model.JobComplete)
-			s.JobsCanceled += count(state == model.JobCancelled)
-			s.JobsFailed += count(state == model.JobNodeFail)
-		}
+	for _, j := range c.jobs {
+		countJob(&s.ControllerStats, &j.Job, since)
 	}
 	return message.ResponseStats, s, nil
+}
+
+// countJob adds a job to the statistics of what happened since a time.
+func countJob(s *model.ControllerStats, j *model.Job, since model.Time) {
+	s.JobsSubmitted += count(j.SubmitTime >= since)
+	s.JobsStarted += count(j.StartTime >= since)
+	s.JobsPending += count(j.State.Base() == model.JobPending)
+	s.JobsRunning += count(j.State.Base() == model.JobRunning && j.State&model.JobConfiguring == 0)
+	if endedSince := j.State.Ended() && j.EndTime >= since; endedSince {
+		s.JobsCompleted += count(j.State == model.JobComplete)
+		s.JobsCanceled += count(j.State == model.JobCancelled)
+		s.JobsFailed += count(j.State == model.JobNodeFail)
+	}
 }
 
 func count(cond bool) uint32 {
