@@ -106,7 +106,7 @@ func (c *Controller) spec(j *job) (*step.Spec, error) {
 	}
 	spec.Job, spec.Home = j.id(), j.home
 	spec.KillWait, spec.Cgroup = c.cfg.KillWait, c.cgroup
-	spec.TimeLimit = time.Duration(m.TimeLimit.Number) * c.cfg.minute // may have been changed after the submission
+	spec.TimeLimit = c.stepLimit(m) // may have been changed after the submission
 	spec.Environment = c.environment(spec.Environment, m, user)
 	return spec, nil
 }

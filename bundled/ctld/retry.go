@@ -113,7 +113,7 @@ func (c *Controller) handleStartFailure(j *job, err error) {
 		j.phase = waiting
 		c.updateLocked(j, now, func(m *model.Job) {
 			m.State, m.StartTime = model.JobPending, 0
-			m.StateReason, m.StateDescription = reasonLaunch, startFailureText(err)
+			m.StateReason, m.StateDescription = launchReason(m), startFailureText(err)
 		})
 		c.mu.Unlock()
 		c.wakeScheduler()
@@ -129,6 +129,16 @@ func (c *Controller) handleStartFailure(j *job, err error) {
 		m.State, m.StateReason, m.ExitCode = model.JobFailed|model.JobLaunchFailed, reasonLaunch, 1<<8
 		m.StateDescription = reason
 	})
+}
+
+// launchReason returns the state reason of a job that waits because an attempt to
+// start it failed. A job that an administrator has held during the attempt keeps
+// that reason, because otherwise its owner could release it.
+func launchReason(m *model.Job) uint32 {
+	if m.StateReason == reasonHeldAdmin {
+		return reasonHeldAdmin
+	}
+	return reasonLaunch
 }
 
 // startFailureText returns the state description of a job that waits because an
@@ -162,7 +172,7 @@ func (c *Controller) runAgain(j *job, reason string) {
 	first := j.failures == 0
 	c.delayRetryLocked(j, now)
 	r := *j.record
-	r.Job.StateReason, r.Job.StateDescription = reasonLaunch, "not started yet: "+reason
+	r.Job.StateReason, r.Job.StateDescription = launchReason(&r.Job), "not started yet: "+reason
 	if r.Requeue == requeueNone && !j.cancelled {
 		r.Requeue = requeueFree
 	}

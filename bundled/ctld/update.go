@@ -21,9 +21,10 @@ import (
 // It changes either all fields in the request or none.
 //
 // Owners may change the name, comment and extra of their jobs, and may shorten
-// the jobs' time limits. While a job is waiting, its owner may also hold or
-// release it, lower its priority, and change its account, QOS, workload key,
-// begin time, partition, nice value and time limit.
+// the jobs' time limits. They may also hold and release their jobs, lower their
+// priority and set their nice value; if a job has started, this is for the time
+// after a requeue. While a job is waiting, its owner may also change its account,
+// QOS, workload key, begin time, partition and time limit.
 //
 // Root and the scheduler's user may make the same changes to all jobs. They may
 // also change admin_comment, raise priorities, set negative nice values and
@@ -173,7 +174,6 @@ func (u *jobUpdate) decideLocked(j *job) (func(*record), error) {
 		{"qos", !d.QOS.Empty() && d.QOS.String() != j.Job.QOS},
 		{"wckey", !d.WCKey.Empty() && d.WCKey.String() != j.Job.WCKey},
 		{"begin_time", d.BeginTime != 0},
-		{"nice", d.Nice.Set},
 		{"partition", !d.Partition.Empty() && d.Partition.String() != j.Job.Partition},
 	} {
 		if t.set && !pending {
@@ -214,7 +214,7 @@ func (u *jobUpdate) decideLocked(j *job) (func(*record), error) {
 		if d.Priority != (model.Opt[uint32]{}) || d.Nice.Set {
 			m.Priority, m.StateReason = priority, reason
 		}
-		if released {
+		if released && pending {
 			m.EligibleTime, m.AccrueTime = max(m.EligibleTime, now), now
 		}
 		m.Nice = d.Nice.Or(m.Nice)
@@ -242,7 +242,8 @@ func limitReachedAt(m *model.Job) model.Time {
 // job.
 const userHold = 2
 
-// priority returns the new priority of j, and the reason why j waits. A nice
+// priority returns the new priority of j, and the reason why j waits. If j has
+// started, both are for the time after a requeue. A nice
 // value changes only the usual priority of a job. If the job was given another
 // priority, the nice value has no effect.
 func (u *jobUpdate) priority(j *job, super bool) (priority, reason uint32, err error) {
@@ -253,9 +254,6 @@ func (u *jobUpdate) priority(j *job, super bool) (priority, reason uint32, err e
 	}
 	if requested == (model.Opt[uint32]{}) {
 		return current, j.Job.StateReason, nil
-	}
-	if j.phase != waiting {
-		return 0, 0, refuse(errs.Conflict, fault.JobNotPending, "job %d has started, so its priority has no effect", j.number)
 	}
 	heldByAdmin := j.held() && j.Job.StateReason == reasonHeldAdmin
 	switch {
@@ -301,15 +299,13 @@ func (u *jobUpdate) timeLimit(j *job, part *model.Partition, super bool) (model.
 	}
 	longer := requested.Infinite || current.Set && requested.Number > current.Number
 	switch {
-	case requested.Set && requested.Number == 0:
-		return current, refuseField(errs.Invalid, fault.InvalidTimeLimit, "time_limit", "must be at least 1 minute")
 	case j.phase != waiting && longer && !super:
 		return current, refuseField(errs.Denied, fault.AccessDenied, "time_limit",
 			"only root and the scheduler's user may extend it after the job has started")
 	case j.phase == running && !j.step.Claim.Adjustable():
 		return current, refuseField(errs.Unsupported, fault.NotSupported, "time_limit",
 			"job %d was started by an older release, so its time limit can't be changed", j.number)
-	case super:
+	case super, requested.Set && requested.Number == 0: // the job ends at once
 		return requested, nil
 	}
 	for i := range u.c.cfg.Partitions {
@@ -320,13 +316,22 @@ func (u *jobUpdate) timeLimit(j *job, part *model.Partition, super bool) (model.
 	return requested, nil
 }
 
+// stepLimit returns the time limit of m for a step, for which 0 is no limit. A
+// job with a limit of 0 minutes ends as soon as it has started.
+func (c *Controller) stepLimit(m *model.Job) time.Duration {
+	if m.TimeLimit.Set && m.TimeLimit.Number == 0 {
+		return 1
+	}
+	return time.Duration(m.TimeLimit.Number) * c.cfg.minute
+}
+
 // applyTimeLimit makes the step of job j obey the time limit in j's
 // record. If j has no step yet, applyTimeLimit does nothing:
 // Controller.follow applies the limit when the step runs. The caller holds
 // j.editMu.
 func (c *Controller) applyTimeLimit(j *job) error {
 	c.mu.Lock()
-	limit, phase := time.Duration(j.Job.TimeLimit.Number)*c.cfg.minute, j.phase
+	limit, phase := c.stepLimit(&j.Job), j.phase
 	c.mu.Unlock()
 	if phase != running {
 		return nil

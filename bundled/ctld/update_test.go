@@ -88,8 +88,7 @@ func TestUpdate(t *testing.T) {
 			func(j, b model.Job) bool { return j.TimeLimit == b.TimeLimit }},
 		{"administrator's time limit", []step{{admin, model.JobDesc{TimeLimit: some(11)}, 0}},
 			func(j, _ model.Job) bool { return j.TimeLimit == some(11) }},
-		{"no time", []step{{owner, model.JobDesc{TimeLimit: some(0)}, fault.InvalidTimeLimit}},
-			func(j, b model.Job) bool { return j.TimeLimit == b.TimeLimit }},
+		{"no time", []step{{owner, model.JobDesc{TimeLimit: some(0)}, 0}}, func(j, _ model.Job) bool { return j.TimeLimit == some(0) }},
 		{"begin time", []step{{owner, model.JobDesc{BeginTime: begin}, 0}}, func(j, _ model.Job) bool { return j.EligibleTime == begin }},
 		{"begin time in years",
 			[]step{{owner, model.JobDesc{BeginTime: begin + 2*366*86400}, fault.InvalidTimeValue}},
@@ -220,16 +219,7 @@ func TestUpdateOfARunningJob(t *testing.T) {
 	id := submit(t, c, d)
 	awaitState(t, c, id, model.JobRunning)
 	text := key("", uint64(id))
-	for want, d := range map[int]*model.JobDesc{
-		fault.JobNotPending:    {Priority: model.Some[uint32](0)},
-		fault.InvalidTimeLimit: {TimeLimit: model.Some[uint32](0)},
-	} {
-		err := c.updateJob(ownUser, text, d)
-		if e, _ := errors.AsType[*errs.Error](err); e == nil || e.Number != want {
-			t.Errorf("%+v: %v", d, err)
-		}
-	}
-	for _, d := range []model.JobDesc{{BeginTime: model.At(time.Now())}, {Nice: model.Some[uint32](model.NiceOffset)}, {Partition: "other"}} {
+	for _, d := range []model.JobDesc{{BeginTime: model.At(time.Now())}, {Partition: "other"}} {
 		if err := c.updateJob(ownUser, text, &d); errs.KindOf(err) != errs.Conflict {
 			t.Errorf("%+v: %v", d, err)
 		}
@@ -240,12 +230,49 @@ func TestUpdateOfARunningJob(t *testing.T) {
 	if j := viewJob(t, c, id); j.EndTime != j.StartTime+900*60 || j.Comment != "more" || j.State != model.JobRunning {
 		t.Errorf("%+v", j)
 	}
-	if err := c.updateJob(ownUser, text, &model.JobDesc{TimeLimit: model.Some[uint32](1)}); err != nil { // a minute is 100 ms here
+	if err := c.updateJob(ownUser, text, &model.JobDesc{TimeLimit: model.Some[uint32](0)}); err != nil {
 		t.Fatal(err)
 	}
 	awaitState(t, c, id, model.JobTimeout)
 	if err := c.updateJob(ownUser, text, &model.JobDesc{Comment: "late"}); errs.KindOf(err) != errs.Conflict {
 		t.Errorf("change of an ended job: %v", err)
+	}
+}
+
+// TestHoldOfARunningJob checks that a running job that is held, or given a nice
+// value, continues, and that the change holds after a requeue.
+func TestHoldOfARunningJob(t *testing.T) {
+	c, _ := controller(t, Config{SchedUser: admin.UID})
+	for _, tt := range []struct {
+		client server.Identity
+		reason uint32
+	}{{ownUser, reasonHeldUser}, {admin, reasonHeldAdmin}} {
+		id := submit(t, c, desc(t.TempDir(), "sleep 60"))
+		before := awaitState(t, c, id, model.JobRunning)
+		text := key("", uint64(id))
+		for _, d := range []model.JobDesc{{Priority: model.Some[uint32](0)}, {Nice: model.Some[uint32](model.NiceOffset + 50)}} {
+			if err := c.updateJob(tt.client, text, &d); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if j := viewJob(t, c, id); j.State != model.JobRunning || j.Priority != 0 || j.StateReason != tt.reason || j.Nice != model.NiceOffset+50 {
+			t.Errorf("%+v", j)
+		}
+		if err := c.requeueJob(ownUser, text, 0); err != nil {
+			t.Fatal(err)
+		}
+		if j := awaitState(t, c, id, model.JobPending); j.StateReason != tt.reason {
+			t.Errorf("%+v", j)
+		}
+		if err := c.updateJob(tt.client, text, &model.JobDesc{Priority: model.Infinite[uint32]()}); err != nil {
+			t.Fatal(err)
+		}
+		if j := awaitState(t, c, id, model.JobRunning); j.Priority != before.Priority-50 {
+			t.Errorf("priority %d, it was %d", j.Priority, before.Priority)
+		}
+		if err := cancel(c, id); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
