@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
-	"strings"
 	"time"
 
 	"schedrestd/bundled/ctld/step"
@@ -74,11 +72,18 @@ func (c *Controller) updateJob(client server.Identity, jobText string, d *model.
 	}
 	c.mu.Lock()
 	j, err := c.editableJobLocked(client, id)
-	c.mu.Unlock()
-	if err != nil {
-		return err
+	var at phase
+	if err == nil {
+		at = j.phase
 	}
-	if err := checkUpdate(client.UID, d, c.super(client.UID), time.Now()); err != nil {
+	c.mu.Unlock()
+	switch {
+	case err != nil:
+		return err
+	case at == ended:
+		return refuse(errs.Conflict, fault.JobFinished, "job %d has already ended", id)
+	}
+	if err := checkUpdate(client.UID, d, c.super(client.UID), at != waiting, time.Now()); err != nil {
 		return err
 	}
 	if err := c.lockEdit(j, time.Now().Add(startTimeout)); err != nil {
@@ -105,8 +110,9 @@ const commandFlags = 0x1e00_0000
 
 // checkUpdate returns an error if this controller does not support a change. It
 // also returns an error if an ordinary user requests a change that only root
-// and the scheduler's user may make.
-func checkUpdate(uid uint32, d *model.JobDesc, super bool, now time.Time) error {
+// and the scheduler's user may make. The argument started says whether the job has
+// started.
+func checkUpdate(uid uint32, d *model.JobDesc, super, started bool, now time.Time) error {
 	remaining := *d
 	remaining.JobID, remaining.JobIDText = model.Opt[uint32]{}, ""
 	remaining.AllocSID, remaining.SubmitLine = model.Opt[uint32]{}, ""
@@ -129,28 +135,17 @@ func checkUpdate(uid uint32, d *model.JobDesc, super bool, now time.Time) error 
 	switch {
 	case remaining.UserID.Set && remaining.UserID.Number != uid && !super:
 		return refuseField(errs.Denied, fault.NoUserID, "user_id", "you may not give your job to another user")
-	case !reflect.DeepEqual(remaining, model.JobDesc{}):
-		return refuse(errs.Unsupported, fault.NotSupported, "this controller can change only %s of a job, not %s",
-			changeableFields, strings.Join(setFields(remaining), ", "))
 	case d.BeginTime > model.At(now.Add(maxBeginDelay)):
 		return refuseField(errs.Invalid, fault.InvalidTimeValue, "begin_time",
 			"more than %d days ahead", maxBeginDelay/(24*time.Hour))
+	}
+	if err := checkUnchangeable(&remaining, started); err != nil {
+		return err
 	}
 	if err := checkRestricted(d, super); err != nil {
 		return err
 	}
 	return checkTexts(d)
-}
-
-// setFields returns the names of the fields of d that are set.
-func setFields(d model.JobDesc) (names []string) {
-	v := reflect.ValueOf(d)
-	for i := range v.NumField() {
-		if !v.Field(i).IsZero() {
-			names = append(names, v.Type().Field(i).Name)
-		}
-	}
-	return names
 }
 
 // jobUpdate is one change of a job.

@@ -2,10 +2,13 @@ package ctld
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
@@ -210,6 +213,45 @@ func TestUpdateNames(t *testing.T) {
 	}
 }
 
+// TestUnchangeableFields checks that the error for each field that can't be
+// changed names the field as the API does, and depends on whether the job has
+// started.
+func TestUnchangeableFields(t *testing.T) {
+	names := map[string]bool{}
+	for _, v := range []schema.Version{api.V41, api.V43, api.V45} {
+		for _, p := range api.JobDesc.Shape(schema.View{Version: v}).Fields {
+			names[p.Name] = true
+		}
+	}
+	for _, list := range []map[string]string{waitingFields, otherFields} {
+		for field, name := range list {
+			if _, ok := reflect.TypeFor[model.JobDesc]().FieldByName(field); !ok || !names[name] {
+				t.Errorf("%s: %s", field, name)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		d       model.JobDesc
+		started bool
+		number  int
+		field   string
+	}{
+		{model.JobDesc{}, true, 0, ""},
+		{model.JobDesc{StdOut: "x"}, false, fault.NotSupported, "standard_output: "},
+		{model.JobDesc{StdOut: "x"}, true, fault.JobNotPending, "the job has started, so it has no standard_output "},
+		{model.JobDesc{MailUser: "x", StdOut: "x"}, true, fault.JobNotPending, ""},
+		{model.JobDesc{MailUser: "x"}, true, fault.NotSupported, "mail_user: "},
+		{model.JobDesc{MinMemory: model.Some(5 | model.MemPerCPU)}, false, fault.NotSupported, "memory_per_cpu: "},
+		{model.JobDesc{RespHost: "x"}, false, fault.NotSupported, "this controller "},
+	} {
+		err := checkUnchangeable(&tt.d, tt.started)
+		e, _ := errors.AsType[*errs.Error](err)
+		if (err == nil) != (tt.number == 0) || e != nil && (e.Number != tt.number || !strings.HasPrefix(e.Message, tt.field)) {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+}
+
 // TestUpdateOfARunningJob checks which fields of a running job can be changed,
 // and that the job's step obeys a changed time limit.
 func TestUpdateOfARunningJob(t *testing.T) {
@@ -234,8 +276,10 @@ func TestUpdateOfARunningJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitState(t, c, id, model.JobTimeout)
-	if err := c.updateJob(ownUser, text, &model.JobDesc{Comment: "late"}); errs.KindOf(err) != errs.Conflict {
-		t.Errorf("change of an ended job: %v", err)
+	for _, d := range []model.JobDesc{{Comment: "late"}, {StdOut: "x"}, {Licenses: "x"}} {
+		if e, _ := errors.AsType[*errs.Error](c.updateJob(ownUser, text, &d)); e == nil || e.Number != fault.JobFinished {
+			t.Errorf("change of an ended job: %+v: %v", d, e)
+		}
 	}
 }
 
