@@ -128,4 +128,5 @@ var requests = map[uint32]string{
 
 	30001: "SCHED_RECORD_JOBS",
 	30002: "SCHED_GET_JOB_PAGE",
+	30003: "SCHED_RECORD_RUNS",
 }

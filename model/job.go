@@ -1,5 +1,16 @@
 package model
 
+// JobRun is what the bundled controller tells the bundled accounting daemon about
+// the current run of a job, in addition to the Job.
+type JobRun struct {
+	CancelledBy Opt[uint32] `json:",omitzero"`  // user
+	HasUsage    bool        `json:",omitempty"` // whether the fields below are set: the script has ended
+	Status      uint32      `json:",omitempty"` // of the script, from wait(2)
+	UserTime    uint64      `json:",omitempty"` // CPU time of all processes, in microseconds
+	SystemTime  uint64      `json:",omitempty"` // the same in the kernel
+	MaxRSS      uint64      `json:",omitempty"` // memory, in bytes
+}
+
 // Job is a job of a controller.
 type Job struct {
 	StepID                StepID
@@ -122,7 +133,8 @@ type Job struct {
 	CPUFreqMax            Opt[uint32]
 	CPUFreqGov            Opt[uint32]
 	CronSpec              string
-	Detailed              bool // from protocol 42 on: whether the fields about the job's requirements are sent
+	Run                   JobRun `json:",omitzero"` // not sent to clients: see message.RecordRuns
+	Detailed              bool   // from protocol 42 on: whether the fields about the job's requirements are sent
 	SegmentSize           Opt[uint16]
 	SubmitLine            string
 	Exclusive             Opt[uint16]

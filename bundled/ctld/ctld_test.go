@@ -134,7 +134,9 @@ func viewJob(t *testing.T, c *Controller, id uint32) model.Job {
 }
 
 // cancel ends a job.
-func cancel(c *Controller, id uint32) error { return c.cancel(id, time.Now().Add(startTimeout)) }
+func cancel(c *Controller, id uint32) error {
+	return c.cancel(id, ownUser.UID, time.Now().Add(startTimeout))
+}
 
 // await polls until cond returns true.
 func await(t *testing.T, event string, cond func() bool) {

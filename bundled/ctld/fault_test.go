@@ -507,7 +507,7 @@ func TestCancelOnAFullDisk(t *testing.T) {
 		t.Fatal("the disk is not full")
 	}
 	answer := make(chan error, 1)
-	go func() { answer <- c.cancel(id, time.Now().Add(100*time.Millisecond)) }()
+	go func() { answer <- c.cancel(id, ownUser.UID, time.Now().Add(100*time.Millisecond)) }()
 	select {
 	case err := <-answer:
 		if errs.KindOf(err) != errs.Timeout {

@@ -52,7 +52,7 @@ func (c *Controller) kill(r *server.Request, id uint32, signal uint16, deadline 
 	}
 	c.log.Info("job signal requested", clientAttrs(r, "job", id, "signal", signal)...)
 	if signal == uint16(syscall.SIGKILL) {
-		return c.cancel(id, deadline)
+		return c.cancel(id, r.Identity.UID, deadline)
 	}
 	return c.signal(id, syscall.Signal(signal))
 }
@@ -102,10 +102,10 @@ func (c *Controller) editableJobLocked(client server.Identity, id uint32) (*job,
 	return j, nil
 }
 
-// cancel cancels a job. If the job is being started, cancel waits until it has
+// cancel cancels a job on behalf of the user uid. If the job is being started, cancel waits until it has
 // started, but not beyond the deadline. A job that starts after the deadline is
 // cancelled as soon as it has started.
-func (c *Controller) cancel(id uint32, deadline time.Time) error {
+func (c *Controller) cancel(id, uid uint32, deadline time.Time) error {
 	c.mu.Lock()
 	j := c.jobs[id]
 	if j == nil || j.phase == ended {
@@ -117,12 +117,15 @@ func (c *Controller) cancel(id uint32, deadline time.Time) error {
 		if err := c.withdrawRequeue(j, deadline); err != nil {
 			return err
 		}
-		return c.cancel(id, deadline)
+		return c.cancel(id, uid, deadline)
 	}
-	j.cancelled = true
+	now := time.Now()
+	if !j.cancelled {
+		j.cancelled = true
+		c.updateLocked(j, now, func(m *model.Job) { m.Run.CancelledBy = model.Some(uid) })
+	}
 	switch {
 	case j.phase == running:
-		now := time.Now()
 		c.updateLocked(j, now, func(m *model.Job) { m.State, m.EndTime = m.State|model.JobCompleting, model.At(now) })
 		s := j.step
 		defer c.mu.Unlock() // s is closed under c.mu
@@ -133,14 +136,14 @@ func (c *Controller) cancel(id uint32, deadline time.Time) error {
 		j.phase = starting
 	default:
 		c.mu.Unlock() // the goroutine that starts the job checks j.cancelled
-		return c.cancelStarting(j, deadline)
+		return c.cancelStarting(j, uid, deadline)
 	}
 	reason := j.view(time.Now()).StateReason
 	c.mu.Unlock()
 	err := step.Withdraw(j.home)
 	if errors.Is(err, step.ErrClaimed) {
 		c.tasks.Go(func() { c.adoptStep(j) })
-		return c.cancelStarting(j, deadline)
+		return c.cancelStarting(j, uid, deadline)
 	}
 	if err != nil {
 		return err
@@ -183,7 +186,7 @@ const startTimeout = 5 * time.Second
 // notified. The job was cancelled while it was being started. Until the step is
 // notified, only this process knows of the cancellation. If the controller
 // answered the client earlier and then crashed, the cancellation would be lost.
-func (c *Controller) cancelStarting(j *job, deadline time.Time) error {
+func (c *Controller) cancelStarting(j *job, uid uint32, deadline time.Time) error {
 	for time.Now().Before(deadline) {
 		c.mu.Lock()
 		phase, s := j.phase, j.step
@@ -199,7 +202,7 @@ func (c *Controller) cancelStarting(j *job, deadline time.Time) error {
 			return errs.Wrap(err, errs.Unavailable, "cancellation of job %d interrupted", j.id())
 		}
 		if phase == waiting { // the job was being submitted
-			return c.cancel(j.id(), deadline)
+			return c.cancel(j.id(), uid, deadline)
 		}
 	}
 	return errs.New(errs.Timeout, "job %d was still starting after %s; it will be cancelled once it has started",

@@ -183,7 +183,7 @@ func (c *Controller) queueNextRun(j *job) {
 // toPending marks m as waiting. It clears the fields that were set for the
 // previous run.
 func toPending(m *model.Job) {
-	m.State = model.JobPending
+	m.State, m.Run = model.JobPending, model.JobRun{}
 	m.StartTime, m.EndTime = 0, 0
 	m.Nodes, m.BatchHost, m.TRESAlloc, m.NodeIndexes = "", "", "", model.Bitmap{}
 }

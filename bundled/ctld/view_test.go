@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/fault"
+	"schedrestd/rpc/server"
 )
 
 // TestStateWhileProcessesExit checks that a job that was cancelled or requeued has its
@@ -20,7 +22,7 @@ func TestStateWhileProcessesExit(t *testing.T) {
 		end  func(id uint32) error
 		want model.JobState
 	}{
-		{"cancelled", func(id uint32) error { return c.cancel(id, time.Now().Add(startTimeout)) }, model.JobCancelled},
+		{"cancelled", func(id uint32) error { return cancel(c, id) }, model.JobCancelled},
 		{"requeued", func(id uint32) error { return c.requeueJob(ownUser, key("", uint64(id)), 0) }, model.JobPending},
 	} {
 		d := desc(t.TempDir(), `trap "" TERM; while :; do sleep 0.05; done`) // runs for KillWait more
@@ -35,7 +37,7 @@ func TestStateWhileProcessesExit(t *testing.T) {
 		} else if tt.want == model.JobCancelled && j.EndTime > model.At(time.Now()) {
 			t.Errorf("%s: it ends at %d", tt.name, j.EndTime)
 		}
-		if err := c.cancel(id, time.Now().Add(startTimeout)); err != nil {
+		if err := cancel(c, id); err != nil {
 			t.Fatal(tt.name, err)
 		}
 		awaitState(t, c, id, model.JobCancelled)
@@ -82,7 +84,7 @@ func TestReasonOfCancelledJobs(t *testing.T) {
 	later.BeginTime = model.At(time.Now().Add(time.Hour))
 	for want, d := range map[uint32]*model.JobDesc{reasonHeldUser: held, reasonBegin: later} {
 		id := submit(t, c, d)
-		if err := c.cancel(id, time.Now().Add(startTimeout)); err != nil {
+		if err := cancel(c, id); err != nil {
 			t.Fatal(err)
 		}
 		if j := awaitState(t, c, id, model.JobCancelled); j.StateReason != want {
@@ -162,5 +164,31 @@ func TestAccounted(t *testing.T) {
 		if code := records[2].ExitCode; code != tt.exitCode {
 			t.Errorf("%q: exit code %d", tt.script, code)
 		}
+	}
+}
+
+// TestCanceller checks that the accounting daemon gets the user who cancelled a
+// job first, whether the job ran or waited.
+func TestCanceller(t *testing.T) {
+	k := &keeper{}
+	c, _ := controller(t, Config{Accounting: k, SchedUser: admin.UID})
+	waiting := desc(t.TempDir(), "true")
+	waiting.Priority = model.Some[uint32](0)
+	for state, d := range map[model.JobState]*model.JobDesc{model.JobRunning: desc(t.TempDir(), "sleep 60"), model.JobPending: waiting} {
+		id := submit(t, c, d)
+		awaitState(t, c, id, state)
+		for _, r := range []*server.Request{{Identity: admin}, {Identity: server.Identity{UID: c.uid}}} {
+			if err := c.kill(r, id, 9, time.Now().Add(startTimeout)); err != nil && errs.KindOf(err) != errs.Conflict {
+				t.Fatal(err)
+			}
+		}
+		awaitState(t, c, id, model.JobCancelled)
+		await(t, "the record of its end arrives", func() bool {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			return slices.ContainsFunc(k.jobs, func(j model.Job) bool {
+				return j.StepID.JobID == id && j.State.Base() == model.JobCancelled && j.Run.CancelledBy == model.Some(admin.UID)
+			})
+		})
 	}
 }

@@ -5,7 +5,7 @@
 //
 // The daemon speaks slurmdbd's protocol over persistent connections, so the
 // gateway uses the same client for this daemon and for slurmdbd. Two messages
-// are not in slurmdbd's protocol: message.RecordJobs, in which jobs arrive, and
+// are not in slurmdbd's protocol: message.RecordRuns, in which jobs arrive, and
 // message.GetAccountingJobPage, which a client sends if the daemon has offered it
 // at the beginning of the connection.
 //
@@ -67,6 +67,7 @@ func (d *Daemon) Handlers() map[message.Type]server.Handler {
 	handlers := map[message.Type]server.Handler{
 		message.AccountingGetStats:   d.handleStats,
 		message.AccountingRecordJobs: d.handleRecordJobs,
+		message.AccountingRecordRuns: d.handleRecordRuns,
 		message.AccountingFini:       d.handleFini,
 
 		message.AccountingGetJobs:     d.handleJobs,
@@ -84,7 +85,7 @@ func (d *Daemon) Handlers() map[message.Type]server.Handler {
 		handlers[t] = handleUnsupported
 	}
 	for t, h := range handlers {
-		if t != message.AccountingGetStats && t != message.AccountingRecordJobs && t != message.AccountingFini {
+		if t != message.AccountingGetStats && !recordsJobs(t) && t != message.AccountingFini {
 			h = withoutTicket(h)
 		}
 		if t != message.AccountingFini { // clients send AccountingFini after each query, so it is not counted

@@ -143,7 +143,7 @@ func TestRecordsSurvive(t *testing.T) {
 	if s = open(t, path); s.Catalog().Accounts["lab"] != nil || s.Catalog().LastAssoc != next.LastAssoc {
 		t.Error("a removed account exists again, or its number is used again")
 	}
-	for _, statement := range []string{"DROP TABLE record", "PRAGMA user_version = 2"} {
+	for _, statement := range []string{"DROP TABLE record", dropRun, "PRAGMA user_version = 2"} {
 		if _, err := s.db.Exec(statement); err != nil {
 			t.Fatal(err)
 		}
@@ -406,7 +406,7 @@ func TestUsersTakeTurnsToChange(t *testing.T) {
 // user who may do everything.
 func TestTicket(t *testing.T) {
 	d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyRoot}, quiet)
-	permitted := map[message.Type]bool{message.AccountingGetStats: true, message.AccountingRecordJobs: true, message.AccountingFini: true}
+	permitted := map[message.Type]bool{message.AccountingGetStats: true, message.AccountingRecordJobs: true, message.AccountingRecordRuns: true, message.AccountingFini: true}
 	for kind, handler := range d.Handlers() {
 		if permitted[kind] {
 			continue

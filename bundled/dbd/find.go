@@ -3,6 +3,7 @@ package dbd
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"io"
 	"time"
@@ -153,7 +154,7 @@ func all(list []condition) (where string, args []any) {
 
 // selectRecords is a statement that selects the jobs with the given keys, in
 // the order of the keys.
-const selectRecords = "SELECT cluster, protocol, record FROM json_each(?) AS key CROSS JOIN job ON job.id = key.value"
+const selectRecords = "SELECT cluster, protocol, record, run FROM json_each(?) AS key CROSS JOIN job ON job.id = key.value"
 
 // nextJob reads the next row and returns its job.
 func nextJob(rows *sql.Rows) (string, *model.Job, error) {
@@ -165,11 +166,14 @@ func nextJob(rows *sql.Rows) (string, *model.Job, error) {
 	}
 	var cluster string
 	var v uint16
-	var record []byte
-	if err := rows.Scan(&cluster, &v, &record); err != nil {
+	var record, run []byte
+	if err := rows.Scan(&cluster, &v, &record, &run); err != nil {
 		return "", nil, err
 	}
 	j, err := decode(codec.Version(v), record)
+	if err == nil && len(run) > 0 {
+		err = json.Unmarshal(run, &j.Run)
+	}
 	return cluster, j, err
 }
 

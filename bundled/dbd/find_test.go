@@ -460,13 +460,13 @@ func TestConversion(t *testing.T) {
 	}
 	var tables, version int
 	const query = "SELECT (SELECT count(*) FROM sqlite_schema WHERE type = 'table'), (SELECT user_version FROM pragma_user_version)"
-	if err := s.db.QueryRow(query).Scan(&tables, &version); err != nil || tables != 2 || version != 4 {
+	if err := s.db.QueryRow(query).Scan(&tables, &version); err != nil || tables != 2 || version != 5 {
 		t.Errorf("%d tables, version %d, %v", tables, version, err)
 	}
 }
 
 // TestNameIndices opens a database of version 3, whose indices of accounts and
-// workload keys have case. It checks that its jobs and records remain, and that
+// workload keys have case, and whose jobs have no runs. It checks that its jobs and records remain, and that
 // the indices are used for all spellings.
 func TestNameIndices(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.sqlite")
@@ -485,7 +485,7 @@ func TestNameIndices(t *testing.T) {
 	}
 	for _, statement := range []string{
 		"DROP INDEX job_by_account", "CREATE INDEX job_by_account ON job (account, submit_time)",
-		"DROP INDEX job_by_wckey", "CREATE INDEX job_by_wckey ON job (wckey, submit_time)", "PRAGMA user_version = 3",
+		"DROP INDEX job_by_wckey", "CREATE INDEX job_by_wckey ON job (wckey, submit_time)", dropRun, "PRAGMA user_version = 3",
 	} {
 		if _, err := s.db.Exec(statement); err != nil {
 			t.Fatal(err)
@@ -505,6 +505,43 @@ func TestNameIndices(t *testing.T) {
 	}
 	if got := queryJobs(t, s, &model.AccountingJobFilter{Accounts: []string{"phy"}}, model.Opt[uint32]{}); len(got) != 0 {
 		t.Errorf("%d jobs of another account", len(got))
+	}
+}
+
+// dropRun makes the table of jobs that of version 4.
+const dropRun = "ALTER TABLE job DROP COLUMN run"
+
+// TestRuns checks that the run of a job is stored and replaced with the job, and
+// that a database of version 4 gets a place for it.
+func TestRuns(t *testing.T) {
+	path := storeFile(t)
+	s := open(t, path)
+	runs := func() (list []model.JobRun) {
+		for _, j := range queryJobs(t, s, &model.AccountingJobFilter{}, model.Opt[uint32]{}) {
+			list = append(list, j.Run)
+		}
+		return list
+	}
+	j := job(1, 1, model.JobRunning)
+	if err := s.Record(ctx, "c1", []model.Job{j}); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{dropRun, "PRAGMA user_version = 4"} {
+		if _, err := s.db.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+	s = open(t, path)
+	if got := runs(); !slices.Equal(got, []model.JobRun{{}}) {
+		t.Errorf("%+v", got)
+	}
+	j.State, j.Run = model.JobCancelled, model.JobRun{CancelledBy: model.Some[uint32](0), HasUsage: true, Status: 15, UserTime: 1 << 40, SystemTime: 2, MaxRSS: 1 << 50}
+	if err := s.Record(ctx, "c1", []model.Job{j}); err != nil {
+		t.Fatal(err)
+	}
+	if got := runs(); !slices.Equal(got, []model.JobRun{j.Run}) {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -101,7 +101,7 @@ func accountingJob(cluster string, j *model.Job) model.AccountingJob {
 		ExitCode: j.ExitCode, Extra: model.Text(j.Extra), FailedNode: j.FailedNode, GroupID: j.GroupID,
 		JobID: j.StepID.JobID, Name: j.Name, Licenses: j.Licenses, MCSLabel: j.MCSLabel, Nodes: j.Nodes,
 		HetJobID: j.HetJobID, HetJobOffset: hetOffset(j), Partition: j.Partition,
-		Priority: model.Some(j.Priority), ReqCPUs: j.NumCPUs, ReqMem: j.MinMemory, ReqUserID: notCancelled,
+		Priority: model.Some(j.Priority), ReqCPUs: j.NumCPUs, ReqMem: j.MinMemory, ReqUserID: j.Run.CancelledBy.Or(notCancelled),
 		RestartCnt: j.RestartCnt, ShowFull: 1, StartTime: j.StartTime, State: j.State,
 		StateReason: j.StateReason, Steps: []model.AccountingStep{}, StdErr: j.StdErr, StdIn: j.StdIn,
 		StdOut: j.StdOut, SubmitTime: j.SubmitTime, SubmitLine: j.SubmitLine, SystemComment: model.Text(j.SystemComment),

@@ -17,21 +17,23 @@ const applicationID = 0x53434844
 
 // The constant version is the current format of the database. Since format
 // jobVersion, the table named job has the current columns and need not be
-// converted. Format 3 added the table named record, and format 4 the indices
-// that ignore case.
+// converted. Format 3 added the table named record, format 4 the indices that
+// ignore case, and format 5 the column named run.
 //
 // In every format, the table named job has the columns cluster, protocol and
 // record, and the column record holds the whole job. So an older table can be
 // converted in one step: each job is stored again in the current format.
 const (
-	version      = 4
+	version      = 5
+	runSince     = 5
+	namesSince   = 4
 	recordsSince = 3
 	jobVersion   = 2
 )
 
-// jobTable is the statement that creates the table of jobs. The column record
-// contains the whole job. Most other columns exist only for queries. The column
-// record is long. It comes last, so that a query can read the other columns
+// jobTable is the statement that creates the table of jobs. The columns record
+// and run contain the whole job. Most other columns exist only for queries. The
+// column record is long. It comes after these, so that a query can read them
 // without it.
 const jobTable = `CREATE TABLE job (
 	id            INTEGER PRIMARY KEY,
@@ -62,6 +64,7 @@ const jobTable = `CREATE TABLE job (
 	used_until    INTEGER NOT NULL, -- end_time; the largest number until the job has ended
 	protocol      INTEGER NOT NULL, -- version that record is in
 	record        BLOB    NOT NULL, -- the whole job, as RecordJobs carries it
+	run           TEXT    NOT NULL DEFAULT '', -- a model.JobRun in JSON, or empty
 	UNIQUE (cluster, job_id, submit_time)
 ) STRICT`
 
@@ -133,7 +136,13 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 			return err
 		}
 	}
-	rest := fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", nameIndices, applicationID, version)
+	rest := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, version)
+	if fileVersion < namesSince {
+		rest += ";" + nameIndices
+	}
+	if tables > 0 && !mustConvert && fileVersion < runSince {
+		rest += "; ALTER TABLE job ADD COLUMN run TEXT NOT NULL DEFAULT ''"
+	}
 	if _, err := tx.ExecContext(ctx, rest); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"schedrestd/internal/errs"
+	"schedrestd/model"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 )
@@ -23,31 +24,48 @@ func (d *Daemon) Limit(t message.Type, client server.Identity) int {
 	switch {
 	case !d.privacy.Super(client.UID):
 		return server.MaxSmall
-	case t == message.AccountingRecordJobs:
+	case recordsJobs(t):
 		return maxRecord
 	}
 	return maxChange
 }
 
-// handleRecordJobs handles AccountingRecordJobs. The answer confirms that the
+// recordsJobs reports whether a message of type t contains jobs from a schedctld.
+func recordsJobs(t message.Type) bool {
+	return t == message.AccountingRecordRuns || t == message.AccountingRecordJobs
+}
+
+// handleRecordRuns handles AccountingRecordRuns. See record.
+func (d *Daemon) handleRecordRuns(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
+	var batch message.RecordRuns
+	return d.record(ctx, r, &batch, &batch.Jobs)
+}
+
+// handleRecordJobs handles AccountingRecordJobs, which a schedctld of an older
+// release sends. See record.
+func (d *Daemon) handleRecordJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
+	var batch message.RecordJobs
+	return d.record(ctx, r, &batch, &batch.Jobs)
+}
+
+// record decodes a batch and stores its jobs. The answer confirms that the
 // jobs are on disk. When schedctld receives the answer, it deletes its own
 // records of these jobs. If schedctld sends the same batch again, nothing
 // changes. Only root and the scheduler's user may record jobs, because other
 // users could falsify the accounting.
-func (d *Daemon) handleRecordJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
+func (d *Daemon) record(ctx context.Context, r *server.Request, batch message.Body, jobs *[]model.Job) (message.Type, message.Body, error) {
 	if !d.privacy.Super(r.Identity.UID) {
 		return 0, nil, errs.New(errs.Denied, "only root and the scheduler's user may record jobs")
 	}
-	var batch message.RecordJobs
-	if err := r.Decode(&batch); err != nil {
+	if err := r.Decode(batch); err != nil {
 		return 0, nil, err
 	}
-	if err := d.store.Record(ctx, r.Cluster, batch.Jobs); err != nil {
+	if err := d.store.Record(ctx, r.Cluster, *jobs); err != nil {
 		return 0, nil, err
 	}
 	names := []string{}
-	for i := range batch.Jobs {
-		if name := cmp.Or(batch.Jobs[i].Cluster, r.Cluster); !slices.Contains(names, name) {
+	for _, j := range *jobs {
+		if name := cmp.Or(j.Cluster, r.Cluster); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -145,7 +145,7 @@ func TestDaemon(t *testing.T) {
 	}
 
 	count := func(id, n uint32) model.CallCount { return model.CallCount{ID: id, Count: n} }
-	rpcs := []model.CallCount{count(30001, 4)}
+	rpcs := []model.CallCount{count(30003, 4)}
 	for _, tt := range []struct {
 		name  string
 		cred  model.Credential
@@ -153,7 +153,7 @@ func TestDaemon(t *testing.T) {
 		users []model.CallCount
 	}{
 		{name: "ordinary user", cred: otherCred, rpcs: rpcs, users: []model.CallCount{count(other.UID, 2)}},
-		{name: "scheduler's user", cred: selfCred, rpcs: []model.CallCount{count(1489, 1), count(30001, 4)},
+		{name: "scheduler's user", cred: selfCred, rpcs: []model.CallCount{count(1489, 1), count(30003, 4)},
 			users: []model.CallCount{count(self.UID, 2), count(other.UID, 3)}},
 	} {
 		got, _, err := tcpClient.Stats(ctx, tt.cred)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -160,8 +161,8 @@ func (s *Store) Close() error {
 const upsert = `
 INSERT INTO job (cluster, job_id, submit_time, restarts, ended, state, state_reason, exit_code, user_id, group_id,
                  account, name, partition, wckey, array_job_id, array_task_id, het_job_id, het_offset,
-                 cpus, node_count, nodes, time_limit, start_time, end_time, used_until, protocol, record)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                 cpus, node_count, nodes, time_limit, start_time, end_time, used_until, protocol, record, run)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (cluster, job_id, submit_time) DO UPDATE SET
 	restarts = excluded.restarts, ended = excluded.ended, state = excluded.state, state_reason = excluded.state_reason,
 	exit_code = excluded.exit_code, user_id = excluded.user_id, group_id = excluded.group_id, account = excluded.account,
@@ -169,7 +170,7 @@ ON CONFLICT (cluster, job_id, submit_time) DO UPDATE SET
 	array_task_id = excluded.array_task_id, het_job_id = excluded.het_job_id, het_offset = excluded.het_offset,
 	cpus = excluded.cpus, node_count = excluded.node_count, nodes = excluded.nodes, time_limit = excluded.time_limit,
 	start_time = excluded.start_time, end_time = excluded.end_time, used_until = excluded.used_until,
-	protocol = excluded.protocol, record = excluded.record
+	protocol = excluded.protocol, record = excluded.record, run = excluded.run
 WHERE excluded.restarts > restarts OR excluded.restarts = restarts AND excluded.ended >= ended`
 
 // insertJob stores one job. The insert argument is the prepared statement
@@ -178,6 +179,12 @@ func insertJob(ctx context.Context, insert *sql.Stmt, cluster string, j *model.J
 	record, err := encode(j)
 	if err != nil {
 		return err
+	}
+	var run []byte
+	if j.Run != (model.JobRun{}) {
+		if run, err = json.Marshal(j.Run); err != nil {
+			return err
+		}
 	}
 	var task any
 	if j.ArrayTaskID.Set {
@@ -190,7 +197,7 @@ func insertJob(ctx context.Context, insert *sql.Stmt, cluster string, j *model.J
 	_, err = insert.ExecContext(ctx, cluster, j.StepID.JobID, int64(j.SubmitTime), j.RestartCnt, j.State.Ended(), uint32(j.State),
 		j.StateReason, j.ExitCode, j.UserID, j.GroupID, j.Account, j.Name, j.Partition, j.WCKey, j.ArrayJobID, task,
 		j.HetJobID, j.HetJobOffset, j.NumCPUs, j.NumNodes, j.Nodes, j.TimeLimit.Or(math.MaxUint32), int64(j.StartTime), int64(j.EndTime),
-		usedUntil, uint16(recordVersion), record)
+		usedUntil, uint16(recordVersion), record, string(run))
 	return writeError(err)
 }
 

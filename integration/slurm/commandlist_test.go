@@ -126,7 +126,7 @@ var commandLines = []commandLine{
 	{user: "alice", line: "sacctmgr -P show assoc format=cluster,account,user", verdict: works},
 	{user: "alice", line: "sacctmgr -P show qos format=name", verdict: works},
 	{user: "alice", line: "sacctmgr -P show wckey", verdict: works},
-	{user: "root", line: "sacctmgr show stats | grep -oE 'DBD_GET_JOBS_COND|MsgType=30001|alice' | sort", verdict: works},
+	{user: "root", line: "sacctmgr show stats | grep -oE 'DBD_GET_JOBS_COND|MsgType=30003|alice' | sort", verdict: works},
 	{user: "alice", line: "sacctmgr show reservation", verdict: cannot},
 	{user: "alice", line: "sacctmgr show event", verdict: cannot},
 	{user: "alice", line: "sacctmgr show federation", verdict: cannot},

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"schedrestd/internal/semaphore"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 )
 
@@ -115,13 +117,21 @@ const recordsSince = codec.V2605
 
 // RecordJobs sends jobs to the bundled accounting daemon. If it returns nil,
 // the daemon has written the jobs to its disk. A job that is sent twice is
-// stored once.
+// stored once. A daemon of an older release gets the jobs without their runs.
 func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs []model.Job) error {
+	err := a.record(ctx, cred, message.AccountingRecordRuns, &message.RecordRuns{Jobs: jobs})
+	if e, ok := errors.AsType[*errs.Error](err); ok && e.Number == fault.UnexpectedMessage {
+		return a.record(ctx, cred, message.AccountingRecordJobs, &message.RecordJobs{Jobs: jobs})
+	}
+	return err
+}
+
+func (a *Accounting) record(ctx context.Context, cred model.Credential, t message.Type, body message.Body) error {
 	return a.call(ctx, cred, func(s *session) *failure {
 		if s.version < recordsSince {
 			return newFailure(stageVersion, errs.New(errs.Unsupported, "the accounting daemon does not accept records of jobs: it is not scheddbd"))
 		}
-		return s.call(message.AccountingRecordJobs, &message.RecordJobs{Jobs: jobs}, message.AccountingRC, nil)
+		return s.call(t, body, message.AccountingRC, nil)
 	})
 }
 

@@ -270,6 +270,35 @@ func TestRecordJobs(t *testing.T) {
 	}
 }
 
+// TestRecordRuns checks that the runs of jobs arrive, and that a scheddbd that
+// does not know them gets the jobs.
+func TestRecordRuns(t *testing.T) {
+	t.Parallel()
+	job := model.Job{Name: "a", Run: model.JobRun{CancelledBy: model.Some[uint32](7), HasUsage: true, Status: 256, UserTime: 1, SystemTime: 2, MaxRSS: 3}}
+	for _, older := range []bool{false, true} {
+		var got []model.Job
+		handlers := map[message.Type]server.Handler{
+			message.AccountingRecordRuns: decoded(message.AccountingRC, func(r *message.RecordRuns) (message.Body, error) {
+				got = r.Jobs
+				return &message.PersistRC{}, nil
+			}),
+			message.AccountingRecordJobs: decoded(message.AccountingRC, func(r *message.RecordJobs) (message.Body, error) {
+				got = r.Jobs
+				return &message.PersistRC{}, nil
+			}),
+		}
+		want := job.Run
+		if older {
+			delete(handlers, message.AccountingRecordRuns)
+			want = model.JobRun{}
+		}
+		a := accountingOf(serve(t, "tcp", &server.Server{Persistent: handlers}))
+		if err := a.RecordJobs(t.Context(), ann, []model.Job{job}); err != nil || len(got) != 1 || got[0].Name != "a" || got[0].Run != want {
+			t.Errorf("older daemon %t: %v, %+v", older, err, got)
+		}
+	}
+}
+
 // TestUsageByQOS checks that usage by quality of service is requested only in a
 // protocol that has the flag for it. In an older one, the daemon would answer with
 // the usage in all of them.

@@ -44,10 +44,26 @@ func callCount(c *codec.Codec, n *model.CallCount) {
 // PersistRC. The daemon stores only the latest record of each job, so it is
 // harmless to send a job twice. RecordJobs is not a message of Slurm's: its
 // number is outside the range of Slurm's numbers. Only the newest protocol has
-// this message.
+// this message. A schedctld sends it only to a scheddbd of an older release.
 type RecordJobs struct{ Jobs []model.Job }
 
 // Walk encodes or decodes the fields in wire order.
 func (m *RecordJobs) Walk(c *codec.Codec) {
 	codec.List(c, "jobs", "job_info_record", &m.Jobs, job)
+}
+
+// RecordRuns is like RecordJobs, but contains the run of each job, too.
+type RecordRuns struct{ Jobs []model.Job }
+
+// Walk encodes or decodes the fields in wire order.
+func (m *RecordRuns) Walk(c *codec.Codec) {
+	codec.List(c, "jobs", "job_run_record", &m.Jobs, func(c *codec.Codec, j *model.Job) {
+		job(c, j)
+		c.OptUint32("cancelled_by", &j.Run.CancelledBy)
+		c.Bool("has_usage", &j.Run.HasUsage)
+		c.Uint32("status", &j.Run.Status)
+		c.Uint64("user_usec", &j.Run.UserTime)
+		c.Uint64("system_usec", &j.Run.SystemTime)
+		c.Uint64("max_rss", &j.Run.MaxRSS)
+	})
 }

@@ -141,6 +141,7 @@ const (
 	AccountingGetStats        Type = 1489
 	AccountingGotStats        Type = 1490
 	AccountingRecordJobs      Type = 30001 // a message of this project, from schedctld to scheddbd
+	AccountingRecordRuns      Type = 30003 // a message of this project, from schedctld to scheddbd: jobs and their runs
 	AccountingGetJobPage      Type = 30002 // a message of this project, to scheddbd; answered by an AccountingGotJobs
 )
 

@@ -50,6 +50,7 @@ var messages = map[string]func() Body{
 	"PersistRC":            func() Body { return new(PersistRC) },
 	"AccountingStats":      func() Body { return new(AccountingStats) },
 	"RecordJobs":           func() Body { return new(RecordJobs) },
+	"RecordRuns":           func() Body { return new(RecordRuns) },
 	"GetAccountingJobPage": func() Body { return new(GetAccountingJobPage) },
 }
 
@@ -119,7 +120,7 @@ func TestEachInsteadOfList(t *testing.T) {
 // fuzzed lists the names of the messages that FuzzDecode decodes. The corpus of
 // FuzzDecode refers to them by index.
 var fuzzed = []string{"Header", "Credential", "RCMessage", "JobArrayErrors", "NodeInfo", "PartitionInfo", "JobInfoRequest",
-	"JobInfo", "SubmitRequest", "SubmitResponse", "KillJob", "PersistRC", "AccountingStats", "RecordJobs", "ConfigFiles"}
+	"JobInfo", "SubmitRequest", "SubmitResponse", "KillJob", "PersistRC", "AccountingStats", "RecordJobs", "RecordRuns", "ConfigFiles"}
 
 // decodeAny decodes data as the message fuzzed[which], and returns how many
 // bytes of memory were allocated.
