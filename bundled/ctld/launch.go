@@ -227,6 +227,8 @@ func (c *Controller) conclude(j *job, claim step.Claim) {
 	c.mu.Unlock()
 	c.finish(j, func(m *model.Job) {
 		m.StartTime, m.EndTime = model.At(o.Started), model.At(o.Ended)
+		m.Run.HasUsage, m.Run.Status, m.Run.MaxRSS = true, o.Status, o.MaxRSS
+		m.Run.UserTime, m.Run.SystemTime = uint64(o.UserTime.Microseconds()), uint64(o.SystemTime.Microseconds())
 		m.ExitCode = o.Status // DerivedExitCode stays 0: it is about steps other than the script
 		m.StateDescription = o.Reason
 		m.State, m.StateReason = finalState(o)

@@ -139,7 +139,7 @@ func TestAccounted(t *testing.T) {
 		state    model.JobState
 		exitCode uint32
 	}{
-		{"exit 3", 9000, model.JobFailed, 3 << 8},
+		{"i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 3", 9000, model.JobFailed, 3 << 8},
 		{"sleep 60", 1, model.JobTimeout, 0},
 	} {
 		d := desc(t.TempDir(), tt.script)
@@ -160,6 +160,9 @@ func TestAccounted(t *testing.T) {
 			if j.State.Base() != state || (j.EndTime != 0) != (i == 2) || (j.StartTime != 0) != (i > 0) || j.StateReason != reasonNone || j.Name != "allocation" {
 				t.Errorf("%q: record %d: %+v", tt.script, i, j)
 			}
+		}
+		if r := records[2].Run; !r.HasUsage || r.MaxRSS == 0 || r.UserTime+r.SystemTime == 0 || (r.Status == 3<<8) != (tt.exitCode == 3<<8) {
+			t.Errorf("%q: run %+v", tt.script, r)
 		}
 		if code := records[2].ExitCode; code != tt.exitCode {
 			t.Errorf("%q: exit code %d", tt.script, code)

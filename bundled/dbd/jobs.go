@@ -93,7 +93,7 @@ func checkFilter(f *model.AccountingJobFilter) error {
 
 // accountingJob returns the accounting record of a job.
 func accountingJob(cluster string, j *model.Job) model.AccountingJob {
-	return model.AccountingJob{
+	a := model.AccountingJob{
 		Account: j.Account, AdminComment: model.Text(j.AdminComment), AllocNodes: allocated(j), ArrayJobID: j.ArrayJobID,
 		ArrayMaxTasks: j.ArrayMaxTasks, ArrayTaskID: j.ArrayTaskID, ArrayTasks: j.ArrayTasks, Cluster: cluster,
 		Constraints: j.Features, Container: j.Container, DerivedExitCode: j.DerivedExitCode,
@@ -103,11 +103,13 @@ func accountingJob(cluster string, j *model.Job) model.AccountingJob {
 		HetJobID: j.HetJobID, HetJobOffset: hetOffset(j), Partition: j.Partition,
 		Priority: model.Some(j.Priority), ReqCPUs: j.NumCPUs, ReqMem: j.MinMemory, ReqUserID: j.Run.CancelledBy.Or(notCancelled),
 		RestartCnt: j.RestartCnt, ShowFull: 1, StartTime: j.StartTime, State: j.State,
-		StateReason: j.StateReason, Steps: []model.AccountingStep{}, StdErr: j.StdErr, StdIn: j.StdIn,
+		StateReason: j.StateReason, Steps: batchSteps(j), StdErr: j.StdErr, StdIn: j.StdIn,
 		StdOut: j.StdOut, SubmitTime: j.SubmitTime, SubmitLine: j.SubmitLine, SystemComment: model.Text(j.SystemComment),
 		TimeLimit: j.TimeLimit, TRESAlloc: tresByID(j.TRESAlloc), TRESReq: tresByID(j.TRESReq),
 		UserID: j.UserID, User: j.UserName, WCKey: model.Text(j.WCKey), WorkDir: j.WorkDir,
 	}
+	addCPUTime(&a)
+	return a
 }
 
 // truncate truncates the times of a job to those from start to end, which may be

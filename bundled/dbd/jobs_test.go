@@ -183,3 +183,52 @@ func TestLists(t *testing.T) {
 		}
 	}
 }
+
+// TestBatchSteps checks the step of a job in each state, and its usage.
+func TestBatchSteps(t *testing.T) {
+	run := model.JobRun{HasUsage: true, Status: 15, UserTime: 2_500_000, SystemTime: 700_000, MaxRSS: 5 << 20}
+	for _, tt := range []struct {
+		state, want model.JobState
+		run         model.JobRun
+	}{
+		{model.JobComplete, model.JobComplete, run}, {model.JobFailed, model.JobFailed, run},
+		{model.JobOutOfMemory, model.JobOutOfMemory, run}, {model.JobCancelled, model.JobCancelled, run},
+		{model.JobTimeout, model.JobCancelled, run}, {model.JobRunning, model.JobRunning, model.JobRun{}},
+	} {
+		j := job(1, 100, tt.state)
+		j.StartTime, j.EndTime, j.Nodes, j.NumNodes, j.TRESAlloc, j.Run = 110, 150, "n1", 1, "cpu=2,mem=1M,node=1", tt.run
+		if tt.state == model.JobRunning {
+			j.EndTime = 0
+		}
+		a := accountingJob("c1", &j)
+		if len(a.Steps) != 1 {
+			t.Fatalf("%d: %d steps", tt.state, len(a.Steps))
+		}
+		s := a.Steps[0]
+		if s.State != tt.want || s.StepID != (model.StepID{JobID: 1, Step: model.Some(model.BatchStep)}) || s.Name != "batch" ||
+			s.StartTime != 110 || s.EndTime != j.EndTime || s.ExitCode != tt.run.Status || s.TRESAlloc != "1=2,2=1,4=1" {
+			t.Errorf("%d: %+v", tt.state, s)
+		}
+		if !tt.run.HasUsage {
+			if s.TotalCPUSec != 0 || s.Stats.In.Total != "" {
+				t.Errorf("it runs: %+v", s)
+			}
+			continue
+		}
+		if s.UserCPUSec != 2 || s.UserCPUUsec != 500_000 || s.SystemCPUUsec != 700_000 || s.TotalCPUSec != 3 || s.TotalCPUUsec != 200_000 ||
+			s.Stats.In.Total != "1=3200,2=5242880" || a.TotalCPUSec != 3 || a.TotalCPUUsec != 200_000 || a.SystemCPUUsec != 700_000 {
+			t.Errorf("%d: %+v", tt.state, s)
+		}
+	}
+	for name, j := range map[string]model.Job{"waits": job(1, 100, model.JobPending), "cancelled while it waited": job(1, 100, model.JobCancelled),
+		"recorded by an older release": func() model.Job { j := job(1, 100, model.JobComplete); j.Nodes = "n1"; return j }()} {
+		if a := accountingJob("c1", &j); a.Steps == nil || len(a.Steps) > 0 {
+			t.Errorf("%s: %+v", name, a.Steps)
+		}
+	}
+	cancelled := job(1, 100, model.JobCancelled)
+	cancelled.Run.CancelledBy = model.Some[uint32](0)
+	if a := accountingJob("c1", &cancelled); a.ReqUserID != 0 {
+		t.Errorf("cancelled by %d", a.ReqUserID)
+	}
+}
