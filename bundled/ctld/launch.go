@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"schedrestd/bundled/ctld/failpoint"
@@ -295,9 +296,9 @@ func (c *Controller) handleLost(j *job, claim step.Claim, reason string) {
 	})
 }
 
-// finish handles the end of a run of job j. If the job is to be requeued and
-// was not cancelled, finish puts it back into the queue. Otherwise finish ends
-// the job and calls change to record how it ended.
+// finish handles the end of a run of job j. It calls change to record how the run
+// ended. If the job is to be requeued and was not cancelled, finish puts it back
+// into the queue. Otherwise finish ends the job.
 //
 // Until the changed record is in the journal, only the step's files show how
 // the job ended. So finish removes these files last.
@@ -306,21 +307,22 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 	defer j.editMu.Unlock()
 	now := time.Now()
 	c.mu.Lock()
-	if j.Requeue != requeueNone && !j.cancelled {
-		c.mu.Unlock()
-		c.queueNextRun(j)
-		return
-	}
 	r := *j.record
 	r.Requeue, r.LimitChanged = requeueNone, false
 	r.Job.EndTime = 0 // the time at which the limit would have been reached
 	change(&r.Job)
 	m := &r.Job
 	m.EndTime = max(cmp.Or(m.EndTime, model.At(now)), m.StartTime) // the clock may have been set back since the start
+	hasRun := m.StartTime != 0
 	m.StartTime = cmp.Or(m.StartTime, m.EndTime)
+	requeued := j.Requeue != requeueNone && !j.cancelled
 	c.mu.Unlock()
+	if requeued {
+		c.queueNextRun(j, m, hasRun)
+		return
+	}
 
-	if !c.persist(&r, journal.Entry{Key: key(specPrefix, uint64(j.id()))}) {
+	if !c.persist(&r, nil, journal.Entry{Key: key(specPrefix, uint64(j.id()))}) {
 		return // the controller is stopping; the next one reads the files
 	}
 	failpoint.Here("finished")
@@ -344,20 +346,27 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 	c.wakeScheduler()
 }
 
-// persist writes record r and the entries in extra to the journal. If a write
+// persist writes record r and the entries in extra to the journal. If previous is
+// not nil, accounting also gets this run of the job. If a write
 // fails, for example because the disk is full, persist retries. It returns true
 // after a successful write, and false if the controller stops first.
-func (c *Controller) persist(r *record, extra ...journal.Entry) bool {
+func (c *Controller) persist(r, previous *record, extra ...journal.Entry) bool {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		e, err := r.entry()
+		commit := func(spooled ...journal.Entry) error {
+			return c.journal.Commit(slices.Concat(extra, spooled, []journal.Entry{e})...)
+		}
+		addRecord := func(spooled ...journal.Entry) error {
+			return c.spool.addWith(r.accounted(), func(next journal.Entry) error { return commit(append(spooled, next)...) })
+		}
 		switch {
 		case err != nil:
-		case c.spool != nil:
-			err = c.spool.addWith(r.accounted(), func(spooled journal.Entry) error {
-				return c.journal.Commit(append(extra[:len(extra):len(extra)], spooled, e)...)
-			})
+		case c.spool == nil:
+			err = commit()
+		case previous == nil:
+			err = addRecord()
 		default:
-			err = c.journal.Commit(append(extra[:len(extra):len(extra)], e)...)
+			err = c.spool.addWith(previous.accounted(), func(run journal.Entry) error { return addRecord(run) })
 		}
 		if err == nil {
 			return true

@@ -125,16 +125,16 @@ func (r *record) entry() (journal.Entry, error) {
 }
 
 // accounted returns the job as the accounting daemon records it. As in slurmdbd, a job
-// has no end before it has ended. The exit code of a job that was cancelled or reached
-// its time limit is 0. The reason is none, because it is that of a job that waits.
+// has no end before it has ended. The exit code of a job that was cancelled or requeued,
+// or reached its time limit, is 0. The reason is none, because it is that of a job that waits.
 // A job without a name is an allocation.
 func (r *record) accounted() model.Job {
 	m := r.Job
-	switch m.State.Base() {
-	case model.JobPending, model.JobRunning:
-		m.EndTime = 0
-	case model.JobCancelled, model.JobTimeout:
+	switch base := m.State.Base(); {
+	case m.State&model.JobRequeued != 0, base == model.JobCancelled, base == model.JobTimeout:
 		m.ExitCode = 0
+	case base == model.JobPending, base == model.JobRunning:
+		m.EndTime = 0
 	}
 	if r.held() {
 		m.EligibleTime = 0

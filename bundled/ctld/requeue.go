@@ -140,7 +140,11 @@ func (c *Controller) withdrawRequeue(j *job, deadline time.Time) error {
 // queueNextRun puts j back into the queue after a run has ended. Each run
 // has a directory of its own. So a single commit of the job's record is enough
 // to switch to the next run. The caller holds j.editMu.
-func (c *Controller) queueNextRun(j *job) {
+//
+// The argument last describes the run that has ended. As in Slurm, a run has a record
+// of its own in accounting, and the next one counts as submitted now. If hasRun is
+// false, the script has not run, and there is nothing to record.
+func (c *Controller) queueNextRun(j *job, last *model.Job, hasRun bool) {
 	now := time.Now()
 	c.mu.Lock()
 	r := *j.record
@@ -156,7 +160,13 @@ func (c *Controller) queueNextRun(j *job) {
 		m.Priority, m.StateReason = 0, reasonHeldAdmin
 	}
 	r.Requeue, r.LimitChanged = requeueNone, false
-	if !c.persist(&r) {
+	var previous *record
+	if hasRun {
+		m.SubmitTime = model.At(now)
+		last.State = model.JobPending | model.JobRequeued
+		previous = &record{Job: *last}
+	}
+	if !c.persist(&r, previous) {
 		return // the controller is stopping; the next one reads the files
 	}
 	failpoint.Here("requeued")

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"schedrestd/internal/errs"
 	"schedrestd/model"
@@ -157,5 +158,36 @@ func TestRequeueSurvives(t *testing.T) {
 	os.WriteFile(filepath.Join(work, "go"), nil, 0o644)
 	if j := s.await(id, model.JobComplete); j.RestartCnt != 1 {
 		t.Errorf("%+v", j)
+	}
+}
+
+// TestRecordsOfRuns checks that accounting gets a record of each run of a job that is
+// requeued.
+func TestRecordsOfRuns(t *testing.T) {
+	k := &keeper{}
+	c, _ := controller(t, Config{Accounting: k})
+	dir := t.TempDir()
+	id := submit(t, c, desc(dir, `[ -e again ] && exit 0; touch again; sleep 60`))
+	await(t, "it runs", func() bool { return exists(filepath.Join(dir, "again")) })
+	submitted := viewJob(t, c, id).SubmitTime
+	await(t, "the first second is over", func() bool { return model.At(time.Now()) > submitted })
+	if err := c.requeueJob(ownUser, key("", uint64(id)), 0); err != nil {
+		t.Fatal(err)
+	}
+	if j := awaitState(t, c, id, model.JobComplete); j.SubmitTime <= submitted || j.RestartCnt != 1 {
+		t.Errorf("%+v", j)
+	}
+	latest := map[model.Time]model.Job{} // by time of submission, as the daemon keeps them
+	await(t, "all records arrive", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		for _, j := range k.jobs {
+			latest[j.SubmitTime] = j
+		}
+		return len(k.jobs) == 6 // the submission, start and end of both runs
+	})
+	if first := latest[submitted]; len(latest) != 2 || first.State != model.JobPending|model.JobRequeued || first.RestartCnt != 0 ||
+		first.StartTime == 0 || first.EndTime < first.StartTime || first.Nodes == "" || !first.Run.HasUsage || first.ExitCode != 0 {
+		t.Errorf("%d records, the first run is %+v", len(latest), first)
 	}
 }

@@ -183,6 +183,6 @@ func (c *Controller) runAgain(j *job, reason string) {
 		c.log.Error("job not started; it will be tried again", "job", j.id(), "reason", reason)
 	}
 	c.finish(j, func(m *model.Job) { // the job was cancelled
-		m.State, m.StateReason, m.StateDescription = model.JobCancelled, reasonNone, ""
+		m.State, m.StateReason, m.StateDescription, m.StartTime = model.JobCancelled, reasonNone, "", 0
 	})
 }

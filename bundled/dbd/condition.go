@@ -180,10 +180,12 @@ func numbers(column string, list []string) condition {
 }
 
 // baseStates returns the condition that the state of a job, without its flags,
-// is in list.
+// is in list. No state in a list stands for a run after which the job was
+// requeued: that is not pending, but has the flag 1024.
 func baseStates(list []string) condition {
 	c := numbers("state & 255", list)
 	if c.from != "" {
+		c.sql += " AND state & 1024 = 0"
 		c.from = byColumn + "state"
 	}
 	return c
@@ -213,9 +215,9 @@ func inStates(list []string, start, end model.Time) (c condition) {
 		part := baseStates([]string{s})
 		switch s {
 		case "0": // PENDING
-			part = condition{sql: "submit_time < ? AND (state & 255 = 0 OR iif(start_time = 0, used_until, start_time) > ?)", args: []any{int64(end), int64(start)}}
+			part = condition{sql: "submit_time < ? AND (state & 1279 = 0 OR iif(start_time = 0, used_until, start_time) > ?)", args: []any{int64(end), int64(start)}}
 		case "1": // RUNNING
-			part = condition{sql: "state & 255 <> 0 AND start_time <> 0 AND start_time < ? AND used_until > ?", args: []any{int64(end), int64(start)}}
+			part = condition{sql: "state & 1279 <> 0 AND start_time <> 0 AND start_time < ? AND used_until > ?", args: []any{int64(end), int64(start)}}
 		case "2": // SUSPENDED
 		default:
 			part.sql += " AND used_until BETWEEN ? AND ?"

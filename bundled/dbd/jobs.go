@@ -148,13 +148,20 @@ func allocated(j *model.Job) uint32 {
 	return j.NumNodes
 }
 
+// hasEnded reports whether a job, or a run after which the job was requeued, has
+// ended.
+func hasEnded(j *model.Job) bool { return j.State.Ended() || j.State&model.JobRequeued != 0 }
+
 // elapsed returns for how many seconds a job has run until now.
 func elapsed(j *model.Job, now model.Time) uint32 {
 	end := now
-	if j.State.Ended() {
+	switch {
+	case hasEnded(j):
 		end = j.EndTime
+	case j.State.Base() == model.JobPending:
+		return 0
 	}
-	if j.StartTime == 0 || j.State.Base() == model.JobPending {
+	if j.StartTime == 0 {
 		return 0
 	}
 	return uint32(max(0, end-j.StartTime))

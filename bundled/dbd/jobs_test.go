@@ -184,6 +184,40 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// TestRequeuedRuns checks that a run after which a job was requeued counts as ended,
+// not as waiting, and that it is found beside the next one.
+func TestRequeuedRuns(t *testing.T) {
+	s := open(t, storeFile(t))
+	first, next := job(1, 100, model.JobPending|model.JobRequeued), job(1, 200, model.JobPending)
+	first.StartTime, first.EndTime, first.Nodes, first.Run.HasUsage, next.RestartCnt = 110, 150, "n1", true, 1
+	if err := s.Record(ctx, "c1", []model.Job{first, next}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name   string
+		filter model.AccountingJobFilter
+		want   []model.Time // of submissions
+	}{
+		{"all", model.AccountingJobFilter{Flags: model.JobFilterDuplicates}, []model.Time{100, 200}},
+		{"the latest", model.AccountingJobFilter{}, []model.Time{200}},
+		{"waiting", model.AccountingJobFilter{States: []string{"0"}, Flags: model.JobFilterNoDefaultUsage | model.JobFilterDuplicates}, []model.Time{200}},
+		{"waiting now", model.AccountingJobFilter{States: []string{"0"}, Flags: model.JobFilterDuplicates}, []model.Time{200}},
+		{"running then", model.AccountingJobFilter{States: []string{"1"}, UsageStart: 120, UsageEnd: 130}, []model.Time{100}},
+		{"in a later period", model.AccountingJobFilter{UsageStart: 160, UsageEnd: 170, Flags: model.JobFilterDuplicates}, nil},
+	} {
+		var got []model.Time
+		for _, j := range queryJobs(t, s, &tt.filter, model.Opt[uint32]{}) {
+			got = append(got, j.SubmitTime)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
+	if a := accountingJob("c1", &first); a.Elapsed != 40 || len(a.Steps) != 1 || a.Steps[0].State != model.JobCancelled || a.Steps[0].EndTime != 150 {
+		t.Errorf("%+v", a)
+	}
+}
+
 // TestBatchSteps checks the step of a job in each state, and its usage.
 func TestBatchSteps(t *testing.T) {
 	run := model.JobRun{HasUsage: true, Status: 15, UserTime: 2_500_000, SystemTime: 700_000, MaxRSS: 5 << 20}

@@ -191,10 +191,10 @@ func insertJob(ctx context.Context, insert *sql.Stmt, cluster string, j *model.J
 		task = j.ArrayTaskID.Number
 	}
 	usedUntil := int64(math.MaxInt64)
-	if j.State.Ended() {
+	if hasEnded(j) {
 		usedUntil = int64(j.EndTime)
 	}
-	_, err = insert.ExecContext(ctx, cluster, j.StepID.JobID, int64(j.SubmitTime), j.RestartCnt, j.State.Ended(), uint32(j.State),
+	_, err = insert.ExecContext(ctx, cluster, j.StepID.JobID, int64(j.SubmitTime), j.RestartCnt, hasEnded(j), uint32(j.State),
 		j.StateReason, j.ExitCode, j.UserID, j.GroupID, j.Account, j.Name, j.Partition, j.WCKey, j.ArrayJobID, task,
 		j.HetJobID, j.HetJobOffset, j.NumCPUs, j.NumNodes, j.Nodes, j.TimeLimit.Or(math.MaxUint32), int64(j.StartTime), int64(j.EndTime),
 		usedUntil, uint16(recordVersion), record, string(run))

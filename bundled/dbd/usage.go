@@ -79,7 +79,7 @@ func (d *Daemon) usageOf(ctx context.Context, r *server.Request, clusters []stri
 
 // add adds the usage of a job.
 func (u *used) add(cluster string, j *model.Job) error {
-	if !j.State.Ended() || elapsed(j, j.EndTime) == 0 {
+	if !hasEnded(j) || elapsed(j, j.EndTime) == 0 {
 		return nil
 	}
 	lineage := cmp.Or(u.lineages[[3]string{cluster, j.Account, j.UserName}], u.lineages[[3]string{cluster, j.Account, ""}], "/")
