@@ -35,6 +35,9 @@ type KillResult struct {
 // step.
 const KillFullJob Kill = 8
 
+// KillBatchJob sends the signal only to the shell that runs the job's script.
+const KillBatchJob Kill = 1
+
 // KillVerbose requests a KillResult for every job, including the jobs that were
 // signalled.
 const KillVerbose Kill = 0x800

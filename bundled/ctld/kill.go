@@ -38,23 +38,25 @@ func (c *Controller) handleKill(_ context.Context, r *server.Request) (message.T
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := c.kill(r, id, q.Signal, time.Now().Add(startTimeout)); err != nil {
+	if err := c.kill(r, id, q.Signal, model.Kill(q.Flags), time.Now().Add(startTimeout)); err != nil {
 		return 0, nil, err
 	}
 	return success()
 }
 
 // kill cancels or signals the job with this id on behalf of the client that
-// sent r. See handleKill.
-func (c *Controller) kill(r *server.Request, id uint32, signal uint16, deadline time.Time) error {
+// sent r. See handleKill. Of the flags, only model.KillBatchJob has an effect, on a
+// job that runs.
+func (c *Controller) kill(r *server.Request, id uint32, signal uint16, flags model.Kill, deadline time.Time) error {
 	if err := c.checkKill(r.Identity, id); err != nil {
 		return err
 	}
-	c.log.Info("job signal requested", clientAttrs(r, "job", id, "signal", signal)...)
-	if signal == uint16(syscall.SIGKILL) {
+	c.log.Info("job signal requested", clientAttrs(r, "job", id, "signal", signal, "flags", uint32(flags))...)
+	onlyScript := flags&model.KillBatchJob != 0
+	if signal == uint16(syscall.SIGKILL) && !(onlyScript && c.isRunning(id)) {
 		return c.cancel(id, r.Identity.UID, deadline)
 	}
-	return c.signal(id, syscall.Signal(signal))
+	return c.signal(id, syscall.Signal(signal), onlyScript)
 }
 
 // requestedJobID returns the number of the job that the request names. It
@@ -209,9 +211,16 @@ func (c *Controller) cancelStarting(j *job, uid uint32, deadline time.Time) erro
 		j.id(), startTimeout)
 }
 
-// signal sends a signal to all processes of a running job. Signal 0 is sent to
-// none.
-func (c *Controller) signal(id uint32, sig syscall.Signal) error {
+func (c *Controller) isRunning(id uint32) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	j := c.jobs[id]
+	return j != nil && j.phase == running
+}
+
+// signal sends a signal to all processes of a running job, or only to the process
+// that runs its script. Signal 0 is sent to none.
+func (c *Controller) signal(id uint32, sig syscall.Signal, onlyScript bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	j := c.jobs[id]
@@ -223,6 +232,8 @@ func (c *Controller) signal(id uint32, sig syscall.Signal) error {
 		return nil
 	case sig > 30:
 		return refuse(errs.Invalid, int(syscall.EINVAL), "signal %d can't be sent to a job", sig)
+	case onlyScript:
+		return ignoreGone(j.step.SignalScript(sig))
 	}
 	return ignoreGone(j.step.Signal(sig))
 }

@@ -122,7 +122,7 @@ func (c *Controller) killEach(ctx context.Context, r *server.Request, k *model.K
 		err := j.err
 		if err == nil {
 			if err = context.Cause(ctx); err == nil {
-				err = c.kill(r, j.id, k.Signal, deadline)
+				err = c.kill(r, j.id, k.Signal, k.Flags, deadline)
 			}
 		}
 		if err == nil && k.Flags&model.KillVerbose == 0 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -109,20 +110,43 @@ func TestSignalsToJobs(t *testing.T) {
 	heldID := submit(t, c, held)
 	await(t, "the job is ready", func() bool { return exists(filepath.Join(dir, "ready")) })
 	for _, sig := range []syscall.Signal{0, 10, 15} {
-		if e, _ := errors.AsType[*errs.Error](c.signal(heldID, sig)); e == nil || e.Number != fault.JobChanging {
+		if e, _ := errors.AsType[*errs.Error](c.signal(heldID, sig, false)); e == nil || e.Number != fault.JobChanging {
 			t.Errorf("signal %d to a waiting job: %v", sig, e)
 		}
 	}
-	if err := c.signal(id, 0); err != nil {
+	if err := c.signal(id, 0, false); err != nil {
 		t.Error(err)
 	}
-	if err := c.signal(id, 31); errs.KindOf(err) != errs.Invalid {
+	if err := c.signal(id, 31, false); errs.KindOf(err) != errs.Invalid {
 		t.Errorf("signal 31: %v", err)
 	}
-	if err := c.signal(id, 10); err != nil {
+	if err := c.signal(id, 10, false); err != nil {
 		t.Error(err)
 	}
 	awaitState(t, c, id, model.JobComplete)
+}
+
+// TestSignalToScript checks that a signal with the flag KillBatchJob reaches the
+// job's script but not the processes that it has started, also as signal 9.
+func TestSignalToScript(t *testing.T) {
+	c, _ := controller(t, Config{})
+	dir := t.TempDir()
+	id := submit(t, c, desc(dir, `sh -c 'trap "touch child" USR1; touch ready; while :; do sleep 0.02; done' &
+trap 'touch script' USR1; while :; do wait; done`))
+	kill := func(signal uint16) {
+		t.Helper()
+		r := &server.Request{Identity: ownUser}
+		if err := c.kill(r, id, signal, model.KillBatchJob, time.Now().Add(startTimeout)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, "the job is ready", func() bool { return exists(filepath.Join(dir, "ready")) })
+	kill(10)
+	await(t, "the script gets the signal", func() bool { return exists(filepath.Join(dir, "script")) })
+	kill(9)
+	if j := awaitState(t, c, id, model.JobFailed); j.ExitCode != 9 || exists(filepath.Join(dir, "child")) {
+		t.Errorf("status %d, or a child got the signal", j.ExitCode)
+	}
 }
 
 // known is a machine with two users.

@@ -181,7 +181,7 @@ func TestCanceller(t *testing.T) {
 		id := submit(t, c, d)
 		awaitState(t, c, id, state)
 		for _, r := range []*server.Request{{Identity: admin}, {Identity: server.Identity{UID: c.uid}}} {
-			if err := c.kill(r, id, 9, time.Now().Add(startTimeout)); err != nil && errs.KindOf(err) != errs.Conflict {
+			if err := c.kill(r, id, 9, 0, time.Now().Add(startTimeout)); err != nil && errs.KindOf(err) != errs.Conflict {
 				t.Fatal(err)
 			}
 		}

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -299,6 +301,26 @@ func (s *Step) Signal(sig syscall.Signal) error {
 		return fmt.Errorf("signal %d can't be sent to a job", sig)
 	}
 	return s.handle.Signal(signalOffset + sig)
+}
+
+// SignalScript sends the signal sig to the process that runs the job's script, and
+// to no other process. This is the child of the step that started first: the step
+// has no other children but orphans of processes that the script has started.
+func (s *Step) SignalScript(sig syscall.Signal) error {
+	list, err := process.Descendants(s.Claim.Step.PID)
+	if err != nil {
+		return err
+	}
+	if err := s.handle.Signal(0); err != nil {
+		return err // the step has exited, so the list may be that of another process with its id
+	}
+	list = slices.DeleteFunc(list, func(st process.Stat) bool { return st.Parent != s.Claim.Step.PID })
+	if len(list) == 0 {
+		return process.ErrGone
+	}
+	script := slices.MinFunc(list, func(a, b process.Stat) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID)) })
+	_, err = process.SignalAll([]process.Stat{script}, sig)
+	return err
 }
 
 // To send a signal to the job, the controller sends a real-time signal to the
