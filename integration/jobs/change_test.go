@@ -47,7 +47,7 @@ func TestJobChanges(t *testing.T) {
 		{"begin time", `{"begin_time": {"set": true, "number": 1}, "hold": true}`, 200, "", []any{"state_reason"}, "JobHeldUser"},
 		{"another user", `{"name": "x"}`, 403, otherHeader, []any{"name"}, "new"},
 		{"what one machine lacks", `{"licenses": "x"}`, 501, "", []any{"licenses"}, ""},
-		{"nonsense", `{"time_limit": {"set": true, "number": 0}}`, 422, "", []any{"time_limit", "number"}, 7.0},
+		{"nonsense", fmt.Sprintf(`{"time_limit": 8, "begin_time": %d}`, time.Now().AddDate(2, 0, 0).Unix()), 422, "", []any{"time_limit", "number"}, 7.0},
 	} {
 		headers := []string{}
 		if tt.userHeader != "" {
@@ -76,7 +76,9 @@ func TestJobChanges(t *testing.T) {
 	send(200, "POST", job, `{"hold": false}`)
 	awaitState("RUNNING")
 	send(403, "GET", job+"/requeue", "", otherHeader)
-	send(409, "POST", job, `{"hold": true}`)
+	send(409, "POST", job, `{"standard_output": "x"}`)
+	send(200, "POST", job, `{"hold": true}`)
+	awaitState("RUNNING")
 	send(200, "GET", job+"/requeue?Hold=true", "")
 	awaitState("PENDING")
 	if a := getJob(); a.Get("jobs", 0, "restart_cnt") != 1.0 {
