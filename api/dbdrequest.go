@@ -13,8 +13,8 @@ func requestName(n uint32) string {
 
 // requests lists the messages of the accounting daemon: requests, of which its
 // statistics consist, and answers. It maps the number of each message to its
-// name in Slurm 26.05. No request had another name in 22.05 or later. The last
-// two are messages to the bundled daemon only.
+// name in Slurm 26.05. No request had another name in 22.05 or later. The
+// last are messages to the bundled daemon only.
 var requests = map[uint32]string{
 	1401: "DBD_FINI",
 	1402: "DBD_ADD_ACCOUNTS",

@@ -151,6 +151,7 @@ func (c *chaosClient) submit() bool {
 		reply := c.send("POST", harness.SubmitPath, c.JobRequest("true", map[string]any{"name": job.name, "hold": true}))
 		if reply == nil || reply.status != http.StatusOK {
 			c.counts.add("submit: outcome unknown")
+			c.jobs.setLost(job)
 			continue // the next attempt uses a new name
 		}
 		if err := c.jobs.setAnswered(job, reply.body.JobID, c.restarts.get(), reply.header.Get("X-Request-Id")); err != nil {
@@ -246,6 +247,9 @@ func (c *chaosClient) list() {
 		c.fail("the list of jobs: %v", err)
 	}
 	c.counts.add("list")
+	for _, id := range c.jobs.takeLost(reply.body.Jobs, c.user.name) {
+		c.send("DELETE", fmt.Sprintf("/sched/%s/job/%d", harness.Version, id), "", http.StatusNotFound, http.StatusConflict)
+	}
 }
 
 func (c *chaosClient) ping() bool {

@@ -28,6 +28,7 @@ type chaosJob struct {
 	id         int    // 0: there was no answer
 	restarts   int    // number of the controller's restarts when the submission was answered
 	request    string // the gateway's id of the request
+	lost       bool   // the outcome of the submission is unknown
 	cancelling bool
 	cancelled  bool // the job was cancelled, and the client got the answer
 }
@@ -65,6 +66,28 @@ func (j *chaosJobs) setAnswered(job *chaosJob, id, restarts int, request string)
 	job.id, job.restarts, job.request = id, restarts, request
 	j.byID[id] = job
 	return nil
+}
+
+// setLost records that the outcome of a submission is unknown.
+func (j *chaosJobs) setLost(job *chaosJob) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	job.lost = true
+}
+
+// takeLost returns the numbers of those jobs of a user in list of whose submissions the
+// outcome is unknown. They must be cancelled: otherwise they reach the limit on a
+// user's jobs, and the controller forgets the others as soon as they end.
+func (j *chaosJobs) takeLost(list []shownJob, user string) (ids []int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, s := range list {
+		if job := j.named[s.Name]; job != nil && job.lost && job.user == user && !job.cancelling {
+			job.cancelling = true
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
 }
 
 // pick returns a job that was submitted successfully and has not been
