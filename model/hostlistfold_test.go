@@ -41,7 +41,7 @@ func FuzzFoldHosts(f *testing.F) {
 	f.Add("n1 n2 n3 x7")
 	f.Add("n08 n9 n010 4294967295 4294967296")
 	f.Fuzz(func(t *testing.T, text string) {
-		names := slices.DeleteFunc(strings.Fields(text), func(s string) bool { return strings.ContainsAny(s, "[],") })
+		names := slices.DeleteFunc(strings.Fields(text), func(s string) bool { return len(s) > maxName || strings.ContainsAny(s, "[],") })
 		if back := slices.Collect(Hosts(FoldHosts(names))); !slices.Equal(back, names) {
 			t.Errorf("%q became %q", names, back)
 		}
