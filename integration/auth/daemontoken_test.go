@@ -253,7 +253,7 @@ func TestActingForAnother(t *testing.T) {
 	}
 	harness.Must(t, tcp.Kill(ctx, cred, id, 9, 0))
 	identity := fmt.Sprintf("uid=%d user=%s by=root peer=", alice.UID, alice.Name)
-	for _, want := range []string{fmt.Sprintf(`msg="job accepted" job=%s %s`, id, identity), fmt.Sprintf(`msg="job signal requested" job=%s signal=9 %s`, id, identity)} {
+	for _, want := range []string{fmt.Sprintf(`msg="job accepted" job=%s %s`, id, identity), fmt.Sprintf(`msg="job signal requested" job=%s signal=9 flags=0 %s`, id, identity)} {
 		if log := d.daemonLog("schedctld"); !strings.Contains(log, want) {
 			t.Errorf("the log has no %s:\n%s", want, log)
 		}

@@ -237,7 +237,8 @@ func TestSchedctlLocal(t *testing.T) {
 		}
 		return string(out)
 	}
-	id := strings.TrimSpace(run("#!/bin/sh\n", "submit", "-", "--", "--hold"))
+	lines := strings.Fields(run("#!/bin/sh\n", "submit", "-", "--", "--hold"))
+	id := lines[len(lines)-1] // after a warning that it is held
 	if out := run("", "jobs", "--me"); strings.Count(out, "\n") != 2 || !strings.Contains(out, "\n"+id+" ") || !strings.Contains(out, " "+u.Name+" ") {
 		t.Errorf("jobs of %s: %s", u.Name, out)
 	}

@@ -214,10 +214,11 @@ func TestSelectionInDialog(t *testing.T) {
 		n, _ := p.Eval(`document.querySelector("dialog input").getBoundingClientRect().` + of).(float64)
 		return n + 9
 	}
+	x, y := place("left"), place("top") // a click outside may close the dialog at once
 	mouse := func(kind string, x float64) {
-		p.Call("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": x, "y": place("top"), "button": "left", "buttons": 1, "clickCount": 1}, nil)
+		p.Call("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": x, "y": y, "button": "left", "buttons": 1, "clickCount": 1}, nil)
 	}
-	mouse("mousePressed", place("left"))
+	mouse("mousePressed", x)
 	mouse("mouseMoved", 5)
 	mouse("mouseReleased", 5)
 	if open := p.Eval(`document.querySelector("dialog[open] input")?.value`); open != "replace a disk" {

@@ -227,7 +227,7 @@ function listed(list: any[] | undefined): Map<string, number> {
 
 function Steps({ record }: { record: any }) {
 	return (
-		<div class="scroll"><table class="plain">
+		<div class="scroll" tabIndex={0}><table class="plain">
 			<thead><tr><th scope="col">{w.step}</th><th scope="col">{words.columns.name}</th><th scope="col">{words.columns.state}</th><th scope="col">{words.columns.start}</th><th scope="col" class="number">{words.columns.elapsed}</th><th scope="col" class="number">{w.cpuTime}</th><th scope="col" class="number">{w.peak}</th><th scope="col">{w.exit}</th></tr></thead>
 			<tbody>{record.steps.map((step: any) => {
 				const [state = "", ...flags] = [step.state].flat();
