@@ -28,7 +28,8 @@ import (
 //   - 2017: there is no such job, or the client may not see it.
 //   - 2002: the job belongs to another user.
 //   - 2021: the job has ended.
-//   - 2020: the job is not running yet and can't be signalled.
+//   - 2024: the job is not running yet and can't be signalled. Slurm's error is
+//     2020, for which scancel tries again for more than a minute.
 func (c *Controller) handleKill(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.KillJob
 	if err := r.Decode(&q); err != nil {
@@ -225,7 +226,7 @@ func (c *Controller) signal(id uint32, sig syscall.Signal, onlyScript bool) erro
 	defer c.mu.Unlock()
 	j := c.jobs[id]
 	if j == nil || j.phase != running {
-		return refuse(errs.Conflict, fault.JobChanging, "job %d is not running", id)
+		return refuse(errs.Conflict, 2024, "job %d is not running", id)
 	}
 	switch {
 	case sig == 0:

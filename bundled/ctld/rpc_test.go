@@ -18,7 +18,6 @@ import (
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"
-	"schedrestd/rpc/fault"
 	"schedrestd/rpc/server"
 )
 
@@ -110,7 +109,7 @@ func TestSignalsToJobs(t *testing.T) {
 	heldID := submit(t, c, held)
 	await(t, "the job is ready", func() bool { return exists(filepath.Join(dir, "ready")) })
 	for _, sig := range []syscall.Signal{0, 10, 15} {
-		if e, _ := errors.AsType[*errs.Error](c.signal(heldID, sig, false)); e == nil || e.Number != fault.JobChanging {
+		if e, _ := errors.AsType[*errs.Error](c.signal(heldID, sig, false)); e == nil || e.Number != 2024 {
 			t.Errorf("signal %d to a waiting job: %v", sig, e)
 		}
 	}
