@@ -28,15 +28,6 @@ import (
 	"schedrestd/internal/thread"
 )
 
-// closeOnExec marks all inherited descriptors close-on-exec. Otherwise job
-// processes would inherit any of root's files that the shell or service manager
-// left open when it started the daemon. closeOnExec must be called before the
-// daemon starts any program.
-func closeOnExec() error {
-	err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
-	return errs.Wrap(err, errs.Internal, "mark descriptors close-on-exec")
-}
-
 // Harden prepares this process to hold the cluster's key. It prevents other
 // users from reading the files that the process creates, from tracing the
 // process, and from dumping it.

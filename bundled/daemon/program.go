@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"schedrestd/conf"
+	"schedrestd/internal/closeonexec"
 	"schedrestd/internal/errs"
 	"schedrestd/internal/fips"
 	"schedrestd/internal/notify"
@@ -46,7 +47,7 @@ func (p Program) Run(args []string, errOut io.Writer) int {
 	notify.ClearEnv()
 	_, _ = passedSockets() // removes the service manager's variables from the environment; Listen reports any error
 	go notify.Watchdog(func() {})
-	err := errors.Join(closeOnExec(), zone.SetLocal())
+	err := errors.Join(errs.Wrap(closeonexec.Mark(), errs.Internal, "mark descriptors close-on-exec"), zone.SetLocal())
 	if err == nil {
 		err = cmd.ExecuteContext(ctx)
 	}

@@ -7,16 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// closeOnExec marks all inherited descriptors, except the standard ones, as
-// close-on-exec. The controller may have inherited files that root opened.
-// Without the mark, the processes of the job would inherit these files, too.
-func closeOnExec() error {
-	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("close descriptors at exec: %w", err)
-	}
-	return nil
-}
-
 // disableTracing prevents other processes of the job's user from tracing this
 // process, and from taking its descriptors (pidfd_getfd). This process is the
 // second stage of a step. It already runs as the job's user, and has not

@@ -18,6 +18,7 @@ import (
 
 	"schedrestd/bundled/ctld/failpoint"
 	"schedrestd/bundled/ctld/process"
+	"schedrestd/internal/closeonexec"
 )
 
 // This program executes itself under these names. The names need not be secret:
@@ -49,8 +50,8 @@ func Main() {
 		return
 	}
 	runtime.LockOSThread() // permanently: see watchMain and leaveKeyring
-	if err := closeOnExec(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+	if err := closeonexec.Mark(); err != nil {
+		fmt.Fprintln(os.Stderr, "mark descriptors close-on-exec:", err)
 		os.Exit(1)
 	}
 	os.Exit(stage())

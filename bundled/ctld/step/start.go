@@ -14,6 +14,7 @@ import (
 
 	"schedrestd/become/stage"
 	"schedrestd/bundled/ctld/process"
+	"schedrestd/internal/closeonexec"
 )
 
 // scriptFD is the descriptor from which the interpreter reads the script. Its
@@ -170,8 +171,8 @@ func resetSignals() {
 // keep. Otherwise the job would inherit descriptors from this program and from
 // the service manager.
 func closeOnExecExcept(keep uint) error {
-	if err := closeOnExec(); err != nil {
-		return err
+	if err := closeonexec.Mark(); err != nil {
+		return fmt.Errorf("mark descriptors close-on-exec: %w", err)
 	}
 	_, err := unix.FcntlInt(uintptr(keep), unix.F_SETFD, 0)
 	return err

@@ -42,7 +42,7 @@ const module = "schedrestd/"
 // its own folder. A folder stands for all packages in it, except packages that
 // have an entry of their own.
 var floors = [][]string{
-	{"docs", "internal/asset", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/fips", "internal/keystate", "internal/loglevel", "internal/origin", "internal/printable", "internal/programtest", "internal/release", "internal/setting", "internal/sockaddr", "internal/typo", "metric", "model"},
+	{"docs", "internal/asset", "internal/closeonexec", "internal/errs", "internal/excerpt", "internal/exitstatus", "internal/fdpass", "internal/fips", "internal/keystate", "internal/loglevel", "internal/origin", "internal/printable", "internal/programtest", "internal/release", "internal/setting", "internal/sockaddr", "internal/typo", "metric", "model"},
 	{"api/schema", "api/scope", "become", "gateway/endpoint", "gateway/worker/count", "gateway/worker/logger", "gateway/worker/stdio", "internal/completion", "internal/feature", "internal/guard", "internal/hmackey", "internal/http1", "internal/notify", "internal/penalty", "internal/rate", "internal/semaphore", "internal/sockdiag", "internal/socket", "internal/thread", "internal/zone", "ipc", "metric/cluster", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/payload", "rpc/sack", "rpc/tlsconn", "rpc/wire", "security", "web"},
 	{"auth/gatewaytoken", "auth/jose", "gateway/confinement", "internal/limit", "security/self"},
 	{"api", "become/subuid", "conf", "gateway/dispatcher/admission", "gateway/dispatcher/relay", "gateway/proof", "gateway/service", "gateway/worker/http1server", "gateway/worker/http2server", "metric/table", "privsep/identity", "privsep/netns", "privsep/spawn", "rpc/message", "rpc/serveruid"},
@@ -113,6 +113,7 @@ var allowedImports = map[string][]string{
 	"gateway/worker/proxy":         {"auth", "internal/penalty", "ipc"},
 	"gateway/worker/stdio":         {},
 	"internal/asset":               {},
+	"internal/closeonexec":         {}, // linked into a program that runs as root
 	"internal/completion":          {"internal/errs"},
 	"internal/excerpt":             {},
 	"internal/exitstatus":          {}, // linked into a program that runs as root
