@@ -3,6 +3,8 @@ package privsep
 import (
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,6 +128,31 @@ func (*vouching) Serve(c *own.Client) {
 func (*vouching) Counters() []any { return nil }
 func (*vouching) Close()          {}
 
+// awaitKilledKeeper waits until the keeper has been killed. If that happens before the
+// gateway serves, the start fails.
+func (g *gateway) awaitKilledKeeper() {
+	g.t.Helper()
+	const killed = "killed by signal 9"
+	isEnd := func(r map[string]any) bool {
+		return r["msg"] == "keeper exited" && strings.Contains(fmt.Sprint(r["because"]), killed) ||
+			r["msg"] == "failed" && strings.Contains(fmt.Sprint(r["error"]), "the keeper exited unexpectedly: "+killed)
+	}
+	deadline := time.After(patience)
+	for {
+		g.mu.Lock()
+		ended := slices.ContainsFunc(g.records, isEnd)
+		g.mu.Unlock()
+		if ended {
+			return
+		}
+		select {
+		case <-g.more:
+		case <-deadline:
+			g.t.Fatal("the keeper is not killed")
+		}
+	}
+}
+
 // TestCapturedKeeperVouches checks as which users a captured keeper can have processes
 // started, and that it is killed if it breaks the protocol.
 func TestCapturedKeeperVouches(t *testing.T) {
@@ -139,7 +166,7 @@ func TestCapturedKeeperVouches(t *testing.T) {
 			c.Setup.JWT = true
 			g := launch(t, nil, c)
 			if part == breaksVouches || part == sendsChannel {
-				g.awaitReason("keeper exited", "killed by signal 9")
+				g.awaitKilledKeeper()
 				return
 			}
 			accepted := map[string]bool{} // by uid
