@@ -48,14 +48,14 @@ func TestStateWhileProcessesExit(t *testing.T) {
 func TestTimesOfWaitingJobs(t *testing.T) {
 	c, _ := controller(t, Config{})
 	begin := model.At(time.Now().Add(time.Hour))
-	d := desc("/tmp", "true")
+	d := desc(t.TempDir(), "true")
 	d.BeginTime, d.TimeLimit = begin, model.Some[uint32](10)
 	j := viewJob(t, c, submit(t, c, d))
 	if j.StateReason != reasonBegin || j.EligibleTime != begin || j.StartTime != begin || j.EndTime != begin+600 || j.AccrueTime != 0 {
 		t.Errorf("a job with a begin time: %+v", j)
 	}
 
-	d = desc("/tmp", "true")
+	d = desc(t.TempDir(), "true")
 	d.Priority = model.Some[uint32](0)
 	id := submit(t, c, d)
 	j = viewJob(t, c, id)
@@ -79,7 +79,7 @@ func TestTimesOfWaitingJobs(t *testing.T) {
 // the reason for which it waited.
 func TestReasonOfCancelledJobs(t *testing.T) {
 	c, _ := controller(t, Config{})
-	held, later := desc("/tmp", "true"), desc("/tmp", "true")
+	held, later := desc(t.TempDir(), "true"), desc(t.TempDir(), "true")
 	held.Priority = model.Some[uint32](0)
 	later.BeginTime = model.At(time.Now().Add(time.Hour))
 	for want, d := range map[uint32]*model.JobDesc{reasonHeldUser: held, reasonBegin: later} {
