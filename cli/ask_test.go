@@ -161,7 +161,7 @@ func TestRequests(t *testing.T) {
 	}{
 		{"jobs", "jobs", []string{"fields=" + key + "," + columns + active}, false},
 		{"jobs --me --state running", "jobs", []string{"fields=" + key + "," + columns + "&state=RUNNING&users=ann"}, true},
-		{"jobs -a -u ann,bob --columns jobid,limit --sort -priority", "jobs", []string{"fields=" + key + ",job_id,priority,time_limit,user_name&users=ann,bob"}, false},
+		{"jobs -a -u ann,bob --columns jobid,limit --sort -priority", "jobs", []string{"fields=" + key + ",job_id,job_state,priority,time_limit,user_name&users=ann,bob"}, false},
 		{"jobs -a -u 1001", "jobs", []string{"fields=" + key + "," + columns}, false}, // a name or a uid
 		{"jobs -a -A a -p cpu,gpu -n train -w n[1-3] -o json", "jobs", []string{"account=a&job_name=train&node=n[1-3]&partition=cpu,gpu"}, false},
 		{`jobs -a -n "x,y" -o yaml`, "jobs", []string{""}, false},

@@ -64,7 +64,8 @@ one line, unless they differ in what is shown.`,
 			return writeResult(out, d, nil, c.checkNames(cmd.Context(), &f))
 		}
 		var rows []*rest.Job
-		if _, err := c.selectJobs(cmd.Context(), f.jobs(l.fields()), &f, func(j *rest.Job) { rows = append(rows, trimJob(j)) }); err != nil {
+		// Only pending tasks are joined.
+		if _, err := c.selectJobs(cmd.Context(), f.jobs(l.fields("job_state")), &f, func(j *rest.Job) { rows = append(rows, trimJob(j)) }); err != nil {
 			return err
 		}
 		return writeResult(out, nil, l.table(sortJobs(joinTasks(&l, rows))), c.checkNames(cmd.Context(), &f))
