@@ -235,9 +235,14 @@ func TestLongLists(t *testing.T) {
 	t.Logf("%d lists", lists)
 }
 
+// looseTexts are the objects of the corpus that are not JSON, but that
+// api.LooseJSON permits in Slurm's spelling. Without their fault, some of the
+// endpoints accept them.
+var looseTexts = []string{"n_object_trailing_comma.json"}
+
 // TestCorpusOfBodies sends a public corpus of JSON texts to each endpoint that
-// accepts a body, in its newest version. Texts that are not JSON must be refused. No text may cause an
-// internal error.
+// accepts a body, in its newest version. Texts that are not JSON must be
+// refused. No text may cause an internal error.
 func TestCorpusOfBodies(t *testing.T) {
 	t.Parallel()
 	texts := jsonCorpus(t)
@@ -249,7 +254,7 @@ func TestCorpusOfBodies(t *testing.T) {
 		}
 		endpoints++
 		for _, c := range texts {
-			if refused := b.refuses(t, c.text); !refused && c.file[0] == 'n' {
+			if refused := b.refuses(t, c.text); !refused && c.file[0] == 'n' && !slices.Contains(looseTexts, c.file) {
 				t.Errorf("%s %s accepts %s", b.Method, b.url, c.file)
 			}
 		}
