@@ -91,10 +91,13 @@ func (c *changeForms) mustPost(path, body string) {
 // that slurmrestd stores.
 func (c *changeForms) delete(path string) {
 	a, err := sendRequest(c.clients[1], "DELETE", path, "", "X-SLURM-USER-TOKEN: "+c.token)
-	if err == nil && a.status != http.StatusOK {
-		_, err = sendRequest(c.clients[0], "DELETE", path, "", "X-SLURM-USER-TOKEN: "+c.token)
-	}
 	must(c.t, err)
+	if a.status == http.StatusOK {
+		return
+	}
+	if _, err := sendRequest(c.clients[0], "DELETE", path, "", "X-SLURM-USER-TOKEN: "+c.token); err != nil {
+		c.revive(0) // clean tries again, and then makes the cluster again
+	}
 }
 
 // inOrder returns a function that calls several functions that make objects.
