@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"schedrestd/internal/errs"
@@ -46,7 +45,7 @@ type feed[R any] struct {
 	passing []*View[R]        // the views that take part in the current pass
 	whole   []*View[R]        // those of them that take all records, not only those that have changed
 
-	mu      sync.Mutex // guards the fields below
+	// The lock of the set guards these fields.
 	views   map[string]*View[R]
 	changed time.Time // when the last change was found
 }
@@ -112,9 +111,9 @@ func (f *feed[R]) run() {
 // pause returns the time between the beginnings of two passes. A controller that
 // answers slowly, or fails, is asked less often.
 func (f *feed[R]) pause(took time.Duration, failures int) time.Duration {
-	f.mu.Lock()
+	f.set.mu.Lock()
 	still := time.Since(f.changed)
-	f.mu.Unlock()
+	f.set.mu.Unlock()
 	pause := max(f.set.Interval, 3*took)
 	if still > quiet {
 		pause = max(pause, 2*f.set.Interval)
@@ -126,8 +125,6 @@ func (f *feed[R]) pause(took time.Duration, failures int) time.Duration {
 func (f *feed[R]) isAbandoned() bool {
 	f.set.mu.Lock()
 	defer f.set.mu.Unlock()
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	for _, v := range f.views {
 		if v.isAbandonedLocked() {
 			v.endLocked(errAbandoned)
@@ -154,8 +151,8 @@ func (f *feed[R]) tryPass(asked time.Time, again bool) (err error) {
 		if p := recover(); p != nil {
 			slog.Error("reading a list again panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = errPanicked
-			f.mu.Lock()
-			defer f.mu.Unlock()
+			f.set.mu.Lock()
+			defer f.set.mu.Unlock()
 			for _, v := range f.views {
 				v.endLocked(err)
 			}
@@ -216,8 +213,8 @@ func (f *feed[R]) makePass(asked time.Time, again bool) error {
 
 // beginPass begins a pass. It returns the number of clients of the views.
 func (f *feed[R]) beginPass() (clients int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.set.mu.Lock()
+	defer f.set.mu.Unlock()
 	f.pass++
 	f.passing, f.whole, f.differs = f.passing[:0], f.whole[:0], false
 	for _, v := range f.views {
@@ -289,8 +286,8 @@ func (f *feed[R]) endPass(asked time.Time, err error) {
 	default:
 		f.set.Count.add(ReadUnchanged, 1)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.set.mu.Lock()
+	defer f.set.mu.Unlock()
 	defer func() { clear(f.passing); clear(f.whole) }()
 	pass := Change{Asked: asked, Found: time.Now()}
 	for _, v := range f.passing {

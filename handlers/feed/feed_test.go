@@ -405,9 +405,9 @@ func TestMemory(t *testing.T) {
 			stream.Close()
 			v.Leave()
 			proceed := holdTurns(t, set) // between two passes, where the feed ends its views
-			v.feed.mu.Lock()
+			v.feed.set.mu.Lock()
 			v.endLocked(errAbandoned)
-			v.feed.mu.Unlock()
+			v.feed.set.mu.Unlock()
 			proceed()
 			s.Release()
 		}
@@ -442,9 +442,9 @@ func TestRefresh(t *testing.T) {
 		if _, err := elsewhere.Wait(t.Context(), at); err != nil {
 			t.Fatal(err)
 		}
-		elsewhere.feed.mu.Lock()
+		elsewhere.feed.set.mu.Lock()
 		known := elsewhere.current.String()
-		elsewhere.feed.mu.Unlock()
+		elsewhere.feed.set.mu.Unlock()
 		if err := v.Refresh(t.Context(), time.Now()); err != nil {
 			t.Fatal(err)
 		}

@@ -294,9 +294,9 @@ func TestSlowStream(t *testing.T) {
 		}
 	}
 	changeAll(1)
-	v.feed.mu.Lock()
+	v.feed.set.mu.Lock()
 	last := weak.Make(&v.oldest.Events[records-1].Data[0])
-	v.feed.mu.Unlock()
+	v.feed.set.mu.Unlock()
 	_, got, err := stream.Next(t.Context())
 	if err != nil {
 		t.Fatal(err)

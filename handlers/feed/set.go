@@ -32,7 +32,7 @@ type Set[R any] struct {
 	// Shares divides passes and feeds among users. Several sets have the same.
 	Shares *Shares
 
-	mu    sync.Mutex // guards feeds; locked before that of a feed
+	mu    sync.Mutex // guards feeds, and what their clients read
 	feeds map[feedKey]*feed[R]
 }
 
@@ -66,13 +66,11 @@ func (s *Set[R]) Join(ctx context.Context, owner Owner, i Interest[R], sources .
 		s.mu.Unlock()
 		return nil, errTooMany
 	}
-	f.mu.Lock()
 	v := f.views[i.Key]
 	if v == nil {
 		v = &View[R]{Interest: i, feed: f, memory: i.Reserve(), ready: make(chan struct{}), news: make(chan struct{}), shown: map[string]sum{}, wanted: i.Snapshot, next: new(batch)}
 		v.oldest = v.next
 		if !v.reserve(viewSize) { // otherwise clients that do not wait for the first pass could add views without end
-			f.mu.Unlock()
 			s.mu.Unlock()
 			return nil, errNoMemory
 		}
@@ -80,7 +78,6 @@ func (s *Set[R]) Join(ctx context.Context, owner Owner, i Interest[R], sources .
 		f.requestPass()
 	}
 	v.users++
-	f.mu.Unlock()
 	s.mu.Unlock()
 	if s.Limit > 0 {
 		var cancel context.CancelFunc
@@ -89,9 +86,9 @@ func (s *Set[R]) Join(ctx context.Context, owner Owner, i Interest[R], sources .
 	}
 	select {
 	case <-v.ready:
-		f.mu.Lock()
+		s.mu.Lock()
 		err := v.err
-		f.mu.Unlock()
+		s.mu.Unlock()
 		if err != nil {
 			v.Leave()
 			return nil, err
@@ -113,8 +110,6 @@ func (s *Set[R]) JoinExisting(owner Owner, key string, source *Source[R]) *View[
 	if f == nil {
 		return nil
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	v := f.views[key]
 	if v == nil || v.users == 0 || v.isNewLocked() || v.err != nil {
 		return nil

@@ -18,8 +18,8 @@ type Stream[R any] struct {
 // resumed is true. Otherwise it begins with a snapshot. The caller must call
 // Close.
 func (v *View[R]) Follow(state string) (s *Stream[R], resumed bool) {
-	v.feed.mu.Lock()
-	defer v.feed.mu.Unlock()
+	v.feed.set.mu.Lock()
+	defer v.feed.set.mu.Unlock()
 	v.streams++
 	s = &Stream[R]{view: v}
 	if state == v.current.String() {
@@ -36,8 +36,8 @@ func (v *View[R]) Follow(state string) (s *Stream[R], resumed bool) {
 
 // Close ends the stream.
 func (s *Stream[R]) Close() {
-	s.view.feed.mu.Lock()
-	defer s.view.feed.mu.Unlock()
+	s.view.feed.set.mu.Lock()
+	defer s.view.feed.set.mu.Unlock()
 	if s.view.streams--; s.view.streams == 0 {
 		s.view.followed = time.Now()
 	}
@@ -64,8 +64,8 @@ func (s *Stream[R]) Next(ctx context.Context) (*Snapshot, []Batch, error) {
 // takeNews returns what the client does not have yet, if anything.
 func (s *Stream[R]) takeNews() (*Snapshot, []Batch, <-chan struct{}, error) {
 	v := s.view
-	v.feed.mu.Lock()
-	defer v.feed.mu.Unlock()
+	v.feed.set.mu.Lock()
+	defer v.feed.set.mu.Unlock()
 	if v.err != nil {
 		return nil, nil, nil, v.err
 	}
@@ -119,14 +119,14 @@ func (s *Stream[R]) takeChanges() (list []Batch) {
 // has. It is long if the controller does not answer, or if the feed waits for its
 // turn. The view knows no change after that.
 func (s *Stream[R]) Lag() time.Duration {
-	s.view.feed.mu.Lock()
-	defer s.view.feed.mu.Unlock()
+	s.view.feed.set.mu.Lock()
+	defer s.view.feed.set.mu.Unlock()
 	return time.Since(s.view.checked)
 }
 
 // Lost reports whether the stream continues with a snapshot.
 func (s *Stream[R]) Lost() bool {
-	s.view.feed.mu.Lock()
-	defer s.view.feed.mu.Unlock()
+	s.view.feed.set.mu.Lock()
+	defer s.view.feed.set.mu.Unlock()
 	return s.next == nil
 }

@@ -42,7 +42,7 @@ type View[R any] struct {
 	buffer    []byte
 	memory    Reservation
 
-	// The lock of the feed guards these fields.
+	// The lock of the set guards these fields.
 	users    int
 	left     time.Time     // when the last user left
 	streams  int           // users that want events
@@ -246,16 +246,16 @@ func (v *View[R]) wakePassedLocked() {
 // after the given time. It does not make the feed ask earlier than usual.
 func (v *View[R]) Refresh(ctx context.Context, after time.Time) error {
 	for {
-		v.feed.mu.Lock()
+		v.feed.set.mu.Lock()
 		if v.err != nil || v.checked.After(after) {
-			defer v.feed.mu.Unlock()
+			defer v.feed.set.mu.Unlock()
 			return v.err
 		}
 		if v.passed == nil {
 			v.passed = make(chan struct{})
 		}
 		passed := v.passed
-		v.feed.mu.Unlock()
+		v.feed.set.mu.Unlock()
 		select {
 		case <-passed:
 		case <-ctx.Done():
@@ -332,8 +332,8 @@ func (v *View[R]) endLocked(err error) {
 
 // Leave ends a use of the view.
 func (v *View[R]) Leave() {
-	v.feed.mu.Lock()
-	defer v.feed.mu.Unlock()
+	v.feed.set.mu.Lock()
+	defer v.feed.set.mu.Unlock()
 	if v.users--; v.users == 0 {
 		v.left = time.Now()
 	}
@@ -350,8 +350,8 @@ type Change struct {
 
 // Now returns the position after the last change.
 func (v *View[R]) Now() Change {
-	v.feed.mu.Lock()
-	defer v.feed.mu.Unlock()
+	v.feed.set.mu.Lock()
+	defer v.feed.set.mu.Unlock()
 	return v.position()
 }
 
@@ -364,9 +364,9 @@ func (v *View[R]) position() Change {
 // Wait waits for a change after the position, and returns the position after it.
 func (v *View[R]) Wait(ctx context.Context, at Change) (Change, error) {
 	for {
-		v.feed.mu.Lock()
+		v.feed.set.mu.Lock()
 		now, news, err, changed := v.position(), v.news, v.err, at.next.isOver()
-		v.feed.mu.Unlock()
+		v.feed.set.mu.Unlock()
 		if err != nil || changed {
 			return now, err
 		}
@@ -380,8 +380,8 @@ func (v *View[R]) Wait(ctx context.Context, at Change) (Change, error) {
 
 // IsShared reports whether the view has several clients.
 func (v *View[R]) IsShared() bool {
-	v.feed.mu.Lock()
-	defer v.feed.mu.Unlock()
+	v.feed.set.mu.Lock()
+	defer v.feed.set.mu.Unlock()
 	return v.users > 1
 }
 

@@ -5,19 +5,18 @@ package origin
 import (
 	"context"
 	"crypto/sha256"
-	"sync"
 	"time"
 )
 
 // An Origin says how old the controller's data in an answer may be. It records
-// how old the data was, and a digest of it. An Origin is safe for concurrent use.
-// A nil *Origin stands for data that is not older than the request.
+// how old the data was, and a digest of it. One request uses it, and asks for one
+// list after the other, so an Origin has no lock. A nil *Origin stands for data that
+// is not older than the request.
 type Origin struct {
 	After  time.Time     // data that was requested after this time is new enough; zero for no data that was requested earlier
 	Keep   time.Duration // how long to keep the data for later requests that accept it
 	Digest bool          // record a digest
 
-	mu      sync.Mutex // guards the fields below
 	oldest  time.Duration
 	digests []byte
 	unknown bool // the digest of some data is not known
@@ -58,8 +57,6 @@ func (o *Origin) Add(age time.Duration, digest func() ([sha256.Size]byte, bool))
 	if o.Digest {
 		sum, known = digest()
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.oldest = max(o.oldest, age)
 	o.digests = append(o.digests, sum[:]...)
 	o.unknown = o.unknown || !known
@@ -70,8 +67,6 @@ func (o *Origin) Age() time.Duration {
 	if o == nil {
 		return 0
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	return o.oldest
 }
 
@@ -81,8 +76,6 @@ func (o *Origin) Sum() (sum [sha256.Size]byte, known bool) {
 	if o == nil {
 		return sum, false
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if len(o.digests) == 0 || o.unknown {
 		return sum, false
 	}
