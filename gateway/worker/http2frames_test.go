@@ -151,7 +151,7 @@ func TestNoFrameIsFree(t *testing.T) {
 				select {
 				case <-channel(&offences, id):
 				case <-time.After(time.Minute):
-					t.Errorf("%s on a stream in the state %q: no offence is counted", kind.name, state.name)
+					t.Errorf("%s on a stream in the state %q: no offence is counted, and the connection ends with %q, %v", kind.name, state.name, answers[max(0, len(answers)-60):], err)
 				}
 			})
 		}
