@@ -115,12 +115,20 @@ func (c *Controller) cancel(id, uid uint32, deadline time.Time) error {
 		c.mu.Unlock()
 		return nil
 	}
-	if j.Requeue != requeueNone && !j.cancelled {
+	if requeued := j.Requeue != requeueNone; !j.cancelled && (requeued || j.phase == running) {
 		c.mu.Unlock()
-		if err := c.withdrawRequeue(j, deadline); err != nil {
-			return err
+		if err := c.recordCancel(j, uid, deadline); err != nil {
+			if requeued {
+				return err
+			}
+			// A job can be cancelled even if the disk is full.
+			c.log.Error("recording cancellation failed", "job", id, "uid", uid, "error", err)
 		}
-		return c.cancel(id, uid, deadline)
+		c.mu.Lock()
+		if j.phase == ended {
+			c.mu.Unlock()
+			return nil
+		}
 	}
 	now := time.Now()
 	if !j.cancelled {
@@ -156,6 +164,28 @@ func (c *Controller) cancel(id, uid uint32, deadline time.Time) error {
 		c.finish(j, func(m *model.Job) { m.State, m.StateReason = model.JobCancelled, reason })
 	})
 	return c.awaitCancelled(j, deadline)
+}
+
+// recordCancel writes to the journal that the user uid cancels the running job j,
+// and that j will not be requeued. Otherwise the next controller would not know
+// this if the current one crashed before the end of the job was recorded.
+func (c *Controller) recordCancel(j *job, uid uint32, deadline time.Time) error {
+	if err := c.lockEdit(j, deadline); err != nil {
+		return err
+	}
+	defer j.editMu.Unlock()
+	err := c.amend(j, c.uid, func() (func(*record), error) {
+		return func(r *record) { r.Requeue, r.Job.Run.CancelledBy = requeueNone, model.Some(uid) }, nil
+	})
+	if errs.KindOf(err) == errs.Conflict { // the job has ended
+		return nil
+	}
+	if err == nil {
+		c.mu.Lock()
+		j.cancelled = true // before j.editMu is released, after which the job could be requeued
+		c.mu.Unlock()
+	}
+	return err
 }
 
 // awaitCancelled waits until the end of job j is in the journal. Before that,

@@ -177,7 +177,8 @@ func (c *Controller) follow(j *job, s *step.Step) {
 		}
 	})
 	startRecord := j.record
-	kill, limitChanged := j.cancelled || j.Requeue != requeueNone, j.LimitChanged
+	cancelled, by := j.cancelled, j.Job.Run.CancelledBy
+	kill, limitChanged := cancelled || j.Requeue != requeueNone, j.LimitChanged
 	if kill {
 		c.updateLocked(j, time.Now(), func(m *model.Job) { m.State |= model.JobCompleting })
 	}
@@ -188,6 +189,11 @@ func (c *Controller) follow(j *job, s *step.Step) {
 	}
 	if kill {
 		s.Cancel()
+	}
+	if cancelled { // before this, so that only this process may know of it
+		if err := c.recordCancel(j, by.Number, time.Now().Add(startTimeout)); err != nil {
+			c.log.Error("recording cancellation failed", "job", j.id(), "uid", by.Number, "error", err)
+		}
 	}
 	if c.spool != nil {
 		if err := c.spool.add(startRecord.accounted()); err != nil {

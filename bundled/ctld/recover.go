@@ -183,7 +183,7 @@ func (c *Controller) resume(j *job) error {
 	now := time.Now()
 	c.mu.Lock() // goroutines of jobs that were resumed earlier already use c
 	c.queue.Occupy(j.id(), j.Need)
-	j.phase = starting
+	j.phase, j.cancelled = starting, j.Job.Run.CancelledBy.Set
 	c.updateLocked(j, now, func(m *model.Job) {
 		m.State = model.JobRunning
 		if claimed {

@@ -120,23 +120,6 @@ func (c *Controller) awaitRunning(client server.Identity, id uint32, deadline ti
 	}
 }
 
-// withdrawRequeue withdraws an earlier request to requeue job j, because the
-// job is being cancelled. If the request stayed in the journal and the
-// controller crashed, the next controller would run the job again.
-func (c *Controller) withdrawRequeue(j *job, deadline time.Time) error {
-	if err := c.lockEdit(j, deadline); err != nil {
-		return err
-	}
-	defer j.editMu.Unlock()
-	err := c.amend(j, c.uid, func() (func(*record), error) {
-		return func(r *record) { r.Requeue = requeueNone }, nil
-	})
-	if errs.KindOf(err) == errs.Conflict { // the job has ended
-		return nil
-	}
-	return err
-}
-
 // queueNextRun puts j back into the queue after a run has ended. Each run
 // has a directory of its own. So a single commit of the job's record is enough
 // to switch to the next run. The caller holds j.editMu.

@@ -2,6 +2,7 @@ package ctld
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -194,4 +195,43 @@ func TestCanceller(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCancellerSurvives checks that accounting gets the user who cancelled a job if
+// the controller is restarted before the job has ended.
+func TestCancellerSurvives(t *testing.T) {
+	dir := t.TempDir()
+	c, stop := controller(t, Config{SchedUser: admin.UID})
+	id := submit(t, c, desc(dir, `trap "" TERM; touch started; while [ ! -e end ]; do sleep 0.05; done`))
+	await(t, "it runs", func() bool { return exists(filepath.Join(dir, "started")) })
+	if err := c.kill(&server.Request{Identity: admin}, id, 9, 0, time.Now().Add(startTimeout)); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	k := &keeper{}
+	c, _ = controller(t, Config{StateDir: c.cfg.StateDir, SchedUser: admin.UID, Accounting: k})
+	if j := awaitState(t, c, id, model.JobCancelled); j.Run.CancelledBy != model.Some(admin.UID) {
+		t.Errorf("cancelled by %+v", j.Run.CancelledBy)
+	}
+	await(t, "the record of its end arrives", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return slices.ContainsFunc(k.jobs, func(j model.Job) bool {
+			return j.StepID.JobID == id && j.State.Base() == model.JobCancelled && j.Run.CancelledBy == model.Some(admin.UID)
+		})
+	})
+}
+
+// TestCancellationSurvives checks that a recorded cancellation takes effect if the
+// controller was killed before it notified the job's step.
+func TestCancellationSurvives(t *testing.T) {
+	c, stop := controller(t, Config{})
+	id := submit(t, c, desc(t.TempDir(), "sleep 60"))
+	awaitState(t, c, id, model.JobRunning)
+	if err := c.recordCancel(c.jobs[id], ownUser.UID, time.Now().Add(startTimeout)); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	c, _ = controller(t, Config{StateDir: c.cfg.StateDir})
+	awaitState(t, c, id, model.JobCancelled)
 }
