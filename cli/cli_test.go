@@ -57,7 +57,7 @@ cpu   UP     2-00:00:00        -         1/1/0/2    72  node[1-2]
 func TestFilters(t *testing.T) {
 	for args, want := range map[string]string{
 		"jobs": "3 12 20", "jobs --all": "3 4 12 20", "jobs -t all": "3 4 12 20", "jobs --me": "12", "jobs --me -a": "4 12", "jobs -u bob,ann -p gpu": "3 12",
-		"jobs -t PD,R": "3 12", "jobs -t CG": "20", "jobs -A b": "3", "jobs -n wait,task": "3 20", "jobs -w node2": "12", "jobs --node node7 --all": "4 20", "jobs -w node[2-7],x -a": "4 12 20",
+		"jobs -t PD,R": "3 12", "jobs -t CG": "20", "jobs -A b": "3", "jobs -A B": "3", "jobs -n wait,task": "3 20", "jobs -w node2": "12", "jobs --node node7 --all": "4 20", "jobs -w node[2-7],x -a": "4 12 20",
 		"jobs -a -t F": "4", "jobs -u carol": "",
 	} {
 		status, out, errOut := runCommand(t, &gateway{}, append(strings.Fields(args), "-o", "json")...)
@@ -89,8 +89,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestScriptArguments checks that a script gets the arguments that follow its
-// name, and that the job's record has the path that sbatch puts there.
+// TestScriptArguments checks where a script is looked up, that it gets the arguments
+// that follow its name, and that the job's record has the path that sbatch puts there.
 func TestScriptArguments(t *testing.T) {
 	t.Chdir(t.TempDir())
 	dir, err := os.Getwd()
@@ -98,9 +98,14 @@ func TestScriptArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "job.sh")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o600); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"job.sh", "bin/job.sh", "bin/other.sh", "bin/sub/x.sh", "lib/other.sh"} {
+		os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
+	os.MkdirAll(filepath.Join(dir, "lib/sub/x.sh"), 0o700) // no file
+	t.Setenv("PATH", "lib:"+dir+"/bin:"+os.Getenv("PATH"))
 	for _, tt := range []struct {
 		args []string
 		want any
@@ -108,6 +113,9 @@ func TestScriptArguments(t *testing.T) {
 		{[]string{path}, []any{path}},
 		{[]string{"job.sh", "a"}, []any{path, "a"}},
 		{[]string{"./job.sh"}, []any{"./job.sh"}},
+		{[]string{"other.sh"}, []any{dir + "/lib/other.sh"}},
+		{[]string{"bin/other.sh"}, []any{dir + "/bin/other.sh"}},
+		{[]string{"sub/x.sh"}, []any{dir + "/bin/sub/x.sh"}},
 		{[]string{"--wrap", "true"}, nil},
 		{[]string{path, "a", "b c"}, []any{path, "a", "b c"}},
 		{[]string{path, "a", "--", "-n", "2"}, []any{path, "a"}},

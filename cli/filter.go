@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"schedrestd/cli/rest"
 	"schedrestd/internal/printable"
@@ -32,7 +33,7 @@ func (f *filter) flags(cmd *cobra.Command) {
 	flags.BoolVar(&f.me, "me", false, "your own jobs: those of the token's user")
 	flags.StringSliceVarP(&f.states, "state", "t", nil, "jobs in these `STATES`, such as PENDING or R")
 	flags.StringSliceVarP(&f.partitions, "partition", "p", nil, "jobs in these `PARTITIONS`")
-	flags.StringSliceVarP(&f.accounts, "account", "A", nil, "jobs of these `ACCOUNTS`")
+	accountFlag(flags, &f.accounts, "A", "jobs of these `ACCOUNTS`")
 	flags.StringSliceVarP(&f.names, "name", "n", nil, "jobs with these `NAMES`")
 	flags.StringArrayVarP(&f.nodes, "node", "w", nil, "jobs on these `NODES`, such as n1,n[3-5]")
 	cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
@@ -40,6 +41,22 @@ func (f *filter) flags(cmd *cobra.Command) {
 		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 }
+
+// accountFlag declares the option --account. Slurm ignores the case of accounts, whose
+// names it stores in lower case.
+func accountFlag(flags *pflag.FlagSet, accounts *[]string, short, usage string) {
+	flags.StringSliceVarP(accounts, "account", short, nil, usage)
+	f := flags.Lookup("account")
+	f.Value, f.DefValue = lowerCase{f.Value, f.Value.(pflag.SliceValue)}, "" // otherwise the help would show an empty list
+}
+
+// A lowerCase is a list of words that an option converts to lower case.
+type lowerCase struct {
+	pflag.Value
+	pflag.SliceValue
+}
+
+func (v lowerCase) Set(text string) error { return v.Value.Set(strings.ToLower(text)) }
 
 // hasCondition reports whether the filter has any condition.
 func (f *filter) hasCondition() bool {
@@ -126,7 +143,7 @@ func (f *filter) matches(j *rest.Job) bool {
 	}
 	partitions := strings.Split(j.Partition, ",")
 	node := slices.IndexFunc(f.nodes, func(n string) bool { return model.HostlistHas(j.Nodes, n) })
-	if len(f.nodes) > 0 && node < 0 || !hasAny(f.users, j.User) || !hasAny(f.accounts, j.Account) || !hasAny(f.names, j.Name) || !hasAny(f.partitions, partitions...) {
+	if len(f.nodes) > 0 && node < 0 || !hasAny(f.users, j.User) || !hasAny(f.accounts, strings.ToLower(j.Account)) || !hasAny(f.names, j.Name) || !hasAny(f.partitions, partitions...) {
 		return false
 	}
 	f.see(&userKind, f.users, j.User)

@@ -82,7 +82,7 @@ func words(list string) []string {
 }
 
 func (c *connection) toolListJobs(ctx context.Context, v map[string]string) (mcp.Result, error) {
-	f := filter{users: words(v["user"]), accounts: words(v["account"]), partitions: words(v["partition"]), states: words(v["state"]), names: words(v["name"])}
+	f := filter{users: words(v["user"]), accounts: words(strings.ToLower(v["account"])), partitions: words(v["partition"]), states: words(v["state"]), names: words(v["name"])}
 	if err := f.check(); err != nil {
 		return mcp.Result{}, err
 	}

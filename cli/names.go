@@ -29,6 +29,9 @@ type seenName struct {
 // see records those names of a selected object that the filter wants.
 func (f *filter) see(k *kind, wanted []string, names ...string) {
 	for _, name := range names {
+		if k == &accountKind {
+			name = strings.ToLower(name)
+		}
 		if slices.Contains(wanted, name) {
 			if f.seen == nil {
 				f.seen = map[seenName]bool{}
@@ -80,6 +83,11 @@ func (c *connection) checkKind(ctx context.Context, f *filter, k *kind, names []
 	}
 	if k == &nodeKind && slices.ContainsFunc(known, func(name string) bool { return slices.Contains(unseen, name) }) {
 		return nil
+	}
+	if k == &accountKind {
+		for i, name := range known {
+			known[i] = strings.ToLower(name)
+		}
 	}
 	return unknownNames(k, unseen, known)
 }

@@ -38,7 +38,7 @@ func TestMisspelledNames(t *testing.T) {
 		{"cancel -u ann,carl", 5, "hint: did you mean carol?\n"},
 		{"cancel -p gpux", 5, "error: partition gpux is unknown"},
 		{"jobs -A physcs", 5, "error: account physcs is unknown\nhint: did you mean physics?\n"},
-		{"jobs -A PHYSICS", 5, "error: account PHYSICS is unknown\nhint: did you mean physics?\n"},
+		{"jobs -A PHYSICS", 0, ""}, // Slurm ignores the case
 		{"jobs -A zzzzzz", 5, "error: account zzzzzz is unknown\nhint: the accounting records have no such entry, or you may not see it\n"},
 		{"jobs -A physics", 0, ""}, // has no jobs
 		{"jobs -A a,b", 0, ""},     // the jobs are in these accounts, which are not in the list of accounts
@@ -55,6 +55,7 @@ func TestMisspelledNames(t *testing.T) {
 		{"nodes -p gpu", 0, ""}, // a node has it
 		{"shares -u carl,ann -o csv", 5, "error: user carl is unknown\nhint: did you mean carol?\n"},
 		{"shares -A physcs", 5, "hint: did you mean physics?\n"},
+		{"shares -A ROOT -u ann", 0, ""},
 		{"shares -A root -u ann", 0, ""},
 	} {
 		g := &gateway{}

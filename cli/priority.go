@@ -37,7 +37,7 @@ partition and of the QOS.`,
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&p.users, "user", "u", nil, "jobs of these `USERS`")
 	flags.BoolVar(&p.me, "me", false, "your own jobs: those of the token's user")
-	flags.StringSliceVarP(&p.accounts, "account", "A", nil, "jobs of these `ACCOUNTS`")
+	accountFlag(flags, &p.accounts, "A", "jobs of these `ACCOUNTS`")
 	flags.StringSliceVarP(&p.partitions, "partition", "p", nil, "priorities in these `PARTITIONS`")
 	flags.StringSliceVar(&p.qos, "qos", nil, "priorities with these qualities of service")
 	for _, name := range []string{"user", "account", "qos"} {

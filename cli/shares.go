@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"schedrestd/cli/table"
@@ -33,7 +35,7 @@ The controller defines what the values mean: sshare(1) and its page about fair s
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&f.users, "user", "u", nil, "only these `USERS`, and the accounts above them")
 	flags.BoolVar(&f.me, "me", false, "only yourself")
-	flags.StringSliceVarP(&f.accounts, "account", "A", nil, "only these `ACCOUNTS`")
+	accountFlag(flags, &f.accounts, "A", "only these `ACCOUNTS`")
 	for _, name := range []string{"user", "account"} {
 		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
@@ -57,10 +59,10 @@ func (f *filter) keepShare(r record) bool {
 	name := r.get("name")
 	if !isUser(r) {
 		f.see(&accountKind, f.accounts, name)
-		return hasAny(f.accounts, name)
+		return hasAny(f.accounts, strings.ToLower(name))
 	}
 	f.see(&userKind, f.users, name)
-	return hasAny(f.users, name) && hasAny(f.accounts, r.get("parent"))
+	return hasAny(f.users, name) && hasAny(f.accounts, strings.ToLower(r.get("parent")))
 }
 
 // isUser reports whether a fair share is that of a user, not of an account.

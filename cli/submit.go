@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -32,8 +33,8 @@ func submitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "submit [flags] {FILE [ARG...] | --wrap COMMAND} [-- SBATCH-OPTION...]",
 		Short: "Submit a batch script",
-		Long: `submit submits a batch script and prints the id of the job. FILE is a script, or - for
-standard input; --wrap makes a script of one command. The script gets the arguments ARG.
+		Long: `submit submits a batch script and prints the id of the job. FILE is a script, which
+is looked up in the current directory and then in PATH, or - for standard input; --wrap makes a script of one command. The script gets the arguments ARG.
 submit reads the #SBATCH lines before the first command as sbatch does. Options of sbatch
 after -- take precedence. For an option that is not supported it fails and names the line;
 schedctl(1) lists the supported options.
@@ -92,14 +93,14 @@ func (s *submission) run(cmd *cobra.Command, args []string) error {
 	in := io.Reader(strings.NewReader("#!/bin/sh\n" + s.wrap + "\n"))
 	name := "wrap"
 	if s.wrap == "" {
-		name, in = files[0], nil
+		name, in = findScript(files[0]), nil
 	}
 	job, err := readScript(cmd, name, in, overrides)
 	if err != nil {
 		return err
 	}
 	if s.wrap == "" && (name != "-" || len(files) > 1) {
-		job["argv"] = append([]string{scriptPath(name)}, files[1:]...)
+		job["argv"] = append([]string{name}, files[1:]...)
 	}
 	c, err := s.dial(cmd.Context())
 	if err != nil {
@@ -139,13 +140,27 @@ func (s *submission) run(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// scriptPath returns the path of a script that the job's record shows, as sbatch does.
-func scriptPath(name string) string {
+// findScript returns the path of a script as sbatch looks it up, which the job's record
+// shows: in the current directory and then in PATH, unless name begins with a dot or
+// slash. If there is no such file, findScript returns name.
+func findScript(name string) string {
 	dir, err := os.Getwd()
 	if err != nil || name == "-" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "/") {
 		return name
 	}
-	return dir + "/" + name
+	for _, in := range append([]string{dir}, filepath.SplitList(os.Getenv("PATH"))...) {
+		if in == "" {
+			continue
+		}
+		if !strings.HasPrefix(in, "/") {
+			in = dir + "/" + in
+		}
+		path := in + "/" + name
+		if st, err := os.Stat(path); err == nil && !st.IsDir() {
+			return path
+		}
+	}
+	return name
 }
 
 // noteInterrupted says that Ctrl-C, if it has ended ctx, has not ended the job.

@@ -74,7 +74,7 @@ func (u *usageRequest) flags(cmd *cobra.Command) {
 	f.StringVar(&u.unit, "unit", "minutes", "`UNIT` of amounts in the table: seconds, minutes or hours")
 	f.StringVar(&u.tres, "tres", "cpu", "trackable `RESOURCES`, such as cpu,gres/gpu, or all")
 	f.StringSliceVar(&u.clusters, "cluster", nil, "`CLUSTERS` (default: that of the gateway)")
-	f.StringSliceVar(&u.accounts, "account", nil, "only these `ACCOUNTS`")
+	accountFlag(f, &u.accounts, "", "only these `ACCOUNTS`")
 	f.StringSliceVarP(&u.users, "user", "u", nil, "only these `USERS`")
 	f.StringSliceVar(&u.keys, "wckey", nil, "only these workload `KEYS`, in wckeys")
 	f.StringSliceVar(&u.qos, "qos", nil, "only these qualities of service, in qos")

@@ -41,6 +41,7 @@ func (c *Controller) prepareJob(client server.Identity, d *model.JobDesc, now ti
 	if err := checkRestricted(d, c.super(client.UID)); err != nil {
 		return nil, nil, "", err
 	}
+	foldNames(d)
 	user, group, err := c.runAs(client, d)
 	if err != nil {
 		return nil, nil, "", err
@@ -86,6 +87,13 @@ func (c *Controller) prepareJob(client server.Identity, d *model.JobDesc, now ti
 		spec.Args = append(spec.Args, step.Raw(a))
 	}
 	return j, spec, strippedMessage(stripped), nil
+}
+
+// foldNames converts the names of d in accounting to lower case, as slurmctld does.
+func foldNames(d *model.JobDesc) {
+	for _, name := range []*model.Text{&d.Account, &d.WCKey} {
+		*name = model.Text(strings.ToLower(string(*name)))
+	}
 }
 
 // openAppend is the value of JobDesc.OpenMode that makes a job append to its

@@ -26,7 +26,7 @@ func TestSelectedJobs(t *testing.T) {
 	}
 	plain := submitHeld(func(*model.JobDesc) {})
 	namedID := submitHeld(func(d *model.JobDesc) { d.Name = "n" })
-	charged := submitHeld(func(d *model.JobDesc) { d.Name, d.Account, d.QOS, d.WCKey = "n", "a", "q", "w" })
+	charged := submitHeld(func(d *model.JobDesc) { d.Name, d.Account, d.QOS, d.WCKey = "n", "A", "q", "W" })
 	otherID := waitingJob(t, c)
 	for _, tt := range []struct {
 		name   string

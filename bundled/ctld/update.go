@@ -90,6 +90,7 @@ func (c *Controller) updateJob(client server.Identity, jobText string, d *model.
 		return err
 	}
 	defer j.editMu.Unlock()
+	foldNames(d)
 	u := jobUpdate{c: c, client: client, d: d}
 	if err := c.amend(j, client.UID, func() (func(*record), error) { return u.decideLocked(j) }); err != nil {
 		return err

@@ -57,7 +57,7 @@ func TestUpdate(t *testing.T) {
 		steps []step
 		holds func(j, before model.Job) bool
 	}{
-		{"texts", []step{{owner, model.JobDesc{Name: "n", Comment: "c", Extra: "e", Account: "a", QOS: "q", WCKey: "w"}, 0}},
+		{"texts", []step{{owner, model.JobDesc{Name: "n", Comment: "c", Extra: "e", Account: "A", QOS: "q", WCKey: "W"}, 0}},
 			func(j, _ model.Job) bool {
 				return j.Name == "n" && j.Comment == "c" && j.Extra == "e" && j.Account == "a" && j.QOS == "q" && j.WCKey == "w"
 			}},
