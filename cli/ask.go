@@ -15,7 +15,7 @@ import (
 // never exclude an entry that the command would select.
 
 // jobKey are the fields that identify a job and the tasks that it stands for.
-const jobKey = "job_id,array_job_id,array_task_id,array_task_string"
+const jobKey = "job_id,array_job_id,array_task_id,array_task_string,het_job_id,het_job_offset"
 
 // activeStates are the states of which an active job has at least one; see
 // rest.Job.Active.

@@ -152,7 +152,7 @@ func TestSameForAllServers(t *testing.T) {
 func TestRequests(t *testing.T) {
 	const key = "array_job_id,array_task_id,array_task_string"
 	const active = "&state=PENDING,RUNNING,SUSPENDED,COMPLETING,REQUEUED"
-	const columns = "cpus,end_time,job_id,job_state,name,node_count,nodes,partition,pre_sus_time,start_time,state_description,state_reason,suspend_time,time_limit,user_name"
+	const columns = "cpus,end_time,het_job_id,het_job_offset,job_id,job_state,name,node_count,nodes,partition,pre_sus_time,start_time,state_description,state_reason,suspend_time,time_limit,user_name"
 	for _, tt := range []struct {
 		args    string
 		list    string
@@ -161,7 +161,7 @@ func TestRequests(t *testing.T) {
 	}{
 		{"jobs", "jobs", []string{"fields=" + key + "," + columns + active}, false},
 		{"jobs --me --state running", "jobs", []string{"fields=" + key + "," + columns + "&state=RUNNING&users=ann"}, true},
-		{"jobs -a -u ann,bob --columns jobid,limit --sort -priority", "jobs", []string{"fields=" + key + ",job_id,job_state,priority,time_limit,user_name&users=ann,bob"}, false},
+		{"jobs -a -u ann,bob --columns jobid,limit --sort -priority", "jobs", []string{"fields=" + key + ",het_job_id,het_job_offset,job_id,job_state,priority,time_limit,user_name&users=ann,bob"}, false},
 		{"jobs -a -u 1001", "jobs", []string{"fields=" + key + "," + columns}, false}, // a name or a uid
 		{"jobs -a -A a -p cpu,gpu -n train -w n[1-3] -o json", "jobs", []string{"account=a&job_name=train&node=n[1-3]&partition=cpu,gpu"}, false},
 		{`jobs -a -n "x,y" -o yaml`, "jobs", []string{""}, false},
@@ -175,8 +175,8 @@ func TestRequests(t *testing.T) {
 		{"top --once", "nodes", []string{"fields=" + loadFields}, false},
 		{"show job", "jobs", []string{"fields=job_id,name,user_name,job_state,cpus,time_limit,exit_code.return_code,state_reason"}, false},
 		{"show node", "nodes", []string{"fields=name,state,cpus,alloc_cpus,real_memory,free_mem,reason"}, false},
-		{"__complete cancel ", "jobs", []string{"fields=" + key + ",job_id,job_state,name,user_name" + active + "&users=ann"}, true},
-		{"__complete job ", "jobs", []string{"fields=" + key + ",job_id,job_state,name,user_name&users=ann"}, true},
+		{"__complete cancel ", "jobs", []string{"fields=" + key + ",het_job_id,het_job_offset,job_id,job_state,name,user_name" + active + "&users=ann"}, true},
+		{"__complete job ", "jobs", []string{"fields=" + key + ",het_job_id,het_job_offset,job_id,job_state,name,user_name&users=ann"}, true},
 		{"__complete nodes ", "nodes", []string{"fields=name,state"}, false},
 		{"cancel --user ann --state PENDING --dry-run", "jobs", []string{"users=ann"}, true}, // another state would hide tasks of the array
 		{"cancel 1 10_1 --me --dry-run", "jobs", []string{"job_id=1,10_1"}, false},

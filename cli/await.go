@@ -203,7 +203,7 @@ func (c *connection) awaitList(ctx context.Context, ids []string, results []awai
 		found := make([][]rest.Job, len(ids))
 		m, err := c.Jobs(ctx, l, func(j *rest.Job) error {
 			for i, id := range ids {
-				if j.IsPartOf(id) {
+				if j.Selects(id) {
 					found[i] = append(found[i], *j)
 				}
 			}

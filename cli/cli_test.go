@@ -308,6 +308,34 @@ const arrayList = `{"jobs": [
  {"job_id": 51, "user_name": "carol", "job_state": ["RUNNING"], "array_job_id": {"set": true, "number": 50}, "array_task_id": {"set": true, "number": 0}}
 ]}`
 
+// hetList contains a job with two components that wait, and one with a component that
+// has ended and two that run.
+const hetList = `{"jobs": [
+ {"job_id": 31, "user_name": "ann", "partition": "cpu", "job_state": ["PENDING"], "het_job_id": {"set": true, "number": 30}, "het_job_offset": {"set": true, "number": 1}},
+ {"job_id": 30, "user_name": "ann", "partition": "cpu", "job_state": ["PENDING"], "het_job_id": {"set": true, "number": 30}, "het_job_offset": {"set": true, "number": 0}},
+ {"job_id": 33, "user_name": "bob", "partition": "gpu", "job_state": ["COMPLETED"], "het_job_id": {"set": true, "number": 33}, "het_job_offset": {"set": true, "number": 0}},
+ {"job_id": 34, "user_name": "bob", "partition": "gpu", "job_state": ["RUNNING"], "het_job_id": {"set": true, "number": 33}, "het_job_offset": {"set": true, "number": 1}},
+ {"job_id": 35, "user_name": "bob", "partition": "cpu", "job_state": ["RUNNING"], "het_job_id": {"set": true, "number": 33}, "het_job_offset": {"set": true, "number": 2}}
+]}`
+
+// TestComponents checks that components of heterogeneous jobs have the ids that squeue
+// shows, and what commands change if they select some or all of them.
+func TestComponents(t *testing.T) {
+	status, out, errOut := runCommand(t, &gateway{jobs: hetList}, "jobs", "--columns", "jobid", "--no-header")
+	if want := "30+0\n30+1\n33+1\n33+2\n"; out != want || status != 0 {
+		t.Errorf("status %d, %s%s, want %s", status, out, errOut, want)
+	}
+	for args, want := range map[string][]string{
+		"-u ann": {"30"}, "-u bob": {"33"}, "-u bob -p gpu": {"33+1"}, "-p cpu": {"30", "33+2"}, "30+1": {"30+1"}, "33+1 -u bob": {"33+1"}, "31 -u ann": {"31"}, "33 -p cpu": {"33+2"}, "33 -u bob": {"33"},
+	} {
+		g := &gateway{jobs: hetList}
+		status, out, errOut := runCommand(t, g, append([]string{"cancel"}, strings.Fields(args)...)...)
+		if diff := gocmp.Diff(want, g.cancelled); diff != "" || status != 0 {
+			t.Errorf("%s: status %d, %s%s\n%s", args, status, out, errOut, diff)
+		}
+	}
+}
+
 // TestEmptyValues checks that an empty value of an option or argument is an
 // error, and that the command sends nothing.
 func TestEmptyValues(t *testing.T) {

@@ -170,7 +170,7 @@ func trimJob(j *rest.Job) *rest.Job {
 // reason why a job waits is the last thing that is shortened.
 func jobColumns() []column[*rest.Job] {
 	return []column[*rest.Job]{
-		{name: "jobid", fields: "job_id,array_job_id,array_task_id,array_task_string", Column: table.Column{Heading: "JOBID"}, cell: jobIDCell},
+		{name: "jobid", fields: jobKey, Column: table.Column{Heading: "JOBID"}, cell: jobIDCell},
 		{name: "partition", fields: "partition", Column: table.Column{Heading: "PARTITION", Shrink: 5, Rank: 1, Drop: 4}, cell: func(j *rest.Job) table.Cell { return textCell(j.Partition) }},
 		{name: "name", fields: "name", Column: table.Column{Heading: "NAME", Shrink: 8, Rank: 1}, cell: func(j *rest.Job) table.Cell { return textCell(j.Name) }},
 		{name: "user", fields: "user_name", Column: table.Column{Heading: "USER", Shrink: 8, Rank: 2}, cell: func(j *rest.Job) table.Cell { return textCell(j.User) }},
@@ -196,10 +196,13 @@ func jobColumns() []column[*rest.Job] {
 }
 
 // jobIDCell returns a cell with the id of j. It is sorted by the number of the
-// job or of its array.
+// job, or of the array or heterogeneous job to which it belongs.
 func jobIDCell(j *rest.Job) table.Cell {
 	number := float64(j.ID)
-	if j.ArrayJob.Int() != 0 {
+	switch {
+	case j.HetJob.Int() != 0:
+		number = j.HetJob.Value + j.HetOffset.Value/(1<<32)
+	case j.ArrayJob.Int() != 0:
 		number = j.ArrayJob.Value + (j.ArrayTask.Value+1)/(1<<32)
 	}
 	return countCell(j.Label(), number)

@@ -44,7 +44,7 @@ Protocol (MCP). The model can list jobs and nodes, show a job, and find out why 
 
 // The fields that tools show. Records of jobs in accounting have some others.
 const (
-	listedJobFields = "job_id array_job_id array_task_id array_task_string name user_name account partition job_state state_reason " +
+	listedJobFields = "job_id array_job_id array_task_id array_task_string het_job_id het_job_offset name user_name account partition job_state state_reason " +
 		"submit_time start_time end_time time_limit node_count cpus nodes"
 	waitingJobFields = listedJobFields + " qos state_description priority hold eligible_time last_sched_evaluation deadline dependency " +
 		"reservation licenses features required_nodes excluded_nodes memory_per_node memory_per_cpu tres_req_str"
@@ -56,7 +56,7 @@ const (
 
 const units = " Limits are in minutes, memory is in MiB, and times without a date are in seconds since 1970. The start_time of a pending job is an estimate."
 
-var jobID = mcp.Argument{Name: "job_id", Required: true, Description: "a job such as 12, or a task of an array such as 12_3"}
+var jobID = mcp.Argument{Name: "job_id", Required: true, Description: "a job such as 12, a task of an array such as 12_3, or a component such as 12+1"}
 
 // readingTools returns the tools that change nothing.
 func (c *connection) readingTools() []mcp.Tool {

@@ -197,7 +197,7 @@ func TestMCPReads(t *testing.T) {
 				}
 			}
 			if support == supports {
-				want := "fields=account,array_job_id,array_task_id,array_task_string,cpus,end_time,job_id,job_state,name,node_count,nodes,partition,start_time,state_reason,submit_time,time_limit,user_name&limit=51&users=ann"
+				want := "fields=account,array_job_id,array_task_id,array_task_string,cpus,end_time,het_job_id,het_job_offset,job_id,job_state,name,node_count,nodes,partition,start_time,state_reason,submit_time,time_limit,user_name&limit=51&users=ann"
 				if got := s.asked("jobs")[1]; got != want {
 					t.Errorf("asked for %q, want %q", got, want)
 				}

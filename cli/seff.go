@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"math"
 	"net/url"
 	"slices"
@@ -97,7 +96,7 @@ func (c *connection) efficiencies(ctx context.Context, w *wanted) (list []*effic
 // of.
 func (w *wanted) hasPart(j *rest.Job) (has bool) {
 	for _, id := range w.names {
-		if j.IsPartOf(id) {
+		if j.Selects(id) {
 			has, w.seen[id] = true, true
 		}
 	}
@@ -176,11 +175,7 @@ type usedStep struct {
 func efficiencyOf(j *rest.Job, text json.RawMessage) (*efficiency, error) {
 	var r struct {
 		Cluster string `json:"cluster"`
-		Het     struct {
-			Job    uint32      `json:"job_id"`
-			Offset rest.Number `json:"job_offset"`
-		} `json:"het"`
-		Time struct {
+		Time    struct {
 			Elapsed int64 `json:"elapsed"`
 		} `json:"time"`
 		Required struct {
@@ -197,9 +192,6 @@ func efficiencyOf(j *rest.Job, text json.RawMessage) (*efficiency, error) {
 	}
 	e := &efficiency{Job: j.Label(), ID: j.ID, Cluster: r.Cluster, User: j.User, Account: j.Account, State: j.State,
 		ExitCode: j.Exit.Code.Int(), running: j.Active() && j.BaseState() != "PENDING", Nodes: countOf(r.TRES.Allocated, "node")}
-	if r.Het.Job != 0 && r.Het.Offset.Set {
-		e.Job = fmt.Sprintf("%d+%d", r.Het.Job, r.Het.Offset.Int())
-	}
 	const mebibyte = 1 << 20
 	e.CPUs.Requested, e.CPUs.Allocated = r.Required.CPUs, countOf(r.TRES.Allocated, "cpu")
 	e.Memory.Requested, e.Memory.Allocated = countOf(r.TRES.Requested, "mem")*mebibyte, countOf(r.TRES.Allocated, "mem")*mebibyte

@@ -28,7 +28,7 @@ func (c *connection) selectTargets(cmd *cobra.Command, f *filter, ids []string) 
 		case f.matches(j):
 			selected = append(selected, trimJob(j))
 		case j.Active():
-			partial[j.Array()] = true
+			partial[j.Whole()] = true
 		}
 		return nil
 	})
@@ -71,12 +71,12 @@ func (c *connection) selectTargets(cmd *cobra.Command, f *filter, ids []string) 
 }
 
 // The type targets collects the ids of jobs to change. The server changes all
-// tasks of an array if it gets the array's id. So this id is used only if all
-// active tasks of the array were selected.
+// tasks of an array, or components of a heterogeneous job, if it gets the id of the
+// whole. So this id is used only if all active tasks or components were selected.
 type targets struct {
 	ids     []string
 	jobs    map[string]*rest.Job // by id
-	partial map[string]bool      // ids of arrays with an active task that was not selected
+	partial map[string]bool      // ids of arrays and heterogeneous jobs with an active part that was not selected
 	err     error
 }
 
@@ -90,7 +90,7 @@ func (t *targets) add(id string, j *rest.Job) {
 // addNamed adds the part of j that the user's id names.
 func (t *targets) addNamed(j *rest.Job, id string) {
 	switch {
-	case id == j.Array():
+	case id == j.Whole():
 		t.addJob(j)
 	case j.ArrayTask.Set && j.Array() != "":
 		t.add(j.Label(), j)
@@ -101,7 +101,7 @@ func (t *targets) addNamed(j *rest.Job, id string) {
 
 // addJob adds j and, if j stands for several pending tasks, all of these.
 func (t *targets) addJob(j *rest.Job) {
-	array := j.Array()
+	array := j.Whole()
 	switch {
 	case array == "":
 		t.add(strconv.FormatUint(uint64(j.ID), 10), j)
@@ -111,6 +111,8 @@ func (t *targets) addJob(j *rest.Job) {
 		}
 	case !t.partial[array]:
 		t.add(array, j)
+	case j.HetJob.Int() != 0:
+		t.add(j.Label(), j)
 	default:
 		tasks, complete := j.PendingTasks()
 		if !complete {

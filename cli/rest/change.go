@@ -20,7 +20,7 @@ func (c *Client) Cancel(ctx context.Context, id, signal string) error {
 	if signal != "" {
 		query = url.Values{"signal": {signal}}
 	}
-	resp, err := c.do(ctx, http.MethodDelete, c.path(c.spelling, "job/"+url.PathEscape(id)), query, nil, nil)
+	resp, err := c.do(ctx, http.MethodDelete, c.path(c.spelling, jobPath(id)), query, nil, nil)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (c *Client) Cancel(ctx context.Context, id, signal string) error {
 // Update changes the job with this id. The argument fields contains the new
 // values, as in a submission.
 func (c *Client) Update(ctx context.Context, id string, fields any) error {
-	resp, err := c.do(ctx, http.MethodPost, c.path(c.spelling, "job/"+url.PathEscape(id)), nil, fields, nil)
+	resp, err := c.do(ctx, http.MethodPost, c.path(c.spelling, jobPath(id)), nil, fields, nil)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ type Job struct {
 	ArrayTask   Number   `json:"array_task_id"`
 	ArrayTasks  string   `json:"array_task_string"`
 	HetJob      Number   `json:"het_job_id"`
+	HetOffset   Number   `json:"het_job_offset"`
 	Name        string   `json:"name"`
 	User        string   `json:"user_name"`
 	Account     string   `json:"account"`
@@ -104,7 +105,7 @@ func (j *Job) HasStarted() bool {
 }
 
 // Label returns the id of the job as people write it: 12, 12_3 for a task of an
-// array, or 12_[4-9] for pending tasks.
+// array, 12_[4-9] for pending tasks, or 12+1 for a component of a heterogeneous job.
 func (j *Job) Label() string {
 	array := j.ArrayJob.Int()
 	switch {
@@ -112,6 +113,8 @@ func (j *Job) Label() string {
 		return fmt.Sprintf("%d_%d", array, j.ArrayTask.Int())
 	case array != 0 && j.ArrayTasks != "":
 		return fmt.Sprintf("%d_[%s]", array, j.ArrayTasks)
+	case j.HetJob.Int() != 0:
+		return fmt.Sprintf("%d+%d", j.HetJob.Int(), j.HetOffset.Int())
 	}
 	return strconv.FormatUint(uint64(j.ID), 10)
 }
@@ -125,29 +128,34 @@ func (j *Job) Array() string {
 	return strconv.FormatInt(j.ArrayJob.Int(), 10)
 }
 
+// Whole returns the id of the array or heterogeneous job to which j belongs, or "".
+func (j *Job) Whole() string {
+	if j.HetJob.Int() != 0 {
+		return strconv.FormatInt(j.HetJob.Int(), 10)
+	}
+	return j.Array()
+}
+
 // matches reports whether id selects the job j. This check is necessary because
 // a server may answer a request for one task of an array with all tasks.
 func (j *Job) matches(id string) bool {
-	array, task, ok := strings.Cut(id, "_")
-	if !ok || j.Label() == id {
+	if !strings.ContainsAny(id, partMarks) || j.Label() == id {
 		return true
 	}
-	return j.Array() == array && j.hasPendingTask(task)
+	array, task, ok := strings.Cut(id, "_")
+	return ok && j.Array() == array && j.hasPendingTask(task)
 }
 
-// Selects reports whether id is the id of the job j, of its array, or of one of
-// the pending tasks that j stands for.
+// partMarks precede the number of a task or component in the id of a job.
+const partMarks = "_+"
+
+// Selects reports whether id is the id of the job j, of the array or heterogeneous job
+// to which it belongs, or of one of the pending tasks that j stands for.
 func (j *Job) Selects(id string) bool {
-	if strings.Contains(id, "_") {
+	if strings.ContainsAny(id, partMarks) {
 		return j.matches(id)
 	}
-	return id == strconv.FormatUint(uint64(j.ID), 10) || id == j.Array()
-}
-
-// IsPartOf reports whether j is the job with this id, or a task or component of
-// it.
-func (j *Job) IsPartOf(id string) bool {
-	return j.Selects(id) || j.HetJob.Int() != 0 && id == strconv.FormatInt(j.HetJob.Int(), 10)
+	return id == strconv.FormatUint(uint64(j.ID), 10) || id == j.Whole()
 }
 
 // PendingTasks returns the ids of the pending tasks that j stands for, such as
@@ -278,17 +286,22 @@ func (j *Job) ExitStatus() int {
 	return 0
 }
 
-var jobID = regexp.MustCompile(`^[0-9]{1,10}(_[0-9]{1,10})?$`)
+var jobID = regexp.MustCompile(`^[0-9]{1,10}([_+][0-9]{1,10})?$`)
 
 // CheckJobID returns an error if text is not a valid job id. A valid id is a
-// number such as 12, or a task of an array such as 12_3.
+// number such as 12, a task of an array such as 12_3, or a component of a
+// heterogeneous job such as 12+1.
 func CheckJobID(text string) error {
-	if !jobID.MatchString(text) || strings.Trim(text, "0_") == "" {
+	if !jobID.MatchString(text) || strings.Trim(text, "0"+partMarks) == "" {
 		return errs.New(errs.Malformed, "%q is not a job id", shorten(text)).
-			WithHint("a job id is a number, or NUMBER_TASK for a task of an array; several ids are separated by blanks")
+			WithHint("a job id is a number, NUMBER_TASK for a task of an array, or NUMBER+COMPONENT; several ids are separated by blanks")
 	}
 	return nil
 }
+
+// jobPath returns the path of the job with this id. slurmrestd does not accept a plus
+// sign in a path.
+func jobPath(id string) string { return "job/" + strings.ReplaceAll(url.PathEscape(id), "+", "%2B") }
 
 // Jobs calls each(j) for every job of the controller that the server sends for
 // l.
@@ -312,7 +325,7 @@ func (c *Client) RawJob(ctx context.Context, id string, l *List, each func(*Job,
 
 func (c *Client) requestJob(ctx context.Context, id string, l *List, each func(*Job, json.RawMessage) error) (Meta, error) {
 	found := false
-	m, err := c.requestList(ctx, c.path(c.spelling, "job/"+url.PathEscape(id)), l, "jobs", decodeRaw(func(j *Job, text json.RawMessage) error {
+	m, err := c.requestList(ctx, c.path(c.spelling, jobPath(id)), l, "jobs", decodeRaw(func(j *Job, text json.RawMessage) error {
 		if !j.matches(id) {
 			return nil
 		}
@@ -349,7 +362,7 @@ func (c *Client) accountingJob(ctx context.Context, id string, each func(*Job, j
 	unknown := errs.New(errs.NotFound, "job %s is unknown", id).
 		WithHint("schedctl jobs --all lists the jobs that the controller knows")
 	plugin := c.spelling + "db"
-	resp, err := c.do(ctx, http.MethodGet, c.path(plugin, "job/"+url.PathEscape(id)), nil, nil, nil)
+	resp, err := c.do(ctx, http.MethodGet, c.path(plugin, jobPath(id)), nil, nil, nil)
 	if err != nil {
 		if ctx.Err() != nil {
 			return err
@@ -406,7 +419,7 @@ func (c *Client) AccountingJobs(ctx context.Context, l *List, each func(*Job, js
 
 // AccountingFields are the fields of an accounting record that make up a Job,
 // except those that lists do not show.
-var AccountingFields = []string{"job_id", "array.job_id", "array.task_id", "name", "user", "account", "partition", "qos", "state.current", "state.reason",
+var AccountingFields = []string{"job_id", "array.job_id", "array.task_id", "het.job_id", "het.job_offset", "name", "user", "account", "partition", "qos", "state.current", "state.reason",
 	"time.submission", "time.start", "time.end", "time.elapsed", "time.limit", "tres.allocated", "required.CPUs", "required.memory_per_cpu", "required.memory_per_node",
 	"allocation_nodes", "priority", "nodes", "exit_code", "kill_request_user"}
 
@@ -420,7 +433,8 @@ type accountingJob struct {
 		Task Number `json:"task_id"`
 	} `json:"array"`
 	Het struct {
-		Job uint32 `json:"job_id"`
+		Job    uint32 `json:"job_id"`
+		Offset Number `json:"job_offset"`
 	} `json:"het"`
 	User  string `json:"user"`
 	State struct {
@@ -461,7 +475,9 @@ func decodeAccountingJob(text json.RawMessage) (*Job, error) {
 	}
 	j := &r.Job
 	j.ArrayJob, j.ArrayTask = Number{Set: r.Array.Job != 0, Value: float64(r.Array.Job)}, r.Array.Task
-	j.HetJob = Number{Set: r.Het.Job != 0, Value: float64(r.Het.Job)}
+	if r.Het.Job != 0 && r.Het.Offset.Set { // slurmdbd has one record, without an offset, of a job that has not started
+		j.HetJob, j.HetOffset = Number{Set: true, Value: float64(r.Het.Job)}, r.Het.Offset
+	}
 	j.User, j.State, j.Reason, j.KilledBy = r.User, r.State.Current, r.State.Reason, r.KilledBy
 	if r.Time.End.Int() != 0 && slices.Contains(j.State, "REQUEUED") {
 		j.State = Words{"REQUEUED"} // a run that ended when the job was requeued; Slurm's base state is that of the queue

@@ -132,6 +132,33 @@ func TestTaskOfAnArray(t *testing.T) {
 	}
 }
 
+// TestComponents requests a heterogeneous job and its components.
+func TestComponents(t *testing.T) {
+	const body = `{"jobs": [
+		{"job_id": 2, "het_job_id": {"set": true, "number": 2}, "het_job_offset": {"set": true, "number": 0}},
+		{"job_id": 3, "het_job_id": {"set": true, "number": 2}, "het_job_offset": {"set": true, "number": 1}}]}`
+	serve := reply(200, body)
+	c := dialTest(t, apiHandler(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.EscapedPath(), "+") {
+			w.WriteHeader(400) // as slurmrestd does
+			return
+		}
+		serve(w, r)
+	}, "/slurm/v0.0.45/"))
+	for id, want := range map[string]string{"2": "2+0 2+1", "2+0": "2+0", "2+1": "2+1", "2+2": "", "2_1": ""} {
+		jobs, err := c.Job(t.Context(), id)
+		var got []string
+		for i := range jobs {
+			if got = append(got, jobs[i].Label()); !jobs[i].Selects(id) {
+				t.Errorf("%s: not selected", id)
+			}
+		}
+		if strings.Join(got, " ") != want || (want == "") != (errs.KindOf(err) == errs.NotFound) {
+			t.Errorf("%s: %v, %v; want %s", id, got, err, want)
+		}
+	}
+}
+
 // TestExitStatus checks the exit status for jobs with different results.
 func TestExitStatus(t *testing.T) {
 	for text, want := range map[string]int{
@@ -154,7 +181,7 @@ func TestExitStatus(t *testing.T) {
 // TestJobIDs checks which strings are accepted as job ids. This is important
 // because an id becomes part of a path.
 func TestJobIDs(t *testing.T) {
-	for text, ok := range map[string]bool{"1": true, "12_3": true, "4294967295": true, "": false, "0": false, "-1": false, "1/../2": false, "a": false,
+	for text, ok := range map[string]bool{"1": true, "12_3": true, "12+0": true, "12+3": true, "+1": false, "12+": false, "12+1_2": false, "4294967295": true, "": false, "0": false, "-1": false, "1/../2": false, "a": false,
 		"1_": false, "1_2_3": false, "1\n": false, "12345678901": false} {
 		if err := CheckJobID(text); (err == nil) != ok {
 			t.Errorf("%q: %v", text, err)

@@ -50,7 +50,7 @@ func (o *Output) request(ctx context.Context, c *Client, header http.Header) (*h
 	if o.Step != "" {
 		query.Set("step", o.Step)
 	}
-	resp, err := c.do(ctx, http.MethodGet, c.path("sched", "job/"+url.PathEscape(o.Job)+"/"+name), query, nil, header)
+	resp, err := c.do(ctx, http.MethodGet, c.path("sched", jobPath(o.Job)+"/"+name), query, nil, header)
 	if e, ok := errors.AsType[*errs.Error](err); ok && isNoOutput(e) {
 		return nil, errs.New(errs.Unsupported, "%s does not %s of jobs", c.addr, what)
 	}
