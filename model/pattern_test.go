@@ -23,6 +23,7 @@ func TestExpandPath(t *testing.T) {
 		{"not known, with a width", "a%13q", "/d/a3q", "/d/a%13q"},
 		{"a width before a percent sign", "%5%j", "/d/512", "/d/%5%j"},
 		{"cut short", "%j%", "/d/12%", "/d/12"},
+		{"only a percent sign", "%", "/d/%", "/d/"}, // no file: the job fails
 		{"cut short in a width", "%j%07", "/d/127", "/d/12%07"},
 		{"a replacement with a pattern", "%p", "/d/%j", ""},
 		{"a backslash", `a\%j`, "/da%j", "/d/a%j"},
