@@ -129,6 +129,33 @@ func TestScriptArguments(t *testing.T) {
 	}
 }
 
+// TestSubmittedVariables checks that a job gets the variables that sbatch sets.
+func TestSubmittedVariables(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("SLURM_SUBMIT_DIR", "/of/another/job")
+	t.Setenv("SLURM_UMASK", "0027")
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, _ := os.Hostname()
+	g := &gateway{}
+	if status, _, errOut := runCommand(t, g, "submit", "--wrap", "true", "--", "-c", "4", "--ntasks-per-node=2", "-D", "/", "--export=NONE"); status != 0 {
+		t.Fatal(errOut)
+	}
+	job, _ := g.submitted["job"].(map[string]any)
+	got := map[string]string{}
+	for _, v := range job["environment"].([]any) {
+		name, value, _ := strings.Cut(v.(string), "=")
+		got[name] = value
+	}
+	for name, want := range map[string]string{"SLURM_SUBMIT_DIR": dir, "SLURM_SUBMIT_HOST": host, "SLURM_UMASK": "0027", "SLURM_CPUS_PER_TASK": "4", "SLURM_NTASKS_PER_NODE": "2"} {
+		if got[name] != want {
+			t.Errorf("%s=%s, want %s", name, got[name], want)
+		}
+	}
+}
+
 // TestFilesFailed checks what is said about a job whose output file Slurm could
 // not open.
 func TestFilesFailed(t *testing.T) {

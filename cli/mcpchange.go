@@ -122,6 +122,7 @@ func (c *connection) checkedJob(ctx context.Context, v map[string]string) (scrip
 	if err != nil {
 		return nil, err
 	}
+	script.AddVariables(job, placeVariables(dir)...)
 	partition, _ := job["partition"].(string)
 	return job, c.checkNames(ctx, &filter{partitions: words(partition)})
 }

@@ -204,7 +204,28 @@ func readScript(cmd *cobra.Command, file string, in io.Reader, overrides []strin
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Malformed, "find the current directory")
 	}
-	return script.Parse(script.Source{Name: file, Text: text, Options: overrides, Directory: dir, Environment: os.Environ()})
+	job, err := script.Parse(script.Source{Name: file, Text: text, Options: overrides, Directory: dir, Environment: os.Environ()})
+	if err == nil {
+		script.AddVariables(job, placeVariables(dir)...)
+	}
+	return job, err
+}
+
+// placeVariables returns the variables that say where a job is submitted. Like sbatch,
+// it keeps a SLURM_UMASK that is set.
+func placeVariables(dir string) []string {
+	list := []string{"SLURM_SUBMIT_DIR=" + dir}
+	if host, err := os.Hostname(); err == nil {
+		list = append(list, "SLURM_SUBMIT_HOST="+host)
+	}
+	if _, set := os.LookupEnv("SLURM_UMASK"); !set {
+		status, _ := os.ReadFile("/proc/self/status")
+		if _, mask, ok := strings.Cut(string(status), "\nUmask:\t"); ok {
+			mask, _, _ = strings.Cut(mask, "\n")
+			list = append(list, "SLURM_UMASK="+mask)
+		}
+	}
+	return list
 }
 
 // reportSubmission prints the warnings of a submission, and the message of the

@@ -1,6 +1,7 @@
 package ctld
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -41,8 +42,13 @@ func stripSecrets(env []string) (remaining []step.Raw, stripped []string) {
 // removed, unless the user asked for the limit.
 func (c *Controller) environment(userEnv []step.Raw, j *model.Job, user nss.User) []step.Raw {
 	vars := c.jobVariables(j)
-	const nodeName = "SLURMD_NODENAME" // the only variable of slurmd with another prefix
-	reserved := map[string]bool{nodeName: true}
+	for i, f := range vars {
+		if f.name == "SUBMIT_DIR" || f.name == "SUBMIT_HOST" { // the client knows them: WorkDir may be another directory
+			vars[i].value = cmp.Or(lookup(userEnv, "SLURM_"+f.name), lookup(userEnv, "SCHED_"+f.name), f.value)
+		}
+	}
+	const nodeName, host = "SLURMD_NODENAME", "HOSTNAME" // the only variables of slurmd with another prefix
+	reserved := map[string]bool{nodeName: true, host: true}
 	var env []step.Raw
 	for _, f := range vars {
 		reserved["SCHED_"+f.name], reserved["SLURM_"+f.name] = true, true
@@ -67,7 +73,17 @@ func (c *Controller) environment(userEnv []step.Raw, j *model.Job, user nss.User
 	for _, f := range vars {
 		env = append(env, step.Raw("SCHED_"+f.name+"="+f.value), step.Raw("SLURM_"+f.name+"="+f.value))
 	}
-	return append(env, step.Raw(nodeName+"="+c.cfg.Node))
+	return append(env, step.Raw(nodeName+"="+c.cfg.Node), step.Raw(host+"="+c.cfg.Node))
+}
+
+// lookup returns the last value of a variable in env, or "".
+func lookup(env []step.Raw, name string) (value string) {
+	for _, v := range env {
+		if text, ok := strings.CutPrefix(string(v), name+"="); ok {
+			value = text
+		}
+	}
+	return value
 }
 
 type envVar struct{ name, value string }
@@ -101,6 +117,8 @@ func (c *Controller) jobVariables(j *model.Job) []envVar {
 		{"PROCID", "0"},
 		{"SUBMIT_DIR", j.WorkDir},
 		{"TASKS_PER_NODE", number(uint64(j.NumTasks))},
+		{"TOPOLOGY_ADDR", c.cfg.Node},
+		{"TOPOLOGY_ADDR_PATTERN", "node"},
 	}
 	optional := func(name, value string, set bool) {
 		if set {
