@@ -1,5 +1,6 @@
 // Numbers, times and texts as people read them.
 import { words } from "../words";
+import { now } from "./clock";
 import { clusterTime } from "./zone";
 
 const integer = new Intl.NumberFormat(words.locale);
@@ -33,9 +34,9 @@ const sameYear = new Intl.DateTimeFormat(words.locale, { month: "short", day: "n
 const full = new Intl.DateTimeFormat(words.locale, { dateStyle: "medium", timeStyle: "long", hourCycle: "h23" });
 
 /** Writes a point in time, in seconds since 1970, in the reader's zone. */
-export function time(seconds: number, now = Date.now()): string {
+export function time(seconds: number): string {
 	if (!seconds) return "–";
-	const [at, today] = [new Date(seconds * 1000), new Date(now)];
+	const [at, today] = [new Date(seconds * 1000), new Date(now())];
 	if (at.toDateString() === today.toDateString()) return sameDay.format(at);
 	return sameYear.format(at) + (at.getFullYear() === today.getFullYear() ? "" : ` ${at.getFullYear()}`);
 }

@@ -1,5 +1,6 @@
 // What views use of the data: each hook renders its view again after a change.
 import { useEffect, useState } from "preact/hooks";
+import { now } from "./clock";
 import type { Collection } from "./collection";
 import { onSession, session } from "./session";
 
@@ -26,14 +27,14 @@ export function useSession() {
 
 /** Returns the time in seconds since 1970, and renders the view again at each interval. */
 export function useNow(seconds: number): number {
-	const [now, set] = useState(Date.now());
+	const [time, set] = useState(now);
 	useEffect(() => {
 		const timer = window.setInterval(() => {
-			if (!document.hidden) set(Date.now());
+			if (!document.hidden) set(now());
 		}, seconds * 1000);
 		return () => window.clearInterval(timer);
 	}, [seconds]);
-	return now / 1000;
+	return time / 1000;
 }
 
 /** What the user has selected in a list. Another key, such as another filter, has another selection. */

@@ -1,5 +1,6 @@
 // The lists that the page keeps up to date, and what it remembers of their
 // changes: an hour of numbers for the plots, and the last changes of states.
+import { now } from "./clock";
 import { Collection } from "./collection";
 import fields from "./fields.json";
 import { active, type Job, type Node, type Partition, type Reservation, running, toJob, toNode, toPartition, toReservation } from "./records";
@@ -30,13 +31,13 @@ function happened(list: Happening[]): void {
 }
 
 jobs.onChanges((changes) => {
-	const at = Date.now();
+	const at = now();
 	happened(changes.flatMap(({ before, after }) =>
 		after && before?.state !== after.state ? [{ at, number: number++, job: after, before: before?.state ?? "", reason: after.reason }] : []));
 });
 
 nodes.onChanges((changes) => {
-	const at = Date.now();
+	const at = now();
 	happened(changes.flatMap(({ before, after }) =>
 		after && before && noteworthy(before.kind) !== noteworthy(after.kind) ? [{ at, number: number++, node: after, before: before.state, reason: after.reason }] : []));
 });
@@ -58,7 +59,7 @@ export let samples: Sample[] = [];
 
 function sample(): void {
 	if (!jobs.complete || !nodes.complete || jobs.mode === "off" || nodes.mode === "off") return;
-	const at = Math.floor(Date.now() / 1000);
+	const at = Math.floor(now() / 1000);
 	let [active, waiting] = [0, 0];
 	for (const job of jobs.items.values()) {
 		if (running(job)) active++;
@@ -85,10 +86,10 @@ function usableCPUs() {
  * The controller forgets a job some minutes after its end, so these samples show
  * at least what was there.
  */
-function remembered(now: number, usable: number): Sample[] {
+function remembered(until: number, usable: number): Sample[] {
 	const [steps, width] = [60, HOUR / 60];
 	const change = { running: new Float64Array(steps + 1), waiting: new Float64Array(steps + 1), cpus: new Float64Array(steps + 1) };
-	const first = now - HOUR;
+	const first = until - HOUR;
 	const add = (to: Float64Array, from: number, until: number, n: number) => {
 		const [a, b] = [from, until].map((t) => Math.max(0, Math.min(steps, Math.ceil((t - first) / width))));
 		if (a >= b) return;

@@ -2,6 +2,7 @@
 // submit do. Neither the gateway nor the controller reads these lines. The table
 // of options is written by schedctl's tests, which also compare the two parsers.
 import data from "./options.json";
+import { now } from "./clock";
 import { clusterDate, clusterMoment } from "./zone";
 
 export { setZone } from "./zone"; // for the tests, which read this file alone
@@ -400,7 +401,7 @@ function apply(words: string[], r: Reader): void {
 
 /** Returns the fields that one option sets, or undefined if its value is not valid. */
 export function parseOption(name: string, value: string): Fields | undefined {
-	const r = reader({}, new Date());
+	const r = reader({}, new Date(now()));
 	try {
 		set(r, byName.get(name)!, `--${name}`, value, true);
 		return r.job;
@@ -414,9 +415,9 @@ export function parseOption(name: string, value: string): Fields | undefined {
  * not understood set nothing. The argument base has the fields that a line may
  * build on, such as the working directory.
  */
-export function parseScript(script: string, base: Fields = {}, now = new Date()): Directives {
+export function parseScript(script: string, base: Fields = {}, at = new Date(now())): Directives {
 	const result: Directives = { fields: {}, understood: [], problems: [], environment: [] };
-	let r = reader(base, now);
+	let r = reader(base, at);
 	let line = 0;
 	for (const text of script.split("\n")) {
 		line++;

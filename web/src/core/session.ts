@@ -2,6 +2,7 @@
 // uses, and the token. The token is in this module's memory, and in
 // sessionStorage only if the user has asked for that. It is never in a URL.
 import { words } from "../words";
+import { now, setClock } from "./clock";
 import { setZone } from "./zone";
 
 /** The versions of the API whose fields this page knows, the newest first. */
@@ -26,7 +27,7 @@ export interface Session {
 	release: string;
 	/** Whether a token of this page authenticates the user; otherwise a proxy or a socket does. */
 	byToken: boolean;
-	/** When the token expires, in seconds since 1970 on this computer's clock; 0 if it does not or no token is used. */
+	/** When the token expires, in seconds since 1970; 0 if it does not or no token is used. */
 	expires: number;
 	version: string;
 	/** Whether the gateway serves accounting, and the user may read it. */
@@ -98,7 +99,7 @@ export function tokenHeader(): string {
  * Failure with status 0 if there is no response. A 401 ends the session.
  */
 export async function send(url: string, init: RequestInit & { headers?: Record<string, string> } = {}): Promise<Response> {
-	const sent = token;
+	const [sent, at] = [token, performance.now()];
 	let response: Response;
 	try {
 		response = await fetch(url, { cache: "no-store", redirect: "error", ...init, headers: { ...credentials(), ...init.headers } });
@@ -106,8 +107,9 @@ export async function send(url: string, init: RequestInit & { headers?: Record<s
 		if (init.signal?.aborted) throw error;
 		throw new Failure(0, words.noAnswer);
 	}
+	setClock(response.headers.get("Date"), at);
 	if (response.status === 401 && session.phase === "signed in" && sent === token) {
-		const expired = session.expires > 0 && Date.now() / 1000 > session.expires - 1; // the page's own timer may be a second late
+		const expired = session.expires > 0 && now() / 1000 > session.expires - 1; // the page's own timer may be a second late
 		end(expired ? words.signIn.expired : words.tokenRefused);
 	}
 	return response;
@@ -154,9 +156,7 @@ async function greet(): Promise<boolean> {
 	const product = meta[spelling] ?? {};
 	session.scopes = response.headers.get("X-OAuth-Scopes")?.split(", ");
 	session.accounting = accounting && permits("slurmdb.read");
-	const ahead = (Date.now() - Date.parse(response.headers.get("Date") ?? "")) / 1000 || 0; // this computer's clock, which may be wrong
-	const expires = expiry(token);
-	set({ phase: "signed in", notice: "", user: meta.client.user, cluster: product.cluster ?? "", release: product.release ?? "", byToken: token !== "", expires: expires && expires + ahead });
+	set({ phase: "signed in", notice: "", user: meta.client.user, cluster: product.cluster ?? "", release: product.release ?? "", byToken: token !== "", expires: expiry(token) });
 	return true;
 }
 

@@ -2,6 +2,7 @@
 // the selected jobs.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { offersJob, type JobAction } from "../core/changes";
+import { now } from "../core/clock";
 import { count, duration, visible } from "../core/format";
 import fields from "../core/fields.json";
 import { href, type Route, setQuery, useList, useNow, useSelection } from "../core/hooks";
@@ -23,7 +24,7 @@ const states: Record<string, (job: Job) => boolean> = {
 	failed: (job) => job.kind === "failed" || job.kind === "timeout",
 };
 
-const elapsed = (job: Job) => (!job.started || job.state === "PENDING" ? 0 : ran(job, Date.now() / 1000));
+const elapsed = (job: Job) => (!job.started || job.state === "PENDING" ? 0 : ran(job, now() / 1000));
 
 /** Why a job waits or has failed, as in squeue: the controller's description or, without one, the word for the reason. */
 export function reasonOf(job: Job): string {

@@ -2,6 +2,7 @@
 // of an account and its users, and that of the cluster.
 import { useMemo, useState } from "preact/hooks";
 import { type Answer, useAnswer } from "../core/answer";
+import { now as clock } from "../core/clock";
 import { count, fraction, percent, visible } from "../core/format";
 import { type Route, setQuery } from "../core/hooks";
 import { ownPaths, permits, session } from "../core/session";
@@ -92,7 +93,7 @@ export function Usage({ route }: { route: Route }) {
 }
 
 function Reported({ route: { query } }: { route: Route }) {
-	const [now] = useState(() => Math.ceil(Date.now() / 3_600_000) * 3600);
+	const [now] = useState(() => Math.ceil(clock() / 3_600_000) * 3600);
 	const change = (name: string, value: string) => setQuery({ ...Object.fromEntries(query), [name]: value });
 	const scope = (["account", "cluster"].includes(query.get("scope") ?? "") ? query.get("scope") : "own") as Scope;
 	const months = useMemo(() => lastMonths([6, 24].find((n) => String(n) === query.get("months")) ?? 12, now), [query.get("months"), now]);
