@@ -35,6 +35,9 @@ export function useAnswer<T>({ daemon, operation, interval, maxAge, sign }: Opti
 	const known = useRef<Known<T>>({ operation, tag: "" });
 	const [, render] = useState(0);
 	const [turn, setTurn] = useState(0);
+	const latest = useRef(sign);
+	latest.current = sign;
+	const again = useRef(() => {});
 	if (known.current.operation !== operation) known.current = { operation, tag: "" };
 	useEffect(() => {
 		if (operation === "") return;
@@ -50,6 +53,7 @@ export function useAnswer<T>({ daemon, operation, interval, maxAge, sign }: Opti
 			if (asking || stop.signal.aborted || document.hidden) return; // a page that is shown again asks again
 			asking = true;
 			let pause = interval;
+			const asked = latest.current;
 			try {
 				const headers: Record<string, string> = { Accept: "application/json" };
 				if (known.current.tag) headers["If-None-Match"] = known.current.tag;
@@ -62,6 +66,7 @@ export function useAnswer<T>({ daemon, operation, interval, maxAge, sign }: Opti
 					const data = (await response.json()) as T;
 					set({ tag: response.headers.get("ETag") ?? "", data, failure: undefined });
 				}
+				if (latest.current !== asked) pause = 0;
 			} catch (error) {
 				if (stop.signal.aborted) return;
 				const problem = error instanceof Failure ? error : new Failure(0, String(error));
@@ -73,10 +78,11 @@ export function useAnswer<T>({ daemon, operation, interval, maxAge, sign }: Opti
 			timer = window.setTimeout(ask, pause * 1000);
 		};
 		const visible = () => {
-			if (document.hidden || asking) return;
+			if (document.hidden || asking) return; // an answer may take longer than the sign stays the same
 			window.clearTimeout(timer);
 			void ask();
 		};
+		again.current = visible;
 		document.addEventListener("visibilitychange", visible);
 		void ask();
 		return () => {
@@ -84,6 +90,7 @@ export function useAnswer<T>({ daemon, operation, interval, maxAge, sign }: Opti
 			window.clearTimeout(timer);
 			document.removeEventListener("visibilitychange", visible);
 		};
-	}, [daemon, operation, interval, maxAge, sign, turn]);
+	}, [daemon, operation, interval, maxAge, turn]);
+	useEffect(() => again.current(), [sign]);
 	return { data: known.current.data, failure: known.current.failure, refresh: () => setTurn((n) => n + 1) };
 }
