@@ -195,6 +195,7 @@ export const words = {
 		keep: "Change nothing",
 		stop: "Stop",
 		done: "Done",
+		others: (n: string) => `and ${n} others. Those that fail will be listed here.`,
 		working: (n: number, of: number) => `${n} of ${of}…`,
 		finished: (done: string, failed: string | 0) => (failed ? `Done: ${done}. Refused or failed: ${failed}.` : `Done: ${done}.`),
 	},

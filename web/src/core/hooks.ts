@@ -37,6 +37,11 @@ export function useNow(seconds: number): number {
 	return time / 1000;
 }
 
+/** Moves the focus into the view if the control that had it is gone. Otherwise the keyboard would begin again at the top of the page. */
+export function keepFocus(): void {
+	if (document.activeElement === document.body) document.getElementById("main")?.focus();
+}
+
 /** What the user has selected in a list. Another key, such as another filter, has another selection. */
 export function useSelection(key: string): [Set<string | number>, (selected: Set<string | number>) => void] {
 	const [state, set] = useState({ key, selected: new Set<string | number>() });

@@ -1,8 +1,9 @@
 // Dialogs. The browser's own element keeps the focus inside, and closes at Escape.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { changeJob, changeNode, each, type JobAction, type NodeAction } from "../core/changes";
 import { count } from "../core/format";
+import { keepFocus } from "../core/hooks";
 import { type Job, type Node, tasksIn } from "../core/records";
 import type { Failure } from "../core/session";
 import { words } from "../words";
@@ -12,6 +13,7 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
 	const dialog = useRef<HTMLDialogElement>(null);
 	useEffect(() => {
 		dialog.current!.showModal();
+		return () => void window.setTimeout(keepFocus); // the browser gives it back to the control that opened the dialog, if that is still there
 	}, []);
 	return (
 		<dialog ref={dialog} aria-label={title} onClose={onClose} onMouseDown={(e) => e.target === dialog.current && e.currentTarget.close()}>
@@ -23,8 +25,17 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
 	);
 }
 
-/** What a change did to one job or node; no entry while it has not been made. */
-type Results = Map<string, Failure | "done">;
+const LISTED = 100; // elements, and failures of further ones
+
+/** What a change did. */
+interface Results<T> {
+	/** The results so far by name; an element has none while it has not been changed. */
+	of: Map<string, Failure | "done">;
+	/** For how many of what the question counts the failed elements stand. */
+	failed: number;
+	/** Failed elements that are not listed from the beginning. */
+	more: T[];
+}
 
 interface ConfirmProps<T> {
 	title: string;
@@ -44,22 +55,33 @@ interface ConfirmProps<T> {
 
 /** Asks before changes, names what will be changed, makes the changes, and shows the result of each. */
 function Confirm<T>({ title, question, button, danger, list, name, describe, size = () => 1, change, ready = true, children, onClose }: ConfirmProps<T>) {
-	const [results, setResults] = useState<Results>();
+	const [results, setResults] = useState<Results<T>>();
+	const whole = useMemo(() => list.reduce((n, one) => n + size(one), 0), [list]);
 	const [stop] = useState(() => new AbortController());
 	useEffect(() => () => stop.abort(), []); // also if the session ends
-	const finished = results?.size === list.length;
-	const sum = (of: T[]) => of.reduce((n, one) => n + size(one), 0);
-	const failed = sum(list.filter((one) => (results?.get(name(one)) ?? "done") !== "done"));
+	const finished = results?.of.size === list.length;
+	const closer = useRef<HTMLButtonElement>(null);
+	useEffect(() => {
+		if (finished && document.activeElement === document.body) closer.current!.focus(); // the button that started the changes is gone
+	}, [finished]);
 	const start = () => {
-		setResults(new Map());
-		void each(list, change, (one, error) => setResults((old) => new Map(old).set(name(one), error ?? "done")), stop.signal);
+		const listed = new Set(list.slice(0, LISTED));
+		const next: Results<T> = { of: new Map(), failed: 0, more: [] };
+		setResults({ ...next });
+		void each(list, change, (one, error) => {
+			next.of.set(name(one), error ?? "done");
+			if (error) next.failed += size(one);
+			if (error && !listed.has(one) && next.more.length < LISTED) next.more.push(one);
+			setResults({ ...next });
+		}, stop.signal);
 	};
+	const lines = [...list.slice(0, LISTED), ...(results?.more ?? [])];
 	return (
 		<Dialog title={title} onClose={onClose}>
 			<p>{question}</p>
 			<ul class="targets" tabIndex={0} aria-label={question}>
-				{list.map((one) => {
-					const result = results?.get(name(one));
+				{lines.map((one) => {
+					const result = results?.of.get(name(one));
 					return (
 						<li key={name(one)}>
 							<span class="target">{describe(one)}</span>
@@ -68,16 +90,13 @@ function Confirm<T>({ title, question, button, danger, list, name, describe, siz
 						</li>
 					);
 				})}
+				{lines.length < list.length && <li key="others" class="muted">{words.confirm.others(count(whole - lines.reduce((n, one) => n + size(one), 0)))}</li>}
 			</ul>
 			{!results && children}
-			<p role="status">{results && (finished ? words.confirm.finished(count(sum(list) - failed), failed && count(failed)) : words.confirm.working(results.size, list.length))}</p>
+			<p role="status">{results && (finished ? words.confirm.finished(count(whole - results.failed), results.failed && count(results.failed)) : words.confirm.working(results.of.size, list.length))}</p>
 			<footer>
-				{finished ? <button type="button" class="primary" onClick={onClose}>{words.close}</button> : (
-					<>
-						<button type="button" autofocus={!children} onClick={onClose}>{results ? words.confirm.stop : words.confirm.keep}</button>
-						<button type="button" class={danger ? "primary danger" : "primary"} disabled={!!results || !ready} onClick={start}>{button}</button>
-					</>
-				)}
+				<button type="button" ref={closer} class={finished ? "primary" : ""} autofocus={!children} onClick={(e) => e.currentTarget.closest("dialog")!.close()}>{finished ? words.close : results ? words.confirm.stop : words.confirm.keep}</button>
+				{!finished && <button type="button" class={danger ? "primary danger" : "primary"} disabled={!ready} aria-disabled={!!results} onClick={() => results || start()}>{button}</button>}
 			</footer>
 		</Dialog>
 	);

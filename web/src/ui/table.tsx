@@ -1,8 +1,9 @@
 // A table that renders only the rows in view, so that 20,000 rows scroll as
 // smoothly as 20. It is a real table: a screen reader gets the number of
 // rows, and the number of each row.
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, render } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { breathe } from "../core/breathe";
 import { words } from "../words";
 
 const ROW = 34; // pixels, as in the style sheet
@@ -46,7 +47,7 @@ export function Table<T>({ caption, columns, rows, id, link, order: first, selec
 	const box = useRef<HTMLDivElement>(null);
 	const [view, setView] = useState({ from: 0, to: 40 });
 	const [focus, setFocus] = useState(0);
-	const [whole, setWhole] = useState(false); // all rows are rendered, to be printed or saved
+	const [whole, setWhole] = useState(false); // all rows are rendered, to be printed
 
 	const sorted = useMemo(() => {
 		const by = columns.find((column) => column.id === order.id)?.sort;
@@ -79,16 +80,9 @@ export function Table<T>({ caption, columns, rows, id, link, order: first, selec
 			window.removeEventListener("afterprint", after);
 		};
 	}, []);
-	const save = () => {
-		setWhole(true);
-		window.setTimeout(() => {
-			saveFile(`${caption}.csv`, new Blob(["\ufeff", csv(box.current!)], { type: "text/csv" }));
-			setWhole(false);
-		});
-	};
+	const save = async () => saveFile(`${caption}.csv`, new Blob(["\ufeff", await csv(columns, sorted)], { type: "text/csv" }));
 
 	const last = sorted.length - 1;
-	const active = Math.min(focus, Math.max(last, 0));
 	const goTo = (row: number) => {
 		const at = Math.max(0, Math.min(last, row));
 		setFocus(at);
@@ -120,6 +114,7 @@ export function Table<T>({ caption, columns, rows, id, link, order: first, selec
 	const from = whole ? 0 : Math.min(view.from, Math.max(0, last));
 	const shown = sorted.slice(from, whole ? undefined : view.to);
 	const below = Math.max(0, sorted.length - from - shown.length);
+	const active = Math.max(from, Math.min(focus, from + shown.length - 1)); // Tab leads to it, so it must be rendered
 	const width = columns.length + (onSelect ? 1 : 0);
 
 	return (
@@ -176,16 +171,24 @@ export function Table<T>({ caption, columns, rows, id, link, order: first, selec
 	);
 }
 
-/** Returns the rows of a table as comma-separated values. */
-function csv(box: HTMLElement): string {
-	return [...box.querySelectorAll("tr:not(.space)")].map((tr) => [...tr.querySelectorAll<HTMLElement>("th:not(.select), td:not(.select)")].map((cell) => {
-		const copy = cell.cloneNode(true) as HTMLElement;
-		for (const cut of copy.querySelectorAll<HTMLElement>("bdi[title]")) cut.textContent = cut.title;
-		const shown = copy.querySelector("time")?.dateTime ?? (copy.querySelector("button, .wide") ?? copy).textContent!.replace(/[↓↑]$/, "").trim();
-		const text = cell.classList.contains("number") ? shown.replace(/(?<=\d),(?=\d{3})/g, "") : shown;
-		return `"${text.replace(/^[=+@\t-](?![\d.]+$)/, "'$&").replace(/"/g, '""')}"`; // a spreadsheet would carry out a name such as =cmd()
-	}).join(",")).join("\r\n") + "\r\n";
+/** Returns the rows of a table as comma-separated values. It renders them outside the page, a row at a time, so that the page stays responsive. */
+async function csv<T>(columns: Column<T>[], rows: T[]): Promise<string> {
+	const lines = [columns.map((column) => quote(column.title)).join(",")];
+	const line = document.createElement("tr");
+	for (const row of rows) {
+		render(columns.map((column) => <td>{column.cell(row)}</td>), line);
+		lines.push([...line.cells].map((cell, i) => {
+			for (const cut of cell.querySelectorAll<HTMLElement>("bdi[title]")) cut.textContent = cut.title;
+			const shown = cell.querySelector("time")?.dateTime ?? (cell.querySelector(".wide") ?? cell).textContent!.trim();
+			return quote(columns[i].number ? shown.replace(/(?<=\d),(?=\d{3})/g, "") : shown);
+		}).join(","));
+		render(null, line);
+		await breathe();
+	}
+	return lines.join("\r\n") + "\r\n";
 }
+
+const quote = (text: string) => `"${text.replace(/^[=+@\t-](?![\d.]+$)/, "'$&").replace(/"/g, '""')}"`; // a spreadsheet would carry out a name such as =cmd()
 
 /** Lets the browser save a file. */
 export function saveFile(name: string, content: Blob): void {
