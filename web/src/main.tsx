@@ -2,7 +2,7 @@
 import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { duration, visible } from "./core/format";
-import { useList, useNow, useRoute, useSession, type Route } from "./core/hooks";
+import { keepFocus, useList, useNow, useRoute, useSession, type Route } from "./core/hooks";
 import { jobs, nodes, partitions } from "./core/lists";
 import { end, permits, session, start } from "./core/session";
 import { Jobs } from "./views/jobs";
@@ -98,24 +98,29 @@ function Shell() {
 	const route = useRoute();
 	const [open, setOpen] = useState(false);
 	const shown = useRef(false);
+	const [menu, nav] = [useRef<HTMLButtonElement>(null), useRef<HTMLElement>(null)];
+	const close = (next?: HTMLElement | null) => {
+		if (open && nav.current!.contains(document.activeElement)) next?.focus(); // the menu is hidden
+		setOpen(false);
+	};
 	const here = place[route.parts[0]] ?? route.parts[0];
 	useEffect(() => {
-		setOpen(false);
+		close(document.getElementById("main"));
 		const name = (words.nav as Record<string, string>)[here];
-		if (shown.current && document.activeElement === document.body) document.getElementById("main")!.focus(); // the link that led here is gone
+		if (shown.current) keepFocus(); // the link that led here is gone
 		shown.current = true;
 		document.title = [route.parts[1] ? visible(route.parts[1], 80) : name, session.cluster || words.title].filter(Boolean).join(" – ");
 	}, [route]);
 	return (
-		<div class="shell" onKeyDown={(e) => e.key === "Escape" && setOpen(false)}>
+		<div class="shell" onKeyDown={(e) => e.key === "Escape" && close(menu.current)} onClick={(e) => menu.current!.contains(e.target as Node) || close(document.getElementById("main"))}>
 			<a class="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById("main")!.focus(); }}>{words.skip}</a>
 			<header class="top">
-				<button type="button" class="icon menu" aria-expanded={open} aria-controls="nav" aria-label={words.menu} onClick={() => setOpen(!open)}>☰</button>
+				<button type="button" ref={menu} class="icon menu" aria-expanded={open} aria-controls="nav" aria-label={words.menu} onClick={() => setOpen(!open)}>☰</button>
 				<a class="brand" href="#/"><svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true"><rect x="1" y="1" width="8" height="8" rx="2" /><rect x="11" y="1" width="8" height="8" rx="2" class="b" /><rect x="1" y="11" width="8" height="8" rx="2" class="b" /><rect x="11" y="11" width="8" height="8" rx="2" class="c" /></svg><span><Text limit={60}>{session.cluster || words.title}</Text></span></a>
 				<Freshness />
 				<User />
 			</header>
-			<nav id="nav" class={open ? "side open" : "side"} aria-label={words.navigation}>
+			<nav id="nav" ref={nav} class={open ? "side open" : "side"} aria-label={words.navigation}>
 				<ul>
 					{places.map((name) => <li key={name}><a href={`#/${name}`} aria-current={here === name ? "page" : undefined}>{words.nav[name]}</a></li>)}
 					{permits("compute.create") && <li class="apart"><a href="#/submit" aria-current={here === "submit" ? "page" : undefined}>{words.nav.submit}</a></li>}

@@ -61,7 +61,7 @@ function Download({ operation, name }: { operation: string; name: string }) {
 	return (
 		<>
 			<span role="status">{state instanceof Failure && <Text limit={200}>{state.message}</Text>}</span>{" "}
-			<button type="button" class="small" disabled={state === "busy"} onClick={start}>{state === "busy" ? w.downloading : w.download}</button>
+			<button type="button" class="small" aria-disabled={state === "busy"} onClick={() => state === "busy" || void start()}>{state === "busy" ? w.downloading : w.download}</button>
 		</>
 	);
 }

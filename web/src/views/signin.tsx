@@ -1,5 +1,5 @@
 // Signing in: a token is pasted, or dropped as a file or a text.
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { session, signIn } from "../core/session";
 import { OtherClusters } from "../ui/basics";
 import { words } from "../words";
@@ -11,6 +11,8 @@ export function SignIn() {
 	const field = useRef<HTMLTextAreaElement>(null);
 	const user = useRef<HTMLInputElement>(null);
 	const keep = useRef<HTMLInputElement>(null);
+
+	useEffect(() => field.current!.focus(), []); // the browser heeds autofocus only once
 
 	const submit = async () => {
 		if (busy) return;
@@ -35,9 +37,9 @@ export function SignIn() {
 		<main class={dropping ? "signin dropping" : "signin"} onDragOver={(e) => { e.preventDefault(); setDropping(true); }} onDragLeave={() => setDropping(false)} onDrop={drop}>
 			<form onSubmit={(e) => { e.preventDefault(); void submit(); }} autocomplete="off">
 				<h1>{words.signIn.title}</h1>
-				<p>{session.notice || words.signIn.intro}</p>
+				<p role={session.notice ? "alert" : undefined}>{session.notice || words.signIn.intro}</p>
 				<label class="field">{words.signIn.token}
-					<textarea ref={field} class="secret" rows={3} required spellcheck={false} autocomplete="off" autocapitalize="off" autofocus placeholder={words.signIn.placeholder}
+					<textarea ref={field} class="secret" rows={3} required spellcheck={false} autocomplete="off" autocapitalize="off" placeholder={words.signIn.placeholder}
 						onKeyDown={(e) => { if (e.key === "Enter") { e.preventDefault(); void submit(); } }} />
 				</label>
 				<p class="hint">{words.signIn.how} <code>scontrol token</code> {words.or} <code>schedctl token</code></p>
@@ -49,7 +51,7 @@ export function SignIn() {
 					<label class="check"><input ref={keep} type="checkbox" /> <span>{words.signIn.keep}</span></label>
 				</details>
 				<p class="error" role="alert">{problem}</p>
-				<button type="submit" class="primary" disabled={busy}>{busy ? words.signIn.busy : words.signIn.button}</button>
+				<button type="submit" class="primary" aria-disabled={busy}>{busy ? words.signIn.busy : words.signIn.button}</button>
 			</form>
 			<OtherClusters />
 		</main>

@@ -129,7 +129,7 @@ export function Submit() {
 	return (
 		<div class="page">
 			<header class="viewhead"><h1>{words.nav.submit}</h1></header>
-			<form class="submit" onSubmit={(e) => { e.preventDefault(); if (missing.length === 0) void submit(); }} autocomplete="off">
+			<form class="submit" onSubmit={(e) => { e.preventDefault(); if (missing.length === 0 && !busy) void submit(); }} autocomplete="off">
 				<div class="cards">
 					<Card title={w.script} wide note={<label class="filebutton">{w.open}<input type="file" class="hidden" onChange={async (e) => { const f = e.currentTarget.files?.[0]; if (f && f.size < 4 << 20) change("script", await f.text()); }} /></label>}>
 						<textarea class="source" aria-label={w.script} rows={14} spellcheck={false} value={script} onInput={(e) => change("script", e.currentTarget.value)} onDrop={drop} onDragOver={(e) => e.preventDefault()} />
@@ -170,8 +170,8 @@ export function Submit() {
 					{estimate.preempted_jobs.length > 0 && ` ${w.makeRoom(estimate.preempted_jobs.join(", "))}`}
 				</p>}
 				<footer class="formfoot">
-					<button type="submit" class="primary" disabled={busy || missing.length > 0}>{busy ? w.busy : w.button}</button>
-					<button type="button" disabled={busy || missing.length > 0} onClick={() => void check()}>{w.check}</button>
+					<button type="submit" class="primary" disabled={missing.length > 0} aria-disabled={busy}>{busy ? w.busy : w.button}</button>
+					<button type="button" disabled={missing.length > 0} aria-disabled={busy} onClick={() => busy || void check()}>{w.check}</button>
 					<span class={untouched ? "muted" : "error"} role="status">{missing[0]}</span>
 				</footer>
 			</form>
