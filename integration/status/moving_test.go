@@ -56,7 +56,8 @@ func TestPolledChange(t *testing.T) {
 		}
 	}))
 	p.SignIn(g.Lab.OwnToken)
-	p.AwaitText("Every 5 s")
+	p.AwaitText("Every 5 s") // of a list, perhaps that of the nodes
+	p.Await("the jobs are shown", `document.querySelector(".ranking") !== null`)
 	c.change(func() { c.jobs[0].State = model.JobNodeFail })
 	p.Await("the change is listed", `document.querySelector(".changes li a")?.textContent === "100001"`)
 	p.Check(g.Lab.OwnToken)
