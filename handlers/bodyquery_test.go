@@ -1,7 +1,10 @@
 package handlers
 
 import (
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"testing"
 
@@ -117,5 +120,46 @@ func TestPlaceOfAnswerToBody(t *testing.T) {
 	w := serve(t, config(demo()), request(http.MethodGet, "/slurmdb/latest/jobs", `{"users": "alice"}`))
 	if place := w.Header().Get("Content-Location"); w.Code != http.StatusOK || !strings.HasSuffix(place, "/jobs?users=alice") {
 		t.Errorf("status %d, at %q", w.Code, place)
+	}
+}
+
+// TestConnectionAfterParametersInBody checks that the connection ends after a GET
+// or DELETE with a body over HTTP/1.1, where a proxy may take the body for another
+// request, and stays open over HTTP/2, whose frames say where each request ends.
+func TestConnectionAfterParametersInBody(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		for _, tt := range []struct{ method, path, body string }{
+			{http.MethodGet, "/slurmdb/v0.0.44/jobs", `{"users": "alice"}`},
+			{http.MethodDelete, "/slurm/v0.0.44/job/12", `{"signal": "USR1"}`},
+		} {
+			server := httptest.NewUnstartedServer(New(config(demo())))
+			server.EnableHTTP2 = http2
+			server.StartTLS()
+			defer server.Close()
+			for i := range 2 {
+				var reused bool
+				trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }}
+				r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), tt.method, server.URL+tt.path, strings.NewReader(tt.body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Header.Set("X-SCHED-USER-TOKEN", token)
+				r.Header.Set("Content-Type", "application/json")
+				answer, err := server.Client().Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+					t.Error(err)
+				}
+				answer.Body.Close()
+				if answer.StatusCode != http.StatusOK || answer.ProtoAtLeast(2, 0) != http2 {
+					t.Fatalf("%s over %s: %s", tt.method, answer.Proto, answer.Status)
+				}
+				if want := http2 && i > 0; reused != want {
+					t.Errorf("%s %d over %s: on the same connection %v, want %v", tt.method, i, answer.Proto, reused, want)
+				}
+			}
+		}
 	}
 }

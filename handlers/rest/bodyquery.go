@@ -20,7 +20,9 @@ func (c *Call) useBodyAsQuery() error {
 	if c.r.ContentLength == 0 || c.route.Request != nil || c.r.Method == http.MethodPost {
 		return nil
 	}
-	c.keepAlive = false // a proxy may take the body of a GET for another request
+	if c.r.ProtoMajor < 2 {
+		c.keepAlive = false // a proxy may take the body of a GET for another request
+	}
 	if c.r.ContentLength > maxURI {
 		return tooLongForQuery()
 	}
