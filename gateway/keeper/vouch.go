@@ -255,8 +255,30 @@ func tokenUser(signed []byte, p *provider, now time.Time) (user string, verdict 
 			continue
 		case err != nil || !gatewaytoken.IsUser(user) || strings.Trim(user, "0123456789") == "": // the daemons take digits for a uid
 			return "", query.NotForUser
+		case namesAnother(o, user):
+			return "", query.NotForUser
 		}
 		return user, query.Genuine
 	}
 	return "", query.NotForUser
+}
+
+// namesAnother reports whether the identity claims name another user. Daemons with
+// use_jwt_client_ids take the token for that user, and others for the user of the claim
+// sun. Workers refuse such a token, but a captured worker does not.
+func namesAnother(o jose.Object, user string) bool {
+	for _, claim := range []string{"uid", "gid", "id"} {
+		if _, ok := o[claim]; !ok {
+			return false // the daemons need all of them
+		}
+	}
+	if o["id"][0] != '{' {
+		return false // a claim of this name with another meaning
+	}
+	id, err := jose.ParseObject(o["id"])
+	if err != nil {
+		return true
+	}
+	name, ok, err := id.Text("name")
+	return ok && (err != nil || name != user)
 }

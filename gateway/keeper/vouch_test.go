@@ -136,6 +136,7 @@ func TestVouching(t *testing.T) {
 		{"a number for a name", "", claims(`{"exp":%d,"sun":1001}`, exp(time.Hour)), "", false, query.NotForUser, 0},
 		{"an empty name", "", claims(`{"exp":%d,"sun":""}`, exp(time.Hour)), "", false, query.NotForUser, 0},
 		{"a path for a name", "", claims(`{"exp":%d,"sun":"../alice"}`, exp(time.Hour)), "", false, query.NotForUser, 0},
+		{"an identity of another user", "", claims(`{"exp":%d,"sun":"alice","uid":1001,"gid":100,"id":{"name":"bob"}}`, exp(time.Hour)), "", false, query.NotForUser, 0},
 		{"an unknown user", "", claims(`{"exp":%d,"sun":"zoe"}`, exp(time.Hour)), "", false, query.NotForUser, 0},
 		{"a user whom the parent refuses", "", claims(`{"exp":%d,"sun":"games"}`, exp(time.Hour)), "", false, query.Genuine, 0},
 		{"no payload", "", slurmToken(""), "", false, query.Forged, 0},
@@ -207,6 +208,14 @@ func TestVouchingForProviders(t *testing.T) {
 		{"no scope for reading", set, rules, provider, `"iss":"https://idp","aud":"sched","scp":["compute.create"],"sun":"alice"`, "", query.NotForUser, 0},
 		{"no scope", set, rules, provider, `"iss":"https://idp","aud":"sched","sun":"alice"`, "", query.NotForUser, 0},
 		{"two users", set, rules, provider, granted + `,"sun":"alice","email":"bob"`, "", query.Forged, 0},
+		{"the same user in the identity", set, claims, provider, `"sun":"alice","uid":1000,"gid":100,"id":{"name":"alice"}`, "", query.Genuine, 1000},
+		{"another user in the identity", set, claims, provider, `"sun":"alice","uid":1001,"gid":100,"id":{"name":"bob"}`, "", query.NotForUser, 0},
+		{"another user in the identity than in the configured claim", set, claims, provider, `"preferred_username":"alice","uid":1001,"gid":100,"id":{"name":"bob"}`, "", query.NotForUser, 0},
+		{"two users in the identity", set, claims, provider, `"sun":"alice","uid":1000,"gid":100,"id":{"name":"alice","name":"bob"}`, "", query.NotForUser, 0},
+		{"a number in the identity", set, claims, provider, `"sun":"alice","uid":1000,"gid":100,"id":{"name":5}`, "", query.NotForUser, 0},
+		{"an identity without a name", set, claims, provider, `"sun":"alice","uid":1000,"gid":100,"id":{}`, "", query.Genuine, 1000},
+		{"an identity that the daemons ignore", set, claims, provider, `"sun":"alice","uid":1001,"id":{"name":"bob"}`, "", query.Genuine, 1000},
+		{"an id that is no identity", set, claims, provider, `"sun":"alice","uid":1000,"gid":100,"id":"5"`, "", query.Genuine, 1000},
 		{"no rules: no output is read", set, "", provider, `"sun":"alice"`, "", query.Outdated, 0},
 	} {
 		k := newKeeper(nil)
