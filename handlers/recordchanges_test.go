@@ -64,6 +64,8 @@ func TestRecordChanges(t *testing.T) {
 		source           string // source of the error, or of all warnings, separated by spaces
 		changes          []string
 	}{
+		{name: "an association of a user without an account", path: "associations", body: `{"associations": [{"user": "alice", "cluster": "demo", "shares_raw": 7}]}`, status: 422, source: "#/associations/0/account"},
+		{name: "an association of a user without a cluster", path: "associations", body: `{"associations": [{"user": "alice", "account": "lab", "shares_raw": 7}]}`, status: 422, source: "#/associations/0/cluster"},
 		{name: "an association of an unknown account", path: "associations", body: `{"associations": [{"account": "nosuch", "cluster": "demo", "user": "bob"}]}`, status: 404, source: "#/associations/0/account"},
 		{name: "an association in an unknown cluster", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "nosuch", "user": "bob"}]}`, status: 404, source: "#/associations/0/cluster"},
 		{name: "an association of an unknown user", sched: true, path: "associations", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "nosuch"}]}`, status: 404, source: "#/associations/0/user"},
