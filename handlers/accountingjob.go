@@ -11,6 +11,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/auth"
 	"schedrestd/handlers/rest"
 	"schedrestd/internal/errs"
 	"schedrestd/model"
@@ -53,8 +54,8 @@ func (h *handler) getAccountingJobs(c *rest.Call, p *api.AccountingJobsParams) e
 	// resolve names to ids. If the client sent names, the gateway compares them
 	// with the names in the records instead.
 	users, groups := extractNames(&filter.UserIDs), extractNames(&filter.GroupIDs)
-	if filter.AssocIDs == nil && users != nil && !slices.ContainsFunc(users, func(name string) bool { return name != c.User() }) {
-		filter.AssocIDs = h.ownAssociations(c, filter.Clusters)
+	if filter.AssocIDs == nil && users != nil && h.seesAssociations(c, users) {
+		filter.AssocIDs = h.associationsOf(c, users, filter.Clusters)
 	}
 	// If slurmdbd gets names of reservations, its query fails, and it answers as
 	// if there were none.
@@ -85,15 +86,34 @@ func (h *handler) getAccountingJobs(c *rest.Call, p *api.AccountingJobsParams) e
 	})
 }
 
-// ownAssociations returns the numbers of the associations of the request's user,
-// and 0, the number for jobs without an association. The names of users in
-// slurmdbd's records are those of their associations. Their uids may be others, or
-// 0 if slurmdbd has not received the start of a job.
+// seesAssociations reports whether all elements of users are names, and the daemon
+// certainly shows the request's user all associations of these users. It may hide
+// associations from others than operators and administrators (PrivateData), all or only
+// some.
+func (h *handler) seesAssociations(c *rest.Call, users []string) (sees bool) {
+	if !slices.ContainsFunc(users, func(name string) bool { return name != c.User() }) {
+		return true
+	}
+	if slices.ContainsFunc(users, func(name string) bool { return isID(name) || !auth.PosixName(name) }) {
+		return false
+	}
+	err := recordsOf[model.User](h, c, usersNamed(c.User()))(func(u *model.User) error {
+		sees = u.AdminLevel >= operator
+		return nil
+	})
+	return sees && err == nil
+}
+
+// associationsOf returns the numbers of the associations of these users, also of
+// deleted ones, and 0, the number for jobs without an association. slurmdbd removes
+// an association of which it has a job only by marking it as deleted. The names of users
+// in its records are those of their associations. Their uids may be others, or 0 if
+// slurmdbd has not received the start of a job.
 //
-// Associations of other users may be hidden. So may all those of this user, if
-// all are deleted. Then ownAssociations returns nil.
-func (h *handler) ownAssociations(c *rest.Call, clusters []string) (ids []string) {
-	filter := model.AssocFilter{Users: []string{c.User()}, Clusters: clusters,
+// All associations of the request's user may be hidden if all are deleted. Then
+// associationsOf returns nil.
+func (h *handler) associationsOf(c *rest.Call, users, clusters []string) (ids []string) {
+	filter := model.AssocFilter{Users: users, Clusters: clusters,
 		Flags: model.AssocWithDeleted | model.AssocRawQOS | model.AssocWithoutParentInfo | model.AssocWithoutParentLimits}
 	err := recordsOf[model.Association](h, c, filter)(func(a *model.Association) error {
 		ids = append(ids, strconv.FormatUint(uint64(a.ID), 10))
@@ -132,14 +152,16 @@ func completeRange(low, high uint32) (uint32, uint32) {
 // extractNames checks whether a list in the filter contains a name. If so,
 // extractNames removes the whole list from the filter and returns it.
 func extractNames(list *[]string) (names []string) {
-	isName := func(s string) bool {
-		_, err := strconv.ParseUint(s, 10, 32)
-		return err != nil
-	}
-	if slices.ContainsFunc(*list, isName) {
+	if slices.ContainsFunc(*list, func(s string) bool { return !isID(s) }) {
 		names, *list = *list, nil
 	}
 	return names
+}
+
+// isID reports whether an element of a list of users or groups is an id.
+func isID(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 32)
+	return err == nil
 }
 
 // inList reports whether a user or group is in a list of names and ids. If the

@@ -112,6 +112,33 @@ func TestHiddenAssociations(t *testing.T) {
 	}
 }
 
+// TestJobsOfOtherUsers checks for which users and clients slurmdbd gets the numbers of
+// associations instead of sending the jobs of all users.
+func TestJobsOfOtherUsers(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		level uint16
+		query string
+		want  []string
+	}{
+		{"an administrator", administrator, "users=bob", []string{"2", "0"}},
+		{"an operator", operator, "users=bob,alice", []string{"2", "4", "0"}},
+		{"a user, who may not see all associations", adminNone, "users=bob", nil},
+		{"a uid beside a name", administrator, "users=bob,20001", nil},
+		{"a condition of the client's own", administrator, "users=bob&association=3", []string{"3"}},
+		{"a user without an association", administrator, "users=zoe", nil},
+	} {
+		f := demo()
+		f.recorded.users = []model.User{{Name: "alice", AdminLevel: tt.level}}
+		f.recorded.associations = append(f.recorded.associations, model.Association{ID: 2, Account: "lab", Cluster: "demo", User: "bob"})
+		serve(t, config(f), request(http.MethodGet, "/scheddb/v0.0.43/jobs?"+tt.query, ""))
+		got := f.recorded.filters[len(f.recorded.filters)-1].(model.AccountingJobFilter).AssocIDs
+		if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(tt.want))) {
+			t.Errorf("%s: %q", tt.name, got)
+		}
+	}
+}
+
 // TestUsageOfConfig checks that all records are requested with their usage, as
 // by slurmrestd.
 func TestUsageOfConfig(t *testing.T) {

@@ -76,10 +76,10 @@ func TestFiltersOfRecords(t *testing.T) {
 	}
 }
 
-// TestFiltersOfOwnRecords checks that a user's search for their own jobs by name
-// lets slurmdbd read only these, and finds those without the user's uid or
-// without an association.
-func TestFiltersOfOwnRecords(t *testing.T) {
+// TestFiltersByUser checks that a user's or an administrator's search for a user's
+// jobs by name lets slurmdbd read only these, and finds those without the user's uid
+// or without an association, also after the user's associations have been deleted.
+func TestFiltersByUser(t *testing.T) {
 	m := freshCluster(t)
 	m.gateway(t, "-u", "nobody", "-g", "nogroup")
 	db := m.openDatabase(t)
@@ -114,17 +114,19 @@ func TestFiltersOfOwnRecords(t *testing.T) {
 		return strings.Count(string(log), "t1.id_assoc='")
 	}
 	alices := []int{700001, 700002, 700003, 700004}
-	if got := list(m.admin, "users=alice"); !slices.Equal(got, alices) || searched() != 0 {
-		t.Errorf("an administrator finds %v", got)
-	}
-	if got := list(m.token, "users=alice"); !slices.Equal(got, alices) || searched() == 0 {
-		t.Errorf("alice finds %v, with %d conditions", got, searched())
-	}
-	if got := list(m.token, "users=alice,bob"); !slices.Equal(got, []int{700001, 700002, 700003, 700004, 700005, 700006}) {
+	if got := list(m.token, "users=bob,alice"); !slices.Equal(got, []int{700001, 700002, 700003, 700004, 700005, 700006}) || searched() != 0 {
 		t.Errorf("alice finds bob's %v", got)
 	}
+	for _, token := range []string{m.token, m.admin} {
+		before := searched()
+		if got := list(token, "users=alice"); !slices.Equal(got, alices) || searched() == before {
+			t.Errorf("found %v, with %d conditions", got, searched()-before)
+		}
+	}
 	m.run(t, "slurm", "sacctmgr", "-i", "delete", "user", "alice")
-	if got := list(m.token, "users=alice"); !slices.Equal(got, alices) {
-		t.Errorf("alice without an account finds %v", got)
+	for _, token := range []string{m.token, m.admin} {
+		if got := list(token, "users=alice"); !slices.Equal(got, alices) {
+			t.Errorf("alice without an account: found %v", got)
+		}
 	}
 }
