@@ -318,3 +318,22 @@ func TestNamesInOneText(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingToChange checks that the answer says so if the daemon changes none of the
+// records that a request has new values for: it may have removed them meanwhile. The
+// warning about requests without new values would be wrong.
+func TestNothingToChange(t *testing.T) {
+	for list, record := range map[string]string{
+		"associations": `{"account": "lab", "cluster": "demo", "user": "alice", "partition": "debug", "shares_raw": 7}`,
+		"qos":          `{"name": "fast", "limits": {"factor": 2}}`,
+		"users":        `{"name": "bob", "administrator_level": ["Operator"]}`,
+	} {
+		f := demo()
+		f.recorded.refuse = func(any) ([]string, error) { return nil, nil }
+		w := serve(t, config(f), request(http.MethodPost, "/slurmdb/v0.0.45/"+list+"/", `{"`+list+`": [`+record+`]}`))
+		if want := "the accounting daemon found nothing to change"; w.Code != http.StatusOK || strings.Count(w.Body.String(), want) != 1 || len(f.recorded.changes) != 1 ||
+			strings.Contains(w.Body.String(), "has no other value") {
+			t.Errorf("%s: status %d, changes %v: %s", list, w.Code, f.recorded.changes, w.Body)
+		}
+	}
+}
