@@ -20,7 +20,17 @@ type careless struct {
 	drops   int  // number of commits that are acknowledged, but not made
 	other   bool // before the first change, another client adds the same account
 	removes bool // before the second change, another client removes the cluster other
+	keeps   int  // number of removals that are acknowledged, but not made
 	edits   int
+	dropped func() // called after a commit that is not made
+}
+
+// List requests records, unless the request has been cancelled.
+func (d *careless) List(ctx context.Context, cred model.Credential, l model.Listing) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return d.accounts.List(ctx, cred, l)
 }
 
 func (d *careless) Edit(ctx context.Context, cred model.Credential, f func(model.Editor) error) error {
@@ -33,6 +43,9 @@ func (d *careless) Edit(ctx context.Context, cred model.Credential, f func(model
 		if d.drops > 0 {
 			d.drops--
 			d.recorded.lists = before
+			if d.dropped != nil {
+				d.dropped()
+			}
 		}
 		return err
 	}
@@ -57,6 +70,10 @@ func (e *carelessEditor) Change(change any) ([]string, error) {
 	}
 	if e.calls == 2 && e.d.removes {
 		e.recorded.saved.clusters = slices.DeleteFunc(slices.Clone(e.recorded.saved.clusters), func(c model.Cluster) bool { return c.Name == "other" })
+	}
+	if isRemoval(change) && e.d.keeps > 0 {
+		e.d.keeps--
+		return []string{"it"}, nil
 	}
 	names, err := e.editor.Change(change)
 	if m, ok := change.(model.Modify[model.Account]); ok && err == nil {
@@ -115,6 +132,66 @@ func TestLostChanges(t *testing.T) {
 				t.Error("the transaction did not start again")
 			}
 		})
+	}
+}
+
+// TestLostCommitOfClientThatLeft checks that a commit is checked, and made again, although
+// the client has gone meanwhile: the audit log says what was saved.
+func TestLostCommitOfClientThatLeft(t *testing.T) {
+	f := demo()
+	cfg := config(f)
+	ctx, leave := context.WithCancel(t.Context())
+	d := &careless{accounts: cfg.Accounting.(accounts), drops: 1, dropped: leave}
+	cfg.Accounting = d
+	serve(t, cfg, request(http.MethodPost, "/scheddb/v0.0.45/accounts/", `{"accounts": [{"name": "a", "description": "d", "organization": "o"}]}`).WithContext(ctx))
+	if !slices.ContainsFunc(f.recorded.accounts, func(a model.Account) bool { return a.Name == "a" }) || d.drops != 0 {
+		t.Errorf("the change was not made again: %+v", f.recorded.accounts)
+	}
+}
+
+// TestLostRemoval checks that a removal that the daemon acknowledged, but did not
+// make, is made again.
+func TestLostRemoval(t *testing.T) {
+	for keeps, want := range map[int]int{0: 200, 1: 200, 100: 503} {
+		f := demo()
+		cfg := config(f)
+		cfg.Accounting = &careless{accounts: cfg.Accounting.(accounts), keeps: keeps}
+		w := serve(t, cfg, request(http.MethodDelete, "/scheddb/v0.0.45/account/lab", ""))
+		if remains := slices.ContainsFunc(f.recorded.accounts, func(a model.Account) bool { return a.Name == "lab" }); w.Code != want || remains != (want != 200) {
+			t.Errorf("kept %d times: status %d, remains %v: %s", keeps, w.Code, remains, w.Body)
+		}
+	}
+}
+
+// TestIsSaved checks when the changes of a transaction are taken for lost at the
+// commit: only if what others see is what they saw before.
+func TestIsSaved(t *testing.T) {
+	type record struct{ Limit, Other int }
+	before, change := &record{1, 1}, &record{2, 1}
+	own := []bool{true, false}
+	for _, tt := range []struct {
+		name   string
+		effect effect
+		now    any // nil for no record
+		err    error
+		saved  bool
+	}{
+		{"what was changed", effect{committed: before, change: change, end: change, own: own}, &record{2, 1}, nil, true},
+		{"what was", effect{committed: before, change: change, end: change, own: own}, &record{1, 1}, nil, false},
+		{"another client's change of another field", effect{committed: before, change: change, end: change, own: own}, &record{1, 5}, nil, false},
+		{"another client's change of the field", effect{committed: before, change: change, end: change, own: own}, &record{7, 1}, nil, true},
+		{"what was, which a later change has restored", effect{committed: before, change: change, end: before, own: own}, &record{1, 1}, nil, true},
+		{"that another client has removed the record", effect{committed: before, change: change, end: change, own: own}, nil, nil, true},
+		{"the new record", effect{change: change, end: change}, change, nil, true},
+		{"no new record", effect{change: change, end: change}, nil, nil, false},
+		{"that the record is gone", effect{committed: before}, nil, nil, true},
+		{"the record that was removed", effect{committed: before}, before, nil, false},
+		{"that the daemon does not answer", effect{committed: before, change: change, end: change, own: own}, nil, errs.New(errs.Unavailable, "no"), true},
+	} {
+		tt.effect.view = func(lister) (any, error) { return tt.now, tt.err }
+		if saved := (&transaction{effect: &tt.effect}).isSaved(); saved != tt.saved {
+			t.Errorf("others see %s: saved %v, want %v", tt.name, saved, tt.saved)
+		}
 	}
 }
 

@@ -292,7 +292,7 @@ func findOne[T any](e interface{ List(model.Listing) error }, filter model.Filte
 // any. If it did not, modifyRecords adds a warning.
 func modifyRecords(tx *transaction, change any, at string) (bool, error) {
 	names, err := tx.Change(change)
-	if err == nil && len(names) == 0 && tx.expected == nil {
+	if err == nil && len(names) == 0 {
 		tx.call.Warn(at, "the accounting daemon found nothing to change")
 	}
 	return len(names) > 0, err

@@ -328,12 +328,17 @@ func TestNothingToChange(t *testing.T) {
 		"qos":          `{"name": "fast", "limits": {"factor": 2}}`,
 		"users":        `{"name": "bob", "administrator_level": ["Operator"]}`,
 	} {
-		f := demo()
+		f, log := demo(), new(recorder)
 		f.recorded.refuse = func(any) ([]string, error) { return nil, nil }
-		w := serve(t, config(f), request(http.MethodPost, "/slurmdb/v0.0.45/"+list+"/", `{"`+list+`": [`+record+`]}`))
+		cfg := config(f)
+		cfg.Worker = log
+		w := serve(t, cfg, request(http.MethodPost, "/slurmdb/v0.0.45/"+list+"/", `{"`+list+`": [`+record+`]}`))
 		if want := "the accounting daemon found nothing to change"; w.Code != http.StatusOK || strings.Count(w.Body.String(), want) != 1 || len(f.recorded.changes) != 1 ||
 			strings.Contains(w.Body.String(), "has no other value") {
 			t.Errorf("%s: status %d, changes %v: %s", list, w.Code, f.recorded.changes, w.Body)
+		}
+		if len(log.results) != 1 || log.results[0].Objects != "" {
+			t.Errorf("%s: the audit log has changed objects: %+v", list, log.results)
 		}
 	}
 }
