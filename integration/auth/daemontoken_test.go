@@ -291,7 +291,10 @@ func TestActingForAnother(t *testing.T) {
 		t.Errorf("%d different refusals: %v", len(refusals), refusals)
 	}
 	for _, name := range []string{"schedctld", "scheddbd"} {
-		if log := d.daemonLog(name); strings.Contains(log, userToken[strings.LastIndexByte(userToken, '.')+1:]) {
+		switch log := d.daemonLog(name); {
+		case !strings.Contains(log, "msg=listening"):
+			t.Errorf("%s: a word that must be in the log was not found:\n%s", name, log)
+		case strings.Contains(log, userToken[strings.LastIndexByte(userToken, '.')+1:]):
 			t.Errorf("%s logged a token that was sent as a user name:\n%s", name, log)
 		}
 	}

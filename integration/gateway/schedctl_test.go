@@ -203,7 +203,10 @@ func TestSchedctlErrors(t *testing.T) {
 			t.Errorf("%s %s: status %d, printed %q, %s", tt.url, tt.args, status, out, errOut)
 		}
 	}
-	if log := l.Logged(); strings.Contains(log, l.OwnToken) {
+	switch log := l.Logged(); {
+	case !strings.Contains(log, "msg=request"):
+		t.Error("a word that must be in the log was not found")
+	case strings.Contains(log, l.OwnToken):
 		t.Error("the token is in the log")
 	}
 }
