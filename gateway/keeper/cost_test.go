@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -63,5 +64,49 @@ func TestQuestionsWait(t *testing.T) {
 			t.Errorf("%s is answered after %s, %d waited", ipc.KindOf(question), elapsed, k.counts.slowed.Load())
 		}
 		worker.Close()
+	}
+}
+
+// TestEachQuestionCosts checks the price of each message that a worker can send to the
+// keeper: nothing is free.
+func TestEachQuestionCosts(t *testing.T) {
+	costs := map[string]float64{}
+	for _, tt := range []struct {
+		question ipc.Message
+		cost     float64
+	}{
+		{&query.Sign{Scheme: uint16(ecdsaSHA256), Message: hash13(32)}, signCost},
+		{&query.Verify{Signed: []byte("a.b")}, verifyCost},
+		{&query.Exchange{Signed: []byte("a.b")}, exchangeCost},
+		{&query.VouchFor{Signed: []byte("a.b")}, exchangeCost},
+		{&query.StampPart{Type: 1, Body: []byte("a")}, stampPartCost},
+		{&query.Stamp{Type: 1, Signed: []byte("a.b"), Body: []byte("a")}, exchangeCost + stampPartCost},
+		{&query.ManageTokens{Signed: []byte("a.b")}, exchangeCost},
+		{&query.AskDigests{}, verifyCost},
+	} {
+		kind := ipc.KindOf(tt.question)
+		costs[kind.String()] = tt.cost
+		for _, saved := range []float64{tt.cost, tt.cost - 0.5} {
+			k := keeperWithKey(t)
+			worker, fd, err := ipc.Pair(ipc.Worker, ipc.Keeper)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer worker.Close()
+			c := newClient(k, service.NewClient(work.WorkerChannel{}, must(ipc.Open(fd, ipc.Keeper, ipc.Worker))))
+			c.budget = rate.New(limit.KeeperWork.Of(saved, 1000), time.Now())
+			if handled, err := c.handle(tt.question); !handled || err != nil {
+				t.Fatalf("%s: handled %v, %v", kind, handled, err)
+			}
+			if waited := k.counts.slowed.Load() == 1; waited != (saved < tt.cost) {
+				t.Errorf("%s with a budget of %v: waited %v", kind, saved, waited)
+			}
+		}
+	}
+	for _, row := range query.Rows {
+		sent := slices.ContainsFunc(row.Routes, func(r ipc.Route) bool { return r.From&ipc.Worker != 0 && r.To&ipc.Keeper != 0 })
+		if sent && costs[row.Kind.String()] == 0 {
+			t.Errorf("%s has no price here", row.Kind)
+		}
 	}
 }

@@ -122,6 +122,7 @@ func TestNamesOfOthers(t *testing.T) {
 func TestNamesHaveARate(t *testing.T) {
 	d := newDirectory()
 	d.user = func(uint32) (string, error) { return "u", nil }
+	testMembers(d)
 	i := d.inquirer()
 	began := time.Now()
 	for n := range uint32(limit.ResolverMisses.Burst + limit.ResolverMisses.PerSecond/2) {
@@ -137,5 +138,12 @@ func TestNamesHaveARate(t *testing.T) {
 	}
 	if took := time.Since(began); took < 400*time.Millisecond {
 		t.Errorf("%d known names within %s", int(limit.ResolverQuestions.PerSecond/2), took)
+	}
+	began = time.Now()
+	for range int(limit.ResolverQuestions.PerSecond / 2) {
+		_, _ = i.member(memberKey{user: "alice", group: "students"}) // from the cache, after the first
+	}
+	if took := time.Since(began); took < 400*time.Millisecond {
+		t.Errorf("%d questions about members within %s", int(limit.ResolverQuestions.PerSecond/2), took)
 	}
 }
