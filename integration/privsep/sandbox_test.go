@@ -185,6 +185,11 @@ func TestStartsFrom0700(t *testing.T) {
 			if got := status(t, g.workerPID(), "Name"); got != "schedrestd-work" {
 				t.Errorf("the process is called %q", got)
 			}
+			// A worker that can read its program is dumpable when it starts.
+			info, err := os.Stat(fmt.Sprintf("/proc/%d/exe", g.workerPID()))
+			if must(t, err); info.Mode() != unreadable {
+				t.Errorf("the worker's program has mode %v", info.Mode())
+			}
 			// The parent executes the file that it has opened, even if another
 			// file has been put in its place.
 			if err := os.Rename(program, program+".old"); err != nil {
