@@ -249,10 +249,11 @@ func reloadFile(t *testing.T) string {
 
 // gateway is a running parent with its workers.
 type gateway struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	addr string // address of the first TCP listener
-	exit chan error
+	t     *testing.T
+	cmd   *exec.Cmd
+	addr  string // address of the first TCP listener
+	exit  chan error
+	ended chan struct{} // closed when no further log line can come
 
 	mu      sync.Mutex
 	served  bool // a test has awaited that it serves
@@ -344,7 +345,7 @@ func launchAt(t *testing.T, as user, c testConfig, client *os.File) *gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gateway{t: t, exit: make(chan error, 1), more: make(chan struct{}, 100_000)}
+	g := &gateway{t: t, exit: make(chan error, 1), ended: make(chan struct{}), more: make(chan struct{}, 100_000)}
 	g.cmd = exec.Command(cmp.Or(c.Binary, parentProgram))
 	g.cmd.Dir = "/"
 	g.cmd.Env = []string{parentEnv + "=" + string(text), "GODEBUG=containermaxprocs=0", "SCHED_JWT=must-not-reach-a-worker", parent.ReloadEnv + "=" + reloadFile(t)}
@@ -405,6 +406,7 @@ func (g *gateway) read(out io.Reader) {
 		default:
 		}
 	}
+	close(g.ended)
 	g.exit <- g.cmd.Wait()
 }
 
@@ -440,7 +442,7 @@ const patience = 2 * time.Minute
 func (g *gateway) await(msg string, match func(map[string]any) bool) map[string]any {
 	g.t.Helper()
 	deadline := time.After(patience)
-	seen := 0
+	seen, ended := 0, false
 	for {
 		g.mu.Lock()
 		list, served := g.records[seen:], g.served
@@ -462,8 +464,13 @@ func (g *gateway) await(msg string, match func(map[string]any) bool) map[string]
 				}
 			}
 		}
+		if ended {
+			g.t.Fatalf("the parent exited before it logged %q", msg)
+		}
 		select {
 		case <-g.more:
+		case <-g.ended:
+			ended = true
 		case <-deadline:
 			g.t.Fatalf("the parent never logged %q", msg)
 		}

@@ -262,11 +262,7 @@ func (m *machine) start(t *testing.T, name, socket string, env []string, args ..
 	os.Remove(filepath.Join(m.root, socket))
 	d := m.launch(t, name, env, args)
 	eventually(t, name+" answers", func() bool {
-		select {
-		case <-d.ended:
-			t.Fatalf("%v has exited", args)
-		default:
-		}
+		d.failIfEnded(t)
 		nc, err := net.Dial("unix", filepath.Join(m.root, socket))
 		if err != nil {
 			return false
@@ -302,10 +298,23 @@ func (m *machine) launch(t *testing.T, name string, env, args []string, sockets 
 	t.Cleanup(func() { d.stop(t) })
 	eventually(t, name+" has started", func() bool {
 		text, _ := os.ReadFile(file)
-		d.pid = strings.TrimSpace(string(text))
+		if d.pid = strings.TrimSpace(string(text)); d.pid == "" {
+			d.failIfEnded(t)
+		}
 		return d.pid != ""
 	})
 	return d
+}
+
+// failIfEnded ends the test if the daemon has exited: what a test waits for then can't
+// happen any more.
+func (d *daemon) failIfEnded(t *testing.T) {
+	t.Helper()
+	select {
+	case <-d.ended:
+		t.Fatalf("%v has exited", d.cmd.Args)
+	default:
+	}
 }
 
 func (d *daemon) stop(t *testing.T) {
