@@ -68,3 +68,26 @@ func TestFreeAddress(t *testing.T) {
 		})
 	}
 }
+
+// TestHomeModes checks that other users can enter the directory of the demo only if
+// they need to, and can't list it or read the jobs' directory.
+func TestHomeModes(t *testing.T) {
+	dir := t.TempDir()
+	h, err := createHome(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	modes := map[string]os.FileMode{h.jobDir(): 0o700}
+	if os.Geteuid() == 0 {
+		modes[dir] = 0o711
+	}
+	for path, want := range modes {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != want {
+			t.Errorf("%s: mode %v, want %v", path, info.Mode(), want)
+		}
+	}
+}

@@ -2,6 +2,8 @@ package site
 
 import (
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -24,5 +26,25 @@ func TestLoopback(t *testing.T) {
 	}
 	if hosts != 3 {
 		t.Errorf("%d hosts, want 3", hosts)
+	}
+}
+
+// TestModes checks that other users can enter only the directory with the sockets,
+// can list none, and can't read the key.
+func TestModes(t *testing.T) {
+	dir := t.TempDir()
+	s, err := New(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]os.FileMode{filepath.Join(dir, "etc"): 0o700, filepath.Join(dir, "state"): 0o700, filepath.Join(dir, "log"): 0o700,
+		filepath.Join(dir, "run"): 0o711, s.Key(): 0o600} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != want {
+			t.Errorf("%s: mode %v, want %v", path, info.Mode(), want)
+		}
 	}
 }
