@@ -16,7 +16,7 @@ import (
 func await(t *testing.T, event string, happened func() bool) {
 	t.Helper()
 	pause := time.Millisecond
-	for end := time.Now().Add(patience); !happened(); time.Sleep(pause) {
+	for end := time.Now().Add(longest()); !happened(); time.Sleep(pause) {
 		if time.Now().After(end) {
 			t.Fatalf("did not happen: %s", event)
 		}

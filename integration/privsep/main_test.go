@@ -434,14 +434,23 @@ func (g *gateway) stop() {
 // for them even on a busy machine.
 const hangLimit = 5 * time.Second
 
-// patience is how long a test waits for an event before it fails.
+// patience is the time limit of whatever the tests do not check.
 const patience = 2 * time.Minute
+
+// longest returns how long a test waits for an event before it fails. In an emulated
+// machine, where all takes many times as long, the tests are run with -short.
+func longest() time.Duration {
+	if testing.Short() {
+		return 5 * patience
+	}
+	return patience
+}
 
 // await waits for a log record that has the message msg and satisfies match.
 // The record may have been logged before the call.
 func (g *gateway) await(msg string, match func(map[string]any) bool) map[string]any {
 	g.t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(longest())
 	seen, ended := 0, false
 	for {
 		g.mu.Lock()
@@ -532,7 +541,7 @@ func (g *gateway) wait() int {
 	case err := <-g.exit:
 		g.exit <- err
 		return g.cmd.ProcessState.ExitCode()
-	case <-time.After(patience):
+	case <-time.After(longest()):
 		g.t.Fatal("the parent does not exit")
 	}
 	return -1
