@@ -176,14 +176,15 @@ func wrapError(object string, err error) error {
 func cancelCommand() *cobra.Command {
 	var signal string
 	ch := &change{done: "cancelled"}
-	ch.apply = func(ctx context.Context, c *connection, id string) error { return c.Cancel(ctx, id, signal) }
+	ch.apply = func(ctx context.Context, c *connection, id string) error { return c.cancelJob(ctx, id, signal) }
 	cmd := ch.command(&cobra.Command{
 		Use:   "cancel [ID...]",
 		Short: "Cancel jobs",
 		Long: `cancel cancels your own pending or running jobs. Root and the scheduler's user may
 cancel the jobs of all users. If you give ids and options that select jobs, cancel cancels
 only those of the named jobs that the options select. It prints the number of jobs; an array
-that is cancelled as a whole counts as one.`,
+that is cancelled as a whole counts as one. A component of a heterogeneous job that is
+pending can't be cancelled alone.`,
 		Example: "  schedctl cancel 12 13\n  schedctl cancel --me --state PENDING --dry-run\n  schedctl cancel 12 --state PENDING",
 	})
 	cmd.Flags().StringVarP(&signal, "signal", "s", "", "send `SIGNAL`, such as USR1 or TERM, instead of ending the job")
@@ -197,6 +198,25 @@ that is cancelled as a whole counts as one.`,
 		return run(cmd, ids)
 	}
 	return cmd
+}
+
+// cancelJob cancels the job with this id, or sends it the signal. It refuses a pending
+// component of a heterogeneous job: slurmctld would cancel it, but never start the
+// others, or with the id of the first component cancel all of them.
+func (c *connection) cancelJob(ctx context.Context, id, signal string) error {
+	if whole, _, ok := strings.Cut(id, "+"); ok {
+		jobs, err := c.Job(ctx, id)
+		if err != nil {
+			return err
+		}
+		for i := range jobs {
+			if jobs[i].BaseState() == "PENDING" {
+				return errs.New(errs.Unsupported, "a pending component of a heterogeneous job can't be cancelled alone").
+					WithHint("schedctl cancel %s cancels the whole job", whole)
+			}
+		}
+	}
+	return c.Cancel(ctx, id, signal)
 }
 
 func holdCommand() *cobra.Command {
