@@ -178,11 +178,13 @@ func TestJobRuns(t *testing.T) {
 		echo "$SCHED_JOB_NAME|$SLURM_SUBMIT_DIR|$SLURM_MEM_PER_CPU|$HOME"; env | grep -c JWT; exit 3`)
 	d.Environment = append(d.Environment, "GREETING=hello", "SCHED_JOB_ID=forged", "SCHED_JWT=secret", "SLURM_JWT=secret")
 	d.MinMemory = model.Some(16 | model.MemPerCPU)
+	d.MailType = model.Some[uint16](1)
 	answer, err := c.Submit(ownUser, d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "SCHED_JWT and SLURM_JWT removed from"; !strings.HasPrefix(answer.UserMessage, want) {
+	want := "SCHED_JWT and SLURM_JWT removed from the job's environment: jobs must not hold tokens; mail_type was recorded, but this controller sends no mail"
+	if answer.UserMessage != want {
 		t.Errorf("the user gets the message %q", answer.UserMessage)
 	}
 	id := answer.StepID.JobID
@@ -191,7 +193,7 @@ func TestJobRuns(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	home, _ := System{}.LookupUID(ownUser.UID)
-	want := fmt.Sprintf("%d %d 1 1 here test hello\ntest|%s|16|%s\n0\n", id, id, dir, home.Home)
+	want = fmt.Sprintf("%d %d 1 1 here test hello\ntest|%s|16|%s\n0\n", id, id, dir, home.Home)
 	if diff := cmp.Diff(want, read(t, filepath.Join(dir, fmt.Sprintf("sched-%d.out", id)))); diff != "" {
 		t.Error(diff)
 	}

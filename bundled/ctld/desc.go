@@ -86,7 +86,7 @@ func (c *Controller) prepareJob(client server.Identity, d *model.JobDesc, now ti
 	for _, a := range arguments(d) {
 		spec.Args = append(spec.Args, step.Raw(a))
 	}
-	return j, spec, strippedMessage(stripped), nil
+	return j, spec, userMessage(d, stripped), nil
 }
 
 // foldNames converts the names of d in accounting to lower case, as slurmctld does.

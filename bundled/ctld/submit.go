@@ -301,12 +301,16 @@ func (c *Controller) files(m *model.Job) (out, errFile, in step.Raw) {
 	return out, errFile, in
 }
 
-// strippedMessage returns the message for a user whose job was accepted. The
-// message names the variables in stripped, which were removed from the job's
-// environment. If stripped is empty, the message is empty, too.
-func strippedMessage(stripped []string) string {
-	if len(stripped) == 0 {
-		return ""
+// userMessage returns the message for a user whose job was accepted, or "". It names
+// the variables in stripped, which were removed from the job's environment, and says
+// that no mail is sent if the user has asked for some.
+func userMessage(d *model.JobDesc, stripped []string) string {
+	var list []string
+	if len(stripped) > 0 {
+		list = append(list, strings.Join(stripped, " and ")+" removed from the job's environment: jobs must not hold tokens")
 	}
-	return strings.Join(stripped, " and ") + " removed from the job's environment: jobs must not hold tokens"
+	if d.MailType.Or(0) != 0 {
+		list = append(list, "mail_type was recorded, but this controller sends no mail")
+	}
+	return strings.Join(list, "; ")
 }
