@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/gateway/dispatcher/process/fakeparent"
 	"schedrestd/internal/limit"
+	"schedrestd/internal/rate"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
@@ -179,6 +180,27 @@ func TestOutputIsOff(t *testing.T) {
 	p, w := servingOne(t)
 	must(t, w.Channel.Send(new(work.AskOutput)))
 	p.logged("sent AskOutput while no output is read")
+}
+
+// TestTooManyQuestions checks that a worker whose reports are used up is killed if it
+// asks for a process that it may have.
+func TestTooManyQuestions(t *testing.T) {
+	for name, m := range map[string]ipc.Message{"AskOutput": new(work.AskOutput), "AskCredential": &work.AskCredential{Client: 1, UID: fakeUID}} {
+		f := new(fakeOutputs)
+		p, w := servingOne(t)
+		p.sync(func() {
+			p.gen.Output = f.start
+			p.gen.Credential = func(client uint64) (OutputProcess, error) { return f.start(client, nil, nil) }
+			for _, worker := range p.workers {
+				worker.reports = rate.New(limit.WorkerStages.Of(0, 0), time.Now())
+			}
+		})
+		must(t, w.Channel.Send(m))
+		p.logged("sent " + name + " too often")
+		if f.count() != 0 {
+			t.Errorf("%s: a process has started", name)
+		}
+	}
 }
 
 // TestHangingOutputProcesses checks that processes that can't exit take places of
