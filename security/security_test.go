@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -26,8 +27,13 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		os.Exit(m.Run())
-	case "keep", "keep and pass":
+	case "keep", "keep and pass", "ignored":
 		var pass Capabilities
+		if role == "ignored" {
+			if err := ignoreCapset(); err != nil {
+				panic(err)
+			}
+		}
 		if role == "keep and pass" {
 			pass = Caps(unix.CAP_SETUID, unix.CAP_SYS_ADMIN) // keep has only one of the two
 		}
@@ -35,7 +41,7 @@ func TestMain(m *testing.M) {
 		_, readErr := os.ReadFile(os.Getenv("SECURITY_TEST_FILE"))
 		// A program that this process executes runs as root, like the process
 		// itself.
-		out, _ := exec.Command("/bin/grep", "-hE", "^(CapEff|CapPrm|CapBnd|NoNewPrivs):", "/proc/self/status").Output()
+		out, _ := exec.Command("/bin/grep", "-hE", "^(CapInh|CapPrm|CapEff|CapBnd|NoNewPrivs):", "/proc/self/status").Output()
 		report(map[string]any{"kept": kept.String(), "error": fmt.Sprint(err), "read": readErr == nil, "child": string(out)})
 	case "bounding":
 		runtime.LockOSThread()
@@ -61,6 +67,22 @@ func TestMain(m *testing.M) {
 		dropped, err2 := DropBounding()
 		report(map[string]any{"dropped": dropped, "errors": fmt.Sprint(err, err2)})
 	}
+}
+
+// ignoreCapset makes capset(2) succeed on all threads without effect.
+func ignoreCapset() error {
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // the number of the call
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: unix.SYS_CAPSET},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	_, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
+	if e != 0 {
+		return fmt.Errorf("install a filter: %w", e)
+	}
+	return nil
 }
 
 func report(v any) {
@@ -136,8 +158,9 @@ func chown(t *testing.T, path string, uid, gid int) {
 	}
 }
 
-// TestKeepCapabilities checks that dropped capabilities are gone, and that an
-// executed program regains none of them. The test's file can't be read without
+// TestKeepCapabilities checks that dropped capabilities are gone, that an
+// executed program regains none of them, and that threads that still have them
+// are noticed. The test's file can't be read without
 // CAP_DAC_OVERRIDE.
 func TestKeepCapabilities(t *testing.T) {
 	needRoot(t)
@@ -151,14 +174,17 @@ func TestKeepCapabilities(t *testing.T) {
 		t.Skip("this test binary was built with cgo: capabilities can't be dropped")
 	}
 	const none = ":\t0000000000000000\n"
-	want := map[string]any{"kept": "00000000000000a0", "error": "<nil>", "read": false, "child": "CapPrm" + none + "CapEff" + none + "CapBnd" + none + "NoNewPrivs:\t1\n"}
+	want := map[string]any{"kept": "00000000000000a0", "error": "<nil>", "read": false, "child": "CapInh" + none + "CapPrm" + none + "CapEff" + none + "CapBnd" + none + "NoNewPrivs:\t1\n"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	const setuid = ":\t0000000000000080\n"
-	want["child"] = "CapPrm" + setuid + "CapEff" + setuid + "CapBnd" + none + "NoNewPrivs:\t1\n"
+	want["child"] = "CapInh" + setuid + "CapPrm" + setuid + "CapEff" + setuid + "CapBnd" + none + "NoNewPrivs:\t1\n"
 	if diff := cmp.Diff(want, child(t, "keep and pass", nil, "SECURITY_TEST_FILE="+file)); diff != "" {
 		t.Errorf("with a capability to pass on (-want +got):\n%s", diff)
+	}
+	if got := child(t, "ignored", nil)["error"].(string); !strings.HasPrefix(got, "thread ") || !strings.HasSuffix(got, " after privileges were dropped") {
+		t.Errorf("the kernel has dropped nothing: %s", got)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -38,6 +39,25 @@ func TestProgramIsOutOfTheWay(t *testing.T) {
 			t.Fatalf("with descriptor %d beside the program's %d: %v", fd, program.Fd(), err)
 		}
 		<-p.Exited
+	}
+}
+
+// TestThreadOfRoot checks that the thread that starts processes passes on only what a
+// change of identity needs, from its start: the parent drops capabilities later.
+func TestThreadOfRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to pass on capabilities")
+	}
+	s, err := New(Options{Root: true, Plain: true})
+	must(t, err)
+	defer s.Stop()
+	threads, err := security.ThreadStatus("/proc/self/task")
+	must(t, err)
+	status := threads[strconv.Itoa(s.threadID)]
+	for name, want := range map[string]string{"CapInh": SetIDCapabilities.String(), "CapBnd": security.Capabilities(0).String(), "NoNewPrivs": "1"} {
+		if got := status.Value(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
 	}
 }
 
