@@ -180,8 +180,8 @@ func TestCreatedToken(t *testing.T) {
 	}
 }
 
-// TestManageLimits checks how many tokens a user can have, how often all can be
-// revoked, and how lists are divided.
+// TestManageLimits checks how many tokens a user can have, how many a worker can create,
+// how often all can be revoked, and how lists are divided.
 func TestManageLimits(t *testing.T) {
 	var lines strings.Builder
 	line := gatewaytoken.Token{User: "alice", Scopes: scope.ComputeRead, Issued: gatewayNow, Expires: gatewayNow.Add(time.Hour)}
@@ -196,6 +196,13 @@ func TestManageLimits(t *testing.T) {
 	if a := m.ask(full("bob"), false, creation); a.Result != query.Managed {
 		t.Errorf("another user: %d", a.Result)
 	}
+	m.client.creations = rate.New(limit.TokenCreations.Of(1, 0), gatewayNow)
+	for _, want := range []query.ManageResult{query.Managed, query.TooSoon} {
+		if a := m.ask(full("bob"), false, creation); a.Result != want {
+			t.Errorf("the worker creates as many as it may, and one more: %d, want %d", a.Result, want)
+		}
+	}
+	m.client.creations = rate.New(limit.TokenCreations, gatewayNow)
 	for end, want := range map[time.Duration]query.ManageResult{countedTime - time.Second: query.TooManyTokens, countedTime: query.Managed} {
 		var ended strings.Builder
 		for range limit.GatewayTokens.Share {

@@ -22,8 +22,9 @@ func TestReports(t *testing.T) {
 	for life := range 2 {
 		parent, compromised := serving(t)
 		go func() {
-			for compromised.Send(&work.WorkerViolation{Number: 1, Reason: "so"}) == nil {
+			for n := 0; n < 2*int(limit.ServiceReports.Burst) && compromised.Send(&work.WorkerViolation{Number: 1, Reason: "so"}) == nil; n++ {
 			}
+			compromised.Close() // otherwise serve would not end without the limit
 		}()
 		p := &Process{Process: &process.Process{Channel: parent}, spec: spec, hooks: hooks, Done: make(chan struct{})}
 		if err := p.serve(); err == nil || !strings.Contains(err.Error(), "too many workers") || reported != int(limit.ServiceReports.Burst) {
