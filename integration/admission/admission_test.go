@@ -175,7 +175,7 @@ func TestPenalties(t *testing.T) {
 	a.pingUntil(bad, http.StatusOK)
 
 	harness.Must(t, syscall.Kill(a.PID(), syscall.SIGUSR1))
-	harness.Eventually(t, "the counters are in the log", func() bool { return harness.ParentCounts.MatchString(a.Logged()) })
+	a.Eventually(t, "the counters are in the log", func() bool { return harness.ParentCounts.MatchString(a.Logged()) })
 	if log := a.Logged(); !strings.Contains(log, "source blocked") || !strings.Contains(log, fmt.Sprintf("source=\"uid %d\"", ownUID)) || strings.Contains(log, "turned_away.blocked=0 ") || strings.Contains(log, "penalties.auth=0 ") {
 		t.Errorf("the log:\n%s", strings.Join(a.LastLines(8), "\n"))
 	}
@@ -322,7 +322,7 @@ func TestCrashPenalty(t *testing.T) {
 	for _, pid := range a.Workers() {
 		harness.Must(t, syscall.Kill(pid, syscall.SIGSEGV)) // Go's runtime treats the signal like an invalid memory access
 	}
-	harness.Eventually(t, "the crash is noticed", func() bool { return strings.Contains(a.Logged(), "last=crash") })
+	a.Eventually(t, "the crash is noticed", func() bool { return strings.Contains(a.Logged(), "last=crash") })
 	if !strings.Contains(a.Logged(), `source="uid 2"`) {
 		t.Errorf("another client is blocked:\n%s", strings.Join(a.LastLines(8), "\n"))
 	}

@@ -116,7 +116,7 @@ func TestNetworkNamespaces(t *testing.T) {
 	gatewayNS.deleteName()
 	check("without names")
 	harness.Must(t, syscall.Kill(g.PID(), syscall.SIGHUP))
-	harness.Eventually(t, "the gateway rereads its configuration", func() bool { return strings.Contains(g.Logged(), "configuration reloaded") })
+	g.Eventually(t, "the gateway rereads its configuration", func() bool { return strings.Contains(g.Logged(), "configuration reloaded") })
 	check("reread")
 	for _, pid := range g.Workers() {
 		harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))

@@ -59,7 +59,7 @@ func TestPortal(t *testing.T) {
 			}
 		}
 	}
-	harness.Eventually(t, "the log names the users", func() bool { return strings.Contains(a.Logged(), "unverified_user=user49") })
+	a.Eventually(t, "the log names the users", func() bool { return strings.Contains(a.Logged(), "unverified_user=user49") })
 
 	for i := range 100 { // a client that guesses must still be blocked
 		status, _ := a.ping(c, guessPlaceholder)
@@ -70,7 +70,7 @@ func TestPortal(t *testing.T) {
 			t.Errorf("guess 100 is answered with %d", status)
 		}
 	}
-	harness.Eventually(t, "the log says how to exempt a portal", func() bool { return strings.Contains(a.Logged(), "SCHEDRESTD_EXEMPT=127.0.0.0/8") })
+	a.Eventually(t, "the log says how to exempt a portal", func() bool { return strings.Contains(a.Logged(), "SCHEDRESTD_EXEMPT=127.0.0.0/8") })
 }
 
 // TestPortalOfFifty sends the requests of fifty users from one address. One of

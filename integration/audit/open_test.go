@@ -156,14 +156,14 @@ func TestAuditOpen(t *testing.T) {
 			harness.Eventually(t, "changes are made", submit)
 			const failed = `level=ERROR msg="audit log not writable; changes are made unrecorded (SCHEDRESTD_AUDIT_FAIL=open)"`
 			if !f.writable {
-				harness.Eventually(t, "the failure is in the log", func() bool { submitAll(1); return strings.Contains(l.Logged(), failed) })
+				l.Eventually(t, "the failure is in the log", func() bool { submitAll(1); return strings.Contains(l.Logged(), failed) })
 			}
 			submitAll(20)
 			f.end(t, dir)
 			lost := 0
 			if !f.writable {
 				recovered := regexp.MustCompile(`level=WARN msg="audit log writable again" lines_lost=(\d+)`)
-				harness.Eventually(t, "the recovery is in the log", func() bool { submitAll(1); return recovered.MatchString(l.Logged()) })
+				l.Eventually(t, "the recovery is in the log", func() bool { submitAll(1); return recovered.MatchString(l.Logged()) })
 				for line := range strings.Lines(l.Logged()) {
 					if _, cause, found := strings.Cut(line, failed); found {
 						t.Log(strings.TrimSpace(cause))

@@ -175,7 +175,7 @@ func TestGatewayKeyChanges(t *testing.T) {
 	defer kept.CloseIdleConnections()
 	k.Request(kept, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+cached).Want(t, http.StatusOK)
 	harness.ReplaceFile(t, l.Key(), []byte("short"), 0o600)
-	harness.Eventually(t, "the gateway logs that the key is too short", func() bool { return strings.Contains(k.Logged(), "5 bytes; HS256 needs at least 32") })
+	k.Eventually(t, "the gateway logs that the key is too short", func() bool { return strings.Contains(k.Logged(), "5 bytes; HS256 needs at least 32") })
 	if k.status(k.hs256(old)) != http.StatusOK {
 		t.Error("after an unusable file, the gateway no longer uses its key")
 	}

@@ -29,7 +29,7 @@ func TestPicked(t *testing.T) {
 	l.Request("GET", "/sched/v0.0.40/ping", "").Want(t, 404) // the option overrides the variable
 	l.Request("GET", "/scheddb/v0.0.42/diag", "").Want(t, 404)
 	l.Request("GET", "/slurm/v0.0.42/ping", "").Want(t, 404)
-	harness.Eventually(t, "a line for a request", func() bool { return strings.Contains(l.Logged(), " level=INFO msg=request ") })
+	l.Eventually(t, "a line for a request", func() bool { return strings.Contains(l.Logged(), " level=INFO msg=request ") })
 }
 
 // TestQuiet checks that SLURMRESTD_DEBUG sets the log level of the parent and
@@ -94,7 +94,7 @@ func TestReread(t *testing.T) {
 		before := strings.Count(l.Logged(), logged)
 		harness.Must(t, os.WriteFile(l.Conf(), []byte(text), 0o600))
 		harness.Must(t, syscall.Kill(l.Daemons["schedrestd"].PID(), syscall.SIGHUP))
-		harness.Eventually(t, "the log says "+logged, func() bool { return strings.Count(l.Logged(), logged) > before })
+		l.Eventually(t, "the log says "+logged, func() bool { return strings.Count(l.Logged(), logged) > before })
 	}
 	if got := cluster(); got != "demo" {
 		t.Fatalf("cluster %q", got)

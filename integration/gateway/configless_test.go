@@ -88,7 +88,7 @@ func TestConfigless(t *testing.T) {
 				t.Errorf("log:\n%s", log)
 			}
 			harness.Must(t, syscall.Kill(g.PID(), syscall.SIGHUP))
-			harness.Eventually(t, "the configuration is fetched again", func() bool { return strings.Contains(g.Logged(), "configuration reloaded") })
+			g.Eventually(t, "the configuration is fetched again", func() bool { return strings.Contains(g.Logged(), "configuration reloaded") })
 			g.CheckServes(address)
 		})
 	}

@@ -149,7 +149,7 @@ func TestDaemonTLSReload(t *testing.T) {
 		harness.ReplaceFile(t, file, step.text, 0o644)
 		before := strings.Count(g.Logged(), step.logged)
 		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGHUP))
-		harness.Eventually(t, step.logged, func() bool { return strings.Count(g.Logged(), step.logged) > before })
+		g.Eventually(t, step.logged, func() bool { return strings.Count(g.Logged(), step.logged) > before })
 		if got := status(); got != step.status {
 			t.Errorf("step %d: status %d, want %d", i, got, step.status)
 		}

@@ -155,7 +155,7 @@ func TestNameResolvedOnce(t *testing.T) {
 	g.CheckServes(before)
 	harness.Must(t, os.WriteFile(hosts, []byte("127.0.0.1 localhost "+l.Node+"\n127.7.0.2 gateway.lab\n"), 0o644))
 	harness.Must(t, syscall.Kill(g.PID(), syscall.SIGHUP))
-	harness.Eventually(t, "the configuration is reread", func() bool { return strings.Contains(g.Logged(), "configuration reloaded") })
+	g.Eventually(t, "the configuration is reread", func() bool { return strings.Contains(g.Logged(), "configuration reloaded") })
 	g.CheckServes(before)
 	if a, err := g.Ping(after); err == nil {
 		t.Errorf("the new address is served: %d", a.Status)

@@ -61,7 +61,7 @@ func TestMetrics(t *testing.T) {
 	l := harness.NewLab(t)
 	address, rest := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 	g := l.StartGateway(t, []string{"SCHEDRESTD_METRICS=" + address}, rest)
-	harness.Eventually(t, "the exporter runs", func() bool { return strings.Contains(g.Logged(), "exporter ready") })
+	g.Eventually(t, "the exporter runs", func() bool { return strings.Contains(g.Logged(), "exporter ready") })
 	const requests = `schedrestd_http_requests_total{method="GET",route="/sched/ping",status="200",version="` + harness.Version + `"}`
 	last := map[string]float64{}
 	requestsSent := 0.
@@ -92,13 +92,13 @@ func TestMetrics(t *testing.T) {
 	for _, pid := range g.Workers() {
 		harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 	}
-	harness.Eventually(t, "new workers", func() bool { return strings.Count(g.Logged(), "worker ready") >= 4 })
+	g.Eventually(t, "new workers", func() bool { return strings.Count(g.Logged(), "worker ready") >= 4 })
 	checkCounts("workers were killed")
 	if died := last[`schedrestd_workers_exited_total{cause="died"}`]; died != 2 {
 		t.Errorf("%v workers were killed", died)
 	}
 	harness.Must(t, syscall.Kill(g.PID(), syscall.SIGHUP))
-	harness.Eventually(t, "a reload", func() bool { return strings.Contains(g.Logged(), "configuration reloaded") })
+	g.Eventually(t, "a reload", func() bool { return strings.Contains(g.Logged(), "configuration reloaded") })
 	checkCounts("a reload")
 	if n := last["schedrestd_generations_total"]; n != 2 {
 		t.Errorf("%v generations", n)
@@ -115,7 +115,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("Seccomp %q, NoNewPrivs %q", status["Seccomp"], status["NoNewPrivs"])
 	}
 	harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
-	harness.Eventually(t, "another exporter", func() bool { return strings.Count(g.Logged(), "exporter ready") == 2 })
+	g.Eventually(t, "another exporter", func() bool { return strings.Count(g.Logged(), "exporter ready") == 2 })
 	text += checkCounts("the exporter was killed")
 	a := l.Request("GET", "/sched/"+harness.Version+"/ping", "")
 	for kind, secret := range map[string]string{"the name of a user": fmt.Sprint(a.Get("meta", "client", "user")), "a token": l.OwnToken, "an address": "127.0.0.1"} {
@@ -137,7 +137,7 @@ func TestReloadRejected(t *testing.T) {
 	defer manager.Close()
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 	g := l.StartGateway(t, []string{"SCHEDRESTD_METRICS=" + address, "NOTIFY_SOCKET=" + manager.LocalAddr().String()}, fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)))
-	harness.Eventually(t, "the exporter runs", func() bool { return strings.Contains(g.Logged(), "exporter ready") })
+	g.Eventually(t, "the exporter runs", func() bool { return strings.Contains(g.Logged(), "exporter ready") })
 	good, err := os.ReadFile(l.Conf())
 	harness.Must(t, err)
 	const kept = "reload failed, old configuration kept: "
@@ -186,7 +186,7 @@ func TestWatchMetrics(t *testing.T) {
 	l := harness.NewDaemons(t)
 	address, rest := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 	g := l.StartGateway(t, []string{"SCHEDRESTD_METRICS=" + address, "SCHEDRESTD_WATCH_INTERVAL=100ms"}, "-t1", rest)
-	harness.Eventually(t, "the exporter runs", func() bool { return strings.Contains(g.Logged(), "exporter ready") })
+	g.Eventually(t, "the exporter runs", func() bool { return strings.Contains(g.Logged(), "exporter ready") })
 	l.URL = "http://" + rest
 	url := l.URL + "/sched/" + harness.Version + "/"
 	send := func(ctx context.Context, path string, header ...string) *http.Response {
@@ -265,7 +265,7 @@ func TestMetricsSocket(t *testing.T) {
 	l := harness.NewDaemons(t)
 	path := filepath.Join(harness.SocketDir(t, l), "metrics")
 	g := l.StartGateway(t, nil, "--metrics", "unix:"+path, "--socket-mode", "0660", fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)))
-	harness.Eventually(t, "the exporter runs", func() bool { return strings.Contains(g.Logged(), "exporter ready") })
+	g.Eventually(t, "the exporter runs", func() bool { return strings.Contains(g.Logged(), "exporter ready") })
 	if values, _ := scrapeMetrics(t, "unix", path); values["schedrestd_slots"] != 124 {
 		t.Errorf("%v slots", values["schedrestd_slots"])
 	}

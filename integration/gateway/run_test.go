@@ -189,7 +189,7 @@ func TestGraceful(t *testing.T) {
 		g := l.StartGateway(t, nil, address)
 		startSubmission(l, t, address)
 		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGINT))
-		harness.Eventually(t, "it drains", func() bool { return strings.Contains(g.Logged(), "draining") })
+		g.Eventually(t, "it drains", func() bool { return strings.Contains(g.Logged(), "draining") })
 		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGTERM))
 		<-g.Done() // the gateway must exit before the client's time limit
 		if !strings.Contains(g.Logged(), "error: ") {

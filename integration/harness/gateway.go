@@ -140,6 +140,13 @@ func (g *Gateway) Logged() string {
 	return string(text)
 }
 
+// Eventually does the same as the function Eventually, and fails at once if the gateway
+// exits.
+func (g *Gateway) Eventually(t *testing.T, event string, condition func() bool) {
+	t.Helper()
+	eventually(t, event, g.Done(), condition)
+}
+
 // Ping sends a ping to the gateway at address, such as "127.0.0.1:80" or the
 // path of a UNIX socket.
 func (g *Gateway) Ping(address string) (Answer, error) {

@@ -264,11 +264,31 @@ func Suspend(t *testing.T, pid int) {
 // more than two minutes.
 func Eventually(t *testing.T, event string, condition func() bool) {
 	t.Helper()
+	eventually(t, event, nil, condition)
+}
+
+// Eventually does the same as the function Eventually, and fails at once if the lab's
+// gateway exits.
+func (l *Lab) Eventually(t *testing.T, event string, condition func() bool) {
+	t.Helper()
+	eventually(t, event, l.Daemons["schedrestd"].Done(), condition)
+}
+
+func eventually(t *testing.T, event string, exited <-chan struct{}, condition func() bool) {
+	t.Helper()
 	const shortest, longest = 20 * time.Millisecond, 100 * time.Millisecond
-	pause := shortest
-	for start := time.Now(); !condition(); time.Sleep(pause) {
+	pause, last := shortest, false
+	for start := time.Now(); !condition(); {
+		if last {
+			t.Fatalf("the gateway exited before this: %s", event)
+		}
 		if time.Since(start) > 2*time.Minute {
 			t.Fatalf("did not happen: %s", event)
+		}
+		select {
+		case <-exited:
+			last = true // the condition may be about the end of the log
+		case <-time.After(pause):
 		}
 		pause = min(pause+shortest/10, longest) // because checking costs processor time
 	}
