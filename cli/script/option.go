@@ -322,7 +322,11 @@ func Table() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(&b, "\t],\n\t\"joined\": %s,\n\t\"exclusive\": %s\n}\n", fields, others)
+	variables, err := marshal(optionVariables)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(&b, "\t],\n\t\"joined\": %s,\n\t\"exclusive\": %s,\n\t\"variables\": %s\n}\n", fields, others, variables)
 	return b.Bytes(), nil
 }
 

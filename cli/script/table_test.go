@@ -143,7 +143,7 @@ func TestPage(t *testing.T) {
 	}
 	cmd := exec.Command(node, "--input-type=module", "-e", fmt.Sprintf(`
 		import { readFileSync } from "node:fs";
-		import { parseScript, setZone } from %q;
+		import { parseScript, setZone, variablesOf } from %q;
 		const now = new Date(%d);
 		process.env.TZ = "America/New_York";
 		const answers = JSON.parse(readFileSync(0, "utf8")).map((text, i) => {
@@ -152,7 +152,7 @@ func TestPage(t *testing.T) {
 				setZone(%s);
 			}
 			const { fields, problems, environment } = parseScript(text, { current_working_directory: "/home/ann" }, now);
-			return { fields, problem: problems[0], environment };
+			return { fields, problem: problems[0], environment: [...environment, ...variablesOf(fields)] };
 		});
 		process.stdout.write(JSON.stringify(answers));`, page+"testdata/sbatch.mjs", now.UnixMilli(), zone))
 	cmd.Stdin, cmd.Stderr = strings.NewReader(string(input)), os.Stderr
@@ -189,6 +189,7 @@ func TestPage(t *testing.T) {
 			}
 		default:
 			accepted++
+			AddVariables(job)
 			problem = compare(t, job, got.Fields, got.Environment)
 		}
 		if problem != "" {

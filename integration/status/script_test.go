@@ -56,6 +56,7 @@ func TestDirectives(t *testing.T) {
 			t.Errorf("%q: the page refuses %s", lines, refused)
 			continue
 		}
+		script.AddVariables(job)
 		command, _ := p.Eval(`document.querySelector("pre.source").textContent`).(string)
 		_, body, _ := strings.Cut(command, "-d '")
 		body, _, _ = strings.Cut(body, "' \\\n")
@@ -70,5 +71,9 @@ func TestDirectives(t *testing.T) {
 			t.Errorf("%q: (-schedctl +page)\n%s", lines, diff)
 		}
 	}
+	// A field of the form has precedence over the script.
+	p.Fill("Script", "#!/bin/sh\n#SBATCH -c 4 --export=NONE,SLURM_CPUS_PER_TASK=9\n")
+	p.Fill("CPUs per task", "3")
+	p.AwaitText(`"SLURM_CPUS_PER_TASK=3"`)
 	p.Check(l.OwnToken)
 }

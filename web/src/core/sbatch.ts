@@ -446,6 +446,11 @@ export function parseScript(script: string, base: Fields = {}, at = new Date(now
 	return result;
 }
 
+/** Returns the variables that sbatch sets for the options of a job. Controllers do not set them for jobs from the REST API. */
+export function variablesOf(job: Fields): string[] {
+	return Object.entries(data.variables).filter(([field]) => job[field] !== undefined).map(([field, name]) => `${name}=${job[field]}`);
+}
+
 /** Sets the fields whose values depend on other fields, as sbatch does. */
 function finish(job: Fields): void {
 	const nodes = Math.max(job.minimum_nodes ?? 1, 1);

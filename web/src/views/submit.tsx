@@ -6,7 +6,7 @@ import { visible } from "../core/format";
 import { href, useList } from "../core/hooks";
 import { jobs, partitions } from "../core/lists";
 import { call, Failure, onEnd, path, session, tokenHeader } from "../core/session";
-import { type Fields, parseOption, parseScript } from "../core/sbatch";
+import { type Fields, parseOption, parseScript, variablesOf } from "../core/sbatch";
 import { words } from "../words";
 import { Card, Problem, State, Text, Time } from "../ui/basics";
 
@@ -81,7 +81,7 @@ export function Submit() {
 	if (get("partition")) job.partition = get("partition");
 	if (job.tasks !== undefined || job.cpus_per_task !== undefined) job.minimum_cpus = (job.tasks ?? 1) * (job.cpus_per_task ?? 1);
 	job.name ??= "job";
-	job.environment = [...new Map([PATH, ...read.environment].map((v) => [v.slice(0, v.indexOf("=")), v])).values()].sort(); // of two values, the later one
+	job.environment = [...new Map([PATH, ...read.environment, ...variablesOf(job)].map((v) => [v.slice(0, v.indexOf("=")), v])).values()].sort(); // of two values, the later one
 	job.script = script;
 	const body = { job };
 
