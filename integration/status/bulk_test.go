@@ -1,6 +1,7 @@
 package status
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -18,6 +19,7 @@ func TestSaveLargeTable(t *testing.T) {
 	p.SignIn(g.Lab.OwnToken)
 	p.Show("jobs?scope=all")
 	p.Await("all jobs are listed", `document.querySelector(".table table").getAttribute("aria-rowcount") === "5001"`)
+	checkPlace(t, p)
 	p.Eval(`(() => {
 		window.saved = "";
 		window.most = 0;
@@ -34,6 +36,27 @@ func TestSaveLargeTable(t *testing.T) {
 		t.Errorf("%v rows were shown", most)
 	}
 	p.Check(g.Lab.OwnToken)
+}
+
+// checkPlace checks that the list of 5000 jobs has its order and place again after Back
+// from a job, and that a link leads to its beginning.
+func checkPlace(t *testing.T, p *harness.StatusPage) {
+	t.Helper()
+	const place = `[document.querySelector(".table").scrollTop, document.querySelector(".table [aria-sort]").textContent, document.querySelector('[data-row="4002"]')?.textContent].join()`
+	p.Eval(`[...document.querySelectorAll(".table thead button")].find((e) => e.textContent === "Name").click()`)
+	p.Await("the jobs are sorted", `document.querySelector(".table [aria-sort]").textContent === "Name↑"`)
+	p.Eval(`document.querySelector(".table").scrollTop = 34 * 4000`)
+	p.Await("the row is shown", `document.querySelector('[data-row="4002"]') !== null`)
+	before := p.Eval(place)
+	p.Eval(`document.querySelector('[data-row="4002"]').click()`)
+	p.Await("the job is shown", `document.querySelector(".crumbs") !== null`)
+	p.Eval(`history.back()`)
+	p.Await("the list is in its order and place again", fmt.Sprintf(`document.querySelector(".table.tall") !== null && %s === %q`, place, before))
+	p.Show("overview")
+	p.Show("jobs?scope=all")
+	if after := p.Eval(place); after != "0,Job↓," {
+		t.Errorf("after a link the list is at %v", after)
+	}
 }
 
 // TestManyChanges checks that a dialog about many jobs lists some of them and those

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { now } from "./clock";
 import type { Collection } from "./collection";
-import { onSession, session } from "./session";
+import { onEnd, onSession, session } from "./session";
 
 /** Keeps a list up to date while the view is shown, and returns it. */
 export function useList<T>(list: Collection<T>): Collection<T> {
@@ -91,6 +91,25 @@ export function href(parts: string[], query: Record<string, string> = {}): strin
 /** Changes the query of the current view without a new entry in the history. */
 export function setQuery(query: Record<string, string>): void {
 	const { parts } = route();
-	history.replaceState(null, "", href(parts, query));
+	history.replaceState(history.state, "", href(parts, query));
 	window.dispatchEvent(new HashChangeEvent("hashchange"));
+}
+
+/** What views remember, until the session ends. */
+const memories = new Map<string, unknown>();
+let entries = 0;
+onEnd(() => memories.clear());
+
+/**
+ * Returns what a part of a view remembers. The view may change it, and gets it again
+ * when the user comes back to this entry of the history. A new entry begins with first.
+ */
+export function useMemory<T>(part: string, first: T): T {
+	const [memory] = useState(() => {
+		if (!history.state) history.replaceState(`${performance.timeOrigin} ${++entries}`, ""); // not the same after a reload
+		const key = `${history.state} ${part}`;
+		if (!memories.has(key)) memories.set(key, first);
+		return memories.get(key) as T;
+	});
+	return memory;
 }

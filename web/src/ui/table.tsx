@@ -4,6 +4,7 @@
 import { type ComponentChildren, render } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { breathe } from "../core/breathe";
+import { useMemory } from "../core/hooks";
 import { words } from "../words";
 
 const ROW = 34; // pixels, as in the style sheet
@@ -43,10 +44,12 @@ interface Props<T> {
 }
 
 export function Table<T>({ caption, columns, rows, id, link, order: first, selected, onSelect, empty, tall }: Props<T>) {
-	const [order, setOrder] = useState(first);
+	const place = useMemory(caption, { order: first, top: 0, row: 0 });
+	const [order, setOrder] = useState(place.order);
 	const box = useRef<HTMLDivElement>(null);
 	const [view, setView] = useState({ from: 0, to: 40 });
-	const [focus, setFocus] = useState(0);
+	const [focus, setFocus] = useState(place.row);
+	Object.assign(place, { order, row: focus });
 	const [whole, setWhole] = useState(false); // all rows are rendered, to be printed
 
 	const sorted = useMemo(() => {
@@ -62,8 +65,10 @@ export function Table<T>({ caption, columns, rows, id, link, order: first, selec
 		const { scrollTop = 0, clientHeight = 800 } = box.current ?? {};
 		const from = Math.max(0, Math.floor(scrollTop / ROW) - BEYOND);
 		const to = Math.ceil((scrollTop + clientHeight) / ROW) + BEYOND;
+		if (box.current) place.top = scrollTop; // an observer may report that the table is gone
 		setView((old) => (old.from === from && old.to === to ? old : { from, to }));
 	};
+	useLayoutEffect(() => void (box.current!.scrollTop = place.top), []);
 	useLayoutEffect(measure, [sorted.length]);
 	useEffect(() => {
 		const observer = new ResizeObserver(measure);
