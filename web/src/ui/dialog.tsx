@@ -50,8 +50,11 @@ interface ConfirmProps<T> {
 	change: (one: T) => Promise<void>;
 	ready?: boolean;
 	children?: ComponentChildren;
-	onClose: () => void;
+	onClose: Closed;
 }
+
+/** Called with whether changes have begun. */
+type Closed = (changed: boolean) => void;
 
 /** Asks before changes, names what will be changed, makes the changes, and shows the result of each. */
 function Confirm<T>({ title, question, button, danger, list, name, describe, size = () => 1, change, ready = true, children, onClose }: ConfirmProps<T>) {
@@ -77,7 +80,7 @@ function Confirm<T>({ title, question, button, danger, list, name, describe, siz
 	};
 	const lines = [...list.slice(0, LISTED), ...(results?.more ?? [])];
 	return (
-		<Dialog title={title} onClose={onClose}>
+		<Dialog title={title} onClose={() => onClose(!!results)}>
 			<p>{question}</p>
 			<ul class="targets" tabIndex={0} aria-label={question}>
 				{lines.map((one) => {
@@ -102,7 +105,7 @@ function Confirm<T>({ title, question, button, danger, list, name, describe, siz
 	);
 }
 
-export function ConfirmJobs({ action, jobs, onClose }: { action: JobAction; jobs: Job[]; onClose: () => void }) {
+export function ConfirmJobs({ action, jobs, onClose }: { action: JobAction; jobs: Job[]; onClose: Closed }) {
 	const text = words.jobActions[action];
 	const n = tasksIn(jobs);
 	return (
@@ -112,7 +115,7 @@ export function ConfirmJobs({ action, jobs, onClose }: { action: JobAction; jobs
 	);
 }
 
-export function ConfirmNodes({ action, nodes, onClose }: { action: NodeAction; nodes: Node[]; onClose: () => void }) {
+export function ConfirmNodes({ action, nodes, onClose }: { action: NodeAction; nodes: Node[]; onClose: Closed }) {
 	const [reason, setReason] = useState("");
 	const text = words.nodeActions[action];
 	return (

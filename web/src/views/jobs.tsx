@@ -162,7 +162,7 @@ export function Jobs({ route }: { route: Route }) {
 					<footer><button type="button" onClick={() => setColumns((chosenColumns = usual))}>{words.jobsView.usualColumns}</button></footer>
 				</Dialog>
 			)}
-			{action && <ConfirmJobs action={action.action} jobs={action.jobs} onClose={() => { setAction(undefined); setSelected(new Set()); jobs.refresh(); }} />}
+			{action && <ConfirmJobs action={action.action} jobs={action.jobs} onClose={(changed) => { setAction(undefined); if (changed) { setSelected(new Set()); jobs.refresh(); } }} />}
 		</div>
 	);
 }

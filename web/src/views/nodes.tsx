@@ -83,7 +83,7 @@ export function Nodes({ route }: { route: Route }) {
 					selected={selected} onSelect={setSelected} tall
 					empty={<Empty title={all.length === 0 ? words.empty.nodes : words.noMatch}>{all.length > 0 && <button type="button" onClick={() => setQuery({})}>{words.clearFilters}</button>}</Empty>} />
 			)}
-			{action && <ConfirmNodes action={action.action} nodes={action.nodes} onClose={() => { setAction(undefined); setSelected(new Set()); nodes.refresh(); }} />}
+			{action && <ConfirmNodes action={action.action} nodes={action.nodes} onClose={(changed) => { setAction(undefined); if (changed) { setSelected(new Set()); nodes.refresh(); } }} />}
 		</div>
 	);
 }
