@@ -60,6 +60,33 @@ func TestPolledChange(t *testing.T) {
 	p.Await("the jobs are shown", `document.querySelector(".ranking") !== null`)
 	c.change(func() { c.jobs[0].State = model.JobNodeFail })
 	p.Await("the change is listed", `document.querySelector(".changes li a")?.textContent === "100001"`)
+
+	// After a change, the page asks again although an answer, which it may miss, is under way.
+	c.change(func() { c.permits, c.jobs[0].State, c.jobs[0].UserName = true, model.JobRunning, "root" })
+	p.Show("jobs?scope=all&q=100001")
+	p.Await("the job runs", `document.querySelector(".table .state.running") !== null`)
+	p.Eval(`(() => {
+		const real = window.fetch;
+		window.ages = [];
+		window.fetch = async (url, init) => {
+			const list = /\/jobs\//.test(url) && init.headers["Cache-Control"];
+			if (list) window.ages.push(list);
+			const answer = await real(url, init);
+			if (list && !window.held) await new Promise((resolve) => { window.held = resolve; });
+			return answer;
+		};
+	})()`)
+	p.Await("an answer is under way", `window.held !== undefined`)
+	p.Eval(`document.querySelector(".table tbody input").click()`)
+	p.Ask("Cancel")
+	p.Click("Cancel job")
+	p.AwaitText("Done: 1.")
+	p.CloseDialog()
+	p.Eval(`window.held()`)
+	p.Await("the page asks for the list again", `window.ages.length > 1`)
+	if ages := p.Eval(`window.ages.slice(0, 2).join()`); ages != "max-age=5,max-age=0" {
+		t.Errorf("the page accepts answers of the ages %v", ages)
+	}
 	p.Check(g.Lab.OwnToken)
 }
 

@@ -69,6 +69,8 @@ export class Collection<T> {
 	private notifyTimer = 0;
 	private changes: Change<T>[] = [];
 	private wake?: () => void;
+	/** Whether the list is to be read again at once. */
+	private outdated = false;
 	private extra: readonly string[] = [];
 
 	constructor(readonly source: Source<T>) {
@@ -105,9 +107,11 @@ export class Collection<T> {
 		if (this.running) this.restart();
 	}
 
-	/** Reads the list again at once. A stream is current anyway. */
+	/** Reads the list again at once, or after the request under way, which may miss a change. A stream is current anyway. */
 	refresh(): void {
-		if (this.mode !== "stream") this.wake?.();
+		if (this.mode === "stream") return;
+		this.outdated = true;
+		this.wake?.();
 	}
 
 	/** Forgets everything. */
@@ -150,11 +154,13 @@ export class Collection<T> {
 	private async run(signal: AbortSignal): Promise<void> {
 		for (let failures = 0; !signal.aborted; ) {
 			let pause = this.source.interval * 1000;
+			const maxAge = this.outdated ? 0 : this.source.interval;
+			this.outdated = false;
 			try {
 				if (this.source.stream && performance.now() >= this.noStreamUntil) {
 					pause = await this.follow(signal);
 				} else {
-					await this.poll(signal);
+					await this.poll(signal, maxAge);
 				}
 				failures = 0;
 				this.settle(undefined);
@@ -165,7 +171,7 @@ export class Collection<T> {
 				this.settle(problem);
 				pause = Math.max(problem.retryAfter * 1000, Math.min(60_000, 2000 * 2 ** failures++));
 			}
-			await this.sleep(pause * (0.9 + 0.2 * Math.random()), signal);
+			if (!this.outdated) await this.sleep(pause * (0.9 + 0.2 * Math.random()), signal);
 		}
 	}
 
@@ -264,14 +270,14 @@ export class Collection<T> {
 	/**
 	 * Reads the list with conditional requests, a page at a time. Pages that have
 	 * not changed are not sent again. The gateway may answer with data that it has
-	 * read for another client.
+	 * read for another client, and that is at most maxAge seconds old.
 	 */
-	private async poll(signal: AbortSignal): Promise<void> {
+	private async poll(signal: AbortSignal, maxAge: number): Promise<void> {
 		const pages: Page<T>[] = [];
 		this.lastID = "";
 		for (let rest = "limit=1000&"; rest !== ""; ) {
 			const old = this.pages[pages.length]?.query === rest ? this.pages[pages.length] : undefined;
-			const headers: Record<string, string> = { Accept: "application/json", "Cache-Control": `max-age=${this.source.interval}` };
+			const headers: Record<string, string> = { Accept: "application/json", "Cache-Control": `max-age=${maxAge}` };
 			if (old?.tag) headers["If-None-Match"] = old.tag;
 			const response = await send(this.query(rest), { headers, signal });
 			let page = old!;
