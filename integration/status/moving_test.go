@@ -38,6 +38,9 @@ func TestMovedRow(t *testing.T) {
 	if chosen := p.Eval(`document.querySelector("tr.chosen th").textContent + " " + document.activeElement.textContent`); chosen != "100027 100027" {
 		t.Errorf("the chosen row and the one with the focus: %v", chosen)
 	}
+	if p.Eval(`document.querySelector("table [aria-selected]") === null`) != true {
+		t.Error("a row has aria-selected, which only those of a grid may have")
+	}
 	key("ArrowDown")
 	p.Await("the next row has the focus", `document.activeElement.textContent === "100026"`)
 	p.Check(g.Lab.OwnToken)

@@ -149,7 +149,7 @@ export function Table<T>({ caption, columns, rows, id, link, order: first, selec
 						const number = from + i;
 						const chosen = selected?.has(id(row));
 						return (
-							<tr key={id(row)} aria-rowindex={number + 2} class={chosen ? "chosen" : ""} aria-selected={onSelect ? !!chosen : undefined}>
+							<tr key={id(row)} aria-rowindex={number + 2} class={chosen ? "chosen" : ""}>
 								{onSelect && (
 									<td class="select"><input type="checkbox" tabIndex={-1} checked={chosen} aria-label={words.table.select(String(id(row)))} onChange={() => toggle(row)} /></td>
 								)}
