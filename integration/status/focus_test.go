@@ -50,6 +50,11 @@ func TestFocusInDialog(t *testing.T) {
 	focusOn(t, p, "dialog button", "Close")
 	press("Close")
 	focusOn(t, p, ".actions button", "Cancel")
+	p.Await("the dialog is gone", `document.querySelector("dialog") === null`)
+	c.change(func() { c.jobs[0].State = model.JobComplete })
+	p.Await("the job is over, and can't be cancelled", `document.querySelector(".actions button.danger") === null`)
+	focusOn(t, p, "#main", "")
+	c.change(func() { c.jobs[0].State = model.JobRunning })
 
 	// The selection, with the button that opened the dialog, goes only after a change.
 	p.Show("jobs?scope=all&q=100001")

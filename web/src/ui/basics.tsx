@@ -1,7 +1,9 @@
 // Small parts of which the views are made.
 import type { ComponentChildren, JSX } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { session, type Failure } from "../core/session";
 import type { Collection } from "../core/collection";
+import { keepFocus } from "../core/hooks";
 import type { Amount } from "../core/lists";
 import type { Kind } from "../core/states";
 import { count, exactTime, percent, time, visible } from "../core/format";
@@ -92,6 +94,16 @@ export function Card({ title, note, children, wide, span }: { title: string; not
 			{children}
 		</section>
 	);
+}
+
+/** Controls, some of which may go. If the one with the focus does, the view gets the focus. */
+export function Controls({ children, ...props }: { class: string; role?: "status"; children: ComponentChildren }) {
+	const box = useRef<HTMLDivElement>(null);
+	const focused = !!box.current?.contains(document.activeElement); // before this rendering
+	useLayoutEffect(() => {
+		if (focused) keepFocus();
+	});
+	return <div ref={box} {...props}>{children}</div>;
 }
 
 /** What a view shows in place of data. */

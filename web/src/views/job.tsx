@@ -15,7 +15,7 @@ import { parseTRES } from "../core/resources";
 import { jobKind } from "../core/states";
 import { session } from "../core/session";
 import { words } from "../words";
-import { Card, Empty, Facts, Loading, Problem, State, Text, Time } from "../ui/basics";
+import { Card, Controls, Empty, Facts, Loading, Problem, State, Text, Time } from "../ui/basics";
 import { ConfirmJobs } from "../ui/dialog";
 import { type Column, Table } from "../ui/table";
 import { jobColumns } from "./jobs";
@@ -70,10 +70,10 @@ export function JobView({ id, submitted }: { id: string; submitted: boolean }) {
 					<h1><Text limit={200}>{head.name || w.noName}</Text></h1>
 					<p class="sub"><State kind={head.kind}>{words.jobState(head.held ? "HELD" : head.state)}</State>{head.flags.map((flag) => <span class="tag" key={flag}>{flag}</span>)} <span>{words.job} {head.label}</span> <span><Text>{head.user}</Text>{head.account && <> · <Text>{head.account}</Text></>}</span></p>
 				</div>
-				<div class="actions">
+				<Controls class="actions">
 					{offered.map((name) => <button key={name} type="button" class={name === "cancel" ? "danger" : ""} onClick={() => setAction(name)}>{words.jobActions[name].button}</button>)}
 					{job && active(job) && job.user !== session.user && wasRefused("jobs of others") && <span class="muted">{words.refusedJobs}</span>}
-				</div>
+				</Controls>
 			</header>
 			{submitted && <p class="banner" role="status">{over ? w.submittedEnded : w.submitted}</p>}
 			{submitted && notes.id === id && notes.texts.map((text) => <div class="banner" role="status" key={text}>{long(text)}</div>)}

@@ -11,7 +11,7 @@ import { explain } from "../core/reasons";
 import { active, type Job, natural, ran, running, tasksIn } from "../core/records";
 import { permits, session } from "../core/session";
 import { words } from "../words";
-import { Empty, Found, State, Text, Time, unfinished } from "../ui/basics";
+import { Controls, Empty, Found, State, Text, Time, unfinished } from "../ui/basics";
 import { ConfirmJobs, Dialog } from "../ui/dialog";
 import { type Column, Table } from "../ui/table";
 
@@ -133,12 +133,12 @@ export function Jobs({ route }: { route: Route }) {
 				<button type="button" onClick={() => setChoosing(true)}>{words.jobsView.columns}</button>
 			</div>
 			{chosen.length > 0 && (
-				<div class="bulk" role="status">
+				<Controls class="bulk" role="status">
 					<span>{words.selected(count(tasksIn(chosen)))}</span>
 					{actions.map(({ name, jobs }) => <button key={name} type="button" class={name === "cancel" ? "danger" : ""} onClick={() => setAction({ action: name, jobs })}>{words.jobActions[name].button}{jobs.length < chosen.length && ` (${count(tasksIn(jobs))})`}</button>)}
 					{actions.length === 0 && <span class="muted">{words.nothingToDo}</span>}
 					<button type="button" onClick={() => setSelected(new Set())}>{words.clearSelection}</button>
-				</div>
+				</Controls>
 			)}
 			{unfinished(jobList) ?? (
 				<Table caption={words.nav.jobs} columns={shown} rows={rows} id={(job) => job.id} link={(job) => href(["job", job.label])} order={{ id: "id", down: true }}

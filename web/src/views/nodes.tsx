@@ -10,7 +10,7 @@ import { jobs, nodes, partitions } from "../core/lists";
 import { active, type Node, toNode } from "../core/records";
 import { nodeKinds } from "../core/states";
 import { words } from "../words";
-import { Bar, Card, Empty, Facts, Found, Loading, Problem, State, Text, Time, unfinished } from "../ui/basics";
+import { Bar, Card, Controls, Empty, Facts, Found, Loading, Problem, State, Text, Time, unfinished } from "../ui/basics";
 import { ConfirmNodes } from "../ui/dialog";
 import { type Column, Table } from "../ui/table";
 import { jobColumns } from "./jobs";
@@ -71,12 +71,12 @@ export function Nodes({ route }: { route: Route }) {
 				</div>
 			</div>
 			{chosen.length > 0 && (
-				<div class="bulk" role="status">
+				<Controls class="bulk" role="status">
 					<span>{words.selected(count(chosen.length))}</span>
 					{actions.map(({ name, nodes }) => <button key={name} type="button" class={name === "drain" ? "danger" : ""} onClick={() => setAction({ action: name, nodes })}>{words.nodeActions[name].button}{nodes.length < chosen.length && ` (${nodes.length})`}</button>)}
 					{actions.length === 0 && <span class="muted">{wasRefused("nodes") ? words.refusedNodes : words.nothingToDo}</span>}
 					<button type="button" onClick={() => setSelected(new Set())}>{words.clearSelection}</button>
-				</div>
+				</Controls>
 			)}
 			{unfinished(list) ?? (
 				<Table caption={words.nav.nodes} columns={shown} rows={rows} id={(node) => node.name} link={(node) => href(["node", node.name])} order={{ id: "name", down: false }}
@@ -117,10 +117,10 @@ export function NodeView({ name }: { name: string }) {
 					<h1><Text>{node.name}</Text></h1>
 					<p class="sub"><State kind={node.kind}>{words.kinds[node.kind]}</State>{node.state !== node.kind.toUpperCase() && <span class="tag">{node.state}</span>}{node.flags.map((flag) => <span class="tag" key={flag}>{flag}</span>)}</p>
 				</div>
-				<div class="actions">
+				<Controls class="actions">
 					{offered.map((one) => <button key={one} type="button" class={one === "drain" ? "danger" : ""} onClick={() => setAction(one)}>{words.nodeActions[one].button}</button>)}
 					{wasRefused("nodes") && <span class="muted">{words.refusedNodes}</span>}
-				</div>
+				</Controls>
 			</header>
 			{current.failure && <Problem failure={current.failure} retry={current.refresh} />}
 			{node.reason && <div class="banner why"><p><strong>{t.reason}</strong> <Text limit={2000}>{node.reason}</Text></p><p class="muted">{w.setBy} <Text>{raw.reason_set_by_user || "–"}</Text>, <Time at={raw.reason_changed_at.number} /></p></div>}
