@@ -78,6 +78,8 @@ func TestFocusInDialog(t *testing.T) {
 	press("Change nothing")
 	p.Await("the dialog is closed", `document.querySelector("dialog") === null`)
 	focusOn(t, p, ".bulk button", "Drain")
+	press("Clear the selection")
+	focusOn(t, p, "#main", "")
 	p.Check(g.Lab.OwnToken)
 }
 

@@ -56,7 +56,7 @@ func TestDirectives(t *testing.T) {
 			t.Errorf("%q: the page refuses %s", lines, refused)
 			continue
 		}
-		script.AddVariables(job)
+		script.AddVariables(job, "SLURM_SUBMIT_DIR=/home/ann")
 		command, _ := p.Eval(`document.querySelector("pre.source").textContent`).(string)
 		_, body, _ := strings.Cut(command, "-d '")
 		body, _, _ = strings.Cut(body, "' \\\n")

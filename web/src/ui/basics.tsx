@@ -1,6 +1,6 @@
 // Small parts of which the views are made.
 import type { ComponentChildren, JSX } from "preact";
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { session, type Failure } from "../core/session";
 import type { Collection } from "../core/collection";
 import { keepFocus } from "../core/hooks";
@@ -96,13 +96,14 @@ export function Card({ title, note, children, wide, span }: { title: string; not
 	);
 }
 
-/** Controls, some of which may go. If the one with the focus does, the view gets the focus. */
+/** Controls, some or all of which may go. If the one with the focus does, the view gets the focus. */
 export function Controls({ children, ...props }: { class: string; role?: "status"; children: ComponentChildren }) {
 	const box = useRef<HTMLDivElement>(null);
 	const focused = !!box.current?.contains(document.activeElement); // before this rendering
 	useLayoutEffect(() => {
 		if (focused) keepFocus();
 	});
+	useEffect(() => () => void window.setTimeout(keepFocus), []);
 	return <div ref={box} {...props}>{children}</div>;
 }
 

@@ -81,7 +81,7 @@ export function Submit() {
 	if (get("partition")) job.partition = get("partition");
 	if (job.tasks !== undefined || job.cpus_per_task !== undefined) job.minimum_cpus = (job.tasks ?? 1) * (job.cpus_per_task ?? 1);
 	job.name ??= "job";
-	job.environment = [...new Map([PATH, ...read.environment, ...variablesOf(job)].map((v) => [v.slice(0, v.indexOf("=")), v])).values()].sort(); // of two values, the later one
+	job.environment = [...new Map([PATH, ...read.environment, ...(directory ? [`SLURM_SUBMIT_DIR=${directory}`] : []), ...variablesOf(job)].map((v) => [v.slice(0, v.indexOf("=")), v])).values()].sort(); // of two values, the later one
 	job.script = script;
 	const body = { job };
 
