@@ -168,16 +168,20 @@ func (c *Controller) cancel(id, uid uint32, deadline time.Time) error {
 
 // recordCancel writes to the journal that the user uid cancels the running job j,
 // and that j will not be requeued. Otherwise the next controller would not know
-// this if the current one crashed before the end of the job was recorded.
+// this if the current one crashed before the end of the job was recorded. If j is
+// back in the queue, recordCancel changes nothing: the end will be recorded at once.
 func (c *Controller) recordCancel(j *job, uid uint32, deadline time.Time) error {
 	if err := c.lockEdit(j, deadline); err != nil {
 		return err
 	}
 	defer j.editMu.Unlock()
 	err := c.amend(j, c.uid, func() (func(*record), error) {
+		if j.phase == waiting {
+			return nil, refuse(errs.Conflict, fault.JobPending, "job %d is waiting", j.number)
+		}
 		return func(r *record) { r.Requeue, r.Job.Run.CancelledBy = requeueNone, model.Some(uid) }, nil
 	})
-	if errs.KindOf(err) == errs.Conflict { // the job has ended
+	if errs.KindOf(err) == errs.Conflict { // the job has ended, or is waiting
 		return nil
 	}
 	if err == nil {

@@ -235,3 +235,21 @@ func TestCancellationSurvives(t *testing.T) {
 	c, _ = controller(t, Config{StateDir: c.cfg.StateDir})
 	awaitState(t, c, id, model.JobCancelled)
 }
+
+// TestCancelOfRequeuedJob checks that a cancellation that comes when the job is back in
+// the queue leaves no trace in the journal. Otherwise, if the controller crashed then, the
+// job would run, and the start after the next would kill it.
+func TestCancelOfRequeuedJob(t *testing.T) {
+	c, _ := controller(t, Config{})
+	d := desc(t.TempDir(), "sleep 60")
+	d.BeginTime = model.At(time.Now().Add(time.Hour))
+	j := c.jobs[submit(t, c, d)]
+	if err := c.recordCancel(j, ownUser.UID, time.Now().Add(startTimeout)); err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if j.Job.Run.CancelledBy.Set || j.cancelled || j.phase != waiting {
+		t.Errorf("cancelled by %+v, %t, phase %d", j.Job.Run.CancelledBy, j.cancelled, j.phase)
+	}
+}
