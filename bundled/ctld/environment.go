@@ -38,8 +38,8 @@ func stripSecrets(env []string) (remaining []step.Raw, stripped []string) {
 // variables, and any variable that a login or slurmd would set and the user did
 // not. It also contains variables that describe the job, each once with the
 // prefix SCHED_ and once with the prefix SLURM_. The user can't override the
-// variables that describe the job. A variable for a limit in Config.KeptLimits is
-// removed, unless the user asked for the limit.
+// variables that describe the job, except SUBMIT_DIR and SUBMIT_HOST. A variable for
+// a limit in Config.KeptLimits is removed, unless the user asked for the limit.
 func (c *Controller) environment(userEnv []step.Raw, j *model.Job, user nss.User) []step.Raw {
 	vars := c.jobVariables(j)
 	for i, f := range vars {
