@@ -270,14 +270,15 @@ export class Collection<T> {
 	/**
 	 * Reads the list with conditional requests, a page at a time. Pages that have
 	 * not changed are not sent again. The gateway may answer with data that it has
-	 * read for another client, and that is at most maxAge seconds old.
+	 * read for another client, and that is at most maxAge seconds old. The pages after
+	 * the first come from what it has read for that one.
 	 */
 	private async poll(signal: AbortSignal, maxAge: number): Promise<void> {
 		const pages: Page<T>[] = [];
 		this.lastID = "";
 		for (let rest = "limit=1000&"; rest !== ""; ) {
 			const old = this.pages[pages.length]?.query === rest ? this.pages[pages.length] : undefined;
-			const headers: Record<string, string> = { Accept: "application/json", "Cache-Control": `max-age=${maxAge}` };
+			const headers: Record<string, string> = { Accept: "application/json", "Cache-Control": `max-age=${pages.length === 0 ? maxAge : this.source.interval}` };
 			if (old?.tag) headers["If-None-Match"] = old.tag;
 			const response = await send(this.query(rest), { headers, signal });
 			let page = old!;
