@@ -2,14 +2,12 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"schedrestd/cli/rest"
 	"schedrestd/cli/script"
 	"schedrestd/cli/table"
 	"schedrestd/internal/errs"
@@ -178,9 +176,7 @@ func wrapError(object string, err error) error {
 func cancelCommand() *cobra.Command {
 	var signal string
 	ch := &change{done: "cancelled"}
-	ch.apply = func(ctx context.Context, c *connection, id string) error {
-		return c.cancelJob(ctx, id, signal, ch.hasCondition())
-	}
+	ch.apply = func(ctx context.Context, c *connection, id string) error { return c.cancelJob(ctx, id, signal) }
 	cmd := ch.command(&cobra.Command{
 		Use:   "cancel [ID...]",
 		Short: "Cancel jobs",
@@ -206,24 +202,18 @@ pending can't be cancelled alone.`,
 
 // cancelJob cancels the job with this id, or sends it the signal. It refuses a pending
 // component of a heterogeneous job: slurmctld would cancel it, but never start the
-// others, or with the id of the first component cancel all of them. A component has a
-// number of its own, too; targets replace it, so listed says that id is not one.
-func (c *connection) cancelJob(ctx context.Context, id, signal string, listed bool) error {
-	component := strings.Contains(id, "+")
-	if component || !listed && !strings.Contains(id, "_") {
-		whole := ""
-		err := c.RawJob(ctx, id, &rest.List{Fields: []string{jobKey, "job_state"}}, func(j *rest.Job, _ json.RawMessage) error {
-			if j.HetJob.Int() != 0 && id != j.Whole() && j.BaseState() == "PENDING" {
-				whole = j.Whole()
-			}
-			return nil
-		})
-		switch {
-		case err != nil && component:
+// others, or with the id of the first component cancel all of them.
+func (c *connection) cancelJob(ctx context.Context, id, signal string) error {
+	if whole, _, ok := strings.Cut(id, "+"); ok {
+		jobs, err := c.Job(ctx, id)
+		if err != nil {
 			return err
-		case whole != "":
-			return errs.New(errs.Unsupported, "a pending component of a heterogeneous job can't be cancelled alone").
-				WithHint("schedctl cancel %s cancels the whole job", whole)
+		}
+		for i := range jobs {
+			if jobs[i].BaseState() == "PENDING" {
+				return errs.New(errs.Unsupported, "a pending component of a heterogeneous job can't be cancelled alone").
+					WithHint("schedctl cancel %s cancels the whole job", whole)
+			}
 		}
 	}
 	return c.Cancel(ctx, id, signal)

@@ -127,7 +127,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		fmt.Fprint(w, `{"job_id": 5, "job_submit_user_msg": "welcome\u001b[2J", "warnings": [{"description": "field x is unknown"}], "errors": []}`)
 	case "DELETE job/3", "DELETE job/12", "DELETE job/19_4", "DELETE job/30", "DELETE job/30_2", "DELETE job/30_5", "DELETE job/30_6", "DELETE job/40",
-		"DELETE job/30+1", "DELETE job/31", "DELETE job/33", "DELETE job/33+1", "DELETE job/34", "DELETE job/33+2":
+		"DELETE job/30+1", "DELETE job/31", "DELETE job/33", "DELETE job/33+1", "DELETE job/33+2":
 		g.cancelled = append(g.cancelled, strings.TrimPrefix(path, "job/")+r.URL.RawQuery)
 		fmt.Fprint(w, `{"errors": []}`)
 	case "POST job/3", "POST job/12", "POST job/30_5", "POST job/30_6":

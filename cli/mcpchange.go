@@ -152,7 +152,7 @@ func (c *connection) cancelTool() mcp.Tool {
 		Call: func(ctx context.Context, v map[string]string) (mcp.Result, error) {
 			err := checkID(v["job_id"])
 			if err == nil {
-				err = c.cancelJob(ctx, v["job_id"], "", false)
+				err = c.cancelJob(ctx, v["job_id"], "")
 			}
 			return mcp.Result{Text: "Job " + v["job_id"] + " was cancelled. It may run for a moment longer."}, err
 		}}

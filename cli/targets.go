@@ -92,7 +92,7 @@ func (t *targets) addNamed(j *rest.Job, id string) {
 	switch {
 	case id == j.Whole():
 		t.addJob(j)
-	case j.ArrayTask.Set && j.Array() != "", j.HetJob.Int() != 0:
+	case j.ArrayTask.Set && j.Array() != "":
 		t.add(j.Label(), j)
 	default: // a job that does not belong to an array, or one of the pending tasks of j
 		t.add(id, j)

@@ -50,7 +50,7 @@ func TestCaptured(t *testing.T) {
 func testCapturedWorker(t *testing.T, as user, c testConfig) {
 	c.Setup = packed(work.Setup{Setup: ipc.Setup{JWT: true}, Controllers: []work.Address{{Name: "c", Network: "tcp", Address: usedAddress(t)}}})
 	c.Argv = argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{DialBurst: 200, DialRate: 20})} // low enough for the attack to exceed the limits even on a slow machine
-	c.Silence = time.Hour // in an emulated machine, a worker that floods its channel is too slow to read it, too
+	c.Silence = time.Hour                                                                          // in an emulated machine, a worker that floods its channel is too slow to read it, too
 	g := serve(t, as, c)
 	g.mustGet("/pid")
 	var descriptorsBefore, memoryBefore int
