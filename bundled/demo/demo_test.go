@@ -8,6 +8,7 @@ import (
 
 	"schedrestd/become"
 	"schedrestd/internal/errs"
+	"schedrestd/internal/socket/sockettest"
 )
 
 // TestCheckUser checks that the demo does not start for a user whom its daemons
@@ -72,7 +73,7 @@ func TestFreeAddress(t *testing.T) {
 // TestHomeModes checks that other users can enter the directory of the demo only if
 // they need to, and can't list it or read the jobs' directory.
 func TestHomeModes(t *testing.T) {
-	dir := t.TempDir()
+	dir := sockettest.Dir(t)
 	h, err := createHome(dir, false)
 	if err != nil {
 		t.Fatal(err)

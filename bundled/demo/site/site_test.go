@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"schedrestd/internal/socket/sockettest"
 )
 
 // TestLoopback checks that the configurations of the demo name only addresses of
@@ -32,7 +34,7 @@ func TestLoopback(t *testing.T) {
 // TestModes checks that other users can enter only the directory with the sockets,
 // can list none, and can't read the key.
 func TestModes(t *testing.T) {
-	dir := t.TempDir()
+	dir := sockettest.Dir(t)
 	s, err := New(dir)
 	if err != nil {
 		t.Fatal(err)
