@@ -156,7 +156,7 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 // channel is closed. Otherwise it returns err. The caller can ignore a closed
 // channel, because the goroutine that calls Receive handles it.
 func IgnoreClosed(err error) error {
-	if errors.Is(err, unix.EPIPE) || errors.Is(err, os.ErrClosed) {
+	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, os.ErrClosed) { // reset: the peer had not read all
 		return nil
 	}
 	return err

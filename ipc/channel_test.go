@@ -379,7 +379,8 @@ func TestOpenRefusesOtherDescriptors(t *testing.T) {
 }
 
 // TestLastWords checks that the last message of a peer is received, even if the
-// peer exits without reading all messages that were sent to it.
+// peer exits without reading all messages that were sent to it, and that another
+// message to it fails because the peer is gone.
 func TestLastWords(t *testing.T) {
 	parent, worker := pair(t, ipc.Serving)
 	if err := parent.Send(new(work.Drain)); err != nil {
@@ -389,6 +390,9 @@ func TestLastWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	worker.Close()
+	if err := parent.Send(new(work.Drain)); err == nil || ipc.IgnoreClosed(err) != nil {
+		t.Errorf("sending to the peer that is gone: %v", err)
+	}
 	r, err := parent.Receive()
 	if m, ok := r.Message.(*work.ConnectionTaken); !ok || m.ID != 7 {
 		t.Errorf("%+v, %v", r.Message, err)
