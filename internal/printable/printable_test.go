@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 )
 
 func TestText(t *testing.T) {
@@ -26,7 +27,7 @@ func TestText(t *testing.T) {
 // FuzzText checks that a terminal shows a worker's text as harmless text of
 // limited length, whatever the worker writes.
 func FuzzText(f *testing.F) {
-	for _, s := range []string{"", "a", "\x1b]0;t\x07", "\xf0\x28\x8c\x28", "\u2028", "<4>text"} {
+	for _, s := range []string{"", "a", "\x1b]0;t\x07", "\xf0\x28\x8c\x28", "\u2028", "\ufffd", "<4>text"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -34,8 +35,11 @@ func FuzzText(f *testing.F) {
 		if len(got) > MaxLength+16 {
 			t.Fatalf("%d bytes out of %d", len(got), len(s))
 		}
+		if !utf8.ValidString(got) {
+			t.Fatalf("%q lets invalid bytes through", s)
+		}
 		for _, r := range got {
-			if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
+			if !unicode.IsPrint(r) {
 				t.Fatalf("%q lets %U through", s, r)
 			}
 		}
