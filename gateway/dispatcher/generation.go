@@ -317,7 +317,8 @@ func (g *generation) provision(worker *work.WorkerChannel, to *ipc.Channel) erro
 			return err
 		}
 	}
-	return ipc.IgnoreClosed(to.Send(g.publicKeys, g.publicFDs...))
+	keys := *g.publicKeys // a Walker writes to what it sends, and several workers get these keys at the same time
+	return ipc.IgnoreClosed(to.Send(&keys, g.publicFDs...))
 }
 
 // onServiceExit calls f with the first service of g that exits. It does not
