@@ -36,12 +36,12 @@ var contests = []contest{
 	{name: "limits of an association", path: "associations",
 		fields: []func(int) string{
 			text(fmt.Sprintf(association, `"max":{"tres":{"total":[{"type":"cpu","count":%d}]}}`)),
-			text(fmt.Sprintf(association, `"max":{"tres":{"total":[{"type":"mem","count":%d}]}}`)),
+			text(fmt.Sprintf(association, `"max":{"tres":{"minutes":{"per":{"job":[{"type":"cpu","count":%d}]}}}}`)), // of one list, the later one remains (api.LimitsReplaced)
 			text(fmt.Sprintf(association, `"max":{"jobs":{"active":{"set":true,"number":%d}}}`)),
 			text(fmt.Sprintf(association, `"comment":"c%d"`)),
 		},
-		show:  "select concat(',', max_tres_pj, ',', grp_tres, ',', ' j=', ifnull(max_jobs, 0), ';', ifnull(comment, ''), ';') from lab_assoc_table where acct='ca' and user='' and deleted=0",
-		shown: []func(int) string{text(",1=%d,"), text(",2=%d,"), text(" j=%d;"), text(";c%d;")}},
+		show:  "select concat(',', grp_tres, ',', ' m', max_tres_mins_pj, ',', ' j=', ifnull(max_jobs, 0), ';', ifnull(comment, ''), ';') from lab_assoc_table where acct='ca' and user='' and deleted=0",
+		shown: []func(int) string{text(",1=%d,"), text(" m1=%d,"), text(" j=%d;"), text(";c%d;")}},
 	{name: "a QOS", path: "qos",
 		fields: []func(int) string{
 			text(`{"qos":[{"name":"cq","limits":{"max":{"tres":{"per":{"job":[{"type":"cpu","count":%d}]}}}}}]}`),
