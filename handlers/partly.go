@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
@@ -48,8 +47,11 @@ func explainPartly[T any](c *rest.Call, err error, table *schema.ObjectType[T], 
 	if len(changed) == 0 {
 		return err
 	}
-	explained := *e
-	explained.Message += fmt.Sprintf("; changed nevertheless: %s", truncateList(strings.Join(changed, ", ")))
+	explained, nevertheless := *e, "; changed nevertheless: "+truncateList(strings.Join(changed, ", "))
+	explained.Message += nevertheless
+	if e.Detail != "" { // annotateJob may take it as the message
+		explained.Detail += nevertheless
+	}
 	return &explained
 }
 

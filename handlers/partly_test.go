@@ -8,6 +8,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/internal/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/fault"
 )
@@ -15,36 +16,42 @@ import (
 // partial is a controller that makes a part of a change, and refuses the rest.
 type partial struct {
 	*fake
-	make func(*fake)
+	make    func(*fake)
+	refusal error
 }
 
 func (p partial) UpdateJob(context.Context, model.Credential, string, *model.JobDesc) ([]model.TaskResult, error) {
 	p.make(p.fake)
-	return nil, fault.Of(2002, "")
+	return nil, p.refusal
 }
 
 func (p partial) UpdateReservation(context.Context, model.Credential, *model.ReservationUpdate) error {
 	p.make(p.fake)
-	return fault.Of(2002, "")
+	return p.refusal
 }
 
 func (p partial) UpdatePartition(context.Context, model.Credential, *model.PartitionUpdate) error {
 	p.make(p.fake)
-	return fault.Of(2002, "")
+	return p.refusal
 }
 
 // TestPartlyMade checks that the error of a refused change names the fields of
 // the request that were changed nevertheless, and no others.
 func TestPartlyMade(t *testing.T) {
+	const noFederation = "cluster_constraint: the job is in no federation"
 	for _, tt := range []struct {
 		name, path, body string
 		make             func(*fake)
+		refusal          error // nil: permission is denied
+		status           int   // for refusal
 		want             string
 	}{
 		{name: "a job", path: "job/16", body: `{"deadline": 1796098909, "minimum_nodes": 3, "comment": "c"}`,
 			make: func(f *fake) { f.jobs[0].NumNodes, f.jobs[0].Priority = 3, 77 }, want: "minimum_nodes"},
 		{name: "two fields of a job", path: "job/16", body: `{"constraints": "big", "comment": "c", "priority": 9}`,
 			make: func(f *fake) { f.jobs[0].Features, f.jobs[0].Comment = "big", "c" }, want: "constraints, comment"},
+		{name: "a job, whose field the daemon names", path: "job/16", body: `{"comment": "c", "cluster_constraint": "x"}`,
+			make: func(f *fake) { f.jobs[0].Comment = "c" }, refusal: &errs.Error{Kind: errs.Invalid, Number: fault.Unspecified, Message: noFederation, Detail: noFederation}, status: http.StatusUnprocessableEntity, want: "comment"},
 		{name: "nothing of a job", path: "job/16", body: `{"deadline": 1796098909, "minimum_nodes": 3}`, make: func(*fake) {}},
 		{name: "a reservation", path: "reservation", body: `{"name": "r", "comment": "c", "purge_completed": {"time": {"set": true, "number": 60}}, "groups": ["g"]}`,
 			make: func(f *fake) { f.reservations[0].PurgeCompleted = model.Some[uint32](60) }, want: "purge_completed/time"},
@@ -61,10 +68,14 @@ func TestPartlyMade(t *testing.T) {
 			f.reservations = []model.Reservation{{Name: "r", Comment: "old"}}
 			f.partitions = []model.Partition{{Name: "p"}}
 			cfg := config(f)
-			cfg.Controller = partial{f, tt.make}
+			refusal, status := tt.refusal, tt.status
+			if refusal == nil {
+				refusal, status = fault.Of(2002, ""), http.StatusForbidden
+			}
+			cfg.Controller = partial{f, tt.make, refusal}
 			w := serve(t, cfg, request(http.MethodPost, "/slurm/v0.0.45/"+tt.path, tt.body))
 			body := envelope(t, w.Body.Bytes())
-			if w.Code != http.StatusForbidden || len(body.Errors) != 1 {
+			if w.Code != status || len(body.Errors) != 1 {
 				t.Fatalf("status %d: %s", w.Code, w.Body)
 			}
 			_, got, _ := strings.Cut(body.Errors[0].Description, "; changed nevertheless: ")
