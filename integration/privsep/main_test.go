@@ -434,7 +434,7 @@ func (g *gateway) stop() {
 // for them even on a busy machine.
 const hangLimit = 5 * time.Second
 
-// patience is the time limit of whatever the tests do not check.
+// patience is the time limit for what is not tested.
 const patience = 2 * time.Minute
 
 // longest returns how long a test waits for an event before it fails. In an emulated

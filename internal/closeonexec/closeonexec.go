@@ -17,9 +17,9 @@ func Mark() error {
 	return err
 }
 
-// most is the number of descriptors that markEach marks at most: by default Linux
-// permits no process more (fs.nr_open).
-const most = 1 << 20
+// maxDescriptors limits how many descriptors markEach marks. By default, Linux
+// permits a process no more (fs.nr_open).
+const maxDescriptors = 1 << 20
 
 // markEach does the same as Mark, with a system call for each descriptor that this
 // process could have. The list in /proc/self/fd may be hidden from a process that
@@ -29,7 +29,7 @@ func markEach() error {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return err
 	}
-	for fd := range min(limit.Max, most) {
+	for fd := range min(limit.Max, maxDescriptors) {
 		if fd > 2 {
 			unix.CloseOnExec(int(fd))
 		}
